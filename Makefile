@@ -1,0 +1,46 @@
+# make chat   sets everything up on a fresh machine and opens the REPL; ARGS="-m NAME" are handed on
+# make test   runs all checks: style, types, tests
+# make fast   the tests that take less than a minute
+# make model  trains the bundled model anew
+
+PYTHON ?= python3
+VENV ?= .venv
+ARGS ?=
+BIN := $(VENV)/bin
+PYTEST := $(BIN)/python -m pytest -q
+
+.PHONY: chat test check fast slow model clean
+
+chat: $(VENV)/chat-ready
+	@$(BIN)/tinychat $(ARGS)
+
+test: check fast slow
+
+check: $(VENV)/test-ready
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy --strict
+
+fast: $(VENV)/test-ready
+	$(PYTEST) -m "not slow" -n 2
+
+slow: $(VENV)/test-ready
+	$(PYTEST) -m slow
+
+# The stamps are newer than pyproject.toml exactly when there is nothing to install.
+$(VENV)/chat-ready: pyproject.toml | $(VENV)/pyvenv.cfg
+	@echo "installing tinychat into $(VENV): a minute or two, the first time"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	@touch $@
+
+$(VENV)/test-ready: pyproject.toml | $(VENV)/pyvenv.cfg
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[test]"
+	@touch $@ $(VENV)/chat-ready
+
+$(VENV)/pyvenv.cfg:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "tinychat needs Python 3.11 or newer, not $$($(PYTHON) --version): make PYTHON=python3.12 chat" >&2; exit 1; }
+	@$(PYTHON) -m venv $(VENV)
+
+clean:
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist

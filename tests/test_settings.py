@@ -1,0 +1,122 @@
+"""Settings: one table, strict values, and layers that know where each value came from."""
+
+import math
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tinychat.errors import SettingError, UsageError
+from tinychat.settings import SETTINGS, Layer, Settings, SettingStore, find_setting, unescape
+
+
+@pytest.mark.parametrize(
+    ("name", "typed", "value"),
+    [
+        ("temperature", "1.2", 1.2),
+        ("temp", 0, 0.0),
+        ("top-k", "40", 40),
+        ("top_k", "none", None),
+        ("top-k", "off", None),
+        ("TOP-P", "1", 1.0),
+        ("seed", 7.0, 7),
+        ("stop", r"\n\n", ("\n\n",)),
+        ("stop", ["a", "b"], ("a", "b")),
+        ("stop", "none", ()),
+        ("device", "CPU", "cpu"),
+        ("max", "100", 100),
+    ],
+)
+def test_what_a_person_types_is_understood(name: str, typed: object, value: object) -> None:
+    assert find_setting(name).parse(typed) == value
+
+
+@pytest.mark.parametrize(
+    ("name", "typed", "said"),
+    [
+        ("temperature", "hot", "temperature takes a number from 0 to 100, not 'hot'"),
+        ("temperature", -1, "temperature takes a number from 0 to 100, not -1"),
+        ("temperature", math.nan, "temperature takes a number from 0 to 100, not nan"),
+        ("temperature", "inf", "temperature takes a number from 0 to 100, not 'inf'"),
+        ("temperature", True, "temperature takes a number from 0 to 100, not True"),
+        ("temperature", None, "temperature takes a number from 0 to 100, not None"),
+        ("top_p", 0, "top-p takes a number above 0 and at most 1, not 0"),
+        ("top_k", 0, "top-k takes a whole number of at least 1 or none, not 0"),
+        ("top_k", "2.5", "top-k takes a whole number of at least 1 or none, not '2.5'"),
+        ("max_tokens", 2.5, "max-tokens takes a whole number of at least 1, not 2.5"),
+        ("stop", [1], "stop takes text or none, not [1]"),
+        ("device", "tpu", "device takes one of auto, cpu, cuda, mps, not 'tpu'"),
+    ],
+)
+def test_what_cannot_be_is_refused_with_the_value_and_the_bounds(name: str, typed: object, said: str) -> None:
+    with pytest.raises(SettingError) as caught:
+        find_setting(name).parse(typed)
+    assert caught.value.problem == said
+
+
+def test_an_unknown_setting_names_those_there_are() -> None:
+    with pytest.raises(UsageError, match="there is no setting 'heat'"):
+        find_setting("heat")
+
+
+def test_a_snapshot_is_checked_and_hashable() -> None:
+    with pytest.raises(SettingError):
+        Settings(top_p=2)
+    assert len({Settings(), Settings(temperature=0.8), Settings(seed=1)}) == 2
+    assert Settings(temperature=0).greedy
+
+
+def test_the_later_layer_wins_and_is_named() -> None:
+    store = SettingStore()
+    for layer, value in ((Layer.COMMAND, 1.5), (Layer.MODEL, 0.5), (Layer.FLAG, 1.0), (Layer.FILE, 0.6)):
+        store.set("temperature", value, layer)
+    assert (store.current.temperature, store.origin("temperature")) == (1.5, Layer.COMMAND)
+    store.reset("temperature")
+    assert (store.current.temperature, store.origin("temperature")) == (1.0, Layer.FLAG)
+    assert store.origin("top_p") is Layer.DEFAULT
+
+
+def test_several_values_are_set_all_or_none() -> None:
+    store = SettingStore()
+    with pytest.raises(SettingError):
+        store.update({"temperature": 1, "top_p": 7}, Layer.FILE)
+    assert store.current == Settings()
+
+
+def test_another_model_forgets_what_the_last_one_brought() -> None:
+    store = SettingStore()
+    store.replace({"temperature": 0.3}, Layer.MODEL)
+    store.replace({"top_p": 0.5}, Layer.MODEL)
+    assert (store.current.temperature, store.current.top_p) == (0.8, 0.5)
+
+
+def test_sample_returns_to_the_last_temperature_above_zero() -> None:
+    store = SettingStore()
+    store.set("temperature", 1.3)
+    store.set("temperature", 0)
+    store.sample()
+    assert store.current.temperature == 1.3
+
+
+def test_a_snapshot_taken_before_does_not_change() -> None:
+    store = SettingStore()
+    before = store.current
+    store.set("temperature", 2)
+    assert before.temperature == 0.8
+
+
+@given(st.text())
+def test_unescape_undoes_escaping(text: str) -> None:
+    escaped = text.replace("\\", r"\\").replace("\n", r"\n").replace("\t", r"\t")
+    assert unescape(escaped) == text
+
+
+@pytest.mark.parametrize("setting", SETTINGS.values(), ids=str)
+def test_every_setting_is_told_in_full(setting: Any) -> None:
+    assert setting.help
+    assert setting.example
+    assert setting.parse(setting.example) is not None
+    assert setting.flag.startswith("--")
+    assert setting.variable.startswith("TINYCHAT_")
+    assert setting.parse(setting.show(setting.default)) == setting.default

@@ -1,0 +1,6 @@
+"""`python -m tinychat` is `tinychat`."""
+
+from tinychat.cli import main
+
+if __name__ == "__main__":
+    main()

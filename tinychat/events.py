@@ -1,0 +1,218 @@
+"""What happens, as records: the tokens of an answer, and the steps of a training run.
+
+Both are streams that end with exactly one record that says why. Faces differ in how they draw these and in nothing
+else. Training events are also lines of JSON: the same in a run's `events.jsonl`, on stdout with `--json`, and in
+the dashboard.
+"""
+
+import dataclasses
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+# --- an answer ---------------------------------------------------------------------------------------------------
+
+FinishReason = Literal["end", "length", "stop", "interrupted"]
+
+
+@dataclass(frozen=True, slots=True)
+class Alternative:
+    """A token that could have come at some place, and its log-probability there (nats, before any filter)."""
+
+    id: int
+    text: str
+    logprob: float
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """One token of an answer.
+
+    `text` is what this token adds to the answer: the pieces joined are the decoded whole, so that a token which
+    holds only a part of a character has an empty one. `logprob` is in nats, under the model itself, before
+    temperature and filters. `alternatives` are the likeliest tokens at this place, when they were asked for.
+    `seconds` is the time since the answer began.
+    """
+
+    id: int
+    text: str
+    logprob: float
+    seconds: float
+    alternatives: tuple[Alternative, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """Something that the person should know, in one line; never part of an answer."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """The last record of an answer: why it ended, and how to make it again.
+
+    `tokens` counts the tokens shown, `seconds` runs from the start of the answer to its end, `seed` is the one used,
+    set or drawn.
+    """
+
+    reason: FinishReason
+    tokens: int
+    seconds: float
+    seed: int
+
+    @property
+    def tokens_per_second(self) -> float:
+        return self.tokens / self.seconds if self.seconds > 0 else 0.0
+
+
+Record = Token | Notice | Finished
+
+
+# --- a training run ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """What will be trained, said before it starts; `lines` are for a person, the rest for a program."""
+
+    lines: tuple[str, ...]
+    parameters: int
+    tokens: int
+    """of the training part"""
+    steps: int | None
+    """None: by the clock"""
+    seconds: float | None
+    """None: by steps"""
+    device: str
+    memory: int
+    """bytes, estimated"""
+
+
+@dataclass(frozen=True, slots=True)
+class Stepped:
+    """Some steps are done. Losses are in nats per token, averaged since the last event; `progress` is from 0 to 1."""
+
+    step: int
+    progress: float
+    loss: float
+    learning_rate: float
+    gradient_norm: float
+    tokens_per_second: float
+    seconds: float
+    """of training so far, over all sittings"""
+    remaining: float
+    """seconds, estimated"""
+    steps: int
+    """in all, estimated where the clock decides"""
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluated:
+    """The loss over a whole split, in nats per token."""
+
+    step: int
+    loss: float
+    perplexity: float
+    bits_per_character: float
+    best: bool
+    """the lowest so far: these weights are the model's now"""
+    split: str = "val"
+
+
+@dataclass(frozen=True, slots=True)
+class Sampled:
+    """What the model says at this step, from `prompt`."""
+
+    step: int
+    prompt: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """A checkpoint is whole on disk."""
+
+    step: int
+
+
+@dataclass(frozen=True, slots=True)
+class Noticed:
+    """Something that the person should know, in one line."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """The last event: the model is in `folder`. Losses are those of the weights kept."""
+
+    reason: Literal["done", "stopped"]
+    step: int
+    loss: float
+    perplexity: float
+    bits_per_character: float
+    seconds: float
+    folder: str
+    samples: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The last event of a run that could not go on; what was saved before stays."""
+
+    problem: str
+    remedy: str = ""
+
+
+Event = Planned | Stepped | Evaluated | Sampled | Saved | Noticed | Ended | Failed
+
+EVENTS: dict[str, type[Event]] = {
+    kind.__name__.lower(): kind for kind in (Planned, Stepped, Evaluated, Sampled, Saved, Noticed, Ended, Failed)
+}
+
+
+def to_json(event: Event) -> str:
+    """One line of JSON, without its newline: `{"event": "stepped", "step": 10, …}`."""
+    fields = {name.name: getattr(event, name.name) for name in dataclasses.fields(event)}
+    return json.dumps({"event": type(event).__name__.lower(), **fields}, ensure_ascii=False)
+
+
+def from_json(line: str) -> Event:
+    """The event that a line holds; fields of newer versions are passed over.
+
+    Raises:
+        ValueError: it is no event.
+    """
+    given: dict[str, Any] = json.loads(line)
+    kind = EVENTS.get(given.pop("event", ""))
+    if kind is None:
+        raise ValueError(f"no event: {line[:80]!r}")
+    known = {name.name for name in dataclasses.fields(kind)}
+    values: Any = {name: tuple(value) if isinstance(value, list) else value for name, value in given.items()}
+    return kind(**{name: value for name, value in values.items() if name in known})
+
+
+@dataclass
+class LineReader:
+    """Hands out the whole lines of a file that another process may still be writing."""
+
+    path: Path
+    position: int = 0
+    _rest: bytes = field(default=b"", repr=False)
+
+    def events(self) -> Iterator[Event]:
+        """The events written since the last call; an unfinished line waits for the next one."""
+        try:
+            with self.path.open("rb") as file:
+                file.seek(self.position)
+                data = file.read()
+        except FileNotFoundError:
+            return
+        self.position += len(data)
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        for line in lines:
+            if line.strip():
+                yield from_json(line.decode("utf-8"))
