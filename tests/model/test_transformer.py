@@ -1,0 +1,154 @@
+"""Every combination of options: causal, blind to padding, and the same with a cache as without one."""
+
+import itertools
+
+import pytest
+import torch
+
+from tinychat.errors import ModelError
+from tinychat.model.config import FEED_FORWARDS, NORM_POSITIONS, NORMS, POSITIONS, ModelConfig
+from tinychat.model.transformer import IGNORED, Transformer
+
+VOCABULARY, TIME = 11, 9
+
+VARIANTS = [
+    {},
+    {"n_kv_head": 1, "bias": True},
+    {"n_head": 1, "output_projection": False, "scale_embedding": True, "tie_embeddings": True},
+    {"earlier_tokens": 3, "token_pairs": True, "norm_affine": True},
+    {"qk_norm": False, "final_norm": False, "d_ff": 12},
+]
+
+GRID = [
+    {"norm": norm, "norm_position": place, "feed_forward": feed_forward, "position": position, **variant}
+    for norm, place, feed_forward, position, variant in itertools.product(
+        NORMS, NORM_POSITIONS, FEED_FORWARDS, POSITIONS, VARIANTS
+    )
+]
+
+
+def make(**options: object) -> Transformer:
+    """A small model with weights that are nowhere zero."""
+    torch.manual_seed(0)
+    if options.get("norm") == "none":
+        options["qk_norm"] = False
+    values = {"context": 12, "n_layer": 2, "n_head": 2, "d_model": 8, "initialization": "gpt2"} | options
+    model = Transformer(ModelConfig(VOCABULARY, **values)).eval()  # type: ignore[arg-type]
+    with torch.no_grad():
+        for weight in model.parameters():
+            weight.normal_(std=0.2)
+    return model
+
+
+def some_ids(rows: int = 2, time: int = TIME) -> torch.Tensor:
+    return torch.randint(VOCABULARY, (rows, time), generator=torch.Generator().manual_seed(1))
+
+
+@torch.inference_mode()
+def test_the_grid_is_causal_blind_to_padding_and_the_same_with_a_cache() -> None:
+    ids = some_ids()
+    later = ids.clone()
+    later[:, 5:] = (later[:, 5:] + 1) % VOCABULARY
+    padding = torch.ones_like(ids, dtype=torch.bool)
+    padding[:, 6:] = False
+    for options in GRID:
+        model = make(**options)
+        full = model(ids)
+        torch.testing.assert_close(model(later)[:, :5], full[:, :5], msg=f"not causal: {options}")
+        padded = model(later, padding=padding)[:, :5]
+        torch.testing.assert_close(padded, full[:, :5], msg=f"sees padding: {options}")
+        cache = model.new_cache(2)
+        steps = [model(ids[:, :4], cache=cache)]
+        steps += [model(ids[:, i : i + 1], cache=cache, start=i) for i in range(4, TIME)]
+        torch.testing.assert_close(
+            torch.cat(steps, 1), full, atol=1e-5, rtol=1e-4, msg=lambda text, o=options: f"cache differs: {o}\n{text}"
+        )
+
+
+@torch.inference_mode()
+@pytest.mark.parametrize("options", GRID[:: len(GRID) // 24])
+def test_rows_of_a_cache_may_stand_at_different_places(options: dict[str, object]) -> None:
+    model, ids = make(**options), some_ids()
+    full = model(ids)
+    cache = model.new_cache(2)
+    model(ids[:, :6], cache=cache)
+    new = torch.stack((ids[0, 6:8], ids[1, 3:5]))
+    out = model(new, cache=cache, start=torch.tensor([6, 3]))
+    torch.testing.assert_close(out, torch.stack((full[0, 6:8], full[1, 3:5])), atol=1e-5, rtol=1e-4)
+
+
+@torch.inference_mode()
+@pytest.mark.parametrize("options", GRID[:: len(GRID) // 24])
+def test_an_encoder_looks_both_ways_and_not_at_padding(options: dict[str, object]) -> None:
+    model = make(**options, n_encoder_layer=2)
+    ids, source = some_ids(), some_ids(time=7).flip(0)
+    memory = model.encode(source)
+    changed = source.clone()
+    changed[:, -1] = (changed[:, -1] + 1) % VOCABULARY
+    if options["position"] != "none" or options["feed_forward"] != "none":
+        assert not torch.allclose(model.encode(changed)[:, 0], memory[:, 0])
+    longer = torch.cat((source, some_ids(time=3)), 1)
+    padding = torch.arange(10).expand(2, 10) < 7
+    with_padding = model(ids, memory=model.encode(longer, padding), memory_padding=padding)
+    full = model(ids, memory=memory)
+    torch.testing.assert_close(with_padding, full, atol=1e-5, rtol=1e-4)
+    cache = model.new_cache(2)
+    steps = [model(ids[:, i : i + 1], cache=cache, start=i, memory=memory) for i in range(TIME)]
+    torch.testing.assert_close(torch.cat(steps, 1), full, atol=1e-5, rtol=1e-4)
+
+
+def test_the_loss_is_the_mean_over_real_targets() -> None:
+    model, ids = make(), some_ids()
+    targets = ids.roll(-1, 1)
+    targets[:, 4:] = IGNORED
+    logits = model(ids)[:, :4].log_softmax(-1)
+    by_hand = -logits.gather(2, targets[:, :4].unsqueeze(2)).mean()
+    torch.testing.assert_close(model.loss(ids, targets), by_hand)
+
+
+def test_a_new_model_knows_nothing() -> None:
+    model = Transformer(ModelConfig(VOCABULARY, context=12))
+    assert model.loss(some_ids(), some_ids()).item() == pytest.approx(torch.tensor(VOCABULARY).log().item())
+
+
+def test_parts_count_every_parameter_once() -> None:
+    for options in GRID[::97]:
+        model = make(**options)
+        assert sum(part.parameters for part in model.parts()) == model.parameter_count
+        both = [*model.matrices(), *model.others()]
+        assert sorted(map(id, both)) == sorted(map(id, model.parameters()))
+
+
+def test_the_statquest_toy_has_37_parameters_and_the_translator_78() -> None:
+    toy = {
+        "context": 6, "d_model": 2, "n_head": 1, "n_layer": 1, "norm": "none", "qk_norm": False, "feed_forward": "none",
+        "position": "sinusoidal", "output_projection": False, "bias": False, "head_bias": True,
+    }  # fmt: skip
+    assert Transformer(ModelConfig(5, **toy)).parameter_count == 10 + 12 + 15  # type: ignore[arg-type]
+    translator = Transformer(ModelConfig(6, **toy, n_encoder_layer=1, source_vocab_size=6))  # type: ignore[arg-type]
+    assert translator.parameter_count == 24 + 36 + 18
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"n_head": 3}, "n_head is 3"),
+        ({"norm": "batch"}, "norm is 'batch'"),
+        ({"n_head": 2, "n_kv_head": 3}, "n_kv_head is 3"),
+        ({"d_model": 6, "n_head": 2}, "rotary positions need an even"),
+        ({"norm": "none"}, "qk_norm is True"),
+        ({"dropout": 1.0}, "dropout is 1.0"),
+        ({"vocab_size": 5000, "token_pairs": True}, "token_pairs is True"),
+    ],
+)
+def test_an_impossible_architecture_is_refused_in_words(wrong: dict[str, object], said: str) -> None:
+    with pytest.raises(ModelError) as caught:
+        ModelConfig(**({"vocab_size": 9, "d_model": 8} | wrong))  # type: ignore[arg-type]
+    assert said in str(caught.value)
+
+
+def test_a_config_survives_json() -> None:
+    config = ModelConfig(9, n_kv_head=1, feed_forward="swiglu")
+    assert ModelConfig.from_dict(config.to_dict()) == config
+    with pytest.raises(ModelError, match="unknown part of an architecture: n_layers"):
+        ModelConfig.from_dict({"vocab_size": 9, "n_layers": 2})

@@ -1,0 +1,1 @@
+"""Configuration → modules → logits, and the cache: the model itself, which knows neither text nor terminal."""

@@ -1,0 +1,142 @@
+"""Attention, and the cache of its keys and values."""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from tinychat.model.config import ModelConfig
+from tinychat.model.layers import Position, make_norm
+
+
+class Cache:
+    """The keys and values of the places already seen, in tensors whose shape never changes.
+
+    A slot is a place: what stands at place p is written to slot p, so that prefill and decoding are one code path and
+    a row can be taken back to any earlier place by writing over what follows.
+
+    Args:
+        config: of the model that fills it.
+        batch: rows.
+        length: places; at most the context.
+    """
+
+    def __init__(
+        self, config: ModelConfig, batch: int, length: int, device: torch.device, dtype: torch.dtype = torch.float32
+    ) -> None:
+        shape = (config.n_layer, batch, config.kv_heads, length, config.d_head)
+        self.keys = torch.zeros(shape, device=device, dtype=dtype)
+        self.values = torch.zeros(shape, device=device, dtype=dtype)
+        # Slot 0 … earlier_tokens−1 say that nothing stands before the first place: −1 is no token.
+        self.before = max(config.earlier_tokens, int(config.token_pairs))
+        self.ids = torch.full((batch, self.before + length), -1, dtype=torch.long, device=device)
+        self.length = length
+
+    def write(self, layer: int, keys: Tensor, values: Tensor, positions: Tensor) -> tuple[Tensor, Tensor]:
+        """Writes [B, H, T, K] keys and values at `positions` ([T] or [B, T]); returns those of all slots."""
+        if positions.dim() == 1:
+            self.keys[layer].index_copy_(2, positions, keys.to(self.keys.dtype))
+            self.values[layer].index_copy_(2, positions, values.to(self.values.dtype))
+        else:
+            rows = torch.arange(keys.shape[0], device=keys.device).unsqueeze(1)  # [B, 1]
+            self.keys[layer].transpose(1, 2)[rows, positions] = keys.transpose(1, 2).to(self.keys.dtype)
+            self.values[layer].transpose(1, 2)[rows, positions] = values.transpose(1, 2).to(self.values.dtype)
+        return self.keys[layer], self.values[layer]
+
+    def select(self, rows: list[int]) -> "Cache":
+        """A cache whose rows are those given, in that order; one may be taken twice."""
+        other = object.__new__(Cache)
+        index = torch.tensor(rows, device=self.keys.device)
+        other.keys, other.values = self.keys.index_select(1, index), self.values.index_select(1, index)
+        other.ids, other.before, other.length = self.ids.index_select(0, index), self.before, self.length
+        return other
+
+    def put(self, rows: list[int], other: "Cache") -> None:
+        """Writes the rows of another cache of the same shape over the rows given."""
+        self.keys[:, rows], self.values[:, rows], self.ids[rows] = other.keys, other.values, other.ids
+
+    def with_earlier(self, ids: Tensor, positions: Tensor) -> Tensor:
+        """Notes ids [B, T] at their places and returns them with the `before` ones that precede each row's first."""
+        rows = torch.arange(ids.shape[0], device=ids.device).unsqueeze(1)
+        places = positions.expand(ids.shape)  # [B, T]
+        self.ids[rows, places + self.before] = ids
+        reach = torch.arange(self.before + ids.shape[1], device=ids.device)
+        return self.ids[rows, places[:, :1] + reach]  # [B, before + T]
+
+
+class Attention(nn.Module):
+    """Multi-head attention (Vaswani et al. 2017, §3.2), with grouped keys and values where there are fewer of them."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.n_head, self.kv_heads, self.d_head = config.n_head, config.kv_heads, config.d_head
+        self.query = nn.Linear(config.d_model, config.n_head * config.d_head, bias=config.bias)
+        self.key = nn.Linear(config.d_model, config.kv_heads * config.d_head, bias=config.bias)
+        self.value = nn.Linear(config.d_model, config.kv_heads * config.d_head, bias=config.bias)
+        self.output = nn.Linear(config.d_model, config.d_model, bias=config.bias) if config.output_projection else None
+        self.qk_norm = make_norm(config, config.d_head, affine=False) if config.qk_norm else None
+        self.dropout = config.dropout
+
+    def forward(
+        self,
+        x: Tensor,
+        mask: Tensor | None,
+        position: Position,
+        positions: Tensor,
+        *,
+        memory: Tensor | None = None,
+        cache: Cache | None = None,
+        layer: int = 0,
+        used: int | None = None,
+    ) -> Tensor:
+        """Looks from x [B, T, D] at x itself (and what the cache holds), or at `memory` [B, S, D].
+
+        Args:
+            mask: True where a query may look, [B or 1, 1, T, S]; None: everywhere.
+            used: how many slots of the cache to look at.
+        """
+        seen = x if memory is None else memory
+        query = _split(self.query(x), self.n_head)  # [B, H, T, K]
+        key = _split(self.key(seen), self.kv_heads)  # [B, H_kv, S, K]
+        value = _split(self.value(seen), self.kv_heads)
+        if self.qk_norm is not None:
+            query, key = self.qk_norm(query), self.qk_norm(key)
+        if memory is None:
+            query, key = position.rotate(query, positions), position.rotate(key, positions)
+            if cache is not None:
+                key, value = cache.write(layer, key, value, positions)
+                key, value = key[:, :, :used].to(query.dtype), value[:, :, :used].to(query.dtype)
+        out = attend(query, key, value, mask, self.dropout if self.training else 0.0)
+        out = out.transpose(1, 2).flatten(2)  # [B, T, D]
+        return out if self.output is None else self.output(out)
+
+
+def attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, dropout: float = 0.0) -> Tensor:
+    """softmax(query · keyᵀ / √K) · value.
+
+    By hand on CPU: there torch's fused kernel takes two to six times as long for small heads.
+
+    Args:
+        query: [B, H, T, K].
+        key: [B, H_kv, S, K], where H_kv divides H.
+        value: as key.
+        mask: True where a query may look, broadcast to [B, H, T, S].
+        dropout: share of the weights set to 0.
+    """
+    if query.shape[1] != key.shape[1]:
+        group = query.shape[1] // key.shape[1]
+        key, value = key.repeat_interleave(group, dim=1), value.repeat_interleave(group, dim=1)
+    if query.device.type != "cpu":
+        return F.scaled_dot_product_attention(query, key, value, attn_mask=mask, dropout_p=dropout)
+    scores = (query * query.shape[-1] ** -0.5) @ key.transpose(-2, -1)  # [B, H, T, S]
+    if mask is not None:
+        scores = scores.masked_fill(~mask, float("-inf"))
+    weights = scores.softmax(dim=-1)
+    if dropout:
+        weights = F.dropout(weights, dropout)
+    out: Tensor = weights @ value  # [B, H, T, K]
+    return out
+
+
+def _split(x: Tensor, heads: int) -> Tensor:
+    """[B, T, H·K] → [B, H, T, K]."""
+    return x.view(*x.shape[:2], heads, -1).transpose(1, 2)

@@ -1,0 +1,139 @@
+"""The parts that have several kinds: norms, feed-forwards, positions. Each kind is one entry in a table.
+
+Shapes here and in the files above: B batch, T time (queries), S source or cache slots (keys), D d_model, H heads,
+K width of one head, V vocabulary.
+"""
+
+import math
+from collections.abc import Callable
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from tinychat.model.config import ModelConfig
+
+# --- norms -------------------------------------------------------------------------------------------------------
+
+
+def make_norm(config: ModelConfig, width: int, affine: bool | None = None) -> nn.Module:
+    """The norm that the configuration names, over the last axis; the identity for `none`."""
+    affine = config.norm_affine if affine is None else affine
+    match config.norm:
+        case "layernorm":  # Ba et al. 2016
+            return nn.LayerNorm(width, eps=config.norm_eps, elementwise_affine=affine, bias=config.bias)
+        case "rmsnorm":  # Zhang, Sennrich 2019
+            return nn.RMSNorm(width, eps=config.norm_eps, elementwise_affine=affine)
+        case _:
+            return nn.Identity()
+
+
+# --- feed-forwards -----------------------------------------------------------------------------------------------
+
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "gelu": F.gelu,
+    "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"),  # as GPT-2 computes it
+    "relu": F.relu,
+    "relu2": lambda x: F.relu(x).square(),  # So et al. 2021, §3
+    "swiglu": F.silu,  # Shazeer 2020: the gate's activation
+}
+
+
+class FeedForward(nn.Module):
+    """Two matrices with an activation between them; three where it is gated (SwiGLU)."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        width = config.feed_forward_width
+        self.up = nn.Linear(config.d_model, width, bias=config.bias)
+        self.gate = nn.Linear(config.d_model, width, bias=config.bias) if config.feed_forward == "swiglu" else None
+        self.output = nn.Linear(width, config.d_model, bias=config.bias)
+        self.activation = ACTIVATIONS[config.feed_forward]
+
+    def forward(self, x: Tensor) -> Tensor:
+        up = self.up(x)  # [B, T, d_ff]
+        hidden = self.activation(up) if self.gate is None else self.activation(self.gate(x)) * up
+        return self.output(hidden)  # type: ignore[no-any-return]  # [B, T, D]
+
+
+# --- positions ---------------------------------------------------------------------------------------------------
+
+
+class Position(nn.Module):
+    """How a model knows where a token stands. Two hooks, each the identity by default; this one is no positions.
+
+    `positions` is [T], the same for each row, or [B, T].
+    """
+
+    def embed(self, x: Tensor, positions: Tensor) -> Tensor:
+        """x: [B, T, D], the embeddings."""
+        return x
+
+    def rotate(self, x: Tensor, positions: Tensor) -> Tensor:
+        """x: [B, H, T, K], queries or keys."""
+        return x
+
+
+class Learned(Position):
+    """A vector for each place, learned (Gehring et al. 2017)."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.table = nn.Embedding(config.context, config.d_model)
+
+    def embed(self, x: Tensor, positions: Tensor) -> Tensor:
+        return x + self.table(positions)  # type: ignore[no-any-return]
+
+
+class Sinusoidal(Position):
+    """Sines in the even places of the vector, cosines in the odd ones (Vaswani et al. 2017, §3.5)."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        angles = _angles(config.context, config.d_model, 10_000.0)  # [context, ⌈D/2⌉]
+        table = torch.stack((angles.sin(), angles.cos()), dim=-1).flatten(1)[:, : config.d_model]
+        self.register_buffer("table", table, persistent=False)
+
+    def embed(self, x: Tensor, positions: Tensor) -> Tensor:
+        table: Tensor = self.table  # type: ignore[assignment]
+        return x + table[positions].to(x.dtype)
+
+
+class Rotary(Position):
+    """Turns pairs of query and key coordinates by an angle that grows with the place (Su et al. 2021, §3.2.2).
+
+    A pair is coordinate k and k + K/2, as Llama has it in `transformers`.
+    """
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        angles = _angles(config.context, config.d_head, config.rotary_base)  # [context, K/2]
+        self.register_buffer("cosine", angles.cos(), persistent=False)
+        self.register_buffer("sine", angles.sin(), persistent=False)
+
+    def rotate(self, x: Tensor, positions: Tensor) -> Tensor:
+        cosine: Tensor = self.cosine[positions].to(x.dtype)  # type: ignore[index]
+        sine: Tensor = self.sine[positions].to(x.dtype)  # type: ignore[index]
+        if positions.dim() == 2:
+            cosine, sine = cosine.unsqueeze(1), sine.unsqueeze(1)  # [B, 1, T, K/2]: the same for each head
+        first, second = x.chunk(2, dim=-1)
+        return torch.cat((first * cosine - second * sine, second * cosine + first * sine), dim=-1)
+
+
+def _angles(places: int, width: int, base: float) -> Tensor:
+    """place · base^(−2k/width) for each place and each pair of coordinates k."""
+    frequencies = torch.exp(torch.arange(0, width, 2, dtype=torch.float64) * (-math.log(base) / width))
+    return torch.outer(torch.arange(places, dtype=torch.float64), frequencies).float()
+
+
+def make_position(config: ModelConfig) -> Position:
+    """The position scheme that the configuration names."""
+    match config.position:
+        case "learned":
+            return Learned(config)
+        case "sinusoidal":
+            return Sinusoidal(config)
+        case "rotary":
+            return Rotary(config)
+        case _:
+            return Position()
