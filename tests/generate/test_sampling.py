@@ -1,0 +1,81 @@
+"""Against the logits processors of `transformers`, and against the probabilities that a draw must have."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tinychat.generate.random import uniform
+from tinychat.generate.sampling import draw, filter_logits
+from tinychat.settings import Settings
+
+transformers = pytest.importorskip("transformers")
+
+
+def reference(logits: torch.Tensor, wanted: Settings, history: torch.Tensor) -> torch.Tensor:
+    """What transformers' generate does with the same settings, in its order."""
+    processors = transformers.LogitsProcessorList()
+    if wanted.repetition_penalty != 1:
+        processors.append(transformers.RepetitionPenaltyLogitsProcessor(wanted.repetition_penalty))
+    if wanted.temperature != 1:
+        processors.append(transformers.TemperatureLogitsWarper(wanted.temperature))
+    if wanted.top_k:
+        processors.append(transformers.TopKLogitsWarper(wanted.top_k))
+    if wanted.top_p < 1:
+        processors.append(transformers.TopPLogitsWarper(wanted.top_p))
+    if wanted.min_p:
+        processors.append(transformers.MinPLogitsWarper(wanted.min_p))
+    return processors(history, logits.clone())  # type: ignore[no-any-return]
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    seed=st.integers(0, 10_000),
+    temperature=st.sampled_from([0.2, 0.8, 1.0, 1.7]),
+    top_k=st.sampled_from([None, 1, 3, 1000]),
+    top_p=st.sampled_from([0.1, 0.5, 0.9, 1.0]),
+    min_p=st.sampled_from([0.0, 0.05, 0.4, 1.0]),
+    repetition_penalty=st.sampled_from([1.0, 1.3, 0.7]),
+)
+def test_filters_equal_those_of_transformers(seed: int, **values: float) -> None:
+    generator = torch.Generator().manual_seed(seed)
+    logits = torch.randn(3, 50, generator=generator) * 4
+    history = torch.randint(50, (3, 7), generator=generator)
+    wanted = Settings(**values)  # type: ignore[arg-type]
+    ours = filter_logits(logits, wanted, history.tolist())
+    torch.testing.assert_close(ours, reference(logits, wanted, history))
+
+
+def test_greedy_takes_the_likeliest_whatever_else_is_set() -> None:
+    logits = torch.tensor([[0.1, 3.0, 2.0]])
+    kept = filter_logits(logits, Settings(temperature=0, top_k=1, top_p=0.1), [[]])
+    assert kept.argmax().item() == 1
+
+
+@pytest.mark.parametrize("count", [20_000])
+def test_draws_have_the_probabilities_of_the_softmax(count: int) -> None:
+    """Pearson's chi-squared with 4 degrees of freedom; 18.5 is passed once in a thousand."""
+    logits = torch.tensor([1.0, 0.0, -1.0, float("-inf"), 2.0, 0.5])
+    drawn = draw(logits.expand(count, -1), [uniform(7, 0, place) for place in range(count)])
+    seen = drawn.bincount(minlength=6).double()
+    expected = logits.double().softmax(0) * count
+    assert seen[3] == 0
+    possible = expected > 0
+    assert (((seen - expected) ** 2)[possible] / expected[possible]).sum() < 18.5
+
+
+def test_the_ends_of_the_range_draw_what_is_possible() -> None:
+    logits = torch.tensor([[float("-inf"), 0.0, 0.0, float("-inf")]])
+    assert draw(logits, [0.0]).item() == 1
+    assert draw(logits, [1 - 2.0**-53]).item() == 2
+
+
+def test_random_numbers_depend_on_their_place_alone_and_are_spread_evenly() -> None:
+    numbers = torch.tensor(
+        [uniform(seed, prompt, place) for seed in range(10) for prompt in range(10) for place in range(50)]
+    )
+    assert ((numbers >= 0) & (numbers < 1)).all()
+    assert len(numbers.unique()) > 4990
+    assert abs(numbers.mean().item() - 0.5) < 0.02
+    assert abs(numbers.var().item() - 1 / 12) < 0.005
+    assert uniform(1, 2, 3) == uniform(1, 2, 3) != uniform(1, 3, 2)

@@ -1,0 +1,145 @@
+"""The engine against the plain path: the model run over everything, without a cache, one token after the other."""
+
+from typing import Any
+
+import pytest
+import torch
+
+from tinychat.errors import GenerationError
+from tinychat.generate.engine import Drawn, Request, window_start
+from tinychat.generate.random import uniform
+from tinychat.generate.sampling import draw, filter_logits
+from tinychat.generate.torch_engine import TorchEngine
+from tinychat.model.config import ModelConfig
+from tinychat.model.transformer import Transformer
+from tinychat.settings import Settings
+
+VOCABULARY = 13
+GREEDY = Settings(temperature=0)
+
+
+def make(**options: Any) -> Transformer:
+    torch.manual_seed(3)
+    values = {"context": 16, "n_layer": 2, "d_model": 16, "initialization": "torch", "earlier_tokens": 2} | options
+    return Transformer(ModelConfig(VOCABULARY, **values)).eval()
+
+
+def request(ids: list[int], settings: Settings = GREEDY, **values: Any) -> Request:
+    return Request(**({"slot": 0, "ids": ids, "made": 0, "settings": settings, "seed": 5} | values))
+
+
+@torch.inference_mode()
+def plainly(model: Transformer, ids: list[int], count: int, settings: Settings, place: int = 0) -> list[int]:
+    """Draws each token from a pass over the whole window."""
+    ids, prompt = list(ids), len(ids)
+    for made in range(count):
+        window = ids[window_start(len(ids), model.config.context) :]
+        logits = filter_logits(model(torch.tensor([window]))[:, -1], settings, [ids])
+        ids.append(int(logits.argmax()) if settings.greedy else int(draw(logits, [uniform(5, place, made)])))
+    return ids[prompt:]
+
+
+def ids_of(drawn: list[Drawn]) -> list[int]:
+    return [token.id for token in drawn]
+
+
+@pytest.mark.parametrize("settings", [GREEDY, Settings(temperature=1.1, top_k=9), Settings(repetition_penalty=1.4)])
+@pytest.mark.parametrize("prompt", [[1], [1, 2, 3, 4, 5], list(range(13)) * 3])
+def test_decoding_equals_the_plain_path_far_beyond_the_context(settings: Settings, prompt: list[int]) -> None:
+    model = make()
+    made = ids_of(TorchEngine(model).extend([request(prompt, settings)], 60)[0])
+    assert made == plainly(model, prompt, 60, settings)
+
+
+def test_an_answer_is_the_same_however_it_is_cut_into_calls() -> None:
+    model, settings = make(), Settings(temperature=1.3)
+    whole = ids_of(TorchEngine(model).extend([request([4, 2], settings)], 40)[0])
+    engine, pieces = TorchEngine(model), request([4, 2], settings)
+    for n in (1, 7, 3, 20, 9):
+        (drawn,) = engine.extend([pieces], n)
+        pieces.ids += ids_of(drawn)
+        pieces.made += n
+    assert pieces.ids[2:] == whole
+
+
+def test_a_batch_of_unequal_prompts_equals_each_alone() -> None:
+    model, settings = make(), Settings(temperature=0.9, top_p=0.9)
+    prompts = [[1], [2, 3, 4, 5, 6, 7], list(range(10)), [5] * 15, [6] * 40]
+    requests = [request(ids, settings, slot=place, place=place) for place, ids in enumerate(prompts)]
+    together = TorchEngine(model).extend(requests, 30)
+    for place, ids in enumerate(prompts):
+        assert ids_of(together[place]) == plainly(model, ids, 30, settings, place)
+
+
+def test_rows_may_leave_join_and_change_places() -> None:
+    model, engine = make(), TorchEngine(make())
+    first, second, third = (request([i, i + 1], slot=i) for i in range(3))
+
+    def extend(*requests: Request) -> None:
+        for one, drawn in zip(requests, engine.extend(requests, 5), strict=True):
+            one.ids += ids_of(drawn)
+            one.made += 5
+
+    extend(first, second)
+    extend(second)
+    extend(third, second)
+    extend(second, first, third)
+    for i, (one, made) in enumerate(((first, 10), (second, 20), (third, 10))):
+        assert one.ids[2:] == plainly(model, [i, i + 1], made, GREEDY)
+
+
+def test_a_slot_may_go_back_and_take_another_way() -> None:
+    model, engine = make(), TorchEngine(make())
+    engine.extend([request([1, 2, 3, 4, 5, 6])], 6)
+    assert ids_of(engine.extend([request([1, 2, 3, 9])], 6)[0]) == plainly(model, [1, 2, 3, 9], 6, GREEDY)
+
+
+def test_each_row_has_its_own_settings_and_ends_with_its_own_token() -> None:
+    model = make()
+    greedy = plainly(model, [1], 12, GREEDY)
+    end = greedy[3]
+    warm = Settings(temperature=1.5)
+    rows = [request([1], end_ids=frozenset([end])), request([1], warm, slot=1)]
+    first, second = TorchEngine(model).extend(rows, 12)
+    assert ids_of(first) == greedy[: greedy.index(end) + 1]
+    assert ids_of(second) == plainly(model, [1], 12, warm)
+
+
+def test_log_probabilities_are_those_of_the_model_before_any_filter() -> None:
+    model = make()
+    (drawn,) = TorchEngine(model).extend([request([1, 2], Settings(temperature=0.5, top_k=2))], 1, alternatives=4)
+    logprobs = model(torch.tensor([[1, 2]]))[0, -1].log_softmax(0)
+    assert drawn[0].logprob == pytest.approx(logprobs[drawn[0].id].item(), abs=1e-5)
+    values, ids = logprobs.topk(4)
+    assert [token for token, _ in drawn[0].likeliest] == ids.tolist()
+    assert [value for _, value in drawn[0].likeliest] == pytest.approx(values.tolist(), abs=1e-5)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])
+def test_logits_that_are_no_numbers_are_a_clear_error(value: float) -> None:
+    model = make(head_bias=True)
+    with torch.no_grad():
+        assert model.head.bias is not None
+        model.head.bias[3] = value
+    with pytest.raises(GenerationError, match="NaN or infinite logits"):
+        TorchEngine(model).extend([request([1])], 1)
+
+
+def test_a_translation_model_reads_its_source() -> None:
+    model = make(n_encoder_layer=1, earlier_tokens=0)
+    sources: list[tuple[int, ...]] = [(1, 2, 3), (4, 5)]
+    rows = [request([0], slot=i, source=source) for i, source in enumerate(sources)]
+    together = TorchEngine(model).extend(rows, 8)
+    for i, source in enumerate(sources):
+        memory = model.encode(torch.tensor([source]))
+        ids = [0]
+        for _ in range(8):
+            ids.append(int(model(torch.tensor([ids]), memory=memory)[0, -1].argmax()))
+        assert ids_of(together[i]) == ids[1:]
+
+
+def test_the_window_keeps_the_newest_part_and_moves_in_strides() -> None:
+    starts = [window_start(length, 16) for length in range(60)]
+    assert starts[:17] == [0] * 17
+    assert all(1 <= length - start <= 16 for length, start in enumerate(starts) if length)
+    assert set(starts) == {0, 4, 8, 12, 16, 20, 24, 28, 32, 36, 40, 44}

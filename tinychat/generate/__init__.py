@@ -1,0 +1,1 @@
+"""Prompt + settings → a stream of records, by way of an engine."""

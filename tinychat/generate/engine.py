@@ -1,0 +1,63 @@
+"""What an engine is: token ids and settings in, tokens out. Nothing here or above it knows tensors."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from tinychat.settings import Settings
+
+
+@dataclass(slots=True)
+class Request:
+    """One sequence that is to go on.
+
+    `ids` are all its tokens so far, prompt and answer, of which the last `made` are the answer's. A `slot` keeps its
+    cache from call to call: what `ids` share with the slot's last ones is not computed again. The random numbers of
+    an answer depend on `seed`, `place` (that of the prompt in the input) and the token's own place alone, never on
+    the batch.
+    """
+
+    slot: int
+    ids: list[int]
+    made: int
+    settings: Settings
+    seed: int
+    place: int = 0
+    end_ids: frozenset[int] = frozenset()
+    source: tuple[int, ...] | None = None
+    """what the encoder reads, in an encoder-decoder model"""
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """A token, its log-probability under the model itself (nats), and the likeliest ids at its place with theirs."""
+
+    id: int
+    logprob: float
+    likeliest: tuple[tuple[int, float], ...] = field(default=())
+
+
+class Engine(Protocol):
+    """Makes tokens. `context` is the most that the model sees at once; what is longer goes on from its newest part."""
+
+    context: int
+
+    def extend(self, requests: Sequence[Request], n: int, alternatives: int = 0) -> list[list[Drawn]]:
+        """Makes up to n more tokens of each sequence; one that draws an end token ends with it.
+
+        Raises:
+            GenerationError: the model gave NaN or infinite logits.
+        """
+        ...
+
+
+def window_start(length: int, context: int) -> int:
+    """Where the part of a sequence begins that the model sees when it makes the token after `length` others.
+
+    A function of the length alone, so that an answer is the same however it was cut into calls. A quarter of the
+    context is dropped at a time: dropping single tokens would mean computing the whole cache anew for each.
+    """
+    if length <= context:
+        return 0
+    stride = max(1, context // 4)
+    return -(-(length - context) // stride) * stride

@@ -1,0 +1,62 @@
+"""How a prompt reaches a model, by the model's mode; and which tokens end an answer."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tinychat.text.chat import ChatTemplate, Message
+from tinychat.text.tokenizers import Tokenizer
+
+Exchange = tuple[str, str]
+"""what was asked, and what was answered"""
+
+
+@dataclass(frozen=True)
+class Prompting:
+    """What a model's prompts are made with.
+
+    Args:
+        tokenizer: of the model.
+        context: of the model, in tokens.
+        template: of a chat model.
+        translates: whether the prompt is what an encoder reads.
+    """
+
+    tokenizer: Tokenizer
+    context: int
+    template: ChatTemplate | None = None
+    translates: bool = False
+
+    @property
+    def end_ids(self) -> frozenset[int]:
+        """The tokens that end an answer."""
+        return self.template.end_ids(self.tokenizer) if self.template else frozenset(self._special("end"))
+
+    def ids(self, prompt: str, before: Sequence[Exchange] = (), max_tokens: int = 0) -> list[int]:
+        """The token ids that an answer goes on from; at least one.
+
+        Args:
+            prompt: as typed.
+            before: the conversation so far; in chat mode its oldest part is left out where it does not fit.
+            max_tokens: of the answer, for which room is left, up to half of the context.
+        """
+        if self.translates:
+            return self._beginning() or [0]
+        if self.template is not None:
+            turns = [(Message("user", asked), Message("bot", answered)) for asked, answered in before]
+            messages = [*(message for turn in turns for message in turn), Message("user", prompt)]
+            room = self.context - min(max_tokens, self.context // 2)
+            return self.template.encode(messages, self.tokenizer, for_answer=True, room=room)
+        text = "".join(f"{asked}{answered}\n" for asked, answered in before) + prompt
+        return self._beginning() + self.tokenizer.encode(text) or [0]
+
+    def source(self, prompt: str) -> tuple[int, ...] | None:
+        """What the encoder reads, where there is one."""
+        return (*self.tokenizer.encode(prompt), *self._special("end")) if self.translates else None
+
+    def _beginning(self) -> list[int]:
+        """A text that was learned as documents begins behind the end of another one."""
+        return self._special("begin") or self._special("end")
+
+    def _special(self, role: str) -> list[int]:
+        token = self.tokenizer.special(role)
+        return [] if token is None else [token]

@@ -1,0 +1,207 @@
+"""Answers as streams of records: the one loop that REPL, pipe and JSON run.
+
+An `Answer` turns the tokens of one sequence into records; a `Batch` drives an engine for many at once and may be
+refilled while it runs.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+
+from tinychat.events import Alternative, Finished, FinishReason, Notice, Record, Token
+from tinychat.generate.engine import Drawn, Engine, Request
+from tinychat.settings import Settings
+from tinychat.text.tokenizers import Tokenizer
+
+LONGEST_CALL = 0.015
+"""seconds: keys and Ctrl-C act within this time"""
+
+
+class Answer:
+    """One answer in the making.
+
+    Args:
+        tokenizer: of the model.
+        prompt: token ids, at least one.
+        settings: asked anew before each call of the engine.
+        seed: of its random numbers.
+        place: of the prompt in the input; with the seed it makes the random numbers.
+        end_ids: tokens that end the answer and are no part of it.
+        alternatives: how many of the likeliest tokens to record at each place.
+        source: what the encoder reads, in an encoder-decoder model.
+    """
+
+    def __init__(
+        self,
+        tokenizer: Tokenizer,
+        prompt: Sequence[int],
+        settings: Callable[[], Settings],
+        *,
+        seed: int,
+        place: int = 0,
+        end_ids: frozenset[int] = frozenset(),
+        alternatives: int = 0,
+        source: tuple[int, ...] | None = None,
+    ) -> None:
+        self.tokenizer = tokenizer
+        self.settings = settings
+        self.alternatives = alternatives
+        self.request = Request(0, list(prompt), 0, settings(), seed, place, end_ids, source)
+        self.finished: Finished | None = None
+        self._decoder = tokenizer.stream()
+        self._held: list[Token] = []  # what may yet turn out to be the beginning of a stop string
+        self._handed = 0  # characters handed out by the last call of `_hand_out`
+        self._shown = 0
+        self._began = time.perf_counter()
+        self._told_of_context = False
+
+    @property
+    def ids(self) -> list[int]:
+        """Prompt and answer so far."""
+        return self.request.ids
+
+    @property
+    def left(self) -> int:
+        """How many tokens may still come."""
+        return self.request.settings.max_tokens - self.request.made
+
+    def refresh(self) -> None:
+        """Takes a new snapshot of the settings."""
+        self.request.settings = self.settings()
+
+    def take(self, drawn: Sequence[Drawn], context: int) -> Iterator[Record]:
+        """The records of newly made tokens; `Finished` among them once the answer is over."""
+        for token in drawn:
+            self.request.ids.append(token.id)
+            self.request.made += 1
+            if token.id in self.request.end_ids:
+                yield from self.finish("end")
+                return
+            self._held.append(self._token(token, self._decoder.push(token.id)))
+            yield from self._release()
+            if self.finished:
+                return
+        if len(self.request.ids) > context and not self._told_of_context:
+            self._told_of_context = True
+            yield Notice(f"longer than the model's context of {context} tokens: it goes on from the newest part")
+        if self.left <= 0:
+            yield from self.finish("length")
+
+    def finish(self, reason: FinishReason) -> Iterator[Record]:
+        """Ends the answer: what was held back, then `Finished`."""
+        rest = self._decoder.flush()
+        if rest and self._held:  # a character that was never completed belongs to the token that began it
+            self._held[-1] = replace(self._held[-1], text=self._held[-1].text + rest)
+        yield from self._release(reason)
+
+    def _release(self, reason: FinishReason | None = None) -> Iterator[Record]:
+        """Hands out the held tokens in which no stop string can begin any more; all of them where there is a reason.
+
+        The answer ends before a stop string: the token in which one begins is cut short.
+        """
+        stops = self.request.settings.stop
+        text = "".join(token.text for token in self._held)
+        found = min((place for stop in stops if (place := text.find(stop)) >= 0), default=None)
+        if found is not None:
+            yield from self._hand_out(found)
+            if self._held and found > self._handed:
+                yield self._show(replace(self._held[0], text=self._held[0].text[: found - self._handed]))
+            reason = "stop"
+        elif reason is not None:
+            yield from self._hand_out(len(text))
+        else:
+            waiting = max((_overlap(text, stop) for stop in stops), default=0)
+            yield from self._hand_out(len(text) - waiting)
+        if reason is not None:
+            self.finished = Finished(reason, self._shown, self._seconds(), self.request.seed)
+            yield self.finished
+
+    def _hand_out(self, characters: int) -> Iterator[Token]:
+        """The tokens that lie wholly within the first characters held."""
+        self._handed = 0
+        keep = int(self._decoder.pending)  # the last one is not whole before its character is
+        while len(self._held) > keep and self._handed + len(self._held[0].text) <= characters:
+            token = self._held.pop(0)
+            self._handed += len(token.text)
+            yield self._show(token)
+
+    def _show(self, token: Token) -> Token:
+        self._shown += 1
+        return token
+
+    def _token(self, drawn: Drawn, text: str) -> Token:
+        likeliest = tuple(
+            Alternative(token, self.tokenizer.token_text(token), logprob)
+            for token, logprob in drawn.likeliest[: self.alternatives]
+        )
+        return Token(drawn.id, text, drawn.logprob, self._seconds(), likeliest)
+
+    def _seconds(self) -> float:
+        return time.perf_counter() - self._began
+
+
+class Batch:
+    """Drives an engine for many answers at once; answers may join while it runs.
+
+    Args:
+        engine: that makes the tokens.
+        should_stop: asked before each call of the engine; once it says yes, every answer ends as interrupted.
+    """
+
+    def __init__(self, engine: Engine, should_stop: Callable[[], bool] = lambda: False) -> None:
+        self.engine = engine
+        self.should_stop = should_stop
+        self.answers: list[Answer] = []
+        self._next_slot = 0
+        self._seconds_per_token = LONGEST_CALL  # so that the first call makes one token, and tells
+
+    def add(self, answer: Answer) -> None:
+        """Lets an answer join; the only one there is takes over the cache of the last."""
+        if self.answers:
+            self._next_slot += 1
+        answer.request.slot = self._next_slot
+        self.answers.append(answer)
+
+    def step(self) -> list[tuple[Answer, list[Record]]]:
+        """One call of the engine: the new records of each answer; finished ones leave.
+
+        Raises:
+            GenerationError: the model gave NaN or infinite logits.
+        """
+        out: list[tuple[Answer, list[Record]]] = []
+        going: list[Answer] = []
+        stop = self.should_stop()
+        for answer in self.answers:
+            answer.refresh()
+            if stop:
+                out.append((answer, list(answer.finish("interrupted"))))
+            elif answer.left <= 0:
+                out.append((answer, list(answer.finish("length"))))
+            else:
+                going.append(answer)
+        if going:
+            n = min(int(LONGEST_CALL / self._seconds_per_token), *(answer.left for answer in going))
+            alternatives = max(answer.alternatives for answer in going)
+            began = time.perf_counter()
+            made = self.engine.extend([answer.request for answer in going], max(1, n), alternatives)
+            took = (time.perf_counter() - began) / max(1, *map(len, made))
+            self._seconds_per_token += 0.5 * (took - self._seconds_per_token)
+            for answer, drawn in zip(going, made, strict=True):
+                out.append((answer, list(answer.take(drawn, self.engine.context))))
+        self.answers = [answer for answer in going if answer.finished is None]
+        return out
+
+
+def stream(engine: Engine, answer: Answer, should_stop: Callable[[], bool] = lambda: False) -> Iterator[Record]:
+    """The records of one answer, the last of them `Finished`."""
+    batch = Batch(engine, should_stop)
+    batch.add(answer)
+    while batch.answers:
+        for _, records in batch.step():
+            yield from records
+
+
+def _overlap(text: str, stop: str) -> int:
+    """The length of the longest end of `text` that is a beginning of `stop`."""
+    longest = min(len(text), len(stop) - 1)
+    return next((length for length in range(longest, 0, -1) if text.endswith(stop[:length])), 0)

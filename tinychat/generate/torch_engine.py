@@ -1,0 +1,166 @@
+"""The reference engine: torch, for every architecture and device."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
+
+from tinychat.errors import GenerationError
+from tinychat.generate.engine import Drawn, Request, window_start
+from tinychat.generate.random import uniform
+from tinychat.generate.sampling import draw, filter_logits
+from tinychat.model.attention import Cache
+from tinychat.model.transformer import Transformer
+from tinychat.settings import Settings
+
+
+class TorchEngine:
+    """Decodes with a cache of fixed shape; rows of a batch may stand at different places.
+
+    Args:
+        model: in evaluation mode, on its device.
+    """
+
+    def __init__(self, model: Transformer) -> None:
+        self.model = model
+        self.context = model.config.context
+        self.device = model.head.weight.device
+        self._cache: Cache | None = None
+        self._slots: list[int] = []
+        self._seen: list[list[int]] = []  # for each row, the ids whose keys and values its cache holds
+        self._sources: list[tuple[int, ...] | None] = []
+        self._memory: tuple[Tensor, Tensor] | None = None
+
+    @torch.inference_mode()
+    def extend(self, requests: Sequence[Request], n: int, alternatives: int = 0) -> list[list[Drawn]]:
+        """As `Engine.extend`."""
+        self._arrange(requests)
+        sequences = [list(request.ids) for request in requests]
+        out: list[list[Drawn]] = [[] for _ in requests]
+        ended = [False] * len(requests)
+        for step in range(n):
+            logits = self._next_logits(sequences)  # [B, V]
+            if not logits.isfinite().all():
+                raise GenerationError(
+                    "the model gave NaN or infinite logits", "its weights are damaged: train it again at a lower rate"
+                )
+            ids = self._draw(logits, requests, sequences, step)
+            for row, drawn in enumerate(_describe(logits, ids, alternatives)):
+                sequences[row].append(drawn.id)
+                if not ended[row]:
+                    out[row].append(drawn)
+                    ended[row] = drawn.id in requests[row].end_ids
+            if all(ended):
+                break
+        return out
+
+    def _draw(
+        self, logits: Tensor, requests: Sequence[Request], sequences: Sequence[Sequence[int]], step: int
+    ) -> list[int]:
+        """One token id for each row; rows with the same settings are drawn together."""
+        ids = [0] * len(requests)
+        groups: dict[Settings, list[int]] = {}
+        for row, request in enumerate(requests):
+            groups.setdefault(request.settings, []).append(row)
+        for settings, rows in groups.items():
+            chosen = logits if len(rows) == len(requests) else logits[rows]
+            chosen = filter_logits(chosen, settings, [sequences[row] for row in rows])
+            if settings.greedy:
+                drawn = chosen.argmax(dim=-1)
+            else:
+                places = [(requests[row], requests[row].made + step) for row in rows]
+                drawn = draw(chosen, [uniform(request.seed, request.place, place) for request, place in places])
+            for row, token in zip(rows, drawn.tolist(), strict=True):
+                ids[row] = token
+        return ids
+
+    def _next_logits(self, sequences: Sequence[Sequence[int]]) -> Tensor:
+        """Feeds what the cache does not hold yet of each sequence; the logits of what comes next, [B, V], in f32."""
+        starts: list[int] = []
+        parts: list[Sequence[int]] = []
+        for row, sequence in enumerate(sequences):
+            window = sequence[window_start(len(sequence), self.context) :]
+            known = min(_shared(self._seen[row], window), len(window) - 1)  # the last one is fed to get its logits
+            starts.append(known)
+            parts.append(window[known:])
+            self._seen[row] = list(window)
+        if len(set(starts)) > 1:
+            # Rows at different places are padded by different lengths, which could reach behind the last slot: what is
+            # more than one token is fed first, in groups that start at one place.
+            for start in sorted({start for start, part in zip(starts, parts, strict=True) if len(part) > 1}):
+                rows = [row for row, part in enumerate(parts) if starts[row] == start and len(part) > 1]
+                self._feed([parts[row][:-1] for row in rows], start, rows)
+            starts = [start + len(part) - 1 for start, part in zip(starts, parts, strict=True)]
+            parts = [part[-1:] for part in parts]
+        return self._feed(parts, starts[0] if len(set(starts)) == 1 else starts)
+
+    def _feed(self, parts: Sequence[Sequence[int]], start: int | list[int], rows: list[int] | None = None) -> Tensor:
+        """Runs the model over the next tokens of all rows, or of some; the logits behind each one's last, [B, V]."""
+        assert self._cache is not None
+        cache = self._cache if rows is None else self._cache.select(rows)
+        memory, memory_padding = self._memory or (None, None)
+        if rows is not None and memory is not None and memory_padding is not None:
+            memory, memory_padding = memory[rows], memory_padding[rows]
+        ids = pad_sequence([torch.tensor(part) for part in parts], batch_first=True).to(self.device)  # [B, T]
+        logits = self.model(
+            ids,
+            cache=cache,
+            start=start if isinstance(start, int) else torch.tensor(start, device=self.device),
+            used=(start if isinstance(start, int) else max(start)) + ids.shape[1],
+            memory=memory,
+            memory_padding=memory_padding,
+        )
+        if rows is not None:
+            self._cache.put(rows, cache)
+        last = torch.tensor([len(part) - 1 for part in parts], device=self.device)
+        return logits[torch.arange(len(parts), device=self.device), last].float()  # type: ignore[no-any-return]
+
+    def _arrange(self, requests: Sequence[Request]) -> None:
+        """Gives each request its row: the one that its slot had, or any other, whose content is then written over."""
+        slots = [request.slot for request in requests]
+        sources = [request.source for request in requests]
+        if self._cache is None:
+            self._cache = self.model.new_cache(len(slots))
+            self._seen = [[] for _ in slots]
+        elif slots != self._slots:
+            rows = [self._slots.index(slot) if slot in self._slots else None for slot in slots]
+            self._cache = self._cache.select([row or 0 for row in rows])
+            self._seen = [[] if row is None else self._seen[row] for row in rows]
+        self._slots = slots
+        if sources != self._sources:
+            self._sources = sources
+            self._memory = self._encode(sources)
+            self._seen = [[] for _ in slots]
+
+    def _encode(self, sources: Sequence[tuple[int, ...] | None]) -> tuple[Tensor, Tensor] | None:
+        """What the encoder makes of the sources, [B, S, D], and where they are real, [B, S]."""
+        rows = [torch.tensor(source) for source in sources if source is not None]
+        if not rows:
+            return None
+        ids = pad_sequence(rows, batch_first=True).to(self.device)
+        lengths = torch.tensor([len(row) for row in rows], device=self.device)
+        padding = torch.arange(ids.shape[1], device=self.device) < lengths.unsqueeze(1)
+        return self.model.encode(ids, padding), padding
+
+
+def _describe(logits: Tensor, ids: Sequence[int], alternatives: int) -> list[Drawn]:
+    """The drawn ids with their log-probabilities, and with the likeliest tokens when they are asked for."""
+    logprobs = logits.log_softmax(dim=-1)
+    own = logprobs.gather(1, torch.tensor(ids, device=logits.device).unsqueeze(1)).squeeze(1).tolist()
+    if not alternatives:
+        return [Drawn(token, logprob) for token, logprob in zip(ids, own, strict=True)]
+    values, likeliest = logprobs.topk(min(alternatives, logprobs.shape[-1]))
+    tops = [
+        tuple(zip(row_ids, row_values, strict=True))
+        for row_ids, row_values in zip(likeliest.tolist(), values.tolist(), strict=True)
+    ]
+    return [Drawn(token, logprob, top) for token, logprob, top in zip(ids, own, tops, strict=True)]
+
+
+def _shared(first: Sequence[int], second: Sequence[int]) -> int:
+    """How many tokens two sequences have in common at their beginnings."""
+    shorter = min(len(first), len(second))
+    if first[:shorter] == second[:shorter]:
+        return shorter
+    return next(place for place in range(shorter) if first[place] != second[place])

@@ -1,0 +1,307 @@
+"""Models of other tools: a folder of `transformers` in, and out.
+
+GPT-2 and Llama are the two shapes that most tools read. Each is one entry in `SHAPES`: what the architecture must
+be, how the fields are called, and how the weights are. A model that fits neither is refused with the first field
+that is in the way.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tinychat.atomic import atomic_folder
+from tinychat.errors import ModelError, TokenizerError, UsageError
+from tinychat.store.models import (
+    CONFIG,
+    TOKENIZER,
+    WEIGHTS,
+    ModelInfo,
+    read_info,
+    read_tokenizer,
+    read_weights,
+    save_model,
+)
+from tinychat.text.tokenizers import Tokenizer, load_tokenizer
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    Weights = dict[str, Tensor]
+
+GPT2_ACTIVATIONS = {"gelu_new": "gelu_tanh", "gelu_pytorch_tanh": "gelu_tanh", "gelu": "gelu", "relu": "relu"}
+
+
+@dataclass(frozen=True)
+class Shape:
+    """One model type of `transformers`."""
+
+    model_type: str
+    class_name: str
+    fixed: Mapping[str, Any]
+    """fields of our architecture that must have this value"""
+    to_config: Callable[[Mapping[str, Any]], dict[str, Any]]
+    from_config: Callable[[Mapping[str, Any]], dict[str, Any]]
+    names: Mapping[str, str]
+    """our names → theirs; `{}` is the layer"""
+    transposed: bool
+    """whether matrices in the layers are [in, out], as GPT-2 has them"""
+
+
+PLAIN = {
+    "norm_position": "pre", "norm_affine": True, "final_norm": True, "output_projection": True, "qk_norm": False,
+    "scale_embedding": False, "earlier_tokens": 0, "token_pairs": False, "n_encoder_layer": 0,
+}  # fmt: skip
+
+
+def _gpt2_to(ours: Mapping[str, Any]) -> dict[str, Any]:
+    activation = next(theirs for theirs, name in GPT2_ACTIVATIONS.items() if name == ours["feed_forward"])
+    return {
+        "n_positions": ours["context"], "n_embd": ours["d_model"], "n_layer": ours["n_layer"], "n_head": ours["n_head"],
+        "n_inner": ours["d_ff"], "activation_function": activation, "layer_norm_epsilon": ours["norm_eps"],
+        "resid_pdrop": ours["dropout"], "embd_pdrop": ours["dropout"], "attn_pdrop": ours["dropout"],
+    }  # fmt: skip
+
+
+def _gpt2_from(theirs: Mapping[str, Any]) -> dict[str, Any]:
+    activation = theirs.get("activation_function", "gelu_new")
+    if activation not in GPT2_ACTIVATIONS:
+        raise ModelError(f"the activation {activation!r} is not known here", "known: " + ", ".join(GPT2_ACTIVATIONS))
+    return {
+        "context": theirs["n_positions"], "d_model": theirs["n_embd"], "n_layer": theirs["n_layer"],
+        "n_head": theirs["n_head"], "d_ff": theirs.get("n_inner"), "feed_forward": GPT2_ACTIVATIONS[activation],
+        "norm_eps": theirs.get("layer_norm_epsilon", 1e-5), "dropout": theirs.get("resid_pdrop", 0.0),
+    }  # fmt: skip
+
+
+def _llama_to(ours: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "max_position_embeddings": ours["context"], "hidden_size": ours["d_model"],
+        "num_hidden_layers": ours["n_layer"], "num_attention_heads": ours["n_head"],
+        "num_key_value_heads": ours["n_kv_head"] or ours["n_head"],
+        "intermediate_size": ours["d_ff"] or 8 * ours["d_model"] // 3,
+        "rms_norm_eps": ours["norm_eps"], "rope_theta": ours["rotary_base"], "hidden_act": "silu",
+        "attention_bias": False, "mlp_bias": False,
+    }  # fmt: skip
+
+
+def _llama_from(theirs: Mapping[str, Any]) -> dict[str, Any]:
+    # Newer versions of transformers write the base of the positions into `rope_parameters`.
+    rope = theirs.get("rope_parameters") or {}
+    return {
+        "context": theirs["max_position_embeddings"], "d_model": theirs["hidden_size"],
+        "n_layer": theirs["num_hidden_layers"], "n_head": theirs["num_attention_heads"],
+        "n_kv_head": theirs.get("num_key_value_heads"), "d_ff": theirs["intermediate_size"],
+        "norm_eps": theirs.get("rms_norm_eps", 1e-6),
+        "rotary_base": float(theirs.get("rope_theta") or rope.get("rope_theta") or 10_000.0),
+    }  # fmt: skip
+
+
+SHAPES = (
+    Shape(
+        "gpt2",
+        "GPT2LMHeadModel",
+        PLAIN | {"norm": "layernorm", "position": "learned", "bias": True, "head_bias": False, "n_kv_head": None},
+        _gpt2_to,
+        _gpt2_from,
+        {
+            "decoder.embedding": "transformer.wte",
+            "decoder.position.table": "transformer.wpe",
+            "decoder.blocks.{}.attention.norm": "transformer.h.{}.ln_1",
+            "decoder.blocks.{}.attention.sublayer.output": "transformer.h.{}.attn.c_proj",
+            "decoder.blocks.{}.feed_forward.norm": "transformer.h.{}.ln_2",
+            "decoder.blocks.{}.feed_forward.sublayer.up": "transformer.h.{}.mlp.c_fc",
+            "decoder.blocks.{}.feed_forward.sublayer.output": "transformer.h.{}.mlp.c_proj",
+            "decoder.norm": "transformer.ln_f",
+            "head": "lm_head",
+        },
+        transposed=True,
+    ),
+    Shape(
+        "llama",
+        "LlamaForCausalLM",
+        PLAIN | {"norm": "rmsnorm", "position": "rotary", "feed_forward": "swiglu", "bias": False, "head_bias": None},
+        _llama_to,
+        _llama_from,
+        {
+            "decoder.embedding": "model.embed_tokens",
+            "decoder.blocks.{}.attention.norm": "model.layers.{}.input_layernorm",
+            "decoder.blocks.{}.attention.sublayer.query": "model.layers.{}.self_attn.q_proj",
+            "decoder.blocks.{}.attention.sublayer.key": "model.layers.{}.self_attn.k_proj",
+            "decoder.blocks.{}.attention.sublayer.value": "model.layers.{}.self_attn.v_proj",
+            "decoder.blocks.{}.attention.sublayer.output": "model.layers.{}.self_attn.o_proj",
+            "decoder.blocks.{}.feed_forward.norm": "model.layers.{}.post_attention_layernorm",
+            "decoder.blocks.{}.feed_forward.sublayer.gate": "model.layers.{}.mlp.gate_proj",
+            "decoder.blocks.{}.feed_forward.sublayer.up": "model.layers.{}.mlp.up_proj",
+            "decoder.blocks.{}.feed_forward.sublayer.output": "model.layers.{}.mlp.down_proj",
+            "decoder.norm": "model.norm",
+            "head": "lm_head",
+        },
+        transposed=False,
+    ),
+)
+
+
+FORMATS: dict[str, str] = {"transformers": "a folder that transformers reads: GPT-2 or Llama, as the model is shaped"}
+
+
+def export_model(info: ModelInfo, to: str, folder: Path) -> None:
+    """Writes a model for another tool, whole or not at all.
+
+    Raises:
+        UsageError: there is no such format.
+        ModelError: the format cannot hold this architecture.
+    """
+    if to not in FORMATS:
+        raise UsageError(f"there is no format {to!r}", "formats: " + ", ".join(FORMATS))
+    from safetensors.torch import save_file
+
+    shape = _fitting(info)
+    weights = _rename(shape, read_weights(info), int(info.architecture["n_layer"]), outward=True)
+    tied = bool(info.architecture["tie_embeddings"])
+    if tied:
+        weights.pop("lm_head.weight", None)
+    tokenizer = read_tokenizer(info.folder)
+    config = {
+        "model_type": shape.model_type,
+        "architectures": [shape.class_name],
+        "vocab_size": info.architecture["vocab_size"],
+        "tie_word_embeddings": tied,
+        "torch_dtype": "float32",
+        "bos_token_id": None,
+        "eos_token_id": tokenizer.special("end"),
+        **shape.to_config(info.architecture),
+    }
+    with atomic_folder(folder) as draft:
+        save_file(weights, draft / WEIGHTS, metadata={"format": "pt"})
+        tokenizer.save(draft / TOKENIZER)
+        (draft / CONFIG).write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
+        # Without this transformers looks for the tokenizer class of the model type, which has other files.
+        settings = {"tokenizer_class": "PreTrainedTokenizerFast", "clean_up_tokenization_spaces": False}
+        (draft / "tokenizer_config.json").write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
+
+
+def import_model(path: Path, name: str, folder: Path) -> ModelInfo:
+    """Takes in a folder of `transformers`, or one of tinychat's own from elsewhere.
+
+    Args:
+        path: where it lies.
+        name: what it will be called.
+        folder: where it goes.
+
+    Raises:
+        ModelError: it is neither, or of a shape that is not known here.
+    """
+    try:
+        theirs = json.loads((path / CONFIG).read_text(encoding="utf-8"))
+    except OSError:
+        raise ModelError(f"{path} holds no {CONFIG}", "give the folder of a model, as transformers saves it") from None
+    except ValueError as error:
+        raise ModelError(f"{path / CONFIG} is no JSON: {error}") from None
+    if "architecture" in theirs:
+        info = read_info(path)
+        mode, template, settings, about = info.mode, info.template, info.settings, info.about
+        architecture, weights, tokenizer = info.architecture, read_weights(info), read_tokenizer(path)
+    else:
+        mode, template, settings, about = "completion", None, {}, f"imported: {theirs.get('model_type')}"
+        architecture, weights, tokenizer = _read_transformers(path, theirs)
+    parameters = sum(weight.numel() for weight in {id(weight): weight for weight in weights.values()}.values())
+    save_model(
+        folder, name=name, mode=mode, architecture=architecture, weights=weights, parameters=parameters,
+        tokenizer=tokenizer, template=template, settings=settings, about=about,
+        training={"imported_from": str(theirs.get("model_type", "tinychat"))}, card=f"# {name}\n\n{about}\n",
+    )  # fmt: skip
+    return read_info(folder)
+
+
+def _read_transformers(path: Path, theirs: Mapping[str, Any]) -> tuple[dict[str, Any], "Weights", Tokenizer]:
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
+    shape = next((shape for shape in SHAPES if shape.model_type == theirs.get("model_type")), None)
+    if shape is None:
+        known = ", ".join(shape.model_type for shape in SHAPES)
+        raise ModelError(f"model type {theirs.get('model_type')!r} is not known here", f"known: {known}")
+    tied = bool(theirs.get("tie_word_embeddings", shape.model_type == "gpt2"))
+    try:
+        architecture = {
+            **shape.fixed,
+            **shape.from_config(theirs),
+            "vocab_size": theirs["vocab_size"],
+            "tie_embeddings": tied,
+        }
+        found = {name: weight.float() for name, weight in load_file(path / WEIGHTS).items()}
+        tokenizer = load_tokenizer(path)
+    except KeyError as error:
+        raise ModelError(f"{path / CONFIG} lacks {error}", "is it complete?") from None
+    except (OSError, SafetensorError) as error:
+        raise ModelError(f"{path / WEIGHTS} cannot be read: {error}", "weights must be one safetensors file") from None
+    except TokenizerError as error:
+        raise ModelError(f"{path} has no tokenizer that can be read: {error.problem}", error.remedy) from None
+    # A model saved without its head has no prefix: `wte.weight` for `transformer.wte.weight`.
+    prefix = "transformer." if shape.model_type == "gpt2" else "model."
+    if not any(name.startswith(prefix) for name in found):
+        found = {prefix + name: weight for name, weight in found.items()}
+    try:
+        weights = _rename(shape, found, int(architecture["n_layer"]), outward=False)
+    except KeyError as error:
+        raise ModelError(f"{path / WEIGHTS} lacks {error}", "is it complete?") from None
+    if tied:
+        weights["head.weight"] = weights["decoder.embedding.weight"]
+    return architecture, weights, tokenizer
+
+
+def _fitting(info: ModelInfo) -> Shape:
+    """The shape that an architecture has.
+
+    Raises:
+        ModelError: it has none of those known.
+    """
+    ours = info.architecture
+    reasons = []
+    for shape in SHAPES:
+        wrong = {name for name, value in shape.fixed.items() if ours[name] != value}
+        if ours["head_bias"] in (None, ours["bias"]) and not ours["bias"]:
+            wrong.discard("head_bias")
+        if shape.model_type == "gpt2" and ours["feed_forward"] not in GPT2_ACTIVATIONS.values():
+            wrong.add("feed_forward")
+        if not wrong:
+            return shape
+        reasons.append(f"{shape.model_type} has no " + ", ".join(f"{name} {ours[name]}" for name in sorted(wrong)))
+    raise ModelError(
+        f"transformers has no architecture like that of {info.name}: {'; '.join(reasons)}",
+        "train with `--recipe gpt2` or `--recipe llama` for a model that other tools read",
+    )
+
+
+def _rename(shape: Shape, weights: "Weights", n_layer: int, outward: bool) -> "Weights":
+    """Our names and layouts → theirs, or the other way round."""
+    import torch
+
+    out: Weights = {}
+    pairs = [
+        (ours.format(layer), theirs.format(layer), "{}" in ours and ours.rsplit(".", 1)[1] != "norm")
+        for ours, theirs in shape.names.items()
+        for layer in (range(n_layer) if "{}" in ours else range(1))
+    ]
+    for ours, theirs, is_layer_matrix in pairs:
+        for kind in ("weight", "bias"):
+            source, target = (ours, theirs) if outward else (theirs, ours)
+            weight = weights.get(f"{source}.{kind}")
+            if weight is not None:
+                turned = shape.transposed and is_layer_matrix and kind == "weight"
+                out[f"{target}.{kind}"] = (weight.T if turned else weight).contiguous()
+    if shape.transposed:
+        for layer in range(n_layer):
+            fused = f"transformer.h.{layer}.attn.c_attn"
+            parts = [f"decoder.blocks.{layer}.attention.sublayer.{part}" for part in ("query", "key", "value")]
+            for kind in ("weight", "bias"):
+                if outward:
+                    joined = torch.cat([weights[f"{part}.{kind}"] for part in parts])
+                    out[f"{fused}.{kind}"] = (joined.T if kind == "weight" else joined).contiguous()
+                else:
+                    whole = weights[f"{fused}.{kind}"]
+                    for part, piece in zip(parts, (whole.T if kind == "weight" else whole).chunk(3), strict=True):
+                        out[f"{part}.{kind}"] = piece.contiguous()
+    return out

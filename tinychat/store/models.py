@@ -1,0 +1,231 @@
+"""A model ↔ a folder: `config.json`, `tokenizer.json`, `model.safetensors`, `training.json`, `README.md`.
+
+Loading runs no code: weights are safetensors, all else is JSON. Saving leaves the old folder or the new one, whole.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+from tinychat.atomic import atomic_folder
+from tinychat.errors import ModelError, TinychatError
+from tinychat.store import places
+from tinychat.store.runs import RunFolder
+from tinychat.text.chat import ChatTemplate
+from tinychat.text.tokenizers import Tokenizer, load_tokenizer
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+Mode = Literal["completion", "chat", "translation"]
+MODES: tuple[Mode, ...] = ("completion", "chat", "translation")
+
+FORMAT = 1
+CONFIG, TOKENIZER, WEIGHTS, TRAINING, CARD = (
+    "config.json",
+    "tokenizer.json",
+    "model.safetensors",
+    "training.json",
+    "README.md",
+)
+DAMAGED = "the model is incomplete or damaged: train or import it again"
+
+
+@dataclass(frozen=True)
+class ModelInfo:
+    """What a model is, read without its weights and without torch."""
+
+    name: str
+    folder: Path
+    mode: Mode
+    architecture: dict[str, Any]
+    """the fields of `ModelConfig`"""
+    tokenizer_kind: str
+    parameters: int
+    template: ChatTemplate | None = None
+    settings: dict[str, Any] = field(default_factory=dict)
+    """settings that suit this model better than the defaults"""
+    about: str = ""
+    """what it is for, in one line"""
+
+    @property
+    def summary(self) -> str:
+        """`smalltalk (wordpiece, 3.4M, chat)`."""
+        return f"{self.name} ({self.tokenizer_kind}, {format_count(self.parameters)}, {self.mode})"
+
+
+def format_count(count: int) -> str:
+    """37 → `37`, 812_345 → `812k`, 3_400_000 → `3.4M`."""
+    for unit, letter in ((1_000_000_000, "B"), (1_000_000, "M"), (1_000, "k")):
+        if count >= unit:
+            return f"{count / unit:.{1 if count < 100 * unit else 0}f}{letter}"
+    return str(count)
+
+
+def find_model(name: str) -> Path:
+    """The folder of a model: a path, or a name looked up in `./models`, the user's models and runs, the bundled ones.
+
+    Raises:
+        ModelError: there is none of that name.
+    """
+    if not name.strip():
+        raise ModelError("the name of the model is empty", "see `tinychat models`")
+    own = [shelf / name for shelf in _shelves()]
+    for folder in (Path(name).expanduser(), *own, RunFolder(places.runs_folder() / name).model):
+        if (folder / CONFIG).is_file():
+            return folder
+    known = sorted({folder.name for folder in _folders()})
+    if Path(name).is_dir():
+        raise ModelError(f"{name} holds no model: it has no {CONFIG}", "`tinychat import` reads other tools' folders")
+    names = ", ".join(known) or "none yet; `tinychat train TEXT` makes one"
+    raise ModelError(f"there is no model {name!r}", f"models: {names}")
+
+
+def list_models() -> list[ModelInfo]:
+    """Every model that a name finds, nearest first; a damaged one is passed over."""
+    models: dict[str, ModelInfo] = {}
+    for folder in _folders():
+        try:
+            models.setdefault(folder.name, read_info(folder))
+        except TinychatError:
+            continue
+    return list(models.values())
+
+
+def read_info(folder: Path) -> ModelInfo:
+    """Reads `config.json`.
+
+    Raises:
+        ModelError: it is missing, no JSON, or holds what no model can be.
+    """
+    values = _read_json(folder / CONFIG)
+    try:
+        if values["format"] != FORMAT:
+            seen = values["format"]
+            raise ModelError(f"{folder} has format {seen!r}, not {FORMAT}", "was it made by a newer tinychat?")
+        template = values.get("template")
+        if values["mode"] not in MODES:
+            raise ModelError(f"{folder} has mode {values['mode']!r}", "it is one of " + ", ".join(MODES))
+        return ModelInfo(
+            name=str(values.get("name") or folder.name),
+            folder=folder,
+            mode=values["mode"],
+            architecture=dict(values["architecture"]),
+            tokenizer_kind=str(values["tokenizer"]),
+            parameters=int(values["parameters"]),
+            template=ChatTemplate.from_dict(template) if template else None,
+            settings=dict(values.get("settings") or {}),
+            about=str(values.get("about") or ""),
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise ModelError(f"{folder / CONFIG} cannot be read: {error!r}", DAMAGED) from None
+
+
+def read_tokenizer(folder: Path) -> Tokenizer:
+    """Reads `tokenizer.json`."""
+    return load_tokenizer(folder / TOKENIZER)
+
+
+def read_training(folder: Path) -> dict[str, Any]:
+    """Reads `training.json`: recipe, data, seed, versions, loss curve; empty where there is none."""
+    path = folder / TRAINING
+    return _read_json(path) if path.is_file() else {}
+
+
+def save_model(
+    folder: Path,
+    *,
+    name: str,
+    mode: Mode,
+    architecture: Mapping[str, Any],
+    weights: "Mapping[str, Tensor]",
+    parameters: int,
+    tokenizer: Tokenizer,
+    template: ChatTemplate | None = None,
+    settings: Mapping[str, Any] | None = None,
+    about: str = "",
+    training: Mapping[str, Any] | None = None,
+    card: str = "",
+    half: bool = False,
+) -> None:
+    """Writes a model, whole or not at all; an older one at the same place is replaced.
+
+    Args:
+        folder: the model's own.
+        architecture: the fields of `ModelConfig`.
+        weights: the model's `state_dict()`.
+        half: in bf16, at half the size.
+    """
+    import torch
+    from safetensors.torch import save_file
+
+    dtype = torch.bfloat16 if half else torch.float32
+    state = {key: value.detach().to("cpu", dtype).contiguous() for key, value in weights.items()}
+    if architecture["tie_embeddings"]:
+        del state["head.weight"]  # the same matrix as the embedding, which is kept
+    config = {
+        "format": FORMAT,
+        "name": name,
+        "mode": mode,
+        "about": about,
+        "tokenizer": tokenizer.kind,
+        "parameters": parameters,
+        "template": template.to_dict() if template else None,
+        "settings": dict(settings or {}),
+        "architecture": dict(architecture),
+    }
+    with atomic_folder(folder) as draft:
+        save_file(state, draft / WEIGHTS, metadata={"format": "pt"})
+        tokenizer.save(draft / TOKENIZER)
+        (draft / CONFIG).write_text(_to_json(config), encoding="utf-8")
+        (draft / TRAINING).write_text(_to_json(dict(training or {})), encoding="utf-8")
+        (draft / CARD).write_text(card, encoding="utf-8")
+
+
+def read_weights(info: ModelInfo) -> "dict[str, Tensor]":
+    """Reads `model.safetensors`, in f32.
+
+    Raises:
+        ModelError: it is missing or damaged.
+    """
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
+    path = info.folder / WEIGHTS
+    try:
+        weights = {name: weight.float() for name, weight in load_file(path).items()}
+    except (OSError, SafetensorError) as error:
+        raise ModelError(f"{path} cannot be read: {error}", DAMAGED) from None
+    if info.architecture.get("tie_embeddings") and "decoder.embedding.weight" in weights:
+        weights["head.weight"] = weights["decoder.embedding.weight"]
+    return weights
+
+
+def _shelves() -> tuple[Path, ...]:
+    return (Path("models"), places.models_folder(), places.bundled_models())
+
+
+def _folders() -> Iterator[Path]:
+    """Every folder that looks like a model, nearest first."""
+    for shelf in _shelves():
+        if shelf.is_dir():
+            yield from sorted(path for path in shelf.iterdir() if (path / CONFIG).is_file())
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        reason = error.strerror or error
+        raise ModelError(f"{path} cannot be read: {reason}", "is this the folder of a model?") from None
+    except ValueError as error:
+        raise ModelError(f"{path} is no JSON: {error}", DAMAGED) from None
+    if not isinstance(values, dict):
+        raise ModelError(f"{path} holds no object", DAMAGED)
+    return cast("dict[str, Any]", values)
+
+
+def _to_json(values: dict[str, Any]) -> str:
+    return json.dumps(values, indent=2, ensure_ascii=False) + "\n"
