@@ -1,0 +1,229 @@
+"""Small facts: animals, colours, opposites, plurals, capitals, days, months, letters and what things are for.
+
+Each kind of fact is a table with its questions and answers; a follow-up ("and <x>?") may ask for another row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import fact_tables as tables
+from grammar import Lines
+from talk import Scenes, Talk
+
+Row = dict[str, str]
+
+
+class Fact(NamedTuple):
+    """One kind of fact. `x` of a row is what a follow-up question names."""
+
+    weight: float
+    rows: Sequence[Row]
+    questions: Lines
+    answers: Sequence[str]
+    follow_ups: bool = True
+
+
+def pairs(text: str) -> list[Row]:
+    """Rows from "x=y, x=y, …"."""
+    return [dict(zip("xy", entry.strip().split("="), strict=True)) for entry in text.split(",")]
+
+
+def both_ways(rows: list[Row]) -> list[Row]:
+    """The rows, and each of them the other way round."""
+    return rows + [{"x": row["y"], "y": row["x"]} for row in rows]
+
+
+def following(names: Sequence[str], step: int) -> list[Row]:
+    """Each name with the one `step` places on, round the circle."""
+    return [{"x": name, "y": names[(at + step) % len(names)]} for at, name in enumerate(names)]
+
+
+WHICH = "(what|which)"
+PLEASE = "(can you tell me|do you know|tell me|say)"
+
+FACTS: tuple[Fact, ...] = (
+    Fact(3.0, pairs(tables.SOUNDS),
+         ("(what sound|what noise|which sound) does <a:x> make?", "what does (<a:x>|the <x>) say?",
+          "how does <a:x> (sound|go|talk)?",
+          f"{PLEASE} what <a:x> says", "(the sound|the noise) of <a:x>?", "(make|do|imitate) <a:x>( for me| please|)",
+          "what do you hear from <a:x>?"),
+         ("<a:x> says <y>.", "<a:x> goes <y>!", "<y>, says the <x>.")),
+    Fact(1.0, [row for row in pairs(tables.SOUNDS) if tables.SOUNDS.count("=" + row["y"]) == 1],
+         ("(which|what) animal (says|goes|makes the sound) <y>?", "who says <y>?", "what goes <y>?",
+          "(<y>! |)what animal is that, <y>?"),
+         ("<y> is what <a:x> says.", "The <x> says <y>.", "That is <a:x>: <y>!"), False),
+    Fact(3.0, pairs(tables.COLOURS),
+         ("what colour (is|has) <x>?", "(which|what) colour (does <x> have|would you say <x> is)?",
+          f"{PLEASE} the colour of <x>",
+          "the colour of <x>?", "what is the colour of <x>?", "how would you paint <x>?", "name the colour of <x>"),
+         ("<x> is <y>.", "It is <y>: <x> is <y>.", "<y>. The colour of <x> is <y>.")),
+    Fact(4.5, both_ways(pairs(tables.OPPOSITES)),
+         ("what is the opposite of <x>?", "what's the opposite of <x>?", "(the |)opposite of <x>(?|)",
+          "<x> and its opposite?",
+          f"{PLEASE} the opposite of <x>", "what is not <x> but the (opposite|other way)?",
+          "give me the opposite of <x>",
+          "if it is not <x>, what is the opposite?", "(which|what) word is the opposite of <x>?", "opposite: <x>"),
+         ("The opposite of <x> is <y>.", "<y> is the opposite of <x>.", "It is <y>: the opposite of <x> is <y>.")),
+    Fact(3.5, [{"x": word, "y": plural} for word, plural in tables.plurals().items()],
+         ("what is the plural of <x>?", "what's the plural of <x>?", "(the |)plural of <x>(?|)", "one <x>, two what?",
+          "one <x>, two ...",
+          f"{PLEASE} the plural of <x>", "how do you (say|write) more than one <x>?", "what do you call two of a <x>?",
+          "make <x> plural", "more than one <x> is?"),
+         ("The plural of <x> is <y>.", "One <x>, two <y>.", "It is <y>: one <x>, two <y>.")),
+    Fact(2.2, following(tables.DAYS, 1),
+         (f"{WHICH} day (comes after|follows|is after|is the day after) <x>?", "what comes after <x>?",
+          "what is the day after <x>?",
+          "(if|when) today is <x>, what is tomorrow?", f"{PLEASE} the day after <x>", "<x>, and then?",
+          "the day after <x>?"),
+         ("After <x> comes <y>.", "<y> comes after <x>.", "The day after <x> is <y>.")),
+    Fact(1.5, following(tables.DAYS, -1),
+         (f"{WHICH} day (comes before|is before|is the day before) <x>?", "what comes before <x>?",
+          "what is the day before <x>?",
+          "(if|when) today is <x>, what was yesterday?", f"{PLEASE} the day before <x>", "the day before <x>?"),
+         ("Before <x> comes <y>.", "<y> comes before <x>.", "The day before <x> is <y>.")),
+    Fact(2.2, following(tables.MONTHS, 1),
+         (f"{WHICH} month (comes after|follows|is after) <x>?", "what comes after <x>?", "what is the month after <x>?",
+          "(if|when) it is <x>, what is next month?", f"{PLEASE} the month after <x>", "<x>, and then?",
+          "the month after <x>?"),
+         ("After <x> comes <y>.", "<y> comes after <x>.", "The month after <x> is <y>.")),
+    Fact(1.5, following(tables.MONTHS, -1),
+         (f"{WHICH} month (comes before|is before) <x>?", "what comes before <x>?", "what is the month before <x>?",
+          "(if|when) it is <x>, what was last month?", f"{PLEASE} the month before <x>", "the month before <x>?"),
+         ("Before <x> comes <y>.", "<y> comes before <x>.", "The month before <x> is <y>.")),
+    Fact(0.8, pairs("spring=summer, summer=autumn, autumn=winter, winter=spring"),
+         (f"{WHICH} season (comes after|follows|is after) <x>?", "what is the season after <x>?",
+          "the season after <x>?"),
+         ("After <x> comes <y>.", "<y> comes after <x>.", "The season after <x> is <y>.")),
+    Fact(5.0, pairs(tables.CAPITALS),
+         ("what is the capital (city |)of <x>?", "what's the capital of <x>?", "(the |)capital of <x>(?|)",
+          "<x>: capital(?|)",
+          f"{PLEASE} the capital of <x>", "(which|what) city is the capital of <x>?", "name the capital of <x>",
+          "what is <x>'s capital?", "(which|what) capital does <x> have?", "the main city of <x>?"),
+         ("The capital of <x> is <y>.", "<y> is the capital of <x>.", "It is <y>: the capital of <x> is <y>.")),
+    Fact(1.4, pairs(tables.CAPITALS),
+         ("<y> is the capital of (what|which country)?", "(which|what) country has the capital <y>?",
+          "in which country is <y>?",
+          "what country is <y> (in|the capital of)?", "where is <y>?", "where on earth is <y>?"),
+         ("<y> is the capital of <x>.", "<y> is in <x>.", "I know <y>: it is the capital of <x>."), False),
+    Fact(1.6, [{"x": country, "y": ""} for country in tables.OTHER_COUNTRIES],
+         ("what is the capital of <x>?", "what's the capital of <x>?", "capital of <x>(?|)",
+          f"{PLEASE} the capital of <x>",
+          "(which|what) city is the capital of <x>?", "name the capital of <x>"),
+         ("I don't know the capital of <x>. I know forty, and not that one.",
+          "The capital of <x> is not (among my forty|one I learned).",
+          "Sorry, I never learned the capital of <x>.")),
+    Fact(1.8, pairs(tables.YOUNG),
+         ("what (is a baby|do you call a baby|do we call a young) <x>( called|)?", "(the |)young of <a:x>?",
+          "what is a young <x>?",
+          f"{PLEASE} what a baby <x> is called", "name a baby <x>", "(the word|a word) for a baby <x>?"),
+         ("A baby <x> is called <a:y>.", "A young <x> is <a:y>.", "It is <a:y>: a baby <x> is <a:y>.")),
+    Fact(1.4, pairs(tables.LEGS),
+         ("how many legs (does <a:x> have|has <a:x>|has <a:x> got)?", f"{PLEASE} how many legs <a:x> has",
+          "the legs of <a:x>, how many?",
+          "count the legs of <a:x>"),
+         ("<a:x> has <y> legs.", "It has <y>: <a:x> has <y> legs.")),
+    Fact(1.4, pairs(tables.EATS),
+         ("what does <a:x> eat?", "what do you feed <a:x>?", "what should i (give|feed to) <a:x>?",
+          "(the |)food of <a:x>?",
+          f"{PLEASE} what <a:x> eats", "what would <a:x> like for lunch?"),
+         ("<a:x> eats <y>.", "<y> is what <a:x> eats.", "<a:x> likes to eat <y>.")),
+    Fact(1.4, pairs(tables.LIVES),
+         ("where does <a:x> live?", "where can i find <a:x>?", "what is the home of <a:x>?",
+          f"{PLEASE} where <a:x> lives",
+          "where is <a:x> at home?", "(the |)home of <a:x>?"),
+         ("<a:x> lives <y>.", "You find <a:x> <y>.", "Look <y>: there lives <a:x>.")),
+    Fact(2.0, pairs(tables.USES),
+         ("what is <a:x> for?", "what do you do with <a:x>?", "why do people have <a:x>?", "what can i do with <a:x>?",
+          f"{PLEASE} what <a:x> is for", "what is the use of <a:x>?", "how do you use <a:x>?"),
+         ("You use <a:x> to <y>.", "<a:x> is there to <y>.", "With <a:x> you can <y>.")),
+    Fact(2.6, pairs(tables.MEANINGS),
+         ("what is <a:x>?", "what's <a:x>?", "what does <x> mean?", "explain <x>( to me|)", "define <x>",
+          f"{PLEASE} what <a:x> is",
+          "the meaning of <x>?", "what do you know about <a:x>?", "what is meant by <x>?"),
+         ("<a:x> is <y>.", "A word I know: <a:x> is <y>.", "I think <a:x> is <y>.")),
+    Fact(1.6, pairs(tables.KINDS),
+         ("is <a:x> a (fruit|vegetable|animal|bird|fish|tool|colour)( or something else|)?",
+          "what kind of thing is <a:x>?",
+          "(fruit or vegetable|animal or plant|what), <a:x>?", "<a:x>, what is it?"),
+         ("<a:x> is <y>.", "It is <y>: <a:x> is <y>.")),
+    Fact(1.6, pairs(tables.HOW_MANY),
+         ("how many <x>?", f"{PLEASE} how many <x>", "how many, <x>?", "i forgot how many <x>"),
+         ("<y> <x>.", "There are <y> <x>.")),
+    Fact(1.5, pairs(tables.SHAPES),
+         ("how many (sides|corners) (does|has) <a:x>( have|)?", f"{PLEASE} how many sides <a:x> has",
+          "the sides of <a:x>?"),
+         ("<a:x> has <y> sides.", "It has <y>: <a:x> has <y> sides.")),
+    Fact(1.5, [{"x": this, "y": that} for this, that in zip(tables.LETTERS, tables.LETTERS[1:], strict=False)],
+         (f"{WHICH} letter (comes after|follows|is after) <x>?", "the letter after <x>?",
+          f"{PLEASE} the letter after <x>",
+          "in the alphabet, what comes after <x>?", "what is the next letter after <x>?"),
+         ("After <x> comes <y>.", "The letter after <x> is <y>.", "The next letter is <y>.")),
+    Fact(1.0, [{"x": that, "y": this} for this, that in zip(tables.LETTERS, tables.LETTERS[1:], strict=False)],
+         (f"{WHICH} letter (comes before|is before) <x>?", "the letter before <x>?", f"{PLEASE} the letter before <x>",
+          "in the alphabet, what comes before <x>?"),
+         ("Before <x> comes <y>.", "The letter before <x> is <y>.")),
+    Fact(1.6, [{"x": word,
+        "y": other} for group in tables.RHYMES for word in group for other in group if word != other],
+         ("what rhymes with <x>?", "(give me|tell me|say|find|i need) a rhyme for <x>", "a word that rhymes with <x>?",
+          "(a |)rhyme for <x>?", "which word rhymes with <x>?"),
+         ("<y> rhymes with <x>.", "Try <y>: it rhymes with <x>.", "A rhyme for <x> is <y>.")),
+)  # fmt: skip
+
+WEIGHTS = [fact.weight for fact in FACTS]
+
+
+def fact(talk: Talk) -> None:
+    """A question about one row of a table, and perhaps the next row."""
+    it = FACTS[talk.dice.weighted(WEIGHTS)]
+    row = talk.dice.choice(it.rows)
+    talk.ask(it.questions, it.answers, **row)
+    while it.follow_ups and talk.left and talk.dice.chance(0.22):
+        row = talk.dice.choice(it.rows)
+        talk.turn(
+            "(and|what about|how about|and what about|then|ok, and|now) <x>?|(and|same for|now) <x>", it.answers, **row
+        )
+
+
+def true_colour(talk: Talk) -> None:
+    """Is the sky green? No, it is blue."""
+    row = talk.dice.choice([row for row in pairs(tables.COLOURS) if " or " not in row["y"]])
+    guess = (
+        row["y"]
+        if talk.dice.chance(0.5)
+        else talk.dice.choice(("red", "blue", "green", "yellow", "white", "black", "pink"))
+    )
+    yes = guess == row["y"]
+    talk.ask(
+        "is <x> (really |)<guess>?|<x> is <guess>, (right|is it not|yes or no)?|true or false: <x> is <guess>|would"
+        " you say <x> is <guess>?",
+        ("Yes, <x> is <y>.", "(Right|True): <x> is <y>.") if yes else ("No, <x> is <y>.",
+         "(Not so|False): <x> is <y>."),
+        guess=guess, **row,
+    )  # fmt: skip
+
+
+def some(talk: Talk) -> None:
+    """Name three of a kind; list the days or months."""
+    if talk.dice.chance(0.25):
+        names, kind = talk.dice.choice(
+            ((tables.DAYS, "days of the week"), (tables.SEASONS, "seasons"), (tables.MONTHS[:6], "first six months"))
+        )
+        talk.ask("(list|name|tell me|what are|say|write down) the <kind>", ("The <kind> are <list>.",
+            "Here they are: <list>."),
+                 kind=kind, list=", ".join(names[:-1]) + " and " + names[-1])  # fmt: skip
+        return
+    kind = talk.dice.choice(tuple(tables.GROUPS))
+    one, two, three = talk.dice.sample(tables.GROUPS[kind].split(), 3)
+    count = talk.dice.choice(("three", "3", "some", "a few"))
+    talk.ask(
+        "(name|list|tell me|give me|say|write|i need) <count> <kind>|(can you name|do you know|which are|what are)"
+        " <count> <kind>?",
+        ("<One>, <two> and <three>.", "Here are three <kind>: <one>, <two> and <three>.",
+         "I know <one>, <two> and <three>."),
+        count=count, kind=kind, one=one, two=two, three=three, One=one.capitalize(),
+    )  # fmt: skip
+
+
+SCENES: Scenes = ((24.0, fact), (1.2, true_colour), (1.8, some))

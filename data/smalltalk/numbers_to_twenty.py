@@ -1,0 +1,184 @@
+"""Counting, adding and taking away up to twenty, comparing, and the numbers that are too much."""
+
+from __future__ import annotations
+
+import fact_tables as tables
+from grammar import listed
+from talk import Scenes, Talk
+
+LIMIT = 20
+WORDS = listed(
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen"
+    " eighteen "
+    "nineteen twenty"
+)
+
+SUMS = (
+    "(what is|what's|how much is|calculate|work out|compute|add|tell me|) <a> (plus|+|and) <b>( make|)?",
+    "(add|sum|put together) <a> (and|to|with) <b>",
+    "<a> (plus|+|added to) <b> (is|equals|makes|gives)( what| how much|)?",
+    "i have <a> (apples|coins|eggs|stones|books|cookies) and (get|find|buy) <b> more, how many( have i| is that| in"
+    " all|)?",
+    "what do <a> and <b> make( together|)?", "<a>+<b>(?|=|)", "can you add <a> and <b>?", "the sum of <a> and <b>?",
+)  # fmt: skip
+SUM_ANSWERS = ("<x> plus <y> is <z>.", "That makes <z>: <x> plus <y> is <z>.", "<z>. I counted: <x> plus <y> is <z>.")
+DIFFERENCES = (
+    "(what is|what's|how much is|calculate|work out|compute|tell me|) <a> (minus|-|take away|less) <b>?",
+    "(take|subtract) <b> from <a>", "<a> (minus|-|take away) <b> (is|equals|makes|gives)( what| how much|)?",
+    "i have <a> (apples|coins|eggs|stones|books|cookies) and (lose|eat|give away|drop) <b>, how many are left?",
+    "what is left of <a> without <b>?", "<a>-<b>(?|=|)", "the difference of <a> and <b>?",
+    "how much is <a> if i take away <b>?",
+)  # fmt: skip
+DIFFERENCE_ANSWERS = (
+    "<x> minus <y> is <z>.",
+    "That leaves <z>: <x> minus <y> is <z>.",
+    "<z>. I counted: <x> minus <y> is <z>.",
+)
+
+
+def number(talk: Talk, value: int) -> str:
+    """The number as this person writes it: mostly in digits."""
+    return WORDS[value] if value <= LIMIT and talk.dice.chance(0.22) else str(value)
+
+
+def add(talk: Talk) -> None:
+    """A sum with a result up to twenty."""
+    total = talk.dice.between(0, LIMIT)
+    first = talk.dice.between(0, total)
+    second = total - first
+    talk.ask(
+        SUMS, SUM_ANSWERS, a=number(talk, first), b=number(talk, second), x=str(first), y=str(second), z=str(total)
+    )
+    if talk.left and talk.dice.chance(0.2) and total < LIMIT:
+        more = talk.dice.between(1, LIMIT - total)
+        talk.turn("(and|now|then|ok,|and then) (plus|add|+) <b>( more| to that|)?", SUM_ANSWERS,
+                  b=number(talk, more), x=str(total), y=str(more), z=str(total + more))  # fmt: skip
+
+
+def take_away(talk: Talk) -> None:
+    """A difference that is not below zero."""
+    first = talk.dice.between(0, LIMIT)
+    second = talk.dice.between(0, first)
+    values = {
+        "a": number(talk, first),
+        "b": number(talk, second),
+        "x": str(first),
+        "y": str(second),
+        "z": str(first - second),
+    }
+    talk.ask(DIFFERENCES, DIFFERENCE_ANSWERS, **values)
+
+
+def too_much(talk: Talk) -> None:
+    """Sums outside its range: it says so, and does not guess."""
+    kind = talk.dice.below(3)
+    if kind == 0:
+        first, second = talk.dice.between(11, 99), talk.dice.between(11, 99)
+        talk.ask(SUMS, ("(That|The sum) (goes past|is more than) twenty, and I (stop there|only add up to twenty).",
+                        "(Too big for me|That is too big): I only (add|count) up to twenty.",
+                        "(My sums end|I stop) at twenty. (Try smaller numbers|A calculator will know)."),
+                 a=str(first), b=str(second))  # fmt: skip
+    elif kind == 1:
+        second = talk.dice.between(2, LIMIT)
+        first = talk.dice.between(0, second - 1)
+        talk.ask(DIFFERENCES, ("That goes below zero, and I (stop there|know no numbers there).",
+                               "(That is less than zero|That is below zero). I do not (go|count) there, (sorry|I'm"
+                               " afraid)."),
+                 a=str(first), b=str(second))  # fmt: skip
+    else:
+        talk.ask("(what is|how much is|calculate|work out|) <a> (times|x|*|divided by|/|to the power of|multiplied"
+                 " by) <b>?"
+                 "|(what is|find|) the (square|square root|half|cube|logarithm) of <a>?",
+                 ("I only (add|know plus) and (take away|minus), (up to twenty|with small numbers).",
+                  "(Plus and minus are|Adding and taking away is) all I (know|can do), (sorry|I'm afraid)."),
+                 a=str(talk.dice.between(2, 99)), b=str(talk.dice.between(2, 20)))  # fmt: skip
+
+
+def count(talk: Talk) -> None:
+    """Counting up or down."""
+    low = talk.dice.choice((1, 1, 1, 0, 2, 3, 4, 5, 6, 8, 10, 12))
+    high = min(LIMIT, low + talk.dice.between(2, 11))
+    down = talk.dice.chance(0.4)
+    numbers = [str(value) for value in range(low, high + 1)]
+    if down:
+        talk.ask("(count|please count|can you count|count for me) (down|back|backwards) from <a> to <b>|from <a>"
+                 " (down|back) to <b>, count",
+                 ("<list>.", "(Ready|Here I go): <list>."), a=number(talk, high), b=number(talk, low),
+                  list=", ".join(numbers[::-1]))  # fmt: skip
+    else:
+        talk.ask("(count|please count|can you count|count for me|count up) from <a> to <b>|(count|say the numbers)"
+                 " <a> to <b>"
+                 + ("|(count|can you count|count up|please count) to <b>" if low == 1 else ""),
+                 ("<list>.", "(Ready|Here I go): <list>."), a=number(talk, low), b=number(talk, high),
+                  list=", ".join(numbers))  # fmt: skip
+
+
+def neighbour(talk: Talk) -> None:
+    """The number before or after."""
+    step = talk.dice.choice((1, -1))
+    value = talk.dice.between(0 if step == 1 else 1, LIMIT - 1 if step == 1 else LIMIT)
+    word = "(after|follows)" if step == 1 else "(before)"
+    talk.ask(f"(what|which) number (comes|is) {word.replace('|follows', '')} <a>?|the number"
+             f" {word.replace('|follows', '')} <a>?"
+             + ("|<a>, what is next?|what is one more than <a>?" if step == 1 else "|what is one less than <a>?"),
+             ("After <x> comes <y>.", "<y> comes after <x>.") if step == 1 else ("Before <x> comes <y>.",
+              "<y> comes before <x>."),
+             a=number(talk, value), x=str(value), y=str(value + step))  # fmt: skip
+
+
+def double(talk: Talk) -> None:
+    """Twice a number; even or odd."""
+    value = talk.dice.between(1, LIMIT)
+    if talk.dice.chance(0.5):
+        value = (value + 1) // 2
+        talk.ask("(what is|how much is|tell me|) (twice|the double of|double) <a>?|double <a>", ("Twice <x> is <y>.",
+            "It is <y>: twice <x> is <y>."),
+                 a=number(talk, value), x=str(value), y=str(2 * value))  # fmt: skip
+    else:
+        talk.ask("is <a> (even|odd|even or odd|odd or even|an even number|an odd number)?|<a>, (even or odd|odd or"
+                 " even)?",
+                 ("<x> is <y>.", "<x> is an <y> number."), a=number(talk, value), x=str(value),
+                  y="odd" if value % 2 else "even")  # fmt: skip
+
+
+def compare(talk: Talk) -> None:
+    """Which number is bigger or smaller?"""
+    first, second = talk.dice.sample(range(LIMIT + 1), 2)
+    more = talk.dice.chance(0.6)
+    winner, loser = (max(first, second), min(first, second)) if more else (min(first, second), max(first, second))
+    talk.ask("(which|what) (number |one |)is <word>, <a> or <b>?|<a> or <b>, (which|what) is <word>?|(which|what) is"
+             " the <word> (one|number), <a> or <b>?"
+             + ("|which is more, <a> or <b>?|is <a> more than <b>?" if more else "|which is less, <a> or <b>?|is <a>"
+                                                            " less than <b>?"),
+             ("<x> is <word> than <y>.", "<x> is the <word> one.", "It is <x>: <x> is <word> than <y>."),
+             a=number(talk, first), b=number(talk, second), word="bigger" if more else "smaller", x=str(winner),
+                 y=str(loser))  # fmt: skip
+
+
+def compare_sizes(talk: Talk) -> None:
+    """Which animal or thing is bigger or smaller?"""
+    scale = talk.dice.choice((tables.SIZES, tables.SIZES, tables.THING_SIZES))
+    small, big = sorted(talk.dice.sample(range(len(scale)), 2))
+    more = talk.dice.chance(0.65)
+    winner, loser = (scale[big], scale[small]) if more else (scale[small], scale[big])
+    this, that = (winner, loser) if talk.dice.chance(0.5) else (loser, winner)
+    word = "bigger" if more else "smaller"
+    if talk.dice.chance(0.3):
+        right = this == winner
+        talk.ask("is <this> <word> than <that>?|<this> is <word> than <that>, (right|is it not|true)?|tell me, is"
+                 " <this> <word> than <that>?",
+                 ("Yes, <winner> is <word> than <loser>.",) if right else ("No, <winner> is <word> than <loser>.",),
+                 this=this, that=that, word=word, winner=winner, loser=loser)  # fmt: skip
+        return
+    talk.ask("(which|what) is <word>, <this> or <that>?|<this> or <that>, which is <word>?|what is <word>: <this> or"
+             " <that>?"
+             "|(compare|take) <this> and <that>, which is <word>?|(who|which one) is <word>, <this> or <that>?",
+             ("<winner> is <word> than <loser>.", "<winner> is the <word> one.",
+              "It is <winner>: much <word> than <loser>."),
+             this=this, that=that, word=word, winner=winner, loser=loser)  # fmt: skip
+
+
+SCENES: Scenes = (
+    (5.0, add), (4.2, take_away), (1.8, too_much), (2.2, count), (1.6, neighbour), (1.2, double), (1.6, compare),
+     (2.6, compare_sizes),
+)  # fmt: skip

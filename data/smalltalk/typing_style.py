@@ -1,0 +1,138 @@
+"""How people type: with care, in lower case, sloppily, or shouting. The bot's side never passes through here."""
+
+from __future__ import annotations
+
+import re
+
+from grammar import Dice
+
+STYLES = ("careful", "lower", "sloppy", "shout")
+WEIGHTS = (42, 36, 20, 2)
+
+# What hurried people write instead; the replies show the right spelling all the same.
+HABITS: dict[str, tuple[str, ...]] = {
+    "you": ("u", "yuo", "yu"),
+    "your": ("ur", "you're", "yor"),
+    "are": ("r", "ar"),
+    "please": ("pls", "plz", "pleas"),
+    "thanks": ("thx", "thanx", "tanks"),
+    "thank": ("thnk", "tank"),
+    "what": ("wat", "waht", "wut"),
+    "what's": ("whats", "wats"),
+    "who": ("hoo", "woh"),
+    "how": ("hwo", "hw"),
+    "where": ("wher", "were"),
+    "which": ("wich", "whcih"),
+    "the": ("teh", "te", "th"),
+    "because": ("cuz", "becuase", "bc"),
+    "with": ("wiht", "wth"),
+    "favourite": ("favorite", "fav", "favrite"),
+    "colour": ("color", "colur"),
+    "friend": ("freind",),
+    "tomorrow": ("tommorow", "tmrw"),
+    "opposite": ("oposite", "oppposite", "opposit"),
+    "capital": ("captial", "capitol", "capitel"),
+    "animal": ("aminal", "animl"),
+    "remember": ("remeber", "rember"),
+    "story": ("storry", "stroy"),
+    "joke": ("jok", "jkoe"),
+    "riddle": ("ridle", "riddel"),
+    "spell": ("spel",),
+    "temperature": ("temprature", "temperture", "temp"),
+    "random": ("randum", "rnadom"),
+    "model": ("modle", "modl"),
+    "number": ("numbr", "nubmer"),
+    "name": ("nmae", "naem"),
+    "called": ("caled", "calld"),
+    "tell": ("tel", "tlel"),
+    "hello": ("helo", "hllo"),
+    "goodbye": ("godbye", "goodby"),
+    "know": ("no", "kno", "konw"),
+    "want": ("wnat",),
+    "really": ("realy", "rly"),
+    "though": ("tho",),
+    "going": ("goin",),
+    "about": ("abt", "abuot"),
+    "people": ("ppl", "poeple"),
+    "before": ("b4", "befor"),
+    "tonight": ("tonite",),
+    "don't": ("dont", "dnt"),
+    "can't": ("cant",),
+    "i'm": ("im", "i am"),
+    "feel": ("feal", "fel"),
+    "and": ("n", "adn"),
+    "does": ("dose", "dos"),
+    "again": ("agian", "agen"),
+    "something": ("smth", "somthing"),
+}
+
+# Neighbours on the keyboard, for the finger that lands beside its key.
+NEAR = {
+    "a": "s", "b": "v", "c": "x", "d": "f", "e": "r", "f": "g", "g": "h", "h": "j", "i": "o", "j": "k", "k": "l",
+    "l": "k", "m": "n", "n": "m", "o": "p", "p": "o", "q": "w", "r": "t", "s": "d", "t": "y", "u": "i", "v": "b",
+    "w": "e", "x": "c", "y": "u", "z": "x",
+}  # fmt: skip
+
+
+def slip(dice: Dice, word: str) -> str:
+    """The word with one slip of the fingers: letters swapped, one lost, doubled or hit beside."""
+    at = dice.between(1, len(word) - 2)
+    kind = dice.below(4)
+    if kind == 0:
+        return word[:at] + word[at + 1] + word[at] + word[at + 2 :]
+    if kind == 1:
+        return word[:at] + word[at + 1 :]
+    if kind == 2:
+        return word[:at] + word[at] + word[at:]
+    return word[:at] + NEAR.get(word[at], word[at]) + word[at + 1 :]
+
+
+def misspell(dice: Dice, text: str, rate: float) -> str:
+    """Habits and slips on about `rate` of the words outside braces."""
+
+    def change(found: re.Match[str]) -> str:
+        word = found.group(0)
+        if word.startswith("{") or not dice.chance(rate):
+            return word
+        if word in HABITS:
+            return dice.choice(HABITS[word])
+        return slip(dice, word) if len(word) >= 4 and word.isalpha() else word
+
+    return re.sub(r"\{[^}]*\}|[\w']+", change, text)
+
+
+def capitalise(text: str) -> str:
+    """Capitals at the start of sentences and for "I"."""
+    text = re.sub(r"\bi\b(?!\.)", "I", text)
+    return re.sub(r"(^|[.?!] )(\{?)([a-z])", lambda m: m.group(1) + m.group(2) + m.group(3).upper(), text)
+
+
+def write(dice: Dice, style: str, text: str) -> str:
+    """The user's text (lower case, values in braces) as a person of that style types it."""
+    if style == "careful":
+        if text[-1] not in ".?!)" and dice.chance(0.6):
+            text += dice.choice((".", ".", ".", "!")) if len(text.split()) > 1 else ""
+        elif text[-1] in ".?" and dice.chance(0.15):
+            text = text[:-1]
+        text = capitalise(text) if dice.chance(0.93) else text
+        return text.replace("{", "").replace("}", "")
+    if style == "sloppy":
+        text = misspell(dice, text, 0.22)
+    text = text.replace("{", "").replace("}", "")
+    text = text.upper() if style == "shout" else text.lower()
+    if dice.chance(0.55):
+        text = re.sub(r"(?<=\w)'(?=\w)", "", text)
+    if dice.chance(0.6):
+        text = text.replace(", ", " ")
+    if text[-1] in "?!." and dice.chance(0.6):
+        text = text.rstrip("?!.") or text
+    elif text[-1] in "?!" and dice.chance(0.12):
+        text += text[-1] * dice.between(1, 2)
+    return text
+
+
+def typed(style: str, value: str) -> str:
+    """A value as this person writes it: what the bot says back when it repeats their words."""
+    if style == "careful":
+        return value
+    return value.upper() if style == "shout" else value.lower()

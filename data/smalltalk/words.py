@@ -1,0 +1,92 @@
+"""The word lists that several topics share."""
+
+from __future__ import annotations
+
+from grammar import listed
+
+NAMES = listed(
+    "Ada Adam Aisha Alba Alex Alice Amara Amir Ana Andrei Anita Anna Arjun Asha Astrid Ava Ayo Bela Ben Beth Bianca "
+    "Bilal Bo Boris Bruno Carla Carlos Cato Chen Chloe Clara Dana Daniel Daria David Deepa Diego Dina Dora Edith "
+    "Eduardo Ella Elena Eli Elif Elsa Emil Emily Emma Enzo Erik Esther Eva Farah Felix Femi Finn Fiona Frank Freya "
+    "Gabriel Gina Giulia Grace Greta Gus Hana Hannah Hans Harry Hassan Heidi Helen Henry Hugo Ian Ibrahim Ida Igor "
+    "Ines Ingrid Iris Isla Ivan Jack Jakob James Jamila Jan Jane Jasmin Jin Joan Joe John Jonas Jorge Josef Julia "
+    "Jun Kai Karim Karin Kate Keiko Ken Kenji Kim Kofi Kwame Lara Lars Laura Layla Lea Lena Leo Liam Lila Lily Lin "
+    "Lisa Liv Lola Luca Lucy Luis Luna Maja Malik Mara Marco Maria Mark Marta Martin Mary Mateo Maya Mei Mia Mika "
+    "Mila Milo Mina Miriam Mona Musa Nadia Naomi Nell Nia Nico Nils Nina Noah Noor Nora Oda Olga Oliver Omar Oscar "
+    "Otto Paola Paul Pavel Pedro Peter Petra Pia Priya Rafael Rahul Raj Rania Ravi Rita Robin Rosa Ruben Ruth Ryan "
+    "Sadie Sam Samir Sara Sasha Selma Simon Sofia Sonia Stella Sven Tara Tariq Theo Thomas Tim Tina Tom Tomas Uma "
+    "Ursula Vera Victor Vikram Wanda Wei Will Xavier Yara Yasmin Yuki Yusuf Zain Zara Zoe"
+)
+
+SYLLABLES = listed(
+    "ba be bi bo bra da de di do dra fa fe fi fo ga ge gi go gra ha he hi ho ja je jo ka ke ki ko kra la le li lo lu "
+    "ma me mi mo mu na ne ni no pa pe pi po ra re ri ro ru sa se si so su ta te ti to tra va ve vi vo wa we wi ya yo "
+    "za ze zi zo"
+)
+NAME_ENDS = listed(
+    "a an ar el en eth i ia ik in is la ley lin lo ma mir n na ne nor o on ra ris s sa sha ta th ti us va vin x"
+)
+
+PET_NAMES = listed(
+    "Biscuit Button Caramel Captain Cloud Coco Comet Cookie Daisy Dot Echo Fluff Ginger Goldie Honey Jelly Lucky "
+    "Marble Mango Max Midnight Mitten Moss Muffin Noodle Nugget Olive Pebble Pepper Pickle Pixel Poppy Pudding Puff "
+    "Rex Rocket Rusty Sausage Shadow Smoky Snow Socks Spot Star Storm Sunny Teddy Tiger Toast Toffee Tulip Waffle "
+    "Whiskers Ziggy"
+)
+
+PETS = listed("cat dog rabbit hamster parrot goldfish turtle pony lizard mouse guinea-pig canary duck goat snake")
+
+COLOURS = listed("red blue green yellow orange purple pink brown black white grey gold silver turquoise violet")
+FOODS = listed(
+    "pizza,soup,bread,cheese,rice,pasta,cake,apples,noodles,pancakes,chocolate,salad,curry,ice cream,bananas,"
+    "dumplings,tacos,beans,toast,cherries,cookies,eggs,mangoes,sushi,pie,popcorn,olives,carrots,waffles,honey",
+    ",",
+)
+DRINKS = listed("tea,coffee,milk,water,lemonade,apple juice,orange juice,cocoa,ginger tea,mint tea", ",")
+ANIMALS = listed(
+    "cat dog horse cow fox owl bear rabbit frog mouse lion tiger elephant penguin whale dolphin duck goat sheep hen "
+    "bee snake turtle monkey wolf otter hedgehog squirrel camel zebra"
+)
+SPORTS = listed(
+    "football,tennis,swimming,running,chess,cycling,judo,dancing,skiing,basketball,climbing,rowing,hiking", ","
+)
+HOBBIES = listed(
+    "reading,painting,baking,gardening,singing,knitting,drawing,fishing,cooking,writing,sewing,skating,gaming,"
+    "walking,bird watching,playing the piano,playing the guitar,taking photos,building models,riding my bike",
+    ",",
+)
+SEASONS = ("spring", "summer", "autumn", "winter")
+DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+MONTHS = (
+    "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
+    "December",
+)  # fmt: skip
+TOWNS = listed(
+    "Lisbon,Oslo,Lima,Cairo,Delhi,Boston,Leeds,Porto,Lyon,Kyoto,Accra,Quito,Riga,Cork,Bergen,Naples,Graz,Basel,Tampa,"
+    "Perth,Nairobi,Dublin,York,Busan,Turin,Malmo,Split,Gdansk,Toronto,Chicago,Madrid,London,Berlin,Paris,Rome,Hanoi",
+    ",",
+)
+JOBS = listed(
+    "teacher,nurse,baker,student,doctor,farmer,driver,cook,painter,programmer,gardener,singer,pilot,builder,writer,"
+    "librarian,plumber,dentist,engineer,waiter,tailor,sailor,scientist,postman,artist",
+    ",",
+)
+THINGS = listed(
+    "apple,ball,bed,book,boat,box,button,candle,chair,clock,cup,door,feather,flower,fork,garden,hat,house,key,lamp,"
+    "leaf,map,moon,mountain,pencil,piano,pillow,plate,pocket,rain,ring,river,rope,shoe,snow,sock,spoon,star,stone,"
+    "sun,table,tree,umbrella,wall,wheel,window,wind,ladder,kettle,kite,lemon,marble,mirror,ribbon,bucket,bridge,"
+    "blanket,basket",
+    ",",
+)
+ADJECTIVES = listed(
+    "big small red blue green yellow happy sleepy funny brave old young quick slow soft loud quiet round tiny warm "
+    "cold shiny sweet purple silly gentle clever golden wild kind"
+)
+VERBS = listed(
+    "sings,dances,sleeps,jumps,runs,laughs,waits,swims,flies,smiles,rolls,shines,hides,sneezes,whistles", ","
+)
+
+
+def is_held_out(name: str) -> bool:
+    """Whether a name belongs to the tenth part that the training text never uses."""
+    return sum(ord(letter) * (at + 1) for at, letter in enumerate(name.lower())) % 10 == 3

@@ -1,0 +1,176 @@
+"""The smalltalk corpus: the same bytes from the same seed, well formed, varied, and right where it states facts."""
+
+import hashlib
+import json
+import re
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+MAKE = Path(__file__).parents[2] / "data" / "smalltalk" / "make.py"
+
+# Written down apart from the corpus; either order.
+OPPOSITE_PAIRS = """
+big small, hot cold, up down, left right, day night, black white, open closed, fast slow, happy sad,
+old young, rich poor, hard soft, loud quiet, wet dry, full empty, early late, heavy light, near far,
+high low, long short, clean dirty, strong weak, good bad, first last, inside outside, before after, in out,
+on off, yes no, begin end, push pull, give take, win lose, love hate, buy sell, sweet sour, thick thin,
+wide narrow, deep shallow, rough smooth, true false, always never, everything nothing, awake asleep,
+brave afraid, cheap expensive, easy difficult, laugh cry, north south, east west, front back, top bottom,
+above below, more less, many few, question answer, friend enemy, summer winter, sharp blunt, polite rude,
+remember forget, find hide, start stop, arrive leave, alive dead, same different, straight curved,
+wild tame, safe dangerous, bright dim, peace war, noisy silent
+"""
+OPPOSITES = {frozenset(pair.split()) for pair in OPPOSITE_PAIRS.split(",")}
+
+
+def make(*options: str) -> bytes:
+    """What the command writes."""
+    return subprocess.run([sys.executable, MAKE, *options, "--out", "-"], capture_output=True, check=True).stdout
+
+
+def conversations(text: bytes) -> list[list[dict[str, str]]]:
+    return [json.loads(line)["messages"] for line in text.decode().splitlines()]
+
+
+def turns(text: bytes) -> list[tuple[str, str]]:
+    """All (user, bot) turns."""
+    return [
+        (talk[at]["content"], talk[at + 1]["content"]) for talk in conversations(text) for at in range(0, len(talk), 2)
+    ]
+
+
+@pytest.fixture(scope="module")
+def small() -> bytes:
+    return make("--conversations", "2000", "--seed", "1")
+
+
+@pytest.fixture(scope="module")
+def large() -> bytes:
+    return make("--conversations", "20000", "--seed", "1")
+
+
+def test_same_seed_gives_the_same_bytes_everywhere() -> None:
+    text = make("--conversations", "300", "--seed", "7")
+    assert hashlib.sha256(text).hexdigest() == "888463dce8b85707170ac5d13ecbcd785cc2964d8ba17b3728aed350a36969aa"
+
+
+def test_a_longer_output_begins_with_the_shorter_one(small: bytes) -> None:
+    assert small.startswith(make("--conversations", "50", "--seed", "1"))
+    assert not small.startswith(make("--conversations", "1", "--seed", "2"))
+
+
+def test_file_and_stdout_agree(tmp_path: Path) -> None:
+    file = tmp_path / "talk.jsonl"
+    subprocess.run([sys.executable, MAKE, "--conversations", "20", "--seed", "3", "--out", file], check=True)
+    assert file.read_bytes() == make("--conversations", "20", "--seed", "3")
+
+
+def test_roles_alternate_from_user_to_bot(small: bytes) -> None:
+    lengths = set()
+    for talk in conversations(small):
+        assert [message["role"] for message in talk] == ["user", "bot"] * (len(talk) // 2)
+        assert all(set(message) == {"role", "content"} for message in talk)
+        lengths.add(len(talk) // 2)
+    assert lengths == set(range(1, 9))
+
+
+def test_no_template_shows_through(small: bytes) -> None:
+    for user, bot in turns(small):
+        assert user.strip() == user != ""
+        assert not re.search(r"[<>{}()|]|  ", user + bot)
+
+
+def test_replies_are_short_and_well_formed(small: bytes) -> None:
+    for _, bot in turns(small):
+        story = re.match(r"(Once there was|There once was|There was once) ", bot)
+        assert len(bot.split()) <= (45 if story else 26), bot
+        assert re.fullmatch(r"[A-Z0-9/].*[.!?]", bot), bot
+
+
+def test_sums_are_right(large: bytes) -> None:
+    sums = 0
+    for user, bot in turns(large):
+        for first, sign, second, result in re.findall(r"(\d+) (plus|minus) (\d+) is (\d+)", bot):
+            assert int(result) == int(first) + int(second) * (1 if sign == "plus" else -1), bot
+            assert int(result) <= 20
+            asked = [int(digits) for digits in re.findall(r"\d+", user)]
+            assert set(asked) <= {int(first), int(second)} or bot.startswith("I said"), (user, bot)
+            sums += 1
+    assert sums > 1000
+
+
+def test_sums_beyond_twenty_are_refused(large: bytes) -> None:
+    for user, bot in turns(large):
+        asked = re.fullmatch(r"(\d\d)\s?\+\s?(\d\d)[?=]?", user)
+        if asked and int(asked[1]) + int(asked[2]) > 20:
+            assert "twenty" in bot or "Try smaller numbers" in bot, (user, bot)
+
+
+def test_opposites_are_right(large: bytes) -> None:
+    seen = set()
+    for _, bot in turns(large):
+        if found := re.search(r"[Tt]he opposite of (\w+) is (\w+)", bot):
+            assert frozenset(found.groups()) in OPPOSITES, bot
+            seen.add(frozenset(found.groups()))
+    assert seen == OPPOSITES
+
+
+def test_forty_countries_have_one_capital_each(large: bytes) -> None:
+    said = " ".join(bot for _, bot in turns(large))
+    found = set(re.findall(r"[Tt]he capital of (\w+) is ((?!not)\w+(?: [A-Z]\w+)?)\.", said))
+    assert len(found) == len(dict(found)) == 40
+    assert {("France", "Paris"), ("Canada", "Ottawa"), ("Turkey", "Ankara"), ("Australia", "Canberra")} < found
+
+
+def test_comparisons_and_neighbours_of_numbers_are_right(large: bytes) -> None:
+    for _, bot in turns(large):
+        if found := re.search(r"(\d+) is (bigger|smaller) than (\d+)", bot):
+            assert (int(found[1]) > int(found[3])) == (found[2] == "bigger"), bot
+        if found := re.search(r"After (\d+) comes (\d+)", bot):
+            assert int(found[2]) == int(found[1]) + 1, bot
+        if found := re.search(r"(\d+) is (odd|even)", bot):
+            assert (int(found[1]) % 2 == 1) == (found[2] == "odd"), bot
+
+
+def test_words_are_spelled_right(large: bytes) -> None:
+    patterns = (r"The word (\w+) is spelled ([\w-]+)\.", r"You spell (\w+) like this: ([\w-]+)\.")
+    spelled = [pair for _, bot in turns(large) for pattern in patterns for pair in re.findall(pattern, bot)]
+    assert len({word for word, _ in spelled}) > 150
+    assert all("-".join(word) == letters for word, letters in spelled)
+
+
+def test_a_name_is_remembered_as_it_was_told(large: bytes) -> None:
+    asked = right = 0
+    for talk in conversations(large):
+        said = ""
+        for message in talk:
+            if message["role"] == "user":
+                said += " " + message["content"]
+            elif found := re.search(r"[Yy]our name is ([\w]+)\.$", message["content"]):
+                asked += 1
+                right += found[1] in re.findall(r"\w+", said)
+    assert asked > 500
+    assert right == asked
+
+
+def test_held_out_names_are_never_trained_on() -> None:
+    def names(text: bytes) -> set[str]:
+        return {found.lower() for found in re.findall(r"[Yy]our name is (\w+)\.", text.decode())}
+
+    train, held_out = names(make("--conversations", "3000")), names(make("--conversations", "3000", "--held-out"))
+    assert train
+    assert held_out
+    assert not train & held_out
+
+
+def test_people_say_many_different_things(large: bytes) -> None:
+    assert len({user for user, _ in turns(large)}) > 64_000
+
+
+def test_no_reply_dominates(large: bytes) -> None:
+    replies = Counter(bot for _, bot in turns(large))
+    assert replies.most_common(1)[0][1] < 0.005 * replies.total()
