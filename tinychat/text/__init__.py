@@ -1,0 +1,1 @@
+"""Files → documents → token ids → text."""

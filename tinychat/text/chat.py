@@ -1,0 +1,96 @@
+"""Conversations ↔ token ids: who says what is marked by special tokens.
+
+<|user|> how are you? <|end|> <|bot|> fine, and you? <|end|>
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from tinychat.errors import TokenizerError
+
+if TYPE_CHECKING:
+    from tinychat.text.tokenizers import Tokenizer
+
+Role = Literal["user", "bot"]
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """What one side says."""
+
+    role: Role
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """What both sides say, oldest first."""
+
+    messages: tuple[Message, ...]
+
+
+@dataclass(frozen=True)
+class ChatTemplate:
+    """The special tokens of a model's conversations."""
+
+    user: str = "<|user|>"
+    bot: str = "<|bot|>"
+    end: str = "<|end|>"
+
+    def encode(
+        self,
+        messages: Sequence[Message],
+        tokenizer: "Tokenizer",
+        *,
+        for_answer: bool = False,
+        room: int | None = None,
+    ) -> list[int]:
+        """The token ids of a conversation.
+
+        Args:
+            messages: oldest first.
+            tokenizer: that has the template's special tokens.
+            for_answer: whether the bot is to speak next: the ids end with its token.
+            room: the most ids. Where there are more, the oldest turns (what the user says and the answers to it) are
+                left out; of a newest one that is still too long, the end is kept.
+
+        Raises:
+            TokenizerError: the tokenizer lacks a special token.
+        """
+        user, bot, end = (self._id(token, tokenizer) for token in (self.user, self.bot, self.end))
+        marks = {"user": user, "bot": bot}
+        opening = [bot] if for_answer else []
+        turns: list[list[int]] = []
+        for message in messages:
+            if message.role == "user" or not turns:
+                turns.append([])
+            turns[-1] += (marks[message.role], *tokenizer.encode(message.text), end)
+        while room is not None and len(turns) > 1 and sum(map(len, turns)) + len(opening) > room:
+            turns.pop(0)
+        ids = [id for turn in turns for id in turn] + opening
+        if room is not None and len(ids) > room:
+            return [ids[0], *ids[len(ids) - room + 1 :]] if room > 1 else ids[len(ids) - room :]
+        return ids
+
+    def end_ids(self, tokenizer: "Tokenizer") -> frozenset[int]:
+        """The tokens that end an answer: its end, and any mark of a new message."""
+        return frozenset(self._id(token, tokenizer) for token in (self.end, self.user, self.bot))
+
+    def to_dict(self) -> dict[str, str]:
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> "ChatTemplate":
+        """The template that `to_dict` told.
+
+        Raises:
+            TypeError: a key is unknown.
+        """
+        return cls(**{name: str(value) for name, value in values.items()})
+
+    def _id(self, token: str, tokenizer: "Tokenizer") -> int:
+        id = tokenizer.token_id(token)
+        if id is None:
+            raise TokenizerError(f"the tokenizer has no special token {token}", "train it on conversations")
+        return id

@@ -1,0 +1,145 @@
+"""A corpus → token ids in a memory-mapped file, made once for a text and a tokenizer."""
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from tinychat.atomic import atomic_file
+from tinychat.errors import SourceError, TokenizerError
+from tinychat.text.chat import ChatTemplate, Conversation
+from tinychat.text.parts import Chunk
+from tinychat.text.sources import Corpus, Digest
+from tinychat.text.tokenizers import Ids, Tokenizer
+
+FORMAT = 1
+"""part of a file's name: a change of what is in it makes old files unknown"""
+
+BATCH = 1 << 20
+"""characters of short documents that are encoded at once"""
+
+Progress = Callable[[int, int], None]
+"""told the characters done, and all of them"""
+
+
+@dataclass(frozen=True)
+class IdFile:
+    """The ids of a corpus: documents one after the other, each between the begin and end tokens that there are."""
+
+    path: Path
+    ids: Ids
+    """of all documents, read from the disk as they are asked for; read-only"""
+    characters: int
+    documents: int
+
+
+def encode_corpus(
+    corpus: Corpus,
+    tokenizer: Tokenizer,
+    cache: Path,
+    *,
+    template: ChatTemplate | None = None,
+    progress: Progress | None = None,
+) -> IdFile:
+    """The ids of a corpus, read from the cache where this text was encoded by this tokenizer before.
+
+    Args:
+        corpus: what to encode; its conversations need a template, but for translations.
+        tokenizer: that makes the ids.
+        cache: a folder.
+        template: of conversations.
+        progress: told how far it is.
+
+    Raises:
+        SourceError: the text cannot be read, or changed since the corpus was made.
+        TokenizerError: the tokenizer has no token for anything in the text.
+    """
+    told = (FORMAT, corpus.fingerprint, tokenizer.fingerprint, template and template.to_dict())
+    path = cache / (hashlib.sha256(json.dumps(told).encode()).hexdigest()[:40] + ".ids")
+    if not path.is_file():
+        _write(path, corpus, tokenizer, template, progress)
+    ids = np.memmap(path, tokenizer.dtype, "r")
+    return IdFile(path, ids, corpus.characters, corpus.documents_count)
+
+
+def split(ids: Ids, part: Literal["train", "val", "all"], fraction: float = 0.1) -> Ids:
+    """A part by position: `val` is the last `fraction`, `train` what is before it."""
+    end = int(len(ids) * (1 - fraction))
+    return {"train": ids[:end], "val": ids[end:], "all": ids}[part]
+
+
+def count_characters(ids: npt.NDArray[np.integer[Any]], tokenizer: Tokenizer) -> int:
+    """How many characters of text the ids stand for; special tokens stand for none."""
+    return tokenizer.count_characters(ids)
+
+
+def _write(
+    path: Path, corpus: Corpus, tokenizer: Tokenizer, template: ChatTemplate | None, progress: Progress | None
+) -> None:
+    digest = Digest()
+
+    def items() -> Iterator[Chunk | Conversation]:
+        for item in corpus.items():
+            digest.add(item)
+            if progress is not None:
+                progress(digest.characters, corpus.characters)
+            yield item
+
+    count = 0
+    with atomic_file(path) as file:
+        for ids in _encode(items(), tokenizer, template):
+            count += len(ids)
+            file.write(ids.tobytes())
+        if digest.fingerprint != corpus.fingerprint:
+            raise SourceError(f"{corpus.name} changed while it was read", "try again")
+        if not count:
+            raise TokenizerError(f"the tokenizer has no token for anything in {corpus.name}", "train one on it")
+
+
+def _encode(
+    items: Iterator[Chunk | Conversation], tokenizer: Tokenizer, template: ChatTemplate | None
+) -> Iterator[Ids]:
+    begin, end = (
+        np.array([] if (id := tokenizer.special(role)) is None else [id], tokenizer.dtype) for role in ("begin", "end")
+    )
+    short: list[str] = []  # documents to be encoded at once
+    waiting = 0
+
+    def encode_short() -> Iterator[Ids]:
+        for ids in tokenizer.encode_batch(short):
+            yield from (begin, ids, end)
+        short.clear()
+
+    for item in items:
+        if isinstance(item, Conversation):
+            if template is not None:
+                yield np.array(template.encode(item.messages, tokenizer), tokenizer.dtype)
+                continue
+            short += (message.text for message in item.messages)
+            waiting += sum(len(message.text) for message in item.messages)
+        elif item.ends_document:
+            short.append(item.text)
+            waiting += len(item.text)
+        else:
+            yield from (*encode_short(), begin)
+            yield from tokenizer.encode_pieces(_rest(item, items))
+            yield end
+        if waiting >= BATCH:
+            yield from encode_short()
+            waiting = 0
+    yield from encode_short()
+
+
+def _rest(chunk: Chunk, items: Iterable[Chunk | Conversation]) -> Iterator[str]:
+    """The pieces of one document, of which the first was taken."""
+    yield chunk.text
+    for item in items:
+        assert isinstance(item, Chunk)
+        yield item.text
+        if item.ends_document:
+            return

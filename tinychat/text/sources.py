@@ -1,0 +1,290 @@
+"""What a person names as their text → a corpus: files, folders, globs, known data sets and stdin, in bounded memory."""
+
+import dataclasses
+import glob
+import hashlib
+import os
+import re
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import partial
+from pathlib import Path
+from typing import BinaryIO, Literal, cast
+
+from tinychat.errors import SourceError
+from tinychat.text.chat import Conversation
+from tinychat.text.datasets import KNOWN, Dataset, Progress, fetch, find_file
+from tinychat.text.decoding import PIECE
+from tinychat.text.formats import JSON_FORMATS
+from tinychat.text.notices import Notes, summary
+from tinychat.text.parts import Chunk, Part, format_of
+
+Mode = Literal["completion", "chat", "translation"]
+
+EMPTY = "empty, left out"
+
+
+class Digest:
+    """Counts a text while it is read, and tells it from any other."""
+
+    def __init__(self) -> None:
+        self.characters = 0
+        self.documents = 0
+        self._hash = hashlib.sha256()
+
+    def add(self, item: Chunk | Conversation) -> None:
+        """Takes the next piece, or the next conversation. The marks between texts are bytes that UTF-8 never has."""
+        if isinstance(item, Conversation):
+            for message in item.messages:
+                self.characters += len(message.text)
+                self._hash.update(message.role.encode() + b"\xfe" + message.text.encode() + b"\xfd")
+        else:
+            self.characters += len(item.text)
+            self._hash.update(item.text.encode())
+        if isinstance(item, Conversation) or item.ends_document:
+            self.documents += 1
+            self._hash.update(b"\xff")
+
+    @property
+    def fingerprint(self) -> str:
+        return self._hash.hexdigest()
+
+
+class Corpus:
+    """A text, which can be read again and again.
+
+    It is read once when it is made: whatever cannot be read is found then.
+
+    Args:
+        name: for a model of it.
+        mode: `completion` for documents, else conversations: those of a translation have two messages.
+        parts: its files.
+        notes: what was met in finding them, and by which name.
+        keep: what must live as long as the corpus does.
+
+    Raises:
+        SourceError: a file cannot be read, or there is no text in any.
+    """
+
+    def __init__(
+        self, name: str, mode: Mode, parts: Sequence[Part], notes: Sequence[tuple[str, Notes]], keep: object = None
+    ) -> None:
+        self.name = name
+        self.mode = mode
+        self._parts = parts
+        self._keep = keep
+        digest = Digest()
+        met = list(notes)
+        for part in parts:
+            before = digest.characters
+            own = Notes()
+            for item in self._read(part, own):
+                digest.add(item)
+            if digest.characters == before:
+                own.add(EMPTY)
+            met.append((part.name, own))
+        self.characters = digest.characters
+        self.documents_count = digest.documents
+        self.fingerprint = digest.fingerprint
+        self.notices = summary(met)
+        self.single = digest.documents == 1 and all(part.is_running_text for part in parts)
+        """whether it is one running text"""
+        if not digest.characters:
+            names = ", ".join(part.name for part in parts[:3])
+            why = [line for line in self.notices if not line.endswith(EMPTY)]
+            raise SourceError(f"{names}: there is no text in it" if why else f"{names} is empty", "\n".join(why[:1]))
+
+    def items(self) -> Iterator[Chunk | Conversation]:
+        """The documents in pieces, or the conversations, by the corpus' mode."""
+        for part in self._parts:
+            yield from self._read(part, Notes())
+
+    def chunks(self) -> Iterator[Chunk]:
+        """The documents in pieces of bounded size; a conversation's messages, a line each."""
+        for item in self.items():
+            if isinstance(item, Conversation):
+                yield Chunk("\n".join(message.text for message in item.messages), True)
+            else:
+                yield item
+
+    def documents(self) -> Iterator[str]:
+        """The documents, each whole: only for those that are known to be short."""
+        pieces: list[str] = []
+        for chunk in self.chunks():
+            pieces.append(chunk.text)
+            if chunk.ends_document:
+                yield "".join(pieces)
+                pieces.clear()
+
+    def conversations(self) -> Iterator[Conversation]:
+        """The conversations; none in a corpus of documents."""
+        return (item for item in self.items() if isinstance(item, Conversation))
+
+    def _read(self, part: Part, notes: Notes) -> Iterator[Chunk | Conversation]:
+        return part.chunks(notes) if self.mode == "completion" else part.conversations(notes)
+
+
+def read_sources(
+    specs: Sequence[str],
+    *,
+    cache: Path,
+    mirror: Path | None = None,
+    column: str | None = None,
+    field: str | None = None,
+    mode: Mode | None = None,
+    progress: Progress | None = None,
+    stdin: BinaryIO | None = None,
+) -> Corpus:
+    """Finds and reads texts.
+
+    Args:
+        specs: each a file, a folder, a glob, the name of a known data set, one of its files as NAME/FILE, or `-`.
+        cache: a folder for downloaded data sets.
+        mirror: a folder of data sets that takes the place of downloading.
+        column: of tables: a name or a number from 1; two with a comma for the sides of a conversation.
+        field: of JSON records: a name, or a path of names with dots.
+        mode: what to read; None: conversations where the first file is a file of such, else documents.
+        progress: told of downloads.
+        stdin: read for `-`; the process's own where it is None.
+
+    Raises:
+        SourceError: a source cannot be found or read, or there is no text in them.
+    """
+    if not specs:
+        raise SourceError("no text is named", "name a file, a folder, a known data set, or - for stdin")
+    finder = _Finder(partial(fetch, cache=cache, mirror=mirror, progress=progress), column, field, mode, stdin)
+    for spec in specs:
+        finder.add(spec)
+    mode = finder.mode or ("chat" if finder.parts[0].holds_conversations() else "completion")
+    if finder.mode is None and mode == "chat":
+        notes = Notes()
+        notes.add("read as conversations (--mode completion takes the text alone)")
+        finder.notes.append((finder.parts[0].name, notes))
+    return Corpus(_name_of(specs[0]), mode, finder.parts, finder.notes, finder.spool)
+
+
+@dataclass
+class _Finder:
+    """Turns what a person names into files."""
+
+    fetch: Callable[[str], Path]
+    column: str | None
+    field: str | None
+    mode: Mode | None
+    stdin: BinaryIO | None
+    parts: list[Part] = dataclasses.field(default_factory=list)
+    notes: list[tuple[str, Notes]] = dataclasses.field(default_factory=list)
+    spool: "tempfile.TemporaryDirectory[str] | None" = None
+
+    def add(self, spec: str) -> None:
+        """Finds the files of one source."""
+        path = Path(spec).expanduser()
+        name, _, file = spec.partition("/")
+        if spec == "-":
+            self._add_stream(self.stdin or sys.stdin.buffer, "stdin")
+        elif path.is_dir():
+            self._add_folder(path, sorted(_walk(path)))
+        elif path.is_file():
+            self.parts.append(self._part(path))
+        elif path.exists():  # a pipe or a device, which can be read only once
+            with path.open("rb") as stream:
+                self._add_stream(stream, spec)
+        elif name in KNOWN:
+            self._add_dataset(KNOWN[name], file)
+        elif glob.has_magic(spec):
+            found = sorted(Path(match) for match in glob.glob(str(path), recursive=True))  # noqa: PTH207
+            self._add_folder(path, [path for path in found if path.is_file()])
+        else:
+            near = get_close_matches(spec, [*KNOWN, *(entry.name for entry in Path().iterdir())], 1)
+            hint = f"is it {near[0]}?" if near else "known data sets: " + ", ".join(KNOWN)
+            raise SourceError(f"there is no file, folder or known data set {spec!r}", hint)
+
+    def _part(self, path: Path) -> Part:
+        format = format_of(path)
+        return Part(path, str(path), format, self._wanted(format))
+
+    def _wanted(self, format: str) -> str | None:
+        """The field that is asked for; either flag will do where only one was given."""
+        first, second = (self.field, self.column) if format in JSON_FORMATS else (self.column, self.field)
+        return first if first is not None else second
+
+    def _add_folder(self, folder: Path, files: Sequence[Path]) -> None:
+        """Takes all files that are text; JSON ones are text as well, unless a field of them is asked for."""
+        count = len(self.parts)
+        notes = Notes()
+        for path in files:
+            part = self._part(path)
+            if part.format == ".json" and self.field is None and self.mode in (None, "completion") and folder.is_dir():
+                part.format = ""
+            if self._has_text(part):
+                self.parts.append(part)
+            else:
+                notes.add("files without text that can be read, left out: {count}, the first is {first}", 1, path.name)
+        self.notes.append((str(folder), notes))
+        if len(self.parts) == count:
+            raise SourceError(f"there is no text in {folder}", f"of {len(files)} files none can be read")
+
+    def _has_text(self, part: Part) -> bool:
+        try:
+            if self.mode in (None, "completion"):
+                return any(chunk.text for chunk in part.chunks(Notes()))
+            return next(part.conversations(Notes()), None) is not None
+        except SourceError:
+            return False
+
+    def _add_dataset(self, dataset: Dataset, file_name: str) -> None:
+        if not dataset.is_text:
+            raise SourceError(f"{dataset.name} is no text: {dataset.about}", f"use it as --tokenizer {dataset.name}")
+        files = [file for file in dataset.files if (file.name == file_name if file_name else file.is_read)]
+        if not files:
+            names = ", ".join(f"{dataset.name}/{file.name}" for file in dataset.files)
+            raise SourceError(f"there is no file {file_name!r} in {dataset.name}", f"its files: {names}")
+        folder = self.fetch(dataset.name)
+        self.mode = self.mode or cast("Mode", dataset.mode)
+        for file in files:
+            path = find_file(folder, file)
+            assert path is not None  # it was just fetched
+            wanted = self._wanted(dataset.format) or dataset.column
+            self.parts.append(Part(path, f"{dataset.name}/{file.name}", dataset.format, wanted, dataset.separator))
+
+    def _add_stream(self, stream: BinaryIO, name: str) -> None:
+        """Keeps what can be read only once in a file of its own."""
+        self.spool = self.spool or tempfile.TemporaryDirectory(prefix="tinychat-")
+        path = Path(self.spool.name) / str(len(self.parts))
+        with path.open("wb") as file:
+            shutil.copyfileobj(stream, file)
+        if self.field is not None or (self.mode not in (None, "completion") and _begins_as_json(path)):
+            format = ".jsonl"
+        else:
+            format = ".csv" if self.column is not None else ""
+        self.parts.append(Part(path, name, format, self._wanted(format)))
+
+
+def _begins_as_json(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(PIECE).lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{")
+
+
+def _walk(folder: Path) -> Iterator[Path]:
+    """Every file in a folder and in those within it, but for hidden ones."""
+    for parent, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        yield from (Path(parent, name) for name in names if not name.startswith("."))
+
+
+def _name_of(spec: str) -> str:
+    """What to call a model of it."""
+    if spec == "-":
+        return "stdin"
+    if spec.partition("/")[0] in KNOWN and not Path(spec).exists():
+        return spec.partition("/")[0]
+    path = Path(spec).expanduser()
+    while glob.has_magic(path.name):
+        path = path.parent
+    path = path.resolve()
+    stem = path.name if path.is_dir() else path.name.removesuffix(".gz").partition(".")[0]
+    return re.sub(r"[^\w-]+", "-", stem).strip("-") or "text"
