@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -36,3 +37,47 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 
 LEFT_OUT = pytest.StashKey[int]()
+
+
+def save_small_model(folder: Path, text: str, kind: str, specials: list[str], **facts: Any) -> Path:
+    """A model of one small layer with fixed weights, for what matters is not what it says."""
+    import torch
+
+    from tinychat.model.config import ModelConfig
+    from tinychat.model.transformer import Transformer
+    from tinychat.store.models import save_model
+    from tinychat.text.tokenizers import Tokenizer
+    from tinychat.text.vocabularies import train_vocabulary
+
+    tokenizer = Tokenizer(train_vocabulary(kind, [text], 300, specials))
+    config = ModelConfig(tokenizer.vocab_size, context=32, n_layer=1, d_model=16, initialization="torch")
+    torch.manual_seed(0)
+    model = Transformer(config)
+    save_model(
+        folder,
+        name=folder.name,
+        architecture=config.to_dict(),
+        weights=model.state_dict(),
+        parameters=model.parameter_count,
+        tokenizer=tokenizer,
+        **facts,
+    )
+    return folder
+
+
+@pytest.fixture(scope="session")
+def letters(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a completion model over a few characters."""
+    folder = tmp_path_factory.mktemp("models") / "letters"
+    return save_small_model(folder, "abcdefghijklmnopqrstuvwxyz \n", "char", [], mode="completion")
+
+
+@pytest.fixture(scope="session")
+def chatter(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a chat model of word pieces."""
+    from tinychat.text.chat import ChatTemplate
+
+    folder = tmp_path_factory.mktemp("models") / "chatter"
+    specials = ["<|end|>", "<|user|>", "<|bot|>"]
+    facts = {"mode": "chat", "template": ChatTemplate(), "settings": {"temperature": 0.7}}
+    return save_small_model(folder, "hello there, how are you? fine, thanks! " * 5, "wordpiece", specials, **facts)

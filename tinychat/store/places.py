@@ -42,6 +42,16 @@ def cache_folder() -> Path:
     return home / "cache" if home else Path(platformdirs.user_cache_dir(APP, appauthor=False))
 
 
+def datasets_folder() -> Path:
+    """Downloaded data sets, a folder each."""
+    return cache_folder() / "data"
+
+
+def ids_folder() -> Path:
+    """Token ids of texts, in memory-mapped files."""
+    return cache_folder() / "ids"
+
+
 def config_file() -> Path:
     """The user's settings, in TOML."""
     home = _home()

@@ -1,0 +1,276 @@
+"""Prompts in, completions out: what scripts rely on."""
+
+import io
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tinychat.cli.main import run
+
+Call = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def call(letters: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]) -> Call:
+    """Runs `tinychat` with something on stdin; gives its exit code, stdout and stderr."""
+
+    def call(*arguments: str, stdin: str | bytes = "", model: Path = letters) -> tuple[int, str, str]:
+        data = stdin if isinstance(stdin, bytes) else stdin.encode()
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
+        code = run(["-m", str(model), *arguments])
+        out, err = capfdbinary.readouterr()
+        return code, out.decode(), err.decode()
+
+    return call
+
+
+def parts(out: str) -> list[str]:
+    """The completions of a call with `-0`."""
+    assert out.endswith("\0")
+    return out.split("\0")[:-1]
+
+
+def test_each_line_is_a_prompt_and_gets_its_completion_in_order(call: Call) -> None:
+    prompts = ["abc", "hello", "", "  two spaces", "abc"]
+    code, out, err = call("--greedy", "-n", "5", "-0", stdin="\n".join(prompts))
+    assert (code, err) == (0, "")
+    assert [len(text) for text in parts(out)] == [5] * 5
+    alone = [parts(call("--greedy", "-n", "5", "-0", stdin=prompt + "\n")[1])[0] for prompt in prompts]
+    assert parts(out) == alone
+
+
+def test_a_completion_ends_with_a_new_line_and_nothing_else_is_written(call: Call) -> None:
+    code, out, err = call("--greedy", "-n", "3", "-p", "abc")
+    assert (code, err) == (0, "")
+    assert len(out) == 4
+    assert out[3] == "\n"
+
+
+def test_echo_puts_the_prompt_before_its_completion(call: Call) -> None:
+    plain = call("--greedy", "-n", "4", "-p", "abc")[1]
+    assert call("--greedy", "-n", "4", "-p", "abc", "--echo")[1] == "abc" + plain
+
+
+def test_escapes_are_read_only_when_asked_for(call: Call) -> None:
+    _, raw, notice = call("--greedy", "-n", "4", "--echo", "-p", r"a\nb")
+    assert raw.startswith(r"a\nb")
+    assert "unknown to this model, left out: '\\\\'" in notice
+    assert call("--greedy", "-n", "4", "--echo", "-e", "-p", r"a\nb")[1].startswith("a\nb")
+
+
+def test_prompts_are_not_stripped(call: Call) -> None:
+    greedy = ("--greedy", "-n", "8", "-0")
+    assert call(*greedy, stdin="ab \n")[1] != call(*greedy, stdin="ab\n")[1]
+
+
+def test_all_of_stdin_may_be_one_prompt(call: Call) -> None:
+    _, out, _ = call("--whole", "--echo", "-n", "2", "-0", stdin="one\ntwo\n")
+    assert len(parts(out)) == 1
+    assert out.startswith("one\ntwo\n")
+
+
+def test_nothing_on_stdin_is_nothing_on_stdout(call: Call) -> None:
+    assert call(stdin="") == (0, "", "")
+    assert call("--jsonl", stdin="") == (0, "", "")
+
+
+def test_the_same_seed_gives_the_same_text_and_another_one_another(call: Call) -> None:
+    first, again, other = (call("-s", seed, "-0", stdin="abc\nabc\n")[1] for seed in ("7", "7", "8"))
+    assert first == again != other
+    one, two = parts(first)
+    assert one != two  # the place of a prompt counts
+
+
+def test_a_prompt_gets_the_same_answer_alone_and_in_a_crowd(call: Call) -> None:
+    """The place in the input counts, and what stands before it does not."""
+    crowd = parts(call("-s", "7", "-0", "-n", "40", stdin="abc\n" * 70)[1])
+    few = parts(call("-s", "7", "-0", "-n", "40", stdin="x\nyy\nabc\n")[1])
+    assert crowd[2] == few[2]
+    assert len(set(crowd)) == 70
+
+
+def test_json_lines_carry_settings_and_bad_ones_are_answered_in_their_place(call: Call) -> None:
+    lines = [
+        json.dumps({"prompt": "abc", "max_tokens": 3, "temperature": 0, "id": "x1"}),
+        "not json",
+        json.dumps("a string"),
+        json.dumps({"prompt": "abc", "temprature": 1}),
+        json.dumps({"max_tokens": 3}),
+        json.dumps({"prompt": "abc", "top_p": 7}),
+        json.dumps([1]),
+        "",
+        json.dumps({"prompt": "abc", "greedy": True, "max_tokens": 3, "seed": 4}),
+    ]
+    code, out, _ = call("--jsonl", "-s", "1", "-n", "6", stdin="\n".join(lines))
+    answers = [json.loads(line) for line in out.splitlines()]
+    assert code == 1
+    assert [answer.get("line") for answer in answers] == [None, 2, None, 4, 5, 6, 7, None]
+    assert answers[0] | {"seconds": 0} == {
+        "prompt": "abc",
+        "completion": answers[-1]["completion"],
+        "tokens": 3,
+        "finish_reason": "length",
+        "seconds": 0,
+        "seed": 1,
+        "id": "x1",
+    }
+    assert answers[2]["prompt"] == "a string"
+    assert answers[-1]["seed"] == 4
+    assert "no JSON" in answers[1]["error"]
+    assert "there is no setting 'temprature'" in answers[3]["error"]
+    assert answers[5]["error"].startswith("top-p takes a number above 0 and at most 1, not 7")
+
+
+def test_log_probabilities_come_with_json(call: Call) -> None:
+    code, out, _ = call("--jsonl", "--logprobs", "3", "-n", "4", "--greedy", stdin='{"prompt": "abc"}')
+    answer = json.loads(out)
+    assert code == 0
+    assert "".join(token["text"] for token in answer["logprobs"]) == answer["completion"]
+    for token in answer["logprobs"]:
+        values = [other["logprob"] for other in token["top"]]
+        assert len(values) == 3
+        assert values == sorted(values, reverse=True)
+        assert token["logprob"] == values[0]  # greedy takes the likeliest
+    assert call("--logprobs", "3", stdin="a")[0] == 2
+
+
+def test_bytes_that_are_no_text_do_not_end_it(call: Call) -> None:
+    code, out, err = call("-n", "2", "-0", stdin=b"\xff\xfe\nabc\n\x00\x1b[31m\n")
+    assert code == 0
+    assert len(parts(out)) == 3
+    assert "\x1b" not in err
+
+
+def test_a_conversation_goes_on_and_single_prompts_do_not(call: Call, chatter: Path) -> None:
+    arguments = ("--greedy", "-n", "2", "--jsonl", "--logprobs", "1")
+
+    def first_odds(*more: str) -> list[float]:
+        out = call(*arguments, *more, stdin='"hello"\n"hello"\n', model=chatter)[1]
+        return [json.loads(line)["logprobs"][0]["top"][0]["logprob"] for line in out.splitlines()]
+
+    alone, turns = first_odds(), first_odds("--conversation")
+    assert alone[0] == pytest.approx(alone[1], abs=1e-5)
+    assert alone[0] == pytest.approx(turns[0], abs=1e-5)
+    assert turns[1] != pytest.approx(turns[0], abs=1e-3)
+    assert call("--conversation", "--whole", stdin="a")[0] == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--top-p", "7"), "top-p takes a number above 0 and at most 1, not '7'"),
+        (("--temperature", "warm"), "temperature takes a number from 0 to 100, not 'warm'"),
+        (("--nonsense",), "No such option"),
+        (("--greedy", "-t", "1.2"), "--greedy is temperature 0, not 1.2"),
+        (("tarin",), "there is no command 'tarin'"),
+    ],
+)
+def test_wrong_usage_is_one_clear_line_and_exit_code_2(call: Call, arguments: tuple[str, ...], said: str) -> None:
+    code, out, err = call(*arguments, stdin="a")
+    assert (code, out) == (2, "")
+    assert said in err
+    assert len(err.splitlines()) <= 2
+
+
+def test_a_model_that_is_not_there_is_exit_code_1(call: Call) -> None:
+    code, out, err = call(stdin="a", model=Path("nowhere"))
+    assert (code, out) == (1, "")
+    assert "there is no model 'nowhere'" in err
+
+
+def test_underscores_and_short_names_are_flags_too(call: Call) -> None:
+    one = call("--max_tokens", "3", "--temp", "0", "-p", "abc")
+    assert one == call("-n", "3", "--greedy", "-p", "abc") == call("--max-tokens", "3", "-t", "0", "-p", "abc")
+
+
+def test_the_environment_and_the_config_file_count_less_than_flags(
+    call: Call, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home.mkdir(exist_ok=True)
+    (home / "config.toml").write_text("max-tokens = 2\ntemperature = 0\n")
+    assert len(call("-p", "abc")[1]) == 3
+    monkeypatch.setenv("TINYCHAT_MAX_TOKENS", "4")
+    assert len(call("-p", "abc")[1]) == 5
+    assert len(call("-p", "abc", "-n", "6")[1]) == 7
+    (home / "config.toml").write_text("heat = 2\n")
+    code, _, err = call("-p", "abc")
+    assert code == 2
+    assert "config.toml: there is no setting 'heat'" in err
+
+
+def test_a_damaged_config_file_is_one_line(call: Call, home: Path) -> None:
+    home.mkdir(exist_ok=True)
+    (home / "config.toml").write_text("temperature = = 2")
+    code, _, err = call("-p", "abc")
+    assert code == 2
+    assert "is no TOML" in err
+
+
+# --- as processes ------------------------------------------------------------------------------------------------
+
+
+def process(letters: Path, *arguments: str) -> "subprocess.Popen[bytes]":
+    call = [sys.executable, "-m", "tinychat", "-m", str(letters), *arguments]
+    pipe = subprocess.PIPE
+    return subprocess.Popen(call, stdin=pipe, stdout=pipe, stderr=pipe, env={**os.environ, "PYTHONUNBUFFERED": ""})
+
+
+@pytest.mark.slow
+def test_a_co_process_gets_each_answer_before_it_sends_the_next_prompt(letters: Path) -> None:
+    with process(letters, "--greedy", "-n", "5", "--jsonl") as running:
+        assert running.stdin is not None
+        assert running.stdout is not None
+        for prompt in ("abc", "hello", "x"):
+            running.stdin.write(json.dumps(prompt).encode() + b"\n")
+            running.stdin.flush()
+            assert json.loads(running.stdout.readline())["prompt"] == prompt
+        running.stdin.close()
+        assert running.wait() == 0
+
+
+@pytest.mark.slow
+def test_a_reader_that_goes_away_ends_it_quietly(letters: Path) -> None:
+    with process(letters, "-n", "200") as running:
+        assert running.stdin is not None
+        assert running.stdout is not None
+        assert running.stderr is not None
+        running.stdin.write(b"abc\n" * 200)
+        running.stdin.close()
+        running.stdout.read(5)
+        running.stdout.close()
+        assert running.wait() == 0
+        assert running.stderr.read() == b""
+
+
+@pytest.mark.slow
+def test_ctrl_c_writes_what_is_there_and_exits_with_130(letters: Path) -> None:
+    import signal
+
+    with process(letters, "-n", "100000000") as running:
+        assert running.stdin is not None
+        assert running.stdout is not None
+        running.stdin.write(b"abc\n")
+        running.stdin.flush()
+        first = running.stdout.read(10)
+        running.send_signal(signal.SIGINT)
+        rest = running.stdout.read()
+        assert (running.wait(), rest[-1:]) == (130, b"\n")
+        assert len(first) == 10
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("arguments", [["--help"], ["train", "--help"], ["eval", "--help"], ["models"], ["--version"]])
+def test_help_comes_without_torch(arguments: list[str]) -> None:
+    code = f"""
+import sys
+from tinychat.cli.main import run
+code = run({arguments!r})
+assert not {{"torch", "lightning", "transformers"}} & set(sys.modules), "imported too much"
+sys.exit(code)
+"""
+    assert subprocess.run([sys.executable, "-c", code], check=False, capture_output=True).returncode == 0

@@ -1,0 +1,157 @@
+"""Answers as records: pieces, stop strings, ends and limits, with an engine that says what it is told to."""
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tinychat.events import Finished, Notice, Record, Token
+from tinychat.generate.engine import Drawn, Request
+from tinychat.generate.stream import Answer, Batch, stream
+from tinychat.settings import Settings
+from tinychat.text.tokenizers import Tokenizer
+from tinychat.text.vocabularies import train_vocabulary
+
+LETTERS = Tokenizer(train_vocabulary("char", ["abcdefgh \n"], None, ["<|end|>"]))
+BYTES = Tokenizer(train_vocabulary("wordpiece", ["naïve café 你好 " * 9], 300, []))
+END = LETTERS.special("end")
+assert END is not None
+
+
+class Script:
+    """An engine that makes the tokens of a text, a few at a call, and notes how many it was asked for."""
+
+    def __init__(self, ids: Sequence[int], context: int = 1000) -> None:
+        self.ids, self.context = list(ids), context
+        self.asked: list[int] = []
+
+    def extend(self, requests: Sequence[Request], n: int, alternatives: int = 0) -> list[list[Drawn]]:
+        self.asked.append(n)
+        tops = ((1, -1.0), (2, -2.0))[:alternatives]
+        return [[Drawn(id, -0.5, tops) for id in self.ids[one.made : one.made + n]] for one in requests]
+
+
+def answer(tokenizer: Tokenizer = LETTERS, prompt: str = "a", alternatives: int = 0, **settings: object) -> Answer:
+    fixed = Settings(**settings)  # type: ignore[arg-type]
+    ends = frozenset([END]) if tokenizer is LETTERS else frozenset()
+    ids = tokenizer.encode(prompt)
+    return Answer(tokenizer, ids, lambda: fixed, seed=3, end_ids=ends, alternatives=alternatives)
+
+
+def run(text: str, **settings: object) -> list[Record]:
+    return list(stream(Script([*LETTERS.encode(text), END]), answer(**settings)))  # type: ignore[arg-type, list-item]
+
+
+def text_of(records: Sequence[Record]) -> str:
+    return "".join(record.text for record in records if isinstance(record, Token))
+
+
+def last(records: Sequence[Record]) -> Finished:
+    assert [isinstance(record, Finished) for record in records].count(True) == 1
+    assert isinstance(records[-1], Finished)
+    return records[-1]
+
+
+def test_an_answer_ends_with_its_end_token_which_is_no_part_of_it() -> None:
+    records = run("bad cafe")
+    assert text_of(records) == "bad cafe"
+    assert (last(records).reason, last(records).tokens, last(records).seed) == ("end", 8, 3)
+
+
+def test_an_answer_ends_at_its_length() -> None:
+    records = run("bad cafe", max_tokens=3)
+    assert (text_of(records), last(records).reason, last(records).tokens) == ("bad", "length", 3)
+
+
+@pytest.mark.parametrize(
+    ("stop", "shown"),
+    [
+        ("c", "bad "),
+        ("ca", "bad "),
+        ("d c", "ba"),
+        ("bad", ""),
+        ("fe", "bad ca"),
+        ("ff", "bad cafe"),
+        (r"\n", "bad cafe"),
+    ],
+)
+def test_an_answer_ends_before_a_stop_string(stop: str, shown: str) -> None:
+    records = run("bad cafe", stop=stop)
+    assert text_of(records) == shown
+    assert last(records).reason == ("end" if shown == "bad cafe" else "stop")
+    assert last(records).tokens == len(shown)
+
+
+def test_the_first_of_several_stop_strings_counts() -> None:
+    assert text_of(run("abcdefgh", stop=["fg", "cd", "zz"])) == "ab"
+
+
+@given(text=st.text("abc", min_size=1, max_size=30), stop=st.text("abc", min_size=1, max_size=4))
+def test_stop_strings_cut_exactly_where_str_find_finds_them(text: str, stop: str) -> None:
+    if stop in ("none", "off"):
+        return
+    assert text_of(run(text, stop=[stop])) == text.split(stop)[0]
+
+
+@given(st.text(min_size=1, max_size=20))
+def test_pieces_joined_are_the_text_and_no_character_is_shown_in_parts(text: str) -> None:
+    ids = BYTES.encode(text)
+    records = list(stream(Script(ids), answer(BYTES, max_tokens=len(ids))))
+    assert text_of(records) == text
+    assert last(records).tokens == len(ids)
+
+
+def test_a_character_that_is_never_completed_is_shown_as_one() -> None:
+    half = BYTES.encode("\U0001f600")[0]
+    records = list(stream(Script([half]), answer(BYTES, max_tokens=1)))
+    assert text_of(records) == "\ufffd"
+    assert last(records).tokens == 1
+
+
+def test_somebody_may_stop_it_and_what_is_there_is_kept() -> None:
+    calls = iter([False, True])
+    records = list(stream(Script(LETTERS.encode("abc")), answer(), lambda: next(calls)))
+    assert (text_of(records), last(records).reason) == ("a", "interrupted")
+
+
+def test_settings_are_asked_for_before_each_call() -> None:
+    current = [Settings(max_tokens=8)]
+    one = Answer(LETTERS, [0], lambda: current[0], seed=1)
+    batch = Batch(Script(LETTERS.encode("abcdefgh")))
+    batch.add(one)
+    shown = text_of([record for _, records in batch.step() for record in records])
+    current[0] = Settings(max_tokens=2, temperature=0)
+    while batch.answers:
+        shown += text_of([record for _, records in batch.step() for record in records])
+    assert shown == "ab"
+    assert one.request.settings.greedy
+
+
+def test_more_than_the_context_is_said_once() -> None:
+    records = list(stream(Script(LETTERS.encode("abcdefgh"), context=4), answer(max_tokens=8)))
+    assert [record.text for record in records if isinstance(record, Notice)] == [
+        "longer than the model's context of 4 tokens: it goes on from the newest part"
+    ]
+
+
+def test_alternatives_come_when_they_are_asked_for() -> None:
+    first = next(iter(stream(Script(LETTERS.encode("ab")), answer(alternatives=2))))
+    assert isinstance(first, Token)
+    assert [(other.id, other.logprob) for other in first.alternatives] == [(1, -1.0), (2, -2.0)]
+    assert first.alternatives[0].text == LETTERS.token_text(1)
+
+
+def test_answers_of_a_batch_end_each_in_its_own_time() -> None:
+    batch = Batch(Script([*LETTERS.encode("abcdefgh"), END]))  # type: ignore[list-item]
+    answers = [answer(max_tokens=count) for count in (2, 9, 5)]
+    for one in answers:
+        batch.add(one)
+    texts = {id(one): "" for one in answers}
+    order = []
+    while batch.answers:
+        for one, records in batch.step():
+            texts[id(one)] += text_of(records)
+            order += [answers.index(one)] * (one.finished is not None)
+    assert [texts[id(one)] for one in answers] == ["ab", "abcdefgh", "abcde"]
+    assert order == [0, 2, 1]

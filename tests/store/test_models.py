@@ -1,0 +1,105 @@
+"""A model ↔ a folder: whole, found by name, and safe to load."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+
+from tinychat.errors import ModelError
+from tinychat.model.loading import list_parts, load_model
+from tinychat.store import places
+from tinychat.store.models import find_model, format_count, list_models, read_info, read_tokenizer, read_training
+
+
+def test_a_model_comes_back_as_it_went(letters: Path) -> None:
+    info = read_info(letters)
+    model = load_model(info)
+    assert (info.name, info.mode, info.tokenizer_kind, info.parameters) == (
+        "letters",
+        "completion",
+        "char",
+        model.parameter_count,
+    )
+    assert model.config.to_dict() == info.architecture
+    assert not model.training
+    assert read_tokenizer(letters).vocab_size == model.config.vocab_size
+    assert read_training(letters) == {}
+    assert sum(part.parameters for part in list_parts(info)) == info.parameters
+
+
+def test_the_folder_holds_safetensors_and_json_and_nothing_that_runs(letters: Path) -> None:
+    names = {path.name for path in letters.iterdir()}
+    assert names == {"config.json", "tokenizer.json", "model.safetensors", "training.json", "README.md"}
+
+
+def test_names_are_looked_up_nearest_first(
+    letters: Path, chatter: Path, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    own, near = places.models_folder() / "m", tmp_path / "models" / "m"
+    shutil.copytree(letters, own)
+    assert find_model("m").resolve() == own
+    shutil.copytree(chatter, near)
+    assert find_model("m").resolve() == near
+    assert find_model(str(own)) == own
+    running = places.runs_folder() / "r" / "model"
+    shutil.copytree(letters, running)
+    assert find_model("r") == running
+    assert next(info for info in list_models() if info.folder.name == "m").mode == "chat"
+
+
+@pytest.mark.parametrize("name", ["nowhere", "", "../x", "."])
+def test_a_model_that_is_not_there_is_said_in_words(name: str) -> None:
+    with pytest.raises(ModelError):
+        find_model(name)
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "said"),
+    [
+        ("config.json", "{", "is no JSON"),
+        ("config.json", "[]", "holds no object"),
+        ("config.json", "{}", "cannot be read"),
+        ("config.json", '{"format": 99}', "has format 99"),
+        ("model.safetensors", "garbage", "cannot be read"),
+        ("model.safetensors", "", "cannot be read"),
+    ],
+)
+def test_a_damaged_model_is_refused_in_words(letters: Path, tmp_path: Path, file: str, content: str, said: str) -> None:
+    folder = tmp_path / "damaged"
+    shutil.copytree(letters, folder)
+    (folder / file).write_text(content)
+    with pytest.raises(ModelError, match=said):
+        load_model(read_info(folder))
+
+
+def test_weights_of_another_architecture_are_refused(letters: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "other"
+    shutil.copytree(letters, folder)
+    config = json.loads((folder / "config.json").read_text())
+    config["architecture"]["d_model"] = 32
+    (folder / "config.json").write_text(json.dumps(config))
+    with pytest.raises(ModelError, match="do not fit"):
+        load_model(read_info(folder))
+
+
+def test_half_precision_weights_load_as_f32(letters: Path, tmp_path: Path) -> None:
+    from tinychat.store.models import read_weights, save_model
+
+    info = read_info(letters)
+    save_model(
+        tmp_path / "half", name="half", mode="completion", architecture=info.architecture, weights=read_weights(info),
+        parameters=info.parameters, tokenizer=read_tokenizer(letters), half=True,
+    )  # fmt: skip
+    whole, half = load_model(info), load_model(read_info(tmp_path / "half"))
+    assert half.head.weight.dtype is torch.float32
+    torch.testing.assert_close(half.head.weight, whole.head.weight.bfloat16().float())
+
+
+@pytest.mark.parametrize(
+    ("count", "shown"), [(37, "37"), (999, "999"), (12_345, "12.3k"), (984_320, "984k"), (3_400_000, "3.4M")]
+)
+def test_counts_are_short(count: int, shown: str) -> None:
+    assert format_count(count) == shown

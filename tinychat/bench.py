@@ -1,0 +1,171 @@
+"""How quick tinychat is on this machine, and how near to what the machine allows.
+
+Rates are compared with limits that are measured in the same run: the matrix products that torch makes a second, and
+the speed at which weights can be read. Both vary by ten per cent from run to run on a shared machine.
+"""
+
+import dataclasses
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from tinychat.generate.engine import Engine, Request
+from tinychat.generate.opening import open_engine
+from tinychat.model.loading import choose_device, load_model
+from tinychat.model.transformer import Transformer
+from tinychat.session import Session
+from tinychat.settings import Settings
+from tinychat.store.models import ModelInfo
+from tinychat.train.calibrate import find_machine, step_seconds
+from tinychat.train.recipe import load_recipe
+
+SECONDS = 1.0
+"""that each figure is measured for"""
+DECODED = 128
+"""tokens of a decoding run"""
+
+
+@dataclass(frozen=True)
+class Rate:
+    """A speed, and the fraction of the machine's limit that it reaches."""
+
+    tokens_per_second: float
+    fraction_of_limit: float | None
+    limit: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON has it."""
+        return {"tokens_per_second": self.tokens_per_second, "fraction_of_limit": self.fraction_of_limit}
+
+
+@dataclass(frozen=True)
+class Bench:
+    """What was measured."""
+
+    model: ModelInfo
+    device: str
+    prefill: Rate
+    decode: Rate
+    training: Rate
+    start_up: float
+    """seconds from the start of the process to the end of an answer of one token"""
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON has it."""
+        return {
+            "model": self.model.name,
+            "device": self.device,
+            "prefill": self.prefill.to_dict(),
+            "decode": self.decode.to_dict(),
+            "training": self.training.to_dict(),
+            "start_up": self.start_up,
+        }
+
+
+def run_bench(session: Session) -> Bench:
+    """Measures the session's model."""
+    info, settings = session.model, session.settings.current
+    start_up = _median(3, lambda: _start_up(info))
+    device = choose_device(settings.device)
+    engine = open_engine(info, settings)  # chooses the threads for decoding
+    model = load_model(info, device)
+    threads = torch.get_num_threads()
+    decode = _decode(engine, model)
+    prefill = _prefill(model)
+    training = _training(model, device)
+    torch.set_num_threads(threads)
+    return Bench(info, device, prefill, decode, training, start_up)
+
+
+def _start_up(info: ModelInfo) -> float:
+    began = time.perf_counter()
+    call = [sys.executable, "-m", "tinychat", "-m", str(info.folder), "-p", "", "-n", "1"]
+    subprocess.run(call, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    return time.perf_counter() - began
+
+
+def _decode(engine: Engine, model: Transformer) -> Rate:
+    """Batch 1, greedy, from a short prompt: each token reads every weight but the embeddings that it does not need."""
+    count = min(DECODED, model.config.context - 2)
+    settings = Settings(temperature=0)
+
+    def once() -> None:
+        engine.extend([Request(0, [0], 0, settings, seed=0)], count)
+
+    seconds = _typical_seconds(once) / count
+    read = 4 * (sum(weight.numel() for weight in model.matrices()) + model.head.weight.numel())
+    with torch.inference_mode():
+        limit = _reading_limit(read, model.head.weight.device)
+    return Rate(1 / seconds, read / seconds / limit, f"{limit / 1e9:.0f} GB/s of reading")
+
+
+def _prefill(model: Transformer) -> Rate:
+    """One row as long as the context."""
+    context = model.config.context
+    ids = torch.zeros(1, context, dtype=torch.long, device=model.head.weight.device)
+    with torch.inference_mode():
+        seconds = _typical_seconds(lambda: model(ids))
+    limit = _matrix_limit(torch.float32, ids.device)
+    return Rate(context / seconds, _forward_operations(model) * context / seconds / limit, _operations(limit))
+
+
+def _training(model: Transformer, device: str) -> Rate:
+    """Steps of a model like this one, as the default recipe trains: forward, backward and optimizer."""
+    recipe = load_recipe().merged({"device": device})
+    machine = find_machine(recipe)
+    recipe = dataclasses.replace(recipe, precision=machine.precision, learning_rate=1e-4)
+    batch_size = max(1, 2048 // model.config.context)
+    tokens = batch_size * model.config.context
+    seconds = step_seconds(recipe, model.config, batch_size)
+    dtype = torch.bfloat16 if machine.precision == "bf16" else torch.float32
+    limit = _matrix_limit(dtype, model.head.weight.device)
+    done = 3 * _forward_operations(model) * tokens  # the backward pass is two products for each of the forward one
+    return Rate(tokens / seconds, done / seconds / limit, f"{_operations(limit)}, {machine.precision}")
+
+
+def _forward_operations(model: Transformer) -> float:
+    """Floating-point operations of the forward pass a token: two for each weight of a matrix, and attention's."""
+    config = model.config
+    weights = sum(weight.numel() for weight in model.matrices()) + model.head.weight.numel()
+    attention = 2 * 2 * config.n_layer * config.d_model * config.context / 2  # on average half of the context is seen
+    return 2.0 * weights + attention
+
+
+def _matrix_limit(dtype: torch.dtype, device: torch.device) -> float:
+    """Floating-point operations a second of a matrix product of a size that suits the machine."""
+    size = 1024 if device.type == "cpu" else 8192
+    a, b = (torch.randn(size, size, device=device).to(dtype) for _ in range(2))
+    return 2 * size**3 / _typical_seconds(lambda: a @ b, device)
+
+
+def _reading_limit(size: int, device: torch.device) -> float:
+    """Bytes a second of reading as much memory as the weights take, again and again."""
+    matrix = torch.randn(max(64, size // 4 // 256), 256, device=device)
+    vector = torch.randn(256, device=device)
+    return matrix.numel() * 4 / _typical_seconds(lambda: matrix @ vector, device)
+
+
+def _typical_seconds(call: Callable[[], object], device: torch.device | None = None) -> float:
+    """The median seconds of a call, repeated for a while after a warm-up."""
+    call()
+    times: list[float] = []
+    while sum(times) < SECONDS:
+        began = time.perf_counter()
+        call()
+        if device is not None and device.type == "cuda":
+            torch.cuda.synchronize()
+        times.append(time.perf_counter() - began)
+    return sorted(times)[len(times) // 2]
+
+
+def _median(count: int, call: Callable[[], float]) -> float:
+    return sorted(call() for _ in range(count))[count // 2]
+
+
+def _operations(limit: float) -> str:
+    return f"{limit / 1e9:.0f} GFLOP/s of matrix products"

@@ -1,0 +1,219 @@
+"""`tinychat models`, `show`, `recipes`, `data`, `config`, `export`, `import`: what there is, and moving it about."""
+
+import dataclasses
+import json
+import re
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from tinychat.cli.options import NORMALIZE, debug_option, json_option, load_settings
+from tinychat.errors import ModelError, UsageError
+from tinychat.settings import SETTINGS
+from tinychat.store import places
+from tinychat.store.interchange import FORMATS, export_model, import_model
+from tinychat.store.models import ModelInfo, find_model, format_count, list_models, read_info, read_training
+
+
+@click.command("models", context_settings=NORMALIZE)
+@json_option
+@debug_option
+def models(as_json: bool) -> None:
+    """List the models there are: bundled, your own, and those in training."""
+    found = list_models()
+    if as_json:
+        _print_json([_model_facts(info) | {"about": info.about} for info in found])
+    elif found:
+        counts = [format_count(info.parameters) for info in found]
+        kinds = [(info.name, info.mode, info.tokenizer_kind) for info in found]
+        _print_columns([(*kind, count, info.about) for kind, count, info in zip(kinds, counts, found, strict=True)])
+    else:
+        click.echo("no models yet: `tinychat train TEXT` makes one")
+
+
+@click.command("show", context_settings=NORMALIZE)
+@click.argument("model")
+@json_option
+@debug_option
+def show(model: str, as_json: bool) -> None:
+    """What MODEL is made of, part by part, and how it was trained."""
+    info = read_info(find_model(model))
+
+    from tinychat.model.loading import list_parts
+
+    parts = list_parts(info)
+    training = read_training(info.folder)
+    if as_json:
+        facts = _model_facts(info) | {
+            "parts": [{"name": part.name, "kind": part.kind, "parameters": part.parameters} for part in parts],
+            "config": info.architecture,
+            "training": training,
+        }
+        _print_json(facts)
+        return
+    click.echo(info.summary + (f" · {info.about}" if info.about else ""))
+    click.echo(f"{info.folder}\n")
+    _print_columns([(part.name, part.kind, f"{part.parameters:,}") for part in parts], right=(2,))
+    click.echo(f"\n{info.parameters:,} parameters")
+    click.echo(", ".join(f"{name} {value}" for name, value in info.architecture.items() if value not in (None, False)))
+
+
+@click.command("recipes", context_settings=NORMALIZE)
+@click.argument("recipe", required=False)
+@json_option
+@debug_option
+def recipes(recipe: str | None, as_json: bool) -> None:
+    """List the recipes to train by, or print RECIPE."""
+    from tinychat.train.recipe import list_recipes, load_recipe
+
+    if recipe is not None:
+        values = load_recipe(recipe)
+        _print_json(values.to_dict()) if as_json else click.echo(values.to_toml(), nl=False)
+        return
+    found = list_recipes()
+    if as_json:
+        _print_json([{"name": info.name, "about": info.about} for info in found])
+    else:
+        _print_columns([(info.name, info.about) for info in found])
+
+
+@click.group("data", context_settings=NORMALIZE, invoke_without_command=True)
+@json_option
+@debug_option
+@click.pass_context
+def data(context: click.Context, as_json: bool) -> None:
+    """List the known data sets; `tinychat data get NAME` fetches one."""
+    if context.invoked_subcommand is not None:
+        return
+    from tinychat.text.datasets import KNOWN
+
+    if as_json:
+        _print_json([dataclasses.asdict(dataset) for dataset in KNOWN.values()])
+    else:
+        _print_columns([(name, _size(known.bytes), known.licence, known.about) for name, known in KNOWN.items()])
+
+
+@data.command("get", context_settings=NORMALIZE)
+@click.argument("name")
+@debug_option
+def data_get(name: str) -> None:
+    """Fetch a known data set, checked against its checksum; the mirror that TINYCHAT_MIRROR names comes first."""
+    from tinychat.text.datasets import fetch
+
+    bar = _Progress(name) if sys.stderr.isatty() else None
+    path = fetch(name, cache=places.datasets_folder(), mirror=places.mirror(), progress=bar)
+    if bar is not None:
+        bar.close()
+    click.echo(path)
+
+
+@click.command("config", context_settings=NORMALIZE)
+@json_option
+@debug_option
+def config(as_json: bool) -> None:
+    """Where things lie, and every setting with where its value comes from."""
+    settings, model = load_settings()
+    folders = {
+        "config_file": places.config_file(),
+        "data": places.data_folder(),
+        "models": places.models_folder(),
+        "runs": places.runs_folder(),
+        "cache": places.cache_folder(),
+        "bundled_models": places.bundled_models(),
+        "mirror": places.mirror(),
+    }
+    origins = {name: settings.origin(name).name.lower() for name in SETTINGS}
+    values = {name: getattr(settings.current, name) for name in SETTINGS}
+    if as_json:
+        places_json = {name: str(path) if path else None for name, path in folders.items()}
+        in_force = {name: {"value": value, "from": origins[name]} for name, value in values.items()}
+        _print_json({**places_json, "model": model, "settings": in_force})
+        return
+    _print_columns([(name, str(path) if path else "–") for name, path in folders.items()])
+    click.echo()
+    rows = [(name, setting.show(values[name]), origins[name]) for name, setting in SETTINGS.items()]
+    _print_columns([("model", model, ""), *rows])
+
+
+@click.command("export", context_settings=NORMALIZE)
+@click.argument("model")
+@click.option("--to", "to", required=True, metavar="FORMAT", help="; ".join(f"{k}: {v}" for k, v in FORMATS.items()))
+@click.option("--out", type=click.Path(path_type=Path), help="the folder to write [NAME-FORMAT]")
+@debug_option
+def export(model: str, to: str, out: Path | None) -> None:
+    """Write MODEL for another tool."""
+    info = read_info(find_model(model))
+    folder = out or Path(f"{info.name}-{to}")
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise UsageError(f"{folder} is there already", "give another --out")
+    export_model(info, to, folder)
+    click.echo(folder)
+
+
+@click.command("import", context_settings=NORMALIZE)
+@click.argument("path", type=click.Path(path_type=Path))
+@click.option("--name", help="what to call it [the folder's name]")
+@click.option("--out", type=click.Path(path_type=Path), help="the folder to write [among your own models]")
+@debug_option
+def import_(path: Path, name: str | None, out: Path | None) -> None:
+    """Take in a model of another tool: a folder that transformers saved (GPT-2 or Llama shaped), or tinychat's own."""
+    name = name or path.resolve().name
+    if not re.fullmatch(r"[\w][\w.-]*", name):
+        raise UsageError(f"{name!r} is no name for a model", "use letters, digits, - and _: --name NAME")
+    folder = out or places.models_folder() / name
+    if folder.exists():
+        raise ModelError(f"{folder} is there already", "give another --name, or remove it")
+    info = import_model(path, name, folder)
+    click.echo(f"{info.summary}: `tinychat -m {out or name}` talks to it")
+
+
+def _model_facts(info: ModelInfo) -> dict[str, Any]:
+    return {
+        "name": info.name,
+        "mode": info.mode,
+        "tokenizer": info.tokenizer_kind,
+        "parameters": info.parameters,
+        "folder": str(info.folder),
+    }
+
+
+def _size(count: int) -> str:
+    return f"{count / 1e6:.1f} MB" if count >= 100_000 else f"{count / 1e3:.1f} kB"
+
+
+def _print_json(values: object) -> None:
+    click.echo(json.dumps(values, ensure_ascii=False))
+
+
+def _print_columns(rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> None:
+    """Columns as wide as their longest entry; those of `right` are aligned there."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = [
+            cell.rjust(width) if place in right else cell.ljust(width)
+            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        click.echo("  ".join(cells).rstrip())
+
+
+class _Progress:
+    """A progress bar on stderr for a download."""
+
+    def __init__(self, name: str) -> None:
+        from rich.console import Console
+        from rich.progress import DownloadColumn, Progress, TransferSpeedColumn
+
+        columns = (*Progress.get_default_columns(), DownloadColumn(), TransferSpeedColumn())
+        self._progress = Progress(*columns, console=Console(stderr=True))
+        self._task = self._progress.add_task(name, total=None)
+        self._progress.start()
+
+    def __call__(self, done: int, total: int | None) -> None:
+        self._progress.update(self._task, completed=done, total=total)
+
+    def close(self) -> None:
+        """Takes it down."""
+        self._progress.stop()

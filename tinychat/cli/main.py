@@ -1,0 +1,143 @@
+"""`tinychat`: the REPL at a terminal, prompts from a pipe, and the table of all other commands."""
+
+import importlib
+import os
+import sys
+import traceback
+from typing import Any, NoReturn
+
+import click
+
+from tinychat import __version__
+from tinychat.cli.options import NORMALIZE, debug_option, make_session, model_option, setting_options
+from tinychat.errors import TinychatError, UsageError
+
+COMMANDS: dict[str, tuple[str, str]] = {
+    "train": ("tinychat.cli.train", "Train a model on your own text."),
+    "eval": ("tinychat.cli.measure", "Loss, perplexity and bits per character of a model on a text."),
+    "bench": ("tinychat.cli.measure", "How quick tinychat is here, and how near the machine's limit."),
+    "models": ("tinychat.cli.library", "List the models there are."),
+    "show": ("tinychat.cli.library", "What a model is made of, and how it was trained."),
+    "recipes": ("tinychat.cli.library", "List the recipes to train by, or print one."),
+    "data": ("tinychat.cli.library", "List the known data sets, or get one."),
+    "config": ("tinychat.cli.library", "Where things lie, and every setting with where it comes from."),
+    "export": ("tinychat.cli.library", "Write a model for another tool."),
+    "import": ("tinychat.cli.library", "Take in a model of another tool."),
+}
+"""Each command, the module that holds it, and its line of help: read without importing the module."""
+
+
+class Commands(click.Group):
+    """A group whose commands are imported when they are called."""
+
+    def list_commands(self, context: click.Context) -> list[str]:
+        """In the order of the table."""
+        return list(COMMANDS)
+
+    def get_command(self, context: click.Context, name: str) -> click.Command | None:
+        """Imports the command of that name."""
+        if name not in COMMANDS:
+            return None
+        function = {"import": "import_", "eval": "eval_"}.get(name, name)
+        command = getattr(importlib.import_module(COMMANDS[name][0]), function)
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        """The table, without importing anything."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+
+    def resolve_command(
+        self, context: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """As click, but an unknown word gets the nearest command, or the way to say it."""
+        if args and not args[0].startswith("-") and self.get_command(context, args[0].lower()) is None:
+            import difflib
+
+            near = difflib.get_close_matches(args[0], COMMANDS, n=1)
+            remedy = f"did you mean `tinychat {near[0]}`?" if near else "a prompt goes behind -p, a model behind -m"
+            raise UsageError(f"there is no command {args[0]!r}", remedy)
+        return super().resolve_command(context, args)
+
+
+@click.group(
+    cls=Commands,
+    invoke_without_command=True,
+    context_settings=NORMALIZE | {"max_content_width": 110},
+    help="Train a tiny language model on your own text, talk to it, and see why it says what it says.\n\n"
+    "At a terminal this opens the REPL; piped stdin is read as prompts, one a line.",
+)
+@click.version_option(__version__, "-V", "--version", prog_name="tinychat", message="%(prog)s %(version)s")
+@model_option
+@click.option("-p", "--prompt", "prompts", multiple=True, metavar="TEXT", help="answer this and exit; may be repeated")
+@setting_options
+@click.option("--echo", is_flag=True, help="put the prompt before its completion")
+@click.option("-0", "--null", "null", is_flag=True, help="end each completion with NUL, not a new line")
+@click.option("-e", "--escapes", "escapes", is_flag=True, help=r"read \n and \t in prompts as escapes")
+@click.option("--conversation", is_flag=True, help="piped prompts are turns of one conversation")
+@click.option("--whole", is_flag=True, help="all of stdin is one prompt")
+@click.option("--jsonl", is_flag=True, help="read and write JSON, one object a line")
+@click.option("--logprobs", type=click.IntRange(0, 1000), metavar="K", help="with --jsonl: the K likeliest tokens")
+@debug_option
+@click.pass_context
+def tinychat(context: click.Context, /, model: str | None, prompts: tuple[str, ...], **given: Any) -> int:
+    """Opens the REPL, or answers prompts."""
+    if context.invoked_subcommand is not None:
+        return 0
+    at_terminal = sys.stdin.isatty() and sys.stdout.isatty()
+    session = make_session(given, model)
+    if at_terminal and not prompts:
+        from tinychat.repl.app import run
+
+        return run(session, debug=wants_debug())
+    from tinychat.cli.pipe import PipeOptions, answer_prompts
+
+    names = ("echo", "null", "escapes", "conversation", "whole", "jsonl", "logprobs")
+    return answer_prompts(session, PipeOptions(**{name: given[name] for name in names}), prompts)
+
+
+def wants_debug() -> bool:
+    """Whether `--debug` stands anywhere in the call."""
+    return "--debug" in sys.argv
+
+
+def main() -> NoReturn:
+    """Runs a call, prints what went wrong in one or two lines, and exits with the code that says so."""
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: list[str]) -> int:
+    """Runs a call; returns its exit code."""
+    try:
+        code = _call(arguments)
+        sys.stdout.flush()
+        return code
+    except TinychatError as error:
+        return _report(error.problem, error.remedy, error.exit_code)
+    except click.ClickException as error:
+        command = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else "tinychat"
+        return _report(error.format_message().rstrip("."), f"see `{command} --help`", error.exit_code)
+    except (KeyboardInterrupt, click.Abort, EOFError):
+        return 130
+    except BrokenPipeError:
+        # The reader has what it wanted. What is left in the buffer must not fail when Python flushes it at the end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except Exception as error:  # a bug of ours: one line for the person, the rest with --debug
+        return _report(f"unexpected {type(error).__name__}: {error}", "run it again with --debug and report it", 1)
+
+
+def _call(arguments: list[str]) -> int:
+    result = tinychat.main(arguments, prog_name="tinychat", standalone_mode=False)
+    return result if isinstance(result, int) else 0
+
+
+def _report(problem: str, remedy: str, code: int) -> int:
+    if wants_debug():
+        traceback.print_exc()
+    colour = sys.stderr.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
+    click.echo(click.style("tinychat: ", fg="red" if colour else None) + problem, err=True, color=colour)
+    if remedy:
+        click.echo(f"  {remedy}", err=True)
+    return code

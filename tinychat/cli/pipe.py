@@ -1,0 +1,291 @@
+"""Prompts in, completions out, without a terminal: piped stdin, `-p`, and JSON lines.
+
+What is waiting is generated as one batch, and nothing waits for more: a thread reads stdin while answers are made,
+so that a co-process works. Answers come in the order of their prompts.
+"""
+
+import dataclasses
+import json
+import queue
+import signal
+import sys
+import threading
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from types import FrameType
+from typing import Any, BinaryIO
+
+from tinychat.errors import TinychatError, UsageError
+from tinychat.events import Finished, Notice, Token
+from tinychat.generate.random import fresh_seed
+from tinychat.generate.stream import Answer, Batch
+from tinychat.session import Session, Turn, unknown_notice
+from tinychat.settings import Settings, find_setting, unescape
+
+LARGEST_BATCH = 32
+"""prompts that are answered at once"""
+
+PER_CALL = ("device", "precision", "threads")
+"""settings of the whole call, which a line of JSON cannot change"""
+
+
+@dataclass(frozen=True)
+class PipeOptions:
+    """How prompts are read and completions are written."""
+
+    echo: bool = False
+    null: bool = False
+    escapes: bool = False
+    conversation: bool = False
+    whole: bool = False
+    jsonl: bool = False
+    logprobs: int | None = None
+
+
+def answer_prompts(session: Session, options: PipeOptions, prompts: Sequence[str] = ()) -> int:
+    """Answers `-p` prompts, or those of stdin; returns the exit code.
+
+    Raises:
+        TinychatError: the options exclude each other, or the model cannot be used.
+    """
+    if options.logprobs is not None and not options.jsonl:
+        raise UsageError("--logprobs needs --jsonl", "log-probabilities are written as JSON")
+    if options.whole and options.conversation:
+        raise UsageError("--whole and --conversation exclude each other", "--whole makes all of stdin a single prompt")
+    session.preload()
+    return _Pipe(session, options, prompts or _read(sys.stdin.buffer, options.whole)).run()
+
+
+def _read(source: BinaryIO, whole: bool) -> Iterator[str]:
+    """The prompts of a pipe, unstripped but for their new lines; bytes that are no UTF-8 become `�`."""
+    if whole:
+        yield source.read().decode("utf-8", "replace")
+    else:
+        for line in source:
+            yield line.removesuffix(b"\n").decode("utf-8", "replace")
+
+
+class _Waiting:
+    """What a thread has read and nobody has taken yet."""
+
+    def __init__(self, prompts: Iterable[str]) -> None:
+        self._queue: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+        self.ended = False
+        threading.Thread(target=self._fill, args=(prompts,), name="prompts", daemon=True).start()
+
+    def _fill(self, prompts: Iterable[str]) -> None:
+        try:
+            for prompt in prompts:
+                self._queue.put(prompt)
+        finally:
+            self._queue.put(None)
+
+    def take(self, wait: bool) -> str | None:
+        """The next prompt; None where there is none, or none within a moment."""
+        if self.ended:
+            return None
+        try:
+            prompt = self._queue.get(block=wait, timeout=0.1)
+        except queue.Empty:
+            return None
+        self.ended = prompt is None
+        return prompt
+
+
+@dataclass
+class _Job:
+    """A prompt on its way to being a line of output."""
+
+    place: int
+    prompt: str = ""
+    extra: dict[str, Any] = field(default_factory=dict)
+    error: str | None = None
+    answer: Answer | None = None
+    tokens: list[Token] = field(default_factory=list)
+    written: int = 0
+    """tokens written so far"""
+    finished: Finished | None = None
+
+    @property
+    def done(self) -> bool:
+        return self.error is not None or self.finished is not None
+
+    @property
+    def completion(self) -> str:
+        return "".join(token.text for token in self.tokens)
+
+
+class _Pipe:
+    """Takes in prompts, drives the batch, writes what is ready, in order."""
+
+    def __init__(self, session: Session, options: PipeOptions, prompts: Iterable[str]) -> None:
+        self._session = session
+        self._options = options
+        self._waiting = _Waiting(prompts)
+        self._seed = session.settings.current.seed
+        self._jobs: deque[_Job] = deque()
+        self._turns: list[Turn] = []
+        self._taken = 0
+        self._failed = False
+        self._interrupted = False
+        self._out = sys.stdout.buffer
+
+    def run(self) -> int:
+        """Answers all prompts; returns the exit code."""
+        batch = Batch(self._session.engine, lambda: self._interrupted)
+        if self._seed is None:
+            self._seed = fresh_seed()
+        before = signal.signal(signal.SIGINT, self._interrupt)
+        try:
+            while self._jobs or not (self._waiting.ended or self._interrupted):
+                self._admit(batch)
+                by_answer = {id(job.answer): job for job in self._jobs}
+                for answer, records in batch.step():
+                    job = by_answer[id(answer)]
+                    for record in records:
+                        match record:
+                            case Token():
+                                job.tokens.append(record)
+                            case Notice(text):
+                                self._tell(job, text)
+                            case Finished():
+                                job.finished = record
+                self._write()
+        finally:
+            signal.signal(signal.SIGINT, before)
+        return 130 if self._interrupted else int(self._failed)
+
+    def _interrupt(self, number: int, frame: FrameType | None) -> None:
+        if self._interrupted:  # the second time it means it
+            raise KeyboardInterrupt
+        self._interrupted = True
+
+    def _admit(self, batch: Batch) -> None:
+        """Lets waiting prompts join; waits for one only where there is nothing else to do."""
+        most = 1 if self._options.conversation else LARGEST_BATCH
+        while len(batch.answers) < most and len(self._jobs) < 4 * most and not self._interrupted:
+            prompt = self._waiting.take(wait=not self._jobs)
+            if prompt is None:
+                return
+            job = _Job(self._taken)
+            self._taken += 1
+            if self._options.jsonl and not prompt.strip():
+                continue
+            self._jobs.append(job)
+            try:
+                job.answer = self._begin(job, prompt)
+                batch.add(job.answer)
+            except TinychatError as error:
+                if not self._options.jsonl:
+                    raise
+                job.error = str(error).replace("\n", "; ")
+                self._failed = True
+
+    def _begin(self, job: _Job, prompt: str) -> Answer:
+        """Reads one line: text, or JSON with settings of its own."""
+        current = self._session.settings.current
+        settings, seed = current, self._seed
+        if self._options.jsonl:
+            job.prompt, settings, job.extra = _parse_line(prompt, current)
+            seed = self._seed if settings.seed is None else settings.seed
+        else:
+            job.prompt = unescape(prompt) if self._options.escapes else prompt
+        unknown = self._session.unknown(job.prompt)
+        if unknown:
+            self._tell(job, unknown_notice(unknown).text)
+        return self._session.make_answer(
+            job.prompt,
+            turns=self._turns,
+            settings=lambda: settings,
+            seed=seed,
+            place=job.place,
+            alternatives=self._options.logprobs or 0,
+        )
+
+    def _write(self) -> None:
+        """Writes the tokens of the first prompt as they come, and each next one once its turn has come."""
+        while self._jobs:
+            job = self._jobs[0]
+            if not self._options.jsonl:
+                self._write_text(job)
+            if not job.done:
+                return
+            if self._options.jsonl:
+                line = json.dumps(self._as_json(job), ensure_ascii=False)
+                self._out.write(line.encode("utf-8", "replace") + b"\n")
+                self._out.flush()
+            if self._options.conversation and job.error is None:
+                self._turns.append(Turn(job.prompt, tokens=job.tokens, finished=job.finished))
+            self._jobs.popleft()
+
+    def _write_text(self, job: _Job) -> None:
+        new = "".join(token.text for token in job.tokens[job.written :])
+        if self._options.echo and job.written == 0 and (new or job.done):
+            new = job.prompt + new
+        job.written = len(job.tokens)
+        if job.done:
+            new += "\0" if self._options.null else "\n"
+        if new:
+            self._out.write(new.encode("utf-8", "replace"))
+            self._out.flush()
+
+    def _as_json(self, job: _Job) -> dict[str, Any]:
+        if job.finished is None:
+            return {"error": job.error, "line": job.place + 1, **job.extra}
+        values: dict[str, Any] = {
+            "prompt": job.prompt,
+            "completion": job.completion,
+            "tokens": job.finished.tokens,
+            "finish_reason": job.finished.reason,
+            "seconds": round(job.finished.seconds, 6),
+            "seed": job.finished.seed,
+            **job.extra,
+        }
+        if self._options.logprobs is not None:
+            values["logprobs"] = [
+                {
+                    "text": token.text,
+                    "logprob": token.logprob,
+                    "top": [{"text": other.text, "logprob": other.logprob} for other in token.alternatives],
+                }
+                for token in job.tokens
+            ]
+        return values
+
+    def _tell(self, job: _Job, text: str) -> None:
+        sys.stderr.write(f"tinychat: prompt {job.place + 1}: {text}\n")
+
+
+def _parse_line(line: str, settings: Settings) -> tuple[str, Settings, dict[str, Any]]:
+    """The prompt of a line of JSON, its settings, and its `id`, which is handed through.
+
+    Raises:
+        UsageError: it is no JSON, has no prompt, or a field that is no setting or has a wrong value.
+    """
+    try:
+        given = json.loads(line)
+    except ValueError as error:
+        raise UsageError(f"no JSON: {error}") from None
+    if isinstance(given, str):
+        return given, settings, {}
+    if not isinstance(given, dict):
+        raise UsageError(f"an object or a string is wanted, not {json.dumps(given)[:40]}")
+    extra = {"id": given.pop("id")} if "id" in given else {}
+    prompt = given.pop("prompt", None)
+    if prompt is None:
+        raise UsageError("there is no prompt")
+    if not isinstance(prompt, str):
+        raise UsageError(f"the prompt is no text: {json.dumps(prompt)[:40]}")
+    greedy = given.pop("greedy", None)
+    values: dict[str, Any] = {}
+    for name, value in given.items():
+        setting = find_setting(name)
+        if setting.name in PER_CALL:
+            raise UsageError(f"{setting.name} holds for the whole call", f"give it as {setting.flag}")
+        values[setting.name] = setting.parse(value)
+    if greedy is True:
+        values["temperature"] = 0.0
+    elif greedy not in (None, False):
+        raise UsageError(f"greedy takes true or false, not {json.dumps(greedy)[:40]}")
+    return prompt, dataclasses.replace(settings, **values), extra

@@ -1,0 +1,108 @@
+"""`tinychat train`: makes a run, starts its trainer, and watches."""
+
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import click
+
+from tinychat.cli.options import NORMALIZE, debug_option, json_option
+from tinychat.errors import UsageError
+from tinychat.events import Ended, Failed
+from tinychat.store.runs import RunFolder, find_run
+from tinychat.train.launch import launch, name_for, prepare_run
+from tinychat.train.recipe import RECIPE_FIELDS, RecipeField, load_recipe
+
+STARTED = time.monotonic()
+"""when this command was given, or near enough: `--minutes` counts from here"""
+
+
+def _option(field: RecipeField) -> click.Option:
+    metavar = "|".join(field.choices) if field.choices else {bool: "true|false", str: "TEXT"}.get(field.kind, "N")
+    default = "" if field.default is None else f" [{field.show(field.default)}]"
+    return click.Option([field.flag, field.name], metavar=metavar, help=field.help + default)
+
+
+class TrainCommand(click.Command):
+    """A command whose fields are listed by the sections of a recipe."""
+
+    def format_options(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        """The command's own options first, then those of each section."""
+        groups: dict[str, list[tuple[str, str]]] = {"Options": []}
+        for parameter in self.get_params(context):
+            record = parameter.get_help_record(context)
+            if record is not None:
+                field = RECIPE_FIELDS.get(parameter.name or "")
+                groups.setdefault(f"Recipe: {field.section}" if field else "Options", []).append(record)
+        for title, records in groups.items():
+            with formatter.section(title):
+                formatter.write_dl(records)
+
+
+@click.command("train", cls=TrainCommand, context_settings=NORMALIZE | {"max_content_width": 110})
+@click.argument("sources", nargs=-1, metavar="SOURCE...")
+@click.option("--recipe", "recipe_name", metavar="R", help="a recipe's name (see `tinychat recipes`) or file")
+@click.option("--name", help="of the run and its model [after the first source]")
+@click.option("--out", type=click.Path(path_type=Path), metavar="FOLDER", help="where the model goes [your own models]")
+@click.option("--resume", is_flag=False, flag_value="", metavar="[NAME]", help="go on with a run that was stopped")
+@json_option
+@debug_option
+def train(
+    sources: tuple[str, ...],
+    recipe_name: str | None,
+    name: str | None,
+    out: Path | None,
+    resume: str | None,
+    as_json: bool,
+    **given: Any,
+) -> int:
+    """Train a model on SOURCE: files, folders, globs, known data sets, or - for stdin.
+
+    All that is left open is chosen from the text and the machine. A run that is stopped or killed goes on with
+    --resume NAME.
+    """
+    overrides = {key: value for key, value in given.items() if value is not None}
+    if resume is not None:
+        run = _find(resume or name, sources, overrides)
+        if run.is_running():
+            # A trainer whose command was killed a moment ago is still saving; or it is at work in the background.
+            last = _watch(run, as_json)
+            if not (isinstance(last, Ended) and last.reason == "stopped"):
+                return _exit_code(last)
+    else:
+        recipe = load_recipe(recipe_name) if recipe_name else load_recipe()
+        recipe = recipe.merged(overrides | ({"sources": sources} if sources else {}))
+        run = prepare_run(recipe, name, out=out, stdin=sys.stdin.buffer)
+    process = launch(run, tied=True, started=STARTED)
+    return _exit_code(_watch(run, as_json, process))
+
+
+train.params += [_option(field) for field in RECIPE_FIELDS.values() if field.name != "sources"]
+
+
+def _find(name: str | None, sources: tuple[str, ...], overrides: dict[str, Any]) -> RunFolder:
+    """The run that is to go on."""
+    if overrides:
+        flags = ", ".join(RECIPE_FIELDS[key].flag for key in overrides)
+        raise UsageError(f"a run goes on as it began: {flags} cannot change it", "begin a new run, or leave them out")
+    name = name or (name_for(sources) if sources else "")
+    if not name:
+        raise UsageError("which run is to go on?", "`tinychat train --resume NAME`")
+    return find_run(name)
+
+
+def _watch(run: RunFolder, as_json: bool, process: "subprocess.Popen[bytes] | None" = None) -> Ended | Failed | None:
+    """Shows what happens until the trainer ends or is left in the background; its last event."""
+    from tinychat.repl.dashboard import watch
+
+    # A terminal that closes, or `kill`: the trainer is told, stops after its step, and keeps everything.
+    signal.signal(signal.SIGTERM, lambda *_: run.send("stop"))
+    terminal = sys.stdout.isatty() and sys.stderr.isatty() and not as_json
+    return watch(run, terminal=terminal, json=as_json, out=sys.stdout, err=sys.stderr, process=process)
+
+
+def _exit_code(last: Ended | Failed | None) -> int:
+    return 1 if isinstance(last, Failed) else 0

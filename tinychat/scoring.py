@@ -1,0 +1,78 @@
+"""The loss of a model on a text: what `tinychat eval` says."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+
+from tinychat.errors import SourceError
+from tinychat.model.loading import choose_device, load_model
+from tinychat.settings import Settings
+from tinychat.store import places
+from tinychat.store.models import ModelInfo, read_tokenizer
+from tinychat.text.ids import count_characters, encode_corpus, split
+from tinychat.text.sources import read_sources
+from tinychat.train.evaluation import evaluate
+
+Split = Literal["val", "train", "all"]
+SPLITS: tuple[Split, ...] = ("val", "train", "all")
+
+
+@dataclass(frozen=True)
+class Score:
+    """What a model makes of a text; `loss` is in nats per token."""
+
+    loss: float
+    perplexity: float
+    bits_per_character: float
+    tokens: int
+    characters: int
+    notices: tuple[str, ...] = ()
+
+
+def score(
+    info: ModelInfo,
+    sources: Sequence[str],
+    part: Split = "val",
+    *,
+    settings: Settings,
+    column: str | None = None,
+    field: str | None = None,
+) -> Score:
+    """The loss over a whole part of a text, in windows of the model's context that do not overlap.
+
+    Args:
+        info: the model.
+        sources: as `tinychat train` takes them.
+        part: `val` is the last tenth by position, as in training; `train` the rest.
+        settings: of which the device and the threads count.
+        column: of a table.
+        field: of JSON lines.
+
+    Raises:
+        SourceError: the text cannot be read, or its part is too short to predict a token.
+    """
+    tokenizer = read_tokenizer(info.folder)
+    corpus = read_sources(
+        sources, cache=places.datasets_folder(), mirror=places.mirror(), column=column, field=field, mode=info.mode
+    )
+    file = encode_corpus(corpus, tokenizer, places.ids_folder(), template=info.template)
+    ids = split(file.ids, part)
+    if len(ids) < 2:
+        problem = f"the {part} part of {corpus.name} has {len(ids)} tokens: nothing can be predicted"
+        raise SourceError(problem, "give more text, or --split all to take all of it")
+    if settings.threads is not None:
+        torch.set_num_threads(settings.threads)
+    torch.set_float32_matmul_precision("medium" if settings.device in ("auto", "cpu") else "high")
+    result = evaluate(load_model(info, choose_device(settings.device)), ids)
+    characters = count_characters(ids[1:], tokenizer)
+    per_token = characters / result.tokens
+    return Score(
+        result.loss,
+        result.perplexity,
+        result.bits_per_character(per_token),
+        result.tokens,
+        characters,
+        corpus.notices,
+    )

@@ -1,0 +1,338 @@
+"""The one object that a face holds: settings, the model, the conversation, the runs.
+
+What needs torch is imported inside methods and in a thread, so that a face can draw its prompt first.
+"""
+
+import json
+import shutil
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tinychat.atomic import atomic_write
+from tinychat.errors import ModelError, TinychatError, UsageError
+from tinychat.events import Finished, Notice, Record, Token
+from tinychat.generate.engine import Engine
+from tinychat.generate.prompts import Prompting
+from tinychat.generate.random import fresh_seed
+from tinychat.generate.stream import Answer, stream
+from tinychat.settings import Layer, Settings, SettingStore
+from tinychat.store.models import ModelInfo, find_model, read_info, read_tokenizer
+from tinychat.text.tokenizers import Tokenizer
+
+DEFAULT_MODEL = "smalltalk"
+TRANSCRIPT_FORMAT = 1
+
+
+@dataclass
+class Turn:
+    """A prompt and what was answered to it."""
+
+    prompt: str
+    prompt_ids: list[int] = field(default_factory=list)
+    tokens: list[Token] = field(default_factory=list)
+    finished: Finished | None = None
+    given: str | None = None
+    """the answer of an opened transcript, of which no tokens are known"""
+
+    @property
+    def answer(self) -> str:
+        """The text so far."""
+        return (self.given or "") + "".join(token.text for token in self.tokens)
+
+
+class _Loading:
+    """A model that loads in a thread of its own."""
+
+    def __init__(self, info: ModelInfo, settings: Settings) -> None:
+        self._engine: Engine | None = None
+        self._error: BaseException | None = None
+        self._thread = threading.Thread(target=self._load, args=(info, settings), name="loading", daemon=True)
+        self._thread.start()
+
+    def _load(self, info: ModelInfo, settings: Settings) -> None:
+        try:
+            from tinychat.generate.opening import open_engine
+
+            self._engine = open_engine(info, settings)
+        except BaseException as error:  # handed to whoever waits
+            self._error = error
+
+    def wait(self, seconds: float | None = None) -> bool:
+        """Whether it is over, within that time."""
+        self._thread.join(seconds)
+        return not self._thread.is_alive()
+
+    @property
+    def engine(self) -> Engine:
+        """Waits for it.
+
+        Raises:
+            TinychatError: what went wrong while it loaded.
+        """
+        self._thread.join()
+        if self._error is not None:
+            raise self._error
+        assert self._engine is not None
+        return self._engine
+
+
+class Session:
+    """Settings, the model, the conversation."""
+
+    def __init__(self, settings: SettingStore | None = None) -> None:
+        self.settings = settings or SettingStore()
+        self.turns: list[Turn] = []
+        self.info: ModelInfo | None = None
+        self._tokenizer: Tokenizer | None = None
+        self._loading: _Loading | None = None
+
+    # --- the model -----------------------------------------------------------------------------------------------
+
+    def open_model(self, name: str) -> ModelInfo:
+        """Takes another model: a name or a path. Its weights load when they are needed, or at `preload`.
+
+        Raises:
+            ModelError: there is none, or it is damaged; the model at hand stays.
+        """
+        from tinychat.model.config import ModelConfig
+
+        info = read_info(find_model(name))
+        ModelConfig.from_dict(info.architecture)  # says at once what is wrong with it
+        self.settings.replace(info.settings, Layer.MODEL)
+        self.info, self._tokenizer, self._loading = info, None, None
+        self.turns = []
+        return info
+
+    def preload(self) -> None:
+        """Begins to import torch and to load the weights, in a thread."""
+        if self._loading is None:
+            self._loading = _Loading(self.model, self.settings.current)
+
+    @property
+    def model(self) -> ModelInfo:
+        """The model at hand.
+
+        Raises:
+            ModelError: there is none.
+        """
+        if self.info is None:
+            raise ModelError("no model is open", "`/model NAME` opens one, `/train TEXT` makes one")
+        return self.info
+
+    @property
+    def engine(self) -> Engine:
+        """The engine with the model loaded; waits for it."""
+        self.preload()
+        assert self._loading is not None
+        return self._loading.engine
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether an answer can begin at once."""
+        return self._loading is not None and self._loading.wait(0)
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """The model's."""
+        if self._tokenizer is None:
+            self._tokenizer = read_tokenizer(self.model.folder)
+        return self._tokenizer
+
+    @property
+    def prompting(self) -> Prompting:
+        """How prompts reach the model.
+
+        Raises:
+            ModelError: it is a chat model without a template.
+        """
+        model = self.model
+        if model.mode == "chat" and model.template is None:
+            raise ModelError(f"{model.name} is a chat model without a template", "train or import it again")
+        return Prompting(
+            self.tokenizer,
+            int(model.architecture["context"]),
+            model.template if model.mode == "chat" else None,
+            translates=model.mode == "translation",
+        )
+
+    @property
+    def device_name(self) -> str:
+        """Where the model runs, or will, as far as can be told without torch."""
+        if self.settings.current.device != "auto":
+            return self.settings.current.device
+        if shutil.which("nvidia-smi"):
+            return "cuda"
+        return "mps" if sys.platform == "darwin" else "cpu"
+
+    def close(self) -> None:
+        """Lets go of the model."""
+        self._loading = None
+
+    # --- prompts and answers -------------------------------------------------------------------------------------
+
+    def make_answer(
+        self,
+        prompt: str,
+        *,
+        turns: Sequence[Turn] = (),
+        settings: Callable[[], Settings] | None = None,
+        seed: int | None = None,
+        place: int = 0,
+        alternatives: int = 0,
+    ) -> Answer:
+        """An answer that an engine can begin.
+
+        Args:
+            prompt: as it reaches the model.
+            turns: the conversation before it.
+            settings: asked anew before each call of the engine; default: those of the session.
+            seed: None takes the one that is set, or a fresh one.
+            place: of the prompt in the input.
+            alternatives: how many of the likeliest tokens to record at each place.
+        """
+        settings = settings or (lambda: self.settings.current)
+        prompting = self.prompting
+        seed = settings().seed if seed is None else seed
+        return Answer(
+            self.tokenizer,
+            prompting.ids(prompt, [(turn.prompt, turn.answer) for turn in turns], settings().max_tokens),
+            settings,
+            seed=fresh_seed() if seed is None else seed,
+            place=place,
+            end_ids=prompting.end_ids,
+            alternatives=alternatives,
+            source=prompting.source(prompt),
+        )
+
+    def answer(
+        self, prompt: str, *, should_stop: Callable[[], bool] = lambda: False, alternatives: int = 0
+    ) -> Iterator[Record]:
+        """Answers a prompt, which becomes the newest turn; the last record is `Finished`."""
+        answer = self.make_answer(prompt, turns=self._before(len(self.turns)), alternatives=alternatives)
+        unknown = self.unknown(prompt)
+        turn = Turn(prompt, list(answer.ids))
+        self.turns.append(turn)
+        if unknown:
+            yield unknown_notice(unknown)
+        yield from self._run(turn, answer, should_stop)
+
+    def retry(self, *, should_stop: Callable[[], bool] = lambda: False, alternatives: int = 0) -> Iterator[Record]:
+        """Answers the last prompt again.
+
+        Raises:
+            UsageError: there is none.
+        """
+        turn = self._last()
+        self.turns.pop()
+        return self.answer(turn.prompt, should_stop=should_stop, alternatives=alternatives)
+
+    def continue_answer(
+        self, *, should_stop: Callable[[], bool] = lambda: False, alternatives: int = 0
+    ) -> Iterator[Record]:
+        """Goes on where the last answer stopped.
+
+        Raises:
+            UsageError: there is none.
+        """
+        turn = self._last()
+        answer = self.make_answer("", alternatives=alternatives)
+        prompt_ids = turn.prompt_ids or self.make_answer(turn.prompt, turns=self._before(len(self.turns) - 1)).ids
+        made = [token.id for token in turn.tokens]
+        answer.request.ids = prompt_ids + (self.tokenizer.encode(turn.given) if turn.given else []) + made
+        return self._run(turn, answer, should_stop)
+
+    def undo(self) -> Turn | None:
+        """Takes back the last prompt and its answer."""
+        return self.turns.pop() if self.turns else None
+
+    def clear(self) -> None:
+        """Begins a new conversation."""
+        self.turns = []
+
+    def unknown(self, text: str) -> list[str]:
+        """The characters of a text that the model's vocabulary lacks."""
+        return self.tokenizer.unknown(text)
+
+    def tokens(self, text: str) -> list[tuple[str, int]]:
+        """The pieces into which the model's tokenizer cuts a text, with their ids."""
+        return self.tokenizer.pieces(text)
+
+    def _before(self, place: int) -> list[Turn]:
+        """The turns that a prompt at that place follows: in chat mode those before it; else each stands alone."""
+        return self.turns[:place] if self.model.mode == "chat" else []
+
+    def _run(self, turn: Turn, answer: Answer, should_stop: Callable[[], bool]) -> Iterator[Record]:
+        """Streams an answer and notes it in its turn."""
+        self.preload()
+        assert self._loading is not None
+        while not self._loading.wait(0.05):
+            if should_stop():
+                turn.finished = Finished("interrupted", 0, 0.0, answer.request.seed)
+                yield turn.finished
+                return
+        for record in stream(self.engine, answer, should_stop):
+            if isinstance(record, Token):
+                turn.tokens.append(record)
+            elif isinstance(record, Finished):
+                turn.finished = record
+            yield record
+
+    def _last(self) -> Turn:
+        if not self.turns:
+            raise UsageError("there is no answer yet", "type a prompt first")
+        return self.turns[-1]
+
+    # --- transcripts ---------------------------------------------------------------------------------------------
+
+    def save(self, path: Path) -> None:
+        """Writes the conversation as JSON.
+
+        Raises:
+            TinychatError: it cannot be written there.
+        """
+        turns = [
+            {
+                "prompt": turn.prompt,
+                "answer": turn.answer,
+                "seed": turn.finished.seed if turn.finished else None,
+                "finish_reason": turn.finished.reason if turn.finished else None,
+            }
+            for turn in self.turns
+        ]
+        settings = self.settings.current
+        values: dict[str, Any] = {
+            "format": TRANSCRIPT_FORMAT,
+            "model": self.model.name,
+            "settings": {name: getattr(settings, name) for name in settings.__slots__},
+            "turns": turns,
+        }
+        try:
+            atomic_write(path, json.dumps(values, indent=2, ensure_ascii=False) + "\n")
+        except OSError as error:
+            raise TinychatError(f"{path} cannot be written: {error.strerror or error}") from None
+
+    def open_transcript(self, path: Path) -> int:
+        """Goes on with a conversation that was saved; returns the number of its turns.
+
+        Raises:
+            TinychatError: it is no transcript; the conversation at hand stays.
+        """
+        try:
+            values = json.loads(path.read_text(encoding="utf-8"))
+            turns = [Turn(str(turn["prompt"]), given=str(turn["answer"])) for turn in values["turns"]]
+        except OSError as error:
+            raise TinychatError(f"{path} cannot be read: {error.strerror or error}") from None
+        except (ValueError, KeyError, TypeError):
+            raise TinychatError(f"{path} is no transcript", "`/save FILE` writes one") from None
+        self.turns = turns
+        return len(turns)
+
+
+def unknown_notice(characters: Sequence[str]) -> Notice:
+    """Names the characters that a model does not know and so never sees."""
+    shown = " ".join(repr(character) for character in characters[:8]) + (" …" if len(characters) > 8 else "")
+    return Notice(f"unknown to this model, left out: {shown}")
