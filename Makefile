@@ -42,5 +42,13 @@ $(VENV)/pyvenv.cfg:
 	  || { echo "tinychat needs Python 3.11 or newer, not $$($(PYTHON) --version): make PYTHON=python3.12 chat" >&2; exit 1; }
 	@$(PYTHON) -m venv $(VENV)
 
+# A name of its own each time, so that an earlier run stays; the corpus is the same byte for byte everywhere.
+model: $(VENV)/chat-ready
+	mkdir -p build
+	$(BIN)/python data/smalltalk/make.py --conversations 60000 --seed 1 --out build/smalltalk.jsonl
+	$(BIN)/tinychat train build/smalltalk.jsonl --recipe smalltalk --out build/smalltalk
+	rm -rf models/smalltalk
+	$(BIN)/tinychat export build/smalltalk --to tinychat --out models/smalltalk
+
 clean:
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist

@@ -6,6 +6,9 @@ from typing import Any
 
 import pytest
 
+# Tests run side by side: threads that wait for each other on shared cores would take many times as long.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:

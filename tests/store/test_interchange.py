@@ -12,7 +12,7 @@ from tinychat.model.config import ModelConfig
 from tinychat.model.loading import load_model
 from tinychat.model.transformer import Transformer
 from tinychat.store.interchange import export_model, import_model
-from tinychat.store.models import ModelInfo, read_info, read_tokenizer, save_model
+from tinychat.store.models import ModelInfo, read_info, read_tokenizer, read_training, read_weights, save_model
 
 transformers = pytest.importorskip("transformers")
 
@@ -101,6 +101,22 @@ def test_a_folder_that_is_no_model_is_refused(tmp_path: Path, config: str | None
     with pytest.raises(ModelError, match=said):
         import_model(folder, "x", tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+def test_a_model_to_hand_on_is_half_the_size_and_names_no_path(letters: Path, tmp_path: Path) -> None:
+    info = read_info(letters)
+    save_model(
+        tmp_path / "m", name="m", mode="completion", architecture=info.architecture, weights=read_weights(info),
+        parameters=info.parameters, tokenizer=read_tokenizer(letters), card="# m\n",
+        training={"recipe": {"data": {"sources": ["/home/me/secret/novel.txt"]}}},
+    )  # fmt: skip
+    export_model(read_info(tmp_path / "m"), "tinychat", tmp_path / "out")
+    assert read_training(tmp_path / "out")["recipe"]["data"]["sources"] == ["novel.txt"]
+    sizes = [(tmp_path / name / "model.safetensors").stat().st_size for name in ("m", "out")]
+    assert sizes[1] < 0.7 * sizes[0]
+    ids = torch.randint(27, (1, 9))
+    ours, theirs = load_model(read_info(tmp_path / "m")), load_model(read_info(tmp_path / "out"))
+    torch.testing.assert_close(ours(ids), theirs(ids), atol=0.05, rtol=0.05)
 
 
 def test_a_model_of_tinychat_is_imported_as_it_is(chatter: Path, tmp_path: Path) -> None:

@@ -55,6 +55,10 @@ class Answer:
         self._began = time.perf_counter()
         self._told_of_context = False
 
+    def begin(self) -> None:
+        """Starts its clock: what came before (a model that had to be loaded) does not count."""
+        self._began = time.perf_counter()
+
     @property
     def ids(self) -> list[int]:
         """Prompt and answer so far."""
@@ -160,6 +164,7 @@ class Batch:
         if self.answers:
             self._next_slot += 1
         answer.request.slot = self._next_slot
+        answer.begin()
         self.answers.append(answer)
 
     def step(self) -> list[tuple[Answer, list[Record]]]:

@@ -18,8 +18,10 @@ from tinychat.store.models import (
     TOKENIZER,
     WEIGHTS,
     ModelInfo,
+    read_card,
     read_info,
     read_tokenizer,
+    read_training,
     read_weights,
     save_model,
 )
@@ -143,7 +145,10 @@ SHAPES = (
 )
 
 
-FORMATS: dict[str, str] = {"transformers": "a folder that transformers reads: GPT-2 or Llama, as the model is shaped"}
+FORMATS: dict[str, str] = {
+    "transformers": "a folder that transformers reads: GPT-2 or Llama, as the model is shaped",
+    "tinychat": "to hand on: weights in bf16, half the size, and no paths of this machine",
+}
 
 
 def export_model(info: ModelInfo, to: str, folder: Path) -> None:
@@ -155,6 +160,25 @@ def export_model(info: ModelInfo, to: str, folder: Path) -> None:
     """
     if to not in FORMATS:
         raise UsageError(f"there is no format {to!r}", "formats: " + ", ".join(FORMATS))
+    if to == "tinychat":
+        _export_to_hand_on(info, folder)
+    else:
+        _export_transformers(info, folder)
+
+
+def _export_to_hand_on(info: ModelInfo, folder: Path) -> None:
+    training = read_training(info.folder)
+    data = training.get("recipe", {}).get("data", {})
+    if "sources" in data:
+        data["sources"] = [Path(source).name for source in data["sources"]]
+    save_model(
+        folder, name=info.name, mode=info.mode, architecture=info.architecture, weights=read_weights(info),
+        parameters=info.parameters, tokenizer=read_tokenizer(info.folder), template=info.template,
+        settings=info.settings, about=info.about, training=training, card=read_card(info.folder), half=True,
+    )  # fmt: skip
+
+
+def _export_transformers(info: ModelInfo, folder: Path) -> None:
     from safetensors.torch import save_file
 
     shape = _fitting(info)

@@ -134,6 +134,12 @@ def read_training(folder: Path) -> dict[str, Any]:
     return _read_json(path) if path.is_file() else {}
 
 
+def read_card(folder: Path) -> str:
+    """Reads `README.md`, the model card; empty where there is none."""
+    path = folder / CARD
+    return path.read_text(encoding="utf-8") if path.is_file() else ""
+
+
 def save_model(
     folder: Path,
     *,
