@@ -3,7 +3,6 @@
 import dataclasses
 import json
 import re
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -101,13 +100,9 @@ def data(context: click.Context, as_json: bool) -> None:
 @debug_option
 def data_get(name: str) -> None:
     """Fetch a known data set, checked against its checksum; the mirror that TINYCHAT_MIRROR names comes first."""
-    from tinychat.text.datasets import fetch
+    from tinychat.cli.download import fetch_with_bar
 
-    bar = _Progress(name) if sys.stderr.isatty() else None
-    path = fetch(name, cache=places.datasets_folder(), mirror=places.mirror(), progress=bar)
-    if bar is not None:
-        bar.close()
-    click.echo(path)
+    click.echo(fetch_with_bar(name))
 
 
 @click.command("config", context_settings=NORMALIZE)
@@ -197,23 +192,3 @@ def _print_columns(rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> 
             for place, (cell, width) in enumerate(zip(row, widths, strict=True))
         ]
         click.echo("  ".join(cells).rstrip())
-
-
-class _Progress:
-    """A progress bar on stderr for a download."""
-
-    def __init__(self, name: str) -> None:
-        from rich.console import Console
-        from rich.progress import DownloadColumn, Progress, TransferSpeedColumn
-
-        columns = (*Progress.get_default_columns(), DownloadColumn(), TransferSpeedColumn())
-        self._progress = Progress(*columns, console=Console(stderr=True))
-        self._task = self._progress.add_task(name, total=None)
-        self._progress.start()
-
-    def __call__(self, done: int, total: int | None) -> None:
-        self._progress.update(self._task, completed=done, total=total)
-
-    def close(self) -> None:
-        """Takes it down."""
-        self._progress.stop()

@@ -11,6 +11,7 @@ import click
 from tinychat import __version__
 from tinychat.cli.options import NORMALIZE, debug_option, make_session, model_option, setting_options
 from tinychat.errors import TinychatError, UsageError
+from tinychat.generate.opening import PATIENT_THREADS
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "train": ("tinychat.cli.train", "Train a model on your own text."),
@@ -104,6 +105,8 @@ def wants_debug() -> bool:
 
 def main() -> NoReturn:
     """Runs a call, prints what went wrong in one or two lines, and exits with the code that says so."""
+    for name, value in PATIENT_THREADS.items():
+        os.environ.setdefault(name, value)
     sys.exit(run(sys.argv[1:]))
 
 

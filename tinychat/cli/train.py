@@ -75,12 +75,25 @@ def train(
     else:
         recipe = load_recipe(recipe_name) if recipe_name else load_recipe()
         recipe = recipe.merged(overrides | ({"sources": sources} if sources else {}))
+        _fetch(recipe.sources)
         run = prepare_run(recipe, name, out=out, stdin=sys.stdin.buffer)
     process = launch(run, tied=True, started=STARTED)
     return _exit_code(_watch(run, as_json, process))
 
 
 train.params += [_option(field) for field in RECIPE_FIELDS.values() if field.name != "sources"]
+
+
+def _fetch(sources: tuple[str, ...]) -> None:
+    """Downloads the known data sets among the sources, here where a progress bar can be shown."""
+    from tinychat.text.datasets import KNOWN
+
+    for source in sources:
+        name = source.partition("/")[0]
+        if name in KNOWN and not Path(source).exists():
+            from tinychat.cli.download import fetch_with_bar
+
+            fetch_with_bar(name)
 
 
 def _find(name: str | None, sources: tuple[str, ...], overrides: dict[str, Any]) -> RunFolder:

@@ -243,7 +243,7 @@ class Transformer(nn.Module):
         layers = max(1, self.config.n_layer + self.config.n_encoder_layer)
         for module in self.modules():
             if isinstance(module, nn.Embedding):
-                nn.init.normal_(module.weight, std=0.02)
+                nn.init.normal_(module.weight, std=0.2 if zero else 0.02)
             elif isinstance(module, nn.Linear):
                 std = 0.5 * module.in_features**-0.5 if zero else 0.02
                 if id(module) in residual_outputs:

@@ -179,7 +179,7 @@ def _export_to_hand_on(info: ModelInfo, folder: Path) -> None:
 
 
 def _export_transformers(info: ModelInfo, folder: Path) -> None:
-    from safetensors.torch import save_file
+    from safetensors.torch import save
 
     shape = _fitting(info)
     weights = _rename(shape, read_weights(info), int(info.architecture["n_layer"]), outward=True)
@@ -198,7 +198,7 @@ def _export_transformers(info: ModelInfo, folder: Path) -> None:
         **shape.to_config(info.architecture),
     }
     with atomic_folder(folder) as draft:
-        save_file(weights, draft / WEIGHTS, metadata={"format": "pt"})
+        (draft / WEIGHTS).write_bytes(save(weights, metadata={"format": "pt"}))
         tokenizer.save(draft / TOKENIZER)
         (draft / CONFIG).write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
         # Without this transformers looks for the tokenizer class of the model type, which has other files.

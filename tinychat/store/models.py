@@ -165,7 +165,7 @@ def save_model(
         half: in bf16, at half the size.
     """
     import torch
-    from safetensors.torch import save_file
+    from safetensors.torch import save
 
     dtype = torch.bfloat16 if half else torch.float32
     state = {key: value.detach().to("cpu", dtype).contiguous() for key, value in weights.items()}
@@ -183,7 +183,7 @@ def save_model(
         "architecture": dict(architecture),
     }
     with atomic_folder(folder) as draft:
-        save_file(state, draft / WEIGHTS, metadata={"format": "pt"})
+        (draft / WEIGHTS).write_bytes(save(state, metadata={"format": "pt"}))
         tokenizer.save(draft / TOKENIZER)
         (draft / CONFIG).write_text(_to_json(config), encoding="utf-8")
         (draft / TRAINING).write_text(_to_json(dict(training or {})), encoding="utf-8")

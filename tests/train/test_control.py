@@ -1,0 +1,72 @@
+"""What is asked of a trainer from outside."""
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tinychat.store.runs import RunFolder
+from tinychat.train.control import Control
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> RunFolder:
+    return RunFolder(tmp_path)
+
+
+@pytest.fixture
+def handlers() -> Iterator[None]:
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+def test_commands_come_once_in_order(run: RunFolder) -> None:
+    control = Control(run.control_file)
+    assert control.commands() == []
+    run.send("sample", prompt="ROMEO:")
+    run.send("evaluate")
+    assert [command["command"] for command in control.commands()] == ["sample", "evaluate"]
+    assert control.commands() == []
+    assert not control.stopping
+
+
+def test_stop_stops(run: RunFolder) -> None:
+    control = Control(run.control_file)
+    run.send("stop")
+    assert control.commands() == []
+    assert control.stopping
+
+
+def test_half_a_line_waits_for_its_end_and_nonsense_is_passed_over(run: RunFolder) -> None:
+    control = Control(run.control_file)
+    run.control_file.write_bytes(b'nonsense\n[1]\n{"command": "eval')
+    assert control.commands() == []
+    with run.control_file.open("ab") as file:
+        file.write(b'uate"}\n')
+    assert control.commands() == [{"command": "evaluate"}]
+
+
+def test_it_stops_when_the_parent_has_gone_unless_it_may_go_on(run: RunFolder) -> None:
+    assert Control(run.control_file, parent=os.getppid()).commands() == []
+    orphan = Control(run.control_file, parent=os.getppid() + 1)
+    orphan.commands()
+    assert orphan.stopping
+    run.send("background")
+    allowed = Control(run.control_file, parent=os.getppid())
+    allowed.commands()
+    allowed.commands()
+    assert not allowed.stopping
+
+
+@pytest.mark.usefixtures("handlers")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_asks_to_stop_and_a_second_one_is_not_held_back(run: RunFolder, number: int) -> None:
+    control = Control(run.control_file)
+    control.listen_to_signals()
+    signal.raise_signal(number)
+    assert control.stopping
+    assert signal.getsignal(number) == signal.SIG_DFL

@@ -1,0 +1,59 @@
+"""The loss over a whole split: each token but the first once."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+
+from tinychat.model.config import ModelConfig
+from tinychat.model.transformer import Transformer
+from tinychat.train.evaluation import Evaluation, evaluate
+
+
+@pytest.fixture
+def model() -> Transformer:
+    torch.manual_seed(0)
+    model = Transformer(
+        ModelConfig(13, context=8, n_layer=1, n_head=2, d_model=16, initialization="torch", dropout=0.5)
+    )
+    return model.train()
+
+
+@torch.inference_mode()
+def plain(model: Transformer, ids: np.ndarray) -> float:
+    """The definition, a window at a time."""
+    losses = []
+    model.eval()
+    for start in range(0, len(ids) - 1, 8):
+        window = torch.from_numpy(ids[start : start + 9].astype(np.int64))
+        losses.append(F.cross_entropy(model(window[None, :-1])[0], window[1:], reduction="none"))
+    model.train()
+    return float(torch.cat(losses).mean())
+
+
+@pytest.mark.parametrize("length", [2, 8, 9, 10, 100, 1000])
+def test_the_loss_is_that_of_windows_side_by_side(model: Transformer, length: int) -> None:
+    ids = np.random.default_rng(0).integers(13, size=length).astype(np.uint16)
+    result = evaluate(model, ids)
+    assert result.tokens == length - 1
+    assert result.loss == pytest.approx(plain(model, ids), abs=1e-5)
+    assert model.training
+
+
+def test_a_glance_looks_at_windows_spread_over_the_whole(model: Transformer) -> None:
+    ids = np.random.default_rng(0).integers(13, size=801).astype(np.uint16)
+    assert evaluate(model, ids, 10).tokens == 80
+    assert evaluate(model, ids, 10**6) == evaluate(model, ids)
+
+
+def test_it_stops_when_asked(model: Transformer) -> None:
+    ids = np.zeros(10_000, dtype=np.uint16)
+    assert evaluate(model, ids, should_stop=lambda: True).tokens < 9_999
+
+
+def test_figures_follow_from_the_loss() -> None:
+    result = Evaluation(math.log(4), 10)
+    assert result.perplexity == pytest.approx(4)
+    assert result.bits_per_character(2.0) == pytest.approx(1)

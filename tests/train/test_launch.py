@@ -1,0 +1,99 @@
+"""Runs are made with all that they need to go on later, from anywhere."""
+
+import io
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tinychat.errors import RunError, UsageError
+from tinychat.store import places
+from tinychat.train.launch import final_folder, name_for, prepare_run, resume_run, slug
+from tinychat.train.recipe import Recipe, load_recipe
+
+
+@pytest.fixture(autouse=True)
+def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("source", "name"),
+    [
+        ("texts/My Novel.txt", "my-novel"),
+        ("tinyshakespeare", "tinyshakespeare"),
+        ("notes", "notes"),
+        ("notes/*.md", "notes"),
+        ("archive.txt.gz", "archive"),
+        ("-", "stdin"),
+        ("Война и мир.txt", "война-и-мир"),
+        ("...", "model"),
+    ],
+)
+def test_a_run_is_named_after_its_first_source(source: str, name: str) -> None:
+    assert name_for((source, "other.txt")) == name
+
+
+def test_names_are_short_and_safe() -> None:
+    assert slug("../../etc/passwd") == "etc-passwd"
+    assert len(slug("x" * 1000)) <= 60
+
+
+def test_a_new_run_has_its_recipe_with_paths_that_last(tmp_path: Path) -> None:
+    (tmp_path / "novel.txt").write_text("text")
+    run = prepare_run(load_recipe().merged({"sources": ["novel.txt", "notes/*.md", "tinyshakespeare"]}))
+    assert run.path == places.runs_folder() / "novel"
+    kept = load_recipe(run.recipe_file)
+    assert kept.sources == (str(tmp_path / "novel.txt"), str(tmp_path / "notes" / "*.md"), "tinyshakespeare")
+    assert final_folder(run) == places.models_folder() / "novel"
+    assert not run.is_running()
+
+
+def test_standard_input_is_kept() -> None:
+    run = prepare_run(Recipe(sources=("-",)), stdin=io.BytesIO(b"a text\nfrom a pipe"))
+    (source,) = load_recipe(run.recipe_file).sources
+    assert Path(source).read_bytes() == b"a text\nfrom a pipe"
+
+
+def test_a_taken_name_gets_a_number_and_a_given_one_is_refused(tmp_path: Path) -> None:
+    recipe = Recipe(sources=("novel.txt",))
+    assert [prepare_run(recipe).name for _ in range(3)] == ["novel", "novel-2", "novel-3"]
+    with pytest.raises(RunError, match="'novel'"):
+        prepare_run(recipe, "novel")
+    (places.models_folder() / "imported").mkdir(parents=True)
+    with pytest.raises(RunError, match="'imported'"):
+        prepare_run(recipe, "imported")
+
+
+def test_the_model_goes_where_it_was_told_to(tmp_path: Path) -> None:
+    run = prepare_run(Recipe(sources=("novel.txt",)), out=Path("there/model"))
+    assert final_folder(run) == tmp_path / "there" / "model"
+
+
+def test_without_a_source_there_is_nothing_to_train_on() -> None:
+    with pytest.raises(UsageError, match="nothing to train on"):
+        prepare_run(Recipe())
+
+
+@pytest.mark.parametrize("name", ["../outside", "a/b", "", "."])
+def test_a_name_is_no_path(name: str) -> None:
+    with pytest.raises(UsageError):
+        prepare_run(Recipe(sources=("novel.txt",)), name)
+
+
+def test_a_run_that_is_at_work_is_not_begun_twice() -> None:
+    run = prepare_run(Recipe(sources=("novel.txt",)))
+    assert resume_run("novel").path == run.path
+    with run.lock(), pytest.raises(RunError, match="at work"):
+        resume_run("novel")
+    with pytest.raises(RunError):
+        resume_run("absent")
+
+
+def test_launching_needs_no_torch() -> None:
+    modules = "sys, tinychat.train.launch, tinychat.train.recipe, tinychat.train.planner"
+    code = f"import {modules}; print('torch' in sys.modules)"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=os.environ)
+    assert out.stdout.strip() == "False"

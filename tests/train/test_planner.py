@@ -1,0 +1,184 @@
+"""What is chosen where a recipe leaves it open."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tinychat.errors import SourceError
+from tinychat.model.config import ModelConfig
+from tinychat.text.ids import split
+from tinychat.train.planner import (
+    Machine,
+    Plan,
+    TextFacts,
+    announce,
+    choose_dropout,
+    choose_tokenizer,
+    default_seconds,
+    estimate_memory,
+    make_plan,
+    split_tokens,
+)
+from tinychat.train.recipe import Recipe, load_recipe
+from tinychat.train.sizes import SIZES, step_work
+
+CPU = Machine("cpu", "bf16", 2)
+WORDS = "the quick brown fox jumps over the lazy dog " * 20
+CHINESE = "\u5929\u5730\u7384\u9ec4\u5b87\u5b99\u6d2a\u8352" * 100
+
+
+def facts(characters: int, tokens: int | None = None, vocab_size: int = 65) -> TextFacts:
+    return TextFacts("novel", characters, 1, characters if tokens is None else tokens, vocab_size, "char")
+
+
+def machine_of(rate: float):
+    """A machine that does so many operations a second."""
+    return lambda config, batch_size: 0.002 + step_work(config, batch_size) / rate
+
+
+def plan(recipe: Recipe | None = None, characters: int = 1_000_000, seconds: float | None = 120, rate: float = 1.5e11,
+         **about: int) -> Plan:  # fmt: skip
+    return make_plan(recipe or load_recipe(), facts(characters, **about), CPU, machine_of(rate), seconds, elapsed=4.0)
+
+
+def test_characters_for_most_texts_and_pieces_for_conversations_and_long_ones_in_words() -> None:
+    default = load_recipe()
+    assert choose_tokenizer(default, 1_000_000, WORDS, "completion")[0] == "char"
+    assert choose_tokenizer(default, 100_000_000, WORDS, "completion") == ("wordpiece", 8192)
+    assert choose_tokenizer(default, 100_000_000, CHINESE, "completion")[0] == "char"
+    assert choose_tokenizer(default, 200_000, WORDS, "chat") == ("wordpiece", 1024)
+    assert choose_tokenizer(default, 200_000, CHINESE, "chat")[0] == "char"
+
+
+def test_what_the_recipe_says_of_the_tokenizer_is_done() -> None:
+    recipe = Recipe(tokenizer="wordpiece", vocab_size=777)
+    assert choose_tokenizer(recipe, 100, CHINESE, "completion") == ("wordpiece", 777)
+    assert choose_tokenizer(Recipe(tokenizer="some/tokenizer.json"), 100, "", "chat") == ("some/tokenizer.json", None)
+
+
+def test_more_text_is_worth_more_time_and_never_more_than_three_minutes() -> None:
+    times = [default_seconds(characters) for characters in (0, 2_000, 20_000, 200_000, 1_000_000, 100_000_000)]
+    assert times == sorted(times)
+    assert times[0] >= 5
+    assert times[-1] == 180
+
+
+def test_nothing_is_left_open_in_what_is_written_down() -> None:
+    made = plan()
+    left = {name for name, value in vars(made.recipe).items() if value is None}
+    architecture = {field.name for field in dataclasses.fields(ModelConfig)}
+    assert not left - architecture - {"column", "field", "mode", "steps", "learning_rate", "sample_prompt",
+                                      "embedding_learning_rate", "evaluate_every"}  # fmt: skip
+    again = make_plan(made.recipe, facts(1_000_000), CPU, machine_of(1e9), 120, elapsed=4.0)
+    assert (again.config, again.batch_size) == (made.config, made.batch_size)
+
+
+@pytest.mark.parametrize("characters", [2_000, 20_000, 1_000_000, 100_000_000])
+def test_a_longer_time_never_gives_a_smaller_model(characters: int) -> None:
+    times = (15, 30, 60, 120, 300, 900, 3600)
+    plans = [plan(characters=characters, seconds=seconds) for seconds in times]
+    works = [step_work(made.config, made.batch_size) for made in plans]
+    assert works == sorted(works)
+    assert characters < 100_000 or works[-1] > works[0]
+
+
+def test_a_quicker_machine_gets_a_larger_model() -> None:
+    slow, quick = (plan(rate=rate) for rate in (1e10, 1e12))
+    assert step_work(quick.config, 1) > step_work(slow.config, 1)
+
+
+def test_a_short_text_gets_a_small_model_and_dropout() -> None:
+    small, large = plan(characters=20_000), plan(characters=1_000_000)
+    assert small.config.d_model < large.config.d_model
+    assert small.config.dropout > large.config.dropout
+    assert any("by heart" in notice for notice in small.notices)
+
+
+def test_what_is_measured_is_bounded_to_the_sizes_in_question() -> None:
+    measured: list[ModelConfig] = []
+
+    def measure(config: ModelConfig, batch_size: int) -> float:
+        measured.append(config)
+        return 0.002 + step_work(config, batch_size) / 1.5e11
+
+    make_plan(load_recipe(), facts(1_000_000), CPU, measure, 900, elapsed=4.0)
+    assert len(measured) <= 4
+
+
+@settings(deadline=None)
+@given(
+    st.integers(2, 5_000_000),
+    st.one_of(st.floats(1, 10_000), st.integers(1, 5_000)),
+    st.integers(2, 20_000),
+    st.floats(1e8, 1e14),
+)
+def test_every_text_and_time_gets_a_plan_that_holds_together(
+    tokens: int, length: float | int, vocab_size: int, rate: float
+) -> None:
+    by_steps = isinstance(length, int)
+    recipe = Recipe(steps=length) if by_steps else Recipe()
+    made = plan(recipe, tokens, None if by_steps else length, rate, vocab_size=vocab_size)
+    assert made.train_tokens + made.val_tokens == tokens
+    assert made.config.context < made.train_tokens
+    assert not made.val_tokens or made.config.context < made.val_tokens
+    assert made.steps >= 1
+    assert made.warmup_steps <= made.steps
+    assert (made.available is None) == by_steps
+    assert made.training_seconds(made.token_seconds, 0.1) >= made.step_seconds
+    assert made.final_windows >= made.glance_windows >= 1
+    assert len(announce(made, facts(tokens), CPU, 1000).lines) == 3
+
+
+def test_the_same_number_of_steps_gives_the_same_model_on_any_machine() -> None:
+    slow, quick = (plan(Recipe(steps=500), seconds=None, rate=rate) for rate in (1e9, 1e13))
+    assert slow.config == quick.config
+    assert (slow.glance_windows, slow.final_windows) == (quick.glance_windows, quick.final_windows)
+
+
+def test_the_recipe_comes_before_the_planner() -> None:
+    recipe = Recipe(n_layer=1, d_model=48, context=32, batch_size=5, dropout=0.4, earlier_tokens=0, token_pairs=False)
+    made = plan(recipe)
+    assert (made.config.n_layer, made.config.d_model, made.config.context) == (1, 48, 32)
+    assert (made.batch_size, made.config.dropout, made.config.earlier_tokens) == (5, 0.4, 0)
+    assert not made.config.token_pairs
+
+
+def test_the_context_shrinks_to_the_text_and_it_is_said() -> None:
+    made = plan(Recipe(context=512), characters=300)
+    assert made.config.context < 30
+    assert any("context" in notice for notice in made.notices)
+
+
+def test_a_text_too_short_to_keep_a_part_is_trained_on_whole() -> None:
+    made = plan(characters=60)
+    assert (made.train_tokens, made.val_tokens) == (60, 0)
+    assert any("validation" in notice for notice in made.notices)
+
+
+def test_a_text_of_one_token_is_refused() -> None:
+    with pytest.raises(SourceError, match="1 token"):
+        plan(characters=1)
+
+
+def test_the_last_tenth_is_kept() -> None:
+    assert split_tokens(Recipe(), 1_115_394) == (1_003_854, 111_540)
+    ids = np.arange(12_345)
+    assert split_tokens(Recipe(), len(ids)) == (len(split(ids, "train")), len(split(ids, "val")))
+
+
+def test_dropout_grows_with_the_number_of_epochs() -> None:
+    rates = [choose_dropout(epochs) for epochs in (0.5, 1, 4, 16, 64, 1e6)]
+    assert rates == sorted(rates)
+    assert (rates[0], rates[-1]) == (0, 0.3)
+
+
+def test_larger_models_take_more_memory() -> None:
+    sizes = [
+        estimate_memory(ModelConfig(65, n_layer=size.n_layer, d_model=size.d_model, context=size.context),
+                        12 * size.n_layer * size.d_model**2, size.batch_size)
+        for size in SIZES
+    ]  # fmt: skip
+    assert sizes == sorted(sizes)

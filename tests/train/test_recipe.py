@@ -1,0 +1,127 @@
+"""A recipe is declared once; flags, TOML and checks agree with it."""
+
+import dataclasses
+import re
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from tinychat.errors import RunError, SettingError
+from tinychat.model.config import ModelConfig
+from tinychat.train.recipe import AUTO, MODEL_FIELDS, RECIPE_FIELDS, Recipe, find_field, list_recipes, load_recipe
+
+
+def test_every_field_says_what_it_is_and_what_it_takes() -> None:
+    for name, field in RECIPE_FIELDS.items():
+        assert field.name == name
+        assert field.help
+        assert field.expected
+        assert field.flag == "--" + name.replace("_", "-")
+
+
+def test_the_model_section_is_the_architecture() -> None:
+    of_translation = {"n_encoder_layer", "source_vocab_size"}
+    fields = {field.name for field in dataclasses.fields(ModelConfig)} - {"vocab_size"} - of_translation
+    assert set(MODEL_FIELDS) == fields
+
+
+@pytest.mark.parametrize("info", list_recipes(), ids=lambda info: info.name)
+def test_recipes_that_come_with_it_load_and_say_what_they_are(info) -> None:
+    assert info.about
+    load_recipe(info.name).model_config(65)
+
+
+def test_the_default_recipe_comes_first() -> None:
+    assert list_recipes()[0].name == "default"
+
+
+@given(
+    st.builds(
+        Recipe,
+        sources=st.lists(st.text(min_size=1, alphabet=st.characters(exclude_categories=["Cs"])), max_size=3).map(tuple),
+        minutes=st.none() | st.floats(0.01, 1000),
+        n_layer=st.none() | st.integers(0, 100),
+        qk_norm=st.none() | st.booleans(),
+        norm=st.none() | st.sampled_from(["layernorm", "rmsnorm", "none"]),
+        dropout=st.none() | st.floats(0, 0.9),
+        sample_prompt=st.none() | st.text(alphabet=st.characters(exclude_categories=["Cs"])),
+    )
+)
+def test_toml_holds_all_of_a_recipe(recipe: Recipe) -> None:
+    assume(recipe.sample_prompt is None or recipe.sample_prompt.strip().lower() != AUTO)
+    assert Recipe.from_toml(recipe.to_toml()) == recipe
+
+
+@pytest.mark.parametrize(
+    ("name", "typed", "value"),
+    [
+        ("n-layer", "4", 4),
+        ("dropout", "0.1", 0.1),
+        ("qk_norm", "no", False),
+        ("norm", "none", "none"),
+        ("norm", "auto", None),
+        ("d_ff", "none", None),
+        ("minutes", "auto", None),
+        ("sources", "C:\\new\\text.txt", ("C:\\new\\text.txt",)),
+        ("sources", "-", ("-",)),
+        ("column", "Text", "Text"),
+        ("sample_prompt", "ROMEO:\n", "ROMEO:\n"),
+    ],
+)
+def test_typed_values_are_read(name: str, typed: str, value: object) -> None:
+    assert find_field(name).parse(typed) == value
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("n_layer", "many"),
+        ("n_layer", -1),
+        ("n_layer", True),
+        ("dropout", "nan"),
+        ("dropout", 1.5),
+        ("minutes", 0),
+        ("qk_norm", "perhaps"),
+        ("norm", "batchnorm"),
+        ("seed", None),
+        ("sources", ("",)),
+    ],
+)
+def test_a_value_that_cannot_be_is_refused_by_name(name: str, value: object) -> None:
+    with pytest.raises(SettingError, match=name.replace("_", "-")):
+        Recipe().merged({name: value})
+
+
+def test_an_unknown_field_gets_the_nearest_name() -> None:
+    with pytest.raises(RunError) as error:
+        Recipe().merged({"n_layers": 3})
+    assert "n_layer?" in error.value.remedy
+
+
+def test_minutes_and_steps_take_each_others_place() -> None:
+    recipe = Recipe(steps=100).merged({"minutes": "2"})
+    assert (recipe.minutes, recipe.steps) == (2.0, None)
+    recipe = recipe.merged({"steps": 7})
+    assert (recipe.minutes, recipe.steps) == (None, 7)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[model", "no TOML"),
+        ("[machine]\nn_layer = 3", r"belongs in \[model\]"),
+        ("[cooking]\nn_layer = 3", "no place for 'cooking'"),
+        ("n_layer = 3", "no place for 'n_layer'"),
+    ],
+)
+def test_a_wrong_file_is_refused_with_what_is_wrong(text: str, words: str) -> None:
+    with pytest.raises(RunError) as error:
+        Recipe.from_toml(text)
+    assert re.search(words, str(error.value))
+
+
+def test_a_recipe_that_is_not_there_names_those_that_are() -> None:
+    with pytest.raises(RunError) as error:
+        load_recipe("nonsense")
+    assert "nanogpt-cpu" in error.value.remedy

@@ -1,0 +1,282 @@
+"""A trainer from its run's folder to the model: in this process where that will do, in its own where it is killed."""
+
+import itertools
+import os
+import random
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+
+from tinychat.events import Ended, Evaluated, Failed, LineReader, Noticed, Planned, Sampled, Saved, Stepped
+from tinychat.model.loading import load_model
+from tinychat.store.models import find_model, read_info, read_tokenizer, read_training, read_weights
+from tinychat.store.runs import RunFolder
+from tinychat.text.ids import encode_corpus
+from tinychat.text.sources import read_sources
+from tinychat.train.__main__ import main
+from tinychat.train.checkpoint import newest_step
+from tinychat.train.evaluation import evaluate
+from tinychat.train.launch import launch, prepare_run
+from tinychat.train.recipe import load_recipe
+
+TINY = {
+    "n_layer": 1,
+    "d_model": 32,
+    "context": 16,
+    "batch_size": 8,
+    "sample_tokens": 12,
+    "threads": 1,
+    "precision": "f32",
+}
+
+
+@pytest.fixture(autouse=True)
+def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The trainer listens to signals: they are given back to the tests afterwards."""
+    monkeypatch.chdir(tmp_path)
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    yield
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
+
+
+@pytest.fixture
+def text(tmp_path: Path) -> Path:
+    """Sentences that a machine made up: 12,000 characters."""
+    choose = random.Random(0).choice
+    words = [["red", "old", "small", "quick"], ["fox", "bird", "king", "tree"], ["sees", "likes", "follows"]]
+    lines = (
+        f"the {choose(words[0])} {choose(words[1])} {choose(words[2])} the {choose(words[0])} {choose(words[1])}.\n"
+        for _ in range(340)
+    )
+    path = tmp_path / "made up.txt"
+    path.write_text("".join(lines), encoding="utf-8")
+    return path
+
+
+def make(source: Path | str, **fields: object) -> RunFolder:
+    return prepare_run(load_recipe().merged({**TINY, "sources": [str(source)], **fields}))
+
+
+def train(run: RunFolder) -> int:
+    return main([str(run.path)])
+
+
+def events(run: RunFolder, *kinds: type) -> list:
+    return [event for event in LineReader(run.events_file).events() if not kinds or isinstance(event, kinds)]
+
+
+def weights(run: RunFolder) -> dict[str, torch.Tensor]:
+    return read_weights(read_info(run.model))
+
+
+def test_a_run_plans_learns_speaks_and_leaves_a_model(text: Path) -> None:
+    run = make(text, steps=60, evaluate_every=20)
+    assert train(run) == 0
+    (planned,) = events(run, Planned)
+    assert len(planned.lines) == 3
+    assert [event.step for event in events(run, Evaluated)] == [20, 40, 60]
+    assert [event.step for event in events(run, Sampled)] == [20, 40, 60]
+    ended = events(run)[-1]
+    assert isinstance(ended, Ended)
+    assert (ended.reason, ended.step) == ("done", 60)
+    assert ended.loss < 2.0  # of 27 letters and signs: 3.3 before anything is learned
+    assert len(ended.samples) == 3
+    folder = find_model("made-up")
+    assert str(folder) == ended.folder
+    training = read_training(folder)
+    assert training["loss"] == ended.loss
+    assert training["recipe"]["schedule"]["steps"] == 60
+    assert training["curve"]["validation"][-1][0] == 60
+    card = (folder / "README.md").read_text(encoding="utf-8")
+    assert f"{ended.loss:.4f}" in card
+    assert "tinychat -m made-up" in card
+    recipe = load_recipe(run.recipe_file)
+    assert recipe.vocab_size == read_tokenizer(folder).vocab_size
+
+
+def test_the_loss_that_is_told_is_that_of_the_model_that_is_kept(text: Path, tmp_path: Path) -> None:
+    run = make(text, steps=30)
+    train(run)
+    folder = find_model(run.name)
+    corpus = read_sources([str(text)], cache=tmp_path / "cache")
+    ids = encode_corpus(corpus, read_tokenizer(folder), tmp_path / "elsewhere").ids
+    result = evaluate(load_model(read_info(folder)), ids[int(len(ids) * 0.9) :])
+    assert result.loss == pytest.approx(events(run, Ended)[0].loss, abs=1e-5)
+
+
+def test_a_run_that_was_stopped_goes_on_as_if_it_had_not_been(text: Path) -> None:
+    whole, halved = (make(text, steps=40, evaluate_every=10, dropout=0.1) for _ in range(2))
+    assert train(whole) == 0
+    halved.send("stop")
+    assert train(halved) == 0
+    (stopped,) = events(halved, Ended)
+    assert stopped.reason == "stopped"
+    assert stopped.step < 40
+    halved.control_file.unlink()
+    assert train(halved) == 0
+    (done,) = events(halved, Ended)
+    assert (done.reason, done.step) == ("done", 40)
+    one, other = weights(whole), weights(halved)
+    assert all(one[name].equal(other[name]) for name in one)
+    assert done.loss == events(whole, Ended)[0].loss
+
+
+def test_the_same_recipe_gives_the_same_model_and_another_seed_another(text: Path) -> None:
+    first, second, other = (make(text, steps=10, seed=seed) for seed in (1, 1, 2))
+    for run in (first, second, other):
+        train(run)
+    name = "head.weight"
+    assert weights(first)[name].equal(weights(second)[name])
+    assert not weights(first)[name].equal(weights(other)[name])
+
+
+def test_by_the_clock_the_rate_ends_near_nothing_as_the_time_is_up(text: Path) -> None:
+    run = make(text, minutes=6 / 60)
+    began = time.monotonic()
+    assert train(run) == 0
+    assert time.monotonic() - began < 8
+    rates = [event.learning_rate for event in events(run, Stepped)]
+    assert rates[-1] < 0.05 * max(rates)
+    assert events(run, Ended)[0].reason == "done"
+
+
+def test_what_is_asked_while_it_trains_is_done(text: Path) -> None:
+    run = make(text, minutes=5 / 60)
+    run.send("sample", prompt="the king")
+    run.send("evaluate")
+    train(run)
+    assert events(run, Sampled)[0].prompt == "the king"
+    assert events(run, Evaluated)[0].step <= events(run, Sampled)[1].step
+
+
+def test_the_best_weights_are_kept_where_the_text_is_learned_by_heart(tmp_path: Path) -> None:
+    letters = random.Random(1).choices("abcdefgh", k=600)
+    (tmp_path / "noise.txt").write_text("".join(letters), encoding="utf-8")
+    run = make(tmp_path / "noise.txt", steps=300, evaluate_every=20, dropout=0)
+    train(run)
+    losses = [event.loss for event in events(run, Evaluated)]
+    assert min(losses) < losses[-1]
+    assert events(run, Ended)[0].loss == min(losses)
+
+
+def test_a_text_too_short_for_validation_is_trained_on_and_it_is_said(tmp_path: Path) -> None:
+    (tmp_path / "haiku.txt").write_text("an old pond: a frog jumps in, the sound of water", encoding="utf-8")
+    run = make(tmp_path / "haiku.txt", steps=5, context=None)
+    assert train(run) == 0
+    assert any("validation" in event.text for event in events(run, Noticed))
+    assert events(run, Evaluated)[-1].split == "train"
+
+
+def test_documents_are_learned_with_their_ends(tmp_path: Path) -> None:
+    (tmp_path / "names.csv").write_text("name\n" + "\n".join(["anna", "otto", "eve"] * 60), encoding="utf-8")
+    run = make(tmp_path / "names.csv", steps=80, sample_tokens=40)
+    assert train(run) == 0
+    assert {name for event in events(run, Ended) for name in event.samples} <= {"anna", "otto", "eve"}
+
+
+def test_conversations_make_a_chat_model(tmp_path: Path) -> None:
+    lines = ['{"prompt": "how are you?", "completion": "fine, and you?"}', '{"prompt": "hello", "completion": "hi!"}']
+    (tmp_path / "talk.jsonl").write_text("\n".join(lines * 50), encoding="utf-8")
+    run = make(tmp_path / "talk.jsonl", steps=60, context=32)
+    assert train(run) == 0
+    info = read_info(find_model(run.name))
+    assert info.mode == "chat"
+    assert info.template is not None
+    assert events(run, Sampled)[0].prompt == "how are you?"
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"), [("", "empty"), ("a", "1 token"), (None, "no file")], ids=["empty", "one letter", "absent"]
+)
+def test_what_cannot_be_trained_on_ends_with_the_reason(tmp_path: Path, content: str | None, problem: str) -> None:
+    if content is not None:
+        (tmp_path / "text.txt").write_text(content, encoding="utf-8")
+    run = make("text.txt", steps=5)
+    assert train(run) == 1
+    failed = events(run)[-1]
+    assert isinstance(failed, Failed)
+    assert problem in failed.problem
+    assert failed.remedy or content is not None
+
+
+def test_a_loss_that_is_no_number_ends_the_run(text: Path) -> None:
+    run = make(text, steps=200, optimizer="sgd", learning_rate=1e30, gradient_clip=0)
+    assert train(run) == 1
+    assert "--learning-rate" in events(run, Failed)[0].remedy
+
+
+def test_an_error_nobody_thought_of_is_told_and_the_log_has_its_story(
+    text: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    run = make(text, steps=5)
+    monkeypatch.setattr("tinychat.train.sitting.find_machine", lambda recipe: 1 / 0)
+    assert train(run) == 1
+    assert "ZeroDivisionError" in events(run, Failed)[0].problem
+    assert "Traceback" in capfd.readouterr().err
+
+
+def test_a_text_that_has_changed_is_not_gone_on_with(text: Path) -> None:
+    run = make(text, steps=10)
+    train(run)
+    text.write_text(text.read_text("utf-8") + "the end", encoding="utf-8")
+    assert train(run) == 1
+    assert "changed" in events(run, Failed)[0].problem
+
+
+def test_a_run_at_work_is_not_joined_by_a_second_trainer(text: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tinychat.train.__main__.PATIENCE", 0.05)
+    run = make(text, steps=5)
+    with run.lock():
+        assert train(run) == 1
+    assert not run.events_file.exists()
+
+
+@pytest.mark.slow
+def test_killed_at_any_moment_it_ends_as_if_it_had_not_been(text: Path) -> None:
+    fields = {"steps": 400, "evaluate_every": 40, "dropout": 0.1}
+    whole, killed = make(text, **fields), make(text, **fields)
+    assert launch(whole, tied=True).wait(120) == 0
+    moments = random.Random(7)
+    for attempt in itertools.count():
+        process = launch(killed, tied=True)
+        until = time.monotonic() + (moments.uniform(2.5, 7) if attempt < 6 else 120)
+        while process.poll() is None and time.monotonic() < until:
+            time.sleep(0.01)
+        if process.poll() is not None:
+            break
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+        assert not killed.is_running()
+        for event in events(killed):  # every line but the last is whole
+            assert not isinstance(event, Failed)
+    assert process.returncode == 0
+    one, other = weights(whole), weights(killed)
+    assert all(one[name].equal(other[name]) for name in one)
+    assert [event.step for event in events(killed, Evaluated)] == [event.step for event in events(whole, Evaluated)]
+    assert newest_step(killed.checkpoints) == 400
+    assert not list(killed.path.rglob("*.tmp"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_stops_after_the_step_and_keeps_everything(text: Path, number: signal.Signals) -> None:
+    run = make(text, minutes=2)
+    process = launch(run, tied=True)
+    wait_for(run, Stepped)
+    process.send_signal(number)
+    assert process.wait(30) == 0
+    assert events(run, Ended)[0].reason == "stopped"
+    assert events(run, Saved)
+    assert find_model(run.name)
+
+
+def wait_for(run: RunFolder, kind: type, seconds: float = 60) -> None:
+    until = time.monotonic() + seconds
+    while not events(run, kind):
+        assert time.monotonic() < until
+        time.sleep(0.02)

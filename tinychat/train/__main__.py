@@ -1,0 +1,81 @@
+"""The trainer's process: `python -m tinychat.train RUN`, started by `launch.py`. Its interface is the run's folder."""
+
+import argparse
+import importlib
+import shutil
+import sys
+import threading
+import time
+import traceback
+from pathlib import Path
+
+from filelock import Timeout
+
+from tinychat.errors import RunError, TinychatError
+from tinychat.events import Failed
+from tinychat.store.runs import RunFolder
+from tinychat.train.checkpoint import newest_step
+from tinychat.train.control import Control
+from tinychat.train.data import read_text
+from tinychat.train.journal import Journal, rewind
+from tinychat.train.recipe import load_recipe
+
+PATIENCE = 2.0
+"""seconds: a watcher that looks whether the run is alive holds its lock for a moment"""
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Trains; returns the exit code: 0 where the run has ended, done or stopped, else 1."""
+    parser = argparse.ArgumentParser(prog="python -m tinychat.train", description=__doc__)
+    parser.add_argument("run", type=Path, help="the run's folder")
+    parser.add_argument("--started", type=float, default=None, help="time.monotonic() when the command was given")
+    parser.add_argument("--parent", type=int, default=None, help="stop when this process is no longer the parent")
+    given = parser.parse_args(arguments)
+    run = RunFolder(given.run)
+    started = time.monotonic() if given.started is None else given.started
+    try:
+        with run.lock(timeout=PATIENCE):
+            return _train(run, started, given.parent)
+    except Timeout:
+        print(RunError(f"the run {run.name!r} is at work already"), file=sys.stderr)  # noqa: T201 - into its log
+        return 1
+
+
+def _train(run: RunFolder, started: float, parent: int | None) -> int:
+    control = Control(run.control_file, parent)
+    control.listen_to_signals()
+    _clear(run)
+    rewind(run.events_file, newest_step(run.checkpoints))
+    # torch and lightning take three seconds: the text is read meanwhile.
+    threading.Thread(target=importlib.import_module, args=("tinychat.train.sitting",), daemon=True).start()
+    try:
+        recipe = load_recipe(run.recipe_file)
+        text = read_text(recipe, run.path / "tokenizer.json")
+        sitting = importlib.import_module("tinychat.train.sitting")
+        sitting.sit(run, recipe, text, control, started)
+    except TinychatError as error:
+        return _fail(run, error.problem, error.remedy)
+    except MemoryError:
+        return _fail(run, "there is not enough memory", "try a smaller --batch-size, --context or --d-model")
+    except Exception as error:
+        traceback.print_exc()
+        return _fail(run, f"the trainer met an error: {error!r}", f"{run.log_file} has the whole story")
+    return 0
+
+
+def _fail(run: RunFolder, problem: str, remedy: str) -> int:
+    journal = Journal(run.events_file)
+    journal.write(Failed(problem, remedy))
+    journal.close()
+    return 1
+
+
+def _clear(run: RunFolder) -> None:
+    """Removes what a trainer that was killed in the middle of writing left behind."""
+    for folder in (run.path, run.checkpoints):
+        for draft in folder.glob(".*.tmp"):
+            shutil.rmtree(draft, ignore_errors=True) if draft.is_dir() else draft.unlink(missing_ok=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

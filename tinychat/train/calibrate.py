@@ -1,0 +1,73 @@
+"""How fast this machine is: which numbers it computes quickest with, and how long a step takes."""
+
+import os
+import time
+from typing import Literal
+
+import torch
+
+from tinychat.model.config import ModelConfig
+from tinychat.model.loading import choose_device
+from tinychat.train.batches import Batch
+from tinychat.train.learner import Learner
+from tinychat.train.planner import Machine
+from tinychat.train.recipe import Recipe
+
+WORTHWHILE = 1.3
+"""bf16 must be so much quicker than f32 at a matrix product: without hardware for it, it is many times slower"""
+TIMED_STEPS = 4
+
+
+def find_machine(recipe: Recipe) -> Machine:
+    """The device, precision and threads that the recipe names, or the best there are.
+
+    Raises:
+        UsageError: there is no such device here.
+    """
+    device = choose_device(recipe.device)
+    threads = recipe.threads or (len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count())
+    torch.set_num_threads(threads or 1)
+    # On CPU, oneDNN in the place of MKL, which is slow on some; on CUDA, TF32.
+    torch.set_float32_matmul_precision("medium" if device == "cpu" else "high")
+    return Machine(device, _precision(recipe, device), torch.get_num_threads())
+
+
+def _precision(recipe: Recipe, device: str) -> Literal["f32", "bf16"]:
+    match recipe.precision, device:
+        case ("f32", _) | ("auto", "mps"):
+            return "f32"
+        case ("bf16", _):
+            return "bf16"
+        case (_, "cuda"):
+            return "bf16" if torch.cuda.is_bf16_supported() else "f32"
+        case _:
+            return "bf16" if _is_bf16_quicker() else "f32"
+
+
+def _is_bf16_quicker() -> bool:
+    """Whether a matrix product takes clearly less time in bf16; the two take turns, as others may be at work."""
+    matrices = [torch.ones(512, 512, dtype=dtype) for dtype in (torch.float32, torch.bfloat16)]
+    least = [float("inf"), float("inf")]
+    for _ in range(12):
+        for place, matrix in enumerate(matrices):
+            began = time.perf_counter()
+            matrix @ matrix
+            least[place] = min(least[place], time.perf_counter() - began)
+    return least[1] * WORTHWHILE < least[0]
+
+
+def step_seconds(recipe: Recipe, config: ModelConfig, batch_size: int) -> float:
+    """Trains a few steps of a model like that on noise, and tells how long one takes: the least, as others only add.
+
+    Args:
+        recipe: with device and precision filled in.
+    """
+    learner = Learner(config, recipe)
+    ids = torch.randint(config.vocab_size, (batch_size, config.context))
+    batch = Batch(ids, ids.roll(-1, dims=1))
+    times = []
+    for _ in range(TIMED_STEPS):
+        began = time.perf_counter()
+        learner.step(batch, 1.0).item()
+        times.append(time.perf_counter() - began)
+    return min(times)

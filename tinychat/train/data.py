@@ -1,0 +1,115 @@
+"""From a recipe's sources to token ids, split for training and validation."""
+
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Literal, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from tinychat.store import places
+from tinychat.store.models import Mode
+from tinychat.text.chat import ChatTemplate
+from tinychat.text.datasets import KNOWN, fetch
+from tinychat.text.ids import count_characters, encode_corpus
+from tinychat.text.sources import Corpus, read_sources
+from tinychat.text.tokenizers import Tokenizer, load_tokenizer, train_tokenizer
+from tinychat.train.planner import TextFacts, choose_tokenizer, split_tokens
+from tinychat.train.recipe import Recipe
+
+SAMPLE = 100_000
+"""characters that the choice of a tokenizer looks at"""
+
+
+@dataclass(frozen=True)
+class TrainingText:
+    """A text made ready: tokenized and split."""
+
+    facts: TextFacts
+    mode: Mode
+    tokenizer: Tokenizer
+    template: ChatTemplate | None
+    train: npt.NDArray[np.integer]
+    val: npt.NDArray[np.integer]
+    """empty where the text is too short"""
+    prompt: str
+    """what samples begin with, where the recipe does not say"""
+    fingerprint: str
+    notices: tuple[str, ...]
+
+    @property
+    def measured(self) -> npt.NDArray[np.integer]:
+        """The ids that losses are measured on: the validation part, or the text itself where there is none."""
+        return self.val if len(self.val) else self.train
+
+    @property
+    def split(self) -> str:
+        """The name of `measured`."""
+        return "val" if len(self.val) else "train"
+
+    def characters_per_token(self) -> float:
+        """Of the measured part."""
+        return count_characters(self.measured, self.tokenizer) / max(1, len(self.measured))
+
+
+def read_text(recipe: Recipe, tokenizer_file: Path) -> TrainingText:
+    """Reads the sources, trains or reads the tokenizer, and encodes.
+
+    Args:
+        tokenizer_file: the run's own; it is used where it is there, and written where it is not.
+
+    Raises:
+        SourceError: a source cannot be read, or there is no text in it.
+        TokenizerError: the tokenizer cannot be made or read.
+    """
+    mode = cast("Literal['completion', 'chat'] | None", recipe.mode)
+    corpus = read_sources(
+        recipe.sources,
+        cache=places.datasets_folder(),
+        mirror=places.mirror(),
+        column=recipe.column,
+        field=recipe.field,
+        mode=mode,
+    )
+    if tokenizer_file.is_file():
+        tokenizer = load_tokenizer(tokenizer_file)
+    else:
+        tokenizer = _make_tokenizer(recipe, corpus)
+        tokenizer.save(tokenizer_file)
+    template = ChatTemplate() if corpus.mode == "chat" else None
+    file = encode_corpus(corpus, tokenizer, places.ids_folder(), template=template)
+    train_tokens, _ = split_tokens(recipe, len(file.ids))
+    facts = TextFacts(
+        corpus.name, corpus.characters, corpus.documents_count, len(file.ids), tokenizer.vocab_size, tokenizer.kind
+    )
+    return TrainingText(
+        facts=facts,
+        mode=corpus.mode,
+        tokenizer=tokenizer,
+        template=template,
+        train=file.ids[:train_tokens],
+        val=file.ids[train_tokens:],
+        prompt=_first_prompt(corpus, tokenizer),
+        fingerprint=corpus.fingerprint,
+        notices=corpus.notices,
+    )
+
+
+def _make_tokenizer(recipe: Recipe, corpus: Corpus) -> Tokenizer:
+    sample = "".join(chunk.text for chunk in islice(corpus.chunks(), 4))[:SAMPLE]
+    kind, vocab_size = choose_tokenizer(recipe, corpus.characters, sample, corpus.mode)
+    if Path(kind).exists():
+        return load_tokenizer(Path(kind))
+    if kind in KNOWN:
+        return load_tokenizer(fetch(kind, cache=places.datasets_folder(), mirror=places.mirror()))
+    specials = ("end", "user", "bot") if corpus.mode == "chat" else () if corpus.single else ("end",)
+    return train_tokenizer(kind, corpus, vocab_size, specials)
+
+
+def _first_prompt(corpus: Corpus, tokenizer: Tokenizer) -> str:
+    """What the text itself would begin with: what a user says, a new line, or nothing where documents begin."""
+    if corpus.mode == "chat":
+        conversation = next(corpus.conversations())
+        return next((message.text for message in conversation.messages if message.role == "user"), "")
+    return "\n" if corpus.single and not tokenizer.unknown("\n") else ""

@@ -1,0 +1,83 @@
+"""The loss over a text: what training reports and what `tinychat eval` says are this one function."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from tinychat.model.transformer import IGNORED, Transformer
+from tinychat.train.batches import Ids
+
+LARGEST_LOGITS = 1 << 24
+"""numbers: so many logits are computed at once"""
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """The mean loss, in nats, of so many predicted tokens."""
+
+    loss: float
+    tokens: int
+
+    @property
+    def perplexity(self) -> float:
+        """e^loss; infinite where that is more than a number can hold."""
+        return math.exp(self.loss) if self.loss < 700 else math.inf
+
+    def bits_per_character(self, characters_per_token: float) -> float:
+        """The bits that a character takes, at so many characters a token."""
+        return self.loss / math.log(2) / characters_per_token if characters_per_token else math.nan
+
+
+@torch.inference_mode()
+def evaluate(
+    model: Transformer,
+    ids: Ids,
+    windows: int | None = None,
+    *,
+    should_stop: Callable[[], bool] = lambda: False,
+) -> Evaluation:
+    """The mean cross-entropy of each token but the first, in windows of the context that do not overlap, in f32.
+
+    The first token of a window is predicted from the window before it alone, and the others from what stands before
+    them in their own; the last window may be short.
+
+    Args:
+        model: on its device; it is left as it was, in training mode or not.
+        ids: [N], at least two.
+        windows: look at only so many, spread evenly; None: all.
+        should_stop: asked now and then; once it says yes, the mean of what is done counts.
+    """
+    context, device = model.config.context, model.head.weight.device
+    starts = np.arange(0, len(ids) - 1, context)
+    if windows is not None and windows < len(starts):
+        starts = starts[np.linspace(0, len(starts) - 1, windows).round().astype(int)]
+    rows_at_once = max(1, min(64, LARGEST_LOGITS // (context * model.config.vocab_size)))
+    was_training = model.training
+    model.eval()
+    total = torch.zeros((), dtype=torch.float64)
+    tokens = 0
+    try:
+        for first in range(0, len(starts), rows_at_once):
+            rows, targets = _windows(ids, starts[first : first + rows_at_once], context)
+            predicted = int((targets != IGNORED).sum())
+            total += model.loss(rows.to(device), targets.to(device)).double().cpu() * predicted
+            tokens += predicted
+            if should_stop():
+                break
+    finally:
+        model.train(was_training)
+    return Evaluation(float(total) / tokens, tokens)
+
+
+def _windows(ids: Ids, starts: "np.ndarray[tuple[int], np.dtype[np.int64]]", context: int) -> tuple[torch.Tensor, ...]:
+    """Ids and targets [B, T] of the windows that begin there; T is less where all of them are short."""
+    longest = int(min(context, len(ids) - 1 - starts.min()))
+    rows = torch.zeros(len(starts), longest, dtype=torch.long)
+    targets = torch.full((len(starts), longest), IGNORED, dtype=torch.long)
+    for row, start in enumerate(starts):
+        window = torch.from_numpy(ids[start : start + longest + 1].astype(np.int64))
+        rows[row, : len(window) - 1], targets[row, : len(window) - 1] = window[:-1], window[1:]
+    return rows, targets

@@ -1,0 +1,69 @@
+"""The events of a run, written as they happen; and read back, when a run goes on or is over."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from tinychat.atomic import atomic_write
+from tinychat.events import Ended, Evaluated, Event, Failed, LineReader, Stepped, to_json
+
+LONGEST_CURVE = 400
+"""points of a loss curve that is kept"""
+
+
+class Journal:
+    """Appends events to `events.jsonl`, each a whole line that a watcher sees at once.
+
+    Args:
+        path: of the file; what is in it stays.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._file = path.open("a", encoding="utf-8")
+
+    def write(self, event: Event) -> None:
+        """Adds one event."""
+        self._file.write(to_json(event) + "\n")
+        self._file.flush()
+
+    def close(self) -> None:
+        """Closes the file."""
+        self._file.close()
+
+
+def rewind(path: Path, step: int) -> None:
+    """Takes back what happened after `step`, a last word, and a line that was cut short when the trainer was killed.
+
+    Args:
+        path: of the events.
+        step: of the checkpoint from which the run goes on; −1 takes back everything.
+    """
+    if not path.is_file():
+        return
+    kept: list[bytes] = []
+    for line in path.read_bytes().split(b"\n")[:-1]:
+        try:
+            event = json.loads(line)
+        except ValueError:  # a disk that was full, a machine that went down
+            break
+        if step < 0 or event.get("step", 0) > step or event["event"] in (_name(Ended), _name(Failed)):
+            break
+        kept.append(line + b"\n")
+    atomic_write(path, b"".join(kept))
+
+
+def loss_curve(path: Path) -> dict[str, list[list[float]]]:
+    """Step and loss of training and validation, as the events have them; the first thinned out where it is long."""
+    training: list[list[float]] = []
+    validation: list[list[float]] = []
+    for event in LineReader(path).events():
+        if isinstance(event, Stepped):
+            training.append([event.step, round(event.loss, 5)])
+        elif isinstance(event, Evaluated):
+            validation.append([event.step, round(event.loss, 5)])
+    stride = -(-len(training) // LONGEST_CURVE) or 1
+    return {"training": training[::-stride][::-1], "validation": validation}
+
+
+def _name(kind: type[Any]) -> str:
+    return kind.__name__.lower()

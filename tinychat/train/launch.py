@@ -1,0 +1,167 @@
+"""Starts trainers: makes a run's folder and the process that works in it. Needs no torch."""
+
+import glob
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import BinaryIO
+
+import tinychat
+from tinychat.atomic import atomic_file, atomic_write
+from tinychat.errors import RunError, UsageError
+from tinychat.generate.opening import PATIENT_THREADS
+from tinychat.store import places
+from tinychat.store.runs import RunFolder, find_run
+from tinychat.train.checkpoint import newest_step
+from tinychat.train.journal import rewind
+from tinychat.train.recipe import Recipe
+
+STANDARD_INPUT = "-"
+LONGEST_NAME = 60
+
+
+def prepare_run(
+    recipe: Recipe, name: str | None = None, *, out: Path | None = None, stdin: BinaryIO | None = None
+) -> RunFolder:
+    """Makes the folder of a new run, with the recipe in it.
+
+    Paths in the recipe become absolute, and what comes on standard input is kept in the folder, so that the run can go
+    on from anywhere at any time.
+
+    Args:
+        name: of the run and its model; None: after the first source, with a number where that is taken.
+        out: the folder of the model at the end; None: in the user's models, under the run's name.
+        stdin: what `-` reads; None: the standard input of this process.
+
+    Raises:
+        UsageError: there is no source, or the name cannot be one.
+        RunError: the name is taken.
+    """
+    if not recipe.sources:
+        raise UsageError("there is nothing to train on", "name a text: `tinychat train my-novel.txt`")
+    if name is None:
+        base = name_for(recipe.sources)
+        numbers = (base if number == 1 else f"{base}-{number}" for number in range(1, sys.maxsize))
+        name = next(name for name in numbers if not _is_taken(name))
+    elif name != slug(name):
+        raise UsageError(f"{name!r} cannot name a model", f"use letters, digits, - and _: {slug(name)}")
+    elif _is_taken(name):
+        raise RunError(
+            f"there is a run or a model {name!r} already", f"take another --name, or go on with it: --resume {name}"
+        )
+    run = RunFolder(places.runs_folder() / name)
+    run.checkpoints.mkdir(parents=True)
+    sources = [_lasting(source, recipe, run, stdin) for source in recipe.sources]
+    tokenizer = recipe.tokenizer
+    if tokenizer is not None and Path(tokenizer).exists():
+        tokenizer = str(Path(tokenizer).absolute())
+    if out is not None:
+        atomic_write(out_file(run), str(out.expanduser().absolute()))
+    atomic_write(run.recipe_file, recipe.merged({"sources": sources, "tokenizer": tokenizer}).to_toml())
+    return run
+
+
+def resume_run(name: str) -> RunFolder:
+    """The run of that name, to go on with.
+
+    Raises:
+        RunError: there is none, or it is at work already.
+    """
+    run = find_run(name)
+    if run.is_running():
+        raise RunError(f"the run {name!r} is at work already", f"`/attach {name}` in the REPL shows it")
+    return run
+
+
+def launch(run: RunFolder, *, tied: bool, started: float | None = None) -> "subprocess.Popen[bytes]":
+    """Starts the trainer of a run in a session of its own; what it has to say beside its events goes to its log.
+
+    Args:
+        tied: it stops, and keeps everything, when this process goes, unless it is told `background` before.
+        started: `time.monotonic()` when the person gave the command, from which `--minutes` counts; None: now.
+    """
+    run.control_file.unlink(missing_ok=True)
+    # Before anyone watches: what will happen again, or was the last word of an earlier sitting, has not happened.
+    rewind(run.events_file, newest_step(run.checkpoints))
+    started = time.monotonic() if started is None else started
+    command = [sys.executable, "-m", "tinychat.train", str(run.path), "--started", repr(started)]
+    if tied:
+        command += ["--parent", str(os.getpid())]
+    package = str(Path(tinychat.__file__).resolve().parent.parent)
+    search = os.pathsep.join(filter(None, (package, os.environ.get("PYTHONPATH"))))
+    with run.log_file.open("ab") as log:
+        return subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+            env={**PATIENT_THREADS, **os.environ, "PYTHONPATH": search},
+        )
+
+
+def name_for(sources: Sequence[str]) -> str:
+    """A name after the first source: `texts/My Novel.txt` → `my-novel`."""
+    first = sources[0]
+    if first == STANDARD_INPUT:
+        return "stdin"
+    path = Path(first).expanduser()
+    while glob.has_magic(path.name):
+        path = path.parent
+    path = path.absolute() if path.exists() else path
+    name = path.name if path.is_dir() else path.name.split(".")[0] or path.name
+    return slug(name)
+
+
+def slug(name: str) -> str:
+    """What is left of a name when only letters, digits, `-` and `_` may be in it."""
+    words = re.sub(r"[^\w-]+", "-", name.strip().lower()).strip("-")
+    return words[:LONGEST_NAME] or "model"
+
+
+def out_file(run: RunFolder) -> Path:
+    """Names the folder of the model at the end, where it is not the usual one."""
+    return run.path / "out"
+
+
+def final_folder(run: RunFolder) -> Path:
+    """Where the model is at the end."""
+    path = out_file(run)
+    return Path(path.read_text(encoding="utf-8")) if path.is_file() else places.models_folder() / run.name
+
+
+def _is_taken(name: str) -> bool:
+    return (places.runs_folder() / name).exists() or (places.models_folder() / name).exists()
+
+
+def _lasting(source: str, recipe: Recipe, run: RunFolder, stdin: BinaryIO | None) -> str:
+    """A source as it can be read again later, from another folder; what can be read only once is kept."""
+    path = Path(source).expanduser()
+    if source == STANDARD_INPUT:
+        return str(_keep(stdin or sys.stdin.buffer, recipe, run))
+    if path.is_file() or path.is_dir():
+        return str(path.absolute())
+    if path.exists():  # a pipe, as the shell makes for <(…)
+        with path.open("rb") as stream:
+            return str(_keep(stream, recipe, run))
+    if glob.has_magic(source):
+        return str(path.absolute())
+    return source  # a known data set, or a mistake, of which the reader of texts will tell
+
+
+def _keep(stream: BinaryIO, recipe: Recipe, run: RunFolder) -> Path:
+    """Copies a stream into the run's folder, under a name that tells what it holds."""
+    first = stream.read(1 << 20)
+    is_json = recipe.field is not None or (recipe.mode == "chat" and first.lstrip().startswith(b"{"))
+    suffix = ".jsonl" if is_json else ".csv" if recipe.column is not None else ".txt"
+    number = sum(1 for _ in run.path.glob("stdin*"))
+    kept = run.path / f"stdin{f'-{number + 1}' if number else ''}{suffix}"
+    with atomic_file(kept) as file:
+        file.write(first)
+        shutil.copyfileobj(stream, file)
+    return kept

@@ -1,0 +1,262 @@
+"""The loop: steps, and between them reports, evaluations, samples, checkpoints and whatever is asked from outside.
+
+A run is a pure function of its recipe, text and number of steps. What step s sees follows from the seed and s
+(`batches.py`), and so do the random numbers it draws (dropout): nothing random outlives a step, so that a run which
+was killed goes on exactly as it would have. Only where the clock decides does time enter, through the learning rate.
+"""
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from tinychat.errors import RunError
+from tinychat.events import Evaluated, Event, Sampled, Saved, Stepped
+from tinychat.train.batches import Batches
+from tinychat.train.checkpoint import State
+from tinychat.train.control import Control
+from tinychat.train.data import TrainingText
+from tinychat.train.evaluation import Evaluation, evaluate
+from tinychat.train.learner import Learner
+from tinychat.train.planner import SAMPLE_SECONDS, Plan
+from tinychat.train.samples import Sampler
+from tinychat.train.schedule import Budget, rate_factor
+
+FIRST_SAVE, SAVE_INTERVAL = 2.0, 12.0
+"""seconds of training before the first checkpoint, and between two"""
+SAVE_SHARE, EVALUATION_SHARE = 0.02, 0.06
+"""the most of the time that checkpoints and evaluations take"""
+EVALUATIONS = 10
+"""evaluations of a run by the clock, at most"""
+REPORT_INTERVALS = (0.25, 1.0)
+"""seconds between two reports, at the beginning and later"""
+
+
+class Loop:
+    """Trains until the budget is used or somebody stops it.
+
+    Args:
+        report: takes the events.
+        save: writes a checkpoint.
+        state: of a checkpoint to go on from.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        learner: Learner,
+        batches: Batches,
+        text: TrainingText,
+        control: Control,
+        report: Callable[[Event], None],
+        save: Callable[[State], None],
+        state: State | None = None,
+    ) -> None:
+        self._began = time.perf_counter()
+        self.plan, self.learner, self.batches, self.text = plan, learner, batches, text
+        self.control, self.report, self._save = control, report, save
+        self.sampler = Sampler(text.tokenizer, text.template, plan.recipe.sample_tokens)
+        self.prompt = text.prompt if plan.recipe.sample_prompt is None else plan.recipe.sample_prompt
+        self.characters_per_token = text.characters_per_token()
+        self.step = 0
+        self.budget = Budget(plan.steps if plan.available is None else None)
+        self.step_seconds = plan.step_seconds
+        self.best: Evaluation | None = None
+        self.best_step = -1
+        self.best_weights: dict[str, Tensor] = {}
+        self._token_seconds, self._sample_seconds = plan.token_seconds, SAMPLE_SECONDS
+        self._evaluated_at = 0.0
+        self.evaluated_step = -1
+        self._evaluation_cost = 0.0
+        self._saved_at, self._save_cost = FIRST_SAVE - SAVE_INTERVAL, 0.0
+        if state is not None:
+            self._restore(state)
+        self._provide_for_the_end()
+        self._reported_at, self._reported_step = self.seconds, self.step
+        self._report_due = 0.0  # at once: a watcher sees that it has begun
+        self._loss_sum = torch.zeros((), device=learner.fabric.device)
+
+    @property
+    def seconds(self) -> float:
+        """Of training so far, over all sittings."""
+        return time.perf_counter() - self._began
+
+    @property
+    def state(self) -> State:
+        """All that going on from here needs."""
+        return State(
+            step=self.step,
+            seconds=self.seconds,
+            available=self.plan.available,
+            weights=self.learner.model.state_dict(),
+            optimizers=[optimizer.state_dict() for optimizer in self.learner.optimizers],
+            best_weights=self.best_weights,
+            best_loss=self.best.loss if self.best else math.inf,
+            best_tokens=self.best.tokens if self.best else 0,
+            best_step=self.best_step,
+            evaluated_step=self.evaluated_step,
+            evaluated_at=self._evaluated_at,
+            step_seconds=self.step_seconds,
+            fingerprint=self.text.fingerprint,
+        )
+
+    def run(self) -> Literal["done", "stopped"]:
+        """Trains to the end; at least one step, so that there is something to keep."""
+        while self.step == 0 or not (self.control.stopping or self._is_over()):
+            self._learn()
+            if self.seconds >= self._report_due:
+                self._report()
+                self._obey()
+            if self._evaluation_is_due():
+                self.evaluate()
+                self.save()
+            elif self.seconds - self._saved_at >= max(SAVE_INTERVAL, self._save_cost / SAVE_SHARE):
+                self.save()
+        self._report()
+        return "done" if self._is_over() else "stopped"
+
+    def evaluate(self) -> None:
+        """Measures the model at a glance, keeps its weights where they are the best, and lets it speak."""
+        began = self.seconds
+        result = evaluate(self.learner.model, self.text.measured, self.plan.glance_windows)
+        self._token_seconds = (self.seconds - began) / result.tokens
+        best = self.best is None or result.loss < self.best.loss
+        if best:
+            self.best, self.best_step = result, self.step
+            self.best_weights = {name: weight.clone() for name, weight in self.learner.model.state_dict().items()}
+        self._report_evaluation(result, best)
+        self.sample(self.prompt)
+        self.evaluated_step, self._evaluated_at = self.step, self.seconds
+        self._evaluation_cost = self._pause(began)
+        self._provide_for_the_end()
+
+    def conclude(self) -> Evaluation:
+        """Takes the best weights there were, and measures them over the whole, or as much of it as time allows."""
+        if self.evaluated_step != self.step:
+            self.evaluate()
+        assert self.best is not None  # there has been an evaluation
+        self.learner.model.load_state_dict(self.best_weights)
+        if self.plan.final_windows > self.plan.glance_windows:
+            self.best = evaluate(self.learner.model, self.text.measured, self.plan.final_windows)
+            self._report_evaluation(self.best, best=True)
+        return self.best
+
+    def sample(self, prompt: str) -> None:
+        """Lets the model go on from a prompt."""
+        if self.sampler.tokens:
+            began = self.seconds
+            (text,) = self.sampler.sample(self.learner.model, prompt, [self.step])
+            self._sample_seconds = self.seconds - began
+            self.report(Sampled(self.step, prompt, text))
+
+    def save(self) -> None:
+        """Writes a checkpoint."""
+        began = self.seconds
+        self._save(self.state)
+        self.report(Saved(self.step))
+        self._saved_at = self.seconds
+        self._save_cost = self._pause(began)
+
+    def _report_evaluation(self, result: Evaluation, best: bool) -> None:
+        self._check(result.loss)
+        bits = result.bits_per_character(self.characters_per_token)
+        self.report(Evaluated(self.step, result.loss, result.perplexity, bits, best, self.text.split))
+
+    def _learn(self) -> None:
+        """One step."""
+        recipe = self.plan.recipe
+        torch.manual_seed(int(np.random.SeedSequence((recipe.seed, self.step)).generate_state(1, np.uint64)[0] >> 1))
+        progress = self.budget.progress(self.step, self.seconds)
+        factor = rate_factor(recipe, progress, self.step, self.plan.warmup_steps)
+        self._loss_sum += self.learner.step(self.batches.batch(self.step), factor)
+        self.step += 1
+
+    def _report(self) -> None:
+        """Says what the steps since the last report came to."""
+        steps = self.step - self._reported_step
+        if not steps:
+            return
+        loss, norm = self._loss_sum.item() / steps, float(self.learner.gradient_norm)  # waits for the device
+        self._check(loss + norm)
+        took = self.seconds - self._reported_at
+        self.step_seconds += 0.3 * (took / steps - self.step_seconds)
+        self.report(
+            Stepped(
+                step=self.step,
+                progress=self.budget.progress(self.step, self.seconds),
+                loss=loss,
+                learning_rate=self.learner.rate,
+                gradient_norm=norm,
+                tokens_per_second=steps * self.batches.tokens_per_batch / took,
+                seconds=self.seconds,
+                remaining=self.budget.remaining(self.step, self.seconds, self.step_seconds),
+                steps=self.budget.expected_steps(self.step, self.seconds, self.step_seconds),
+            )
+        )
+        self._loss_sum.zero_()
+        self._reported_at, self._reported_step = self.seconds, self.step
+        self._report_due = self.seconds + self._report_interval
+
+    def _obey(self) -> None:
+        """Does what was asked from outside."""
+        for command in self.control.commands():
+            match command:
+                case {"command": "sample"}:
+                    if isinstance(command.get("prompt"), str):
+                        self.prompt = command["prompt"]
+                    self.sample(self.prompt)
+                case {"command": "evaluate"}:
+                    self.evaluate()
+        self._reported_at = self.seconds
+
+    def _provide_for_the_end(self) -> None:
+        """Leaves time for the last evaluation and samples, by how long the last ones took."""
+        self.budget.seconds = self.plan.training_seconds(self._token_seconds, self._sample_seconds)
+
+    def _is_over(self) -> bool:
+        return self.budget.is_used(self.step, self.seconds, self.step_seconds)
+
+    def _evaluation_is_due(self) -> bool:
+        every = self.plan.recipe.evaluate_every
+        if every is not None:
+            return self.step % every == 0
+        interval = max(self.budget.seconds / EVALUATIONS, self._evaluation_cost / EVALUATION_SHARE)
+        left = self.budget.seconds - self.seconds
+        return self.seconds - self._evaluated_at >= interval and left > interval / 2
+
+    @property
+    def _report_interval(self) -> float:
+        """Longer in a longer run: a minute is worth 240 lines, an hour is not worth 14,400."""
+        least, most = REPORT_INTERVALS
+        return min(most, max(least, self.seconds / 240))
+
+    def _pause(self, began: float) -> float:
+        """Counts what came since `began` out of the speed of steps; returns its seconds."""
+        seconds = self.seconds - began
+        self._reported_at += seconds
+        return seconds
+
+    def _check(self, figure: float) -> None:
+        if not math.isfinite(figure):
+            raise RunError(
+                f"the loss or its gradient became {figure} by step {self.step}",
+                "train with a lower --learning-rate, or with --precision f32",
+            )
+
+    def _restore(self, state: State) -> None:
+        self.learner.model.load_state_dict(state.weights)
+        for optimizer, values in zip(self.learner.optimizers, state.optimizers, strict=True):
+            optimizer.load_state_dict(values)
+        self.step, self.step_seconds = state.step, state.step_seconds
+        self._began = time.perf_counter() - state.seconds
+        self.plan = replace(self.plan, available=state.available)
+        if state.best_weights:
+            self.best, self.best_step = Evaluation(state.best_loss, state.best_tokens), state.best_step
+            self.best_weights = state.best_weights
+        self.evaluated_step, self._evaluated_at = state.evaluated_step, state.evaluated_at
+        self._saved_at = state.seconds

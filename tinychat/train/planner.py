@@ -1,0 +1,317 @@
+"""What a recipe leaves open is decided here, from the text, the machine's speed and the time: arithmetic alone.
+
+The order is: the tokenizer, from a first look at the text; then the size of the model, from the time and how long a
+step takes (`measure`, which trains a few real ones); then what follows from the number of steps.
+"""
+
+import dataclasses
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from tinychat.errors import SourceError
+from tinychat.events import Planned
+from tinychat.model.config import ModelConfig
+from tinychat.train.recipe import RATES, Recipe
+from tinychat.train.sizes import SIZES_BY_STEPS, Limits, Measure, choose_size, shape, sizes_for
+
+CHAR_TEXT = 20_000_000
+"""characters; a longer text in words is cut into word pieces, so that more of it is seen in the same time"""
+CHAR_VOCABULARY, WORDPIECE_VOCABULARIES = 8192, (512, 1024, 2048, 4096, 8192)
+LONGEST_DEFAULT, SHORTEST_DEFAULT = 180.0, 10.0
+"""seconds of a run that nobody gave a time"""
+LONGEST_DROPOUT = 0.3
+PROCESS_MEMORY = 450_000_000
+"""bytes that Python, torch and lightning take before there is a model"""
+SHORTEST_CONTEXT = 8
+FEW_VIEWS, MANY_EPOCHS = 12, 20
+LEAST_RATE = 0.05
+"""the smallest share of an optimizer's usual learning rate that is chosen"""
+
+GLANCE_TOKENS = 250_000
+"""at most, of an evaluation on the way in a run by steps; ten times as many at the end"""
+GLANCE_SHARE, FINAL_SHARE = 0.012, 0.2
+"""of the time of a run by the clock, at most, for one evaluation on the way and for the one at the end"""
+FEWEST_WINDOWS = 16
+SAMPLE_SECONDS, LEAVING = 0.4, 1.2
+"""seconds: a sample, estimated; writing the model, and the end of the process"""
+
+
+@dataclass(frozen=True)
+class TextFacts:
+    """What the planner knows of a text."""
+
+    name: str
+    characters: int
+    documents: int
+    tokens: int
+    """in all, of which the last `validation_fraction` is kept for validation"""
+    vocab_size: int
+    tokenizer: str
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What the planner knows of where it trains."""
+
+    device: str
+    precision: Literal["f32", "bf16"]
+    threads: int
+
+    def __str__(self) -> str:
+        threads = f", {count(self.threads, 'thread')}" if self.device == "cpu" else ""
+        return f"{self.device}{threads}, {self.precision}"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A recipe in which nothing is left open, and what is expected of it."""
+
+    recipe: Recipe
+    config: ModelConfig
+    batch_size: int
+    available: float | None
+    """seconds from the first step to the end of the process; None: by steps"""
+    steps: int
+    """in all; estimated where the clock decides"""
+    step_seconds: float
+    train_tokens: int
+    val_tokens: int
+    """0: the text is too short to keep a part of it"""
+    glance_windows: int
+    """windows of an evaluation on the way"""
+    final_windows: int
+    """windows of the evaluation at the end"""
+    notices: tuple[str, ...] = ()
+
+    @property
+    def warmup_steps(self) -> int:
+        """As the recipe says, and no more than a tenth of the run."""
+        return min(self.recipe.warmup_steps, self.steps // 10)
+
+    @property
+    def epochs(self) -> float:
+        """How often the text is seen."""
+        return self.steps * self.batch_size * self.config.context / self.train_tokens
+
+    @property
+    def token_seconds(self) -> float:
+        """Of evaluating a token, estimated: forward in f32 takes about half the time of a step in bf16."""
+        return 0.6 * self.step_seconds / (self.batch_size * self.config.context)
+
+    def training_seconds(self, token_seconds: float, sample_seconds: float) -> float:
+        """What is left for training when the end is provided for: evaluations, samples, writing the model, leaving.
+
+        Args:
+            token_seconds: of evaluating a token.
+            sample_seconds: of a sample.
+        """
+        if self.available is None:
+            return math.inf
+        # Where all is looked at on the way too, the last look on the way is the final one.
+        windows = self.final_windows + (self.glance_windows if self.glance_windows < self.final_windows else 0)
+        ending = 1.1 * windows * self.config.context * token_seconds + 1.5 * sample_seconds + LEAVING
+        return max(self.step_seconds, self.available - ending)
+
+
+# --- the tokenizer -----------------------------------------------------------------------------------------------
+
+
+def choose_tokenizer(recipe: Recipe, characters: int, sample: str, mode: str) -> tuple[str, int | None]:
+    """The kind of tokenizer and the most tokens that it may have.
+
+    Characters for most texts: a tiny model learns quickest from them. Word pieces for conversations, and for texts so
+    long that time is shorter than text, where words are written with spaces between them.
+
+    Args:
+        characters: of the whole text.
+        sample: its beginning.
+        mode: of the model.
+    """
+    if recipe.tokenizer is not None:
+        kind = recipe.tokenizer
+    else:
+        spaced = sum(map(str.isspace, sample)) > 0.05 * len(sample)
+        kind = "wordpiece" if spaced and (mode == "chat" or characters > CHAR_TEXT) else "char"
+    if recipe.vocab_size is not None or kind not in ("char", "wordpiece"):
+        return kind, recipe.vocab_size
+    if kind == "char":
+        return kind, CHAR_VOCABULARY
+    wanted = 3 * characters**0.5  # grows as the number of different words in a text does (Heaps' law)
+    return kind, min(WORDPIECE_VOCABULARIES, key=lambda size: abs(size - wanted))
+
+
+# --- time --------------------------------------------------------------------------------------------------------
+
+
+def default_seconds(characters: int) -> float:
+    """How long a run takes, all included, where nobody says: longer texts are worth more time."""
+    return min(LONGEST_DEFAULT, max(SHORTEST_DEFAULT, LONGEST_DEFAULT * math.pow(characters / 2_000_000, 0.45)))
+
+
+# --- the plan ----------------------------------------------------------------------------------------------------
+
+
+def split_tokens(recipe: Recipe, tokens: int) -> tuple[int, int]:
+    """How many tokens are trained on and kept; none are kept of a text too short for it."""
+    val_tokens = tokens - int(tokens * (1 - recipe.validation_fraction))
+    if val_tokens <= SHORTEST_CONTEXT:
+        return tokens, 0
+    return tokens - val_tokens, val_tokens
+
+
+def make_plan(
+    recipe: Recipe, facts: TextFacts, machine: Machine, measure: Measure, seconds: float | None, elapsed: float
+) -> Plan:
+    """Decides what the recipe leaves open.
+
+    Args:
+        seconds: for the whole run, from its first moment to its last; None: the recipe says how many steps.
+        elapsed: seconds of them that are gone.
+
+    Raises:
+        SourceError: the text is too short to learn anything from.
+        ModelError: two choices of the recipe do not fit each other.
+    """
+    train_tokens, val_tokens = split_tokens(recipe, facts.tokens)
+    if train_tokens < 2:
+        raise SourceError(f"{facts.name} has only {count(facts.tokens, 'token')}", "give it more text")
+    limits = Limits(facts.vocab_size, train_tokens, val_tokens)
+    sizes = sizes_for(facts.characters)
+    if seconds is None:
+        assert recipe.steps is not None  # else the caller gives a time
+        available = None
+        sizes = [size for size in sizes[:SIZES_BY_STEPS] if size.steps <= recipe.steps]
+        config, batch_size = shape(recipe, sizes[-1], limits)
+        step_seconds = measure(config, batch_size)
+        glance, final = GLANCE_TOKENS, max(10 * GLANCE_TOKENS, recipe.steps * batch_size * config.context)
+    else:
+        available = max(1.0, seconds - elapsed)
+        config, batch_size, step_seconds = choose_size(recipe, sizes, limits, 0.9 * available, measure)
+        tokens = available / step_seconds * batch_size * config.context  # that could be trained on in the time
+        glance, final = int(GLANCE_SHARE * tokens / 0.6), int(FINAL_SHARE * tokens / 0.6)
+    windows = (val_tokens or train_tokens) // config.context + 1
+    draft = Plan(
+        recipe=recipe,
+        config=config,
+        batch_size=batch_size,
+        available=available,
+        steps=recipe.steps or 1,
+        step_seconds=step_seconds,
+        train_tokens=train_tokens,
+        val_tokens=val_tokens,
+        glance_windows=min(windows, max(FEWEST_WINDOWS, glance // config.context)),
+        final_windows=min(windows, max(FEWEST_WINDOWS, final // config.context)),
+    )
+    return _complete(draft, facts, machine, seconds)
+
+
+def _complete(draft: Plan, facts: TextFacts, machine: Machine, seconds: float | None) -> Plan:
+    """Adds what follows from how long the run is: the number of steps, dropout, evaluations, notices."""
+    recipe, config = draft.recipe, draft.config
+    if seconds is not None:
+        training = draft.training_seconds(draft.token_seconds, SAMPLE_SECONDS)
+        draft = dataclasses.replace(draft, steps=max(1, int(training / draft.step_seconds)))
+    every = recipe.evaluate_every
+    if seconds is None and every is None:
+        every = max(25, -(-draft.steps // 8))
+    if recipe.dropout is None:
+        config = dataclasses.replace(config, dropout=choose_dropout(draft.epochs))
+    filled = {
+        "tokenizer": recipe.tokenizer or facts.tokenizer,
+        "vocab_size": facts.vocab_size,
+        "minutes": None if seconds is None else seconds / 60,
+        "batch_size": draft.batch_size,
+        "evaluate_every": every,
+        **_rates(recipe, draft.epochs * facts.characters / facts.tokens),
+        "device": machine.device,
+        "precision": machine.precision,
+        "threads": machine.threads,
+        **{name: getattr(config, name) for name in CHOSEN},
+    }
+    notices = tuple(_notices(draft))
+    return dataclasses.replace(draft, recipe=recipe.merged(filled), config=config, notices=notices)
+
+
+def _notices(plan: Plan) -> Iterator[str]:
+    """What a person should know of the plan."""
+    asked = plan.recipe.context
+    if asked is not None and plan.config.context < asked:
+        yield f"the text is short: a context of {plan.config.context} tokens, not {asked}"
+    if not plan.val_tokens:
+        yield "the text is too short to keep a part for validation: losses are of the text trained on"
+    elif plan.epochs > MANY_EPOCHS:
+        yield f"the text is seen {plan.epochs:,.0f} times: the model will know parts of it by heart"
+
+
+CHOSEN = ("n_layer", "n_head", "d_model", "context", "earlier_tokens", "token_pairs", "qk_norm", "dropout")
+"""the parts of an architecture that the planner decides"""
+
+
+def _rates(recipe: Recipe, views: float) -> dict[str, float]:
+    """The highest learning rates: lower where a text is seen many times, or it would be known by heart too soon.
+
+    Args:
+        views: of the text, times the characters of a token: the more a token says, the sooner it is known.
+    """
+    share = min(1.0, max(LEAST_RATE, FEW_VIEWS / views))
+    rate, embedding_rate = (share * rate for rate in RATES[recipe.optimizer])
+    return {
+        "learning_rate": recipe.learning_rate or rate,
+        "embedding_learning_rate": recipe.embedding_learning_rate or embedding_rate,
+    }
+
+
+def choose_dropout(epochs: float) -> float:
+    """More, the more often the text is seen; none where it is seen once or twice."""
+    dropout = 0.0
+    while epochs >= 3 and dropout < LONGEST_DROPOUT:
+        epochs, dropout = epochs / 2, dropout + 0.05
+    return round(min(dropout, LONGEST_DROPOUT), 2)
+
+
+def estimate_memory(config: ModelConfig, parameters: int, batch_size: int) -> int:
+    """Bytes: weights, gradients, two moments and the best weights in f32; the activations; the process itself."""
+    per_layer = 4 * (12 * config.d_model + 3 * config.feed_forward_width + 3 * config.n_head * config.context)
+    per_token = config.n_layer * per_layer + 12 * config.vocab_size
+    return 20 * parameters + batch_size * config.context * per_token + PROCESS_MEMORY
+
+
+def announce(plan: Plan, facts: TextFacts, machine: Machine, parameters: int) -> Planned:
+    """What is said before it starts: three lines."""
+    config, tokens = plan.config, plan.batch_size * plan.config.context
+    memory = estimate_memory(config, parameters, plan.batch_size)
+    kept = f"the last {plan.val_tokens:,} measure the model" if plan.val_tokens else "none kept for validation"
+    by_clock = plan.available is not None
+    seconds = plan.available if plan.available is not None else plan.steps * plan.step_seconds
+    steps = ("about " if by_clock else "") + count(plan.steps, "step")
+    lines = (
+        f"text   {facts.name}: {count(facts.characters, 'character')}, {count(facts.tokens, 'token')} "
+        f"({facts.tokenizer}, {facts.vocab_size:,} different); {kept}",
+        f"model  {count(config.n_layer, 'layer')} of {config.d_model}, {count(config.n_head, 'head')}, "
+        f"context {config.context}, {count(parameters, 'parameter')}, dropout {config.dropout:g}",
+        f"time   about {format_seconds(seconds)} on {machine}: {steps} of {count(tokens, 'token')}, "
+        f"{plan.epochs:,.1f} times through the text; {memory / 1e6:,.0f} MB of memory",
+    )
+    return Planned(
+        lines=lines,
+        parameters=parameters,
+        tokens=plan.train_tokens,
+        steps=None if by_clock else plan.steps,
+        seconds=plan.available,
+        device=str(machine),
+        memory=memory,
+    )
+
+
+def count(number: int, noun: str) -> str:
+    """`1 step`, `1,200 steps`."""
+    return f"{number:,} {noun}{'s' * (number != 1)}"
+
+
+def format_seconds(seconds: float) -> str:
+    """75 → `1:15`; 4,000 → `1:06:40`."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

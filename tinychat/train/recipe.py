@@ -1,0 +1,284 @@
+"""A recipe: everything that a training run can be told, declared once, and read from and written to TOML.
+
+A field carries its section, type, bounds, choices and help. The command line's flags, TOML files, checks and docs are
+read from here, so that a new option is one field. `None` leaves the choice to the planner.
+"""
+
+import dataclasses
+import difflib
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import tomli_w
+
+from tinychat.errors import RunError, SettingError
+from tinychat.model.config import FEED_FORWARDS, INITIALIZATIONS, NORM_POSITIONS, NORMS, POSITIONS, ModelConfig
+from tinychat.settings import Setting
+from tinychat.train.schedule import SCHEDULES
+
+RECIPES = Path(__file__).parent / "recipes"
+DEFAULT_RECIPE = "default"
+AUTO = "auto"
+"""The word for leaving a choice to the planner."""
+
+RATES = {"muon": (0.03, 0.015), "adamw": (1e-3, 1e-3), "adam": (1e-3, 1e-3), "sgd": (0.1, 0.1)}
+"""Optimizers, with the highest learning rates that suit a text seen a few times: of all; with Muon, of embeddings."""
+
+PLAIN_KINDS: dict[type, str] = {bool: "true or false", str: "text", tuple: "one or more texts"}
+TRUTHS = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
+
+
+@dataclass(frozen=True)
+class RecipeField(Setting):
+    """What there is to know of one field of a recipe."""
+
+    section: str = ""
+
+    @property
+    def expected(self) -> str:
+        """What the field takes, in words."""
+        words = "one of " + ", ".join(self.choices) if self.choices else PLAIN_KINDS.get(self.kind)
+        return (words or super().expected.removesuffix(" or none")) + (f" or {AUTO}" if self.optional else "")
+
+    def parse(self, given: object) -> Any:
+        """The value that `given` (typed text, or a TOML value) stands for.
+
+        Raises:
+            SettingError: it is of another type, not a number, or out of bounds.
+        """
+        word = given.strip().lower() if isinstance(given, str) else given
+        if self.optional and (word is None or word == AUTO):
+            return None
+        value: object = given
+        if self.kind is bool:
+            value = TRUTHS.get(word) if isinstance(word, str) else given
+        elif self.kind is str:
+            value = word if self.choices else given
+        elif self.kind is tuple:
+            value = (given,) if isinstance(given, str) else tuple(given) if isinstance(given, list | tuple) else None
+        else:
+            return super().parse(given)
+        texts = value if isinstance(value, tuple) else ()
+        if (
+            not isinstance(value, self.kind)
+            or (self.choices and value not in self.choices)
+            or not all(isinstance(text, str) and text for text in texts)
+        ):
+            raise SettingError(self.name, self.expected, given)
+        return value
+
+
+def _field(section: str, kind: type, default: Any, help: str, **facts: Any) -> Any:
+    """A field of `Recipe`. A default of None makes it optional: the planner decides."""
+    about = RecipeField(kind, help, default, optional=default is None, section=section, **facts)
+    return dataclasses.field(default=default, metadata={"recipe": about})
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What to train, on what, and how.
+
+    Raises:
+        SettingError: a value is of the wrong type or out of bounds.
+    """
+
+    # --- data
+    sources: tuple[str, ...] = _field("data", tuple, (), "files, folders, globs, data sets or - for standard input")
+    column: str | None = _field("data", str, None, "the column of a CSV, TSV or Parquet file that holds the text")
+    field: str | None = _field("data", str, None, "the field of a JSON Lines file that holds the text")
+    mode: str | None = _field("data", str, None, "what the model is for", choices=("completion", "chat"))
+    validation_fraction: float = _field(
+        "data", float, 0.1, "the share of the text, at its end, that is kept to measure the model by", above=0, high=0.5
+    )
+
+    # --- tokenizer
+    tokenizer: str | None = _field("tokenizer", str, None, "char, wordpiece, word, or the path of a tokenizer.json")
+    vocab_size: int | None = _field("tokenizer", int, None, "the most tokens of the vocabulary", low=2)
+
+    # --- model: None is what ModelConfig has, but for the size, which the planner chooses
+    context: int | None = _field("model", int, None, "the most tokens that the model sees at once", low=1)
+    n_layer: int | None = _field("model", int, None, "layers", low=0)
+    n_head: int | None = _field("model", int, None, "attention heads of a layer", low=1)
+    n_kv_head: int | None = _field("model", int, None, "heads of keys and values, shared by the attention heads", low=1)
+    d_model: int | None = _field("model", int, None, "the width of the model", low=1)
+    d_ff: int | None = _field("model", int, None, "the width of the feed-forward", low=1)
+    norm: str | None = _field("model", str, None, "how activations are normalized", choices=NORMS)
+    norm_position: str | None = _field("model", str, None, "before or after each sublayer", choices=NORM_POSITIONS)
+    norm_affine: bool | None = _field("model", bool, None, "norms have weights")
+    norm_eps: float | None = _field("model", float, None, "what keeps a norm from dividing by zero", above=0)
+    final_norm: bool | None = _field("model", bool, None, "a norm before the output head")
+    feed_forward: str | None = _field("model", str, None, "the feed-forward's kind", choices=FEED_FORWARDS)
+    position: str | None = _field("model", str, None, "how the model knows places", choices=POSITIONS)
+    rotary_base: float | None = _field("model", float, None, "the base of rotary positions", above=1)
+    output_projection: bool | None = _field("model", bool, None, "a matrix after the attention heads")
+    bias: bool | None = _field("model", bool, None, "linear layers and norms have biases")
+    head_bias: bool | None = _field("model", bool, None, "the output head has a bias")
+    qk_norm: bool | None = _field("model", bool, None, "normalize queries and keys")
+    scale_embedding: bool | None = _field("model", bool, None, "embeddings times the root of the width")
+    tie_embeddings: bool | None = _field("model", bool, None, "one matrix for embeddings and output head")
+    dropout: float | None = _field(
+        "model", float, None, "the share of activations dropped in training", low=0, high=0.9
+    )
+    earlier_tokens: int | None = _field("model", int, None, "earlier tokens embedded at the input", low=0, high=16)
+    token_pairs: bool | None = _field(
+        "model", bool, None, "embed pairs of tokens at the input; small vocabularies only"
+    )
+    initialization: str | None = _field("model", str, None, "the first weights", choices=INITIALIZATIONS)
+
+    # --- optimizer
+    optimizer: str = _field("optimizer", str, "muon", "the optimizer", choices=tuple(RATES))
+    learning_rate: float | None = _field("optimizer", float, None, "the highest learning rate", above=0)
+    embedding_learning_rate: float | None = _field(
+        "optimizer", float, None, "with muon: the rate of what is no matrix of a layer", above=0
+    )
+    weight_decay: float = _field("optimizer", float, 0.0, "how fast matrices shrink towards zero", low=0)
+    beta1: float = _field("optimizer", float, 0.9, "Adam's memory of gradients", low=0, high=0.9999)
+    beta2: float = _field("optimizer", float, 0.95, "Adam's memory of squared gradients", low=0, high=0.99999)
+    momentum: float = _field("optimizer", float, 0.95, "the memory of muon and sgd", low=0, high=0.9999)
+    gradient_clip: float = _field("optimizer", float, 1.0, "the longest gradient; 0 for no limit", low=0)
+
+    # --- schedule
+    minutes: float | None = _field("schedule", float, None, "train by the clock, all included", above=0, high=100_000)
+    steps: int | None = _field("schedule", int, None, "train this many steps", low=1)
+    batch_size: int | None = _field("schedule", int, None, "windows of a step", low=1)
+    accumulation: int = _field("schedule", int, 1, "parts that a step is computed in, to save memory", low=1)
+    schedule: str = _field("schedule", str, "linear", "how the learning rate falls", choices=tuple(SCHEDULES))
+    warmup_steps: int = _field("schedule", int, 10, "steps in which the learning rate rises", low=0)
+    decay: float = _field(
+        "schedule", float, 0.8, "the share of the run, at its end, in which the rate falls", low=0, high=1
+    )
+    final_rate: float = _field("schedule", float, 0.0, "where the rate ends, as a share of the highest", low=0, high=1)
+    seed: int = _field("schedule", int, 1, "the same seed gives the same run", low=0, high=2**63 - 1)
+    evaluate_every: int | None = _field("schedule", int, None, "steps between two evaluations", low=1)
+    sample_prompt: str | None = _field("schedule", str, None, "what samples begin with")
+    sample_tokens: int = _field("schedule", int, 160, "the tokens of a sample; 0 for none", low=0, high=100_000)
+
+    # --- machine
+    device: str = _field("machine", str, "auto", "where to train", choices=("auto", "cpu", "cuda", "mps"))
+    precision: str = _field("machine", str, "auto", "the numbers computed with", choices=("auto", "f32", "bf16"))
+    threads: int | None = _field("machine", int, None, "processor threads", low=1, high=1024)
+
+    def __post_init__(self) -> None:
+        for name, field in RECIPE_FIELDS.items():
+            object.__setattr__(self, name, field.parse(getattr(self, name)))
+
+    def merged(self, overrides: Mapping[str, object]) -> Self:
+        """This recipe with other values, typed text or as TOML has them.
+
+        `minutes` takes the place of the recipe's `steps`, and the other way round.
+
+        Raises:
+            RunError: there is no such field.
+            SettingError: a field cannot take its value.
+        """
+        values = {find_field(name).name: value for name, value in overrides.items()}
+        if values.get("minutes") is not None:
+            values.setdefault("steps", None)
+        if values.get("steps") is not None:
+            values.setdefault("minutes", None)
+        return dataclasses.replace(self, **{name: RECIPE_FIELDS[name].parse(value) for name, value in values.items()})
+
+    def model_config(self, vocab_size: int) -> ModelConfig:
+        """The architecture; what is left open is as `ModelConfig` has it.
+
+        Raises:
+            ModelError: two choices do not fit each other.
+        """
+        given = {name: value for name in MODEL_FIELDS if (value := getattr(self, name)) is not None}
+        return ModelConfig(vocab_size=vocab_size, **given)
+
+    def to_dict(self) -> dict[str, dict[str, Any]]:
+        """Section → field → value, without those left open: what TOML and JSON hold."""
+        sections: dict[str, dict[str, Any]] = {}
+        for name, field in RECIPE_FIELDS.items():
+            value = getattr(self, name)
+            if value is not None:
+                sections.setdefault(field.section, {})[name] = list(value) if isinstance(value, tuple) else value
+        return sections
+
+    def to_toml(self) -> str:
+        """As `from_toml` reads it."""
+        return tomli_w.dumps(self.to_dict())
+
+    @classmethod
+    def from_toml(cls, text: str, name: str = "the recipe") -> Self:
+        """Reads sections of fields; `about`, a line at the top for people, is passed over.
+
+        Raises:
+            RunError: it is no TOML, or holds something that no recipe has.
+            SettingError: a field cannot take its value.
+        """
+        try:
+            sections = tomllib.loads(text)
+        except tomllib.TOMLDecodeError as error:
+            raise RunError(f"{name} is no TOML: {error}") from None
+        sections.pop("about", None)
+        values: dict[str, object] = {}
+        for section, fields in sections.items():
+            if section not in SECTIONS or not isinstance(fields, dict):
+                raise RunError(f"{name} has no place for {section!r}", "its sections are " + ", ".join(SECTIONS))
+            for key, value in fields.items():
+                if find_field(key).section != section:
+                    raise RunError(f"{name} has {key} in [{section}]", f"it belongs in [{find_field(key).section}]")
+                values[key] = value
+        return cls().merged(values)
+
+
+RECIPE_FIELDS: dict[str, RecipeField] = {
+    field.name: dataclasses.replace(field.metadata["recipe"], name=field.name) for field in dataclasses.fields(Recipe)
+}
+"""Every field by its name, in the order in which they are shown."""
+
+SECTIONS: tuple[str, ...] = tuple(dict.fromkeys(field.section for field in RECIPE_FIELDS.values()))
+MODEL_FIELDS: tuple[str, ...] = tuple(name for name, field in RECIPE_FIELDS.items() if field.section == "model")
+
+
+def find_field(name: str) -> RecipeField:
+    """The field of that name; `-` and `_` are the same.
+
+    Raises:
+        RunError: there is none.
+    """
+    key = name.strip().lower().replace("-", "_")
+    if key in RECIPE_FIELDS:
+        return RECIPE_FIELDS[key]
+    near = difflib.get_close_matches(key, RECIPE_FIELDS, 1)
+    raise RunError(f"a recipe has no field {name!r}", f"did you mean {near[0]}?" if near else "see `tinychat recipes`")
+
+
+@dataclass(frozen=True)
+class RecipeInfo:
+    """A recipe that comes with tinychat."""
+
+    name: str
+    about: str
+    path: Path
+
+
+def list_recipes() -> list[RecipeInfo]:
+    """The recipes that come with tinychat, the default first."""
+    paths = sorted(RECIPES.glob("*.toml"), key=lambda path: (path.stem != DEFAULT_RECIPE, path.stem))
+    return [RecipeInfo(path.stem, str(tomllib.loads(path.read_text("utf-8")).get("about", "")), path) for path in paths]
+
+
+def load_recipe(name: str | Path = DEFAULT_RECIPE) -> Recipe:
+    """The recipe of that name, or in the file of that path.
+
+    Raises:
+        RunError: there is none, or it cannot be read.
+        SettingError: a field cannot take its value.
+    """
+    path = RECIPES / f"{name}.toml"
+    if not path.is_file():
+        path = Path(name).expanduser()
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        names = ", ".join(info.name for info in list_recipes())
+        raise RunError(
+            f"there is no recipe {str(name)!r} ({error})", f"recipes: {names}, or the path of a file"
+        ) from None
+    return Recipe.from_toml(text, str(path))

@@ -1,0 +1,138 @@
+"""What a run leaves: the model's folder, with all that is needed to make it again, and a card for people."""
+
+import platform
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+import tinychat
+from tinychat.store.models import save_model
+from tinychat.train.data import TrainingText
+from tinychat.train.evaluation import Evaluation
+from tinychat.train.planner import Machine, Plan, format_seconds
+
+LIBRARIES = ("torch", "lightning", "tokenizers", "numpy")
+
+
+@dataclass(frozen=True)
+class Figures:
+    """How far the weights that are saved have come."""
+
+    step: int
+    seconds: float
+    evaluation: Evaluation | None
+    """None: there has been none yet"""
+    bits_per_character: float
+    split: str
+    curve: dict[str, Any]
+    samples: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class ModelWriter:
+    """Writes the folder of a model in training, and of the one that it becomes."""
+
+    name: str
+    plan: Plan
+    text: TrainingText
+    machine: Machine
+    parameters: int
+
+    def write(self, folder: Path, weights: dict[str, Tensor], figures: Figures) -> None:
+        """Writes it, whole or not at all."""
+        save_model(
+            folder,
+            name=self.name,
+            mode=self.text.mode,
+            architecture=self.plan.config.to_dict(),
+            weights=weights,
+            parameters=self.parameters,
+            tokenizer=self.text.tokenizer,
+            template=self.text.template,
+            about=f"trained on {self.text.facts.name}",
+            training=self._training(figures),
+            card=self._card(figures),
+        )
+
+    def _training(self, figures: Figures) -> dict[str, Any]:
+        """All that is needed to make the model again, and how it went."""
+        facts, result = self.text.facts, figures.evaluation
+        return {
+            "recipe": self.plan.recipe.to_dict(),
+            "seed": self.plan.recipe.seed,
+            "data": {
+                "name": facts.name,
+                "fingerprint": self.text.fingerprint,
+                "characters": facts.characters,
+                "documents": facts.documents,
+                "tokens": facts.tokens,
+                "train_tokens": self.plan.train_tokens,
+                "val_tokens": self.plan.val_tokens,
+            },
+            "tokenizer": {
+                "kind": facts.tokenizer,
+                "vocab_size": facts.vocab_size,
+                "fingerprint": self.text.tokenizer.fingerprint,
+            },
+            "machine": str(self.machine),
+            "versions": {
+                "tinychat": tinychat.__version__,
+                "python": platform.python_version(),
+                **{library: version(library) for library in LIBRARIES},
+            },
+            "step": figures.step,
+            "seconds": round(figures.seconds, 3),
+            "split": figures.split,
+            "loss": result.loss if result else None,
+            "perplexity": result.perplexity if result else None,
+            "bits_per_character": figures.bits_per_character if result else None,
+            "curve": figures.curve,
+            "samples": list(figures.samples),
+        }
+
+    def _card(self, figures: Figures) -> str:
+        """The model card: Markdown."""
+        config, facts, recipe, result = self.plan.config, self.text.facts, self.plan.recipe, figures.evaluation
+        measured = (
+            "its last part, which it was not trained on" if self.plan.val_tokens else "the text it was trained on"
+        )
+        lines = [
+            f"# {self.name}",
+            "",
+            f"A tiny language model, trained with tinychat {tinychat.__version__} on {facts.name}.",
+            "",
+            f"    tinychat -m {self.name}",
+            "",
+            "| | |",
+            "| --- | --- |",
+            f"| for | {self.text.mode} |",
+            f"| parameters | {self.parameters:,} |",
+            f"| architecture | {config.n_layer} layers of {config.d_model}, {config.n_head} heads, "
+            f"{config.feed_forward}, {config.position} positions |",
+            f"| context | {config.context} tokens |",
+            f"| tokenizer | {facts.tokenizer}, {facts.vocab_size:,} tokens |",
+            f"| text | {facts.characters:,} characters in {facts.documents:,} document{'s' * (facts.documents != 1)} |",
+            f"| training | {figures.step:,} steps of {self.plan.batch_size} × {config.context} tokens with "
+            f"{recipe.optimizer}, {format_seconds(figures.seconds)} on {self.machine} |",
+        ]
+        if result:
+            lines += [
+                f"| loss | {result.loss:.4f} nats per token, over {measured} |",
+                f"| perplexity | {result.perplexity:.2f} |",
+                f"| bits per character | {figures.bits_per_character:.3f} |",
+            ]
+        lines += [
+            "",
+            "It knows its text and nothing else: what it says is made up, in the manner of that text, and may repeat "
+            "parts of it word for word. `training.json` holds the recipe, the fingerprint of the text, the seed and "
+            "the versions, with which it can be made again.",
+        ]
+        if figures.samples:
+            lines += ["", "## Samples", "", "As they came, not chosen."]
+        for sample in figures.samples:
+            # Indented, and not fenced: a sample may hold anything, fences too.
+            lines += ["", *("    " + line for line in sample.splitlines()), "", "---"]
+        return "\n".join(lines).removesuffix("\n---") + "\n"

@@ -1,0 +1,154 @@
+"""One sitting of a trainer, from the tokenized text to the model: all of it that needs torch."""
+
+import dataclasses
+import math
+import time
+from collections.abc import Callable
+from typing import Literal
+
+from tinychat.atomic import atomic_write
+from tinychat.errors import RunError
+from tinychat.events import Ended, Event, Noticed
+from tinychat.store.runs import RunFolder
+from tinychat.train.batches import WindowBatches
+from tinychat.train.calibrate import find_machine, step_seconds
+from tinychat.train.checkpoint import State, load_checkpoint, save_checkpoint
+from tinychat.train.control import Control
+from tinychat.train.data import TrainingText
+from tinychat.train.evaluation import Evaluation
+from tinychat.train.journal import Journal, loss_curve, rewind
+from tinychat.train.launch import final_folder
+from tinychat.train.learner import Learner
+from tinychat.train.loop import Loop
+from tinychat.train.planner import Machine, Plan, announce, default_seconds, make_plan
+from tinychat.train.recipe import Recipe
+from tinychat.train.result import Figures, ModelWriter
+
+FINAL_SAMPLES = 3
+
+
+def sit(run: RunFolder, recipe: Recipe, text: TrainingText, control: Control, started: float) -> None:
+    """Plans, trains and saves; goes on from the newest whole checkpoint where there is one.
+
+    Args:
+        recipe: as it stands in the run's folder.
+        started: `time.monotonic()` when the person gave the command.
+
+    Raises:
+        TinychatError: what is in the way.
+    """
+    machine = find_machine(recipe)
+    recipe = dataclasses.replace(recipe, device=machine.device, precision=machine.precision)
+    state = load_checkpoint(run.checkpoints)
+    if state is not None and state.fingerprint != text.fingerprint:
+        raise RunError(f"{text.facts.name} has changed since this run began", "begin a new run")
+    rewind(run.events_file, -1 if state is None else state.step)
+    journal = Journal(run.events_file)
+    try:
+        Sitting(run, recipe, text, control, machine, state, journal.write, started).train()
+    finally:
+        journal.close()
+
+
+class Sitting:
+    """What a sitting is made of; see `sit`."""
+
+    def __init__(
+        self,
+        run: RunFolder,
+        recipe: Recipe,
+        text: TrainingText,
+        control: Control,
+        machine: Machine,
+        state: State | None,
+        report: Callable[[Event], None],
+        started: float,
+    ) -> None:
+        self.run, self.text, self.machine, self.report = run, text, machine, report
+        for notice in text.notices if state is None else ():
+            report(Noticed(notice))
+        self.plan = self._plan(recipe, state, started)
+        learner = Learner(self.plan.config, self.plan.recipe)
+        parameters = learner.model.parameter_count
+        self.writer = ModelWriter(run.name, self.plan, text, machine, parameters)
+        if state is None:
+            for notice in self.plan.notices:
+                report(Noticed(notice))
+            report(announce(self.plan, text.facts, machine, parameters))
+        else:
+            report(Noticed(f"goes on from step {state.step:,}"))
+        if state is None and self.plan.available is not None:  # planning took its time
+            available = max(1.0, 60 * (self.plan.recipe.minutes or 0) - (time.monotonic() - started))
+            self.plan = dataclasses.replace(self.plan, available=available)
+        batches = WindowBatches(text.train, self.plan.config.context, self.plan.batch_size, self.plan.recipe.seed)
+        self.loop = Loop(self.plan, learner, batches, text, control, report, self._save, state)
+
+    def train(self) -> None:
+        """Trains to the end, or until somebody stops it; then measures, saves and says so."""
+        reason = self.loop.run()
+        self.loop.save()
+        result = self.loop.conclude()
+        whole = len(self.text.measured) - 1
+        if result.tokens < whole:
+            self.report(
+                Noticed(
+                    f"the loss is that of {result.tokens:,} of {whole:,} tokens, spread evenly: "
+                    f"`tinychat eval` looks at all of them"
+                )
+            )
+        self._keep(result, reason)
+
+    def _plan(self, recipe: Recipe, state: State | None, started: float) -> Plan:
+        """The plan, which is also written down, so that a later sitting has the same."""
+        seconds = None
+        if recipe.minutes is not None:
+            seconds = 60 * recipe.minutes
+        elif recipe.steps is None:
+            seconds = default_seconds(self.text.facts.characters)
+        elapsed = 0.0 if state else time.monotonic() - started
+        known = state.step_seconds if state else None
+        plan = make_plan(
+            recipe,
+            self.text.facts,
+            self.machine,
+            lambda config, batch_size: known or step_seconds(recipe, config, batch_size),
+            seconds,
+            elapsed,
+        )
+        atomic_write(self.run.recipe_file, plan.recipe.to_toml())
+        return plan
+
+    def _save(self, state: State) -> None:
+        """Writes a checkpoint, and the model as it stands unless an earlier one was better."""
+        save_checkpoint(self.run.checkpoints, state)
+        if state.best_step == state.evaluated_step:
+            self.writer.write(self.run.model, state.weights, self._figures(state.step))
+
+    def _figures(self, step: int, samples: tuple[str, ...] = ()) -> Figures:
+        best = self.loop.best
+        bits = best.bits_per_character(self.loop.characters_per_token) if best else math.nan
+        curve = loss_curve(self.run.events_file)
+        return Figures(step, self.loop.seconds, best, bits, self.text.split, curve, samples)
+
+    def _keep(self, result: Evaluation, reason: Literal["done", "stopped"]) -> None:
+        """Saves the model, and says so."""
+        loop = self.loop
+        samples: tuple[str, ...] = ()
+        if loop.sampler.tokens:
+            samples = tuple(loop.sampler.sample(loop.learner.model, loop.prompt, list(range(FINAL_SAMPLES))))
+        figures = self._figures(loop.best_step, samples)
+        folder = final_folder(self.run)
+        for place in (self.run.model, folder):
+            self.writer.write(place, loop.best_weights, figures)
+        self.report(
+            Ended(
+                reason=reason,
+                step=loop.step,
+                loss=result.loss,
+                perplexity=result.perplexity,
+                bits_per_character=figures.bits_per_character,
+                seconds=loop.seconds,
+                folder=str(folder),
+                samples=samples,
+            )
+        )

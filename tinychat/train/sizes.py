@@ -1,0 +1,130 @@
+"""The sizes of model that train well, and the choice among them by time."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from tinychat.model.config import LARGEST_PAIR_VOCABULARY, ModelConfig
+from tinychat.train.recipe import Recipe
+
+
+@dataclass(frozen=True)
+class Size:
+    """A size of model that trains well, and how many steps it needs at least to be better than a smaller one."""
+
+    n_layer: int
+    d_model: int
+    context: int
+    batch_size: int
+    steps: int
+
+
+SIZES = (
+    Size(2, 64, 64, 16, 0),
+    Size(2, 128, 64, 24, 60),
+    Size(3, 128, 128, 16, 150),
+    Size(4, 128, 128, 16, 350),
+    Size(5, 160, 128, 16, 450),
+    Size(6, 192, 192, 16, 550),
+    Size(6, 256, 256, 16, 1_200),
+    Size(6, 384, 256, 32, 2_500),
+    Size(8, 512, 512, 32, 6_000),
+    Size(12, 768, 512, 48, 12_000),
+)
+SIZES_BY_STEPS = 5
+"""so many of them come into question where the length is given in steps: there the machine's speed must not matter"""
+
+PAIR_MEETINGS = 30
+"""tokens of text for each pair of tokens, at least, for which a table of pairs is worth it"""
+
+Measure = Callable[[ModelConfig, int], float]
+"""(architecture, batch size) → seconds of one step on this machine"""
+
+
+def step_work(config: ModelConfig, batch_size: int) -> float:
+    """Floating-point operations of a step: forward, and twice as much backward (Kaplan et al. 2020, §2.1)."""
+    weights = block_parameters(config) + config.d_model * config.vocab_size
+    attention = config.n_layer * config.context * config.d_model
+    return 6.0 * batch_size * config.context * (weights + attention)
+
+
+def block_parameters(config: ModelConfig) -> int:
+    """The parameters of the matrices in the layers."""
+    matrices = {"none": 0, "swiglu": 3}.get(config.feed_forward, 2)
+    attention = 2 * config.d_model * config.d_head * (config.n_head + config.kv_heads)
+    return config.n_layer * (attention + matrices * config.d_model * config.feed_forward_width)
+
+
+def sizes_for(characters: int) -> Sequence[Size]:
+    """The sizes that a text of so many characters has enough to teach."""
+    most = 200_000 + 8 * characters
+    return [size for size in SIZES if 12 * size.n_layer * size.d_model**2 <= most] or SIZES[:1]
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What of a text bounds the shape of a model."""
+
+    vocab_size: int
+    train_tokens: int
+    val_tokens: int
+
+    @property
+    def context(self) -> int:
+        """The longest that has a window in each part."""
+        return min(self.train_tokens, self.val_tokens or self.train_tokens) - 1
+
+    @property
+    def pays_for_pairs(self) -> bool:
+        """A table of pairs pays where each can be met often enough; else it learns the text by heart."""
+        return self.vocab_size <= LARGEST_PAIR_VOCABULARY and self.train_tokens >= PAIR_MEETINGS * self.vocab_size**2
+
+    @property
+    def earlier_tokens(self) -> int:
+        """Tables for earlier tokens pay for small vocabularies: there a single token says little."""
+        return 3 if self.vocab_size <= 1024 else 1 if self.vocab_size <= 8192 else 0
+
+
+def shape(recipe: Recipe, size: Size, limits: Limits) -> tuple[ModelConfig, int]:
+    """The architecture and the batch size that a size makes of a recipe: what the recipe says comes first."""
+    d_model = recipe.d_model or size.d_model
+    context = min(recipe.context or size.context, limits.context)
+    values = {
+        "n_layer": size.n_layer if recipe.n_layer is None else recipe.n_layer,
+        "d_model": d_model,
+        "n_head": recipe.n_head or _heads(d_model),
+        "context": context,
+        "earlier_tokens": limits.earlier_tokens if recipe.earlier_tokens is None else recipe.earlier_tokens,
+        "token_pairs": limits.pays_for_pairs if recipe.token_pairs is None else recipe.token_pairs,
+        "qk_norm": recipe.norm != "none" if recipe.qk_norm is None else recipe.qk_norm,
+    }
+    # A short context takes more windows, so that a step learns from as many tokens.
+    batch_size = recipe.batch_size or max(1, size.batch_size * size.context // context)
+    return recipe.merged(values).model_config(limits.vocab_size), batch_size
+
+
+def _heads(d_model: int) -> int:
+    """As many heads of about 64 as divide the width into even parts."""
+    return next(heads for heads in range(max(1, d_model // 64), 0, -1) if d_model % heads == 0)
+
+
+def choose_size(
+    recipe: Recipe, sizes: Sequence[Size], limits: Limits, seconds: float, measure: Measure
+) -> tuple[ModelConfig, int, float]:
+    """The largest size that gets the steps that it needs in the time, by measuring those that come into question.
+
+    Returns:
+        The architecture, the batch size and the seconds of a step.
+    """
+    shapes = [shape(recipe, size, limits) for size in sizes]
+    measured: dict[int, float] = {}
+    place = min(1, len(sizes) - 1)
+    while place not in measured:
+        measured[place] = measure(*shapes[place])
+        rate = step_work(*shapes[place]) / measured[place]
+        fits = [
+            other
+            for other, size in enumerate(sizes)
+            if seconds / measured.get(other, step_work(*shapes[other]) / rate) >= size.steps
+        ]
+        place = max(fits, default=0)
+    return *shapes[place], measured[place]
