@@ -118,4 +118,11 @@ def _watch(run: RunFolder, as_json: bool, process: "subprocess.Popen[bytes] | No
 
 
 def _exit_code(last: Ended | Failed | None) -> int:
-    return 1 if isinstance(last, Failed) else 0
+    """0: done, or left in the background; 1: it failed; 130: stopped before its end."""
+    match last:
+        case Failed():
+            return 1
+        case Ended(reason="stopped"):
+            return 130
+        case _:
+            return 0

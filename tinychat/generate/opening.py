@@ -5,8 +5,8 @@ from tinychat.settings import Settings
 from tinychat.store.models import ModelInfo
 
 PATIENT_THREADS = {"GOMP_SPINCOUNT": "3000"}
-"""environment: how long torch's threads spin when they wait for each other, read when torch is imported; with the usual 300,000,
-another busy process makes a step take ten times as long"""
+"""for the environment: how long torch's threads spin when they wait for each other; torch reads it when it is imported.
+With the usual 300,000, another busy process makes a step take ten times as long."""
 
 SMALL = 4_000_000
 """parameters up to which one thread decodes quicker than several, which would wait for each other at each layer"""

@@ -8,6 +8,7 @@ from typing import Literal, cast
 import numpy as np
 import numpy.typing as npt
 
+from tinychat.errors import SourceError
 from tinychat.store import places
 from tinychat.store.models import Mode
 from tinychat.text.chat import ChatTemplate
@@ -77,6 +78,8 @@ def read_text(recipe: Recipe, tokenizer_file: Path) -> TrainingText:
     else:
         tokenizer = _make_tokenizer(recipe, corpus)
         tokenizer.save(tokenizer_file)
+    if tokenizer.vocab_size < 2:
+        raise SourceError(f"{corpus.name} is one character over and over: nothing can be learned", "give it more text")
     template = ChatTemplate() if corpus.mode == "chat" else None
     file = encode_corpus(corpus, tokenizer, places.ids_folder(), template=template)
     train_tokens, _ = split_tokens(recipe, len(file.ids))

@@ -1,0 +1,145 @@
+"""`tinychat train` as a person runs it: a process, a run, a model, and the figures that agree."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.slow
+
+SMALL = ["--n-layer", "1", "--d-model", "32", "--n-head", "1", "--context", "32", "--batch-size", "8"]
+
+
+def some_text(characters: int, words: str = "ba de ki lo mu na po ri su te va zo") -> str:
+    """Sentences of syllables, the same each time."""
+    draw = random.Random(5)
+    text = ""
+    while len(text) < characters:
+        sentence = " ".join(
+            "".join(draw.choice(words.split()) for _ in range(draw.randint(1, 3))) for _ in range(draw.randint(3, 9))
+        )
+        text += sentence.capitalize() + ".\n"
+    return text[:characters]
+
+
+def tinychat(*arguments: str, stdin: bytes = b"") -> "subprocess.CompletedProcess[bytes]":
+    call = [sys.executable, "-m", "tinychat", *arguments]
+    return subprocess.run(call, input=stdin, capture_output=True, check=False, timeout=120)
+
+
+def events(done: "subprocess.CompletedProcess[bytes]") -> list[dict[str, Any]]:
+    assert done.returncode == 0, done.stderr.decode()
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def test_a_text_becomes_a_model_whose_loss_is_what_training_said(tmp_path: Path, home: Path) -> None:
+    source = tmp_path / "My Text.txt"
+    source.write_text(some_text(20_000))
+    told = events(tinychat("train", str(source), "--steps", "40", "--json", *SMALL))
+    assert [event["event"] for event in told if event["event"] in ("planned", "ended")] == ["planned", "ended"]
+    assert len(told[0]["lines"]) == 3 or told[0]["event"] == "noticed"
+    last = told[-1]
+    assert last["event"] == "ended"
+    assert last["reason"] == "done"
+    assert Path(last["folder"]) == home / "models" / "my-text"
+    scored = json.loads(tinychat("eval", "my-text", str(source), "--json").stdout)
+    assert scored["loss"] == pytest.approx(last["loss"], abs=1e-3)
+    assert scored["tokens"] == 1999
+    answer = tinychat("-m", "my-text", "-p", "Ba", "-n", "20")
+    assert len(answer.stdout.decode()) == 21
+    training = json.loads((home / "models" / "my-text" / "training.json").read_text())
+    assert training["recipe"]["schedule"]["steps"] == 40
+    names = {path.name for path in (home / "models" / "my-text").iterdir()}
+    assert names == {"config.json", "tokenizer.json", "model.safetensors", "training.json", "README.md"}
+
+
+def test_without_json_stdout_stays_empty_and_stderr_has_plain_lines(tmp_path: Path) -> None:
+    done = tinychat("train", "-", "--steps", "10", *SMALL, "--out", str(tmp_path / "m"), stdin=some_text(5000).encode())
+    assert done.returncode == 0
+    assert done.stdout == b""
+    assert b"\x1b" not in done.stderr
+    assert b"\r" not in done.stderr
+    assert (tmp_path / "m" / "model.safetensors").is_file()
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [(b"", "empty"), (b"\n\n", "one character over and over"), (None, "there is no file")],
+)
+def test_a_text_that_cannot_be_trained_on_is_one_clear_line(tmp_path: Path, source: bytes | None, said: str) -> None:
+    path = tmp_path / "text.txt"
+    if source is not None:
+        path.write_bytes(source)
+    done = tinychat("train", str(path), "--steps", "2")
+    assert done.returncode == 1
+    assert said in done.stderr.decode()
+    assert "Traceback" not in done.stderr.decode()
+    assert len(done.stderr.decode().strip().splitlines()) <= 3
+
+
+def test_conversations_become_a_chat_model(tmp_path: Path) -> None:
+    path = tmp_path / "talk.jsonl"
+    messages = [{"role": "user", "content": "ba de?"}, {"role": "assistant", "content": "ki lo."}]
+    path.write_text((json.dumps({"messages": messages}) + "\n") * 300)
+    told = events(tinychat("train", str(path), "--steps", "60", "--json", *SMALL, "--name", "talk"))
+    assert told[-1]["event"] == "ended"
+    assert json.loads(tinychat("show", "talk", "--json").stdout)["mode"] == "chat"
+    assert tinychat("-m", "talk", "-p", "ba de?", "--greedy").stdout == b"ki lo.\n"
+
+
+def test_ctrl_c_keeps_what_was_learned_and_resume_goes_on(tmp_path: Path, home: Path) -> None:
+    path = tmp_path / "t.txt"
+    path.write_text(some_text(20_000))
+    call = [sys.executable, "-m", "tinychat", "train", str(path), "--steps", "3000", "--json", *SMALL]
+    with subprocess.Popen(call, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
+        assert running.stdout is not None
+        for line in running.stdout:
+            if json.loads(line)["event"] == "stepped":
+                running.send_signal(signal.SIGINT)
+                break
+        rest = [json.loads(line) for line in running.stdout]
+        assert running.wait() == 130
+    assert rest[-1]["event"] == "ended"
+    assert rest[-1]["reason"] == "stopped"
+    step = rest[-1]["step"]
+    assert 0 < step < 3000
+    assert (home / "models" / "t" / "model.safetensors").is_file()
+    told = events(tinychat("train", "--resume", "t", "--json"))
+    assert told[-1]["reason"] == "done"
+    assert told[-1]["step"] == 3000
+
+
+def test_a_killed_command_leaves_a_run_that_goes_on(tmp_path: Path, home: Path) -> None:
+    """The command dies at once; its trainer notices, keeps everything and ends; `--resume` waits for that."""
+    path = tmp_path / "t.txt"
+    path.write_text(some_text(20_000))
+    call = [sys.executable, "-m", "tinychat", "train", str(path), "--steps", "3000", "--json", *SMALL]
+    with subprocess.Popen(call, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
+        assert running.stdout is not None
+        for line in running.stdout:
+            if json.loads(line)["event"] == "stepped":
+                break
+        os.kill(running.pid, signal.SIGKILL)
+    began = time.monotonic()
+    told = events(tinychat("train", "--resume", "t", "--json"))
+    assert told[-1]["reason"] == "done"
+    assert told[-1]["step"] == 3000
+    assert time.monotonic() - began < 100
+
+
+def test_a_taken_name_and_a_changed_recipe_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "t.txt"
+    path.write_text(some_text(5000))
+    assert tinychat("train", str(path), "--steps", "2", "--name", "x", *SMALL).returncode == 0
+    again = tinychat("train", str(path), "--steps", "2", "--name", "x", *SMALL)
+    assert again.returncode == 1
+    assert b"--resume x" in again.stderr
+    assert tinychat("train", "--resume", "x", "--steps", "5").returncode == 2
+    assert tinychat("train").returncode == 2

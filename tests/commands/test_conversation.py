@@ -1,0 +1,144 @@
+"""Commands on the conversation and on models."""
+
+import json
+from pathlib import Path
+
+import pytest
+from scripted import Talk
+
+from tinychat.commands.results import Answer, Bars, EditPrompt, Message, Table
+from tinychat.errors import ModelError, TinychatError, UsageError
+
+
+def test_retry_answers_the_last_prompt_again(talk: Talk) -> None:
+    talk.ask("hello")
+    first = talk.session.turns[0].finished
+    assert talk.said("/retry") == "you said: hello"
+    (turn,) = talk.session.turns
+    assert first is not None
+    assert turn.finished is not None
+    assert turn.finished.seed != first.seed
+
+
+def test_continue_goes_on_in_the_same_turn_from_its_last_line(talk: Talk) -> None:
+    talk.do("/max 3")
+    said = talk.ask("count")
+    result = talk.do("/continue")
+    assert isinstance(result, Answer)
+    assert result.before == said
+    talk.said("/continue")
+    (turn,) = talk.session.turns
+    assert turn.answer.startswith(said)
+    assert len(turn.answer) > len(said)
+
+
+def test_undo_takes_back_one_turn_after_the_other(talk: Talk) -> None:
+    talk.ask("one")
+    talk.ask("two")
+    assert talk.do("/undo") == Message(("taken back: 'two'",), ("1 turn is left",))
+    assert talk.do("/undo") == Message(("taken back: 'one'",), ("0 turns are left",))
+
+
+def test_edit_puts_the_prompt_back_on_the_line(talk: Talk) -> None:
+    talk.ask("helo")
+    assert talk.do("/edit") == EditPrompt("helo")
+    assert talk.session.turns == []
+
+
+def test_clear_begins_anew(talk: Talk) -> None:
+    talk.ask("hello")
+    talk.do("/clear")
+    assert talk.session.turns == []
+
+
+@pytest.mark.parametrize("line", ["/retry", "/continue", "/undo", "/edit", "/save x.json", "/why", "/tokens"])
+def test_without_an_answer_there_is_nothing_to_act_on(talk: Talk, line: str) -> None:
+    with pytest.raises(UsageError):
+        talk.do(line)
+
+
+def test_a_conversation_is_saved_and_opened_again(talk: Talk, tmp_path: Path) -> None:
+    talk.ask("hello there")
+    talk.ask("more")
+    assert talk.do("/save talk") == Message(("saved 2 turns in talk.json",))
+    assert json.loads((tmp_path / "talk.json").read_text(encoding="utf-8"))["model"] == "parrot"
+    talk.do("/clear")
+    opened = talk.do("/open talk")
+    assert isinstance(opened, Message)
+    assert opened.lines == ("› hello there", "you said: hello there", "› more", "you said: more")
+    assert opened.notes == ("2 turns from talk.json",)
+    assert [turn.prompt for turn in talk.session.turns] == ["hello there", "more"]
+    assert talk.do('/save "talk.json"') == Message(("saved 2 turns in talk.json",))
+
+
+def test_what_is_no_transcript_is_not_written_over(talk: Talk, tmp_path: Path) -> None:
+    (tmp_path / "novel.txt").write_text("a life's work")
+    talk.ask("hello")
+    with pytest.raises(UsageError, match=r"novel\.txt exists and is no transcript"):
+        talk.do("/save novel.txt")
+    assert (tmp_path / "novel.txt").read_text() == "a life's work"
+    with pytest.raises(TinychatError):
+        talk.do("/open novel.txt")
+    with pytest.raises(UsageError):
+        talk.do("/save")
+    assert len(talk.session.turns) == 1
+
+
+def test_a_model_is_opened_by_its_name(talk: Talk) -> None:
+    talk.ask("hello")
+    result = talk.do("/model other")
+    assert isinstance(result, Message)
+    assert result.lines == ("other (wordpiece, 3.4M, completion) is open: type how a text begins, and it goes on",)
+    assert talk.session.turns == []
+    assert talk.ask("abc") == "you said: abc"
+
+
+def test_a_model_that_is_not_there_leaves_the_one_at_hand(talk: Talk) -> None:
+    talk.ask("hello")
+    with pytest.raises(ModelError, match="there is no model 'nobody'"):
+        talk.do("/model nobody")
+    assert talk.session.model.name == "parrot"
+    assert talk.session.turns
+
+
+def test_models_marks_the_one_that_is_open(talk: Talk) -> None:
+    table = talk.do("/models")
+    assert isinstance(table, Table)
+    assert [(row[0], row[1]) for row in table.rows] == [("›", "parrot"), ("", "other")]
+
+
+@pytest.mark.slow
+def test_show_lists_the_parts_of_a_model(talk: Talk) -> None:
+    table = talk.do("/show other")
+    assert isinstance(table, Table)
+    assert table.title == "other (wordpiece, 3.4M, completion)"
+    assert table.rows
+    assert table.rows[0][0]
+
+
+def test_why_shows_the_odds_at_a_place(talk: Talk) -> None:
+    talk.ask("hello")
+    token = talk.session.turns[-1].tokens[1]
+    result = talk.do("/why 2")
+    assert isinstance(result, Bars)
+    count, size = len(talk.session.turns[-1].tokens), talk.session.tokenizer.vocab_size
+    assert result.title == f"token 2 of {count} · number 1 of {size} · entropy 2.0 bits"
+    assert [bar.marked for bar in result.bars] == [True] + [False] * 7
+    assert result.bars[0].label == repr(talk.session.tokenizer.token_text(token.id))
+    assert result.bars[0].share == pytest.approx(0.5)
+    assert talk.do("/why") == talk.do(f"/why {count}") == talk.do("/why -1")
+
+
+@pytest.mark.parametrize("place", ["0", "99", "x", "1.5"])
+def test_why_refuses_a_place_that_is_not_there(talk: Talk, place: str) -> None:
+    talk.ask("hello")
+    with pytest.raises(UsageError, match="/why takes the number of a token, from 1 to"):
+        talk.do(f"/why {place}")
+
+
+def test_tokens_shows_the_pieces_of_a_text(talk: Talk) -> None:
+    result = talk.do("/tokens hello there")
+    assert isinstance(result, Message)
+    pieces = talk.session.tokenizer.pieces("hello there")
+    assert result.lines == ("  ".join(f"{piece!r} {id}" for piece, id in pieces),)
+    assert result.notes == (f"{len(pieces)} tokens for 11 characters",)

@@ -1,0 +1,111 @@
+"""Commands that show and change settings."""
+
+from pathlib import Path
+
+import pytest
+from scripted import Talk
+
+from tinychat.commands.completing import models, paths
+from tinychat.commands.results import Change, Message, Table
+from tinychat.commands.settings import change, nudge, switch, values_of
+from tinychat.commands.table import COMMANDS
+from tinychat.errors import SettingError, UsageError
+from tinychat.settings import SETTINGS, Layer
+
+
+def test_a_setting_is_changed_by_its_name(talk: Talk) -> None:
+    assert talk.do("/temperature 1.2") == Change("temperature", "0.8", "1.2")
+    assert talk.do("/max 100") == Change("max-tokens", "256", "100")
+    assert talk.do("/set top-p 0.5") == Change("top-p", "0.95", "0.5")
+    assert talk.do("/seed 7") == Change("seed", "–", "7")
+    assert talk.do("/seed none") == Change("seed", "7", "–")
+    assert talk.do(r"/stop \n") == Change("stop", "–", r"'\n'")
+    assert talk.session.settings.current.stop == ("\n",)
+
+
+def test_a_setting_alone_is_shown_with_its_bound_and_meaning(talk: Talk) -> None:
+    talk.session.settings.set("top_p", 0.9, Layer.FLAG)
+    assert talk.do("/top-p") == Message(
+        ("top-p 0.9",),
+        (
+            "draw from the likeliest tokens that together have this probability",
+            "a number above 0 and at most 1 · default 0.95 · now from: flag",
+        ),
+    )
+
+
+@pytest.mark.parametrize("line", ["/temperature hot", "/top-p 0", "/max-tokens 2.5", "/device tpu", "/set temp -1"])
+def test_a_wrong_value_is_refused_and_changes_nothing(talk: Talk, line: str) -> None:
+    before = talk.session.settings.current
+    with pytest.raises(SettingError):
+        talk.do(line)
+    assert talk.session.settings.current == before
+
+
+@pytest.mark.parametrize("line", ["/set", "/set temperature", "/set nonsense 1", "/reset nonsense"])
+def test_a_wrong_call_is_refused(talk: Talk, line: str) -> None:
+    with pytest.raises(UsageError):
+        talk.do(line)
+
+
+def test_greedy_is_temperature_0_and_sample_brings_back_the_last_one(talk: Talk) -> None:
+    talk.do("/temp 1.3")
+    assert talk.do("/greedy") == Change("temperature", "1.3", "0")
+    assert talk.do("/sample") == Change("temperature", "0", "1.3")
+    assert switch(talk.session) == Change("temperature", "1.3", "0")
+    assert switch(talk.session) == Change("temperature", "0", "1.3")
+
+
+def test_a_nudge_goes_as_far_as_the_bounds(talk: Talk) -> None:
+    assert nudge(talk.session, "temperature", 0.1).new == "0.9"
+    assert nudge(talk.session, "temperature", -5).new == "0"
+    assert nudge(talk.session, "max_tokens", -16).new == "240"
+    assert nudge(talk.session, "max_tokens", -1000).new == "1"
+
+
+def test_reset_takes_back_what_commands_set_and_no_more(talk: Talk) -> None:
+    talk.session.settings.set("top_p", 0.9, Layer.FLAG)
+    talk.do("/top-p 0.5")
+    talk.do("/temperature 1.2")
+    assert talk.do("/reset top-p") == Message(("top-p 0.5 → 0.9",))
+    assert talk.do("/reset") == Message(("temperature 1.2 → 0.8",))
+    assert talk.do("/reset") == Message(("nothing to take back",))
+
+
+def test_settings_shows_all_of_them_with_where_they_come_from(talk: Talk) -> None:
+    talk.do("/temperature 1.2")
+    table = talk.do("/settings")
+    assert isinstance(table, Table)
+    assert len(table.rows) == len(SETTINGS)
+    assert table.rows[0][:3] == ("temperature", "1.2", "command")
+
+
+def test_what_a_model_is_loaded_with_loads_it_again_and_keeps_the_conversation(talk: Talk) -> None:
+    talk.ask("hello")
+    engine = talk.session.engine
+    change(talk.session, "threads", "1")
+    assert talk.session.engine is not engine
+    assert [turn.prompt for turn in talk.session.turns] == ["hello"]
+
+
+def test_values_are_completed_with_the_one_in_force_first(talk: Talk) -> None:
+    assert [one.text for one in values_of(talk.session, SETTINGS["device"])] == ["auto", "cpu", "cuda", "mps"]
+    assert [one.text for one in values_of(talk.session, SETTINGS["top_k"])] == ["none", "40"]
+    first = next(iter(values_of(talk.session, SETTINGS["temperature"])))
+    assert (first.text, first.about) == ("0.8", "now; a number from 0 to 100")
+    complete = COMMANDS["set"].complete
+    assert complete is not None
+    assert "top-p" in [one.text for one in complete(talk.session, ["to"])]
+    assert "cuda" in [one.text for one in complete(talk.session, ["device", ""])]
+    assert list(complete(talk.session, ["nonsense", ""])) == []
+
+
+def test_models_and_paths_are_completed(talk: Talk, tmp_path: Path) -> None:
+    (tmp_path / "novel.txt").write_text("x")
+    (tmp_path / ".hidden").write_text("x")
+    assert [one.text for one in models(talk.session, [""])] == ["parrot", "other"]
+    assert [one.text for one in paths(talk.session, ["n"])] == ["novel.txt"]
+    assert "models/" in [one.text for one in paths(talk.session, [""])]
+    assert ".hidden" not in [one.text for one in paths(talk.session, [""])]
+    assert [one.text for one in paths(talk.session, ["./.h"])] == ["./.hidden"]
+    assert list(paths(talk.session, ["nowhere/x"])) == []

@@ -1,0 +1,108 @@
+"""Finding a command by what was typed, and what every command must tell of itself."""
+
+import pytest
+from scripted import Talk
+
+from tinychat.commands.command import THEMES, Command
+from tinychat.commands.results import Change, Help, Leave, Message
+from tinychat.commands.table import COMMANDS, find_command, is_command, split_line
+from tinychat.errors import UsageError
+from tinychat.settings import SETTINGS
+
+
+@pytest.mark.parametrize(
+    ("typed", "name"),
+    [
+        ("temperature", "temperature"),
+        ("temp", "temperature"),
+        ("tem", "temperature"),
+        ("TOP_P", "top-p"),
+        ("max", "max-tokens"),
+        ("q", "quit"),
+        ("exit", "quit"),
+        ("bye", "quit"),
+        ("?", "help"),
+        ("load", "model"),
+        ("model", "model"),
+        ("rep", "repetition-penalty"),
+        ("sho", "show"),
+    ],
+)
+def test_a_name_an_alias_or_a_unique_beginning_is_enough(typed: str, name: str) -> None:
+    assert find_command(typed).name == name
+
+
+@pytest.mark.parametrize(
+    ("typed", "problem", "remedy"),
+    [
+        ("tempreature", "there is no command /tempreature", "did you mean /temperature?"),
+        ("setings", "there is no command /setings", "did you mean /settings?"),
+        ("xyzzy", "there is no command /xyzzy", "/help lists them"),
+        ("to", "/to could be /tokens, /top-k, /top-p", "type some more of it"),
+    ],
+)
+def test_a_wrong_name_is_answered_with_the_nearest(typed: str, problem: str, remedy: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        find_command(typed)
+    assert (caught.value.problem, caught.value.remedy) == (problem, remedy)
+
+
+def test_what_is_a_command_and_what_a_prompt() -> None:
+    assert is_command("/help")
+    assert is_command("/")
+    assert not is_command("//help")
+    assert not is_command("help")
+    assert not is_command(" /help")
+
+
+def test_a_line_is_a_command_and_the_text_behind_it() -> None:
+    command, text = split_line("/tokens  to be,\n  or not ")
+    assert (command.name, text) == ("tokens", "to be,\n  or not")
+    assert split_line("/")[0].name == "help"
+
+
+def test_no_name_stands_for_two_commands() -> None:
+    names = [name for command in COMMANDS.values() for name in command.names]
+    assert len(names) == len(set(names))
+
+
+@pytest.mark.parametrize("command", COMMANDS.values(), ids=lambda command: command.name)
+def test_every_command_says_what_it_is(command: Command) -> None:
+    assert command.theme in THEMES
+    assert command.help
+    assert len(command.help.partition("\n")[0]) <= 110
+    assert len(command.brief) <= 20
+    assert command.brief or command.theme == "settings"
+    assert not command.example or split_line(command.example)[0] is command
+    assert not command.usage or command.usage[0] == "[" or command.example
+
+
+def test_every_setting_has_its_command_and_its_aliases() -> None:
+    for setting in SETTINGS.values():
+        assert {setting.name.replace("_", "-"), *setting.aliases} == set(find_command(setting.name).names)
+
+
+def test_help_lists_every_command_once_by_theme(talk: Talk) -> None:
+    result = talk.do("/help")
+    assert isinstance(result, Help)
+    assert sorted(entry.name for _, entries in result.themes for entry in entries) == sorted(COMMANDS)
+
+
+def test_help_of_one_command_has_its_usage_its_bounds_and_an_example(talk: Talk) -> None:
+    assert talk.do("/help /temp") == Message(
+        (
+            "/temperature [N]",
+            "  randomness: 0 takes the likeliest token, 1 the model's own odds",
+            "  Takes a number from 0 to 100; default 0.8.",
+        ),
+        ("example: /temperature 1.2", "also: /temp"),
+    )
+
+
+def test_quit_leaves(talk: Talk) -> None:
+    assert talk.do("/bye") == Leave()
+
+
+def test_a_change_tells_old_and_new() -> None:
+    assert Change("top-p", "0.95", "0.9").text == "top-p 0.95 → 0.9"
+    assert Change("top-p", "0.9", "0.9").text == "top-p is 0.9 already"

@@ -1,0 +1,167 @@
+"""Commands that start and watch training runs, with no trainer behind them."""
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from filelock import FileLock
+from scripted import Talk, make_model
+
+from tinychat.commands.results import Message, Table, Watch
+from tinychat.commands.table import COMMANDS
+from tinychat.commands.training import finish_training
+from tinychat.errors import RunError, UsageError
+from tinychat.events import Ended, Evaluated, Failed, Stepped, to_json
+from tinychat.store.runs import RunFolder
+from tinychat.train.recipe import load_recipe
+
+
+@pytest.fixture
+def launched(monkeypatch: pytest.MonkeyPatch) -> list[RunFolder]:
+    """The runs whose trainers would have been started."""
+    runs: list[RunFolder] = []
+
+    def launch(run: RunFolder, *, tied: bool, started: float) -> None:
+        assert tied
+        runs.append(run)
+
+    monkeypatch.setattr("tinychat.train.launch.launch", launch)
+    return runs
+
+
+@pytest.fixture
+def novel(tmp_path: Path) -> Path:
+    path = tmp_path / "My Novel.txt"
+    path.write_text("Once upon a time. " * 100)
+    return path
+
+
+def test_train_takes_sources_and_the_fields_of_a_recipe(talk: Talk, launched: list[RunFolder], novel: Path) -> None:
+    result = talk.do(f"/train '{novel}' --minutes 5 --n_layer=2 --Batch-Size 8 --qk-norm false --name mine")
+    assert isinstance(result, Watch)
+    assert launched == [result.run]
+    recipe = load_recipe(result.run.recipe_file)
+    assert result.run.name == "mine"
+    assert (recipe.sources, recipe.minutes, recipe.n_layer) == ((str(novel),), 5, 2)
+    assert (recipe.batch_size, recipe.qk_norm) == (8, False)
+
+
+def test_a_run_is_named_after_its_text(talk: Talk, launched: list[RunFolder], novel: Path) -> None:
+    assert [talk.do("/train 'My Novel.txt'").run.name for _ in range(2)] == ["my-novel", "my-novel-2"]  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("line", "problem", "remedy"),
+    [
+        ("/train", "there is nothing to train on", "name a text: `/train my-novel.txt`"),
+        ("/train x --minuets 5", "/train has no --minuets", "did you mean --minutes?"),
+        ("/train x --xyzzy 5", "/train has no --xyzzy", "see /help train"),
+        ("/train x --minutes", "--minutes needs a value", "train by the clock, all included"),
+        ("/train -", "- is the keyboard here", "name a file, or pipe the text into `tinychat train -`"),
+        ("/train 'x", "a quotation mark stands alone", "put names with spaces between two of them"),
+        (
+            "/train x --resume y",
+            "a run goes on as it began: --resume takes its name alone",
+            "begin a new run instead",
+        ),
+    ],
+)
+def test_a_wrong_call_starts_nothing(
+    talk: Talk, launched: list[RunFolder], home: Path, line: str, problem: str, remedy: str
+) -> None:
+    with pytest.raises(UsageError) as caught:
+        talk.do(line)
+    assert (caught.value.problem, caught.value.remedy) == (problem, remedy)
+    assert launched == []
+    assert not (home / "runs").exists()
+
+
+def test_the_model_of_a_run_that_ended_is_opened(talk: Talk, tmp_path: Path) -> None:
+    folder = make_model(tmp_path / "runs", "mine", mode="completion")
+    ended = Ended("done", 10, 1.7, 5.5, 2.5, 60.0, str(folder))
+    result = finish_training(talk.session, RunFolder(tmp_path / "run"), ended)
+    assert isinstance(result, Message)
+    assert result.lines[0].startswith("mine (wordpiece, 3.4M, completion) is open: ")
+    assert talk.session.model.name == "mine"
+
+
+def test_a_run_that_failed_says_why_and_one_that_goes_on_says_how_to_see_it(talk: Talk, tmp_path: Path) -> None:
+    run = RunFolder(tmp_path / "mine")
+    with pytest.raises(RunError, match="there is no data set"):
+        finish_training(talk.session, run, Failed("there is no data set", ""))
+    result = finish_training(talk.session, run, None)
+    assert isinstance(result, Message)
+    assert result.lines == ("mine trains on in the background",)
+    assert talk.session.model.name == "parrot"
+
+
+MakeRun = Callable[..., RunFolder]
+
+
+@pytest.fixture
+def make_run(home: Path) -> MakeRun:
+    def make(name: str, *events: Stepped | Evaluated | Ended | Failed) -> RunFolder:
+        run = RunFolder(home / "runs" / name)
+        run.path.mkdir(parents=True)
+        run.recipe_file.write_text("")
+        run.events_file.write_text("".join(to_json(event) + "\n" for event in events))
+        return run
+
+    return make
+
+
+STEPPED = Stepped(1480, 0.37, 1.71, 0.01, 0.5, 48_000.0, 60.0, 62.0, 4000)
+EVALUATED = Evaluated(1480, 1.83, 6.23, 2.64, True)
+
+
+def test_runs_tells_what_each_is_doing(talk: Talk, make_run: MakeRun) -> None:
+    make_run("a", STEPPED, EVALUATED)
+    make_run("b", STEPPED, Ended("done", 4000, 1.7, 5.5, 2.5, 60.0, "there"))
+    make_run("c", Failed("no"))
+    table = talk.do("/runs")
+    assert isinstance(table, Table)
+    assert sorted(table.rows) == [
+        ("a", "interrupted", "1,480", "1.830"),
+        ("b", "done", "4,000", "1.700"),
+        ("c", "failed", "0", "–"),
+    ]
+
+
+def test_attach_and_finish_need_a_run_at_work(talk: Talk, make_run: MakeRun) -> None:
+    run = make_run("a", STEPPED)
+    for line in ("/attach", "/finish", "/attach a", "/finish a", "/attach nothing"):
+        with pytest.raises(RunError):
+            talk.do(line)
+    with FileLock(run.lock_file):
+        assert talk.do("/attach") == talk.do("/attach a") == Watch(run)
+        talk.do("/finish")
+        assert talk.do("/runs").rows[0][1] == "at work"  # type: ignore[union-attr]
+    assert '"command": "stop"' in run.control_file.read_text()
+
+
+def test_flags_their_values_recipes_and_texts_are_completed(talk: Talk, novel: Path) -> None:
+    complete = COMMANDS["train"].complete
+    assert complete is not None
+
+    def offered(*words: str) -> list[str]:
+        return [one.text for one in complete(talk.session, list(words))]
+
+    assert offered("My")[:1] == [r"My\ Novel.txt"]
+    assert offered(r"My\ N")[:1] == [r"My\ Novel.txt"]
+    assert "tinyshakespeare" in offered("")
+    assert {"--minutes", "--n-layer", "--name", "--recipe"} <= set(offered("x", "--"))
+    assert offered("x", "--norm", "") == ["layernorm", "rmsnorm", "none"]
+    assert "default" in offered("x", "--recipe", "")
+
+
+def test_recipes_are_listed(talk: Talk) -> None:
+    table = talk.do("/recipes")
+    assert isinstance(table, Table)
+    assert table.rows[0][0] == "default"
+
+
+def test_commands_need_no_torch() -> None:
+    code = "import sys, tinychat.commands.table; sys.exit(bool({'torch', 'rich', 'prompt_toolkit'} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

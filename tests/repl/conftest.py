@@ -1,0 +1,45 @@
+"""A model that repeats what it hears, a session on it, and people who talk to it at terminals."""
+
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+sys.path.insert(0, str(Path(__file__).parent))
+
+from screens import Person
+from scripted import make_model, open_scripted
+
+from tinychat.session import Session
+
+
+@pytest.fixture
+def model(home: Path) -> Path:
+    return make_model(home / "models")
+
+
+@pytest.fixture
+def session(model: Path, monkeypatch: pytest.MonkeyPatch) -> Session:
+    monkeypatch.setattr("tinychat.generate.opening.open_engine", open_scripted)
+    session = Session()
+    session.open_model(str(model))
+    return session
+
+
+@pytest.fixture
+def sit_down(model: Path, home: Path) -> Iterator[Callable[..., Person]]:
+    """Somebody sits down at a terminal of their own, and sees the prompt."""
+    people: list[Person] = []
+
+    def sit(**facts: object) -> Person:
+        person = Person(model, home, **facts)  # type: ignore[arg-type]
+        people.append(person)
+        if facts.get("TERM") != "dumb":
+            person.sees("›")
+        return person
+
+    yield sit
+    for person in people:
+        person.process.close(force=True)

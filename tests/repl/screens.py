@@ -1,0 +1,99 @@
+"""Screens to draw on: a terminal's text as a person sees it."""
+
+import io
+import os
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pexpect
+import pyte
+
+from tinychat.repl.terminal import Terminal
+
+SCRIPT = Path(__file__).parent.parent / "scripted.py"
+PATIENCE = 20.0
+"""seconds after which what has not come will not come"""
+CURSOR_KEYS = {"up": "\x1b[A", "down": "\x1b[B", "right": "\x1b[C", "left": "\x1b[D"}
+
+
+class Screen(io.StringIO):
+    """A stream whose text lands on a screen, and is kept."""
+
+    encoding = "utf-8"
+
+    def __init__(self, columns: int = 80, rows: int = 24) -> None:
+        super().__init__()
+        self.screen = pyte.Screen(columns, rows)
+        self._stream = pyte.Stream(self.screen)
+
+    def write(self, text: str) -> int:
+        self._stream.feed(text.replace("\n", "\r\n"))
+        return super().write(text)
+
+    @property
+    def lines(self) -> list[str]:
+        """What a person sees, without the empty end."""
+        return "\n".join(line.rstrip() for line in self.screen.display).rstrip().split("\n")
+
+    def terminal(self, *, colour: bool = False, dumb: bool = False) -> Terminal:
+        """A terminal that draws here."""
+        return Terminal(self, lambda: (self.screen.columns, self.screen.lines), colour=colour, dumb=dumb)
+
+
+class Person:
+    """Somebody at a pseudo-terminal in which the REPL runs."""
+
+    def __init__(self, model: Path, home: Path, columns: int = 80, rows: int = 24, **environment: str) -> None:
+        clean = {name: value for name, value in os.environ.items() if not name.startswith(("TINYCHAT_", "NO_COLOR"))}
+        env = clean | {"TINYCHAT_HOME": str(home), "TERM": "xterm-256color", "INPUTRC": os.devnull} | environment
+        self.process = pexpect.spawn(
+            sys.executable, [str(SCRIPT), str(model)], env=env, dimensions=(rows, columns), timeout=PATIENCE
+        )
+        self.process.delaybeforesend = None
+        self.screen = pyte.Screen(columns, rows)
+        self.screen.write_process_input = self.type  # type: ignore[method-assign]
+        self._stream = pyte.ByteStream(self.screen)
+        self.raw = b""
+        """all that was written"""
+
+    @property
+    def lines(self) -> list[str]:
+        """The screen, without the spaces at the end of lines."""
+        return [line.rstrip() for line in self.screen.display]
+
+    def type(self, *keys: str) -> None:
+        """Presses keys: text, or the name of an arrow key."""
+        self.process.send("".join(CURSOR_KEYS.get(key, key) for key in keys))
+
+    def sees(self, *wanted: str | Callable[[list[str]], bool]) -> list[str]:
+        """Waits until all of that is on screen; a text is a whole line."""
+        end = time.monotonic() + PATIENCE
+        while not all(self._is_there(one) for one in wanted):
+            try:
+                data = self.process.read_nonblocking(65536, max(0.01, end - time.monotonic()))
+            except (pexpect.TIMEOUT, pexpect.EOF):
+                raise AssertionError(f"{wanted} did not come:\n" + "\n".join(self.lines)) from None
+            self.raw += data
+            self._stream.feed(data)
+        return self.lines
+
+    def resize(self, columns: int, rows: int) -> None:
+        """Changes the size of the window."""
+        self.screen.resize(rows, columns)
+        self.process.setwinsize(rows, columns)
+
+    def leaves(self) -> int | None:
+        """Waits for the end; the exit code."""
+        try:
+            while True:
+                self.raw += self.process.read_nonblocking(65536, PATIENCE)
+        except pexpect.EOF:
+            self.process.close()
+        return self.process.exitstatus
+
+    def _is_there(self, wanted: str | Callable[[list[str]], bool]) -> bool:
+        if callable(wanted):
+            return wanted(self.lines)
+        return wanted in self.lines

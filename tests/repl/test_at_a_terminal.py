@@ -1,0 +1,318 @@
+"""The REPL in a real pseudo-terminal, read from its screen as a person would."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pexpect
+import pytest
+from screens import Person
+
+SitDown = Callable[..., Person]
+
+SLOW = {"TINYCHAT_TEST_DELAY": "0.03"}
+TOOLBAR = " parrot · temp 0.8 · top-p 0.95 · sample · max 256 · seed –"
+CTRL_C, CTRL_D, ESCAPE, ENTER = "\x03", "\x04", "\x1b", "\r"
+
+
+def answered(lines: list[str]) -> bool:
+    """Whether an answer is over and the prompt is back under its last line."""
+    text = "\n".join(lines)
+    return re.search(r"\d+ tokens? · (?:[\d,]+ tok/s · )?stop: [^\n]*\n›(?:\n|$)", text) is not None
+
+
+def test_the_greeting_the_prompt_and_the_toolbar(sit_down: SitDown) -> None:
+    person = sit_down()
+    lines = person.sees(TOOLBAR)
+    assert lines[0] == "tinychat 0.1 · parrot (wordpiece, 3.4M, chat) · cpu · /help"
+    assert lines[1] == "try: hello there · /temperature 1.2 · /train my-novel.txt --minutes 5"
+    assert lines[2] == "›"
+    assert lines[-1] == TOOLBAR
+
+
+def test_an_answer_and_its_last_line(sit_down: SitDown) -> None:
+    person = sit_down()
+    person.type("hello there", ENTER)
+    lines = person.sees(answered)
+    assert lines[2:4] == ["› hello there", "you said: hello there"]
+    assert re.fullmatch(r"\d+ tokens · [\d,]+ tok/s · stop: end of turn · seed \d+", lines[4])
+    person.type("/seed 7", ENTER)
+    person.sees("seed – → 7")
+    person.type("again", ENTER)
+    person.sees("you said: again", lambda lines: any(line.endswith("stop: end of turn") for line in lines))
+
+
+def test_ctrl_c_at_the_prompt_clears_the_line_and_ctrl_d_leaves(sit_down: SitDown) -> None:
+    person = sit_down()
+    person.type("nonsense")
+    person.sees("› nonsense")
+    person.type(CTRL_C)
+    person.sees("›", lambda lines: not any("nonsense" in line for line in lines))
+    person.type(CTRL_C)
+    person.sees("Ctrl-D or /quit leaves")
+    person.type("still here", ENTER)
+    person.sees("you said: still here", answered)
+    person.type(CTRL_D)
+    assert person.leaves() == 0
+
+
+@pytest.mark.parametrize("key", [CTRL_C, ESCAPE])
+def test_an_answer_is_stopped_and_what_is_there_is_kept(sit_down: SitDown, key: str) -> None:
+    person = sit_down(**SLOW)
+    person.type("count", ENTER)
+    person.sees(lambda lines: "0 1 2 3" in lines[3])
+    person.type(key)
+    lines = person.sees(answered)
+    assert lines[3].startswith("0 1 2 3")
+    assert "stop: interrupted" in lines[4]
+    person.type("/undo", ENTER)
+    person.sees("taken back: 'count'")
+
+
+def test_ctrl_d_during_an_answer_harms_nothing(sit_down: SitDown) -> None:
+    person = sit_down(**SLOW)
+    person.type("count", ENTER)
+    person.sees(lambda lines: "0 1 2" in lines[3])
+    person.type(CTRL_D, CTRL_D, "\x1a", CTRL_C)
+    person.sees(answered)
+    person.type("still here", ENTER)
+    person.sees("you said: still here")
+
+
+def test_a_signal_stops_an_answer_too(sit_down: SitDown) -> None:
+    person = sit_down(**SLOW)
+    person.type("count", ENTER)
+    person.sees(lambda lines: "0 1 2" in lines[3])
+    person.process.kill(2)
+    person.sees(answered)
+
+
+def test_keys_change_the_answer_while_it_is_printed(sit_down: SitDown) -> None:
+    person = sit_down(**SLOW)
+    person.type("temp", ENTER)
+    person.sees(lambda lines: "<0.8>" in lines[3])
+    person.type("up")
+    person.sees(
+        lambda lines: "<0.9>" in "".join(lines[3:]), lambda lines: lines[-1].startswith("temperature 0.8 → 0.9 · ")
+    )
+    person.type("g")
+    person.sees(lambda lines: "<0>" in "".join(lines[3:]))
+    person.type("right")
+    person.sees(lambda lines: lines[-1].startswith("max-tokens 256 → 272 · "))
+    person.type(CTRL_C)
+    person.sees(answered, " parrot · temp 0 · top-p 0.95 · greedy · max 272 · seed –")
+
+
+def test_space_pauses_and_goes_on(sit_down: SitDown) -> None:
+    person = sit_down(**SLOW)
+    person.type("count", ENTER)
+    person.sees(lambda lines: "0 1 2" in lines[3])
+    person.type(" ")
+    paused = person.sees(lambda lines: lines[-1].startswith("paused: space goes on"))[3]
+    person.type(" ")
+    person.sees(lambda lines: len(lines[3]) > len(paused) + 10)
+    person.type(" ")
+    person.sees(lambda lines: lines[-1].startswith("paused: space goes on"))
+    person.type(CTRL_C)
+    person.sees(answered)
+
+
+def test_what_is_typed_meanwhile_is_kept_for_the_prompt(sit_down: SitDown) -> None:
+    person = sit_down(**SLOW)
+    person.type("count", ENTER)
+    person.sees(lambda lines: "0 1" in lines[3])
+    person.type("a great big thingg", "\x7f", ENTER, "and half")
+    person.sees(lambda lines: lines[-1] == "› and half")
+    person.type(CTRL_C)
+    person.sees("› a great big thing", "you said: a great big thing", "› and half")
+
+
+def test_a_command_typed_meanwhile_acts_at_once(sit_down: SitDown) -> None:
+    person = sit_down(**SLOW)
+    person.type("temp", ENTER)
+    person.sees(lambda lines: "<0.8>" in lines[3])
+    person.type("/temp 1.5", ENTER)
+    person.sees(lambda lines: "<1.5>" in "".join(lines[3:]))
+    person.type("/temp hot", ENTER)
+    person.sees(lambda lines: lines[-1].startswith("temperature takes a number from 0 to 100, not 'hot'"))
+    person.type(CTRL_C)
+    person.sees(answered)
+
+
+def test_keys_pressed_before_the_prompt_are_not_lost(sit_down: SitDown, model: Path, home: Path) -> None:
+    person = Person(model, home)
+    person.type("hello", ENTER)
+    person.sees("› hello", "you said: hello")
+    person.process.close(force=True)
+
+
+def test_a_pasted_block_is_one_prompt(sit_down: SitDown) -> None:
+    person = sit_down()
+    person.type("\x1b[200~one\rtwo\rthree\x1b[201~")
+    person.sees("› one", "… two", "… three")
+    person.type(ENTER)
+    lines = person.sees(answered)
+    assert lines[5:8] == ["you said: one", "two", "three"]
+
+
+def test_lines_are_begun_by_ctrl_j_alt_enter_and_blocks(sit_down: SitDown) -> None:
+    person = sit_down()
+    person.type("one", "\n", "two", ESCAPE + ENTER, "three", ENTER)
+    person.sees("you said: one", "two", "three", answered)
+    person.type('"""', ENTER, "/a", ENTER, "b", ENTER, '"""', ENTER)
+    lines = person.sees("you said: /a")
+    assert lines[lines.index("you said: /a") + 1] == "b"
+
+
+def test_a_typo_gets_the_nearest_command_and_no_answer(sit_down: SitDown) -> None:
+    person = sit_down()
+    person.type("/tempreature 2", ENTER)
+    lines = person.sees("did you mean /temperature?")
+    assert lines[2:5] == ["› /tempreature 2", "there is no command /tempreature", "did you mean /temperature?"]
+
+
+def test_a_setting_is_changed_and_the_toolbar_follows(sit_down: SitDown) -> None:
+    person = sit_down()
+    person.type("/temperature 1.2", ENTER)
+    person.sees("temperature 0.8 → 1.2", TOOLBAR.replace("0.8", "1.2"))
+    person.type("/temperature hot", ENTER)
+    person.sees("temperature takes a number from 0 to 100, not 'hot'")
+
+
+def test_two_slashes_are_a_prompt_with_one(sit_down: SitDown) -> None:
+    person = sit_down()
+    person.type("//help", ENTER)
+    person.sees("you said: /help", answered)
+    person.type("quit", ENTER)
+    person.sees("you said: quit", "that was a prompt: the command is /quit")
+
+
+def test_commands_and_values_are_completed(sit_down: SitDown) -> None:
+    person = sit_down()
+    person.type("/mod")
+    person.sees(lambda lines: any(line.startswith(" /models ") for line in lines))
+    person.type("\t", " par")
+    person.sees(lambda lines: any(line.strip().startswith("parrot  (wordpiece") for line in lines))
+    person.type("\t")
+    person.sees("› /model parrot")
+    person.type(ENTER)
+    person.sees("parrot (wordpiece, 3.4M, chat) is open: say something")
+
+
+def test_history_outlives_the_session(sit_down: SitDown) -> None:
+    first = sit_down()
+    first.type("remember me", ENTER)
+    first.sees("you said: remember me", answered)
+    first.type("/quit", ENTER)
+    assert first.leaves() == 0
+    second = sit_down()
+    assert second.lines[1] == "›"  # what to try is told the first time alone
+    second.type("up", "up")
+    second.sees("› remember me")
+    second.type(CTRL_C, "\x12", "memb")
+    second.sees(lambda lines: any("remember me" in line for line in lines))
+
+
+def test_control_sequences_of_a_model_do_nothing(sit_down: SitDown) -> None:
+    person = sit_down()
+    person.type("escape", ENTER)
+    lines = person.sees(answered)
+    assert lines[3] == "a␛[31mred␇ b    c"
+    assert b"\x1b[31m" not in person.raw
+
+
+def test_an_error_is_a_line_or_two_and_the_session_goes_on(sit_down: SitDown) -> None:
+    person = sit_down()
+    person.type("fail", ENTER)
+    lines = person.sees("train it again")
+    assert lines[3:5] == ["the model gave NaN or infinite logits", "train it again"]
+    person.type("bug", ENTER)
+    person.sees("unexpected ValueError: a bug", "`tinychat --debug` shows where")
+    person.type("hello", ENTER)
+    person.sees("you said: hello")
+
+
+def test_a_model_that_still_loads_is_waited_for_and_can_be_interrupted(sit_down: SitDown) -> None:
+    person = sit_down(TINYCHAT_TEST_LOADING="60")
+    person.type("hello", ENTER)
+    person.sees("parrot is loading… · esc stop")
+    person.type(CTRL_C)
+    person.sees(lambda lines: lines[3].startswith("0 tokens · stop: interrupted"), "›")
+    person.type("/temperature 1", ENTER)
+    person.sees("temperature 0.8 → 1")
+    person.type(CTRL_D)
+    assert person.leaves() == 0
+
+
+def test_wide_characters_wrap_and_none_is_lost(sit_down: SitDown) -> None:
+    person = sit_down(columns=64)
+    person.type("/seed 7", ENTER, "wide", ENTER)
+    lines = person.sees(answered)
+    first = next(place for place, line in enumerate(lines) if line.startswith("你"))
+    assert "".join("".join(line.split()) for line in lines[first : first + 4]) == "你好" * 60
+    person.type("你好吗", "\x7f", ENTER)
+    person.sees("you said: 你好")
+
+
+def test_text_that_scrolls_is_whole_and_the_status_stays_at_the_bottom(sit_down: SitDown) -> None:
+    person = sit_down(columns=60, rows=10)
+    person.type("/seed 7", ENTER, "/max 400", ENTER, "count", ENTER)
+    lines = person.sees(answered)
+    text = "".join(line.ljust(60) for line in lines[: next(i for i, line in enumerate(lines) if "tokens ·" in line)])
+    numbers = [int(word) for word in re.findall(r"\d+", text.rpartition("count")[2])][1:-1]
+    assert len(numbers) > 80
+    assert numbers == list(range(numbers[0], numbers[0] + len(numbers)))
+
+
+@pytest.mark.parametrize(("columns", "rows"), [(100, 30), (100, 16), (66, 24)])
+def test_the_window_may_change_its_size_while_an_answer_is_printed(sit_down: SitDown, columns: int, rows: int) -> None:
+    person = sit_down(**SLOW)
+    person.type("count", ENTER)
+    person.sees(lambda lines: "0 1 2" in lines[3])
+    person.resize(columns, rows)
+    person.type("down")
+    told = "temperature 0.8 → 0.7"
+    person.sees(lambda lines: any(told in line for line in lines) and lines[-1].startswith(told))
+    person.type(CTRL_C)
+    person.sees(answered, lambda lines: sum("temp 0.7" in line for line in lines) == 1)
+    assert not any(told in line for line in person.lines)
+
+
+def test_without_colour_there_is_none(sit_down: SitDown) -> None:
+    person = sit_down(NO_COLOR="1")
+    person.type("hello", ENTER)
+    person.sees(answered)
+    person.type("/help", ENTER)
+    person.sees(lambda lines: any("/help COMMAND says more" in line for line in lines))
+    assert re.search(rb"\x1b\[[0-9;]*[1-9][0-9;]*m", person.raw) is None
+
+
+def test_a_dumb_terminal_gets_plain_text(sit_down: SitDown) -> None:
+    person = sit_down(TERM="dumb")
+    process = person.process
+    process.expect_exact("› ".encode())
+    process.send("hello\r")
+    process.expect_exact(b"you said: hello\r\n")
+    process.expect(r"\d+ tokens · [\d,]+ tok/s · stop: end of turn · seed \d+\r\n".encode())
+    process.expect_exact("› ".encode())
+    process.send("/temp 2\r")
+    process.expect("temperature 0.8 → 2\r\n".encode())
+    process.send(CTRL_D)
+    process.expect(pexpect.EOF)
+
+
+def test_help_fits_one_screen(sit_down: SitDown) -> None:
+    person = sit_down()
+    person.type("/help", ENTER)
+    lines = person.sees(TOOLBAR, lambda lines: any("/help COMMAND says more" in line for line in lines))
+    assert "› /help" in lines
+    assert all(len(line) <= 80 for line in lines)
+
+
+def test_being_told_to_end_leaves_the_terminal_as_it_was(sit_down: SitDown) -> None:
+    person = sit_down(**SLOW)
+    person.type("count", ENTER)
+    person.sees(lambda lines: "0 1 2" in lines[3])
+    person.process.kill(15)
+    assert person.leaves() == 143
+    assert person.raw.rindex(b"\x1b[r") > person.raw.rindex(b"\x1b[1;23r")

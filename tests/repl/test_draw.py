@@ -1,0 +1,113 @@
+"""What commands come back with, as it stands on screen."""
+
+import pytest
+from screens import Screen
+
+from tinychat.commands.results import Bar, Bars, Change, Message, Table
+from tinychat.commands.table import COMMANDS, dispatch
+from tinychat.repl.draw import draw
+from tinychat.repl.terminal import DIM, RED, RESET, fit
+from tinychat.session import Session
+
+
+def drawn(result: Message | Change | Table | Bars, columns: int = 80) -> list[str]:
+    screen = Screen(columns, 60)
+    draw(screen.terminal(), result)
+    return screen.lines
+
+
+def test_messages_and_changes() -> None:
+    assert drawn(Message(("one", "two"), ("beside",))) == ["one", "two", "beside"]
+    assert drawn(Change("temperature", "0.8", "1.2")) == ["temperature 0.8 → 1.2"]
+
+
+TABLE = Table(
+    ("run", "step", "about"), (("a", "1,480", "the first"), ("语言", "9", "x" * 40)), right=(1,), notes=("n",)
+)
+
+
+def test_tables_align_wide_characters_too() -> None:
+    assert (
+        drawn(TABLE)
+        == [
+            "run    step  about",
+            "a     1,480  the first",
+            "语 言      9  " + "x" * 40,  # pyte shows the second half of a wide character as a space
+            "n",
+        ]
+        or drawn(TABLE)[2].replace(" ", "") == "语言9" + "x" * 40
+    )
+
+
+def test_the_last_column_of_a_table_is_cut_where_the_screen_is_narrow() -> None:
+    lines = drawn(TABLE, 30)
+    assert lines[2].endswith("xxx…")
+    assert len(lines) == 4
+
+
+def test_an_empty_table_says_so() -> None:
+    assert drawn(Table(("run",), (), notes=("make one",))) == ["none yet", "make one"]
+
+
+def test_bars_are_as_long_as_their_shares() -> None:
+    bars = (Bar("' talk'", 0.5, marked=True), Bar("' do'", 0.25), Bar("'x'", 0.0001))
+    assert drawn(Bars("token 5 of 14", bars)) == [
+        "token 5 of 14",
+        "› ' talk' 50.0 % " + "▇" * 12,
+        "  ' do'   25.0 % " + "▇" * 6,
+        "  'x'      0.0 %",
+    ]
+
+
+def test_control_characters_from_anywhere_do_nothing() -> None:
+    screen = Screen()
+    for result in (Message(("\x1b[31m",)), Table(("a",), (("\x1b[31m",),)), Bars("t", (Bar("\x1b[31m", 0.5),))):
+        draw(screen.terminal(), result)
+    assert "\x1b" not in screen.getvalue()
+    assert screen.getvalue().count("␛[31m") == 3
+
+
+@pytest.mark.parametrize(("columns", "most"), [(80, 21), (200, 21), (40, 60)])
+def test_help_fits_its_screen_and_names_every_command(session: Session, columns: int, most: int) -> None:
+    screen = Screen(columns, 80)
+    draw(screen.terminal(), dispatch(session, "/help"))  # type: ignore[arg-type]
+    assert len(screen.lines) <= most
+    words = " ".join(screen.lines).split()
+    assert all(f"/{name}" in words for name in COMMANDS)
+    if columns == 80:
+        assert screen.lines[:2] == [
+            "talk      /retry        answer anew          /continue     go on with it",
+            "          /undo         take it back         /edit         change and resend",
+        ]
+
+
+def test_colour_is_used_where_it_may_be() -> None:
+    for colour in (True, False):
+        screen = Screen()
+        screen.terminal(colour=colour).problem("it broke", "mend it")
+        assert screen.lines == ["it broke", "mend it"]
+        expected = f"{RED}it broke{RESET}\n{DIM}mend it{RESET}\n" if colour else "it broke\nmend it\n"
+        assert screen.getvalue() == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "width", "cut"),
+    [("hello", 5, "hello"), ("hello!", 5, "hell…"), ("你好吗", 5, "你好…"), ("a\nb\x1b", 9, "a b␛"), ("ab", 0, "")],
+)
+def test_a_text_is_cut_to_fit(text: str, width: int, cut: str) -> None:
+    assert fit(text, width) == cut
+
+
+def test_the_terminal_knows_where_its_cursor_is() -> None:
+    terminal = Screen(10).terminal()
+    columns = []
+    for text in ("abc", "\t", "d", "e", "f", "\n", "你好你好你", "吗", "a\x1b"):
+        terminal.write(text)
+        columns.append(terminal.column)
+    assert columns == [3, 8, 9, 10, 1, 0, 10, 2, 4]
+
+
+def test_half_a_surrogate_pair_is_no_reason_to_fall() -> None:
+    screen = Screen()
+    screen.terminal().line("a\ud800b")
+    assert screen.lines == ["a?b"]

@@ -1,0 +1,124 @@
+"""The prompt without a terminal: what its keys do, what it completes, what it keeps."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from prompt_toolkit.completion import CompleteEvent
+from prompt_toolkit.document import Document
+from prompt_toolkit.input import PipeInput, create_pipe_input
+from prompt_toolkit.output import DummyOutput
+
+from tinychat.repl.prompt import CommandCompleter, Prompt, QuietHistory, is_open_block, unblock, wants_vi
+from tinychat.repl.toolbar import toolbar
+from tinychat.session import Session
+
+
+@pytest.fixture
+def input() -> Iterator[PipeInput]:
+    with create_pipe_input() as pipe:
+        yield pipe
+
+
+@pytest.fixture
+def ask(session: Session, tmp_path: Path, input: PipeInput) -> Callable[..., str]:
+    prompt = Prompt(session, tmp_path / "new" / "history", input=input, output=DummyOutput())
+
+    def ask(keys: str, text: str = "") -> str:
+        input.send_text(keys)
+        return prompt.ask(text)
+
+    return ask
+
+
+@pytest.mark.parametrize(
+    ("keys", "text"),
+    [
+        ("hello\r", "hello"),
+        ("  unstripped \r", "  unstripped "),
+        ("one\ntwo\r", "one\ntwo"),
+        ("one\x1b\rtwo\r", "one\ntwo"),
+        ("\x1b[200~one\rtwo\x1b[201~\r", "one\ntwo"),
+        ('"""one\rtwo"""\r', "one\ntwo"),
+        ('"""\rone\r\r"""\r', "one\n"),
+        ('"""/help"""\r', "//help"),
+        ("nonsense\x03sense\r", "sense"),
+    ],
+)
+def test_keys_make_a_text(ask: Callable[..., str], keys: str, text: str) -> None:
+    assert ask(keys) == text
+
+
+def test_a_text_that_stands_there_can_be_changed(ask: Callable[..., str]) -> None:
+    assert ask("\x7f!\r", "hello") == "hell!"
+
+
+def test_ctrl_d_ends_and_ctrl_c_on_an_empty_line_breaks_off(ask: Callable[..., str]) -> None:
+    with pytest.raises(EOFError):
+        ask("\x04")
+    with pytest.raises(KeyboardInterrupt):
+        ask("\x03")
+
+
+def test_history_is_kept_in_a_file_that_is_made_when_it_is_needed(ask: Callable[..., str], tmp_path: Path) -> None:
+    assert not (tmp_path / "new").exists()
+    ask("one\ntwo\r")
+    assert list(QuietHistory(tmp_path / "new" / "history").load_history_strings()) == ["one\ntwo"]
+
+
+def test_history_that_cannot_be_written_is_no_reason_to_fall(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    history = QuietHistory(tmp_path / "file" / "history")
+    history.append_string("one")
+    assert history.get_strings() == ["one"]
+    assert list(QuietHistory(tmp_path).load_history_strings()) == []
+
+
+@pytest.mark.parametrize(
+    ("line", "some"),
+    [
+        ("/tem", ["/temperature"]),
+        ("/temperature ", ["0.8", "1.2"]),
+        ("/set top-p ", ["0.95", "0.9"]),
+        ("/model p", ["parrot"]),
+        ("/help tok", ["tokens"]),
+        ("/device cu", ["cuda"]),
+        ("tem", []),
+        ("//tem", []),
+        ("/nonsense x", []),
+        ("/model parrot x", []),
+        ("/undo ", []),
+        ("/quit now ", []),
+    ],
+)
+def test_completion(session: Session, line: str, some: list[str]) -> None:
+    offered = CommandCompleter(session).get_completions(Document(line), CompleteEvent())
+    assert [one.text for one in offered][: len(some) or None] == some
+
+
+@pytest.mark.parametrize(
+    ("text", "open"), [('"""', True), ('"""a', True), ('"""a"""', False), ('""""""', False), ("a", False)]
+)
+def test_blocks_open_and_close(text: str, open: bool) -> None:
+    assert is_open_block(text) is open
+
+
+def test_a_block_that_was_never_closed_is_its_text() -> None:
+    assert unblock('"""a\nb') == "a\nb"
+
+
+def test_vi_keys_are_those_of_the_inputrc(tmp_path: Path) -> None:
+    file = tmp_path / "inputrc"
+    assert not wants_vi({"INPUTRC": str(file)})
+    file.write_text("# set editing-mode vi\nset bell-style none\n")
+    assert not wants_vi({"INPUTRC": str(file)})
+    file.write_text("set editing-mode vi\n")
+    assert wants_vi({"INPUTRC": str(file)})
+
+
+def test_the_toolbar_shows_what_is_in_force(session: Session) -> None:
+    assert toolbar(session) == "parrot · temp 0.8 · top-p 0.95 · sample · max 256 · seed –"
+    for name, value in (("temperature", 0), ("top_k", 40), ("seed", 7), ("stop", "x")):
+        session.settings.set(name, value)
+    assert toolbar(session) == "parrot · temp 0 · top-k 40 · top-p 0.95 · greedy · max 256 · seed 7 · stop 'x'"
+    assert toolbar(Session()).startswith("no model · ")

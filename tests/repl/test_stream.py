@@ -1,0 +1,134 @@
+"""An answer as it is drawn, and the keys that change it, without a terminal."""
+
+import threading
+from collections.abc import Callable, Iterable, Iterator
+
+import pytest
+from prompt_toolkit.input import PipeInput, create_pipe_input
+from prompt_toolkit.input.typeahead import clear_typeahead, get_typeahead
+from screens import Screen
+
+from tinychat.commands.results import Answer
+from tinychat.errors import GenerationError
+from tinychat.events import Finished, Notice, Record, Token
+from tinychat.repl.keyboard import Keyboard
+from tinychat.repl.stream import Player, summary
+from tinychat.session import Session
+
+END = Finished("end", 2, 0.001, 123)
+
+
+@pytest.fixture
+def input() -> Iterator[PipeInput]:
+    with create_pipe_input() as pipe:
+        yield pipe
+        clear_typeahead(pipe)
+
+
+def token(text: str) -> Token:
+    return Token(1, text, -1.0, 0.0)
+
+
+Play = Callable[..., Screen]
+
+
+@pytest.fixture
+def play(session: Session, input: PipeInput) -> Play:
+    def play(records: Iterable[Record], *, dumb: bool = True, before: str = "") -> Screen:
+        screen = Screen()
+        player = Player(session, screen.terminal(dumb=dumb), Keyboard(input))
+        player.play(Answer(lambda should_stop: iter(records), before))
+        return screen
+
+    session.preload()
+    assert session.engine
+    return play
+
+
+def test_tokens_are_written_forward_and_followed_by_what_they_took(play: Play) -> None:
+    screen = play([token("he"), token("llo"), END])
+    assert screen.getvalue() == "hello\n2 tokens · 2,000 tok/s · stop: end of turn · seed 123\n"
+
+
+def test_a_text_that_ends_its_line_is_not_ended_twice(play: Play) -> None:
+    assert play([token("hello\n"), END]).lines[:2] == ["hello", "2 tokens · 2,000 tok/s · stop: end of turn · seed 123"]
+
+
+def test_an_answer_that_goes_on_begins_with_the_end_of_what_was_said(play: Play) -> None:
+    assert play([token(" there"), END], before="hello").lines[0] == "hello there"
+
+
+def test_notices_stand_before_the_text_or_behind_it(play: Play) -> None:
+    records = [Notice("unknown: 'x'"), token("he"), Notice("longer than the context"), token("llo"), END]
+    assert play(records).lines[:3] == ["unknown: 'x'", "hello", "longer than the context"]
+
+
+def test_an_error_is_raised_after_what_was_said(play: Play) -> None:
+    def records() -> Iterator[Record]:
+        yield token("hel")
+        raise GenerationError("the model gave NaN")
+
+    with pytest.raises(GenerationError):
+        play(records())
+
+
+@pytest.mark.parametrize(
+    ("finished", "line"),
+    [
+        (Finished("end", 14, 0.00606, 1), "14 tokens · 2,310 tok/s · stop: end of turn"),
+        (Finished("length", 1, 0.5, 1), "1 token · 2 tok/s · stop: max tokens"),
+        (Finished("stop", 3, 1.0, 1), "3 tokens · 3 tok/s · stop: stop text"),
+        (Finished("interrupted", 0, 0.0, 1), "0 tokens · stop: interrupted"),
+    ],
+)
+def test_the_last_line(session: Session, finished: Finished, line: str) -> None:
+    assert summary(finished, session, show_seed=False) == line
+    assert summary(finished, session, show_seed=True) == f"{line} · seed 1"
+
+
+def waiting(for_what: Callable[[], bool], after: str = "a") -> Iterator[Record]:
+    """Goes on once something has happened."""
+    yield token(after)
+    for _ in range(1000):
+        if for_what():
+            break
+        threading.Event().wait(0.01)
+    else:
+        raise AssertionError("it never happened")
+    yield token("b")
+    yield END
+
+
+def test_where_there_is_no_status_line_a_change_stands_in_the_text(
+    play: Play, input: PipeInput, session: Session
+) -> None:
+    input.send_text("\x1b[A")
+    screen = play(waiting(lambda: session.settings.current.temperature == 0.9))
+    assert screen.lines[0] == "a⟨temperature 0.8 → 0.9⟩b"
+
+
+def test_letters_are_keys_until_something_is_typed(play: Play, input: PipeInput, session: Session) -> None:
+    input.send_text("gg one giant\x7f leap\rand\x04\x1a one")
+    play(waiting(lambda: False if session.settings.current.greedy else _is_kept(session, input)))
+    assert not session.settings.current.greedy
+    assert "".join(key.data for key in get_typeahead(input)) == "one gian leap\rand one"
+
+
+def _is_kept(session: Session, input: PipeInput) -> bool:
+    """Whether the keys have been read: nothing is left in the pipe."""
+    import select
+
+    return not select.select([input.fileno()], [], [], 0)[0]
+
+
+def test_a_pasted_block_is_kept_whole(play: Play, input: PipeInput, session: Session) -> None:
+    input.send_text("\x1b[200~one\ntwo\x1b[201~")
+    play(waiting(lambda: _is_kept(session, input)))
+    (key,) = get_typeahead(input)
+    assert key.data == "one\ntwo"
+
+
+def test_a_command_that_may_runs_at_once_and_others_wait(play: Play, input: PipeInput, session: Session) -> None:
+    input.send_text("/models\r/seed 7\r")
+    play(waiting(lambda: session.settings.current.seed == 7))
+    assert "".join(key.data for key in get_typeahead(input)) == "/models\r"

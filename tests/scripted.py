@@ -1,0 +1,138 @@
+"""A model without weights, and an engine that says what its prompt asks for: the REPL and its commands without torch.
+
+Run as a program, it is `tinychat` on that engine. `TINYCHAT_TEST_DELAY` is the seconds that each token takes,
+`TINYCHAT_TEST_LOADING` those that the model takes to load.
+"""
+
+import json
+import math
+import os
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from tinychat.commands.results import Answer, Result
+from tinychat.commands.table import dispatch
+from tinychat.errors import GenerationError
+from tinychat.events import Token
+from tinychat.generate.engine import Drawn, Engine, Request
+from tinychat.session import Session
+from tinychat.settings import Settings
+from tinychat.store.models import ModelInfo, read_tokenizer
+from tinychat.text.chat import ChatTemplate
+from tinychat.text.tokenizers import Tokenizer
+from tinychat.text.vocabularies import train_vocabulary
+
+SPECIALS = ["<|end|>", "<|user|>", "<|bot|>"]
+
+
+def make_model(folder: Path, name: str = "parrot", mode: str = "chat") -> Path:
+    """A model's folder, without weights."""
+    folder = folder / name
+    folder.mkdir(parents=True)
+    tokenizer = Tokenizer(train_vocabulary("wordpiece", ["you said hello there 你好 0123456789 " * 9], 300, SPECIALS))
+    tokenizer.save(folder / "tokenizer.json")
+    config = {
+        "format": 1, "name": name, "mode": mode, "about": "repeats what it hears", "tokenizer": "wordpiece",
+        "parameters": 3_400_000, "template": ChatTemplate().to_dict() if mode == "chat" else None, "settings": {},
+        "architecture": {"vocab_size": tokenizer.vocab_size, "context": 512},
+    }  # fmt: skip
+    (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    return folder
+
+
+class Scripted:
+    """Answers `count` without end, `temp` with the temperature of each token, `fail` and `bug` with errors, `escape`
+    with a control sequence, `wide` with wide characters, all else by repeating it."""
+
+    context = 512
+
+    def __init__(self, tokenizer: Tokenizer, delay: float = 0.0) -> None:
+        self.tokenizer, self.delay = tokenizer, delay
+
+    def extend(self, requests: Sequence[Request], n: int, alternatives: int = 0) -> list[list[Drawn]]:
+        return [list(self._one(request, 1 if self.delay else n, alternatives)) for request in requests]
+
+    def _one(self, request: Request, n: int, alternatives: int) -> Iterator[Drawn]:
+        for made in range(request.made, request.made + n):
+            time.sleep(self.delay)
+            ids = self._answer(self._asked(request), request.settings, made)
+            others = (ids[made], *(id for id in range(alternatives) if id != ids[made]))
+            tops = tuple((id, math.log(0.5) * (rank + 1)) for rank, id in enumerate(others[:alternatives]))
+            yield Drawn(ids[made], math.log(0.5), tops)
+            if ids[made] in request.end_ids:
+                return
+
+    def _asked(self, request: Request) -> str:
+        """The newest prompt: in a chat what stands between the last marks of user and end, else everything."""
+        ids = request.ids[: len(request.ids) - request.made]
+        user, end = self.tokenizer.special("user"), self.tokenizer.special("end")
+        assert user is not None
+        assert end is not None
+        if user in ids:
+            ids = ids[len(ids) - ids[::-1].index(user) :]
+            ids = ids[: ids.index(end)]
+        return self.tokenizer.decode([id for id in ids if id != end])
+
+    def _answer(self, asked: str, settings: Settings, made: int) -> list[int]:
+        match asked:
+            case "fail":
+                raise GenerationError("the model gave NaN or infinite logits", "train it again")
+            case "bug":
+                raise ValueError("a bug")
+            case "count":
+                text = " ".join(map(str, range(made + 2)))
+            case "temp":
+                text = f"<{settings.temperature:g}>" * (made + 1)
+            case "escape":
+                text = "a\x1b[31mred\x07 b\tc"
+            case "wide":
+                text = "你好" * 60
+            case _:
+                text = f"you said: {asked}"
+        end = self.tokenizer.special("end")
+        assert end is not None
+        return [*self.tokenizer.encode(text), end]
+
+
+class Talk:
+    """A session, and what to do with it in one word."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+
+    def ask(self, prompt: str) -> str:
+        """Answers a prompt."""
+        list(self.session.answer(prompt))
+        return self.session.turns[-1].answer
+
+    def do(self, line: str) -> Result:
+        """Runs a command."""
+        return dispatch(self.session, line)
+
+    def said(self, line: str) -> str:
+        """Runs a command that lets the model speak."""
+        result = self.do(line)
+        assert isinstance(result, Answer)
+        return "".join(record.text for record in result.start(lambda: False) if isinstance(record, Token))
+
+
+def open_scripted(info: ModelInfo, settings: Settings) -> Engine:
+    """What stands for `open_engine`."""
+    time.sleep(float(os.environ.get("TINYCHAT_TEST_LOADING", "0")))
+    return Scripted(read_tokenizer(info.folder), float(os.environ.get("TINYCHAT_TEST_DELAY", "0")))
+
+
+def main() -> int:
+    import tinychat.generate.opening
+    from tinychat.repl.app import run
+
+    tinychat.generate.opening.open_engine = open_scripted
+    session = Session()
+    session.open_model(sys.argv[1])
+    return run(session)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

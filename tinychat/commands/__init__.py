@@ -1,0 +1,1 @@
+"""What slash commands do: functions that take the session and return data, and know no terminal."""

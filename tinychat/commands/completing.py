@@ -1,0 +1,41 @@
+"""What could be typed next, where several commands take the same: model names, runs, paths."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from tinychat.commands.command import Suggestion
+from tinychat.session import Session
+
+ESCAPED_SPACE = "\\ "
+"""how a space is typed within a word"""
+
+
+def models(session: Session, words: list[str]) -> Iterator[Suggestion]:
+    """Names of models."""
+    from tinychat.store.models import list_models
+
+    if len(words) == 1:
+        yield from (Suggestion(info.name, info.summary.partition(" ")[2]) for info in list_models())
+
+
+def runs(session: Session, words: list[str]) -> Iterator[Suggestion]:
+    """Names of training runs, the newest first."""
+    from tinychat.store.runs import list_runs
+
+    if len(words) == 1:
+        yield from (Suggestion(run.name, "at work" if run.is_running() else "") for run in list_runs())
+
+
+def paths(session: Session, words: list[str]) -> Iterator[Suggestion]:
+    r"""Files and folders that begin as the last word does; spaces are `\ `, hidden ones need their dot."""
+    folder, name = os.path.split(words[-1].replace(ESCAPED_SPACE, " "))
+    try:
+        entries = sorted(os.scandir(Path(folder or ".").expanduser()), key=lambda entry: entry.name)
+    except OSError:
+        return
+    for entry in entries:
+        hidden = entry.name.startswith(".") and not name.startswith(".")
+        if entry.name.startswith(name) and not hidden:
+            path = os.path.join(folder, entry.name)  # noqa: PTH118 - `./` and `~/` stay as they were typed
+            yield Suggestion(path.replace(" ", ESCAPED_SPACE) + ("/" if entry.is_dir() else ""))

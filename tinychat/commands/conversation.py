@@ -1,0 +1,104 @@
+"""Commands that act on what has been said: again, back, on, and to and from a file."""
+
+import json
+from pathlib import Path
+
+from tinychat.commands import completing
+from tinychat.commands.command import command
+from tinychat.commands.results import Answer, EditPrompt, Message, Result
+from tinychat.errors import UsageError
+from tinychat.session import Session, Turn
+
+NOTHING_YET = ("nothing has been said yet", "type a prompt first")
+LONGEST_QUOTE = 50
+
+
+@command("retry", "talk", "answer anew", aliases=("again", "regenerate"))
+def retry(session: Session, text: str) -> Result:
+    """Answer the last prompt again, with a fresh seed unless one is set."""
+    _last(session)
+    return Answer(lambda should_stop: session.retry(should_stop=should_stop))
+
+
+@command("continue", "talk", "go on with it", aliases=("more",))
+def continue_(session: Session, text: str) -> Result:
+    """Go on where the last answer stopped."""
+    said = _last(session).answer
+    return Answer(lambda should_stop: session.continue_answer(should_stop=should_stop), said.rpartition("\n")[2])
+
+
+@command("undo", "talk", "take it back")
+def undo(session: Session, text: str) -> Result:
+    """Take back the last prompt and its answer."""
+    prompt = _take_back(session).prompt
+    quoted = prompt if len(prompt) <= LONGEST_QUOTE else prompt[: LONGEST_QUOTE - 1] + "…"
+    left = len(session.turns)
+    return Message((f"taken back: {quoted!r}",), (f"{left} {'turn is' if left == 1 else 'turns are'} left",))
+
+
+@command("edit", "talk", "change and resend")
+def edit(session: Session, text: str) -> Result:
+    """Take back the last prompt and its answer, and put the prompt on the line to be changed."""
+    return EditPrompt(_take_back(session).prompt)
+
+
+@command("clear", "talk", "begin anew", aliases=("new",))
+def clear(session: Session, text: str) -> Result:
+    """Forget what has been said and begin a new conversation."""
+    session.clear()
+    return Message(("a new conversation",))
+
+
+@command("save", "talk", "to a file", usage="FILE", example="/save talk.json", complete=completing.paths)
+def save(session: Session, text: str) -> Result:
+    """Write the conversation to a file, with the model, the settings and the seeds; `/open` reads it."""
+    path = _path(text, "save")
+    path = path if path.suffix else path.with_suffix(".json")
+    _last(session)
+    if path.exists() and not _is_transcript(path):
+        raise UsageError(f"{path} exists and is no transcript", "choose another name")
+    session.save(path)
+    count = len(session.turns)
+    return Message((f"saved {count} {'turn' if count == 1 else 'turns'} in {path}",))
+
+
+@command("open", "talk", "from a file", usage="FILE", example="/open talk.json", complete=completing.paths)
+def open_(session: Session, text: str) -> Result:
+    """Go on with a conversation that was saved."""
+    path = _path(text, "open")
+    if not path.suffix and not path.exists():
+        path = path.with_suffix(".json")
+    count = session.open_transcript(path)
+    lines = [line for turn in session.turns for line in (f"› {turn.prompt}", turn.answer)]
+    return Message(tuple(lines), (f"{count} {'turn' if count == 1 else 'turns'} from {path}",))
+
+
+def _last(session: Session) -> Turn:
+    if not session.turns:
+        raise UsageError(*NOTHING_YET)
+    return session.turns[-1]
+
+
+def _take_back(session: Session) -> Turn:
+    turn = session.undo()
+    if turn is None:
+        raise UsageError(*NOTHING_YET)
+    return turn
+
+
+def _path(text: str, name: str) -> Path:
+    if len(text) > 1 and text[0] == text[-1] and text[0] in "\"'":
+        text = text[1:-1]
+    if not text:
+        raise UsageError(f"/{name} needs the name of a file", f"for example `/{name} talk.json`")
+    return Path(text.replace(completing.ESCAPED_SPACE, " ")).expanduser()
+
+
+def _is_transcript(path: Path) -> bool:
+    try:
+        return "turns" in json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, TypeError):
+        return False
+
+
+COMMANDS = (retry, continue_, undo, edit, clear, save, open_)

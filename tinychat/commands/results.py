@@ -1,0 +1,108 @@
+"""What a command comes back with: plain data, which a face draws or acts on."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from subprocess import Popen
+
+from tinychat.events import Record
+from tinychat.store.runs import RunFolder
+
+
+@dataclass(frozen=True)
+class Message:
+    """Lines that answer the command, and lines beside the point."""
+
+    lines: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Change:
+    """A setting has another value now; both as a person would type them."""
+
+    name: str
+    old: str
+    new: str
+
+    @property
+    def text(self) -> str:
+        """`temperature 0.8 → 1.2`."""
+        return f"{self.name} {self.old} → {self.new}" if self.old != self.new else f"{self.name} is {self.new} already"
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows under column heads; the columns in `right` are figures."""
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    title: str = ""
+    right: tuple[int, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Bar:
+    """One bar: its length is `share`, from 0 to 1."""
+
+    label: str
+    share: float
+    marked: bool = False
+
+
+@dataclass(frozen=True)
+class Bars:
+    """Shares as bars, under a title."""
+
+    title: str
+    bars: tuple[Bar, ...]
+
+
+@dataclass(frozen=True)
+class HelpEntry:
+    """A command in the overview; without a `brief` its name says enough."""
+
+    name: str
+    brief: str
+
+
+@dataclass(frozen=True)
+class Help:
+    """The overview: the commands of each theme."""
+
+    themes: tuple[tuple[str, tuple[HelpEntry, ...]], ...]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The model speaks.
+
+    `start` is handed a function that says whether to stop, and gives the records. `before` is the end of what has been
+    said already, where this goes on from it.
+    """
+
+    start: Callable[[Callable[[], bool]], Iterator[Record]]
+    before: str = ""
+
+
+@dataclass(frozen=True)
+class Watch:
+    """A training run to be watched; `process` is its trainer where it was started here."""
+
+    run: RunFolder
+    process: "Popen[bytes] | None" = None
+
+
+@dataclass(frozen=True)
+class EditPrompt:
+    """A text to be put into the prompt, for the person to change."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Leave:
+    """The session is over."""
+
+
+Result = Message | Change | Table | Bars | Help | Answer | Watch | EditPrompt | Leave

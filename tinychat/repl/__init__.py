@@ -1,0 +1,1 @@
+"""The REPL: keys in, records out."""

@@ -1,0 +1,137 @@
+"""The REPL: asks, runs a command or shows an answer, and asks again."""
+
+import os
+import signal
+import sys
+import traceback
+from types import FrameType
+
+from tinychat import __version__
+from tinychat.commands.results import Answer, EditPrompt, Leave, Result, Watch
+from tinychat.commands.table import dispatch, is_command
+from tinychat.commands.training import finish_training
+from tinychat.errors import TinychatError
+from tinychat.repl.keyboard import Keyboard
+from tinychat.repl.prompt import Prompt, wants_vi
+from tinychat.repl.stream import Player
+from tinychat.repl.terminal import DIM, Terminal
+from tinychat.session import Session
+from tinychat.store import places
+
+FIRST_HINT = "try: hello there · /temperature 1.2 · /train my-novel.txt --minutes 5"
+BARE_WORDS = ("exit", "quit", "bye", "help")
+"""words that people type for commands; they are prompts here, with a hint"""
+
+
+def run(session: Session, *, debug: bool = False) -> int:
+    """Opens the REPL on a session whose model has been chosen; returns the exit code.
+
+    Args:
+        debug: show tracebacks.
+    """
+    terminal = Terminal.standard()
+    history = places.history_file()
+    greet(terminal, session, first=not history.exists())
+    # torch is imported behind the prompt, once it takes keys; a dumb terminal's does not tell when that is.
+    prompt = Prompt(session, history, on_shown=session.preload, colour=terminal.colour, vi=wants_vi())
+    if terminal.dumb:
+        session.preload()
+    signal.signal(signal.SIGTERM, _leave)
+    try:
+        Repl(session, terminal, Keyboard(), prompt, debug=debug).run()
+    finally:
+        ready = session.is_ready
+        session.close()
+    if not ready:
+        # A thread is importing torch: if Python were taken apart under it, the process could abort.
+        sys.stdout.flush()
+        os._exit(0)
+    return 0
+
+
+def greet(terminal: Terminal, session: Session, *, first: bool) -> None:
+    """`tinychat 0.1 · smalltalk (wordpiece, 3.4M, chat) · cpu · /help`; the first time also what to try."""
+    version = ".".join(__version__.split(".")[:2])
+    model = session.info.summary if session.info else "no model yet"
+    terminal.line(f"tinychat {version} · {model} · {session.device_name} · /help")
+    if first:
+        terminal.line(FIRST_HINT, DIM)
+
+
+class Repl:
+    """One session at a terminal.
+
+    Args:
+        session: what is talked to.
+        terminal: to draw on.
+        keyboard: for keys while something is shown.
+        prompt: for lines.
+        debug: show tracebacks.
+    """
+
+    def __init__(
+        self, session: Session, terminal: Terminal, keyboard: Keyboard, prompt: Prompt, *, debug: bool = False
+    ) -> None:
+        self._session, self._terminal, self._keyboard, self._prompt = session, terminal, keyboard, prompt
+        self._debug = debug
+        self._begun = ""  # what stands in the prompt already
+        self._left = False
+
+    def run(self) -> None:
+        """Goes on until the person leaves. Whatever goes wrong costs one line, never the session."""
+        with self._keyboard.quiet():
+            while not self._left:
+                try:
+                    self._act(self._ask())
+                except EOFError:
+                    self._left = True
+                except KeyboardInterrupt:
+                    self._terminal.line("Ctrl-D or /quit leaves", DIM)
+                except TinychatError as error:
+                    self._report(error.problem, error.remedy)
+                except Exception as error:
+                    self._report(f"unexpected {type(error).__name__}: {error}", "`tinychat --debug` shows where")
+
+    def _ask(self) -> str:
+        begun, self._begun = self._begun, ""
+        return self._prompt.ask(begun)
+
+    def _act(self, line: str) -> None:
+        """Does what a line says; a blank one says nothing."""
+        if not line.strip():
+            return
+        if is_command(line):
+            self._take(dispatch(self._session, line))
+            return
+        prompt = line[1:] if line.startswith("//") else line
+        self._take(Answer(lambda should_stop: self._session.answer(prompt, should_stop=should_stop)))
+        if line.strip().lower() in BARE_WORDS:
+            self._terminal.line(f"that was a prompt: the command is /{line.strip().lower()}", DIM)
+
+    def _take(self, result: Result) -> None:
+        match result:
+            case Leave():
+                self._left = True
+            case EditPrompt():
+                self._begun = result.text
+            case Answer():
+                Player(self._session, self._terminal, self._keyboard).play(result)
+            case Watch():
+                from tinychat.repl.dashboard import Dashboard
+
+                last = Dashboard(self._terminal, self._keyboard).show(result.run, result.process)
+                self._take(finish_training(self._session, result.run, last))
+            case _:
+                from tinychat.repl.draw import draw
+
+                draw(self._terminal, result)
+
+    def _report(self, problem: str, remedy: str) -> None:
+        if self._debug:
+            self._terminal.line(traceback.format_exc().rstrip("\n"), DIM)
+        self._terminal.problem(problem, remedy)
+
+
+def _leave(number: int, frame: FrameType | None) -> None:
+    """Being told to end, the process leaves the terminal as it found it."""
+    raise SystemExit(128 + number)

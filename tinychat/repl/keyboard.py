@@ -1,0 +1,122 @@
+"""Keys that are pressed while something else is on screen: an answer, a training run."""
+
+import select
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from prompt_toolkit.input import Input, create_input
+from prompt_toolkit.input.typeahead import store_typeahead
+from prompt_toolkit.key_binding import KeyPress
+from prompt_toolkit.keys import Keys
+
+ESCAPE_WAIT = 0.1
+"""seconds after which an Esc is a key of its own, and not the first byte of an arrow key on a slow line"""
+
+ENTER = KeyPress(Keys.ControlM, "\r")
+
+
+class Keyboard:
+    """Hands out the keys that were pressed.
+
+    Args:
+        input: of prompt_toolkit; None: the terminal's.
+        clock: tells seconds.
+    """
+
+    def __init__(self, input: Input | None = None, clock: Callable[[], float] = time.monotonic) -> None:
+        self.input = input or create_input()
+        self._clock = clock
+        self._read_at = clock()
+
+    @contextmanager
+    def quiet(self) -> Iterator[None]:
+        """Keeps keys from being echoed, and Enter from being changed, while nothing reads them; Ctrl-C still acts."""
+        if sys.platform == "win32":
+            yield
+            return
+        import termios
+
+        descriptor = self.input.fileno()
+        before = termios.tcgetattr(descriptor)
+        quiet = termios.tcgetattr(descriptor)
+        quiet[0] &= ~(termios.ICRNL | termios.INLCR | termios.IGNCR)
+        quiet[3] &= ~(termios.ECHO | termios.ICANON)
+        termios.tcsetattr(descriptor, termios.TCSANOW, quiet)
+        try:
+            self._keep_early_keys()
+            yield
+        finally:
+            termios.tcsetattr(descriptor, termios.TCSANOW, before)
+
+    @contextmanager
+    def live(self) -> Iterator["Keyboard"]:
+        """Makes every key, Ctrl-C too, one that `read` hands out."""
+        with self.input.raw_mode():
+            yield self
+
+    def read(self, wait: float = 0.0) -> list[KeyPress]:
+        """The keys pressed by now.
+
+        Args:
+            wait: seconds, at most, for the first.
+        """
+        if self._is_readable(wait):
+            self._read_at = self._clock()
+            return self.input.read_keys()
+        return self.input.flush_keys() if self._clock() - self._read_at > ESCAPE_WAIT else []
+
+    def keep(self, keys: list[KeyPress]) -> None:
+        """Hands keys on to the next prompt."""
+        store_typeahead(self.input, keys)
+
+    def _keep_early_keys(self) -> None:
+        """Keys pressed before the terminal was ours: an Enter among them has become a new line."""
+        if self._is_readable(0):
+            self.keep([ENTER if key.key is Keys.ControlJ else key for key in self.input.read_keys()])
+
+    def _is_readable(self, wait: float) -> bool:
+        if sys.platform == "win32":  # a console is no file that select knows; reading it does not wait
+            time.sleep(wait)
+            return True
+        return bool(select.select([self.input.fileno()], [], [], wait)[0])
+
+
+@dataclass
+class TypeAhead:
+    """What is typed for the next prompt while an answer is on screen."""
+
+    lines: list[KeyPress] = field(default_factory=list)
+    """whole lines, each with its Enter"""
+    line: list[KeyPress] = field(default_factory=list)
+    """the one being typed"""
+
+    @property
+    def text(self) -> str:
+        """The line being typed."""
+        return "".join(key.data for key in self.line)
+
+    @property
+    def keys(self) -> list[KeyPress]:
+        """All of it, as the prompt takes it."""
+        return self.lines + self.line
+
+    def press(self, key: KeyPress) -> None:
+        """Takes a key that types or deletes; any other does nothing."""
+        if key.key is Keys.Backspace:
+            del self.line[-1:]
+        elif key.key is Keys.ControlU:
+            self.line.clear()
+        elif key.key is Keys.ControlM:
+            if self.line:
+                self.lines += [*self.line, key]
+                self.line = []
+        elif key.key in (Keys.ControlJ, Keys.BracketedPaste) or is_printable(key):
+            self.line.append(key)
+
+
+def is_printable(key: KeyPress) -> bool:
+    """Whether a key types a character."""
+    return not isinstance(key.key, Keys) and key.key.isprintable()

@@ -1,0 +1,45 @@
+"""A few lines at the end of what is on screen that are written anew in place."""
+
+import re
+from collections.abc import Sequence
+
+from prompt_toolkit.utils import get_cwidth
+
+from tinychat.repl.terminal import Terminal
+
+STYLES = re.compile(r"\x1b\[[0-9;]*m")
+WIPE_REST, WIPE_BELOW = "\x1b[K", "\x1b[J"
+HIDE_CURSOR, SHOW_CURSOR = "\x1b[?25l", "\x1b[?25h"
+
+
+class Region:
+    """Holds the lines; text goes above them after `leave`.
+
+    Args:
+        terminal: that knows control sequences.
+    """
+
+    def __init__(self, terminal: Terminal) -> None:
+        self._terminal = terminal
+        self._widths: list[int] = []
+
+    def draw(self, lines: Sequence[str]) -> None:
+        """Writes lines (styled, each narrower than the screen) over those that stand there."""
+        text = "".join(f"{line}{WIPE_REST}\n" for line in lines)
+        self._terminal.control(f"{HIDE_CURSOR}{self._back()}{text}{WIPE_BELOW}{SHOW_CURSOR}")
+        self._widths = [get_cwidth(STYLES.sub("", line).rstrip()) for line in lines]
+
+    def wipe(self) -> None:
+        """Takes the lines away."""
+        self._terminal.control(self._back() + WIPE_BELOW)
+        self._widths = []
+
+    def leave(self) -> None:
+        """Lets the lines stand as they are."""
+        self._widths = []
+
+    def _back(self) -> str:
+        """To where the lines begin; a window that has become narrower has broken them into more."""
+        width = max(1, self._terminal.width)
+        rows = sum(max(1, -(-cells // width)) for cells in self._widths)
+        return f"\r\x1b[{rows}A" if rows else "\r"

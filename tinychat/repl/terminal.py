@@ -1,0 +1,145 @@
+"""The one owner of the screen: everything that the REPL shows goes through here."""
+
+import io
+import os
+import sys
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, TextIO
+
+from prompt_toolkit.utils import get_cwidth
+
+from tinychat.text.harmless import harmless
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+
+DIM, BOLD, RED = "\x1b[2m", "\x1b[1m", "\x1b[31m"
+RESET = "\x1b[0m"
+TAB = 8
+
+Size = tuple[int, int]
+"""columns and rows"""
+
+
+class Terminal:
+    """Writes to a screen, forward.
+
+    Args:
+        out: where to.
+        size: how large the screen is now.
+        colour: whether to write colours, bold and dim.
+        dumb: whether the screen knows no control sequences at all.
+    """
+
+    def __init__(self, out: TextIO, size: Callable[[], Size], *, colour: bool, dumb: bool = False) -> None:
+        self.out, self.size, self.colour, self.dumb = out, size, colour, dumb
+        self.column = 0
+        """where the cursor stands: 0 at the beginning of a line, `width` behind a full one"""
+
+    @classmethod
+    def standard(cls, out: TextIO = sys.stdout, environment: Mapping[str, str] = os.environ) -> "Terminal":
+        """The terminal that a stream writes to."""
+        dumb = environment.get("TERM") in ("dumb", "unknown")
+        return cls(out, lambda: _size(out), colour=not dumb and not environment.get("NO_COLOR"), dumb=dumb)
+
+    @property
+    def width(self) -> int:
+        """In columns."""
+        return self.size()[0]
+
+    def write(self, text: str, style: str = "") -> None:
+        """Writes text at the cursor, its control characters made harmless."""
+        if not text:
+            return
+        text = harmless(text)
+        self._move(text)
+        self._emit(f"{style}{text}{RESET}" if style and self.colour else text)
+
+    def line(self, text: str = "", style: str = "") -> None:
+        """Writes a line of its own."""
+        self.fresh_line()
+        self.write(text, style)
+        self._end_line()
+
+    def fresh_line(self) -> None:
+        """Goes to the next line, unless the cursor is at the beginning of one."""
+        if self.column:
+            self._end_line()
+
+    def problem(self, problem: str, remedy: str = "") -> None:
+        """What went wrong, and what to do about it."""
+        self.line(problem, RED)
+        if remedy:
+            self.line(remedy, DIM)
+
+    def control(self, sequence: str) -> None:
+        """Writes a control sequence that leaves the cursor where it is, in the end."""
+        self._emit(sequence)
+
+    def show(self, drawing: "RenderableType") -> None:
+        """Writes something that rich draws, which holds no control characters."""
+        self.fresh_line()
+        self._emit(self.render(drawing))
+
+    def render(self, drawing: "RenderableType", width: int | None = None) -> str:
+        """What rich makes of a drawing: lines, each with its end."""
+        console = self.console(width)
+        with console.capture() as capture:
+            console.print(drawing)
+        return capture.get()
+
+    def console(self, width: int | None = None) -> "Console":
+        """A console of rich's that draws as this terminal can."""
+        from rich.console import Console
+
+        return Console(
+            file=io.StringIO(),
+            width=width or self.width,
+            force_terminal=self.colour,
+            color_system="standard" if self.colour else None,
+            no_color=not self.colour,
+            legacy_windows=False,
+            highlight=False,
+            markup=False,
+            emoji=False,
+            safe_box=False,
+        )
+
+    def _end_line(self) -> None:
+        self._emit("\n")
+        self.column = 0
+
+    def _emit(self, text: str) -> None:
+        encoding = self.out.encoding or "utf-8"  # what it cannot write (half a surrogate pair, say) becomes a `?`
+        self.out.write(text.encode(encoding, "replace").decode(encoding))
+        self.out.flush()
+
+    def _move(self, text: str) -> None:
+        """Follows the cursor."""
+        width = self.width
+        for char in text:
+            if char == "\n":
+                self.column = 0
+            elif char == "\t":
+                self.column = min(width - 1, (self.column // TAB + 1) * TAB)
+            else:
+                cells = get_cwidth(char)
+                self.column = cells if self.column + cells > width else self.column + cells
+
+
+def fit(text: str, width: int) -> str:
+    """The text on one line, with … where it would be too wide."""
+    text = harmless(text).replace("\n", " ").replace("\t", " ")
+    if get_cwidth(text) <= width:
+        return text
+    while text and get_cwidth(text) > width - 1:
+        text = text[:-1]
+    return text + "…" if width > 0 else ""
+
+
+def _size(out: TextIO) -> Size:
+    try:
+        columns, rows = os.get_terminal_size(out.fileno())
+    except (OSError, ValueError):
+        columns, rows = 0, 0
+    return columns or 80, rows or 24

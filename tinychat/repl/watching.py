@@ -1,0 +1,125 @@
+"""Follows a training run by its folder: what has happened so far, and whether it is over."""
+
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from tinychat.events import Ended, Evaluated, Event, Failed, LineReader, Planned, Sampled, Stepped
+from tinychat.store.runs import RunFolder
+
+LOOK = 0.1
+"""seconds between two looks at the events"""
+PATIENCE = 1.0
+"""seconds between two looks whether a trainer lives that is no child of ours"""
+
+Process = subprocess.Popen[bytes]
+
+
+@dataclass
+class Progress:
+    """What is known of a run."""
+
+    planned: Planned | None = None
+    stepped: Stepped | None = None
+    evaluated: Evaluated | None = None
+    sampled: Sampled | None = None
+    losses: list[tuple[float, float]] = field(default_factory=list)
+    """step and loss of training"""
+    evaluations: list[tuple[float, float]] = field(default_factory=list)
+    """step and loss of validation"""
+
+    def take(self, event: Event) -> None:
+        """Notes what happened."""
+        match event:
+            case Planned():
+                self.planned = event
+            case Stepped():
+                self.stepped = event
+                self.losses.append((event.step, event.loss))
+            case Evaluated():
+                self.evaluated = event
+                self.evaluations.append((event.step, event.loss))
+            case Sampled():
+                self.sampled = event
+
+
+def follow(run: RunFolder, process: Process | None = None) -> Iterator[Event | None]:
+    """The events of a run as they come, the last of them `Ended` or `Failed`; None whenever there is nothing new.
+
+    Args:
+        run: to follow, from its beginning.
+        process: its trainer, where that is a child of this one.
+    """
+    reader = LineReader(run.events_file)
+    alive, looked_at = True, time.monotonic()
+    while True:
+        # Whether it lives is asked before its events are read, so that what it wrote in the end is seen.
+        if process is not None:
+            alive = process.poll() is None
+        elif time.monotonic() - looked_at > PATIENCE:
+            alive, looked_at = run.is_running(), time.monotonic()
+        for event in reader.events():
+            yield event
+            if isinstance(event, Ended | Failed):
+                _await_end(run, process)
+                return
+        if not alive:
+            yield Failed("the trainer ended without a word", f"its log is {run.log_file}; --resume {run.name} goes on")
+            return
+        yield None
+
+
+def _await_end(run: RunFolder, process: Process | None) -> None:
+    """Lets a trainer that has said its last word come to its end."""
+    if process is not None:
+        process.wait()
+    while process is None and run.is_running():
+        time.sleep(LOOK)
+
+
+@dataclass
+class Interrupts:
+    """How often Ctrl-C was pressed, or the signal came, so far."""
+
+    count: int = 0
+
+
+@contextmanager
+def counted_interrupts() -> Iterator[Interrupts]:
+    """Lets the interrupt signal be counted, in the main thread, where it would break off whatever is being done."""
+    interrupts = Interrupts()
+    if threading.current_thread() is not threading.main_thread():
+        yield interrupts
+        return
+
+    def note(*_: object) -> None:
+        interrupts.count += 1
+
+    before = signal.signal(signal.SIGINT, note)
+    try:
+        yield interrupts
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def duration(seconds: float) -> str:
+    """`1:05`, `2:03:00`."""
+    minutes, rest = divmod(round(max(0.0, seconds)), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def score(loss: float, perplexity: float, bits_per_character: float) -> str:
+    """`1.7104 · perplexity 5.53 · 2.467 bits/character`: the same wherever a result is told."""
+    return f"{loss:.4f} · perplexity {perplexity:.2f} · {bits_per_character:.3f} bits/character"
+
+
+def result_line(last: Ended) -> str:
+    """How it ended, and how good the model is."""
+    how = "done" if last.reason == "done" else "stopped"
+    scores = score(last.loss, last.perplexity, last.bits_per_character)
+    return f"{how} at step {last.step:,} after {duration(last.seconds)} · loss {scores}"
