@@ -112,7 +112,7 @@ def test_unescape_undoes_escaping(text: str) -> None:
     assert unescape(escaped) == text
 
 
-@pytest.mark.parametrize("setting", SETTINGS.values(), ids=str)
+@pytest.mark.parametrize("setting", SETTINGS.values(), ids=list(SETTINGS))
 def test_every_setting_is_told_in_full(setting: Any) -> None:
     assert setting.help
     assert setting.example
