@@ -1,4 +1,4 @@
-"""How soon the REPL takes keys, and how soon an answer begins: `python tests/bench/start_up.py [--model NAME] [--runs N]`.
+"""How soon the REPL takes keys and answers begin: `python tests/bench/start_up.py [--model NAME] [--runs N]`.
 
 Each run starts `tinychat` in a pseudo-terminal of 80×24 and watches what is written: the time to the prompt, from
 there to the first token of an answer to a prompt that was typed at once, and to the first token of `tinychat -p`.
@@ -39,8 +39,7 @@ def one_shot(model: str) -> float:
     with subprocess.Popen(call, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         process.stdout.read(1)
-        first = time.perf_counter() - began
-    return first
+        return time.perf_counter() - began
 
 
 def show(name: str, seconds: list[float]) -> None:

@@ -191,7 +191,9 @@ def test_conversations_make_a_chat_model(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "problem"), [("", "empty"), ("a", "one character over and over"), (None, "no file")], ids=["empty", "one letter", "absent"]
+    ("content", "problem"),
+    [("", "empty"), ("a", "one character over and over"), (None, "no file")],
+    ids=["empty", "one letter", "absent"],
 )
 def test_what_cannot_be_trained_on_ends_with_the_reason(tmp_path: Path, content: str | None, problem: str) -> None:
     if content is not None:

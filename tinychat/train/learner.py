@@ -14,7 +14,8 @@ from tinychat.train.batches import Batch
 from tinychat.train.optimizers import make_optimizers, set_rate
 from tinychat.train.recipe import Recipe
 
-logging.getLogger("lightning.fabric").setLevel(logging.WARNING)  # which precision is used, the plan says
+for _name in ("lightning.fabric", "lightning.pytorch"):  # one package, which logs under either name
+    logging.getLogger(_name).setLevel(logging.WARNING)  # which precision is used, the plan says
 
 PRECISIONS: dict[str, Literal["32-true", "bf16-mixed"]] = {"f32": "32-true", "bf16": "bf16-mixed"}
 
