@@ -259,4 +259,4 @@ class Loop:
             self.best, self.best_step = Evaluation(state.best_loss, state.best_tokens), state.best_step
             self.best_weights = state.best_weights
         self.evaluated_step, self._evaluated_at = state.evaluated_step, state.evaluated_at
-        self._saved_at = state.seconds
+        self._saved_at = state.seconds + FIRST_SAVE - SAVE_INTERVAL  # soon: what is killed often still comes forward
