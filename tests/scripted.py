@@ -1,7 +1,7 @@
 """A model without weights, and an engine that says what its prompt asks for: the REPL and its commands without torch.
 
 Run as a program, it is `tinychat` on that engine. `TINYCHAT_TEST_DELAY` is the seconds that each token takes,
-`TINYCHAT_TEST_LOADING` those that the model takes to load.
+`TINYCHAT_TEST_LOADING` those that the model takes to load; with `TINYCHAT_TEST_TORCH` models are loaded in earnest.
 """
 
 import json
@@ -43,8 +43,11 @@ def make_model(folder: Path, name: str = "parrot", mode: str = "chat") -> Path:
 
 
 class Scripted:
-    """Answers `count` without end, `temp` with the temperature of each token, `fail` and `bug` with errors, `escape`
-    with a control sequence, `wide` with wide characters, all else by repeating it."""
+    """Says what its prompt asks for.
+
+    `count` and `lines` go on without end, `temp` tells the temperature of each token, `fail` and `bug` end in errors,
+    `escape` is a control sequence, `wide` is wide characters; all else is repeated.
+    """
 
     context = 512
 
@@ -83,6 +86,8 @@ class Scripted:
                 raise ValueError("a bug")
             case "count":
                 text = " ".join(map(str, range(made + 2)))
+            case "lines":
+                text = "".join(f"line {number}\n" for number in range(made + 2))
             case "temp":
                 text = f"<{settings.temperature:g}>" * (made + 1)
             case "escape":
@@ -93,7 +98,7 @@ class Scripted:
                 text = f"you said: {asked}"
         end = self.tokenizer.special("end")
         assert end is not None
-        return [*self.tokenizer.encode(text), end]
+        return [*self.tokenizer.encode(text), *[end] * (made + 1)]
 
 
 class Talk:
@@ -128,7 +133,8 @@ def main() -> int:
     import tinychat.generate.opening
     from tinychat.repl.app import run
 
-    tinychat.generate.opening.open_engine = open_scripted
+    if "TINYCHAT_TEST_TORCH" not in os.environ:
+        tinychat.generate.opening.open_engine = open_scripted
     session = Session()
     session.open_model(sys.argv[1])
     return run(session)

@@ -104,7 +104,7 @@ def test_a_model_that_is_not_there_leaves_the_one_at_hand(talk: Talk) -> None:
 def test_models_marks_the_one_that_is_open(talk: Talk) -> None:
     table = talk.do("/models")
     assert isinstance(table, Table)
-    assert [(row[0], row[1]) for row in table.rows] == [("›", "parrot"), ("", "other")]
+    assert [(row[0], row[1]) for row in table.rows] == [("›", "parrot"), ("", "other"), ("", "smalltalk")]
 
 
 @pytest.mark.slow

@@ -103,7 +103,7 @@ def test_values_are_completed_with_the_one_in_force_first(talk: Talk) -> None:
 def test_models_and_paths_are_completed(talk: Talk, tmp_path: Path) -> None:
     (tmp_path / "novel.txt").write_text("x")
     (tmp_path / ".hidden").write_text("x")
-    assert [one.text for one in models(talk.session, [""])] == ["parrot", "other"]
+    assert [one.text for one in models(talk.session, [""])] == ["parrot", "other", "smalltalk"]
     assert [one.text for one in paths(talk.session, ["n"])] == ["novel.txt"]
     assert "models/" in [one.text for one in paths(talk.session, [""])]
     assert ".hidden" not in [one.text for one in paths(talk.session, [""])]

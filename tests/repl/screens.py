@@ -13,7 +13,7 @@ import pyte
 from tinychat.repl.terminal import Terminal
 
 SCRIPT = Path(__file__).parent.parent / "scripted.py"
-PATIENCE = 20.0
+PATIENCE = 60.0
 """seconds after which what has not come will not come"""
 CURSOR_KEYS = {"up": "\x1b[A", "down": "\x1b[B", "right": "\x1b[C", "left": "\x1b[D"}
 
@@ -53,7 +53,7 @@ class Person:
         )
         self.process.delaybeforesend = None
         self.screen = pyte.Screen(columns, rows)
-        self.screen.write_process_input = self.type  # type: ignore[method-assign]
+        self.screen.write_process_input = self.type  # type: ignore[assignment, method-assign]
         self._stream = pyte.ByteStream(self.screen)
         self.raw = b""
         """all that was written"""
@@ -75,9 +75,16 @@ class Person:
                 data = self.process.read_nonblocking(65536, max(0.01, end - time.monotonic()))
             except (pexpect.TIMEOUT, pexpect.EOF):
                 raise AssertionError(f"{wanted} did not come:\n" + "\n".join(self.lines)) from None
-            self.raw += data
-            self._stream.feed(data)
+            self._take(data)
         return self.lines
+
+    def looks(self) -> None:
+        """Takes in what has been written by now, so that the other side never waits for its reader."""
+        try:
+            while True:
+                self._take(self.process.read_nonblocking(65536, 0.02))
+        except pexpect.TIMEOUT:
+            return
 
     def resize(self, columns: int, rows: int) -> None:
         """Changes the size of the window."""
@@ -91,7 +98,12 @@ class Person:
                 self.raw += self.process.read_nonblocking(65536, PATIENCE)
         except pexpect.EOF:
             self.process.close()
-        return self.process.exitstatus
+        code: int | None = self.process.exitstatus
+        return code
+
+    def _take(self, data: bytes) -> None:
+        self.raw += data
+        self._stream.feed(data)
 
     def _is_there(self, wanted: str | Callable[[list[str]], bool]) -> bool:
         if callable(wanted):

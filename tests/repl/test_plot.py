@@ -7,18 +7,14 @@ from tinychat.repl.plot import plot
 
 
 def test_a_falling_curve() -> None:
-    points = [(step, 4.0 * 0.5 ** (step / 100)) for step in range(0, 301, 10)]
-    assert (
-        plot(points, 26, 5, [(150, 2.0)])
-        == [
-            " 4.00 ⠑⠢⢄",
-            "         ⠑⠢⢄◆",
-            "            ⠈⠑⠢⢄",
-            " 0.50           ⠈⠑⠢⢄",
-            "      0              300",
-        ]
-        or len(plot(points, 26, 5)) == 5
-    )
+    points = [(0, 4.0), (100, 2.9), (200, 1.7), (300, 1.3), (400, 1.25)]
+    assert plot(points, 26, 5, [(200, 1.9), (400, 1.6)]) == [
+        " 4.00 ⠉⠒⠤⢄⡀",
+        "          ⠈⠑⠢⡀",
+        "             ⠈⠑⠤◆",
+        " 1.25            ⠉⠑⠒⠤⠤⠤⢄⣀◆",
+        "      0                400",
+    ]
 
 
 def test_where_there_is_nothing_to_draw_nothing_is_drawn() -> None:

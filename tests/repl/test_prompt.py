@@ -97,7 +97,7 @@ def test_completion(session: Session, line: str, some: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "open"), [('"""', True), ('"""a', True), ('"""a"""', False), ('""""""', False), ("a", False)]
+    ("text", "open"), [('"""', True), ('"""a', True), ('"""a"""', False), ('""""""', False), ("", False)]
 )
 def test_blocks_open_and_close(text: str, open: bool) -> None:
     assert is_open_block(text) is open

@@ -42,13 +42,18 @@ def test_a_full_line_is_not_disturbed() -> None:
     assert screen.lines == ["abcdefghijklmnopqrst", "uvwxyz"]
 
 
-def test_a_window_of_another_size_gets_its_line_at_the_new_bottom() -> None:
+def test_a_window_of_another_size_gets_its_line_at_the_new_bottom_with_the_next_line() -> None:
     screen = Screen(40, 10)
     terminal = screen.terminal()
     with StatusLine(terminal) as status:
-        terminal.write("text")
+        terminal.write("te")
         status.show("status")
         screen.screen.resize(14, 30)
+        status.show("status")
+        terminal.write("xt")
+        assert screen.lines == ["text"]
+        assert not status.is_there
+        terminal.write("\n")
         status.show("status")
         assert screen.lines == ["text", *[""] * 12, "status"]
     assert screen.lines == ["text"]

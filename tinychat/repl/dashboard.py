@@ -1,5 +1,6 @@
 """A training run on screen: a dashboard at a terminal, lines elsewhere, events as JSON lines. Keys act on the run."""
 
+import textwrap
 import time
 from collections.abc import Callable, Iterator
 from typing import TextIO
@@ -28,6 +29,8 @@ LINE_INTERVAL = 10.0
 """seconds between two lines of progress where there is no dashboard"""
 FRAME = 0.25
 """seconds between two drawings of the dashboard, unless something is to be seen at once"""
+INDENT = " " * 7
+"""before what the lines of a plan go on with; the length of their first words"""
 SAMPLING = "a sample comes after this step"
 STOPPING = "stopping after this step; all is kept"
 TOO_SOON = ("left before the trainer had stopped", "it stops by itself and keeps what it has")
@@ -125,7 +128,8 @@ class Dashboard:
         if lines:
             self._region.wipe()
             for line in lines:
-                self._terminal.line(line, DIM)
+                for part in textwrap.wrap(line, self._terminal.width - 1, subsequent_indent=INDENT):
+                    self._terminal.line(part, DIM)
             self._drawn_at = -FRAME
 
     def _obey(self, key: Keys | str, run: RunFolder) -> bool:
@@ -152,9 +156,9 @@ class Dashboard:
     def _lines(self, said: str = "") -> list[str]:
         from tinychat.repl.panel import panel  # and rich, which takes as long as the trainer's first moments
 
-        height = self._terminal.size()[1]
-        drawing = panel(self._terminal.console(), self._progress, height, said)
-        return self._terminal.render(drawing).splitlines()[: height - 1]
+        columns, rows = self._terminal.size()
+        drawing = panel(self._terminal.console(columns - 1), self._progress, rows, said)
+        return self._terminal.render(drawing, columns - 1).splitlines()[: rows - 1]
 
     def _close(self) -> None:
         """Leaves the last figures on screen, without the keys."""

@@ -26,12 +26,12 @@ def panel(console: Console, progress: Progress, height: int, said: str = "") -> 
     """The figures, the curve and the newest sample, and a last line.
 
     Args:
-        console: that it will be drawn by.
+        console: that it will be drawn by, narrower than the screen by a column, so that no line is full.
         progress: what is known of the run.
         height: rows of the screen.
         said: the last line; the keys where it is empty.
     """
-    width = min(console.width - 1, WIDEST)
+    width = min(console.width, WIDEST)
     parts: list[RenderableType] = []
     if progress.stepped is None:
         parts.append(_waiting(progress))
@@ -74,7 +74,7 @@ def _figures(progress: Progress, width: int) -> Text:
     words = [f"loss {step.loss:.2f}"]
     if evaluated is not None:
         words += [f"{evaluated.split} {evaluated.loss:.2f}", f"perplexity {evaluated.perplexity:.1f}"]
-        words.append(f"{evaluated.bits_per_character:.2f} bits/character")
+        words.append(f"{evaluated.bits_per_character:.2f} bits/char")
     words.append(f"{step.tokens_per_second:,.0f} tok/s")
     while len(words) > 1 and len(SEPARATOR.join(words)) > width:
         words.pop()

@@ -35,7 +35,7 @@ def plot(points: Points, width: int, height: int, marked: Points = ()) -> list[s
     def place(x: float, y: float) -> tuple[int, int]:
         """Column and row of a dot."""
         across = (x - left) / (right - left) if right > left else 0.0
-        down = math.log(high / y) / math.log(high / low) if high > low else 0.5
+        down = (math.log(high) - math.log(y)) / (math.log(high) - math.log(low)) if high > low else 0.5
         return round(across * (2 * columns - 1)), round(down * (4 * rows - 1))
 
     cells = [[0] * columns for _ in range(rows)]

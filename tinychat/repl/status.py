@@ -2,7 +2,7 @@
 
 The bottom row is taken out of the scrolling region, so that text is written forward and never again, and the line is
 changed without touching it. The line always lies below the cursor: when the window changes its size, everything
-below the cursor is wiped, and the line begins anew at the new bottom.
+below the cursor is wiped, and the line begins anew at the new bottom with the next line of text.
 """
 
 from types import TracebackType
@@ -11,6 +11,7 @@ from typing import Self
 from tinychat.repl.terminal import DIM, RESET, Terminal, fit
 
 LEAST_WIDTH, LEAST_HEIGHT = 20, 6
+NOWHERE = (0, 0)
 
 SAVE, RESTORE = "\x1b7", "\x1b8"
 MAKE_ROOM = "\x1bD\x1b[A"
@@ -24,13 +25,14 @@ class StatusLine:
 
     def __init__(self, terminal: Terminal) -> None:
         self._terminal = terminal
-        self._size = (0, 0)
+        self._size = NOWHERE
         self._shown = ""
+        self._gave_way = False
 
     @property
     def is_there(self) -> bool:
         """Whether the screen has the line."""
-        return self._size != (0, 0)
+        return self._size != NOWHERE
 
     def __enter__(self) -> Self:
         self._reserve()
@@ -41,20 +43,28 @@ class StatusLine:
     ) -> None:
         if self.is_there:
             self._terminal.control(f"{SAVE}{WHOLE_SCREEN}\x1b[{self._size[1]};1H{WIPE_LINE}{RESTORE}")
-            self._size = (0, 0)
+            self._size = NOWHERE
+
+    def adapt(self) -> None:
+        """Gives way where the window has changed its size, and comes back at the beginning of the next line.
+
+        Only there is it known where the cursor stands: the window may have broken lines anew. Best called right
+        before text is written.
+        """
+        if self.is_there and self._terminal.size() != self._size:
+            self._terminal.control(f"{SAVE}{WHOLE_SCREEN}{RESTORE}{WIPE_BELOW}")
+            self._size = NOWHERE
+            self._gave_way = True
+        if self._gave_way and self._terminal.column == 0:
+            self._gave_way = False
+            self._reserve()
 
     def show(self, text: str) -> None:
         """Changes the line."""
-        if not self.is_there:
-            return
-        width = self._size[0]
-        if self._terminal.column >= width:
-            return  # to save and restore the cursor would lose that the next character wraps: the next call will do
-        if self._terminal.size() != self._size:
-            self._terminal.control(f"{SAVE}{WHOLE_SCREEN}{RESTORE}{WIPE_BELOW}")
-            self._reserve()
+        self.adapt()
         text = fit(text, self._size[0] - 1)
-        if self.is_there and text != self._shown:
+        # Behind a full line the next character wraps, which saving and restoring the cursor would lose: later, then.
+        if self.is_there and text != self._shown and self._terminal.column < self._size[0]:
             styled = f"{DIM}{text}{RESET}" if self._terminal.colour else text
             self._terminal.control(f"{SAVE}\x1b[{self._size[1]};1H{WIPE_LINE}{styled}{RESTORE}")
             self._shown = text
@@ -63,7 +73,7 @@ class StatusLine:
         width, height = self._terminal.size()
         self._shown = ""
         if self._terminal.dumb or width < LEAST_WIDTH or height < LEAST_HEIGHT:
-            self._size = (0, 0)
+            self._size = NOWHERE
             return
         self._size = (width, height)
         self._terminal.control(f"{MAKE_ROOM}{SAVE}\x1b[1;{height - 1}r{RESTORE}")

@@ -151,6 +151,7 @@ class Player:
                 case BaseException():
                     self._terminal.write(text)
                     raise record
+        self._status.adapt()
         self._terminal.write(text)
         return bool(records) and records[-1] is None
 

@@ -114,8 +114,8 @@ def duration(seconds: float) -> str:
 
 
 def score(loss: float, perplexity: float, bits_per_character: float) -> str:
-    """`1.7104 · perplexity 5.53 · 2.467 bits/character`: the same wherever a result is told."""
-    return f"{loss:.4f} · perplexity {perplexity:.2f} · {bits_per_character:.3f} bits/character"
+    """`1.7104 · perplexity 5.53 · 2.467 bits/char`: the same wherever a result is told."""
+    return f"{loss:.4f} · perplexity {perplexity:.2f} · {bits_per_character:.3f} bits/char"
 
 
 def result_line(last: Ended) -> str:

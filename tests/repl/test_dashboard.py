@@ -1,0 +1,241 @@
+"""A training run on screen: what is drawn, what is written elsewhere, and what keys ask the trainer for."""
+
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from prompt_toolkit.input import PipeInput, create_pipe_input
+from screens import Screen
+
+from tinychat.errors import Interrupted
+from tinychat.events import Ended, Evaluated, Event, Failed, Noticed, Planned, Sampled, Saved, Stepped, to_json
+from tinychat.repl.dashboard import Dashboard, describe, watch
+from tinychat.repl.keyboard import Keyboard
+from tinychat.repl.panel import panel
+from tinychat.repl.watching import Progress, duration
+from tinychat.store.runs import RunFolder
+
+PLANNED = Planned(("a text of 1,000 characters", "a model", "a minute"), 10, 900, 4000, 60.0, "cpu", 1)
+EVALUATED = Evaluated(1480, 1.83, 6.234, 2.64, True)
+SAMPLED = Sampled(1480, "ROMEO:", "\nWhat light \x1b[31mthrough yonder window breaks, it is the east and more\n")
+SAVED = Saved(1480)
+
+
+def stepped(step: int) -> Stepped:
+    return Stepped(step, step / 4000, 4.2 - step / 1000, 0.01, 0.5, 48_000.4, 60.0, 62.0, 4000)
+
+
+EVENTS: list[Event] = [PLANNED, *map(stepped, range(0, 1481, 148)), EVALUATED, SAMPLED, SAVED]
+
+
+def ended(folder: str = "/home/somebody/models/mine", reason: str = "done") -> Ended:
+    return Ended(reason, 4000, 1.7104, 5.531, 2.4676, 121.0, folder)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> RunFolder:
+    run = RunFolder(tmp_path / "runs" / "mine")
+    run.path.mkdir(parents=True)
+    return run
+
+
+def write(run: RunFolder, *events: Event) -> None:
+    with run.events_file.open("a", encoding="utf-8") as file:
+        file.write("".join(to_json(event) + "\n" for event in events))
+
+
+@pytest.fixture
+def input() -> Iterator[PipeInput]:
+    with create_pipe_input() as pipe:
+        yield pipe
+
+
+def drawn(columns: int, rows: int, said: str = "") -> list[str]:
+    progress = Progress()
+    for event in EVENTS:
+        progress.take(event)
+    terminal = Screen(columns, rows).terminal()
+    return [
+        line.rstrip()
+        for line in terminal.render(
+            panel(terminal.console(columns - 1), progress, rows, said), columns - 1
+        ).splitlines()
+    ]
+
+
+def test_the_panel_at_80_columns() -> None:
+    lines = drawn(80, 24)
+    assert lines[0] == "step 1,480/4,000 " + "━" * 16 + "╸" + " " * 28 + " 37 % · 1:02 left"
+    assert lines[1] == "loss 2.72 · val 1.83 · perplexity 6.2 · 2.64 bits/char · 48,000 tok/s"
+    assert lines[2] == f"{'loss · ◆ val':40}sample at step 1,480"
+    assert lines[3].startswith(" 4.20 ⠉")
+    assert [line[40:] for line in lines[3:6]] == [
+        "ROMEO:",
+        "What light ␛[31mthrough yonder window",
+        "breaks, it is the east and more",
+    ]
+    assert lines[-2].split() == ["0", "1,480"]
+    assert lines[-1] == "b background · s sample now · q stop and keep"
+
+
+@pytest.mark.parametrize("columns", [20, 40, 63, 80, 120, 200])
+@pytest.mark.parametrize("rows", [6, 10, 24, 50])
+def test_the_panel_keeps_within_its_screen(columns: int, rows: int) -> None:
+    lines = drawn(columns, rows)
+    assert len(lines) < rows
+    assert all(len(line) < columns for line in lines)
+    assert lines[0].startswith("step 1,480")
+
+
+def test_the_panel_before_the_first_step() -> None:
+    terminal = Screen().terminal()
+    assert terminal.render(panel(terminal.console(), Progress(), 24)).splitlines() == [
+        "reading the text, starting torch…",
+        "b background · s sample now · q stop and keep",
+    ]
+    assert "first steps…" in terminal.render(panel(terminal.console(), Progress(planned=PLANNED), 24))
+
+
+def test_a_run_is_drawn_in_place_and_its_plan_and_result_stay(run: RunFolder, input: PipeInput) -> None:
+    write(run, *EVENTS)
+    screen = Screen()
+    threading.Timer(0.5, write, (run, Noticed("a notice"), stepped(1776), ended())).start()
+    last = Dashboard(screen.terminal(), Keyboard(input)).show(run, _trainer())
+    assert last == ended()
+    assert screen.lines[:4] == ["a text of 1,000 characters", "a model", "a minute", "a notice"]
+    assert screen.lines[4].startswith("step 1,776/4,000 ━━━━━━━━")
+    assert screen.lines[-1] == "done at step 4,000 after 2:01 · loss 1.7104 · perplexity 5.53 · 2.468 bits/char"
+    assert not any("background" in line for line in screen.lines)
+
+
+def _trainer(code: str = "import time; time.sleep(60)") -> "subprocess.Popen[bytes]":
+    """A process that lives as long as it is let; its end is not waited for."""
+    process = subprocess.Popen([sys.executable, "-c", code])
+    process.wait = lambda timeout=None: process.kill() or 0  # type: ignore[method-assign, func-returns-value]
+    return process
+
+
+def commands(run: RunFolder) -> list[str]:
+    return [json.loads(line)["command"] for line in run.control_file.read_text().splitlines()]
+
+
+def test_keys_ask_the_trainer(run: RunFolder, input: PipeInput) -> None:
+    write(run, *EVENTS)
+    input.send_text("sxq")
+    threading.Timer(0.6, write, (run, ended(reason="stopped"))).start()
+    screen = Screen()
+    last = Dashboard(screen.terminal(), Keyboard(input)).show(run, _trainer())
+    assert last == ended(reason="stopped")
+    assert commands(run) == ["sample", "stop"]
+    assert "stopping after this step; all is kept" in screen.getvalue()
+
+
+def test_b_leaves_the_run_in_the_background(run: RunFolder, input: PipeInput) -> None:
+    write(run, *EVENTS)
+    input.send_text("b")
+    process = _trainer()
+    assert Dashboard(Screen().terminal(), Keyboard(input)).show(run, process) is None
+    assert commands(run) == ["background"]
+    process.kill()
+
+
+def test_ctrl_c_twice_leaves_at_once(run: RunFolder, input: PipeInput) -> None:
+    write(run, *EVENTS)
+    input.send_text("\x03\x03")
+    process = _trainer()
+    with pytest.raises(Interrupted):
+        Dashboard(Screen().terminal(), Keyboard(input)).show(run, process)
+    assert commands(run) == ["stop"]
+    process.kill()
+
+
+def test_a_trainer_that_dies_is_told_of(run: RunFolder, input: PipeInput) -> None:
+    write(run, *EVENTS)
+    last = Dashboard(Screen().terminal(), Keyboard(input)).show(run, _trainer("raise SystemExit(3)"))
+    assert isinstance(last, Failed)
+    assert last.problem == "the trainer ended without a word"
+    assert str(run.log_file) in last.remedy
+
+
+def test_elsewhere_there_are_lines_on_stderr(run: RunFolder) -> None:
+    write(run, *EVENTS, ended())
+    out, err = io.StringIO(), io.StringIO()
+    assert watch(run, terminal=False, json=False, out=out, err=err, process=_trainer()) == ended()
+    assert out.getvalue() == ""
+    assert err.getvalue().splitlines() == [
+        "a text of 1,000 characters",
+        "a model",
+        "a minute",
+        "step 0/4,000 · 0 % · loss 4.200 · 48,000 tok/s · 1:02 left",  # the next one is due in ten seconds
+        "step 1,480 · val loss 1.8300 · perplexity 6.23 · 2.640 bits/char · best so far",
+        "done at step 4,000 after 2:01 · loss 1.7104 · perplexity 5.53 · 2.468 bits/char",
+        "the model is in /home/somebody/models/mine",
+        "talk to it: tinychat -m mine",
+    ]
+
+
+def test_a_run_that_was_stopped_says_how_to_go_on_and_where_its_model_is(run: RunFolder) -> None:
+    write(run, ended("/elsewhere/x", "stopped"))
+    err = io.StringIO()
+    watch(run, terminal=False, json=False, out=io.StringIO(), err=err, process=_trainer())
+    assert err.getvalue().splitlines() == [
+        "stopped at step 4,000 after 2:01 · loss 1.7104 · perplexity 5.53 · 2.468 bits/char",
+        "the model is in /elsewhere/x",
+        "talk to it: tinychat -m /elsewhere/x",
+        "go on with it: tinychat train --resume mine",
+    ]
+
+
+def test_json_is_every_event_on_stdout_and_errors_alone_on_stderr(run: RunFolder) -> None:
+    events = [*EVENTS, Failed("there is not enough memory", "try a smaller --batch-size")]
+    write(run, *events)
+    out, err = io.StringIO(), io.StringIO()
+    assert watch(run, terminal=False, json=True, out=out, err=err, process=_trainer()) == events[-1]
+    assert out.getvalue().splitlines() == [to_json(event) for event in events]
+    assert err.getvalue() == "tinychat: there is not enough memory\n  try a smaller --batch-size\n"
+
+
+def test_an_interrupt_stops_the_run_and_a_second_one_leaves(run: RunFolder) -> None:
+    def interrupt_after(seconds: float) -> None:
+        threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGINT)).start()
+
+    write(run, *EVENTS)
+    interrupt_after(0.3)
+    threading.Timer(0.8, write, (run, ended(reason="stopped"))).start()
+    err = io.StringIO()
+    last = watch(run, terminal=False, json=False, out=io.StringIO(), err=err, process=_trainer())
+    assert last == ended(reason="stopped")
+    assert commands(run) == ["stop"]
+    assert "stopping after this step; all is kept" in err.getvalue()
+    run.events_file.unlink()
+    write(run, *EVENTS)
+    interrupt_after(0.3)
+    interrupt_after(0.8)
+    process = _trainer()
+    with pytest.raises(Interrupted):
+        watch(run, terminal=False, json=False, out=io.StringIO(), err=err, process=process)
+    process.kill()
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_a_run_of_another_process_is_followed_by_its_lock(run: RunFolder) -> None:
+    write(run, stepped(0))
+    write_later: Callable[[], None] = lambda: write(run, ended())  # noqa: E731
+    threading.Timer(0.3, write_later).start()
+    assert watch(run, terminal=False, json=False, out=io.StringIO(), err=io.StringIO()) == ended()
+
+
+@pytest.mark.parametrize(("seconds", "shown"), [(-1, "0:00"), (62, "1:02"), (59.6, "1:00"), (7322, "2:02:02")])
+def test_durations(seconds: float, shown: str) -> None:
+    assert duration(seconds) == shown
+
+
+def test_what_a_person_need_not_know_is_not_told() -> None:
+    assert list(describe(SAVED)) == list(describe(SAMPLED)) == []

@@ -1,0 +1,64 @@
+"""Training from within the REPL, in earnest: a trainer's process, its dashboard, and talking to what came of it."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from screens import Person
+
+SitDown = Callable[..., Person]
+
+pytestmark = pytest.mark.slow
+
+SMALL = (
+    "--name tiny --tokenizer char --n-layer 1 --n-head 1 --d-model 16 --context 16 --batch-size 8 --sample-tokens 20"
+)
+KEYS = "b background · s sample now · q stop and keep"
+ENTER = "\r"
+
+
+@pytest.fixture
+def person(sit_down: SitDown, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Person:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "text.txt").write_text("the quick brown fox jumps over the lazy dog. " * 400)
+    return sit_down(TINYCHAT_TEST_TORCH="1")
+
+
+def has(*words: str) -> Callable[[list[str]], bool]:
+    """Whether some line has all the words."""
+    return lambda lines: any(all(word in line for word in words) for line in lines)
+
+
+def test_a_text_is_trained_on_and_its_model_talked_to(person: Person) -> None:
+    person.type(f"/train text.txt --steps 60 {SMALL}", ENTER)
+    person.sees(KEYS)
+    person.sees(has("tiny (char, ", "is open: type how a text begins"), has("done at step 60"))
+    assert KEYS not in person.lines
+    person.type("/max 8", ENTER, "/seed 1", ENTER, "the", ENTER)
+    person.sees(has("8 tokens", "stop: max tokens"))
+    person.type("/why 3", ENTER)
+    person.sees(has("token 3 of 8", "entropy"))
+    person.type("/show", ENTER)
+    person.sees(has("parameters", "kind"))
+    person.type("/quit", ENTER)
+    assert person.leaves() == 0
+
+
+def test_a_run_is_left_in_the_background_seen_again_and_stopped(person: Person) -> None:
+    person.type(f"/train text.txt --minutes 3 {SMALL}", ENTER)
+    person.sees(has("step ", " % · "), KEYS)
+    person.type("b")
+    person.sees("tiny trains on in the background")
+    person.type("/runs", ENTER)
+    person.sees(has("tiny", "at work"))
+    person.type("/attach", ENTER)
+    person.sees(has("step ", " % · "), KEYS)
+    person.type("\x03")
+    person.sees(has("stopped at step"), has("tiny (char, ", "is open"))
+
+
+def test_a_text_that_is_not_there_is_told_of_in_a_line_or_two(person: Person) -> None:
+    person.type("/train nowhere.txt", ENTER)
+    person.sees(has("there is no file", "'nowhere.txt'"), "›")
+    assert "Traceback" not in "\n".join(person.lines)
+    assert KEYS not in person.lines
