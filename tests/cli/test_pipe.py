@@ -74,6 +74,24 @@ def test_all_of_stdin_may_be_one_prompt(call: Call) -> None:
     assert out.startswith("one\ntwo\n")
 
 
+def test_the_seed_that_was_drawn_can_be_seen_and_used_again(call: Call) -> None:
+    _, out, err = call("-p", "abc", "--verbose", "-n", "30")
+    assert "30 tokens, " in err
+    seed = err.rpartition("seed ")[2].strip()
+    assert call("-p", "abc", "--seed", seed, "-n", "30")[1] == out
+
+
+def test_a_folder_that_cannot_be_written_is_one_line(
+    letters: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("TINYCHAT_HOME", str(tmp_path / "file" / "home"))
+    assert run(["import", str(letters), "--name", "x"]) == 1
+    err = capsys.readouterr().err
+    assert "Not a directory" in err
+    assert len(err.splitlines()) == 1
+
+
 def test_nothing_on_stdin_is_nothing_on_stdout(call: Call) -> None:
     assert call(stdin="") == (0, "", "")
     assert call("--jsonl", stdin="") == (0, "", "")

@@ -12,6 +12,7 @@ from tinychat import __version__
 from tinychat.cli.options import NORMALIZE, debug_option, make_session, model_option, setting_options
 from tinychat.errors import TinychatError, UsageError
 from tinychat.generate.opening import PATIENT_THREADS
+from tinychat.text.harmless import harmless
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "train": ("tinychat.cli.train", "Train a model on your own text."),
@@ -80,6 +81,7 @@ class Commands(click.Group):
 @click.option("--whole", is_flag=True, help="all of stdin is one prompt")
 @click.option("--jsonl", is_flag=True, help="read and write JSON, one object a line")
 @click.option("--logprobs", type=click.IntRange(0, 1000), metavar="K", help="with --jsonl: the K likeliest tokens")
+@click.option("-v", "--verbose", is_flag=True, help="tell speed, seed and reason of each completion on stderr")
 @debug_option
 @click.pass_context
 def tinychat(context: click.Context, /, model: str | None, prompts: tuple[str, ...], **given: Any) -> int:
@@ -94,7 +96,7 @@ def tinychat(context: click.Context, /, model: str | None, prompts: tuple[str, .
         return run(session, debug=wants_debug())
     from tinychat.cli.pipe import PipeOptions, answer_prompts
 
-    names = ("echo", "null", "escapes", "conversation", "whole", "jsonl", "logprobs")
+    names = ("echo", "null", "escapes", "conversation", "whole", "jsonl", "logprobs", "verbose")
     return answer_prompts(session, PipeOptions(**{name: given[name] for name in names}), prompts)
 
 
@@ -127,6 +129,9 @@ def run(arguments: list[str]) -> int:
         # The reader has what it wanted. What is left in the buffer must not fail when Python flushes it at the end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except OSError as error:  # a full disk, a folder that may not be written
+        place = f"{error.filename}: " if error.filename else ""
+        return _report(f"{place}{error.strerror or error}", "", 1)
     except Exception as error:  # a bug of ours: one line for the person, the rest with --debug
         return _report(f"unexpected {type(error).__name__}: {error}", "run it again with --debug and report it", 1)
 
@@ -140,7 +145,7 @@ def _report(problem: str, remedy: str, code: int) -> int:
     if wants_debug():
         traceback.print_exc()
     colour = sys.stderr.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
-    click.echo(click.style("tinychat: ", fg="red" if colour else None) + problem, err=True, color=colour)
+    click.echo(click.style("tinychat: ", fg="red" if colour else None) + harmless(problem), err=True, color=colour)
     if remedy:
-        click.echo(f"  {remedy}", err=True)
+        click.echo(f"  {harmless(remedy)}", err=True)
     return code

@@ -22,6 +22,7 @@ from tinychat.generate.random import fresh_seed
 from tinychat.generate.stream import Answer, Batch
 from tinychat.session import Session, Turn, unknown_notice
 from tinychat.settings import Settings, find_setting, unescape
+from tinychat.text.harmless import harmless
 
 LARGEST_BATCH = 32
 """prompts that are answered at once"""
@@ -41,6 +42,7 @@ class PipeOptions:
     whole: bool = False
     jsonl: bool = False
     logprobs: int | None = None
+    verbose: bool = False
 
 
 def answer_prompts(session: Session, options: PipeOptions, prompts: Sequence[str] = ()) -> int:
@@ -130,6 +132,7 @@ class _Pipe:
         self._failed = False
         self._interrupted = False
         self._out = sys.stdout.buffer
+        self._at_terminal = sys.stdout.isatty()
 
     def run(self) -> int:
         """Answers all prompts; returns the exit code."""
@@ -211,6 +214,8 @@ class _Pipe:
                 self._write_text(job)
             if not job.done:
                 return
+            if self._options.verbose and job.finished is not None:
+                self._tell(job, _summary(job.finished))
             if self._options.jsonl:
                 line = json.dumps(self._as_json(job), ensure_ascii=False)
                 self._out.write(line.encode("utf-8", "replace") + b"\n")
@@ -224,6 +229,8 @@ class _Pipe:
         if self._options.echo and job.written == 0 and (new or job.done):
             new = job.prompt + new
         job.written = len(job.tokens)
+        if self._at_terminal:
+            new = harmless(new)
         if job.done:
             new += "\0" if self._options.null else "\n"
         if new:
@@ -255,6 +262,11 @@ class _Pipe:
 
     def _tell(self, job: _Job, text: str) -> None:
         sys.stderr.write(f"tinychat: prompt {job.place + 1}: {text}\n")
+
+
+def _summary(finished: Finished) -> str:
+    speed = f"{finished.tokens_per_second:,.0f} tok/s"
+    return f"{finished.tokens:,} tokens, {speed}, stop: {finished.reason}, seed {finished.seed}"
 
 
 def _parse_line(line: str, settings: Settings) -> tuple[str, Settings, dict[str, Any]]:
