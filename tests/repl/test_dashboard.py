@@ -203,6 +203,8 @@ def test_json_is_every_event_on_stdout_and_errors_alone_on_stderr(run: RunFolder
 
 
 def test_an_interrupt_stops_the_run_and_a_second_one_leaves(run: RunFolder) -> None:
+    before = signal.getsignal(signal.SIGINT)
+
     def interrupt_after(seconds: float) -> None:
         threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGINT)).start()
 
@@ -222,7 +224,7 @@ def test_an_interrupt_stops_the_run_and_a_second_one_leaves(run: RunFolder) -> N
     with pytest.raises(Interrupted):
         watch(run, terminal=False, json=False, out=io.StringIO(), err=err, process=process)
     process.kill()
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert signal.getsignal(signal.SIGINT) is before
 
 
 def test_a_run_of_another_process_is_followed_by_its_lock(run: RunFolder) -> None:

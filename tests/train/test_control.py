@@ -56,6 +56,9 @@ def test_it_stops_when_the_parent_has_gone_unless_it_may_go_on(run: RunFolder) -
     orphan.commands()
     assert orphan.stopping
     run.send("background")
+    left = Control(run.control_file, parent=os.getppid() + 1)
+    left.commands()  # the person left it in the background and went away before it looked
+    assert not left.stopping
     allowed = Control(run.control_file, parent=os.getppid())
     allowed.commands()
     allowed.commands()

@@ -29,8 +29,6 @@ class Control:
 
     def commands(self) -> list[dict[str, Any]]:
         """What was asked since the last call, without `stop` and `background`, which are obeyed here."""
-        if self._parent is not None and os.getppid() != self._parent:
-            self.stopping = True
         asked: list[dict[str, Any]] = []
         for command in self._new_lines():
             match command.get("command"):
@@ -40,6 +38,9 @@ class Control:
                     self._parent = None
                 case _:
                     asked.append(command)
+        # Last, as whoever went away may have said `background` before.
+        if self._parent is not None and os.getppid() != self._parent:
+            self.stopping = True
         return asked
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
