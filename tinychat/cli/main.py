@@ -137,7 +137,12 @@ def run(arguments: list[str]) -> int:
 
 
 def _call(arguments: list[str]) -> int:
-    result = tinychat.main(arguments, prog_name="tinychat", standalone_mode=False)
+    # Not click's own `main`: where the reader of a pipe goes away, that would exit with code 1.
+    try:
+        with tinychat.make_context("tinychat", arguments) as context:
+            result = tinychat.invoke(context)
+    except click.exceptions.Exit as done:  # --help, --version
+        return done.exit_code
     return result if isinstance(result, int) else 0
 
 

@@ -27,6 +27,9 @@ from tinychat.text.harmless import harmless
 LARGEST_BATCH = 32
 """prompts that are answered at once"""
 
+PIECE = 1 << 16
+"""bytes that are read at once, at most"""
+
 PER_CALL = ("device", "precision", "threads")
 """settings of the whole call, which a line of JSON cannot change"""
 
@@ -56,16 +59,22 @@ def answer_prompts(session: Session, options: PipeOptions, prompts: Sequence[str
     if options.whole and options.conversation:
         raise UsageError("--whole and --conversation exclude each other", "--whole makes all of stdin a single prompt")
     session.preload()
-    return _Pipe(session, options, prompts or _read(sys.stdin.buffer, options.whole)).run()
+    # The bare file: a thread that waits in a buffered one holds its lock, and Python could not end beside it.
+    source = getattr(sys.stdin.buffer, "raw", sys.stdin.buffer)
+    return _Pipe(session, options, prompts or _read(source, options.whole)).run()
 
 
 def _read(source: BinaryIO, whole: bool) -> Iterator[str]:
     """The prompts of a pipe, unstripped but for their new lines; bytes that are no UTF-8 become `�`."""
-    if whole:
-        yield source.read().decode("utf-8", "replace")
-    else:
-        for line in source:
-            yield line.removesuffix(b"\n").decode("utf-8", "replace")
+    line = bytearray()
+    while data := source.read(PIECE):
+        first, *others = (data,) if whole else data.split(b"\n")
+        line += first
+        for other in others:
+            yield line.decode("utf-8", "replace")
+            line = bytearray(other)
+    if line or whole:
+        yield line.decode("utf-8", "replace")
 
 
 class _Waiting:
