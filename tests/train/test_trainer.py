@@ -21,6 +21,7 @@ from tinychat.train.__main__ import main
 from tinychat.train.checkpoint import newest_step
 from tinychat.train.evaluation import evaluate
 from tinychat.train.launch import launch, prepare_run
+from tinychat.train.loop import Loop
 from tinychat.train.recipe import load_recipe
 
 TINY = {
@@ -139,9 +140,24 @@ def test_by_the_clock_the_rate_ends_near_nothing_as_the_time_is_up(text: Path) -
     run = make(text, minutes=6 / 60)
     began = time.monotonic()
     assert train(run) == 0
-    assert time.monotonic() - began < 8
+    assert time.monotonic() - began < 12
     rates = [event.learning_rate for event in events(run, Stepped)]
     assert rates[-1] < 0.05 * max(rates)
+    assert events(run, Ended)[0].reason == "done"
+
+
+def test_a_run_whose_time_is_up_is_done_even_if_its_last_steps_were_quicker_than_thought(
+    text: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, report, reported_at = make(text, steps=100), Loop._report, [-1]
+
+    def note(loop: Loop) -> None:
+        report(loop)
+        reported_at[0] = loop.step
+
+    monkeypatch.setattr(Loop, "_report", note)
+    monkeypatch.setattr(Loop, "_is_over", lambda loop: loop.step >= 3 and reported_at[0] < loop.step)
+    assert train(run) == 0
     assert events(run, Ended)[0].reason == "done"
 
 

@@ -117,8 +117,10 @@ class Loop:
                 self.save()
             elif self.seconds - self._saved_at >= max(SAVE_INTERVAL, self._save_cost / SAVE_SHARE):
                 self.save()
+        # Before the last report, which may find that steps have become quicker, and that there was time for one more.
+        reason: Literal["done", "stopped"] = "done" if self._is_over() else "stopped"
         self._report()
-        return "done" if self._is_over() else "stopped"
+        return reason
 
     def evaluate(self) -> None:
         """Measures the model at a glance, keeps its weights where they are the best, and lets it speak."""
