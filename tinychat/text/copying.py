@@ -1,0 +1,140 @@
+"""What a model has by heart: the longest span of what it said that stands in a text word for word."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tinychat.text.tokenizers import Tokenizer
+
+BLOCK = 1 << 17
+"""ids of the text that are looked at at once: few enough for a processor's cache"""
+BASE = 0x9E3779B97F4A7C15
+"""of the hashes; odd, so that it has an inverse modulo 2⁶⁴"""
+FILTER_BITS = 16
+
+IdArray = npt.NDArray[np.integer[Any]]
+Hashes = npt.NDArray[np.uint64]
+
+
+@dataclass(frozen=True)
+class Span:
+    """Ids that stand in the text and in what was said."""
+
+    start: int = 0
+    """where in the text; the first place of several"""
+    length: int = 0
+    searched: int = 0
+    """ids of the text that were looked at: all of them, unless it was stopped"""
+
+
+@dataclass(frozen=True)
+class Copied:
+    """The longest span that was copied."""
+
+    text: str
+    characters: int
+    position: float
+    """where it begins in the text, from 0 to 1"""
+    searched: float
+    """the share of the text that was looked at"""
+
+
+def longest_copy(
+    said: Sequence[str], text: IdArray, tokenizer: Tokenizer, should_stop: Callable[[], bool] = lambda: False
+) -> Copied:
+    """The longest span of what was said that stands in the text, to a token.
+
+    Args:
+        said: texts; a span lies in one of them.
+        text: ids [N], of the tokenizer.
+        tokenizer: of the text.
+        should_stop: asked now and then; once it says yes, what is found by then counts.
+    """
+    span = longest_common_span([tokenizer.encode(one) for one in said], text, should_stop)
+    copied = tokenizer.decode(text[span.start : span.start + span.length].tolist())
+    whole = max(1, len(text))
+    return Copied(copied, len(copied), span.start / whole, span.searched / whole)
+
+
+def longest_common_span(
+    said: Sequence[Sequence[int]], text: IdArray, should_stop: Callable[[], bool] = lambda: False
+) -> Span:
+    """The longest common substring of any of `said` and `text`: exact, in about 20 ns an id of the text.
+
+    The text is taken in blocks. Whether a block has a span longer than the longest so far is told by hashes of so many
+    ids in a row (Karp and Rabin, 1987, "Efficient randomized pattern-matching algorithms"), each match of which is
+    looked at; only where it has one is its length searched for, by halving.
+
+    Args:
+        said: sequences of ids.
+        text: ids [N].
+        should_stop: asked before each block.
+    """
+    # One sequence, with a number between two that is no id, so that no span goes across.
+    joined = np.array([id for one in said for id in (*one, -1)], np.int64)
+    longest = max(map(len, said), default=0)
+    powers = _powers(BASE, BLOCK + longest + 1)
+    inverses = _powers(pow(BASE, -1, 1 << 64), BLOCK + longest + 1)
+    said_hashes = _Hashes(joined, _powers(BASE, len(joined) + 1), _powers(pow(BASE, -1, 1 << 64), len(joined) + 1))
+    start = length = first = 0
+    while first < len(text) and length < longest and not should_stop():
+        block = np.asarray(text[first : first + BLOCK + longest]).astype(np.int64)
+        hashes = _Hashes(block, powers, inverses)
+        found = _find(said_hashes, hashes, length + 1)
+        if found is not None:
+            low, high = length + 1, longest  # a span of `low` is there, at `found`; one of `high + 1` is not
+            while low < high:
+                middle = min(2 * low, (low + high + 1) // 2)
+                further = _find(said_hashes, hashes, middle)
+                if further is None:
+                    high = middle - 1
+                else:
+                    low, found = middle, further
+            start, length = first + found, low
+        first += BLOCK
+    return Span(start, length, min(first, len(text)) if length < longest else len(text))
+
+
+class _Hashes:
+    """Hashes of every window of a sequence, of any width: Σ id·BASE^place modulo 2⁶⁴, moved to place 0.
+
+    Args:
+        ids: [N].
+        powers, inverses: of BASE, N + 1 or more.
+    """
+
+    def __init__(self, ids: npt.NDArray[np.int64], powers: Hashes, inverses: Hashes) -> None:
+        self.ids, self._inverses = ids, inverses
+        self._sums = np.zeros(len(ids) + 1, np.uint64)
+        np.cumsum(ids.astype(np.uint64) * powers[: len(ids)], out=self._sums[1:])
+
+    def of(self, width: int) -> Hashes:
+        """[N − width + 1]."""
+        windows = max(0, len(self.ids) - width + 1)
+        return (self._sums[width:] - self._sums[:windows]) * self._inverses[:windows]
+
+
+def _find(said: _Hashes, block: _Hashes, width: int) -> int | None:
+    """The first place in the block of a window of that width which is also among what was said."""
+    wanted, there = said.of(width), block.of(width)
+    shift = np.uint64(64 - FILTER_BITS)
+    passes = np.zeros(1 << FILTER_BITS, bool)  # most windows are told apart by a few bits of their hashes
+    passes[wanted >> shift] = True
+    places = np.flatnonzero(passes[there >> shift])
+    places = places[np.isin(there[places], wanted)]
+    for place in places:
+        # Equal hashes of different windows do not happen by chance, but may by design: all of equal hash are compared.
+        for at in np.flatnonzero(wanted == there[place]):
+            if np.array_equal(said.ids[at : at + width], block.ids[place : place + width]):
+                return int(place)
+    return None
+
+
+def _powers(base: int, count: int) -> Hashes:
+    """1, base, base², … modulo 2⁶⁴."""
+    powers = np.full(count, base, np.uint64)
+    powers[0] = 1
+    return np.multiply.accumulate(powers)
