@@ -107,6 +107,8 @@ class Stepped:
     """seconds, estimated"""
     steps: int
     """in all, estimated where the clock decides"""
+    memory: int = 0
+    """bytes: of the trainer's process, or the most that was allocated on a GPU; 0: not known"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,12 +116,15 @@ class Evaluated:
     """The loss over a whole split, in nats per token."""
 
     step: int
+    """of the weights: at the end of a run those kept are measured again, which may be earlier ones"""
     loss: float
     perplexity: float
     bits_per_character: float
     best: bool
     """the lowest so far: these weights are the model's now"""
     split: str = "val"
+    seconds: float = 0.0
+    """that it took"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +152,7 @@ class Noticed:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """The last event: the model is in `folder`. Losses are those of the weights kept."""
+    """The last event: the model is in `folder`. Losses are in nats per token, those of the weights kept first."""
 
     reason: Literal["done", "stopped"]
     step: int
@@ -155,8 +160,33 @@ class Ended:
     perplexity: float
     bits_per_character: float
     seconds: float
+    """of training, over all sittings"""
     folder: str
     samples: tuple[str, ...] = ()
+    split: str = "val"
+    """what `loss` is measured on; `train` where the text is too short to keep a part"""
+    best_step: int | None = None
+    """of the weights kept"""
+    training_loss: float | None = None
+    """of the weights kept, over a part of the text that was trained on"""
+    last_loss: float | None = None
+    """of the last weights, over the part of `split` that is looked at on the way"""
+    last_training_loss: float | None = None
+    """mean over the last steps, as they were trained: with dropout"""
+    overfits_since: int | None = None
+    """the step from which validation loss rose while that of training fell"""
+    copied: str = ""
+    """the longest span of the samples that stands word for word in the text that was trained on"""
+    copied_position: float = 0.0
+    """where it stands there, from 0 to 1"""
+    copied_searched: float = 0.0
+    """the share of that text that was looked at"""
+    start_seconds: float = 0.0
+    """from the command to the first step of the last sitting"""
+    step_seconds: float = 0.0
+    """of `seconds`, in steps"""
+    evaluation_seconds: float = 0.0
+    """of `seconds`, in evaluations"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -95,6 +95,15 @@ def test_a_run_plans_learns_speaks_and_leaves_a_model(text: Path) -> None:
     assert training["curve"]["validation"][-1][0] == 60
     card = (folder / "README.md").read_text(encoding="utf-8")
     assert f"{ended.loss:.4f}" in card
+    assert "## To make it again" in card
+    assert ended.best_step == 60
+    assert ended.training_loss == pytest.approx(ended.loss, abs=0.2)
+    assert ended.copied in text.read_text("utf-8")
+    assert any(ended.copied in sample for sample in ended.samples)
+    assert training["copied"]["text"] == ended.copied
+    assert training["times"]["steps"] == pytest.approx(ended.step_seconds, abs=0.001)
+    assert 0 < ended.step_seconds + ended.evaluation_seconds < ended.seconds
+    assert all(event.memory > 1e7 for event in events(run, Stepped))
     assert "tinychat -m made-up" in card
     recipe = load_recipe(run.recipe_file)
     assert recipe.vocab_size == read_tokenizer(folder).vocab_size
@@ -177,7 +186,11 @@ def test_the_best_weights_are_kept_where_the_text_is_learned_by_heart(tmp_path: 
     train(run)
     losses = [event.loss for event in events(run, Evaluated)]
     assert min(losses) < losses[-1]
-    assert events(run, Ended)[0].loss == min(losses)
+    ended = events(run, Ended)[0]
+    assert ended.loss == min(losses)
+    assert ended.overfits_since == ended.best_step == 20 * (losses.index(min(losses)) + 1)
+    assert ended.last_loss == losses[-1]
+    assert ended.training_loss < ended.loss
 
 
 def test_a_text_too_short_for_validation_is_trained_on_and_it_is_said(tmp_path: Path) -> None:

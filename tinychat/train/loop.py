@@ -23,6 +23,7 @@ from tinychat.train.control import Control
 from tinychat.train.data import TrainingText
 from tinychat.train.evaluation import Evaluation, evaluate
 from tinychat.train.learner import Learner
+from tinychat.train.memory import used_memory
 from tinychat.train.planner import SAMPLE_SECONDS, Plan
 from tinychat.train.samples import Sampler
 from tinychat.train.schedule import Budget, rate_factor
@@ -131,7 +132,7 @@ class Loop:
         if best:
             self.best, self.best_step = result, self.step
             self.best_weights = {name: weight.clone() for name, weight in self.learner.model.state_dict().items()}
-        self._report_evaluation(result, best)
+        self._report_evaluation(result, self.step, best, began)
         self.sample(self.prompt)
         self.evaluated_step, self._evaluated_at = self.step, self.seconds
         self._evaluation_cost = self._pause(began)
@@ -144,8 +145,9 @@ class Loop:
         assert self.best is not None  # there has been an evaluation
         self.learner.model.load_state_dict(self.best_weights)
         if self.plan.final_windows > self.plan.glance_windows:
+            began = self.seconds
             self.best = evaluate(self.learner.model, self.text.measured, self.plan.final_windows)
-            self._report_evaluation(self.best, best=True)
+            self._report_evaluation(self.best, self.best_step, True, began)
         return self.best
 
     def sample(self, prompt: str) -> None:
@@ -164,10 +166,11 @@ class Loop:
         self._saved_at = self.seconds
         self._save_cost = self._pause(began)
 
-    def _report_evaluation(self, result: Evaluation, best: bool) -> None:
+    def _report_evaluation(self, result: Evaluation, step: int, best: bool, began: float) -> None:
         self._check(result.loss)
         bits = result.bits_per_character(self.characters_per_token)
-        self.report(Evaluated(self.step, result.loss, result.perplexity, bits, best, self.text.split))
+        took = self.seconds - began
+        self.report(Evaluated(step, result.loss, result.perplexity, bits, best, self.text.split, took))
 
     def _learn(self) -> None:
         """One step."""
@@ -198,6 +201,7 @@ class Loop:
                 seconds=self.seconds,
                 remaining=self.budget.remaining(self.step, self.seconds, self.step_seconds),
                 steps=self.budget.expected_steps(self.step, self.seconds, self.step_seconds),
+                memory=used_memory(self.learner.fabric.device),
             )
         )
         self._loss_sum.zero_()

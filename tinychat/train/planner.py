@@ -36,6 +36,8 @@ GLANCE_SHARE, FINAL_SHARE = 0.012, 0.2
 FEWEST_WINDOWS = 16
 SAMPLE_SECONDS, LEAVING = 0.4, 1.2
 """seconds: a sample, estimated; writing the model, and the end of the process"""
+COPY_SECONDS, LONGEST_COPY = 40e-9, 1.0
+"""seconds of looking for what samples copied, of a token of the text; and at most"""
 
 
 @dataclass(frozen=True)
@@ -111,7 +113,9 @@ class Plan:
             return math.inf
         # Where all is looked at on the way too, the last look on the way is the final one.
         windows = self.final_windows + (self.glance_windows if self.glance_windows < self.final_windows else 0)
+        windows += self.glance_windows if self.val_tokens else 0  # the text that was trained on is looked at too
         ending = 1.1 * windows * self.config.context * token_seconds + 1.5 * sample_seconds + LEAVING
+        ending += min(LONGEST_COPY, COPY_SECONDS * self.train_tokens)
         return max(self.step_seconds, self.available - ending)
 
 

@@ -9,12 +9,16 @@ from typing import Any
 from torch import Tensor
 
 import tinychat
+from tinychat.events import Ended
 from tinychat.store.models import save_model
 from tinychat.train.data import TrainingText
 from tinychat.train.evaluation import Evaluation
 from tinychat.train.planner import Machine, Plan, format_seconds
+from tinychat.train.report import report
 
 LIBRARIES = ("torch", "lightning", "tokenizers", "numpy")
+ON_THE_CARD = ("overfits", "copies", "time")
+"""rows of the report at the end; the card has the others in its own words"""
 
 
 @dataclass(frozen=True)
@@ -28,7 +32,8 @@ class Figures:
     bits_per_character: float
     split: str
     curve: dict[str, Any]
-    samples: tuple[str, ...] = ()
+    ended: Ended | None = None
+    """how the run ended; None: it goes on"""
 
 
 @dataclass(frozen=True)
@@ -90,7 +95,29 @@ class ModelWriter:
             "perplexity": result.perplexity if result else None,
             "bits_per_character": figures.bits_per_character if result else None,
             "curve": figures.curve,
-            "samples": list(figures.samples),
+            **(self._end(figures.ended) if figures.ended else {}),
+        }
+
+    @staticmethod
+    def _end(ended: Ended) -> dict[str, Any]:
+        """What is known only when a run is over."""
+        return {
+            "reason": ended.reason,
+            "training_loss": ended.training_loss,
+            "last": {"step": ended.step, "loss": ended.last_loss, "training_loss": ended.last_training_loss},
+            "overfits_since": ended.overfits_since,
+            "copied": {
+                "text": ended.copied,
+                "characters": len(ended.copied),
+                "position": round(ended.copied_position, 6),
+                "searched": round(ended.copied_searched, 6),
+            },
+            "times": {
+                "start": round(ended.start_seconds, 3),
+                "steps": round(ended.step_seconds, 3),
+                "evaluations": round(ended.evaluation_seconds, 3),
+            },
+            "samples": list(ended.samples),
         }
 
     def _card(self, figures: Figures) -> str:
@@ -124,15 +151,25 @@ class ModelWriter:
                 f"| perplexity | {result.perplexity:.2f} |",
                 f"| bits per character | {figures.bits_per_character:.3f} |",
             ]
+        if figures.ended:
+            told = [(about, text.replace("|", "\\|")) for about, text in report(figures.ended)]  # a bar ends a cell
+            lines += [f"| {about} | {text} |" for about, text in told if about in ON_THE_CARD]
         lines += [
             "",
             "It knows its text and nothing else: what it says is made up, in the manner of that text, and may repeat "
             "parts of it word for word. `training.json` holds the recipe, the fingerprint of the text, the seed and "
             "the versions, with which it can be made again.",
+            "",
+            "## To make it again",
+            "",
+            "Save this as recipe.toml, then run `tinychat train --recipe recipe.toml`.",
+            "",
+            *("    " + line for line in recipe.to_toml().splitlines()),
         ]
-        if figures.samples:
+        samples = figures.ended.samples if figures.ended else ()
+        if samples:
             lines += ["", "## Samples", "", "As they came, not chosen."]
-        for sample in figures.samples:
+        for sample in samples:
             # Indented, and not fenced: a sample may hold anything, fences too.
             lines += ["", *("    " + line for line in sample.splitlines()), "", "---"]
         return "\n".join(lines).removesuffix("\n---") + "\n"

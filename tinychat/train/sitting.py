@@ -15,7 +15,6 @@ from tinychat.train.calibrate import find_machine, step_seconds
 from tinychat.train.checkpoint import State, load_checkpoint, save_checkpoint
 from tinychat.train.control import Control
 from tinychat.train.data import TrainingText
-from tinychat.train.evaluation import Evaluation
 from tinychat.train.journal import Journal, loss_curve, rewind
 from tinychat.train.launch import final_folder
 from tinychat.train.learner import Learner
@@ -23,8 +22,7 @@ from tinychat.train.loop import Loop
 from tinychat.train.planner import Machine, Plan, announce, default_seconds, make_plan
 from tinychat.train.recipe import Recipe
 from tinychat.train.result import Figures, ModelWriter
-
-FINAL_SAMPLES = 3
+from tinychat.train.summary import summarize
 
 
 def sit(run: RunFolder, recipe: Recipe, text: TrainingText, control: Control, started: float) -> None:
@@ -80,6 +78,7 @@ class Sitting:
         if state is None and self.plan.available is not None:  # planning took its time
             available = max(1.0, 60 * (self.plan.recipe.minutes or 0) - (time.monotonic() - started))
             self.plan = dataclasses.replace(self.plan, available=available)
+        self.start_seconds = time.monotonic() - started
         batches = WindowBatches(text.train, self.plan.config.context, self.plan.batch_size, self.plan.recipe.seed)
         self.loop = Loop(self.plan, learner, batches, text, control, report, self._save, state)
 
@@ -96,7 +95,7 @@ class Sitting:
                     f"`tinychat eval` looks at all of them"
                 )
             )
-        self._keep(result, reason)
+        self._keep(reason)
 
     def _plan(self, recipe: Recipe, state: State | None, started: float) -> Plan:
         """The plan, which is also written down, so that a later sitting has the same."""
@@ -124,31 +123,17 @@ class Sitting:
         if state.best_step == state.evaluated_step:
             self.writer.write(self.run.model, state.weights, self._figures(state.step))
 
-    def _figures(self, step: int, samples: tuple[str, ...] = ()) -> Figures:
+    def _figures(self, step: int, ended: Ended | None = None) -> Figures:
         best = self.loop.best
         bits = best.bits_per_character(self.loop.characters_per_token) if best else math.nan
         curve = loss_curve(self.run.events_file)
-        return Figures(step, self.loop.seconds, best, bits, self.text.split, curve, samples)
+        return Figures(step, self.loop.seconds, best, bits, self.text.split, curve, ended)
 
-    def _keep(self, result: Evaluation, reason: Literal["done", "stopped"]) -> None:
-        """Saves the model, and says so."""
+    def _keep(self, reason: Literal["done", "stopped"]) -> None:
+        """Finds out what the model has become, saves it, and says so."""
         loop = self.loop
-        samples: tuple[str, ...] = ()
-        if loop.sampler.tokens:
-            samples = tuple(loop.sampler.sample(loop.learner.model, loop.prompt, list(range(FINAL_SAMPLES))))
-        figures = self._figures(loop.best_step, samples)
         folder = final_folder(self.run)
+        ended = summarize(loop, self.run.events_file, reason=reason, folder=folder, start_seconds=self.start_seconds)
         for place in (self.run.model, folder):
-            self.writer.write(place, loop.best_weights, figures)
-        self.report(
-            Ended(
-                reason=reason,
-                step=loop.step,
-                loss=result.loss,
-                perplexity=result.perplexity,
-                bits_per_character=figures.bits_per_character,
-                seconds=loop.seconds,
-                folder=str(folder),
-                samples=samples,
-            )
-        )
+            self.writer.write(place, loop.best_weights, self._figures(loop.best_step, ended))
+        self.report(dataclasses.replace(ended, seconds=loop.seconds))

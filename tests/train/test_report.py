@@ -1,0 +1,63 @@
+"""What is said of a run at its end."""
+
+import dataclasses
+
+import pytest
+
+from tinychat.events import Ended
+from tinychat.train.report import report
+
+ENDED = Ended(
+    reason="done", step=4000, loss=1.7104, perplexity=5.531, bits_per_character=2.4676, seconds=115.0, folder="mine",
+    samples=("a", "b", "c"), best_step=4000, training_loss=1.6521, last_loss=1.7104, last_training_loss=1.6402,
+    copied="the king\nis dead", copied_position=0.373, copied_searched=1.0,
+    start_seconds=6.0, step_seconds=101.0, evaluation_seconds=9.0,
+)  # fmt: skip
+
+
+def rows(**changes: object) -> dict[str, str]:
+    return dict(report(dataclasses.replace(ENDED, **changes)))  # type: ignore[arg-type]
+
+
+def test_the_rows_of_a_run_that_ended_at_its_best() -> None:
+    assert rows() == {
+        "loss": "val 1.7104 · perplexity 5.53 · 2.468 bits/char · train 1.6521",
+        "overfits": "no: val loss is 0.06 above train",
+        "copies": "at most 16 characters word for word: 'the king\\nis dead', 37 % into the text",
+        "time": "2:01 in all: 0:06 to start, 1:41 in 4,000 steps, 0:09 evaluating, 0:05 sampling and saving",
+    }
+
+
+def test_a_run_that_overfits_tells_both_ends() -> None:
+    told = rows(best_step=800, last_loss=1.9, overfits_since=800, training_loss=1.5)
+    assert told["at its end"] == "val 1.9000 · train 1.6402; the weights of step 800 are kept"
+    assert told["overfits"] == "yes, since step 800, whose weights are kept; val loss is 0.21 above train"
+    assert (
+        rows(training_loss=1.5)["overfits"]
+        == "a little: val loss is 0.21 above train, but was at its lowest in the end"
+    )
+
+
+def test_without_a_part_for_validation_nobody_knows() -> None:
+    told = rows(split="train", training_loss=1.7104)
+    assert told["loss"] == "train 1.7104 · perplexity 5.53 · 2.468 bits/char"
+    assert told["overfits"].startswith("not known")
+
+
+@pytest.mark.parametrize(
+    ("copied", "searched", "told"),
+    [
+        ("", 1.0, "nothing word for word"),
+        ("e", 0.25, "at most 1 character word for word: 'e', 37 % into the text (looked at: its first 25 %)"),
+        ("to " * 20, 1.0, f"at most 60 characters word for word: '{'to ' * 12}to t…', 37 % into the text"),
+    ],
+)
+def test_copies(copied: str, searched: float, told: str) -> None:
+    assert rows(copied=copied, copied_searched=searched)["copies"] == told
+
+
+def test_what_an_older_version_wrote_has_fewer_rows() -> None:
+    assert dict(report(Ended("done", 10, 1.7, 5.5, 2.5, 60.0, "mine"))) == {
+        "loss": "val 1.7000 · perplexity 5.50 · 2.500 bits/char",
+        "time": "1:00 in all",
+    }

@@ -1,0 +1,69 @@
+"""What is said of a run at its end: the same words in the terminal and on the model's card."""
+
+from collections.abc import Iterator
+
+from tinychat.events import Ended
+from tinychat.train.planner import format_seconds
+
+SLIGHT = 0.1
+"""how far, as a share of the loss of training, validation loss may lie above it before that is worth a word"""
+QUOTED = 40
+"""characters of a copied span that are shown"""
+
+
+def report(ended: Ended) -> Iterator[tuple[str, str]]:
+    """What a person wants to know, in rows: what it is about, and how it is.
+
+    An `Ended` that an older version wrote has fewer.
+    """
+    train = "" if ended.training_loss is None or ended.split == "train" else f" · train {ended.training_loss:.4f}"
+    bits = f"{ended.bits_per_character:.3f} bits/char"
+    yield "loss", f"{ended.split} {ended.loss:.4f} · perplexity {ended.perplexity:.2f} · {bits}{train}"
+    if ended.last_loss is not None and ended.best_step != ended.step:
+        train = "" if ended.last_training_loss is None else f" · train {ended.last_training_loss:.4f}"
+        kept = f"the weights of step {ended.best_step:,} are kept"
+        yield "at its end", f"{ended.split} {ended.last_loss:.4f}{train}; {kept}"
+    if ended.training_loss is not None:
+        yield "overfits", fit(ended)
+    if ended.samples and ended.copied_searched:
+        yield "copies", copied(ended)
+    yield "time", times(ended)
+
+
+def fit(ended: Ended) -> str:
+    """Whether the model overfits, with the gap."""
+    if ended.split == "train" or ended.training_loss is None:
+        return "not known: no part of the text was kept for validation"
+    gap = ended.loss - ended.training_loss
+    apart = f"{ended.split} loss is {abs(gap):.2f} {'above' if gap >= 0 else 'below'} train"
+    if ended.overfits_since is not None:
+        return f"yes, since step {ended.overfits_since:,}, whose weights are kept; {apart}"
+    if gap > SLIGHT * ended.training_loss:
+        return f"a little: {apart}, but was at its lowest in the end"
+    return f"no: {apart}"
+
+
+def copied(ended: Ended) -> str:
+    """The longest span that samples copied."""
+    if not ended.copied:
+        return "nothing word for word"
+    quoted = ended.copied if len(ended.copied) <= QUOTED else ended.copied[:QUOTED].rstrip() + "…"
+    where = f"{100 * ended.copied_position:.0f} % into the text"
+    searched = "" if ended.copied_searched >= 1 else f" (looked at: its first {100 * ended.copied_searched:.0f} %)"
+    count = len(ended.copied)
+    return f"at most {count:,} character{'s' * (count != 1)} word for word: {quoted!r}, {where}{searched}"
+
+
+def times(ended: Ended) -> str:
+    """Where the time went."""
+    whole = f"{format_seconds(ended.start_seconds + ended.seconds)} in all"
+    if not ended.step_seconds:
+        return whole
+    other = max(0.0, ended.seconds - ended.step_seconds - ended.evaluation_seconds)
+    parts = (
+        f"{format_seconds(ended.start_seconds)} to start",
+        f"{format_seconds(ended.step_seconds)} in {ended.step:,} step{'s' * (ended.step != 1)}",
+        f"{format_seconds(ended.evaluation_seconds)} evaluating",
+        f"{format_seconds(other)} sampling and saving",
+    )
+    return f"{whole}: {', '.join(parts)}"

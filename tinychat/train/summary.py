@@ -1,0 +1,68 @@
+"""The end of a run: what the model says, what of it is copied, how good it is, and where the time went."""
+
+import time
+from pathlib import Path
+from typing import Literal
+
+from tinychat.events import Ended, Evaluated, LineReader, Stepped
+from tinychat.text.copying import longest_copy
+from tinychat.train.curves import overfits_since, recent_loss
+from tinychat.train.evaluation import evaluate
+from tinychat.train.loop import Loop
+from tinychat.train.planner import LONGEST_COPY
+
+FINAL_SAMPLES = 3
+
+
+def summarize(
+    loop: Loop, events_file: Path, *, reason: Literal["done", "stopped"], folder: Path, start_seconds: float
+) -> Ended:
+    """The last event of a run.
+
+    Args:
+        loop: concluded: its model has the weights that are kept.
+        events_file: of the run, from its first sitting on.
+        folder: of the model.
+        start_seconds: from the command to the first step.
+    """
+    best, text, plan = loop.best, loop.text, loop.plan
+    assert best is not None  # the run is concluded
+    samples: tuple[str, ...] = ()
+    if loop.sampler.tokens:
+        samples = tuple(loop.sampler.sample(loop.learner.model, loop.prompt, list(range(FINAL_SAMPLES))))
+    until = time.monotonic() + LONGEST_COPY
+    copied = longest_copy(samples, text.train, text.tokenizer, lambda: time.monotonic() > until)
+    training_loss = evaluate(loop.learner.model, text.train, plan.glance_windows).loss if len(text.val) else best.loss
+
+    events = list(LineReader(events_file).events())
+    steps = [event for event in events if isinstance(event, Stepped)]
+    evaluated = [event for event in events if isinstance(event, Evaluated)]
+    losses = [(event.step, event.loss) for event in steps]
+    evaluations = [(event.step, event.loss) for event in evaluated]
+    last = max(evaluated, key=lambda event: event.step)
+    tokens = loop.batches.tokens_per_batch
+    return Ended(
+        reason=reason,
+        step=loop.step,
+        loss=best.loss,
+        perplexity=best.perplexity,
+        bits_per_character=best.bits_per_character(loop.characters_per_token),
+        seconds=loop.seconds,
+        folder=str(folder),
+        samples=samples,
+        split=text.split,
+        best_step=loop.best_step,
+        training_loss=training_loss,
+        last_loss=best.loss if loop.best_step == loop.step else last.loss,
+        last_training_loss=recent_loss(losses),
+        overfits_since=overfits_since(losses, evaluations) if len(text.val) else None,
+        copied=copied.text,
+        copied_position=copied.position,
+        copied_searched=copied.searched,
+        start_seconds=start_seconds,
+        step_seconds=sum(
+            (event.step - before) * tokens / event.tokens_per_second
+            for before, event in zip([0, *(event.step for event in steps)], steps, strict=False)
+        ),
+        evaluation_seconds=sum(event.seconds for event in evaluated),
+    )
