@@ -125,6 +125,8 @@ class Evaluated:
     split: str = "val"
     seconds: float = 0.0
     """that it took"""
+    trained: float = 0.0
+    """seconds of training before it"""
 
 
 @dataclass(frozen=True, slots=True)

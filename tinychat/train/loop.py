@@ -170,7 +170,7 @@ class Loop:
         self._check(result.loss)
         bits = result.bits_per_character(self.characters_per_token)
         took = self.seconds - began
-        self.report(Evaluated(step, result.loss, result.perplexity, bits, best, self.text.split, took))
+        self.report(Evaluated(step, result.loss, result.perplexity, bits, best, self.text.split, took, began))
 
     def _learn(self) -> None:
         """One step."""
