@@ -2,12 +2,13 @@
 
 import math
 
+import pytest
 import torch
 from torch import nn
 
-from tinychat.model.attention import Attention, attend
+from tinychat.model.attention import Attention, additive, attend
 from tinychat.model.config import ModelConfig
-from tinychat.model.layers import FeedForward, Position, Rotary, Sinusoidal
+from tinychat.model.layers import FeedForward, Position, Rotary, Sinusoidal, relu2
 
 
 def test_attention_equals_torch_multihead_attention() -> None:
@@ -22,15 +23,24 @@ def test_attention_equals_torch_multihead_attention() -> None:
         theirs.out_proj.bias.copy_(ours.output.bias)
     x, causal = torch.randn(2, 7, 12), torch.ones(7, 7).tril().bool()
     expected, _ = theirs(x, x, x, attn_mask=~causal)
-    torch.testing.assert_close(ours(x, causal[None, None], Position(), torch.arange(7)), expected)
+    torch.testing.assert_close(ours(x, additive(causal[None, None], x.dtype), Position(), torch.arange(7)), expected)
 
 
-def test_grouped_attention_equals_torch_scaled_dot_product_attention() -> None:
+@pytest.mark.parametrize("masks", [1, 2])
+def test_grouped_attention_equals_torch_scaled_dot_product_attention(masks: int) -> None:
     torch.manual_seed(0)
     query, key, value = torch.randn(2, 6, 5, 4), torch.randn(2, 2, 5, 4), torch.randn(2, 2, 5, 4)
-    mask = torch.ones(5, 5).tril().bool()
+    mask = (torch.rand(masks, 1, 5, 5) < 0.7) | torch.eye(5).bool()  # one for all rows, and one for each
     expected = nn.functional.scaled_dot_product_attention(query, key, value, attn_mask=mask, enable_gqa=True)
-    torch.testing.assert_close(attend(query, key, value, mask), expected)
+    torch.testing.assert_close(attend(query, key, value, additive(mask, query.dtype)), expected)
+    free = nn.functional.scaled_dot_product_attention(query, key, value, enable_gqa=True)
+    torch.testing.assert_close(attend(query, key, value, None), free)
+
+
+def test_squared_relu_has_its_gradient() -> None:
+    x = torch.linspace(-2, 2, 9, dtype=torch.float64, requires_grad=True)
+    torch.testing.assert_close(relu2(x), nn.functional.relu(x).square())
+    assert torch.autograd.gradcheck(relu2, x)
 
 
 def test_sinusoidal_positions_follow_the_paper() -> None:

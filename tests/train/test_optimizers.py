@@ -13,10 +13,11 @@ def test_the_recipe_knows_every_optimizer() -> None:
     assert RECIPE_FIELDS["optimizer"].choices == tuple(OPTIMIZERS)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("shape", [(3, 16, 16), (2, 64, 16), (2, 16, 64)])
-def test_singular_values_come_near_one(shape: tuple[int, int, int]) -> None:
+def test_singular_values_come_near_one(shape: tuple[int, int, int], dtype: torch.dtype) -> None:
     matrices = torch.randn(shape, generator=torch.Generator().manual_seed(0))
-    made = orthogonalize(matrices)
+    made = orthogonalize(matrices, dtype=dtype).float()
     values = torch.linalg.svdvals(made)
     assert values.min() > 0.5
     assert values.max() < 1.3

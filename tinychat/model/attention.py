@@ -91,7 +91,7 @@ class Attention(nn.Module):
         """Looks from x [B, T, D] at x itself (and what the cache holds), or at `memory` [B, S, D].
 
         Args:
-            mask: True where a query may look, [B or 1, 1, T, S]; None: everywhere.
+            mask: added to the scores, [B or 1, 1, T, S]: 0 where a query may look, −∞ where not; None: everywhere.
             used: how many slots of the cache to look at.
         """
         seen = x if memory is None else memory
@@ -119,7 +119,7 @@ def attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, dropo
         query: [B, H, T, K].
         key: [B, H_kv, S, K], where H_kv divides H.
         value: as key.
-        mask: True where a query may look, broadcast to [B, H, T, S].
+        mask: added to the scores, [B or 1, 1, T, S], of the queries' type: 0 where a query may look, −∞ where not.
         dropout: share of the weights set to 0.
     """
     if query.shape[1] != key.shape[1]:
@@ -127,14 +127,24 @@ def attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, dropo
         key, value = key.repeat_interleave(group, dim=1), value.repeat_interleave(group, dim=1)
     if query.device.type != "cpu":
         return F.scaled_dot_product_attention(query, key, value, attn_mask=mask, dropout_p=dropout)
-    scores = (query * query.shape[-1] ** -0.5) @ key.transpose(-2, -1)  # [B, H, T, S]
-    if mask is not None:
-        scores = scores.masked_fill(~mask, float("-inf"))
+    batch, heads, time, width = query.shape
+    scale = width**-0.5
+    rows, columns = query.flatten(0, 1), key.flatten(0, 1).transpose(1, 2)  # [B·H, T, K], [B·H, K, S]
+    if mask is None or len(mask) > 1:
+        scores = (rows @ columns).view(batch, heads, time, -1) * scale
+        scores = (scores if mask is None else scores + mask).flatten(0, 1)
+    else:  # one mask for all rows goes into the product, which saves four passes over the scores
+        scores = torch.baddbmm(mask[0], rows, columns, alpha=scale)  # [B·H, T, S]
     weights = scores.softmax(dim=-1)
     if dropout:
         weights = F.dropout(weights, dropout)
-    out: Tensor = weights @ value  # [B, H, T, K]
-    return out
+    out: Tensor = weights @ value.flatten(0, 1)  # [B·H, T, K]
+    return out.view(batch, heads, time, width)
+
+
+def additive(mask: Tensor | None, dtype: torch.dtype) -> Tensor | None:
+    """What a mask that is True where a query may look adds to the scores: 0 there, −∞ elsewhere."""
+    return None if mask is None else torch.zeros_like(mask, dtype=dtype).masked_fill_(~mask, float("-inf"))
 
 
 def _split(x: Tensor, heads: int) -> Tensor:

@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from tinychat.errors import ModelError
-from tinychat.model.attention import Attention, Cache
+from tinychat.model.attention import Attention, Cache, additive
 from tinychat.model.config import ModelConfig
 from tinychat.model.layers import FeedForward, make_norm, make_position
 
@@ -83,7 +83,10 @@ class Stack(nn.Module):
                 x = x + self.pairs(previous * self.embedding.num_embeddings + ids)
         if self.config.scale_embedding:
             x = x * self.config.d_model**0.5
-        return self.dropout(self.position.embed(x, positions))  # type: ignore[no-any-return]
+        x = self.dropout(self.position.embed(x, positions))
+        # Under autocast all that follows is of its type, so that nothing is turned back and forth between the layers.
+        kind = x.device.type
+        return x.to(torch.get_autocast_dtype(kind)) if torch.is_autocast_enabled(kind) else x
 
     def forward(
         self,
@@ -96,8 +99,14 @@ class Stack(nn.Module):
         memory: Tensor | None = None,
         memory_mask: Tensor | None = None,
     ) -> Tensor:
-        """[B, T] ids → [B, T, D]; masks as in `Attention.forward`."""
+        """[B, T] ids → [B, T, D].
+
+        Args:
+            mask: True where a token may look, [B or 1, 1, T, S]; None: everywhere.
+            memory_mask: the same, for `memory`.
+        """
         x = self.embed(ids, positions, cache)
+        mask, memory_mask = additive(mask, x.dtype), additive(memory_mask, x.dtype)
         places = {"position": self.position, "positions": positions, "cache": cache, "used": used}
         for layer, block in enumerate(self.blocks):
             x = block(x, mask, memory, memory_mask, layer=layer, **places)
