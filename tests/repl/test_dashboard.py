@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -16,8 +16,9 @@ from screens import Screen
 
 from tinychat.errors import Interrupted
 from tinychat.events import Ended, Evaluated, Event, Failed, Noticed, Planned, Sampled, Saved, Stepped, to_json
-from tinychat.repl.dashboard import Dashboard, describe, watch
+from tinychat.repl.dashboard import Dashboard, watch
 from tinychat.repl.keyboard import Keyboard
+from tinychat.repl.lines import describe
 from tinychat.repl.panel import panel
 from tinychat.repl.watching import Progress, duration
 from tinychat.store.runs import RunFolder
@@ -29,14 +30,15 @@ SAVED = Saved(1480)
 
 
 def stepped(step: int) -> Stepped:
-    return Stepped(step, step / 4000, 4.2 - step / 1000, 0.01, 0.5, 48_000.4, 60.0, 62.0, 4000)
+    return Stepped(step, step / 4000, 4.2 - step / 1000, 0.01, 0.5, 48_000.4, 60.0, 62.0, 4000, 513_000_000)
 
 
+KEYS = "b background · s sample now · p prompt · e evaluate now · q stop and keep"
 EVENTS: list[Event] = [PLANNED, *map(stepped, range(0, 1481, 148)), EVALUATED, SAMPLED, SAVED]
 
 
-def ended(folder: str = "/home/somebody/models/mine", reason: str = "done") -> Ended:
-    return Ended(reason, 4000, 1.7104, 5.531, 2.4676, 121.0, folder)  # type: ignore[arg-type]
+def ended(folder: str = "/home/somebody/models/mine", reason: str = "done", samples: tuple[str, ...] = ()) -> Ended:
+    return Ended(reason, 4000, 1.7104, 5.531, 2.4676, 121.0, folder, samples, training_loss=1.6521)  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -57,9 +59,9 @@ def input() -> Iterator[PipeInput]:
         yield pipe
 
 
-def drawn(columns: int, rows: int, said: str = "") -> list[str]:
+def drawn(columns: int, rows: int, said: str = "", more: Sequence[Event] = ()) -> list[str]:
     progress = Progress()
-    for event in EVENTS:
+    for event in [*EVENTS, *more]:
         progress.take(event)
     terminal = Screen(columns, rows).terminal()
     return [
@@ -74,15 +76,38 @@ def test_the_panel_at_80_columns() -> None:
     lines = drawn(80, 24)
     assert lines[0] == "step 1,480/4,000 " + "━" * 16 + "╸" + " " * 28 + " 37 % · 1:02 left"
     assert lines[1] == "loss 2.72 · val 1.83 · perplexity 6.2 · 2.64 bits/char · 48,000 tok/s"
-    assert lines[2] == f"{'loss · ◆ val':40}sample at step 1,480"
-    assert lines[3].startswith(" 4.20 ⠉")
-    assert [line[40:] for line in lines[3:6]] == [
+    assert lines[2] == "learning rate 0.01 · gradient norm 0.5 · memory 513 MB"
+    assert lines[3] == ""
+    assert lines[4] == f"{'loss by step · ⠒⠒ train · ◆ val':40}sample at step 1,480"
+    assert lines[5].startswith(" 4.20┤⠉")
+    assert [line[40:] for line in lines[5:8]] == [
         "ROMEO:",
         "What light ␛[31mthrough yonder window",
         "breaks, it is the east and more",
     ]
-    assert lines[-2].split() == ["0", "1,480"]
-    assert lines[-1] == "b background · s sample now · q stop and keep"
+    assert lines[-3].startswith(" 1.83┤")
+    assert lines[-3][:38].endswith("◆")
+    assert lines[-2].split() == ["0", "500", "1,000"]
+    assert lines[-1] == KEYS
+
+
+def test_the_panel_says_that_the_model_overfits_and_nothing_moves() -> None:
+    rising = [stepped(1776), Evaluated(1776, 1.95, 7.03, 2.8, False)]
+    lines = drawn(80, 24, more=rising)
+    assert lines[3] == "overfits since step 1,480 · val rises, train falls · its weights are kept"
+    assert len(lines) == len(drawn(80, 24))
+    assert drawn(80, 24, "a sample comes after this step", rising)[3] == "a sample comes after this step"
+
+
+def test_a_narrow_panel_has_all_of_it_below_each_other() -> None:
+    lines = drawn(60, 24)
+    assert lines[1:4] == [
+        "loss 2.72 · val 1.83 · perplexity 6.2 · 2.64 bits/char",
+        "48,000 tok/s · learning rate 0.01 · gradient norm 0.5",
+        "memory 513 MB",
+    ]
+    assert "sample at step 1,480" in lines
+    assert lines[-2:] == ["b background · s sample now · p prompt · e evaluate now", "q stop and keep"]
 
 
 @pytest.mark.parametrize("columns", [20, 40, 63, 80, 120, 200])
@@ -98,20 +123,30 @@ def test_the_panel_before_the_first_step() -> None:
     terminal = Screen().terminal()
     assert terminal.render(panel(terminal.console(), Progress(), 24)).splitlines() == [
         "reading the text, starting torch…",
-        "b background · s sample now · q stop and keep",
+        KEYS,
     ]
     assert "first steps…" in terminal.render(panel(terminal.console(), Progress(planned=PLANNED), 24))
 
 
 def test_a_run_is_drawn_in_place_and_its_plan_and_result_stay(run: RunFolder, input: PipeInput) -> None:
     write(run, *EVENTS)
-    screen = Screen()
-    threading.Timer(0.5, write, (run, Noticed("a notice"), stepped(1776), ended())).start()
+    screen, end = Screen(rows=50), ended(samples=("a word\nand more\n", "four " * 100, ""))
+    threading.Timer(0.5, write, (run, Noticed("a notice"), stepped(1776), end)).start()
     last = Dashboard(screen.terminal(), Keyboard(input)).show(run, _trainer())
-    assert last == ended()
+    assert last == end
     assert screen.lines[:4] == ["a text of 1,000 characters", "a model", "a minute", "a notice"]
     assert screen.lines[4].startswith("step 1,776/4,000 ━━━━━━━━")
-    assert screen.lines[-1] == "done at step 4,000 after 2:01 · loss 1.7104 · perplexity 5.53 · 2.468 bits/char"
+    place = screen.lines.index("done at step 4,000 after 2:01 · loss 1.7104 · perplexity 5.53 · 2.468 bits/char")
+    assert screen.lines[place + 1 :] == [
+        "overfits  no: train loss is 1.6521, val 0.06 above it",
+        "time      2:01 in all",
+        "sample 1  a word",
+        "          and more",
+        "sample 2  " + ("four " * 13).rstrip(),
+        *["          " + ("four " * 13).rstrip()] * 2,
+        "          " + ("four " * 13).rstrip() + " …",
+        "sample 3  (nothing)",
+    ]
     assert not any("background" in line for line in screen.lines)
 
 
@@ -128,13 +163,26 @@ def commands(run: RunFolder) -> list[str]:
 
 def test_keys_ask_the_trainer(run: RunFolder, input: PipeInput) -> None:
     write(run, *EVENTS)
-    input.send_text("sxq")
+    input.send_text("sxeq")
     threading.Timer(0.6, write, (run, ended(reason="stopped"))).start()
     screen = Screen()
     last = Dashboard(screen.terminal(), Keyboard(input)).show(run, _trainer())
     assert last == ended(reason="stopped")
-    assert commands(run) == ["sample", "stop"]
+    assert commands(run) == ["sample", "evaluate", "stop"]
     assert "stopping after this step; all is kept" in screen.getvalue()
+
+
+def test_another_prompt_is_typed_and_samples_come_at_once(run: RunFolder, input: PipeInput) -> None:
+    write(run, *EVENTS)
+    input.send_text("px\x1b")  # Esc leaves it as it was
+    threading.Timer(0.6, input.send_text, ["pqb\x7f: \n!\rq"]).start()  # and these are text, not keys
+    threading.Timer(1.5, write, (run, ended(reason="stopped"))).start()
+    screen = Screen()
+    Dashboard(screen.terminal(), Keyboard(input)).show(run, _trainer())
+    sent = [json.loads(line) for line in run.control_file.read_text().splitlines()]
+    assert [(one["command"], one.get("prompt")) for one in sent] == [("sample", "q: \n!"), ("stop", None)]
+    assert "prompt for samples: x▏" in screen.getvalue()
+    assert "Enter sets it and samples · Esc leaves it" in screen.getvalue()
 
 
 def test_b_leaves_the_run_in_the_background(run: RunFolder, input: PipeInput) -> None:
@@ -176,6 +224,8 @@ def test_elsewhere_there_are_lines_on_stderr(run: RunFolder) -> None:
         "step 0/4,000 · 0 % · loss 4.200 · 48,000 tok/s · 1:02 left",  # the next one is due in ten seconds
         "step 1,480 · val loss 1.8300 · perplexity 6.23 · 2.640 bits/char · best so far",
         "done at step 4,000 after 2:01 · loss 1.7104 · perplexity 5.53 · 2.468 bits/char",
+        "overfits  no: train loss is 1.6521, val 0.06 above it",
+        "time      2:01 in all",
         "the model is in /home/somebody/models/mine",
         "talk to it: tinychat -m mine",
     ]
@@ -187,6 +237,8 @@ def test_a_run_that_was_stopped_says_how_to_go_on_and_where_its_model_is(run: Ru
     watch(run, terminal=False, json=False, out=io.StringIO(), err=err, process=_trainer())
     assert err.getvalue().splitlines() == [
         "stopped at step 4,000 after 2:01 · loss 1.7104 · perplexity 5.53 · 2.468 bits/char",
+        "overfits  no: train loss is 1.6521, val 0.06 above it",
+        "time      2:01 in all",
         "the model is in /elsewhere/x",
         "talk to it: tinychat -m /elsewhere/x",
         "go on with it: tinychat train --resume mine",

@@ -1,5 +1,7 @@
 """Loss curves in braille."""
 
+import math
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -7,14 +9,30 @@ from tinychat.repl.plot import plot
 
 
 def test_a_falling_curve() -> None:
-    points = [(0, 4.0), (100, 2.9), (200, 1.7), (300, 1.3), (400, 1.25)]
-    assert plot(points, 26, 5, [(200, 1.9), (400, 1.6)]) == [
-        " 4.00 ⠉⠒⠤⢄⡀",
-        "          ⠈⠑⠢⡀",
-        "             ⠈⠑⠤◆",
-        " 1.25            ⠉⠑⠒⠤⠤⠤⢄⣀◆",
-        "      0                400",
+    points = [(0, 2.0), (100, 1.9), (200, 1.7), (300, 1.3), (400, 1.25)]
+    assert plot(points, 26, 6, [(200, 1.9), (400, 1.6)]) == [
+        " 2.00┤⠉⠑⠒⠒⠤⠤⡀   ◆",
+        "     │      ⠈⠉⠢⠤⡀",
+        "     │          ⠈⠢⡀      ◆",
+        "     │            ⠑⢄",
+        " 1.25┤              ⠑⠒⠤⠤⢄⣀",
+        "      0        200     400",
     ]
+
+
+def test_a_steep_beginning_comes_from_above_so_that_the_rest_is_seen() -> None:
+    points = [(step, 1.5 + 0.5 * math.exp(-step / 100) + 3 * math.exp(-step / 2)) for step in range(1, 400)]
+    lines = plot(points, 40, 10)
+    assert lines[0].startswith(" 1.91┤")
+    assert lines[4].startswith(" 1.7")
+    assert lines[-2].startswith(" 1.51┤")
+    assert sum(any(cell > "\u2800" for cell in line[6:]) for line in lines[:-1]) == 9  # the whole height
+
+
+def test_close_values_have_more_digits() -> None:
+    assert [line[:6] for line in plot([(1, 1.5), (2, 1.4995)], 20, 3)] == ["1.500┤", "1.500┤", "      "]
+    assert plot([(1, 123.456), (2, 123.46)], 20, 3)[0].startswith("123.5┤")
+    assert plot([(1, 1e7), (2, 1.0)], 20, 3)[0].startswith("1e+07┤")
 
 
 def test_where_there_is_nothing_to_draw_nothing_is_drawn() -> None:
@@ -26,7 +44,7 @@ def test_where_there_is_nothing_to_draw_nothing_is_drawn() -> None:
 @given(
     st.lists(st.tuples(st.integers(0, 10**6), st.floats(0, 1e6)), max_size=50),
     st.integers(10, 120),
-    st.integers(2, 20),
+    st.integers(2, 30),
 )
 def test_it_keeps_within_its_bounds(points: list[tuple[int, float]], width: int, height: int) -> None:
     lines = plot(sorted(points), width, height)

@@ -1,53 +1,71 @@
 """What the dashboard of a training run looks like."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from rich.console import Console, Group, RenderableType
 from rich.progress_bar import ProgressBar
 from rich.table import Table as Grid
 from rich.text import Text
 
-from tinychat.repl.plot import MARK, plot
+from tinychat.repl.plot import LABEL, MARK, plot
 from tinychat.repl.toolbar import SEPARATOR
 from tinychat.repl.watching import Progress, duration
 from tinychat.text.harmless import harmless
+from tinychat.train.curves import smoothed
 
-KEYS = "b background · s sample now · q stop and keep"
-WIDEST = 120
-LEAST_FOR_TWO = 64
+KEYS = ("b background", "s sample now", "p prompt", "e evaluate now", "q stop and keep")
+WIDEST = 160
+LEAST_FOR_TWO = 72
 """columns from which the curve and the sample stand side by side"""
-TALLEST, SHORTEST = 12, 4
+SHORTEST, TALLEST = 4, 30
 """lines of curve and sample"""
-FURNITURE = 6
-"""lines of the screen that are not theirs: figures above and below, and the text before"""
+SAMPLE_BELOW = 6
+"""lines of a sample under the curve"""
+ROOMY = 16
+"""rows of a screen from which there is room for all figures, and for the plan above"""
 
 
-def panel(console: Console, progress: Progress, height: int, said: str = "") -> RenderableType:
-    """The figures, the curve and the newest sample, and a last line.
+def panel(
+    console: Console, progress: Progress, height: int, said: str = "", below: Sequence[str] = KEYS
+) -> RenderableType:
+    """The figures, what is to be said, the curve and the newest sample, and the keys.
 
     Args:
         console: that it will be drawn by, narrower than the screen by a column, so that no line is full.
         progress: what is known of the run.
         height: rows of the screen.
-        said: the last line; the keys where it is empty.
+        said: said instead of how the run does.
+        below: what stands in the last lines, packed together as the width allows.
     """
     width = min(console.width, WIDEST)
-    parts: list[RenderableType] = []
+    last = [_line(line, "dim") for line in _packed(below, width)][: max(1, height // 3)]
     if progress.stepped is None:
-        parts.append(_waiting(progress))
-    else:
-        parts += [_bar(progress, width), _figures(progress, width)]
-        parts += _pictures(console, progress, width, min(TALLEST, height - FURNITURE))
-    parts.append(_line(said or KEYS, "dim"))
-    return Group(*parts)
+        begun = "first steps…" if progress.planned else "reading the text, starting torch…"
+        return Group(_line(said or begun), *last)
+    figures = list(_packed(_figures(progress), width))[: 3 if height >= ROOMY else 1]
+    above = [_bar(progress, width), *map(_line, figures)]
+    told = [said] if said else list(_packed(_judgement(progress), width))
+    # Where there is room a line is kept free for it, so that nothing moves.
+    above += [_line(line, "yellow") for line in told or [""] * (height >= ROOMY)]
+    room = height - 1 - len(above) - len(last)
+    return Group(*above, *_pictures(console, progress, width, min(TALLEST, room, max(SHORTEST, height // 2))), *last)
 
 
 def _line(text: str, style: str = "") -> Text:
     return Text(harmless(text), style=style, no_wrap=True, overflow="ellipsis")
 
 
-def _waiting(progress: Progress) -> Text:
-    return _line("reading the text, starting torch…" if progress.planned is None else "first steps…")
+def _packed(words: Sequence[str], width: int) -> Iterator[str]:
+    """The words in as few lines as hold them, none of them broken."""
+    line = ""
+    for word in words:
+        longer = f"{line}{SEPARATOR}{word}" if line else word
+        if line and len(longer) > width:
+            yield line
+            longer = word
+        line = longer
+    if line:
+        yield line
 
 
 def _bar(progress: Progress, width: int) -> RenderableType:
@@ -67,45 +85,62 @@ def _bar(progress: Progress, width: int) -> RenderableType:
     return grid
 
 
-def _figures(progress: Progress, width: int) -> Text:
-    """As many as there is room for, the most telling first."""
+def _figures(progress: Progress) -> list[str]:
+    """The most telling first."""
     step, evaluated = progress.stepped, progress.evaluated
     assert step is not None
-    words = [f"loss {step.loss:.2f}"]
+    words = [f"loss {progress.loss:.2f}"]
     if evaluated is not None:
         words += [f"{evaluated.split} {evaluated.loss:.2f}", f"perplexity {evaluated.perplexity:.1f}"]
         words.append(f"{evaluated.bits_per_character:.2f} bits/char")
     words.append(f"{step.tokens_per_second:,.0f} tok/s")
-    while len(words) > 1 and len(SEPARATOR.join(words)) > width:
-        words.pop()
-    return _line(SEPARATOR.join(words))
+    words.append(f"learning rate {step.learning_rate:.2g}")
+    words.append(f"gradient norm {step.gradient_norm:.2g}")
+    if step.memory:
+        words.append(f"memory {step.memory / 1e6:,.0f} MB")
+    return words
+
+
+def _judgement(progress: Progress) -> list[str]:
+    since = progress.overfits_since
+    if since is None:
+        return []
+    return [f"overfits since step {since:,}", "val rises, train falls", "its weights are kept"]
 
 
 def _pictures(console: Console, progress: Progress, width: int, height: int) -> list[RenderableType]:
-    """The curve and the sample, side by side where there is room; else the sample gives way."""
+    """The curve and the sample, side by side where there is room, or one above the other; else the curve alone."""
     if height < SHORTEST:
         return []
-    both = width >= LEAST_FOR_TWO and progress.sampled is not None
-    half = (width - 2) // 2 if both else width
-    curve = _curve(progress, half, height)
-    if not both:
-        return list(curve)
-    if not curve:
-        return list(_sample(console, progress, width, height))
-    grid = Grid.grid(padding=(0, 2, 0, 0))
-    grid.add_column(width=half)
-    grid.add_column(width=width - half - 2)
-    grid.add_row(Group(*curve), Group(*_sample(console, progress, width - half - 2, height)))
-    return [grid]
+    if progress.sampled is None:
+        return list(_curve(progress, width, height))
+    if width >= LEAST_FOR_TWO:
+        half = (width - 2) // 2
+        curve = _curve(progress, half, height)
+        if not curve:
+            return list(_sample(console, progress, width, height))
+        grid = Grid.grid(padding=(0, 2, 0, 0))
+        grid.add_column(width=half)
+        grid.add_column(width=width - half - 2)
+        grid.add_row(Group(*curve), Group(*_sample(console, progress, width - half - 2, height)))
+        return [grid]
+    if height >= 2 * SAMPLE_BELOW:
+        above = _curve(progress, width, height - SAMPLE_BELOW)
+        return [*above, *_sample(console, progress, width, height - len(above))]
+    return list(_curve(progress, width, height)) or list(_sample(console, progress, width, height))
 
 
 def _curve(progress: Progress, width: int, height: int) -> Sequence[Text]:
     if len(progress.losses) < 3:
         return []
-    lines = plot(progress.losses, width, height - 1, progress.evaluations)
+    lines = plot(smoothed(progress.losses), width, height - 1, progress.evaluations)
     split = progress.evaluated.split if progress.evaluated else ""
-    title = "loss" + (f" · {MARK} {split}" if split else "")
-    return [_line(title, "dim"), *(_line(line, "cyan") for line in lines)] if lines else []
+    title = "loss by step · ⠒⠒ train" + (f" · {MARK} {split}" if split else "")
+    drawn = [_line(line) for line in lines]
+    for line in drawn[:-1]:
+        line.stylize("cyan", LABEL)
+        line.highlight_words([MARK], "bold yellow")
+    return [_line(title, "dim"), *drawn] if drawn else []
 
 
 def _sample(console: Console, progress: Progress, width: int, height: int) -> Sequence[Text]:

@@ -1,5 +1,6 @@
 """Follows a training run by its folder: what has happened so far, and whether it is over."""
 
+import math
 import signal
 import subprocess
 import threading
@@ -10,6 +11,7 @@ from dataclasses import dataclass, field
 
 from tinychat.events import Ended, Evaluated, Event, Failed, LineReader, Planned, Sampled, Stepped
 from tinychat.store.runs import RunFolder
+from tinychat.train.curves import overfits_since, recent_loss
 
 LOOK = 0.1
 """seconds between two looks at the events"""
@@ -31,6 +33,14 @@ class Progress:
     """step and loss of training"""
     evaluations: list[tuple[float, float]] = field(default_factory=list)
     """step and loss of validation"""
+    overfits_since: int | None = None
+    """the step from which validation loss rises while that of training falls"""
+
+    @property
+    def loss(self) -> float:
+        """Of training, the mean over the last part of the run; not a number before the first step."""
+        loss = recent_loss(self.losses)
+        return math.nan if loss is None else loss
 
     def take(self, event: Event) -> None:
         """Notes what happened."""
@@ -43,6 +53,8 @@ class Progress:
             case Evaluated():
                 self.evaluated = event
                 self.evaluations.append((event.step, event.loss))
+                known = event.split != "train"
+                self.overfits_since = overfits_since(self.losses, self.evaluations) if known else None
             case Sampled():
                 self.sampled = event
 

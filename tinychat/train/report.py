@@ -12,17 +12,13 @@ QUOTED = 40
 
 
 def report(ended: Ended) -> Iterator[tuple[str, str]]:
-    """What a person wants to know, in rows: what it is about, and how it is.
+    """What a person wants to know beside the loss, in rows: what it is about, and how it is.
 
     An `Ended` that an older version wrote has fewer.
     """
-    train = "" if ended.training_loss is None or ended.split == "train" else f" · train {ended.training_loss:.4f}"
-    bits = f"{ended.bits_per_character:.3f} bits/char"
-    yield "loss", f"{ended.split} {ended.loss:.4f} · perplexity {ended.perplexity:.2f} · {bits}{train}"
     if ended.last_loss is not None and ended.best_step != ended.step:
         train = "" if ended.last_training_loss is None else f" · train {ended.last_training_loss:.4f}"
-        kept = f"the weights of step {ended.best_step:,} are kept"
-        yield "at its end", f"{ended.split} {ended.last_loss:.4f}{train}; {kept}"
+        yield "last", f"{ended.split} {ended.last_loss:.4f}{train}, at step {ended.step:,}"
     if ended.training_loss is not None:
         yield "overfits", fit(ended)
     if ended.samples and ended.copied_searched:
@@ -35,12 +31,14 @@ def fit(ended: Ended) -> str:
     if ended.split == "train" or ended.training_loss is None:
         return "not known: no part of the text was kept for validation"
     gap = ended.loss - ended.training_loss
-    apart = f"{ended.split} loss is {abs(gap):.2f} {'above' if gap >= 0 else 'below'} train"
+    losses = (
+        f"train loss is {ended.training_loss:.4f}, {ended.split} {abs(gap):.2f} {'above' if gap >= 0 else 'below'} it"
+    )
     if ended.overfits_since is not None:
-        return f"yes, since step {ended.overfits_since:,}, whose weights are kept; {apart}"
+        return f"yes, since step {ended.overfits_since:,}, whose weights are kept: {losses}"
     if gap > SLIGHT * ended.training_loss:
-        return f"a little: {apart}, but was at its lowest in the end"
-    return f"no: {apart}"
+        return f"a little: {losses}, but at its lowest in the end"
+    return f"no: {losses}"
 
 
 def copied(ended: Ended) -> str:
