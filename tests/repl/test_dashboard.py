@@ -150,6 +150,24 @@ def test_a_run_is_drawn_in_place_and_its_plan_and_result_stay(run: RunFolder, in
     assert not any("background" in line for line in screen.lines)
 
 
+def test_a_window_that_changes_its_size_shows_the_panel_once(run: RunFolder, input: PipeInput) -> None:
+    write(run, *EVENTS)
+    screen = Screen(100, 40)
+    seen: list[list[str]] = []
+
+    def look_and_resize(columns: int, rows: int) -> None:
+        seen.append(screen.lines)
+        screen.screen.resize(rows, columns)
+
+    for moment, size in enumerate([(60, 12), (100, 40), (100, 40)], 1):
+        threading.Timer(0.8 * moment, look_and_resize, size).start()
+    threading.Timer(2.8, write, (run, ended())).start()
+    Dashboard(screen.terminal(), Keyboard(input)).show(run, _trainer())
+    assert [len([line for line in lines if line.startswith("step 1,480")]) for lines in seen] == [1, 1, 1]
+    assert seen[1][-1] == "q stop and keep"
+    assert seen[2][-1] == KEYS
+
+
 def _trainer(code: str = "import time; time.sleep(60)") -> "subprocess.Popen[bytes]":
     """A process that lives as long as it is let; its end is not waited for."""
     process = subprocess.Popen([sys.executable, "-c", code])

@@ -24,6 +24,7 @@ FRAME = 0.25
 INDENT = " " * 7
 """before what the lines of a plan go on with; the length of their first words"""
 SAMPLING = "a sample comes after this step"
+FINISHING = "measuring the model and saving it…"
 EVALUATING = "an evaluation comes after this step"
 PROMPT = "prompt for samples: "
 EDITING_KEYS = ("Enter sets it and samples", "Esc leaves it", "Ctrl-J new line", "↑ the present one")
@@ -178,7 +179,8 @@ class Dashboard:
         from tinychat.repl.panel import KEYS, panel  # and rich, which takes as long as the trainer's first moments
 
         columns, rows = self._terminal.size()
-        said = self._said if live else ""
+        step = self._progress.stepped
+        said = (self._said or (FINISHING if step and step.remaining < 1 else "")) if live else ""
         keys: tuple[str, ...] = KEYS if live else ()
         if self._editor is not None:
             said, keys = PROMPT + self._editor.view(columns - 1 - len(PROMPT)), EDITING_KEYS

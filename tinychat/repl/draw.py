@@ -20,6 +20,7 @@ NAME_WIDTH = 14
 KEYS = (
     ("typing", "Enter sends · Alt-Enter new line · Tab completes · //x sends /x"),
     ("answering", "↑↓ temperature · ←→ length · g greedy · space pause · Esc stop"),
+    ("training", "b background · s sample · p prompt · e evaluate · q stop"),
 )
 
 

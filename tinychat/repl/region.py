@@ -9,6 +9,7 @@ from tinychat.repl.terminal import Terminal
 
 STYLES = re.compile(r"\x1b\[[0-9;]*m")
 WIPE_REST, WIPE_BELOW = "\x1b[K", "\x1b[J"
+HOME = "\x1b[H"
 HIDE_CURSOR, SHOW_CURSOR = "\x1b[?25l", "\x1b[?25h"
 
 
@@ -22,6 +23,9 @@ class Region:
     def __init__(self, terminal: Terminal) -> None:
         self._terminal = terminal
         self._widths: list[int] = []
+        self._size = terminal.size()
+        self._is_cut = False
+        """its beginning was pushed off the screen by a change of size, and may come back by another"""
 
     def draw(self, lines: Sequence[str]) -> None:
         """Writes lines (styled, each narrower than the screen) over those that stand there."""
@@ -37,9 +41,14 @@ class Region:
     def leave(self) -> None:
         """Lets the lines stand as they are."""
         self._widths = []
+        self._is_cut = False
 
     def _back(self) -> str:
         """To where the lines begin; a window that has become narrower has broken them into more."""
-        width = max(1, self._terminal.width)
-        rows = sum(max(1, -(-cells // width)) for cells in self._widths)
+        size = columns, height = self._terminal.size()
+        rows = sum(max(1, -(-cells // max(1, columns))) for cells in self._widths)
+        resized, self._size = size != self._size, size
+        self._is_cut |= rows >= height
+        if resized and self._is_cut:
+            return HOME
         return f"\r\x1b[{rows}A" if rows else "\r"

@@ -37,7 +37,7 @@ def fit(ended: Ended) -> str:
     if ended.overfits_since is not None:
         return f"yes, since step {ended.overfits_since:,}, whose weights are kept: {losses}"
     if gap > SLIGHT * ended.training_loss:
-        return f"a little: {losses}, but at its lowest in the end"
+        return f"a little: {losses}; val was not rising"
     return f"no: {losses}"
 
 
