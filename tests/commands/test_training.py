@@ -63,7 +63,7 @@ def test_a_run_is_named_after_its_text(talk: Talk, launched: list[RunFolder], no
         ("/train 'x", "a quotation mark stands alone", "put names with spaces between two of them"),
         (
             "/train x --resume y",
-            "a run goes on as it began: --resume takes its name alone",
+            "a run goes on with the text it began with",
             "begin a new run instead",
         ),
     ],

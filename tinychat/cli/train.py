@@ -13,7 +13,8 @@ from tinychat.cli.options import NORMALIZE, debug_option, json_option
 from tinychat.errors import UsageError
 from tinychat.events import Ended, Failed
 from tinychat.store.runs import RunFolder, find_run
-from tinychat.train.launch import launch, name_for, prepare_run
+from tinychat.train.launch import change_recipe, launch, name_for, prepare_run
+from tinychat.train.processes import become_follower, find_place
 from tinychat.train.recipe import RECIPE_FIELDS, RecipeField, load_recipe
 
 STARTED = time.monotonic()
@@ -62,16 +63,20 @@ def train(
     """Train a model on SOURCE: files, folders, globs, known data sets, or - for stdin.
 
     All that is left open is chosen from the text and the machine. A run that is stopped or killed goes on with
-    --resume NAME.
+    --resume NAME, on other --devices if need be. Several processes share each step with --devices N; on several
+    machines, start this under `torchrun` or SLURM's `srun`.
     """
+    if find_place().rank > 0:
+        become_follower()
     overrides = {key: value for key, value in given.items() if value is not None}
     if resume is not None:
-        run = _find(resume or name, sources, overrides)
+        run = _find(resume or name, sources)
         if run.is_running():
             # A trainer whose command was killed a moment ago is still saving; or it is at work in the background.
             last = _watch(run, as_json)
             if not (isinstance(last, Ended) and last.reason == "stopped"):
                 return _exit_code(last)
+        change_recipe(run, overrides)
     else:
         recipe = load_recipe(recipe_name) if recipe_name else load_recipe()
         recipe = recipe.merged(overrides | ({"sources": sources} if sources else {}))
@@ -96,11 +101,8 @@ def _fetch(sources: tuple[str, ...]) -> None:
             fetch_with_bar(name)
 
 
-def _find(name: str | None, sources: tuple[str, ...], overrides: dict[str, Any]) -> RunFolder:
+def _find(name: str | None, sources: tuple[str, ...]) -> RunFolder:
     """The run that is to go on."""
-    if overrides:
-        flags = ", ".join(RECIPE_FIELDS[key].flag for key in overrides)
-        raise UsageError(f"a run goes on as it began: {flags} cannot change it", "begin a new run, or leave them out")
     name = name or (name_for(sources) if sources else "")
     if not name:
         raise UsageError("which run is to go on?", "`tinychat train --resume NAME`")

@@ -57,7 +57,7 @@ def train(session: Session, text: str) -> Result:
     TEXT is a file, a folder, a pattern or a known data set. What is left open is chosen from the text and the
     machine. Flags are those of `tinychat train`: --minutes, --steps, --name, --recipe, --tokenizer …
     """
-    from tinychat.train.launch import STANDARD_INPUT, launch, prepare_run, resume_run
+    from tinychat.train.launch import STANDARD_INPUT, change_recipe, launch, prepare_run, resume_run
     from tinychat.train.recipe import DEFAULT_RECIPE, load_recipe
 
     started = time.monotonic()
@@ -66,9 +66,10 @@ def train(session: Session, text: str) -> Result:
     if STANDARD_INPUT in sources:
         raise UsageError("- is the keyboard here", "name a file, or pipe the text into `tinychat train -`")
     if "resume" in own:
-        if sources or flags:
-            raise UsageError("a run goes on as it began: --resume takes its name alone", "begin a new run instead")
+        if sources:
+            raise UsageError("a run goes on with the text it began with", "begin a new run instead")
         run = resume_run(own["resume"])
+        change_recipe(run, flags)
     else:
         recipe = load_recipe(own.get("recipe", DEFAULT_RECIPE))
         recipe = recipe.merged(flags | ({"sources": sources} if sources else {}))

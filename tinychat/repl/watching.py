@@ -80,7 +80,11 @@ def follow(run: RunFolder, process: Process | None = None) -> Iterator[Event | N
                 _await_end(run, process)
                 return
         if not alive:
-            yield Failed("the trainer ended without a word", f"its log is {run.log_file}; --resume {run.name} goes on")
+            goes_on = f"--resume {run.name} goes on from its last checkpoint"
+            if process is not None and process.returncode == -signal.SIGKILL:
+                yield Failed("the trainer was killed (signal 9): memory may have run out", goes_on)
+            else:
+                yield Failed("the trainer ended without a word", f"its log is {run.log_file}; {goes_on}")
             return
         yield None
 

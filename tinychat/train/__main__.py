@@ -1,4 +1,7 @@
-"""The trainer's process: `python -m tinychat.train RUN`, started by `launch.py`. Its interface is the run's folder."""
+"""The trainer's process: `python -m tinychat.train RUN`, started by `launch.py`. Its interface is the run's folder.
+
+Where several processes train together, those that follow run this too; they need no folder.
+"""
 
 import argparse
 import importlib
@@ -17,8 +20,11 @@ from tinychat.store.runs import RunFolder
 from tinychat.train.checkpoint import newest_step
 from tinychat.train.control import Control
 from tinychat.train.data import read_text
+from tinychat.train.follower import follow
 from tinychat.train.journal import Journal, rewind
+from tinychat.train.processes import LOST, Followers, Place, find_place, is_severed
 from tinychat.train.recipe import load_recipe
+from tinychat.train.shortage import is_out_of_memory
 
 PATIENCE = 2.0
 """seconds: a watcher that looks whether the run is alive holds its lock for a moment"""
@@ -27,39 +33,54 @@ PATIENCE = 2.0
 def main(arguments: list[str] | None = None) -> int:
     """Trains; returns the exit code: 0 where the run has ended, done or stopped, else 1."""
     parser = argparse.ArgumentParser(prog="python -m tinychat.train", description=__doc__)
-    parser.add_argument("run", type=Path, help="the run's folder")
+    parser.add_argument("run", type=Path, nargs="?", help="the run's folder")
     parser.add_argument("--started", type=float, default=None, help="time.monotonic() when the command was given")
     parser.add_argument("--parent", type=int, default=None, help="stop when this process is no longer the parent")
     given = parser.parse_args(arguments)
+    place = find_place()
+    if place.rank > 0:
+        return follow(place, given.parent)
+    if given.run is None:
+        parser.error("which run?")
     run = RunFolder(given.run)
     started = time.monotonic() if given.started is None else given.started
     try:
         with run.lock(timeout=PATIENCE):
-            return _train(run, started, given.parent)
+            return _train(run, started, given.parent, place)
     except Timeout:
         print(RunError(f"the run {run.name!r} is at work already"), file=sys.stderr)  # noqa: T201 - into its log
         return 1
 
 
-def _train(run: RunFolder, started: float, parent: int | None) -> int:
+def _train(run: RunFolder, started: float, parent: int | None, place: Place) -> int:
     control = Control(run.control_file, parent)
     control.listen_to_signals()
     _clear(run)
     rewind(run.events_file, newest_step(run.checkpoints))
     # torch and lightning take three seconds: the text is read meanwhile.
     threading.Thread(target=importlib.import_module, args=("tinychat.train.sitting",), daemon=True).start()
+    followers: Followers | None = None
     try:
         recipe = load_recipe(run.recipe_file)
+        if place.size == 1 and recipe.devices > 1:
+            followers = Followers(recipe.devices)
+            followers.watch(lambda story: _fail(run, *story))
+            place = Place(0, recipe.devices, 0, recipe.devices)
         text = read_text(recipe, run.path / "tokenizer.json")
         sitting = importlib.import_module("tinychat.train.sitting")
-        sitting.sit(run, recipe, text, control, started)
+        sitting.sit(run, recipe, text, control, started, place)
     except TinychatError as error:
         return _fail(run, error.problem, error.remedy)
-    except MemoryError:
-        return _fail(run, "there is not enough memory", "try a smaller --batch-size, --context or --d-model")
     except Exception as error:
+        if is_out_of_memory(error):
+            return _fail(run, "there is not enough memory", "try a smaller --batch-size, --context or --d-model")
         traceback.print_exc()
+        if place.size > 1 and is_severed(error):
+            return _fail(run, *(followers.story() if followers else LOST))
         return _fail(run, f"the trainer met an error: {error!r}", f"{run.log_file} has the whole story")
+    finally:
+        if followers is not None:
+            followers.end()
     return 0
 
 

@@ -6,30 +6,50 @@ from typing import Literal
 
 import torch
 
+from tinychat.errors import UsageError
 from tinychat.model.config import ModelConfig
 from tinychat.model.loading import choose_device
 from tinychat.train.batches import Batch
 from tinychat.train.learner import Learner
 from tinychat.train.planner import Machine
+from tinychat.train.processes import ALONE, Place
 from tinychat.train.recipe import Recipe
+from tinychat.train.team import Team
 
 WORTHWHILE = 1.3
 """bf16 must be so much quicker than f32 at a matrix product: without hardware for it, it is many times slower"""
 TIMED_STEPS = 4
 
 
-def find_machine(recipe: Recipe) -> Machine:
+def find_machine(recipe: Recipe, place: Place = ALONE) -> Machine:
     """The device, precision and threads that the recipe names, or the best there are.
 
+    Args:
+        place: of this process among those that train together.
+
     Raises:
-        UsageError: there is no such device here.
+        UsageError: there is no such device here, or there are not enough of them.
     """
     device = choose_device(recipe.device)
+    if device != "cpu" and place.local_size > 1:
+        there = torch.cuda.device_count() if device == "cuda" else 1
+        if there < place.local_size:
+            raise UsageError(
+                f"{place.local_size} processes need as many devices: {device} has {there}",
+                f"try --devices {there}, or --device cpu",
+            )
+    threads = set_up(recipe, device, place.local_size)
+    return Machine(device, _precision(recipe, device), threads, place.size)
+
+
+def set_up(recipe: Recipe, device: str, processes: int = 1) -> int:
+    """Makes torch compute as it does best; returns the threads of all `processes` of this machine, who share them."""
     threads = recipe.threads or (len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count())
-    torch.set_num_threads(threads or 1)
+    threads = max(processes, threads or 1)
+    torch.set_num_threads(threads // processes)
     # On CPU, oneDNN in the place of MKL, which is slow on some; on CUDA, TF32.
     torch.set_float32_matmul_precision("medium" if device == "cpu" else "high")
-    return Machine(device, _precision(recipe, device), torch.get_num_threads())
+    return threads
 
 
 def _precision(recipe: Recipe, device: str) -> Literal["f32", "bf16"]:
@@ -56,13 +76,14 @@ def _is_bf16_quicker() -> bool:
     return least[1] * WORTHWHILE < least[0]
 
 
-def step_seconds(recipe: Recipe, config: ModelConfig, batch_size: int) -> float:
+def step_seconds(recipe: Recipe, config: ModelConfig, batch_size: int, team: Team | None = None) -> float:
     """Trains a few steps of a model like that on noise, and tells how long one takes: the least, as others only add.
 
     Args:
         recipe: with device and precision filled in.
+        team: whose processes share a step; None: this one alone.
     """
-    learner = Learner(config, recipe)
+    learner = Learner(config, recipe, team)
     ids = torch.randint(config.vocab_size, (batch_size, config.context))
     batch = Batch(ids, ids.roll(-1, dims=1))
     times = []

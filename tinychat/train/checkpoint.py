@@ -41,6 +41,10 @@ class State:
     """seconds of training at the end of the last evaluation"""
     step_seconds: float = 0.0
     """of one step, lately"""
+    rate: float = 1.0
+    """what learning rates are multiplied by: less than 1 after the loss became no number"""
+    accumulation: int = 1
+    """parts that a step is computed in: more than the recipe says where memory ran out"""
     fingerprint: str = ""
     """of the text"""
 

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
@@ -19,10 +19,12 @@ from tinychat.store import places
 from tinychat.store.runs import RunFolder, find_run
 from tinychat.train.checkpoint import newest_step
 from tinychat.train.journal import rewind
-from tinychat.train.recipe import Recipe
+from tinychat.train.recipe import Recipe, find_field, load_recipe
 
 STANDARD_INPUT = "-"
 LONGEST_NAME = 60
+CHANGEABLE = ("devices", "threads", "accumulation")
+"""Fields of a recipe that say how a step is computed, not what: a run may go on with other values."""
 
 
 def prepare_run(
@@ -76,6 +78,20 @@ def resume_run(name: str) -> RunFolder:
     if run.is_running():
         raise RunError(f"the run {name!r} is at work already", f"`/attach {name}` in the REPL shows it")
     return run
+
+
+def change_recipe(run: RunFolder, overrides: Mapping[str, object]) -> None:
+    """Lets a run go on with other values of what is `CHANGEABLE`.
+
+    Raises:
+        UsageError: something else was named.
+    """
+    flags = ", ".join(find_field(name).flag for name in overrides if find_field(name).name not in CHANGEABLE)
+    if flags:
+        free = ", ".join(find_field(name).flag for name in CHANGEABLE)
+        raise UsageError(f"a run goes on as it began: {flags} cannot change it", f"begin a new run; {free} may change")
+    if overrides:
+        atomic_write(run.recipe_file, load_recipe(run.recipe_file).merged(overrides).to_toml())
 
 
 def launch(run: RunFolder, *, tied: bool, started: float | None = None) -> "subprocess.Popen[bytes]":

@@ -1,36 +1,45 @@
 """A model, its optimizers and the one thing done with them: a step. Device and precision are Fabric's business."""
 
 import logging
-from typing import Literal
+from typing import Any, Self
 
+import numpy as np
 import torch
-from lightning.fabric import Fabric
 from torch import Tensor
 from torch.nn.utils import clip_grad_norm_
 
+from tinychat.errors import RunError
 from tinychat.model.config import ModelConfig
-from tinychat.model.transformer import Transformer
+from tinychat.model.transformer import IGNORED, Transformer
 from tinychat.train.batches import Batch
 from tinychat.train.optimizers import make_optimizers, set_rate
+from tinychat.train.processes import smaller_parts
 from tinychat.train.recipe import Recipe
+from tinychat.train.shortage import is_out_of_memory
+from tinychat.train.team import Learn, Load, Make, Team
 
 for _name in ("lightning.fabric", "lightning.pytorch"):  # one package, which logs under either name
     logging.getLogger(_name).setLevel(logging.WARNING)  # which precision is used, the plan says
 
-PRECISIONS: dict[str, Literal["32-true", "bf16-mixed"]] = {"f32": "32-true", "bf16": "bf16-mixed"}
-
 
 class Learner:
-    """Learns from batches.
+    """Learns from batches, together with the learners of a team's other processes.
+
+    What the leader's learner is told, the others are told as well.
 
     Args:
         config: of the model, which is made anew.
         recipe: with device, precision and everything of the optimizer filled in.
+        team: None: this process alone.
     """
 
-    def __init__(self, config: ModelConfig, recipe: Recipe) -> None:
-        self.fabric = Fabric(accelerator=recipe.device, devices=1, precision=PRECISIONS[recipe.precision])
-        self.recipe = recipe
+    def __init__(self, config: ModelConfig, recipe: Recipe, team: Team | None = None) -> None:
+        self.team = team or Team()
+        self.team.tell(Make(config, recipe))
+        self.fabric = self.team.fabric(recipe)
+        self.config, self.recipe = config, recipe
+        self.accumulation = recipe.accumulation
+        """the parts that a step is computed in; doubled where memory runs out"""
         torch.manual_seed(recipe.seed)
         self.model = Transformer(config)
         self.optimizers = make_optimizers(self.model, recipe)
@@ -42,23 +51,109 @@ class Learner:
         self.gradient_norm = torch.zeros(())
         """of the last step, before it was clipped"""
 
-    def step(self, batch: Batch, factor: float) -> Tensor:
-        """Learns from one batch; returns its mean loss, on the device.
+    def anew(self) -> Self:
+        """A learner as this one was at its beginning."""
+        return type(self)(self.config, self.recipe, self.team)
+
+    def load(self, weights: dict[str, Tensor], optimizers: list[dict[str, Any]], accumulation: int = 1) -> None:
+        """Goes on from a state.
 
         Args:
-            factor: what the highest learning rate is multiplied by.
+            optimizers: the state of each.
+            accumulation: the parts that a step is computed in, unless there are more of them already.
         """
+        self.team.tell(Load(weights, optimizers, accumulation))
+        self.model.load_state_dict(weights)
+        for optimizer, values in zip(self.optimizers, optimizers, strict=True):
+            optimizer.load_state_dict(values)
+        self.accumulation = max(self.accumulation, accumulation)
+
+    def step(self, batch: Batch, factor: float, step: int = 0) -> Tensor:
+        """Learns from one batch; returns its mean loss, on the device.
+
+        Where memory runs out, the step is computed anew in twice as many parts.
+
+        Args:
+            batch: of the whole team.
+            factor: what the highest learning rate is multiplied by.
+            step: from 0; the random numbers that are drawn follow from it.
+
+        Raises:
+            RunError: there is not enough memory, or nothing to share out.
+        """
+        if len(batch.ids) < self.team.size:
+            raise RunError(
+                f"a batch of {len(batch.ids)} cannot be shared by {self.team.size} processes",
+                f"try --batch-size {self.team.size}, or fewer --devices",
+            )
+        self.team.tell(Learn(batch, factor, step))
         self.rate = set_rate(self.optimizers, factor)
-        parts = list(zip(*(tensor.chunk(self.recipe.accumulation) for tensor in batch), strict=True))
-        total = torch.zeros((), device=self.fabric.device)
-        for ids, targets in parts:
-            with self.fabric.autocast():  # Fabric brings it along with `forward` alone, not with `loss`
-                loss: Tensor = self._wrapped.loss(*self.fabric.to_device((ids, targets)))
-            loss = loss * (len(ids) / len(batch.ids))
-            self.fabric.backward(loss)
-            total += loss.detach()
+        own = self.team.share(batch)
+        predicted = int((batch.targets != IGNORED).sum())
+        while (loss := self._gradients(own, predicted, step)) is None:
+            self._halve()
+        loss = self.team.mean(loss)
         self.gradient_norm = clip_grad_norm_(self.model.parameters(), self.recipe.gradient_clip or float("inf"))
         for optimizer in self._wrapped_optimizers:
             optimizer.step()
             optimizer.zero_grad()
+        return loss
+
+    def _gradients(self, batch: Batch, predicted: int, step: int) -> Tensor | None:
+        """Computes gradients; returns the part of the mean loss that this process has seen, times the team's size.
+
+        Args:
+            batch: this process's share.
+            predicted: the number of targets of the whole team.
+
+        Returns:
+            None where memory ran out and smaller parts can be tried.
+        """
+        self._seed(step)
+        total = torch.zeros((), device=self.fabric.device)
+        parts = list(zip(*(tensor.chunk(self.accumulation) for tensor in batch), strict=True))
+        try:
+            for place, (ids, targets) in enumerate(parts, 1):
+                # What the team averages comes from parts that differ in size: each counts by what is predicted in it.
+                share = self.team.size * int((targets != IGNORED).sum()) / max(1, predicted)
+                apart = self.team.size > 1 and place < len(parts)  # gradients go round once, after the last part
+                with self.fabric.no_backward_sync(self._wrapped, enabled=apart):
+                    with self.fabric.autocast():  # Fabric brings it along with `forward` alone, not with `loss`
+                        # Where nothing is predicted, anything will do: it counts nothing, and has no mean.
+                        given = self.fabric.to_device((ids, targets if share else ids))
+                        loss: Tensor = self._wrapped.loss(*given)
+                    loss = loss * share
+                    self.fabric.backward(loss)
+                total += loss.detach()
+        except Exception as error:
+            if not is_out_of_memory(error):
+                raise
+            rows = len(parts[0][0])
+            if self.team.size > 1:  # the others wait for gradients that will not come
+                problem = f"process {self.team.place.rank + 1} of {self.team.size} ran out of memory"
+                raise MemoryShortage(f"{problem} computing {rows} rows at once", smaller_parts()) from None
+            if rows == 1:
+                raise MemoryShortage(
+                    f"there is not enough memory for a step, not even of one row of {self.config.context} tokens",
+                    "train with a smaller --context, --d-model or --n-layer",
+                ) from None
+            return None
         return total
+
+    def _halve(self) -> None:
+        """Makes the parts of a step half as large, and room for them."""
+        self.accumulation *= 2
+        for optimizer in self._wrapped_optimizers:
+            optimizer.zero_grad()
+        if self.fabric.device.type == "cuda":
+            torch.cuda.empty_cache()
+
+    def _seed(self, step: int) -> None:
+        """Random numbers follow from the seed and the step; each process has its own."""
+        rank = self.team.place.rank
+        words = (self.recipe.seed, step, rank) if rank else (self.recipe.seed, step)
+        torch.manual_seed(int(np.random.SeedSequence(words).generate_state(1, np.uint64)[0] >> 1))
+
+
+class MemoryShortage(RunError, MemoryError):
+    """Memory ran out, and smaller parts do not help."""

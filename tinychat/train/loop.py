@@ -3,6 +3,7 @@
 A run is a pure function of its recipe, text and number of steps. What step s sees follows from the seed and s
 (`batches.py`), and so do the random numbers it draws (dropout): nothing random outlives a step, so that a run which
 was killed goes on exactly as it would have. Only where the clock decides does time enter, through the learning rate.
+Where the loss becomes no number, the run goes back to its last checkpoint, with half the learning rate, twice.
 """
 
 import math
@@ -11,12 +12,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Literal
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from tinychat.errors import RunError
-from tinychat.events import Evaluated, Event, Sampled, Saved, Stepped
+from tinychat.events import Evaluated, Event, Noticed, Sampled, Saved, Stepped
 from tinychat.train.batches import Batches
 from tinychat.train.checkpoint import State
 from tinychat.train.control import Control
@@ -36,6 +36,12 @@ EVALUATIONS = 10
 """evaluations of a run by the clock, at most"""
 REPORT_INTERVALS = (0.25, 1.0)
 """seconds between two reports, at the beginning and later"""
+LOWEST_RATE = 0.25
+"""What learning rates are multiplied by, at least: they are halved so often that a run is taken back."""
+
+
+class Diverged(Exception):
+    """The loss, or its gradient, has become no number."""
 
 
 class Loop:
@@ -44,6 +50,7 @@ class Loop:
     Args:
         report: takes the events.
         save: writes a checkpoint.
+        load: reads the newest one; None where there is none.
         state: of a checkpoint to go on from.
     """
 
@@ -56,15 +63,18 @@ class Loop:
         control: Control,
         report: Callable[[Event], None],
         save: Callable[[State], None],
+        load: Callable[[], State | None],
         state: State | None = None,
     ) -> None:
         self._began = time.perf_counter()
         self.plan, self.learner, self.batches, self.text = plan, learner, batches, text
-        self.control, self.report, self._save = control, report, save
+        self.control, self.report, self._save, self._load = control, report, save, load
         self.sampler = Sampler(text.tokenizer, text.template, plan.recipe.sample_tokens)
         self.prompt = text.prompt if plan.recipe.sample_prompt is None else plan.recipe.sample_prompt
         self.characters_per_token = text.characters_per_token()
-        self.step = 0
+        self.step = self._reported_step = 0
+        self.rate = 1.0
+        """what learning rates are multiplied by: less than 1 after the loss became no number"""
         self.budget = Budget(plan.steps if plan.available is None else None)
         self.step_seconds = plan.step_seconds
         self.best: Evaluation | None = None
@@ -75,12 +85,14 @@ class Loop:
         self.evaluated_step = -1
         self._evaluation_cost = 0.0
         self._saved_at, self._save_cost = FIRST_SAVE - SAVE_INTERVAL, 0.0
+        self._loss_sum = torch.zeros((), device=learner.fabric.device)
         if state is not None:
+            self._began = time.perf_counter() - state.seconds
+            self.plan = replace(plan, available=state.available)
             self._restore(state)
         self._provide_for_the_end()
-        self._reported_at, self._reported_step = self.seconds, self.step
+        self._reported_at = self.seconds
         self._report_due = 0.0  # at once: a watcher sees that it has begun
-        self._loss_sum = torch.zeros((), device=learner.fabric.device)
 
     @property
     def seconds(self) -> float:
@@ -103,11 +115,24 @@ class Loop:
             evaluated_step=self.evaluated_step,
             evaluated_at=self._evaluated_at,
             step_seconds=self.step_seconds,
+            rate=self.rate,
+            accumulation=self.learner.accumulation,
             fingerprint=self.text.fingerprint,
         )
 
     def run(self) -> Literal["done", "stopped"]:
-        """Trains to the end; at least one step, so that there is something to keep."""
+        """Trains to the end, saves, and measures; at least one step, so that there is something to keep.
+
+        Raises:
+            RunError: the loss became no number once more.
+        """
+        while True:
+            try:
+                return self._run()
+            except Diverged as error:
+                self._retreat(error)
+
+    def _run(self) -> Literal["done", "stopped"]:
         while self.step == 0 or not (self.control.stopping or self._is_over()):
             self._learn()
             if self.seconds >= self._report_due:
@@ -121,12 +146,16 @@ class Loop:
         # Before the last report, which may find that steps have become quicker, and that there was time for one more.
         reason: Literal["done", "stopped"] = "done" if self._is_over() else "stopped"
         self._report()
+        self.save()
+        if self.evaluated_step != self.step:
+            self.evaluate()
         return reason
 
     def evaluate(self) -> None:
         """Measures the model at a glance, keeps its weights where they are the best, and lets it speak."""
         began = self.seconds
         result = evaluate(self.learner.model, self.text.measured, self.plan.glance_windows)
+        self._check(result.loss)
         self._token_seconds = (self.seconds - began) / result.tokens
         best = self.best is None or result.loss < self.best.loss
         if best:
@@ -140,9 +169,7 @@ class Loop:
 
     def conclude(self) -> Evaluation:
         """Takes the best weights there were, and measures them over the whole, or as much of it as time allows."""
-        if self.evaluated_step != self.step:
-            self.evaluate()
-        assert self.best is not None  # there has been an evaluation
+        assert self.best is not None  # `run` ends with an evaluation
         self.learner.model.load_state_dict(self.best_weights)
         if self.plan.final_windows > self.plan.glance_windows:
             began = self.seconds
@@ -159,7 +186,8 @@ class Loop:
             self.report(Sampled(self.step, prompt, text))
 
     def save(self) -> None:
-        """Writes a checkpoint."""
+        """Writes a checkpoint, of weights that are good as far as is known."""
+        self._check(self._loss_sum.item() + float(self.learner.gradient_norm))
         began = self.seconds
         self._save(self.state)
         self.report(Saved(self.step))
@@ -167,19 +195,20 @@ class Loop:
         self._save_cost = self._pause(began)
 
     def _report_evaluation(self, result: Evaluation, step: int, best: bool, began: float) -> None:
-        self._check(result.loss)
         bits = result.bits_per_character(self.characters_per_token)
         took = self.seconds - began
         self.report(Evaluated(step, result.loss, result.perplexity, bits, best, self.text.split, took, began))
 
     def _learn(self) -> None:
         """One step."""
-        recipe = self.plan.recipe
-        torch.manual_seed(int(np.random.SeedSequence((recipe.seed, self.step)).generate_state(1, np.uint64)[0] >> 1))
-        progress = self.budget.progress(self.step, self.seconds)
-        factor = rate_factor(recipe, progress, self.step, self.plan.warmup_steps)
-        self._loss_sum += self.learner.step(self.batches.batch(self.step), factor)
+        progress, accumulation = self.budget.progress(self.step, self.seconds), self.learner.accumulation
+        factor = self.rate * rate_factor(self.plan.recipe, progress, self.step, self.plan.warmup_steps)
+        self._loss_sum += self.learner.step(self.batches.batch(self.step), factor, self.step)
         self.step += 1
+        if self.learner.accumulation != accumulation:
+            parts = f"steps are computed in {self.learner.accumulation} parts from now on"
+            self.report(Noticed(f"memory ran out at step {self.step:,}: {parts}"))
+            self.save()  # whoever goes on from here knows it
 
     def _report(self) -> None:
         """Says what the steps since the last report came to."""
@@ -249,20 +278,34 @@ class Loop:
 
     def _check(self, figure: float) -> None:
         if not math.isfinite(figure):
+            raise Diverged(f"the loss or its gradient became {figure} by step {self.step:,}")
+
+    def _retreat(self, error: Diverged) -> None:
+        """Goes back to the last checkpoint, or to the beginning, with half the learning rate."""
+        if self.rate <= LOWEST_RATE:
             raise RunError(
-                f"the loss or its gradient became {figure} by step {self.step}",
+                f"{error}, though the learning rate had been halved twice",
                 "train with a lower --learning-rate, or with --precision f32",
             )
+        rate, state = self.rate / 2, self._load()
+        if state is None:
+            self.learner = self.learner.anew()
+            optimizers = [optimizer.state_dict() for optimizer in self.learner.optimizers]
+            state = State(0, self.seconds, self.plan.available, self.learner.model.state_dict(), optimizers)
+        self._restore(state)
+        self.rate = rate
+        self.report(Noticed(f"{error}: back to step {self.step:,} with half the learning rate"))
+        self.save()
 
     def _restore(self, state: State) -> None:
-        self.learner.model.load_state_dict(state.weights)
-        for optimizer, values in zip(self.learner.optimizers, state.optimizers, strict=True):
-            optimizer.load_state_dict(values)
-        self.step, self.step_seconds = state.step, state.step_seconds
-        self._began = time.perf_counter() - state.seconds
-        self.plan = replace(self.plan, available=state.available)
+        """Takes over all but the time."""
+        self.learner.load(state.weights, state.optimizers, state.accumulation)
+        self.step = self._reported_step = state.step
+        self.rate, self.step_seconds = state.rate, state.step_seconds or self.step_seconds
+        self.best, self.best_step, self.best_weights = None, state.best_step, state.best_weights
         if state.best_weights:
-            self.best, self.best_step = Evaluation(state.best_loss, state.best_tokens), state.best_step
-            self.best_weights = state.best_weights
+            self.best = Evaluation(state.best_loss, state.best_tokens)
         self.evaluated_step, self._evaluated_at = state.evaluated_step, state.evaluated_at
         self._saved_at = state.seconds + FIRST_SAVE - SAVE_INTERVAL  # soon: what is killed often still comes forward
+        self._loss_sum.zero_()
+        self.learner.gradient_norm = torch.zeros(())

@@ -60,10 +60,14 @@ class Machine:
     device: str
     precision: Literal["f32", "bf16"]
     threads: int
+    """of all processes on this machine"""
+    processes: int = 1
+    """that train together"""
 
     def __str__(self) -> str:
+        processes = f", {self.processes} processes" if self.processes > 1 else ""
         threads = f", {count(self.threads, 'thread')}" if self.device == "cpu" else ""
-        return f"{self.device}{threads}, {self.precision}"
+        return f"{self.device}{processes}{threads}, {self.precision}"
 
 
 @dataclass(frozen=True)

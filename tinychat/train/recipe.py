@@ -159,7 +159,10 @@ class Recipe:
     # --- machine
     device: str = _field("machine", str, "auto", "where to train", choices=("auto", "cpu", "cuda", "mps"))
     precision: str = _field("machine", str, "auto", "the numbers computed with", choices=("auto", "f32", "bf16"))
-    threads: int | None = _field("machine", int, None, "processor threads", low=1, high=1024)
+    threads: int | None = _field("machine", int, None, "processor threads, of all processes", low=1, high=1024)
+    devices: int = _field(
+        "machine", int, 1, "GPUs, or processes on a CPU, that share each step on this machine", low=1, high=64
+    )
 
     def __post_init__(self) -> None:
         for name, field in RECIPE_FIELDS.items():

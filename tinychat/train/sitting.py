@@ -20,22 +20,27 @@ from tinychat.train.launch import final_folder
 from tinychat.train.learner import Learner
 from tinychat.train.loop import Loop
 from tinychat.train.planner import Machine, Plan, announce, default_seconds, make_plan
+from tinychat.train.processes import ALONE, Place
 from tinychat.train.recipe import Recipe
 from tinychat.train.result import Figures, ModelWriter
 from tinychat.train.summary import summarize
+from tinychat.train.team import Team
 
 
-def sit(run: RunFolder, recipe: Recipe, text: TrainingText, control: Control, started: float) -> None:
+def sit(
+    run: RunFolder, recipe: Recipe, text: TrainingText, control: Control, started: float, place: Place = ALONE
+) -> None:
     """Plans, trains and saves; goes on from the newest whole checkpoint where there is one.
 
     Args:
         recipe: as it stands in the run's folder.
         started: `time.monotonic()` when the person gave the command.
+        place: of this process, which leads, among those that train together.
 
     Raises:
         TinychatError: what is in the way.
     """
-    machine = find_machine(recipe)
+    machine = find_machine(recipe, place)
     recipe = dataclasses.replace(recipe, device=machine.device, precision=machine.precision)
     state = load_checkpoint(run.checkpoints)
     if state is not None and state.fingerprint != text.fingerprint:
@@ -43,7 +48,7 @@ def sit(run: RunFolder, recipe: Recipe, text: TrainingText, control: Control, st
     rewind(run.events_file, -1 if state is None else state.step)
     journal = Journal(run.events_file)
     try:
-        Sitting(run, recipe, text, control, machine, state, journal.write, started).train()
+        Sitting(run, recipe, text, control, machine, state, journal.write, started, Team(place)).train()
     finally:
         journal.close()
 
@@ -61,12 +66,13 @@ class Sitting:
         state: State | None,
         report: Callable[[Event], None],
         started: float,
+        team: Team,
     ) -> None:
-        self.run, self.text, self.machine, self.report = run, text, machine, report
+        self.run, self.text, self.machine, self.report, self.team = run, text, machine, report, team
         for notice in text.notices if state is None else ():
             report(Noticed(notice))
         self.plan = self._plan(recipe, state, started)
-        learner = Learner(self.plan.config, self.plan.recipe)
+        learner = Learner(self.plan.config, self.plan.recipe, team)
         parameters = learner.model.parameter_count
         self.writer = ModelWriter(run.name, self.plan, text, machine, parameters)
         if state is None:
@@ -80,12 +86,12 @@ class Sitting:
             self.plan = dataclasses.replace(self.plan, available=available)
         self.start_seconds = time.monotonic() - started
         batches = WindowBatches(text.train, self.plan.config.context, self.plan.batch_size, self.plan.recipe.seed)
-        self.loop = Loop(self.plan, learner, batches, text, control, report, self._save, state)
+        self.loop = Loop(self.plan, learner, batches, text, control, report, self._save, self._load, state)
 
     def train(self) -> None:
         """Trains to the end, or until somebody stops it; then measures, saves and says so."""
         reason = self.loop.run()
-        self.loop.save()
+        self.team.end()
         result = self.loop.conclude()
         whole = len(self.text.measured) - 1
         if result.tokens < whole:
@@ -110,7 +116,7 @@ class Sitting:
             recipe,
             self.text.facts,
             self.machine,
-            lambda config, batch_size: known or step_seconds(recipe, config, batch_size),
+            lambda config, batch_size: known or step_seconds(recipe, config, batch_size, self.team),
             seconds,
             elapsed,
         )
@@ -122,6 +128,9 @@ class Sitting:
         save_checkpoint(self.run.checkpoints, state)
         if state.best_step == state.evaluated_step:
             self.writer.write(self.run.model, state.weights, self._figures(state.step))
+
+    def _load(self) -> State | None:
+        return load_checkpoint(self.run.checkpoints)
 
     def _figures(self, step: int, ended: Ended | None = None) -> Figures:
         best = self.loop.best

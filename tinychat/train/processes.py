@@ -1,0 +1,157 @@
+"""Which of several processes this one is, and the followers that a trainer starts beside itself. Needs no torch.
+
+Processes that train together are numbered. Number 0 leads: it reads the text, plans, decides, evaluates and writes all
+there is to write. The others follow: they do their share of each step, and know nothing but what they are told (see
+`team.py`). A trainer starts its followers itself (`--devices`), or `torchrun` or SLURM's `srun` starts as many as it is
+told, and says so in the environment.
+"""
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import NoReturn
+
+OUT_OF_MEMORY = 77
+"""the exit code of a follower whose memory ran out"""
+REACTION, FAREWELL = 10.0, 2.0
+"""seconds: a leader has to notice by itself that a follower is gone; and a follower has to end"""
+LOOK = 0.5
+"""seconds between two looks whether the others live"""
+LOOPBACK = {"linux": "lo", "darwin": "lo0"}
+SEVERED = ("gloo", "nccl", "connection", "peer")
+"""in what torch says when another process is gone"""
+LOST = ("another process of this run is gone", "its log may say why; --resume goes on from the last checkpoint")
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a process stands among those that train together; counted from 0, over all machines and on this one."""
+
+    rank: int = 0
+    size: int = 1
+    local_rank: int = 0
+    local_size: int = 1
+
+
+ALONE = Place()
+
+
+def find_place(environment: Mapping[str, str] = os.environ) -> Place:
+    """The place that `torchrun`, or SLURM's `srun`, or the leader gave this process; alone where none did."""
+    if "RANK" in environment and "WORLD_SIZE" in environment:
+        names = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE")
+        return Place(*(int(environment.get(name, default)) for name, default in zip(names, "0101", strict=True)))
+    # Set for each task of a step, and not in the batch script around it.
+    size = int(environment.get("SLURM_STEP_NUM_TASKS", 1))
+    if size > 1 and "SLURM_PROCID" in environment:
+        # `2(x3),1`: two tasks on each of three machines, then one
+        tasks = re.match(r"\d+", environment.get("SLURM_STEP_TASKS_PER_NODE", ""))
+        local_size = int(tasks[0]) if tasks else size
+        return Place(int(environment["SLURM_PROCID"]), size, int(environment.get("SLURM_LOCALID", 0)), local_size)
+    return ALONE
+
+
+class Followers:
+    """The followers on this machine that a leader started. They end when it does, however it does.
+
+    Args:
+        size: processes in all, the leader among them.
+    """
+
+    def __init__(self, size: int) -> None:
+        self._ending = False
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        meeting = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "WORLD_SIZE": str(size)}
+        os.environ.update(meeting, LOCAL_WORLD_SIZE=str(size), RANK="0", LOCAL_RANK="0")
+        if sys.platform in LOOPBACK:  # whatever the name of this machine stands for, or whether it can be looked up
+            os.environ.setdefault("GLOO_SOCKET_IFNAME", LOOPBACK[sys.platform])
+        command = [sys.executable, "-m", "tinychat.train", "--parent", str(os.getpid())]
+        self._processes = [
+            subprocess.Popen(command, stdin=subprocess.DEVNULL, env={**os.environ, "RANK": rank, "LOCAL_RANK": rank})
+            for rank in map(str, range(1, size))
+        ]
+
+    def watch(self, on_loss: Callable[[tuple[str, str]], object]) -> None:
+        """Ends this process when a follower has ended too soon and waiting for it never does.
+
+        Args:
+            on_loss: called before, with what happened and what to do.
+        """
+
+        def look() -> None:
+            while (loss := self._loss()) is None:
+                time.sleep(LOOK)
+            time.sleep(REACTION)
+            if not self._ending:
+                on_loss(loss)
+                os._exit(1)
+
+        threading.Thread(target=look, daemon=True).start()
+
+    def story(self) -> tuple[str, str]:
+        """What happened, and what to do, when the connection to a follower was lost."""
+        until = time.monotonic() + FAREWELL
+        while (loss := self._loss()) is None and time.monotonic() < until:
+            time.sleep(0.05)
+        return loss or LOST
+
+    def _loss(self) -> tuple[str, str] | None:
+        """The same, where a follower has ended too soon."""
+        for rank, process in enumerate(self._processes, 1):
+            code = process.poll()
+            if code is None or self._ending:
+                continue
+            who = f"process {rank + 1} of {len(self._processes) + 1}"
+            if code == OUT_OF_MEMORY:
+                return f"{who} ran out of memory", smaller_parts()
+            if code == -signal.SIGKILL:
+                return f"{who} was killed (signal 9): memory may have run out", smaller_parts()
+            how = f"was ended by signal {-code}" if code < 0 else f"ended with code {code}"
+            return f"{who} {how}", "the run's trainer.log may say why; --resume goes on from the last checkpoint"
+        return None
+
+    def end(self) -> None:
+        """Waits until they have ended, and ends those that do not."""
+        self._ending = True
+        until = time.monotonic() + FAREWELL
+        for process in self._processes:
+            try:
+                process.wait(max(0.0, until - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+def is_severed(error: BaseException) -> bool:
+    """Whether an error means that another process is gone."""
+    return isinstance(error, RuntimeError) and any(word in str(error).lower() for word in SEVERED)
+
+
+def smaller_parts() -> str:
+    """What to do where memory ran out in a run of several processes."""
+    return "go on with smaller parts of a step: --resume NAME --accumulation 2, or 4, or 8"
+
+
+def become_follower() -> NoReturn:
+    """Goes on as a follower, in a process that `torchrun` or SLURM started."""
+    os.execv(sys.executable, [sys.executable, "-m", "tinychat.train"])
+
+
+def end_with(parent: int) -> None:
+    """Ends this process soon after its parent has gone, whatever it is doing."""
+
+    def look() -> None:
+        while os.getppid() == parent:
+            time.sleep(LOOK)
+        os._exit(1)
+
+    threading.Thread(target=look, daemon=True).start()

@@ -1,0 +1,137 @@
+"""The processes that learn together: how the leader tells the others what to do, and how a step is shared out.
+
+Orders go from the leader to all others as they come: to make a learner, to load a state into it, to take a step. A
+step's order brings its batch along: ids are few beside the gradients that go round afterwards, and so followers need no
+text, no files, and no clock.
+"""
+
+import os
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Literal
+
+import torch.distributed as dist
+from lightning.fabric import Fabric
+from lightning.fabric.plugins.environments.lightning import LightningEnvironment
+from lightning.fabric.plugins.environments.slurm import SLURMEnvironment
+from lightning.fabric.strategies.ddp import DDPStrategy
+from torch import Tensor
+
+from tinychat.model.config import ModelConfig
+from tinychat.train.batches import Batch
+from tinychat.train.processes import ALONE, Place
+from tinychat.train.recipe import Recipe
+
+PATIENCE = timedelta(minutes=30)
+"""A process waits so long for another one that lives but does not answer; the leader evaluates meanwhile."""
+
+PRECISIONS: dict[str, Literal["32-true", "bf16-mixed"]] = {"f32": "32-true", "bf16": "bf16-mixed"}
+
+
+@dataclass(frozen=True)
+class Make:
+    """Make a learner; see `Learner`."""
+
+    config: ModelConfig
+    recipe: Recipe
+
+
+@dataclass(frozen=True)
+class Load:
+    """Take over this state; see `Learner.load`."""
+
+    weights: dict[str, Tensor]
+    optimizers: list[dict[str, Any]]
+    accumulation: int
+
+
+@dataclass(frozen=True)
+class Learn:
+    """Take a step; see `Learner.step`."""
+
+    batch: Batch
+    factor: float
+    step: int
+
+
+Order = Make | Load | Learn | None
+"""None: it is over."""
+
+
+class Team:
+    """This process and those that it learns together with.
+
+    Args:
+        place: of this process.
+    """
+
+    def __init__(self, place: Place = ALONE) -> None:
+        self.place = place
+        self._joined = False
+        if self.size > 1:
+            self._join()
+
+    @property
+    def size(self) -> int:
+        """How many there are, this one included."""
+        return self.place.size
+
+    def tell(self, order: Order) -> None:
+        """Gives an order to all others, where this process leads."""
+        if self._joined and self.place.rank == 0:
+            dist.broadcast_object_list([order], src=0)
+
+    def hear(self) -> Order:
+        """Waits for the next order of the leader."""
+        heard: list[Order] = [None]
+        dist.broadcast_object_list(heard, src=0)
+        return heard[0]
+
+    def end(self) -> None:
+        """Tells the others that it is over, and goes on alone."""
+        self.tell(None)
+        self.leave()
+
+    def leave(self) -> None:
+        """Cuts the connection."""
+        if self._joined:
+            self._joined = False
+            dist.destroy_process_group()
+
+    def share(self, batch: Batch) -> Batch:
+        """The rows of a batch that this process learns from."""
+        if self.size == 1:
+            return batch
+        return Batch(*(tensor.tensor_split(self.size)[self.place.rank] for tensor in batch))
+
+    def mean(self, value: Tensor) -> Tensor:
+        """The mean of what each process has, on all of them; it is put in the place of `value`."""
+        if self.size > 1:
+            dist.all_reduce(value)
+            value /= self.size
+        return value
+
+    def fabric(self, recipe: Recipe) -> Fabric:
+        """What knows device, precision, and how gradients are averaged over the team."""
+        fabric = Fabric(
+            accelerator=recipe.device,
+            devices=self.place.local_size,
+            num_nodes=max(1, self.size // self.place.local_size),
+            strategy="auto" if self.size == 1 else DDPStrategy(gradient_as_bucket_view=True),
+            precision=PRECISIONS[recipe.precision],
+            plugins=[LightningEnvironment()],
+        )
+        fabric.launch()
+        return fabric
+
+    def _join(self) -> None:
+        """Meets the others, where the environment says; what is in it is also for Fabric."""
+        place = self.place
+        if "MASTER_ADDR" not in os.environ and "SLURM_PROCID" in os.environ:
+            slurm = SLURMEnvironment()
+            os.environ |= {"MASTER_ADDR": slurm.main_address, "MASTER_PORT": str(slurm.main_port)}
+        os.environ |= {"RANK": str(place.rank), "WORLD_SIZE": str(place.size), "LOCAL_RANK": str(place.local_rank)}
+        os.environ["NODE_RANK"] = str(place.rank // place.local_size)
+        os.environ.setdefault("OMP_NUM_THREADS", "1")  # else Fabric decides on threads, which we do
+        dist.init_process_group(timeout=PATIENCE)  # for each kind of device what suits it
+        self._joined = True
