@@ -57,6 +57,19 @@ def test_a_run_is_left_in_the_background_seen_again_and_stopped(person: Person) 
     person.sees(has("stopped at step"), has("tiny (char, ", "is open"))
 
 
+def test_another_prompt_is_sampled_and_an_evaluation_comes_when_asked(person: Person) -> None:
+    person.type(f"/train text.txt --minutes 3 {SMALL}", ENTER)
+    person.sees(has("step ", " % · "), KEYS)
+    person.type("p", "lazy q", "\x7f", "dog")
+    person.sees("prompt for samples: lazy dog▏")
+    person.type(ENTER)
+    person.sees(has("sample at step"), has("lazy dog"), KEYS)
+    person.type("e")
+    person.sees(has(" · val "), has("◆"))
+    person.type("q")
+    person.sees(has("stopped at step"), has("overfits  "), has("sample 3  "), has("tiny (char, ", "is open"))
+
+
 def test_a_text_that_is_not_there_is_told_of_in_a_line_or_two(person: Person) -> None:
     person.type("/train nowhere.txt", ENTER)
     person.sees(has("there is no file", "'nowhere.txt'"), "›")

@@ -91,7 +91,9 @@ def _figures(progress: Progress) -> list[str]:
     assert step is not None
     words = [f"loss {progress.loss:.2f}"]
     if evaluated is not None:
-        words += [f"{evaluated.split} {evaluated.loss:.2f}", f"perplexity {evaluated.perplexity:.1f}"]
+        lowest = min(loss for _, loss in progress.evaluations)
+        best = f" (best {lowest:.2f})" if lowest < evaluated.loss else ""
+        words += [f"{evaluated.split} {evaluated.loss:.2f}{best}", f"perplexity {evaluated.perplexity:.1f}"]
         words.append(f"{evaluated.bits_per_character:.2f} bits/char")
     words.append(f"{step.tokens_per_second:,.0f} tok/s")
     words.append(f"learning rate {step.learning_rate:.2g}")
