@@ -40,8 +40,9 @@ def atomic_folder(path: Path) -> Iterator[Path]:
         yield draft
         for parent, _, names in os.walk(draft):
             for name in names:
-                _sync(Path(parent, name))
-            _sync(Path(parent))
+                with Path(parent, name).open("rb") as file:
+                    os.fsync(file.fileno())  # a disk may say only now that it is full
+            _sync_names(Path(parent))
         target = path.resolve()
         if not target.is_dir():
             draft.rename(target)
@@ -64,7 +65,7 @@ def _draft(path: Path) -> Iterator[Path]:
     draft = path.parent / f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp"
     try:
         yield draft
-        _sync(path.parent)
+        _sync_names(path.parent)
     finally:
         _remove(draft)
 
@@ -94,8 +95,8 @@ def _remove(path: Path) -> None:
             path.unlink()
 
 
-def _sync(path: Path) -> None:
-    """Forces a file or folder to the disk, where the system can."""
+def _sync_names(path: Path) -> None:
+    """Forces what a folder lists to the disk, where the system can."""
     with suppress(OSError):
         descriptor = os.open(path, os.O_RDONLY)
         try:

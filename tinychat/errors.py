@@ -34,6 +34,11 @@ class TinychatError(Exception):
         return f"{self.problem}\n{self.remedy}" if self.remedy else self.problem
 
 
+def failure(error: OSError) -> str:
+    """What the system would not do, in one line: `/runs/novel/model: No space left on device`."""
+    return f"{error.filename}: {error.strerror}" if error.filename else str(error.strerror or error)
+
+
 class UsageError(TinychatError):
     """The call itself is wrong: an unknown option, a missing argument, two that exclude each other."""
 

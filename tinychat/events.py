@@ -246,5 +246,8 @@ class LineReader:
         self.position += len(data)
         *lines, self._rest = (self._rest + data).split(b"\n")
         for line in lines:
-            if line.strip():
-                yield from_json(line.decode("utf-8"))
+            try:
+                event = from_json(line.decode("utf-8"))
+            except (ValueError, TypeError):  # damaged, or of a newer version
+                continue
+            yield event

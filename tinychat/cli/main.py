@@ -10,7 +10,7 @@ import click
 
 from tinychat import __version__
 from tinychat.cli.options import NORMALIZE, debug_option, make_session, model_option, setting_options
-from tinychat.errors import TinychatError, UsageError
+from tinychat.errors import TinychatError, UsageError, failure
 from tinychat.generate.opening import PATIENT_THREADS
 from tinychat.text.harmless import harmless
 
@@ -130,8 +130,7 @@ def run(arguments: list[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except OSError as error:  # a full disk, a folder that may not be written
-        place = f"{error.filename}: " if error.filename else ""
-        return _report(f"{place}{error.strerror or error}", "", 1)
+        return _report(failure(error), "", 1)
     except Exception as error:  # a bug of ours: one line for the person, the rest with --debug
         return _report(f"unexpected {type(error).__name__}: {error}", "run it again with --debug and report it", 1)
 

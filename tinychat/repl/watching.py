@@ -79,6 +79,8 @@ def follow(run: RunFolder, process: Process | None = None) -> Iterator[Event | N
             if isinstance(event, Ended | Failed):
                 _await_end(run, process)
                 return
+        if not alive and process is not None and run.is_running():
+            process, alive = None, True  # another trainer came first: this is its work
         if not alive:
             goes_on = f"--resume {run.name} goes on from its last checkpoint"
             if process is not None and process.returncode == -signal.SIGKILL:

@@ -73,6 +73,8 @@ class RunFolder:
                 return False
         except Timeout:
             return True
+        except OSError:  # where nothing can be written, nobody trains
+            return False
 
     def send(self, command: str, **arguments: object) -> None:
         """Asks the trainer for something: `stop`, `sample`, `evaluate`, `background`."""

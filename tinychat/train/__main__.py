@@ -14,7 +14,7 @@ from pathlib import Path
 
 from filelock import Timeout
 
-from tinychat.errors import RunError, TinychatError
+from tinychat.errors import TinychatError, failure
 from tinychat.events import Failed
 from tinychat.store.runs import RunFolder
 from tinychat.train.checkpoint import newest_step
@@ -48,8 +48,11 @@ def main(arguments: list[str] | None = None) -> int:
         with run.lock(timeout=PATIENCE):
             return _train(run, started, given.parent, place)
     except Timeout:
-        print(RunError(f"the run {run.name!r} is at work already"), file=sys.stderr)  # noqa: T201 - into its log
-        return 1
+        problem = f"the run {run.name!r} is at work already"
+    except OSError as error:
+        problem = failure(error)
+    print(problem, file=sys.stderr)  # noqa: T201 - into its log
+    return 1
 
 
 def _train(run: RunFolder, started: float, parent: int | None, place: Place) -> int:
@@ -71,6 +74,8 @@ def _train(run: RunFolder, started: float, parent: int | None, place: Place) -> 
         sitting.sit(run, recipe, text, control, started, place)
     except TinychatError as error:
         return _fail(run, error.problem, error.remedy)
+    except OSError as error:
+        return _fail(run, failure(error), f"`tinychat train --resume {run.name}` goes on from what was saved")
     except Exception as error:
         if is_out_of_memory(error):
             return _fail(run, "there is not enough memory", "try a smaller --batch-size, --context or --d-model")

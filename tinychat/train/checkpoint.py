@@ -54,12 +54,18 @@ def save_checkpoint(folder: Path, state: State) -> Path:
 
     Args:
         folder: of the run's checkpoints.
+
+    Raises:
+        OSError: it cannot be written; those that were there stay.
     """
     import torch
 
     path = folder / f"step-{state.step:08d}"
-    with atomic_folder(path) as draft:
-        torch.save({"format": FORMAT, **vars(state)}, draft / STATE)
+    with atomic_folder(path) as draft, (draft / STATE).open("xb") as file:
+        try:
+            torch.save({"format": FORMAT, **vars(state)}, file)
+        except RuntimeError as error:  # a full disk: torch fails once more as it closes its archive
+            raise error.__context__ if isinstance(error.__context__, OSError) else error from None
     for old in list(_checkpoints(folder))[KEPT:]:
         shutil.rmtree(old, ignore_errors=True)
     return path

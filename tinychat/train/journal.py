@@ -1,6 +1,8 @@
 """The events of a run, written as they happen; and read back, when a run goes on or is over."""
 
 import json
+import os
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,21 +16,29 @@ LONGEST_CURVE = 400
 class Journal:
     """Appends events to `events.jsonl`, each a whole line that a watcher sees at once.
 
+    A disk that is full ends no run: what it does not take is kept, and goes before the next event.
+
     Args:
         path: of the file; what is in it stays.
     """
 
     def __init__(self, path: Path) -> None:
-        self._file = path.open("a", encoding="utf-8")
+        self._path = path
+        self._file = path.open("ab", buffering=0)
+        self._unwritten = b""
 
     def write(self, event: Event) -> None:
         """Adds one event."""
-        self._file.write(to_json(event) + "\n")
-        self._file.flush()
+        self._unwritten += (to_json(event) + "\n").encode("utf-8")
+        with suppress(OSError):
+            while self._unwritten:
+                self._unwritten = self._unwritten[self._file.write(self._unwritten) :]
 
     def close(self) -> None:
-        """Closes the file."""
+        """Closes the file; a line that was begun and could not be ended is taken back."""
         self._file.close()
+        if self._unwritten:
+            os.truncate(self._path, self._path.read_bytes().rfind(b"\n") + 1)
 
 
 def rewind(path: Path, step: int) -> None:

@@ -11,11 +11,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
+from filelock import Timeout
+
 import tinychat
 from tinychat.atomic import atomic_file, atomic_write
 from tinychat.errors import RunError, UsageError
 from tinychat.generate.opening import PATIENT_THREADS
 from tinychat.store import places
+from tinychat.store.models import CONFIG
 from tinychat.store.runs import RunFolder, find_run
 from tinychat.train.checkpoint import newest_step
 from tinychat.train.journal import rewind
@@ -25,6 +28,8 @@ STANDARD_INPUT = "-"
 LONGEST_NAME = 60
 CHANGEABLE = ("devices", "threads", "accumulation")
 """Fields of a recipe that say how a step is computed, not what: a run may go on with other values."""
+PATIENCE = 1.0
+"""seconds: a watcher that looks whether the run is alive holds its lock for a moment"""
 
 
 def prepare_run(
@@ -41,9 +46,12 @@ def prepare_run(
         stdin: what `-` reads; None: the standard input of this process.
 
     Raises:
-        UsageError: there is no source, or the name cannot be one.
+        UsageError: there is no source, the name cannot be one, or `out` can be no model's folder.
         RunError: the name is taken.
     """
+    if out is not None:
+        out = out.expanduser().absolute()
+        _check_out(out)
     if not recipe.sources:
         raise UsageError("there is nothing to train on", "name a text: `tinychat train my-novel.txt`")
     if name is None:
@@ -63,7 +71,7 @@ def prepare_run(
     if tokenizer is not None and Path(tokenizer).exists():
         tokenizer = str(Path(tokenizer).absolute())
     if out is not None:
-        atomic_write(out_file(run), str(out.expanduser().absolute()))
+        atomic_write(out_file(run), str(out))
     atomic_write(run.recipe_file, recipe.merged({"sources": sources, "tokenizer": tokenizer}).to_toml())
     return run
 
@@ -76,7 +84,7 @@ def resume_run(name: str) -> RunFolder:
     """
     run = find_run(name)
     if run.is_running():
-        raise RunError(f"the run {name!r} is at work already", f"`/attach {name}` in the REPL shows it")
+        raise _at_work(run)
     return run
 
 
@@ -100,10 +108,17 @@ def launch(run: RunFolder, *, tied: bool, started: float | None = None) -> "subp
     Args:
         tied: it stops, and keeps everything, when this process goes, unless it is told `background` before.
         started: `time.monotonic()` when the person gave the command, from which `--minutes` counts; None: now.
+
+    Raises:
+        RunError: another trainer is at work on it.
     """
-    run.control_file.unlink(missing_ok=True)
-    # Before anyone watches: what will happen again, or was the last word of an earlier sitting, has not happened.
-    rewind(run.events_file, newest_step(run.checkpoints))
+    try:
+        with run.lock(timeout=PATIENCE):  # not while another trainer writes there
+            run.control_file.unlink(missing_ok=True)
+            # Before anyone watches: what will happen again, or was an earlier sitting's last word, has not happened.
+            rewind(run.events_file, newest_step(run.checkpoints))
+    except Timeout:
+        raise _at_work(run) from None
     started = time.monotonic() if started is None else started
     command = [sys.executable, "-m", "tinychat.train", str(run.path), "--started", repr(started)]
     if tied:
@@ -149,6 +164,19 @@ def final_folder(run: RunFolder) -> Path:
     """Where the model is at the end."""
     path = out_file(run)
     return Path(path.read_text(encoding="utf-8")) if path.is_file() else places.models_folder() / run.name
+
+
+def _at_work(run: RunFolder) -> RunError:
+    return RunError(f"the run {run.name!r} is at work already", f"`/attach {run.name}` in the REPL shows it")
+
+
+def _check_out(folder: Path) -> None:
+    """Says before the training, and not after it, that a model cannot be kept there."""
+    if folder.exists() and not (folder / CONFIG).is_file() and (not folder.is_dir() or any(folder.iterdir())):
+        raise UsageError(f"--out {folder} is there already, and is no model", "name a new folder: a model replaces all")
+    parent = next(parent for parent in folder.parents if parent.exists())
+    if not os.access(parent, os.W_OK | os.X_OK):
+        raise UsageError(f"--out {folder}: nothing can be written in {parent}", "name another folder")
 
 
 def _is_taken(name: str) -> bool:

@@ -15,7 +15,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from tinychat.errors import RunError
+from tinychat.errors import RunError, failure
 from tinychat.events import Evaluated, Event, Noticed, Sampled, Saved, Stepped
 from tinychat.train.batches import Batches
 from tinychat.train.checkpoint import State
@@ -86,6 +86,7 @@ class Loop:
         self._evaluation_cost = 0.0
         self._saved_at, self._save_cost = FIRST_SAVE - SAVE_INTERVAL, 0.0
         self._loss_sum = torch.zeros((), device=learner.fabric.device)
+        self._unsaved = False
         if state is not None:
             self._began = time.perf_counter() - state.seconds
             self.plan = replace(plan, available=state.available)
@@ -186,11 +187,21 @@ class Loop:
             self.report(Sampled(self.step, prompt, text))
 
     def save(self) -> None:
-        """Writes a checkpoint, of weights that are good as far as is known."""
+        """Writes a checkpoint, of weights that are good as far as is known.
+
+        Where that cannot be done, it says so once, and tries again at the next.
+        """
         self._check(self._loss_sum.item() + float(self.learner.gradient_norm))
         began = self.seconds
-        self._save(self.state)
-        self.report(Saved(self.step))
+        try:
+            self._save(self.state)
+        except OSError as error:  # a full disk: there may be room the next time
+            if not self._unsaved:
+                self.report(Noticed(f"{failure(error)}: no checkpoint of step {self.step:,}; training goes on"))
+            self._unsaved = True
+        else:
+            self._unsaved = False
+            self.report(Saved(self.step))
         self._saved_at = self.seconds
         self._save_cost = self._pause(began)
 

@@ -143,6 +143,11 @@ class Sitting:
         loop = self.loop
         folder = final_folder(self.run)
         ended = summarize(loop, self.run.events_file, reason=reason, folder=folder, start_seconds=self.start_seconds)
+        remedy = f"make room, and `tinychat train --resume {self.run.name}` ends what is begun"
         for place in (self.run.model, folder):
-            self.writer.write(place, loop.best_weights, self._figures(loop.best_step, ended))
+            try:
+                self.writer.write(place, loop.best_weights, self._figures(loop.best_step, ended))
+            except OSError as error:
+                raise RunError(f"the model cannot be written to {place}: {error.strerror or error}", remedy) from None
+            remedy = f"it is whole in {place}"
         self.report(dataclasses.replace(ended, seconds=loop.seconds))

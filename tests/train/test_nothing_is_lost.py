@@ -1,0 +1,279 @@
+"""A full disk, a folder that cannot be written, kill -9 while writing, a second trainer, a clock that jumps."""
+
+import json
+import os
+import random
+import resource
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import torch
+
+from tinychat.errors import RunError, UsageError
+from tinychat.events import Ended, Evaluated, Failed, LineReader, Noticed, Saved, Stepped
+from tinychat.repl.watching import follow
+from tinychat.store.models import find_model, read_info, read_weights
+from tinychat.store.runs import RunFolder
+from tinychat.train.__main__ import main
+from tinychat.train.checkpoint import State, load_checkpoint, newest_step, save_checkpoint
+from tinychat.train.journal import Journal
+from tinychat.train.launch import launch, prepare_run
+from tinychat.train.recipe import load_recipe
+
+TINY = {
+    "n_layer": 1,
+    "d_model": 32,
+    "context": 16,
+    "batch_size": 8,
+    "sample_tokens": 0,
+    "threads": 1,
+    "precision": "f32",
+    "steps": 30,
+    "evaluate_every": 10,
+}
+
+
+@pytest.fixture
+def text(tmp_path: Path) -> Path:
+    letters = random.Random(0)
+    path = tmp_path / "letters.txt"
+    path.write_text("".join(letters.choice("abcdefgh \n") for _ in range(4000)), encoding="utf-8")
+    return path
+
+
+@pytest.fixture(autouse=True)
+def signals() -> Iterator[None]:
+    """The trainer listens to signals: they are given back to the tests afterwards."""
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    yield
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
+
+
+def make(text: Path, **fields: object) -> RunFolder:
+    return prepare_run(load_recipe().merged({**TINY, "sources": [str(text)], **fields}))
+
+
+def train(run: RunFolder) -> int:
+    return main([str(run.path)])
+
+
+def events(run: RunFolder, *kinds: type) -> list:
+    return [event for event in LineReader(run.events_file).events() if isinstance(event, kinds)]
+
+
+def weights(folder: Path) -> dict[str, torch.Tensor]:
+    return read_weights(read_info(folder))
+
+
+@contextmanager
+def no_file_longer_than(size: int) -> Iterator[None]:
+    """A disk that takes small files and not large ones: the system refuses what goes beyond so many bytes of a file."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+# --- a full disk -------------------------------------------------------------------------------------------------
+
+
+def test_a_full_disk_ends_no_run_and_takes_nothing_that_was_saved(text: Path) -> None:
+    whole, starved = make(text), make(text)
+    assert train(whole) == 0
+    starved.send("stop")
+    assert train(starved) == 0  # after a step, with a checkpoint and a model
+    before = newest_step(starved.checkpoints)
+    starved.control_file.unlink()
+
+    with no_file_longer_than(20_000):
+        assert train(starved) == 1
+    assert events(starved, Stepped)[-1].step == 30  # it went on to the end
+    (notice,) = (event.text for event in events(starved, Noticed) if "checkpoint" in event.text)
+    assert "File too large" in notice  # said once, though there were four
+    (failed,) = events(starved, Failed)
+    assert str(starved.model) in failed.problem
+    assert f"--resume {starved.name}" in failed.remedy
+    state = load_checkpoint(starved.checkpoints)
+    assert state is not None
+    assert state.step == before
+    assert weights(find_model(starved.name))  # of the first sitting
+    assert not list(starved.path.rglob("*.tmp"))
+
+    assert train(starved) == 0
+    one, other = weights(whole.model), weights(starved.model)
+    assert all(one[name].equal(other[name]) for name in one)
+
+
+def test_a_model_that_cannot_go_where_it_was_to_go_is_still_in_the_run(text: Path, tmp_path: Path) -> None:
+    run = prepare_run(load_recipe().merged({**TINY, "sources": [str(text)]}), out=tmp_path / "out" / "model")
+    (tmp_path / "out").touch()  # meanwhile somebody has put a file there
+    assert train(run) == 1
+    (failed,) = events(run, Failed)
+    assert "out" in failed.problem
+    assert str(run.model) in failed.remedy
+    assert weights(run.model)
+
+
+def test_where_a_model_cannot_be_kept_is_said_before_the_training(text: Path, tmp_path: Path) -> None:
+    (tmp_path / "precious").mkdir()
+    (tmp_path / "precious" / "letter.txt").write_text("dear reader")
+    for name in ("precious", "letters.txt"):
+        with pytest.raises(UsageError, match="no model"):
+            prepare_run(load_recipe().merged({"sources": [str(text)]}), out=tmp_path / name)
+    assert (tmp_path / "precious" / "letter.txt").exists()
+
+
+def test_events_that_a_full_disk_does_not_take_come_when_there_is_room(tmp_path: Path) -> None:
+    path = tmp_path / "events"
+    journal = Journal(path)
+    said = [Noticed(f"{number} " + "x" * 100) for number in range(5)]
+    journal.write(said[0])
+    with no_file_longer_than(200):
+        journal.write(said[1])  # a part of it
+        journal.write(said[2])
+        assert list(LineReader(path).events()) == said[:1]
+    journal.write(said[3])
+    assert list(LineReader(path).events()) == said[:4]
+    with no_file_longer_than(path.stat().st_size + 10):
+        journal.write(said[4])
+        journal.close()
+    assert path.read_bytes().endswith(b"\n")
+    assert list(LineReader(path).events()) == said[:4]
+
+
+def test_a_watcher_passes_over_a_damaged_line(tmp_path: Path) -> None:
+    path = tmp_path / "events"
+    path.write_text('{"event": "saved", "step": 1}\n{"event": "sav\0\n{"event": "saved"}\n[]\n{"event": "later"}\n\n')
+    with path.open("a") as file:
+        file.write(json.dumps({"event": "saved", "step": 2}) + "\n")
+    assert list(LineReader(path).events()) == [Saved(1), Saved(2)]
+
+
+# --- a folder that cannot be written -----------------------------------------------------------------------------
+
+
+@contextmanager
+def read_only(folder: Path) -> Iterator[None]:
+    """The folder as one that cannot be written: for root, whom no permission stops, as a mount of its own."""
+    if os.geteuid():
+        folder.chmod(0o500)
+        yield
+        folder.chmod(0o700)
+        return
+    for arguments in (["--bind", folder, folder], ["-o", "remount,bind,ro", folder]):
+        if subprocess.run(["mount", *arguments], check=False, capture_output=True).returncode:
+            pytest.skip("nothing can be mounted here")
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", folder], check=True)
+
+
+def test_a_run_that_cannot_be_written_is_told_in_one_line(text: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    run = make(text)
+    with read_only(run.path):
+        assert train(run) == 1
+        (line,) = capfd.readouterr().err.splitlines()
+        assert str(run.path) in line
+        assert not run.is_running()
+        with pytest.raises(OSError, match=run.name):
+            launch(run, tied=True)
+    assert train(run) == 0
+
+
+# --- kill -9 while writing ---------------------------------------------------------------------------------------
+
+
+def state(step: int) -> State:
+    return State(
+        step=step,
+        seconds=0.0,
+        available=None,
+        weights={"weight": torch.full((1000, 300), float(step))},
+        optimizers=[{"state": {0: {"momentum": torch.full((1000, 300), float(step))}}}],
+    )
+
+
+def test_killed_while_it_writes_a_checkpoint_the_newest_is_whole(tmp_path: Path) -> None:
+    moments = random.Random(0)
+    step = 1
+    save_checkpoint(tmp_path, state(step))
+    unfinished = 0
+    for _ in range(15):
+        child = os.fork()
+        if not child:
+            while True:  # writes until it is killed: every moment is one within the writing
+                step += 1
+                save_checkpoint(tmp_path, state(step))
+        time.sleep(moments.uniform(0.002, 0.05))
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        unfinished += any(tmp_path.glob(".*.tmp"))
+        newest = newest_step(tmp_path)
+        loaded = load_checkpoint(tmp_path)
+        assert loaded is not None
+        assert loaded.step == newest >= step
+        assert loaded.weights["weight"].eq(newest).all()
+        assert loaded.optimizers[0]["state"][0]["momentum"].eq(newest).all()
+        step = newest
+    assert unfinished  # it was killed in the middle of writing
+
+
+# --- a second trainer --------------------------------------------------------------------------------------------
+
+
+def test_a_run_at_work_is_neither_touched_nor_joined(text: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tinychat.train.launch.PATIENCE", 0.05)
+    run = make(text)
+    journal = Journal(run.events_file)
+    with run.lock():
+        journal.write(Stepped(5, 0.1, 3.0, 0.1, 1.0, 1000.0, 1.0, 10.0, 30))
+        impatient = "from tinychat.train import __main__ as trainer; trainer.PATIENCE = 0.05; trainer.main()"
+        call = [sys.executable, "-c", impatient, str(run.path)]
+        second = subprocess.run(call, capture_output=True, text=True, check=False)
+        with pytest.raises(RunError, match="at work already"):
+            launch(run, tied=True)
+        journal.write(Saved(6))
+        assert [type(event) for event in events(run, Stepped, Saved, Failed)] == [Stepped, Saved]
+    journal.close()
+    assert second.stderr.splitlines() == [f"the run {run.name!r} is at work already"]
+
+
+def test_whose_trainer_came_too_late_watches_the_first(text: Path) -> None:
+    run = make(text)
+    late = subprocess.Popen([sys.executable, "-c", "raise SystemExit(1)"])
+    journal = Journal(run.events_file)
+    last = Ended("done", 30, 1.0, 2.7, 1.4, 10.0, "model")
+    with run.lock():
+        late.wait()
+        seen = follow(run, late)
+        assert next(seen) is None
+        journal.write(last)
+        assert next(seen) == last
+    journal.close()
+    assert list(seen) == []
+
+
+# --- a clock that jumps ------------------------------------------------------------------------------------------
+
+
+def test_a_clock_that_jumps_by_hours_changes_nothing(text: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole, jumping = make(text), make(text)
+    assert train(whole) == 0
+    hours = random.Random(0)
+    right = time.time
+    monkeypatch.setattr(time, "time", lambda: right() + 3600 * hours.uniform(-24, 24))
+    assert train(jumping) == 0
+    assert [event.step for event in events(jumping, Evaluated)] == [10, 20, 30]
+    assert 0 <= events(jumping, Ended)[0].seconds < 60
+    one, other = weights(whole.model), weights(jumping.model)
+    assert all(one[name].equal(other[name]) for name in one)
