@@ -16,6 +16,7 @@ VARIANTS = [
     {"n_kv_head": 1, "bias": True},
     {"n_head": 1, "output_projection": False, "scale_embedding": True, "tie_embeddings": True},
     {"earlier_tokens": 3, "token_pairs": True, "norm_affine": True},
+    {"ngram_order": 4, "earlier_tokens": 1},
     {"qk_norm": False, "final_norm": False, "d_ff": 12},
 ]
 
@@ -37,6 +38,8 @@ def make(**options: object) -> Transformer:
     with torch.no_grad():
         for weight in model.parameters():
             weight.normal_(std=0.2)
+    if model.ngrams is not None:
+        model.ngrams.count(some_ids(1, 200)[0].numpy())
     return model
 
 

@@ -26,8 +26,8 @@ class Cache:
         shape = (config.n_layer, batch, config.kv_heads, length, config.d_head)
         self.keys = torch.zeros(shape, device=device, dtype=dtype)
         self.values = torch.zeros(shape, device=device, dtype=dtype)
-        # Slot 0 … earlier_tokens−1 say that nothing stands before the first place: −1 is no token.
-        self.before = max(config.earlier_tokens, int(config.token_pairs))
+        # The first slots say that nothing stands before the first place: −1 is no token.
+        self.before = config.looks_back
         self.ids = torch.full((batch, self.before + length), -1, dtype=torch.long, device=device)
         self.length = length
 

@@ -13,6 +13,10 @@ FEED_FORWARDS = ("gelu", "gelu_tanh", "relu", "relu2", "swiglu", "none")
 POSITIONS = ("rotary", "learned", "sinusoidal", "none")
 INITIALIZATIONS = ("zero", "gpt2", "torch")
 
+LARGEST_NGRAM_VOCABULARY = 1024
+"""N-grams have a table of what follows each context, as wide as the vocabulary."""
+LARGEST_CONTEXT_KEY = 2**62
+"""The contexts of n-grams are numbered by 64-bit integers: 65 characters allow n-grams of 11, 1,024 tokens of 7."""
 LARGEST_PAIR_VOCABULARY = 256
 """Token pairs have a table of its square: 65 characters need 4,290 rows, a WordPiece vocabulary a billion."""
 
@@ -58,6 +62,8 @@ class ModelConfig:
     """adds embeddings of this many earlier tokens at the input, each from a table of its own"""
     token_pairs: bool = False
     """adds an embedding of the pair (previous token, this token) at the input"""
+    ngram_order: int = 0
+    """counts n-grams up to this n in the training text, and lets the layers correct what they say; 0: none"""
     initialization: str = "zero"
     """`zero`: output projections and head start at 0; `gpt2`: normal, 0.02 (Radford et al. 2019, §2.3); `torch`: its"""
     n_encoder_layer: int = 0
@@ -77,7 +83,7 @@ class ModelConfig:
                 raise ModelError(f"{name} is {getattr(self, name)!r}", f"it is one of {', '.join(choices)}")
         for name in ("vocab_size", "context", "n_head", "d_model"):
             self._check(name, getattr(self, name) >= 1, "it must be at least 1")
-        for name in ("n_layer", "n_encoder_layer", "earlier_tokens"):
+        for name in ("n_layer", "n_encoder_layer", "earlier_tokens", "ngram_order"):
             self._check(name, getattr(self, name) >= 0, "it must not be negative")
         self._check("n_head", self.d_model % self.n_head == 0, f"it must divide d_model, {self.d_model}")
         self._check("n_kv_head", self.n_head % self.kv_heads == 0, f"it must divide n_head, {self.n_head}")
@@ -93,9 +99,22 @@ class ModelConfig:
                 f"it needs a vocabulary of at most {LARGEST_PAIR_VOCABULARY}, not {self.vocab_size}",
             )  # fmt: skip
 
+        if self.ngram_order:
+            self._check(
+                "ngram_order", self.vocab_size <= LARGEST_NGRAM_VOCABULARY,
+                f"it needs a vocabulary of at most {LARGEST_NGRAM_VOCABULARY}, not {self.vocab_size}",
+            )  # fmt: skip
+            most = longest_ngram(self.vocab_size)
+            self._check("ngram_order", self.ngram_order <= most, f"it is at most {most} for {self.vocab_size} tokens")
+
     def _check(self, name: str, holds: bool, remedy: str) -> None:
         if not holds:
             raise ModelError(f"{name} is {getattr(self, name)!r}", remedy)
+
+    @property
+    def looks_back(self) -> int:
+        """How many tokens before the first of its input a model wants to know."""
+        return max(self.earlier_tokens, int(self.token_pairs), self.ngram_order - 1)
 
     @property
     def d_head(self) -> int:
@@ -138,3 +157,11 @@ class ModelConfig:
             return cls(**values)
         except TypeError as error:
             raise ModelError(f"the architecture cannot be read: {error}") from None
+
+
+def longest_ngram(vocab_size: int) -> int:
+    """The highest `ngram_order` for a vocabulary."""
+    order = 1
+    while (vocab_size + 1) ** (order + 1) < LARGEST_CONTEXT_KEY:
+        order += 1
+    return order

@@ -14,6 +14,7 @@ from tinychat.errors import ModelError
 from tinychat.model.attention import Attention, Cache, additive
 from tinychat.model.config import ModelConfig
 from tinychat.model.layers import FeedForward, make_norm, make_position
+from tinychat.model.ngrams import NGrams
 
 IGNORED = -100
 """A target that the loss passes over: padding."""
@@ -64,23 +65,20 @@ class Stack(nn.Module):
         # Row 0 of each of these stands for «nothing before»: id −1.
         self.earlier = nn.ModuleList(nn.Embedding(vocab_size + 1, config.d_model) for _ in range(config.earlier_tokens))
         self.pairs = nn.Embedding((vocab_size + 1) * vocab_size, config.d_model) if config.token_pairs else None
-        self.before = max(config.earlier_tokens, int(config.token_pairs))
         self.position = make_position(config)
         self.dropout = nn.Dropout(config.dropout)
         self.blocks = nn.ModuleList(Block(config, cross) for _ in range(n_layer))
         self.norm = make_norm(config, config.d_model) if config.final_norm and config.norm_position == "pre" else None
 
-    def embed(self, ids: Tensor, positions: Tensor, cache: Cache | None) -> Tensor:
-        """[B, T] ids → [B, T, D]."""
+    def embed(self, ids: Tensor, known: Tensor, positions: Tensor) -> Tensor:
+        """[B, T] ids → [B, T, D]; `known` [B, looks_back + T] are they with those before them, −1 where none is."""
         x: Tensor = self.embedding(ids)
-        if self.before:
-            time = ids.shape[1]
-            known = F.pad(ids, (self.before, 0), value=-1) if cache is None else cache.with_earlier(ids, positions)
-            for distance, table in enumerate(self.earlier, start=1):
-                x = x + table(known[:, self.before - distance :][:, :time] + 1)
-            if self.pairs is not None:
-                previous = known[:, self.before - 1 :][:, :time] + 1
-                x = x + self.pairs(previous * self.embedding.num_embeddings + ids)
+        time, before = ids.shape[1], self.config.looks_back
+        for distance, table in enumerate(self.earlier, start=1):
+            x = x + table(known[:, before - distance :][:, :time] + 1)
+        if self.pairs is not None:
+            previous = known[:, before - 1 :][:, :time] + 1
+            x = x + self.pairs(previous * self.embedding.num_embeddings + ids)
         if self.config.scale_embedding:
             x = x * self.config.d_model**0.5
         x = self.dropout(self.position.embed(x, positions))
@@ -91,6 +89,7 @@ class Stack(nn.Module):
     def forward(
         self,
         ids: Tensor,
+        known: Tensor,
         mask: Tensor | None,
         positions: Tensor,
         *,
@@ -102,10 +101,11 @@ class Stack(nn.Module):
         """[B, T] ids → [B, T, D].
 
         Args:
+            known: as `embed` takes it.
             mask: True where a token may look, [B or 1, 1, T, S]; None: everywhere.
             memory_mask: the same, for `memory`.
         """
-        x = self.embed(ids, positions, cache)
+        x = self.embed(ids, known, positions)
         mask, memory_mask = additive(mask, x.dtype), additive(memory_mask, x.dtype)
         places = {"position": self.position, "positions": positions, "cache": cache, "used": used}
         for layer, block in enumerate(self.blocks):
@@ -133,6 +133,7 @@ class Transformer(nn.Module):
             Stack(config, encoder_vocab_size, config.n_encoder_layer, cross=False) if config.encoder_decoder else None
         )
         self.decoder = Stack(config, config.vocab_size, config.n_layer, cross=config.encoder_decoder)
+        self.ngrams = NGrams(config) if config.ngram_order else None
         head_bias = config.bias if config.head_bias is None else config.head_bias
         self.head = nn.Linear(config.d_model, config.vocab_size, bias=head_bias)
         if config.tie_embeddings:
@@ -149,6 +150,7 @@ class Transformer(nn.Module):
         used: int | None = None,
         memory: Tensor | None = None,
         memory_padding: Tensor | None = None,
+        left_out: Tensor | None = None,
     ) -> Tensor:
         """The logits of what follows each token.
 
@@ -161,6 +163,7 @@ class Transformer(nn.Module):
             used: how many slots of the cache to look at; None: all that can have been written.
             memory: [B, S, D], what `encode` made of the source.
             memory_padding: [B, S], True where a source token is real.
+            left_out: [B, T], what n-grams leave out of their counts.
 
         Returns:
             [B, T, V].
@@ -179,8 +182,14 @@ class Transformer(nn.Module):
             if padding is not None:
                 mask = mask & padding[:, None, None, :]
         memory_mask = None if memory_padding is None else memory_padding[:, None, None, :]
-        x = self.decoder(ids, mask, positions, cache=cache, used=used, memory=memory, memory_mask=memory_mask)
-        return self.head(x)  # type: ignore[no-any-return]
+        known = (
+            F.pad(ids, (self.config.looks_back, 0), value=-1) if cache is None else cache.with_earlier(ids, positions)
+        )
+        x = self.decoder(ids, known, mask, positions, cache=cache, used=used, memory=memory, memory_mask=memory_mask)
+        logits: Tensor = self.head(x)
+        if self.ngrams is not None:
+            logits = logits + self.ngrams.trust(x) * self.ngrams(known[:, -self.ngrams.longest - time :], left_out)
+        return logits
 
     def encode(self, source: Tensor, padding: Tensor | None = None) -> Tensor:
         """What the encoder makes of source ids [B, S]: [B, S, D]. It looks both ways.
@@ -195,13 +204,16 @@ class Transformer(nn.Module):
             raise ModelError("this model has no encoder", "only a translation model reads a source")
         mask = None if padding is None else padding[:, None, None, :]
         positions = torch.arange(source.shape[1], device=source.device)
-        return self.encoder(source, mask, positions)  # type: ignore[no-any-return]
+        known = F.pad(source, (self.config.looks_back, 0), value=-1)
+        return self.encoder(source, known, mask, positions)  # type: ignore[no-any-return]
 
     def loss(self, ids: Tensor, targets: Tensor, **inputs: Tensor | None) -> Tensor:
         """Mean cross-entropy in nats of `targets` [B, T], passing over those that are `IGNORED`; a scalar, in f32.
 
         `inputs` are those of `forward`.
         """
+        if self.training and self.ngrams is not None and self.ngrams.leave_one_out:
+            inputs["left_out"] = targets
         logits = self(ids, **inputs)
         return F.cross_entropy(logits.flatten(0, 1).float(), targets.flatten(), ignore_index=IGNORED)
 
@@ -253,7 +265,7 @@ class Transformer(nn.Module):
         for module in self.modules():
             if isinstance(module, nn.Embedding):
                 nn.init.normal_(module.weight, std=0.2 if zero else 0.02)
-            elif isinstance(module, nn.Linear):
+            elif isinstance(module, nn.Linear) and (self.ngrams is None or module is not self.ngrams.trust):
                 std = 0.5 * module.in_features**-0.5 if zero else 0.02
                 if id(module) in residual_outputs:
                     std = 0.0 if zero else std * (2 * layers) ** -0.5

@@ -53,7 +53,7 @@ class Shape:
 
 PLAIN = {
     "norm_position": "pre", "norm_affine": True, "final_norm": True, "output_projection": True, "qk_norm": False,
-    "scale_embedding": False, "earlier_tokens": 0, "token_pairs": False, "n_encoder_layer": 0,
+    "scale_embedding": False, "earlier_tokens": 0, "token_pairs": False, "ngram_order": 0, "n_encoder_layer": 0,
 }  # fmt: skip
 
 

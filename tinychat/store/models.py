@@ -168,7 +168,10 @@ def save_model(
     from safetensors.torch import save
 
     dtype = torch.bfloat16 if half else torch.float32
-    state = {key: value.detach().to("cpu", dtype).contiguous() for key, value in weights.items()}
+    state = {  # what is counted stays whole
+        key: value.detach().to("cpu", dtype if value.is_floating_point() else value.dtype).contiguous()
+        for key, value in weights.items()
+    }
     if architecture["tie_embeddings"]:
         del state["head.weight"]  # the same matrix as the embedding, which is kept
     config = {
@@ -191,7 +194,7 @@ def save_model(
 
 
 def read_weights(info: ModelInfo) -> "dict[str, Tensor]":
-    """Reads `model.safetensors`, in f32.
+    """Reads `model.safetensors`: weights in f32, counts as they are.
 
     Raises:
         ModelError: it is missing or damaged.
@@ -201,7 +204,9 @@ def read_weights(info: ModelInfo) -> "dict[str, Tensor]":
 
     path = info.folder / WEIGHTS
     try:
-        weights = {name: weight.float() for name, weight in load_file(path).items()}
+        weights = {
+            name: weight.float() if weight.is_floating_point() else weight for name, weight in load_file(path).items()
+        }
     except (OSError, SafetensorError) as error:
         raise ModelError(f"{path} cannot be read: {error}", DAMAGED) from None
     if info.architecture.get("tie_embeddings") and "decoder.embedding.weight" in weights:

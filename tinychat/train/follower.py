@@ -26,9 +26,9 @@ def follow(place: Place, parent: int | None) -> int:
     try:
         while (order := team.hear()) is not None:
             match order:
-                case Make(config, recipe):
+                case Make(config, recipe, counted):
                     set_up(recipe, recipe.device, place.local_size)
-                    learner = Learner(config, recipe, team)
+                    learner = Learner(config, recipe, team, counted)
                 case Load(weights, optimizers, accumulation) if learner:
                     learner.load(weights, optimizers, accumulation)
                 case Learn(batch, factor, step) if learner:

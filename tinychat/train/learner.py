@@ -10,8 +10,9 @@ from torch.nn.utils import clip_grad_norm_
 
 from tinychat.errors import RunError
 from tinychat.model.config import ModelConfig
+from tinychat.model.ngrams import MOST_COUNTED
 from tinychat.model.transformer import IGNORED, Transformer
-from tinychat.train.batches import Batch
+from tinychat.train.batches import Batch, Ids
 from tinychat.train.optimizers import make_optimizers, set_rate
 from tinychat.train.processes import smaller_parts
 from tinychat.train.recipe import Recipe
@@ -31,17 +32,23 @@ class Learner:
         config: of the model, which is made anew.
         recipe: with device, precision and everything of the optimizer filled in.
         team: None: this process alone.
+        counted: [N], the text whose n-grams a model counts that wants them.
     """
 
-    def __init__(self, config: ModelConfig, recipe: Recipe, team: Team | None = None) -> None:
+    def __init__(
+        self, config: ModelConfig, recipe: Recipe, team: Team | None = None, counted: Ids | None = None
+    ) -> None:
         self.team = team or Team()
-        self.team.tell(Make(config, recipe))
+        counted = counted[:MOST_COUNTED] if counted is not None and config.ngram_order else None
+        self.team.tell(Make(config, recipe, counted))
         self.fabric = self.team.fabric(recipe)
-        self.config, self.recipe = config, recipe
+        self.config, self.recipe, self._counted = config, recipe, counted
         self.accumulation = recipe.accumulation
         """the parts that a step is computed in; doubled where memory runs out"""
         torch.manual_seed(recipe.seed)
         self.model = Transformer(config)
+        if self.model.ngrams is not None and counted is not None:
+            self.model.ngrams.count(counted)
         self.optimizers = make_optimizers(self.model, recipe)
         self._wrapped, *self._wrapped_optimizers = self.fabric.setup(self.model, *self.optimizers)
         self._wrapped.mark_forward_method("loss")
@@ -53,7 +60,7 @@ class Learner:
 
     def anew(self) -> Self:
         """A learner as this one was at its beginning."""
-        return type(self)(self.config, self.recipe, self.team)
+        return type(self)(self.config, self.recipe, self.team, self._counted)
 
     def load(self, weights: dict[str, Tensor], optimizers: list[dict[str, Any]], accumulation: int = 1) -> None:
         """Goes on from a state.

@@ -253,7 +253,17 @@ def _notices(plan: Plan) -> Iterator[str]:
         yield f"the text is seen {plan.epochs:,.0f} times: the model will know parts of it by heart"
 
 
-CHOSEN = ("n_layer", "n_head", "d_model", "context", "earlier_tokens", "token_pairs", "qk_norm", "dropout")
+CHOSEN = (
+    "n_layer",
+    "n_head",
+    "d_model",
+    "context",
+    "earlier_tokens",
+    "token_pairs",
+    "ngram_order",
+    "qk_norm",
+    "dropout",
+)
 """the parts of an architecture that the planner decides"""
 
 

@@ -126,6 +126,14 @@ class Recipe:
     token_pairs: bool | None = _field(
         "model", bool, None, "embed pairs of tokens at the input; small vocabularies only"
     )
+    ngram_order: int | None = _field(
+        "model",
+        int,
+        None,
+        "count n-grams up to this n, which the layers correct; small vocabularies only",
+        low=0,
+        high=32,
+    )
     initialization: str | None = _field("model", str, None, "the first weights", choices=INITIALIZATIONS)
 
     # --- optimizer

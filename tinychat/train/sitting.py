@@ -72,7 +72,7 @@ class Sitting:
         for notice in text.notices if state is None else ():
             report(Noticed(notice))
         self.plan = self._plan(recipe, state, started)
-        learner = Learner(self.plan.config, self.plan.recipe, team)
+        learner = Learner(self.plan.config, self.plan.recipe, team, text.train)
         parameters = learner.model.parameter_count
         self.writer = ModelWriter(run.name, self.plan, text, machine, parameters)
         if state is None:

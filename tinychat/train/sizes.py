@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from tinychat.model.config import LARGEST_PAIR_VOCABULARY, ModelConfig
+from tinychat.model.config import LARGEST_PAIR_VOCABULARY, ModelConfig, longest_ngram
 from tinychat.train.recipe import Recipe
 
 
@@ -33,6 +33,8 @@ SIZES = (
 SIZES_BY_STEPS = 5
 """so many of them come into question where the length is given in steps: there the machine's speed must not matter"""
 
+NGRAM_ORDER, NGRAM_VOCABULARY = 8, 256
+"""n-grams up to this n are counted, for vocabularies up to this size"""
 PAIR_MEETINGS = 30
 """tokens of text for each pair of tokens, at least, for which a table of pairs is worth it"""
 
@@ -79,6 +81,12 @@ class Limits:
         return self.vocab_size <= LARGEST_PAIR_VOCABULARY and self.train_tokens >= PAIR_MEETINGS * self.vocab_size**2
 
     @property
+    def ngram_order(self) -> int:
+        """Counting pays for small vocabularies, where most contexts come again."""
+        small = self.vocab_size <= NGRAM_VOCABULARY
+        return min(NGRAM_ORDER, longest_ngram(self.vocab_size)) if small else 0
+
+    @property
     def earlier_tokens(self) -> int:
         """Tables for earlier tokens pay for small vocabularies: there a single token says little."""
         return 3 if self.vocab_size <= 1024 else 1 if self.vocab_size <= 8192 else 0
@@ -94,6 +102,7 @@ def shape(recipe: Recipe, size: Size, limits: Limits) -> tuple[ModelConfig, int]
         "n_head": recipe.n_head or _heads(d_model),
         "context": context,
         "earlier_tokens": limits.earlier_tokens if recipe.earlier_tokens is None else recipe.earlier_tokens,
+        "ngram_order": limits.ngram_order if recipe.ngram_order is None else recipe.ngram_order,
         "token_pairs": limits.pays_for_pairs if recipe.token_pairs is None else recipe.token_pairs,
         "qk_norm": recipe.norm != "none" if recipe.qk_norm is None else recipe.qk_norm,
     }

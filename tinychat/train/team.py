@@ -18,7 +18,7 @@ from lightning.fabric.strategies.ddp import DDPStrategy
 from torch import Tensor
 
 from tinychat.model.config import ModelConfig
-from tinychat.train.batches import Batch
+from tinychat.train.batches import Batch, Ids
 from tinychat.train.processes import ALONE, Place
 from tinychat.train.recipe import Recipe
 
@@ -34,6 +34,7 @@ class Make:
 
     config: ModelConfig
     recipe: Recipe
+    counted: Ids | None
 
 
 @dataclass(frozen=True)
@@ -117,7 +118,7 @@ class Team:
             accelerator=recipe.device,
             devices=self.place.local_size,
             num_nodes=max(1, self.size // self.place.local_size),
-            strategy="auto" if self.size == 1 else DDPStrategy(gradient_as_bucket_view=True),
+            strategy="auto" if self.size == 1 else DDPStrategy(gradient_as_bucket_view=True, broadcast_buffers=False),
             precision=PRECISIONS[recipe.precision],
             plugins=[LightningEnvironment()],
         )
