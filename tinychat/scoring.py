@@ -11,7 +11,7 @@ from tinychat.model.loading import choose_device, load_model
 from tinychat.settings import Settings
 from tinychat.store import places
 from tinychat.store.models import ModelInfo, read_tokenizer
-from tinychat.text.ids import count_characters, encode_corpus, split
+from tinychat.text.ids import count_characters, encode_corpus, join, split
 from tinychat.text.sources import read_sources
 from tinychat.train.evaluation import evaluate
 
@@ -45,7 +45,8 @@ def score(
     Args:
         info: the model.
         sources: as `tinychat train` takes them.
-        part: `val` is the last tenth by position, as in training; `train` the rest.
+        part: `val` is the last tenth by position, as in training; `train` the rest. Of a mix, that of each source: the
+            weights change nothing but this.
         settings: of which the device and the threads count.
         column: of a table.
         field: of JSON lines.
@@ -57,8 +58,11 @@ def score(
     corpus = read_sources(
         sources, cache=places.datasets_folder(), mirror=places.mirror(), column=column, field=field, mode=info.mode
     )
-    file = encode_corpus(corpus, tokenizer, places.ids_folder(), template=info.template)
-    ids = split(file.ids, part)
+    files = [
+        encode_corpus(source.corpus, tokenizer, places.ids_folder(), template=info.template)
+        for source in corpus.sources
+    ]
+    ids = join([split(file.ids, part) for file in files])
     if len(ids) < 2:
         problem = f"the {part} part of {corpus.name} has {len(ids)} tokens: nothing can be predicted"
         raise SourceError(problem, "give more text, or --split all to take all of it")

@@ -9,8 +9,9 @@ import pytest
 from tinychat.errors import SourceError, TokenizerError
 from tinychat.text import ids as module
 from tinychat.text.chat import ChatTemplate
+from tinychat.text.corpus import Corpus
 from tinychat.text.ids import count_characters, encode_corpus, split
-from tinychat.text.sources import Corpus, read_sources
+from tinychat.text.sources import read_sources
 from tinychat.text.tokenizers import Tokenizer, train_tokenizer
 
 TEXT = "The cat sat on the mat.\nКошка спит. 猫。\n" * 9_000

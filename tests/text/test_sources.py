@@ -13,7 +13,8 @@ import pytest
 
 from tinychat.errors import SourceError
 from tinychat.text.chat import Conversation
-from tinychat.text.sources import Corpus, read_sources
+from tinychat.text.corpus import Corpus
+from tinychat.text.sources import read_sources
 
 LONG = "a text that is rather longer than the others: number"
 RUSSIAN = "Сегодня мы пошли в лес, и там было тихо.\n"

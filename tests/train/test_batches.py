@@ -25,7 +25,7 @@ def test_targets_are_what_follows(length: int, context: int, batch_size: int, st
 
 def test_an_epoch_shows_each_window_once() -> None:
     batches = WindowBatches(np.arange(1001), context=10, batch_size=11, seed=3)
-    assert batches.windows == 99
+    assert batches.texts[0].count == 99
     starts = rows(batches, range(9))[:, 0]
     assert len(set(starts)) == 99
     assert sorted(starts)[-1] - sorted(starts)[0] == 980  # side by side
@@ -55,3 +55,51 @@ def test_a_text_of_one_window_is_shown_again_and_again() -> None:
 def test_a_text_without_a_window_is_refused() -> None:
     with pytest.raises(ValueError, match="4 ids"):
         WindowBatches(np.arange(4), context=4, batch_size=3, seed=0)
+
+
+def test_one_text_is_drawn_as_ever() -> None:
+    """The order is part of the contract: a run that was begun by an older version goes on as it would have."""
+    first = WindowBatches(np.arange(1001), context=10, batch_size=6, seed=3).batch(40)
+    assert first.ids[:, 0].tolist() == [849, 19, 69, 389, 939, 329]
+
+
+def mixed(weights: tuple[float, ...], batch_size: int = 6, seed: int = 3) -> WindowBatches:
+    """Three texts of different lengths: what a window is from can be told from its ids."""
+    texts = [np.arange(start, start + length) for start, length in ((0, 501), (10_000, 201), (20_000, 2001))]
+    return WindowBatches(texts[: len(weights)], 10, batch_size, seed, weights)
+
+
+def origins(batches: WindowBatches, steps: range) -> np.ndarray:
+    return rows(batches, steps)[:, 0] // 10_000
+
+
+def test_of_a_mix_each_batch_holds_the_shares() -> None:
+    for step in (0, 1, 77, 5000):
+        assert np.bincount(origins(mixed((2, 1)), range(step, step + 1))).tolist() == [4, 2]
+    counts = np.bincount(origins(mixed((0.5, 0.25, 3.1), batch_size=77), range(500)))
+    assert counts / counts.sum() == pytest.approx(np.array([0.5, 0.25, 3.1]) / 3.85, abs=1e-3)
+
+
+@pytest.mark.parametrize("weights", [(1, 1e-9), (1e300, 1e-300), (1, 3, 12_345)])
+def test_the_smallest_share_has_its_turn_all_the_same(weights: tuple[float, ...]) -> None:
+    assert set(origins(mixed(weights, batch_size=10_100), range(2))) == set(range(len(weights)))
+
+
+def test_each_text_of_a_mix_has_epochs_of_its_own() -> None:
+    starts = rows(mixed((2, 1)), range(0, 60))[:, 0]
+    first, second = starts[starts < 10_000], starts[starts >= 10_000]
+    assert (len(set(first[:49])), len(set(first[49:98]))) == (49, 49)  # 501 ids: 49 windows of 10
+    assert (len(set(second[:19])), len(set(second[19:38]))) == (19, 19)
+    assert not np.array_equal(first[:49], first[49:98])
+
+
+def test_a_step_of_a_mix_is_the_same_whatever_came_before() -> None:
+    onward, fresh = mixed((2, 1, 0.3)), mixed((2, 1, 0.3))
+    wanted = [onward.batch(step) for step in range(200)][177]
+    assert wanted.ids.equal(fresh.batch(177).ids)
+    assert not wanted.ids.equal(mixed((2, 1, 0.3), seed=4).batch(177).ids)
+
+
+def test_of_a_mix_epochs_are_those_of_what_is_seen() -> None:
+    assert mixed((1,)).epochs(49) == pytest.approx(6)
+    assert mixed((1, 1)).epochs(49) == pytest.approx((3 + 3 * 49 / 19) / 2)

@@ -51,6 +51,17 @@ def test_a_new_run_has_its_recipe_with_paths_that_last(tmp_path: Path) -> None:
     assert not run.is_running()
 
 
+def test_weights_stay_with_their_sources(tmp_path: Path) -> None:
+    (tmp_path / "novel.txt").write_text("text")
+    (tmp_path / "draft:2").write_text("text")
+    run = prepare_run(Recipe(sources=("novel.txt:2", "-:0.5", "draft:2", "names:1")), stdin=io.BytesIO(b"piped"))
+    assert run.name == "novel"
+    kept = load_recipe(run.recipe_file).sources
+    assert kept == (f"{tmp_path}/novel.txt:2.0", f"{run.path}/stdin.txt:0.5", f"{tmp_path}/draft:2", "names:1.0")
+    with pytest.raises(UsageError, match="the weight of"):
+        prepare_run(Recipe(sources=("novel.txt:0",)))
+
+
 def test_standard_input_is_kept() -> None:
     run = prepare_run(Recipe(sources=("-",)), stdin=io.BytesIO(b"a text\nfrom a pipe"))
     (source,) = load_recipe(run.recipe_file).sources

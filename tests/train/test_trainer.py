@@ -3,6 +3,7 @@
 import itertools
 import os
 import random
+import re
 import signal
 import time
 from collections.abc import Iterator
@@ -13,6 +14,8 @@ import torch
 
 from tinychat.events import Ended, Evaluated, Failed, LineReader, Noticed, Planned, Sampled, Saved, Stepped
 from tinychat.model.loading import load_model
+from tinychat.scoring import score
+from tinychat.settings import SettingStore
 from tinychat.store.models import find_model, read_info, read_tokenizer, read_training, read_weights
 from tinychat.store.runs import RunFolder
 from tinychat.text.ids import encode_corpus
@@ -134,6 +137,23 @@ def test_a_run_that_was_stopped_goes_on_as_if_it_had_not_been(text: Path) -> Non
     one, other = weights(whole), weights(halved)
     assert all(one[name].equal(other[name]) for name in one)
     assert done.loss == events(whole, Ended)[0].loss
+
+
+def test_a_mix_is_measured_by_the_end_of_each_text_and_eval_says_the_same(text: Path, tmp_path: Path) -> None:
+    (tmp_path / "short.txt").write_text("a small bird likes the tree.\n" * 30, encoding="utf-8")
+    sources = [f"{text}:1", f"{tmp_path / 'short.txt'}:3"]
+    run = prepare_run(load_recipe().merged({**TINY, "sources": sources, "steps": 20, "evaluate_every": 20}))
+    assert train(run) == 0
+    lines = events(run, Planned)[0].lines
+    assert "made-up (25 %) and short (75 %)" in lines[0]
+    assert "the ends of each, " in lines[0]
+    assert re.search(r"; 0\.\d and 2\.\d times through them", lines[2].replace("tokens, ", "; "))
+    training = read_training(find_model(run.name))
+    assert [(part["name"], part["share"]) for part in training["data"]["mix"]] == [("made-up", 0.25), ("short", 0.75)]
+    info = read_info(find_model(run.name))
+    result = score(info, sources, settings=SettingStore().current)
+    assert result.loss == pytest.approx(events(run, Ended)[0].loss, abs=1e-5)
+    assert result.tokens == training["data"]["val_tokens"] - 1
 
 
 def test_the_same_recipe_gives_the_same_model_and_another_seed_another(text: Path) -> None:

@@ -62,6 +62,9 @@ def train(
 ) -> int:
     """Train a model on SOURCE: files, folders, globs, known data sets, or - for stdin.
 
+    Weights make a mix: of a.txt:2 b.txt:1 two thirds of what the model sees is of a.txt, however long they are, and
+    each keeps its own last tenth to measure the model by.
+
     All that is left open is chosen from the text and the machine. A run that is stopped or killed goes on with
     --resume NAME, on other --devices if need be. Several processes share each step with --devices N; on several
     machines, start this under `torchrun` or SLURM's `srun`.
@@ -92,8 +95,10 @@ train.params += [_option(field) for field in RECIPE_FIELDS.values() if field.nam
 def _fetch(sources: tuple[str, ...]) -> None:
     """Downloads the known data sets among the sources, here where a progress bar can be shown."""
     from tinychat.text.datasets import KNOWN
+    from tinychat.text.weights import split_weight
 
     for source in sources:
+        source, _ = split_weight(source)
         name = source.partition("/")[0]
         if name in KNOWN and not Path(source).exists():
             from tinychat.cli.download import fetch_with_bar

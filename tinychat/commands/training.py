@@ -54,16 +54,18 @@ def _complete_train(session: Session, words: list[str]) -> Iterator[Suggestion]:
 def train(session: Session, text: str) -> Result:
     """Train a model on a text, and open it when it is done.
 
-    TEXT is a file, a folder, a pattern or a known data set. What is left open is chosen from the text and the
-    machine. Flags are those of `tinychat train`: --minutes, --steps, --name, --recipe, --tokenizer …
+    TEXT is a file, a folder, a pattern or a known data set; `a.txt:2 b.txt:1` is a mix by weights.
+    What is left open is chosen from the text and the machine. Flags are those of `tinychat train`: --minutes, --steps,
+    --name, --recipe, --tokenizer …
     """
+    from tinychat.text.weights import split_weight
     from tinychat.train.launch import STANDARD_INPUT, change_recipe, launch, prepare_run, resume_run
     from tinychat.train.recipe import DEFAULT_RECIPE, load_recipe
 
     started = time.monotonic()
     sources, flags = _parse(text)
     own = {name: flags.pop(name) for name in OWN_FLAGS if name in flags}
-    if STANDARD_INPUT in sources:
+    if STANDARD_INPUT in (split_weight(source)[0] for source in sources):
         raise UsageError("- is the keyboard here", "name a file, or pipe the text into `tinychat train -`")
     if "resume" in own:
         if sources:

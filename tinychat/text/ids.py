@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -13,8 +13,8 @@ import numpy.typing as npt
 from tinychat.atomic import atomic_file
 from tinychat.errors import SourceError, TokenizerError
 from tinychat.text.chat import ChatTemplate, Conversation
+from tinychat.text.corpus import Corpus, Digest
 from tinychat.text.parts import Chunk
-from tinychat.text.sources import Corpus, Digest
 from tinychat.text.tokenizers import Ids, Tokenizer
 
 FORMAT = 1
@@ -71,6 +71,11 @@ def split(ids: Ids, part: Literal["train", "val", "all"], fraction: float = 0.1)
     """A part by position: `val` is the last `fraction`, `train` what is before it."""
     end = int(len(ids) * (1 - fraction))
     return {"train": ids[:end], "val": ids[end:], "all": ids}[part]
+
+
+def join(rows: Sequence[Ids]) -> Ids:
+    """Several rows of ids one after the other, in memory; one alone is left where it is."""
+    return rows[0] if len(rows) == 1 else np.concatenate(rows)
 
 
 def count_characters(ids: npt.NDArray[np.integer[Any]], tokenizer: Tokenizer) -> int:

@@ -2,7 +2,6 @@
 
 import dataclasses
 import glob
-import hashlib
 import os
 import re
 import shutil
@@ -13,119 +12,16 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
-from typing import BinaryIO, Literal, cast
+from typing import BinaryIO, cast
 
 from tinychat.errors import SourceError
-from tinychat.text.chat import Conversation
+from tinychat.text.corpus import Corpus, Mix, Mode
 from tinychat.text.datasets import KNOWN, Dataset, Progress, fetch, find_file
 from tinychat.text.decoding import PIECE
 from tinychat.text.formats import JSON_FORMATS
-from tinychat.text.notices import Notes, summary
-from tinychat.text.parts import Chunk, Part, format_of
-
-Mode = Literal["completion", "chat", "translation"]
-
-EMPTY = "empty, left out"
-
-
-class Digest:
-    """Counts a text while it is read, and tells it from any other."""
-
-    def __init__(self) -> None:
-        self.characters = 0
-        self.documents = 0
-        self._hash = hashlib.sha256()
-
-    def add(self, item: Chunk | Conversation) -> None:
-        """Takes the next piece, or the next conversation. The marks between texts are bytes that UTF-8 never has."""
-        if isinstance(item, Conversation):
-            for message in item.messages:
-                self.characters += len(message.text)
-                self._hash.update(message.role.encode() + b"\xfe" + message.text.encode() + b"\xfd")
-        else:
-            self.characters += len(item.text)
-            self._hash.update(item.text.encode())
-        if isinstance(item, Conversation) or item.ends_document:
-            self.documents += 1
-            self._hash.update(b"\xff")
-
-    @property
-    def fingerprint(self) -> str:
-        return self._hash.hexdigest()
-
-
-class Corpus:
-    """A text, which can be read again and again.
-
-    It is read once when it is made: whatever cannot be read is found then.
-
-    Args:
-        name: for a model of it.
-        mode: `completion` for documents, else conversations: those of a translation have two messages.
-        parts: its files.
-        notes: what was met in finding them, and by which name.
-        keep: what must live as long as the corpus does.
-
-    Raises:
-        SourceError: a file cannot be read, or there is no text in any.
-    """
-
-    def __init__(
-        self, name: str, mode: Mode, parts: Sequence[Part], notes: Sequence[tuple[str, Notes]], keep: object = None
-    ) -> None:
-        self.name = name
-        self.mode = mode
-        self._parts = parts
-        self._keep = keep
-        digest = Digest()
-        met = list(notes)
-        for part in parts:
-            before = digest.characters
-            own = Notes()
-            for item in self._read(part, own):
-                digest.add(item)
-            if digest.characters == before:
-                own.add(EMPTY)
-            met.append((part.name, own))
-        self.characters = digest.characters
-        self.documents_count = digest.documents
-        self.fingerprint = digest.fingerprint
-        self.notices = summary(met)
-        self.single = digest.documents == 1 and all(part.is_running_text for part in parts)
-        """whether it is one running text"""
-        if not digest.characters:
-            names = ", ".join(part.name for part in parts[:3])
-            why = [line for line in self.notices if not line.endswith(EMPTY)]
-            raise SourceError(f"{names}: there is no text in it" if why else f"{names} is empty", "\n".join(why[:1]))
-
-    def items(self) -> Iterator[Chunk | Conversation]:
-        """The documents in pieces, or the conversations, by the corpus' mode."""
-        for part in self._parts:
-            yield from self._read(part, Notes())
-
-    def chunks(self) -> Iterator[Chunk]:
-        """The documents in pieces of bounded size; a conversation's messages, a line each."""
-        for item in self.items():
-            if isinstance(item, Conversation):
-                yield Chunk("\n".join(message.text for message in item.messages), True)
-            else:
-                yield item
-
-    def documents(self) -> Iterator[str]:
-        """The documents, each whole: only for those that are known to be short."""
-        pieces: list[str] = []
-        for chunk in self.chunks():
-            pieces.append(chunk.text)
-            if chunk.ends_document:
-                yield "".join(pieces)
-                pieces.clear()
-
-    def conversations(self) -> Iterator[Conversation]:
-        """The conversations; none in a corpus of documents."""
-        return (item for item in self.items() if isinstance(item, Conversation))
-
-    def _read(self, part: Part, notes: Notes) -> Iterator[Chunk | Conversation]:
-        return part.chunks(notes) if self.mode == "completion" else part.conversations(notes)
+from tinychat.text.notices import Notes
+from tinychat.text.parts import Part, format_of
+from tinychat.text.weights import split_weight
 
 
 def read_sources(
@@ -142,7 +38,8 @@ def read_sources(
     """Finds and reads texts.
 
     Args:
-        specs: each a file, a folder, a glob, the name of a known data set, one of its files as NAME/FILE, or `-`.
+        specs: each a file, a folder, a glob, the name of a known data set, one of its files as NAME/FILE, or `-`. Where
+            one has a weight, as in `a.txt:2`, they are a `Mix`; those without one have the weight 1.
         cache: a folder for downloaded data sets.
         mirror: a folder of data sets that takes the place of downloading.
         column: of tables: a name or a number from 1; two with a comma for the sides of a conversation.
@@ -153,10 +50,22 @@ def read_sources(
 
     Raises:
         SourceError: a source cannot be found or read, or there is no text in them.
+        UsageError: a weight is not above 0.
     """
     if not specs:
         raise SourceError("no text is named", "name a file, a folder, a known data set, or - for stdin")
-    finder = _Finder(partial(fetch, cache=cache, mirror=mirror, progress=progress), column, field, mode, stdin)
+    fetch_it = partial(fetch, cache=cache, mirror=mirror, progress=progress)
+    names, weights = zip(*map(split_weight, specs), strict=True)
+    if len(specs) == 1 or not any(weights):
+        return _read(names, _Finder(fetch_it, column, field, mode, stdin))
+    corpora: list[Corpus] = []
+    for name in names:
+        corpora.append(_read([name], _Finder(fetch_it, column, field, mode, stdin)))
+        mode = corpora[0].mode
+    return Mix(corpora, [weight or 1.0 for weight in weights])
+
+
+def _read(specs: Sequence[str], finder: "_Finder") -> Corpus:
     for spec in specs:
         finder.add(spec)
     mode = finder.mode or ("chat" if finder.parts[0].holds_conversations() else "completion")

@@ -23,7 +23,7 @@ from tinychat.text.streaming import ByteStream, StreamDecoder, WindowStream
 from tinychat.text.vocabularies import BYTE_CODES, read_bert_vocabulary, train_vocabulary
 
 if TYPE_CHECKING:
-    from tinychat.text.sources import Corpus
+    from tinychat.text.corpus import Corpus
 
 Ids = npt.NDArray[np.unsignedinteger[Any]]
 

@@ -1,9 +1,10 @@
 """Batches, drawn without a memory: what step s sees follows from the seed and s alone. So a run can go on anywhere.
 
-`Batches` is all that the loop knows. `WindowBatches` cuts windows out of one long row of token ids; data that comes
-in rows of its own can stand beside it.
+`Batches` is all that the loop knows. `WindowBatches` cuts windows out of long rows of token ids; data that comes in
+rows of its own can stand beside it.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -37,8 +38,8 @@ class Batches(Protocol):
         ...
 
 
-class WindowBatches:
-    """Windows of one long row of ids, each seen once in an epoch, in an order of that epoch's own.
+class Windows:
+    """The windows of one row of ids, in their order: each once in an epoch, in an order of that epoch's own.
 
     Windows lie side by side; where the first begins differs from epoch to epoch, so that what ends a window in one
     stands inside a window in another.
@@ -46,40 +47,105 @@ class WindowBatches:
     Args:
         ids: [N], at least `context` + 1 of them; may be memory-mapped.
         context: the length of a window.
-        batch_size: windows of a step.
         seed: of the order.
+        number: of the text in a mix, so that texts of one length have orders of their own.
     """
 
-    def __init__(self, ids: Ids, context: int, batch_size: int, seed: int) -> None:
+    def __init__(self, ids: Ids, context: int, seed: int, number: int = 0) -> None:
         if len(ids) <= context:
             raise ValueError(f"{len(ids)} ids hold no window of {context} and what follows it")
-        self.ids, self.context, self.batch_size, self.seed = ids, context, batch_size, seed
+        self.ids = np.asarray(ids)  # no copy: a plain view of a memory map is three times as quick to slice
+        self.context, self.seed, self.number = context, seed, number
         room = len(ids) - 1
         # One window fewer than would fit, where there are several: the room that is left is for the shift.
-        self.windows = max(1, room // context - 1)
-        self.shifts = room - self.windows * context + 1
-        self.tokens_per_batch = batch_size * context
-        self._offsets = np.arange(context + 1)
+        self.count = max(1, room // context - 1)
+        self.shifts = room - self.count * context + 1
         self._epoch = -1
         self._starts = np.zeros(0, dtype=np.int64)
 
-    def batch(self, step: int) -> Batch:
-        """As `Batches.batch`."""
-        first = step * self.batch_size
-        starts = np.array([self._start(place) for place in range(first, first + self.batch_size)])
-        rows = torch.from_numpy(self.ids[starts[:, None] + self._offsets].astype(np.int64))  # [B, T + 1]
-        return Batch(rows[:, :-1].contiguous(), rows[:, 1:].contiguous())
-
-    def epochs(self, steps: int) -> float:
-        """As `Batches.epochs`."""
-        return steps * self.batch_size / self.windows
-
-    def _start(self, place: int) -> int:
+    def start(self, place: int) -> int:
         """Where the window begins that comes at this place of the whole run."""
-        epoch, rank = divmod(place, self.windows)
+        epoch, rank = divmod(place, self.count)
         if epoch != self._epoch:
-            random = np.random.Generator(np.random.PCG64((self.seed, epoch)))
+            random = np.random.Generator(np.random.PCG64((self.seed, epoch, self.number)))
             shift = int(random.integers(self.shifts))
-            self._starts = shift + self.context * random.permutation(self.windows)
+            self._starts = shift + self.context * random.permutation(self.count)
             self._epoch = epoch
         return int(self._starts[rank])
+
+
+class WindowBatches:
+    """Windows of one text, or of a mix of texts, each of which gives its share of all windows.
+
+    Args:
+        texts: ids [N] of each; at least `context` + 1, may be memory-mapped.
+        context: the length of a window.
+        batch_size: windows of a step.
+        seed: of the order.
+        weights: how much of each text; None: one text.
+    """
+
+    def __init__(
+        self,
+        texts: Ids | Sequence[Ids],
+        context: int,
+        batch_size: int,
+        seed: int,
+        weights: Sequence[float] = (1.0,),
+    ) -> None:
+        rows = [texts] if isinstance(texts, np.ndarray) else texts
+        self.context, self.batch_size = context, batch_size
+        self.texts = [Windows(ids, context, seed, number) for number, ids in enumerate(rows)]
+        self.tokens_per_batch = batch_size * context
+        self._round = _interleave(weights)
+
+    def batch(self, step: int) -> Batch:
+        """As `Batches.batch`."""
+        both = np.empty((2, self.batch_size, self.context), np.int64)  # what each id is, and what follows it
+        for row in range(self.batch_size):
+            text, place = self._draw(step * self.batch_size + row)
+            start = text.start(place)
+            both[0, row] = text.ids[start : start + self.context]
+            both[1, row] = text.ids[start + 1 : start + 1 + self.context]
+        ids, targets = torch.from_numpy(both)
+        return Batch(ids, targets)
+
+    def epochs(self, steps: int) -> float:
+        """As `Batches.epochs`; of a mix, how often what is seen was seen, on average."""
+        shares = self._round.counts / len(self._round.texts)
+        epochs = [share / text.count for share, text in zip(shares, self.texts, strict=True)]  # of a window in all
+        return steps * self.batch_size * float(np.dot(shares, epochs))
+
+    def _draw(self, place: int) -> tuple[Windows, int]:
+        """The text that gives the window at this place of the whole run, and its place among that text's own."""
+        rounds, rank = divmod(place, len(self._round.texts))
+        text = int(self._round.texts[rank])
+        return self.texts[text], rounds * int(self._round.counts[text]) + int(self._round.places[rank])
+
+
+class _Round(NamedTuple):
+    """The order in which texts take turns, which is repeated for ever."""
+
+    texts: "np.ndarray[tuple[int], np.dtype[np.int64]]"
+    """[R] which text"""
+    places: "np.ndarray[tuple[int], np.dtype[np.int64]]"
+    """[R] how many turns it had before in the round"""
+    counts: "np.ndarray[tuple[int], np.dtype[np.int64]]"
+    """of each text, its turns in a round"""
+
+
+LONGEST_ROUND = 10_000
+"""turns: shares are exact to a part in so many"""
+
+
+def _interleave(weights: Sequence[float]) -> _Round:
+    """As many turns of each text as its weight says, spread evenly, so that each batch is nearly the mix itself."""
+    shares = np.array(weights) / max(weights)
+    turns = shares / max(shares.min(), 1 / LONGEST_ROUND)
+    if turns.sum() > LONGEST_ROUND or not np.allclose(turns, turns.round(), rtol=0, atol=1e-6):
+        turns = LONGEST_ROUND * shares / shares.sum()
+    counts = np.maximum(1, turns.round().astype(np.int64))
+    texts = np.repeat(np.arange(len(counts)), counts)
+    places = np.concatenate([np.arange(count) for count in counts])
+    order = np.argsort((places + 0.5) / counts[texts], kind="stable")
+    return _Round(texts[order], places[order], counts)

@@ -1,22 +1,21 @@
 """From a recipe's sources to token ids, split for training and validation."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import Literal, cast
-
-import numpy as np
-import numpy.typing as npt
 
 from tinychat.errors import SourceError
 from tinychat.store import places
 from tinychat.store.models import Mode
 from tinychat.text.chat import ChatTemplate
+from tinychat.text.corpus import Corpus, Source
 from tinychat.text.datasets import KNOWN, fetch
-from tinychat.text.ids import count_characters, encode_corpus
-from tinychat.text.sources import Corpus, read_sources
-from tinychat.text.tokenizers import Tokenizer, load_tokenizer, train_tokenizer
-from tinychat.train.planner import TextFacts, choose_tokenizer, split_tokens
+from tinychat.text.ids import IdFile, count_characters, encode_corpus, join
+from tinychat.text.sources import read_sources
+from tinychat.text.tokenizers import Ids, Tokenizer, load_tokenizer, train_tokenizer
+from tinychat.train.planner import SourceFacts, TextFacts, choose_tokenizer, split_tokens
 from tinychat.train.recipe import Recipe
 
 SAMPLE = 100_000
@@ -31,16 +30,22 @@ class TrainingText:
     mode: Mode
     tokenizer: Tokenizer
     template: ChatTemplate | None
-    train: npt.NDArray[np.integer]
-    val: npt.NDArray[np.integer]
-    """empty where the text is too short"""
+    parts: tuple[Ids, ...]
+    """what is trained on, of each source of a mix; else one"""
+    val: Ids
+    """empty where the text is too short; of a mix, the ends of its sources one after the other"""
     prompt: str
     """what samples begin with, where the recipe does not say"""
     fingerprint: str
     notices: tuple[str, ...]
 
+    @cached_property
+    def train(self) -> Ids:
+        """All that is trained on; of a mix, its sources one after the other, in memory."""
+        return join(self.parts)
+
     @property
-    def measured(self) -> npt.NDArray[np.integer]:
+    def measured(self) -> Ids:
         """The ids that losses are measured on: the validation part, or the text itself where there is none."""
         return self.val if len(self.val) else self.train
 
@@ -81,21 +86,36 @@ def read_text(recipe: Recipe, tokenizer_file: Path) -> TrainingText:
     if tokenizer.vocab_size < 2:
         raise SourceError(f"{corpus.name} is one character over and over: nothing can be learned", "give it more text")
     template = ChatTemplate() if corpus.mode == "chat" else None
-    file = encode_corpus(corpus, tokenizer, places.ids_folder(), template=template)
-    train_tokens, _ = split_tokens(recipe, len(file.ids))
+    files = [
+        encode_corpus(source.corpus, tokenizer, places.ids_folder(), template=template) for source in corpus.sources
+    ]
+    ends = [split_tokens(recipe, len(file.ids))[0] for file in files]
     facts = TextFacts(
-        corpus.name, corpus.characters, corpus.documents_count, len(file.ids), tokenizer.vocab_size, tokenizer.kind
+        name=corpus.name,
+        characters=corpus.characters,
+        documents=corpus.documents_count,
+        tokens=sum(len(file.ids) for file in files),
+        vocab_size=tokenizer.vocab_size,
+        tokenizer=tokenizer.kind,
+        mix=tuple(map(_facts, corpus.sources, files)) if len(files) > 1 else (),
     )
     return TrainingText(
         facts=facts,
         mode=corpus.mode,
         tokenizer=tokenizer,
         template=template,
-        train=file.ids[:train_tokens],
-        val=file.ids[train_tokens:],
+        parts=tuple(file.ids[:end] for file, end in zip(files, ends, strict=True)),
+        val=join([file.ids[end:] for file, end in zip(files, ends, strict=True)]),
         prompt=_first_prompt(corpus, tokenizer),
         fingerprint=corpus.fingerprint,
         notices=corpus.notices,
+    )
+
+
+def _facts(source: Source, file: IdFile) -> SourceFacts:
+    corpus = source.corpus
+    return SourceFacts(
+        corpus.name, source.share, corpus.characters, corpus.documents_count, len(file.ids), corpus.fingerprint
     )
 
 

@@ -20,6 +20,7 @@ from tinychat.generate.opening import PATIENT_THREADS
 from tinychat.store import places
 from tinychat.store.models import CONFIG
 from tinychat.store.runs import RunFolder, find_run
+from tinychat.text.weights import split_weight, with_weight
 from tinychat.train.checkpoint import newest_step
 from tinychat.train.journal import rewind
 from tinychat.train.recipe import Recipe, find_field, load_recipe
@@ -54,6 +55,8 @@ def prepare_run(
         _check_out(out)
     if not recipe.sources:
         raise UsageError("there is nothing to train on", "name a text: `tinychat train my-novel.txt`")
+    for source in recipe.sources:
+        split_weight(source)  # before anything is made: a weight that is none is refused
     if name is None:
         base = name_for(recipe.sources)
         numbers = (base if number == 1 else f"{base}-{number}" for number in range(1, sys.maxsize))
@@ -138,7 +141,7 @@ def launch(run: RunFolder, *, tied: bool, started: float | None = None) -> "subp
 
 def name_for(sources: Sequence[str]) -> str:
     """A name after the first source: `texts/My Novel.txt` → `my-novel`."""
-    first = sources[0]
+    first, _ = split_weight(sources[0])
     if first == STANDARD_INPUT:
         return "stdin"
     path = Path(first).expanduser()
@@ -185,6 +188,11 @@ def _is_taken(name: str) -> bool:
 
 def _lasting(source: str, recipe: Recipe, run: RunFolder, stdin: BinaryIO | None) -> str:
     """A source as it can be read again later, from another folder; what can be read only once is kept."""
+    source, weight = split_weight(source)
+    return with_weight(_lasting_name(source, recipe, run, stdin), weight)
+
+
+def _lasting_name(source: str, recipe: Recipe, run: RunFolder, stdin: BinaryIO | None) -> str:
     path = Path(source).expanduser()
     if source == STANDARD_INPUT:
         return str(_keep(stdin or sys.stdin.buffer, recipe, run))

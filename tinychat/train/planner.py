@@ -41,6 +41,19 @@ COPY_SECONDS, LONGEST_COPY = 40e-9, 1.0
 
 
 @dataclass(frozen=True)
+class SourceFacts:
+    """One text of a mix."""
+
+    name: str
+    share: float
+    """of all windows that are drawn"""
+    characters: int
+    documents: int
+    tokens: int
+    fingerprint: str = ""
+
+
+@dataclass(frozen=True)
 class TextFacts:
     """What the planner knows of a text."""
 
@@ -51,6 +64,13 @@ class TextFacts:
     """in all, of which the last `validation_fraction` is kept for validation"""
     vocab_size: int
     tokenizer: str
+    mix: tuple[SourceFacts, ...] = ()
+    """the texts of a mix; each ends with a part of its own for validation"""
+
+    @property
+    def sources(self) -> tuple[SourceFacts, ...]:
+        """The texts of a mix, or the one text."""
+        return self.mix or (SourceFacts(self.name, 1.0, self.characters, self.documents, self.tokens),)
 
 
 @dataclass(frozen=True)
@@ -82,7 +102,8 @@ class Plan:
     steps: int
     """in all; estimated where the clock decides"""
     step_seconds: float
-    train_tokens: int
+    texts: tuple[tuple[float, int], ...]
+    """of each text of a mix, its share of what is drawn and the tokens of it that are trained on; else one"""
     val_tokens: int
     """0: the text is too short to keep a part of it"""
     glance_windows: int
@@ -98,8 +119,19 @@ class Plan:
 
     @property
     def epochs(self) -> float:
-        """How often the text is seen."""
-        return self.steps * self.batch_size * self.config.context / self.train_tokens
+        """How often the text is seen; of a mix, how often what is seen was seen, on average."""
+        return sum(share * epochs for (share, _), epochs in zip(self.texts, self.epochs_of_each, strict=True))
+
+    @property
+    def epochs_of_each(self) -> tuple[float, ...]:
+        """How often each text is seen."""
+        tokens = self.steps * self.batch_size * self.config.context
+        return tuple(share * tokens / length for share, length in self.texts)
+
+    @property
+    def train_tokens(self) -> int:
+        """Of all texts."""
+        return sum(length for _, length in self.texts)
 
     @property
     def token_seconds(self) -> float:
@@ -182,10 +214,12 @@ def make_plan(
         SourceError: the text is too short to learn anything from.
         ModelError: two choices of the recipe do not fit each other.
     """
-    train_tokens, val_tokens = split_tokens(recipe, facts.tokens)
-    if train_tokens < 2:
-        raise SourceError(f"{facts.name} has only {count(facts.tokens, 'token')}", "give it more text")
-    limits = Limits(facts.vocab_size, train_tokens, val_tokens)
+    parts = [split_tokens(recipe, source.tokens) for source in facts.sources]
+    train_tokens, val_tokens = map(sum, zip(*parts, strict=True))
+    for source, (length, _) in zip(facts.sources, parts, strict=True):
+        if length < 2:
+            raise SourceError(f"{source.name} has only {count(source.tokens, 'token')}", "give it more text")
+    limits = Limits(facts.vocab_size, train_tokens, val_tokens, shortest=min(length for length, _ in parts))
     sizes = sizes_for(facts.characters)
     if seconds is None:
         assert recipe.steps is not None  # else the caller gives a time
@@ -207,7 +241,7 @@ def make_plan(
         available=available,
         steps=recipe.steps or 1,
         step_seconds=step_seconds,
-        train_tokens=train_tokens,
+        texts=tuple((source.share, length) for source, (length, _) in zip(facts.sources, parts, strict=True)),
         val_tokens=val_tokens,
         glance_windows=min(windows, max(FEWEST_WINDOWS, glance // config.context)),
         final_windows=min(windows, max(FEWEST_WINDOWS, final // config.context)),
@@ -238,15 +272,18 @@ def _complete(draft: Plan, facts: TextFacts, machine: Machine, seconds: float | 
         "threads": machine.threads,
         **{name: getattr(config, name) for name in CHOSEN},
     }
-    notices = tuple(_notices(draft))
+    notices = tuple(_notices(draft, facts))
     return dataclasses.replace(draft, recipe=recipe.merged(filled), config=config, notices=notices)
 
 
-def _notices(plan: Plan) -> Iterator[str]:
+def _notices(plan: Plan, facts: TextFacts) -> Iterator[str]:
     """What a person should know of the plan."""
     asked = plan.recipe.context
     if asked is not None and plan.config.context < asked:
         yield f"the text is short: a context of {plan.config.context} tokens, not {asked}"
+    shortest = min(range(len(plan.texts)), key=lambda place: plan.texts[place][1])
+    if facts.mix and asked is None and plan.config.context == plan.texts[shortest][1] - 1:
+        yield f"{facts.mix[shortest].name} is short: a context of {plan.config.context} tokens for all of the mix"
     if not plan.val_tokens:
         yield "the text is too short to keep a part for validation: losses are of the text trained on"
     elif plan.epochs > MANY_EPOCHS:
@@ -300,7 +337,10 @@ def announce(plan: Plan, facts: TextFacts, machine: Machine, parameters: int) ->
     """What is said before it starts: three lines."""
     config, tokens = plan.config, plan.batch_size * plan.config.context
     memory = estimate_memory(config, parameters, plan.batch_size)
-    kept = f"the last {plan.val_tokens:,} measure the model" if plan.val_tokens else "none kept for validation"
+    ends = f"the ends of each, {plan.val_tokens:,} in all," if facts.mix else f"the last {plan.val_tokens:,}"
+    kept = f"{ends} measure the model" if plan.val_tokens else "none kept for validation"
+    times = " and ".join(f"{epochs:,.1f}" for epochs in plan.epochs_of_each)
+    through = "through them" if facts.mix else "through the text"
     by_clock = plan.available is not None
     seconds = plan.available if plan.available is not None else plan.steps * plan.step_seconds
     steps = ("about " if by_clock else "") + count(plan.steps, "step")
@@ -310,7 +350,7 @@ def announce(plan: Plan, facts: TextFacts, machine: Machine, parameters: int) ->
         f"model  {count(config.n_layer, 'layer')} of {config.d_model}, {count(config.n_head, 'head')}, "
         f"context {config.context}, {count(parameters, 'parameter')}, dropout {config.dropout:g}",
         f"time   about {format_seconds(seconds)} on {machine}: {steps} of {count(tokens, 'token')}, "
-        f"{plan.epochs:,.1f} times through the text; {memory / 1e6:,.0f} MB of memory",
+        f"{times} times {through}; {memory / 1e6:,.0f} MB of memory",
     )
     return Planned(
         lines=lines,

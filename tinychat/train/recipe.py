@@ -86,7 +86,9 @@ class Recipe:
     """
 
     # --- data
-    sources: tuple[str, ...] = _field("data", tuple, (), "files, folders, globs, data sets or - for standard input")
+    sources: tuple[str, ...] = _field(
+        "data", tuple, (), "files, folders, globs, data sets or - for standard input; a.txt:2 b.txt:1 is a mix"
+    )
     column: str | None = _field("data", str, None, "the column of a CSV, TSV or Parquet file that holds the text")
     field: str | None = _field("data", str, None, "the field of a JSON Lines file that holds the text")
     mode: str | None = _field("data", str, None, "what the model is for", choices=("completion", "chat"))

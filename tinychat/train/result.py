@@ -1,7 +1,7 @@
 """What a run leaves: the model's folder, with all that is needed to make it again, and a card for people."""
 
 import platform
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -76,6 +76,7 @@ class ModelWriter:
                 "tokens": facts.tokens,
                 "train_tokens": self.plan.train_tokens,
                 "val_tokens": self.plan.val_tokens,
+                **({"mix": [asdict(source) for source in facts.mix]} if facts.mix else {}),
             },
             "tokenizer": {
                 "kind": facts.tokenizer,
@@ -123,9 +124,9 @@ class ModelWriter:
     def _card(self, figures: Figures) -> str:
         """The model card: Markdown."""
         config, facts, recipe, result = self.plan.config, self.text.facts, self.plan.recipe, figures.evaluation
-        measured = (
-            "its last part, which it was not trained on" if self.plan.val_tokens else "the text it was trained on"
-        )
+        measured = "the text it was trained on"
+        if self.plan.val_tokens:
+            measured = f"{'the last parts of each' if facts.mix else 'its last part'}, which it was not trained on"
         lines = [
             f"# {self.name}",
             "",

@@ -85,7 +85,13 @@ class Sitting:
             available = max(1.0, 60 * (self.plan.recipe.minutes or 0) - (time.monotonic() - started))
             self.plan = dataclasses.replace(self.plan, available=available)
         self.start_seconds = time.monotonic() - started
-        batches = WindowBatches(text.train, self.plan.config.context, self.plan.batch_size, self.plan.recipe.seed)
+        batches = WindowBatches(
+            text.parts,
+            self.plan.config.context,
+            self.plan.batch_size,
+            self.plan.recipe.seed,
+            [source.share for source in text.facts.sources],
+        )
         self.loop = Loop(self.plan, learner, batches, text, control, report, self._save, self._load, state)
 
     def train(self) -> None:

@@ -69,11 +69,13 @@ class Limits:
     vocab_size: int
     train_tokens: int
     val_tokens: int
+    shortest: int
+    """tokens of the shortest text that is trained on: of a mix, each must hold a window"""
 
     @property
     def context(self) -> int:
         """The longest that has a window in each part."""
-        return min(self.train_tokens, self.val_tokens or self.train_tokens) - 1
+        return min(self.shortest, self.val_tokens or self.shortest) - 1
 
     @property
     def pays_for_pairs(self) -> bool:
