@@ -17,7 +17,8 @@ def test_every_field_says_what_it_is_and_what_it_takes() -> None:
         assert field.name == name
         assert field.help
         assert field.expected
-        assert field.flag == "--" + name.replace("_", "-")
+        assert field.flag == ("--from" if name == "from_model" else "--" + name.replace("_", "-"))
+        assert find_field(field.flag.removeprefix("--")) is field
 
 
 def test_the_model_section_is_the_architecture() -> None:

@@ -15,7 +15,7 @@ from tinychat.events import Ended, Failed
 from tinychat.store.runs import RunFolder, find_run
 from tinychat.train.launch import change_recipe, launch, name_for, prepare_run
 from tinychat.train.processes import become_follower, find_place
-from tinychat.train.recipe import RECIPE_FIELDS, RecipeField, load_recipe
+from tinychat.train.recipe import RECIPE_FIELDS, RecipeField, choose_recipe
 
 STARTED = time.monotonic()
 """when this command was given, or near enough: `--minutes` counts from here"""
@@ -65,6 +65,8 @@ def train(
     Weights make a mix: of a.txt:2 b.txt:1 two thirds of what the model sees is of a.txt, however long they are, and
     each keeps its own last tenth to measure the model by.
 
+    --from MODEL goes on with a model on other text: it keeps its architecture and its tokenizer.
+
     All that is left open is chosen from the text and the machine. A run that is stopped or killed goes on with
     --resume NAME, on other --devices if need be. Several processes share each step with --devices N; on several
     machines, start this under `torchrun` or SLURM's `srun`.
@@ -81,8 +83,7 @@ def train(
                 return _exit_code(last)
         change_recipe(run, overrides)
     else:
-        recipe = load_recipe(recipe_name) if recipe_name else load_recipe()
-        recipe = recipe.merged(overrides | ({"sources": sources} if sources else {}))
+        recipe = choose_recipe(recipe_name, overrides | ({"sources": sources} if sources else {}))
         _fetch(recipe.sources)
         run = prepare_run(recipe, name, out=out, stdin=sys.stdin.buffer)
     process = launch(run, tied=True, started=STARTED)

@@ -23,7 +23,7 @@ def _flags() -> dict[str, str]:
     """Every flag of `/train`, without its dashes, with what it means."""
     from tinychat.train.recipe import RECIPE_FIELDS
 
-    fields = {name.replace("_", "-"): field.help for name, field in RECIPE_FIELDS.items() if name != "sources"}
+    fields = {field.flag[2:]: field.help for name, field in RECIPE_FIELDS.items() if name != "sources"}
     return OWN_FLAGS | fields
 
 
@@ -36,6 +36,8 @@ def _complete_train(session: Session, words: list[str]) -> Iterator[Suggestion]:
         yield from (Suggestion(recipe.name, recipe.about) for recipe in list_recipes())
     elif before == "--resume":
         yield from completing.runs(session, words[-1:])
+    elif before == "--from":
+        yield from completing.models(session, words[-1:])
     elif before.startswith("--") and field is not None and (field.choices or field.kind is bool):
         yield from (Suggestion(choice) for choice in field.choices or ("true", "false"))
     elif words[-1].startswith("-"):
@@ -60,7 +62,7 @@ def train(session: Session, text: str) -> Result:
     """
     from tinychat.text.weights import split_weight
     from tinychat.train.launch import STANDARD_INPUT, change_recipe, launch, prepare_run, resume_run
-    from tinychat.train.recipe import DEFAULT_RECIPE, load_recipe
+    from tinychat.train.recipe import choose_recipe
 
     started = time.monotonic()
     sources, flags = _parse(text)
@@ -73,8 +75,7 @@ def train(session: Session, text: str) -> Result:
         run = resume_run(own["resume"])
         change_recipe(run, flags)
     else:
-        recipe = load_recipe(own.get("recipe", DEFAULT_RECIPE))
-        recipe = recipe.merged(flags | ({"sources": sources} if sources else {}))
+        recipe = choose_recipe(own.get("recipe"), flags | ({"sources": sources} if sources else {}))
         if not recipe.sources:
             raise UsageError("there is nothing to train on", "name a text: `/train my-novel.txt`")
         run = prepare_run(recipe, own.get("name"), out=Path(own["out"]) if "out" in own else None)

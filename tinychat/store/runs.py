@@ -5,6 +5,8 @@ events.jsonl   what happened, a line each
 control.jsonl  what the trainer is asked to do, a line each
 checkpoints/   all that going on needs; the newest two
 model/         the model as it stands
+start/         the model that the run began from, where it goes on with one
+tokenizer.json the tokenizer
 trainer.lock   held by the trainer while it lives: the system lets go of it whatever happens
 trainer.log    what the trainer had to say on stderr
 """
@@ -51,6 +53,14 @@ class RunFolder:
     @property
     def model(self) -> Path:
         return self.path / "model"
+
+    @property
+    def tokenizer_file(self) -> Path:
+        return self.path / "tokenizer.json"
+
+    @property
+    def start(self) -> Path:
+        return self.path / "start"
 
     @property
     def lock_file(self) -> Path:

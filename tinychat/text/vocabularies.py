@@ -53,13 +53,19 @@ def train_vocabulary(
     return inner
 
 
-def _train_char(texts: Iterable[str], size: int) -> Tokenizer:
-    """The most frequent characters, in the order of their codes."""
+def count_codes(texts: Iterable[str]) -> Counter[str]:
+    """How often each character occurs."""
     counts: Counter[str] = Counter()
     for batch in gather(texts):
         codes = np.frombuffer("".join(batch).encode("utf-32-le"), np.uint32)
         found = np.bincount(codes)
         counts.update({chr(code): int(found[code]) for code in np.flatnonzero(found)})
+    return counts
+
+
+def _train_char(texts: Iterable[str], size: int) -> Tokenizer:
+    """The most frequent characters, in the order of their codes."""
+    counts = count_codes(texts)
     kept = sorted(counts, key=lambda char: (-counts[char], char))[:size]
     return _longest_known(sorted(kept))
 

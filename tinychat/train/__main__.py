@@ -69,7 +69,7 @@ def _train(run: RunFolder, started: float, parent: int | None, place: Place) -> 
             followers = Followers(recipe.devices)
             followers.watch(lambda story: _fail(run, *story))
             place = Place(0, recipe.devices, 0, recipe.devices)
-        text = read_text(recipe, run.path / "tokenizer.json")
+        text = read_text(recipe, run)
         sitting = importlib.import_module("tinychat.train.sitting")
         sitting.sit(run, recipe, text, control, started, place)
     except TinychatError as error:

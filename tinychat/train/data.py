@@ -6,15 +6,17 @@ from itertools import islice
 from pathlib import Path
 from typing import Literal, cast
 
-from tinychat.errors import SourceError
+from tinychat.errors import SourceError, UsageError
 from tinychat.store import places
 from tinychat.store.models import Mode
+from tinychat.store.runs import RunFolder
 from tinychat.text.chat import ChatTemplate
 from tinychat.text.corpus import Corpus, Source
 from tinychat.text.datasets import KNOWN, fetch
 from tinychat.text.ids import IdFile, count_characters, encode_corpus, join
 from tinychat.text.sources import read_sources
 from tinychat.text.tokenizers import Ids, Tokenizer, load_tokenizer, train_tokenizer
+from tinychat.train.continuing import Start, notices, read_start
 from tinychat.train.planner import SourceFacts, TextFacts, choose_tokenizer, split_tokens
 from tinychat.train.recipe import Recipe
 
@@ -38,11 +40,18 @@ class TrainingText:
     """what samples begin with, where the recipe does not say"""
     fingerprint: str
     notices: tuple[str, ...]
+    start: Start | None = None
+    """the model that the run began from"""
 
     @cached_property
     def train(self) -> Ids:
         """All that is trained on; of a mix, its sources one after the other, in memory."""
         return join(self.parts)
+
+    def beginnings(self, tokens: int) -> Ids:
+        """So many of the first tokens that are trained on; of a mix, of each text as many as its share says."""
+        parts = zip(self.parts, self.facts.sources, strict=True)
+        return join([part[: max(1, int(tokens * source.share))] for part, source in parts])
 
     @property
     def measured(self) -> Ids:
@@ -59,15 +68,16 @@ class TrainingText:
         return count_characters(self.measured, self.tokenizer) / max(1, len(self.measured))
 
 
-def read_text(recipe: Recipe, tokenizer_file: Path) -> TrainingText:
+def read_text(recipe: Recipe, run: RunFolder) -> TrainingText:
     """Reads the sources, trains or reads the tokenizer, and encodes.
 
     Args:
-        tokenizer_file: the run's own; it is used where it is there, and written where it is not.
+        run: whose tokenizer is used where it has one, and written where it has none.
 
     Raises:
         SourceError: a source cannot be read, or there is no text in it.
         TokenizerError: the tokenizer cannot be made or read.
+        UsageError: a model that cannot chat is to go on with conversations.
     """
     mode = cast("Literal['completion', 'chat'] | None", recipe.mode)
     corpus = read_sources(
@@ -78,14 +88,15 @@ def read_text(recipe: Recipe, tokenizer_file: Path) -> TrainingText:
         field=recipe.field,
         mode=mode,
     )
-    if tokenizer_file.is_file():
-        tokenizer = load_tokenizer(tokenizer_file)
+    start = read_start(run)
+    if run.tokenizer_file.is_file():
+        tokenizer = load_tokenizer(run.tokenizer_file)
     else:
         tokenizer = _make_tokenizer(recipe, corpus)
-        tokenizer.save(tokenizer_file)
+        tokenizer.save(run.tokenizer_file)
     if tokenizer.vocab_size < 2:
         raise SourceError(f"{corpus.name} is one character over and over: nothing can be learned", "give it more text")
-    template = ChatTemplate() if corpus.mode == "chat" else None
+    template = _template(corpus, start)
     files = [
         encode_corpus(source.corpus, tokenizer, places.ids_folder(), template=template) for source in corpus.sources
     ]
@@ -95,7 +106,7 @@ def read_text(recipe: Recipe, tokenizer_file: Path) -> TrainingText:
         characters=corpus.characters,
         documents=corpus.documents_count,
         tokens=sum(len(file.ids) for file in files),
-        vocab_size=tokenizer.vocab_size,
+        vocab_size=start.config.vocab_size if start else tokenizer.vocab_size,
         tokenizer=tokenizer.kind,
         mix=tuple(map(_facts, corpus.sources, files)) if len(files) > 1 else (),
     )
@@ -108,8 +119,20 @@ def read_text(recipe: Recipe, tokenizer_file: Path) -> TrainingText:
         val=join([file.ids[end:] for file, end in zip(files, ends, strict=True)]),
         prompt=_first_prompt(corpus, tokenizer),
         fingerprint=corpus.fingerprint,
-        notices=corpus.notices,
+        notices=(*corpus.notices, *(notices(start, corpus, tokenizer) if start else ())),
+        start=start,
     )
+
+
+def _template(corpus: Corpus, start: Start | None) -> ChatTemplate | None:
+    if corpus.mode != "chat":
+        return None
+    if start is None:
+        return ChatTemplate()
+    if start.info.template is None:
+        problem = f"{start.info.name} has no tokens for turns, and cannot go on with conversations"
+        raise UsageError(problem, "--mode completion takes their text alone")
+    return start.info.template
 
 
 def _facts(source: Source, file: IdFile) -> SourceFacts:

@@ -22,6 +22,7 @@ from tinychat.store.models import CONFIG
 from tinychat.store.runs import RunFolder, find_run
 from tinychat.text.weights import split_weight, with_weight
 from tinychat.train.checkpoint import newest_step
+from tinychat.train.continuing import find_start, lasting_name, settle, take_over
 from tinychat.train.journal import rewind
 from tinychat.train.recipe import Recipe, find_field, load_recipe
 
@@ -47,8 +48,10 @@ def prepare_run(
         stdin: what `-` reads; None: the standard input of this process.
 
     Raises:
-        UsageError: there is no source, the name cannot be one, or `out` can be no model's folder.
+        UsageError: there is no source, the name cannot be one, `out` can be no model's folder, or the recipe contradicts
+            the model to go on with.
         RunError: the name is taken.
+        ModelError: there is no such model.
     """
     if out is not None:
         out = out.expanduser().absolute()
@@ -67,8 +70,13 @@ def prepare_run(
         raise RunError(
             f"there is a run or a model {name!r} already", f"take another --name, or go on with it: --resume {name}"
         )
+    model = find_start(recipe)
+    if model is not None:
+        recipe = settle(recipe, model).merged({"from_model": lasting_name(str(recipe.from_model))})
     run = RunFolder(places.runs_folder() / name)
     run.checkpoints.mkdir(parents=True)
+    if model is not None:
+        take_over(model, run)
     sources = [_lasting(source, recipe, run, stdin) for source in recipe.sources]
     tokenizer = recipe.tokenizer
     if tokenizer is not None and Path(tokenizer).exists():

@@ -33,16 +33,22 @@ class Learner:
         recipe: with device, precision and everything of the optimizer filled in.
         team: None: this process alone.
         counted: [N], the text whose n-grams a model counts that wants them.
+        weights: to begin with, counts among them; None: random ones.
     """
 
     def __init__(
-        self, config: ModelConfig, recipe: Recipe, team: Team | None = None, counted: Ids | None = None
+        self,
+        config: ModelConfig,
+        recipe: Recipe,
+        team: Team | None = None,
+        counted: Ids | None = None,
+        weights: dict[str, Tensor] | None = None,
     ) -> None:
         self.team = team or Team()
         counted = counted[:MOST_COUNTED] if counted is not None and config.ngram_order else None
         self.team.tell(Make(config, recipe, counted))
         self.fabric = self.team.fabric(recipe)
-        self.config, self.recipe, self._counted = config, recipe, counted
+        self.config, self.recipe, self._counted, self._first = config, recipe, counted, weights
         self.accumulation = recipe.accumulation
         """the parts that a step is computed in; doubled where memory runs out"""
         torch.manual_seed(recipe.seed)
@@ -57,10 +63,12 @@ class Learner:
         """the learning rate of the last step"""
         self.gradient_norm = torch.zeros(())
         """of the last step, before it was clipped"""
+        if weights is not None:
+            self.load(weights, [optimizer.state_dict() for optimizer in self.optimizers])
 
     def anew(self) -> Self:
         """A learner as this one was at its beginning."""
-        return type(self)(self.config, self.recipe, self.team, self._counted)
+        return type(self)(self.config, self.recipe, self.team, self._counted, self._first)
 
     def load(self, weights: dict[str, Tensor], optimizers: list[dict[str, Any]], accumulation: int = 1) -> None:
         """Goes on from a state.

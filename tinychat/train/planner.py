@@ -8,6 +8,7 @@ import dataclasses
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 from tinychat.errors import SourceError
@@ -26,6 +27,8 @@ PROCESS_MEMORY = 450_000_000
 """bytes that Python, torch and lightning take before there is a model"""
 SHORTEST_CONTEXT = 8
 FEW_VIEWS, MANY_EPOCHS = 12, 20
+CONTINUED_RATE = 0.3
+"""of the usual learning rate for a model that is gone on with: the whole of it would first undo what is known"""
 LEAST_RATE = 0.05
 """the smallest share of an optimizer's usual learning rate that is chosen"""
 
@@ -261,7 +264,7 @@ def _complete(draft: Plan, facts: TextFacts, machine: Machine, seconds: float | 
     if recipe.dropout is None:
         config = dataclasses.replace(config, dropout=choose_dropout(draft.epochs))
     filled = {
-        "tokenizer": recipe.tokenizer or facts.tokenizer,
+        "tokenizer": recipe.tokenizer or (None if recipe.from_model else facts.tokenizer),
         "vocab_size": facts.vocab_size,
         "minutes": None if seconds is None else seconds / 60,
         "batch_size": draft.batch_size,
@@ -311,6 +314,8 @@ def _rates(recipe: Recipe, views: float) -> dict[str, float]:
         views: of the text, times the characters of a token: the more a token says, the sooner it is known.
     """
     share = min(1.0, max(LEAST_RATE, FEW_VIEWS / views))
+    if recipe.from_model is not None:
+        share *= CONTINUED_RATE
     rate, embedding_rate = (share * rate for rate in RATES[recipe.optimizer])
     return {
         "learning_rate": recipe.learning_rate or rate,
@@ -343,12 +348,13 @@ def announce(plan: Plan, facts: TextFacts, machine: Machine, parameters: int) ->
     through = "through them" if facts.mix else "through the text"
     by_clock = plan.available is not None
     seconds = plan.available if plan.available is not None else plan.steps * plan.step_seconds
+    begun = f", begun as {Path(plan.recipe.from_model).name}" if plan.recipe.from_model else ""
     steps = ("about " if by_clock else "") + count(plan.steps, "step")
     lines = (
         f"text   {facts.name}: {count(facts.characters, 'character')}, {count(facts.tokens, 'token')} "
         f"({facts.tokenizer}, {facts.vocab_size:,} different); {kept}",
         f"model  {count(config.n_layer, 'layer')} of {config.d_model}, {count(config.n_head, 'head')}, "
-        f"context {config.context}, {count(parameters, 'parameter')}, dropout {config.dropout:g}",
+        f"context {config.context}, {count(parameters, 'parameter')}, dropout {config.dropout:g}{begun}",
         f"time   about {format_seconds(seconds)} on {machine}: {steps} of {count(tokens, 'token')}, "
         f"{times} times {through}; {memory / 1e6:,.0f} MB of memory",
     )

@@ -21,6 +21,8 @@ from tinychat.train.schedule import SCHEDULES
 
 RECIPES = Path(__file__).parent / "recipes"
 DEFAULT_RECIPE = "default"
+CONTINUING_RECIPE = "continue"
+"""What is trained by where a model is gone on with, and no other recipe is named."""
 AUTO = "auto"
 """The word for leaving a choice to the planner."""
 
@@ -36,6 +38,11 @@ class RecipeField(Setting):
     """What there is to know of one field of a recipe."""
 
     section: str = ""
+
+    @property
+    def flag(self) -> str:
+        """The long flag: `--n-layer`."""
+        return self.flags[0] if self.flags else super().flag
 
     @property
     def expected(self) -> str:
@@ -91,6 +98,9 @@ class Recipe:
     )
     column: str | None = _field("data", str, None, "the column of a CSV, TSV or Parquet file that holds the text")
     field: str | None = _field("data", str, None, "the field of a JSON Lines file that holds the text")
+    from_model: str | None = _field(
+        "data", str, None, "a model to go on with: its weights, architecture and tokenizer", flags=("--from",)
+    )
     mode: str | None = _field("data", str, None, "what the model is for", choices=("completion", "chat"))
     validation_fraction: float = _field(
         "data", float, 0.1, "the share of the text, at its end, that is kept to measure the model by", above=0, high=0.5
@@ -256,8 +266,9 @@ def find_field(name: str) -> RecipeField:
         RunError: there is none.
     """
     key = name.strip().lower().replace("-", "_")
-    if key in RECIPE_FIELDS:
-        return RECIPE_FIELDS[key]
+    for field in RECIPE_FIELDS.values():
+        if key in (field.name, field.flag.removeprefix("--")):
+            return field
     near = difflib.get_close_matches(key, RECIPE_FIELDS, 1)
     raise RunError(f"a recipe has no field {name!r}", f"did you mean {near[0]}?" if near else "see `tinychat recipes`")
 
@@ -275,6 +286,17 @@ def list_recipes() -> list[RecipeInfo]:
     """The recipes that come with tinychat, the default first."""
     paths = sorted(RECIPES.glob("*.toml"), key=lambda path: (path.stem != DEFAULT_RECIPE, path.stem))
     return [RecipeInfo(path.stem, str(tomllib.loads(path.read_text("utf-8")).get("about", "")), path) for path in paths]
+
+
+def choose_recipe(name: str | None, overrides: Mapping[str, object]) -> Recipe:
+    """The recipe of that name, with what was said beside it; None: the one that suits what is to be done.
+
+    Raises:
+        RunError: there is none, or no such field.
+        SettingError: a field cannot take its value.
+    """
+    continues = any(find_field(key).name == "from_model" for key in overrides)
+    return load_recipe(name or (CONTINUING_RECIPE if continues else DEFAULT_RECIPE)).merged(overrides)
 
 
 def load_recipe(name: str | Path = DEFAULT_RECIPE) -> Recipe:

@@ -57,10 +57,15 @@ class ModelWriter:
             parameters=self.parameters,
             tokenizer=self.text.tokenizer,
             template=self.text.template,
-            about=f"trained on {self.text.facts.name}",
+            about=f"{self._begun}trained on {self.text.facts.name}",
             training=self._training(figures),
             card=self._card(figures),
         )
+
+    @property
+    def _begun(self) -> str:
+        """What the model was before it was trained on this text."""
+        return f"first {self.text.start.info.name}, then " if self.text.start else ""
 
     def _training(self, figures: Figures) -> dict[str, Any]:
         """All that is needed to make the model again, and how it went."""
@@ -78,6 +83,7 @@ class ModelWriter:
                 "val_tokens": self.plan.val_tokens,
                 **({"mix": [asdict(source) for source in facts.mix]} if facts.mix else {}),
             },
+            "from": self.text.start.to_dict() if self.text.start else None,
             "tokenizer": {
                 "kind": facts.tokenizer,
                 "vocab_size": facts.vocab_size,
@@ -130,7 +136,7 @@ class ModelWriter:
         lines = [
             f"# {self.name}",
             "",
-            f"A tiny language model, trained with tinychat {tinychat.__version__} on {facts.name}.",
+            f"A tiny language model, {self._begun}trained with tinychat {tinychat.__version__} on {facts.name}.",
             "",
             f"    tinychat -m {self.name}",
             "",
@@ -146,6 +152,9 @@ class ModelWriter:
             f"| training | {figures.step:,} steps of {self.plan.batch_size} × {config.context} tokens with "
             f"{recipe.optimizer}, {format_seconds(figures.seconds)} on {self.machine} |",
         ]
+        if self.text.start:
+            start = self.text.start
+            lines += [f"| begun from | {start.info.name}, weights {start.fingerprint[:16]}… (SHA-256) |"]
         if result:
             lines += [
                 f"| loss | {result.loss:.4f} nats per token, over {measured} |",

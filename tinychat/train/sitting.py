@@ -9,6 +9,7 @@ from typing import Literal
 from tinychat.atomic import atomic_write
 from tinychat.errors import RunError
 from tinychat.events import Ended, Event, Noticed
+from tinychat.model.ngrams import MOST_COUNTED
 from tinychat.store.runs import RunFolder
 from tinychat.train.batches import WindowBatches
 from tinychat.train.calibrate import find_machine, step_seconds
@@ -72,7 +73,10 @@ class Sitting:
         for notice in text.notices if state is None else ():
             report(Noticed(notice))
         self.plan = self._plan(recipe, state, started)
-        learner = Learner(self.plan.config, self.plan.recipe, team, text.train)
+        # A model that goes on keeps its counts: at its first step it is what it was.
+        weights = text.start.weights(self.plan.config.context) if text.start else None
+        counted = None if text.start else text.beginnings(MOST_COUNTED)
+        learner = Learner(self.plan.config, self.plan.recipe, team, counted, weights)
         parameters = learner.model.parameter_count
         self.writer = ModelWriter(run.name, self.plan, text, machine, parameters)
         if state is None:

@@ -1,0 +1,160 @@
+"""Going on with a model: what is taken over, what is refused, and what is said of the text."""
+
+import shutil
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tinychat.errors import ModelError, UsageError
+from tinychat.events import Ended, Failed, LineReader, Noticed, Planned
+from tinychat.store.models import find_model, read_info, read_tokenizer, read_training, read_weights
+from tinychat.store.runs import RunFolder
+from tinychat.train.__main__ import main
+from tinychat.train.launch import prepare_run
+from tinychat.train.recipe import CONTINUING_RECIPE, choose_recipe, load_recipe
+
+LINES = "the fox sees a bird in the old tree\n" * 60
+QUICK = {"steps": 3, "batch_size": 4, "sample_tokens": 8, "threads": 1, "precision": "f32"}
+
+
+@pytest.fixture(autouse=True)
+def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The trainer listens to signals: they are given back to the tests afterwards."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "more.txt").write_text(LINES, encoding="utf-8")
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    yield
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
+
+
+def make(model: Path | str, source: str = "more.txt", **fields: object) -> RunFolder:
+    return prepare_run(choose_recipe(None, {**QUICK, "sources": [source], "from": str(model), **fields}))
+
+
+def train(run: RunFolder) -> int:
+    return main([str(run.path)])
+
+
+def notices(run: RunFolder) -> list[str]:
+    return [event.text for event in LineReader(run.events_file).events() if isinstance(event, Noticed)]
+
+
+def test_a_model_goes_on_with_other_text(letters: Path) -> None:
+    run = make(letters, learning_rate=1e-9, embedding_learning_rate=1e-9)
+    assert train(run) == 0
+    folder = find_model("more")
+    old, new = read_info(letters), read_info(folder)
+    assert {**new.architecture, "dropout": 0} == {**old.architecture, "dropout": 0}
+    assert read_tokenizer(folder).fingerprint == read_tokenizer(letters).fingerprint
+    before, after = read_weights(old), read_weights(new)
+    assert all(after[name].allclose(before[name], atol=1e-6) for name in before)  # at next to no rate: they were loaded
+    origin = read_training(folder)["from"]
+    assert origin["name"] == "letters"
+    assert len(origin["weights"]) == 64
+    card = (folder / "README.md").read_text("utf-8")
+    assert f"| begun from | letters, weights {origin['weights'][:16]}" in card
+    assert "first letters, then trained on more" in new.about
+    planned = next(event for event in LineReader(run.events_file).events() if isinstance(event, Planned))
+    assert planned.lines[1].endswith("begun as letters")
+    assert notices(run) == []
+
+
+def test_what_is_written_down_makes_the_same_model_again(letters: Path) -> None:
+    run = make(letters)
+    assert train(run) == 0
+    again = prepare_run(load_recipe(run.recipe_file))
+    assert train(again) == 0
+    first, second = (read_weights(read_info(each.model)) for each in (run, again))
+    assert all(first[name].equal(second[name]) for name in first)
+
+
+def test_it_learns_more_slowly_than_a_new_model_and_by_a_recipe_of_its_own(letters: Path) -> None:
+    run = make(letters)
+    assert train(run) == 0
+    kept = load_recipe(run.recipe_file)
+    whole = prepare_run(load_recipe().merged({**QUICK, "sources": ["more.txt"], "n_layer": 1, "d_model": 16}))
+    assert train(whole) == 0
+    assert kept.learning_rate is not None
+    assert kept.learning_rate < 0.5 * (load_recipe(whole.recipe_file).learning_rate or 0)
+    assert load_recipe(CONTINUING_RECIPE).norm is None
+    assert choose_recipe("llama", {"from": "x"}).norm == load_recipe("llama").norm
+
+
+def test_it_goes_on_when_the_model_is_gone(letters: Path, tmp_path: Path) -> None:
+    copy = shutil.copytree(letters, tmp_path / "models" / "copy")
+    whole, halved = make(copy, steps=6), make("copy", steps=6)
+    assert train(whole) == 0
+    shutil.rmtree(copy)
+    halved.send("stop")
+    assert train(halved) == 0
+    halved.control_file.unlink()
+    assert train(halved) == 0
+    first, second = (read_weights(read_info(each.model)) for each in (whole, halved))
+    assert all(first[name].equal(second[name]) for name in first)
+    with pytest.raises(ModelError, match="there is no model 'copy'"):
+        make("copy")
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "problem"),
+    [
+        ("d_model", 64, "--d-model 64 contradicts letters, which has 16"),
+        ("norm", "rmsnorm", "--norm rmsnorm contradicts letters, which has layernorm"),
+        ("d_ff", 64, "--d-ff 64 contradicts letters, which has –"),
+        ("vocab_size", 500, "--vocab-size 500 contradicts letters, which has 28"),
+        ("tokenizer", "wordpiece", "--tokenizer cannot be changed: letters brings its own"),
+        ("context", 64, "--context 64 is more than letters was trained for, 32"),
+    ],
+)
+def test_what_contradicts_the_model_is_refused(
+    letters: Path, home: Path, field: str, value: object, problem: str
+) -> None:
+    with pytest.raises(UsageError) as refused:
+        make(letters, **{field: value})
+    assert refused.value.problem == problem
+    assert not (home / "runs").exists()
+
+
+def test_what_the_weights_do_not_depend_on_may_be_given(letters: Path) -> None:
+    run = make(letters, context=16, dropout=0.1, d_model=16)
+    assert train(run) == 0
+    architecture = read_info(find_model("more")).architecture
+    assert (architecture["context"], architecture["dropout"]) == (16, 0.1)
+
+
+def test_characters_that_the_tokenizer_lacks_are_left_out_and_told_in_one_notice(letters: Path, tmp_path: Path) -> None:
+    (tmp_path / "more.txt").write_text(LINES + "Ünknown, Ü!\n", encoding="utf-8")
+    run = make(letters)
+    assert train(run) == 0
+    assert notices(run) == ["4 of 2,172 characters are unknown to letters and are left out: Ü ! ,"]
+
+
+def test_a_text_of_which_nothing_is_known_is_one_error(letters: Path, tmp_path: Path) -> None:
+    (tmp_path / "more.txt").write_text("12345" * 500, encoding="utf-8")
+    run = make(letters)
+    assert train(run) == 1
+    (failed,) = [event for event in LineReader(run.events_file).events() if isinstance(event, Failed)]
+    assert "no token for anything" in failed.problem
+
+
+def test_a_chat_model_goes_on_with_conversations_and_of_plain_text_it_is_warned(chatter: Path, tmp_path: Path) -> None:
+    (tmp_path / "talk.jsonl").write_text('{"prompt": "how are you?", "completion": "fine."}\n' * 60)
+    run = make(chatter, "talk.jsonl")
+    assert train(run) == 0
+    assert read_info(find_model("talk")).mode == "chat"
+    plain = make(chatter)
+    assert train(plain) == 0
+    assert read_info(find_model("more")).mode == "completion"
+    assert any("will forget to chat" in notice for notice in notices(plain))
+    assert any(isinstance(event, Ended) for event in LineReader(plain.events_file).events())
+
+
+def test_a_model_without_turns_takes_the_text_of_conversations_alone(letters: Path, tmp_path: Path) -> None:
+    (tmp_path / "talk.jsonl").write_text('{"prompt": "how are you", "completion": "fine"}\n' * 60)
+    assert train(make(letters, "talk.jsonl")) == 1
+    run = make(letters, "talk.jsonl", mode="completion")
+    assert train(run) == 0
+    assert "letters knows no end of a document: the 60 documents run together" in notices(run)
