@@ -48,8 +48,8 @@ def prepare_run(
         stdin: what `-` reads; None: the standard input of this process.
 
     Raises:
-        UsageError: there is no source, the name cannot be one, `out` can be no model's folder, or the recipe contradicts
-            the model to go on with.
+        UsageError: there is no source, the name cannot be one, `out` can be no model's folder, or the recipe
+            contradicts the model to go on with.
         RunError: the name is taken.
         ModelError: there is no such model.
     """
