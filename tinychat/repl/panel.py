@@ -91,7 +91,7 @@ def _figures(progress: Progress) -> list[str]:
     assert step is not None
     words = [f"loss {progress.loss:.2f}"]
     if evaluated is not None:
-        lowest = min(loss for _, loss in progress.evaluations)
+        lowest = min(loss for _, loss in progress.curves.validation)
         best = f" (best {lowest:.2f})" if lowest < evaluated.loss else ""
         words += [f"{evaluated.split} {evaluated.loss:.2f}{best}", f"perplexity {evaluated.perplexity:.1f}"]
         words.append(f"{evaluated.bits_per_character:.2f} bits/char")
@@ -133,9 +133,9 @@ def _pictures(console: Console, progress: Progress, width: int, height: int) -> 
 
 
 def _curve(progress: Progress, width: int, height: int) -> Sequence[Text]:
-    if len(progress.losses) < 3:
+    if len(progress.curves.training) < 3:
         return []
-    lines = plot(smoothed(progress.losses), width, height - 1, progress.evaluations)
+    lines = plot(smoothed(progress.curves.training), width, height - 1, progress.curves.validation)
     split = progress.evaluated.split if progress.evaluated else ""
     title = "loss by step · ⠒⠒ train" + (f" · {MARK} {split}" if split else "")
     drawn = [_line(line) for line in lines]

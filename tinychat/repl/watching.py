@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from tinychat.events import Ended, Evaluated, Event, Failed, LineReader, Planned, Sampled, Stepped
 from tinychat.store.runs import RunFolder
-from tinychat.train.curves import overfits_since, recent_loss
+from tinychat.train.curves import Curves, recent_loss
 
 LOOK = 0.1
 """seconds between two looks at the events"""
@@ -29,32 +29,27 @@ class Progress:
     stepped: Stepped | None = None
     evaluated: Evaluated | None = None
     sampled: Sampled | None = None
-    losses: list[tuple[float, float]] = field(default_factory=list)
-    """step and loss of training"""
-    evaluations: list[tuple[float, float]] = field(default_factory=list)
-    """step and loss of validation"""
+    curves: Curves = field(default_factory=Curves)
     overfits_since: int | None = None
     """the step from which validation loss rises while that of training falls"""
 
     @property
     def loss(self) -> float:
         """Of training, the mean over the last part of the run; not a number before the first step."""
-        loss = recent_loss(self.losses)
+        loss = recent_loss(self.curves.training)
         return math.nan if loss is None else loss
 
     def take(self, event: Event) -> None:
         """Notes what happened."""
+        self.curves.take(event)
         match event:
             case Planned():
                 self.planned = event
             case Stepped():
                 self.stepped = event
-                self.losses.append((event.step, event.loss))
             case Evaluated():
                 self.evaluated = event
-                self.evaluations.append((event.step, event.loss))
-                known = event.split != "train"
-                self.overfits_since = overfits_since(self.losses, self.evaluations) if known else None
+                self.overfits_since = self.curves.overfits_since
             case Sampled():
                 self.sampled = event
 

@@ -1,6 +1,9 @@
 """What the loss curves of a run say: what is left when their noise is gone, and whether the model overfits."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from tinychat.events import Evaluated, Event, Stepped
 
 Points = Sequence[tuple[float, float]]
 """steps and losses, in the order of steps"""
@@ -9,6 +12,34 @@ SPAN = 0.05
 """the share of a run over which the loss of training is averaged"""
 RISE = 0.005
 """how far validation loss must rise, as a share of it, before it is more than noise"""
+
+
+@dataclass
+class Curves:
+    """Losses by step, as the events of a run tell them; a run that goes back takes back what came after."""
+
+    training: list[tuple[float, float]] = field(default_factory=list)
+    validation: list[tuple[float, float]] = field(default_factory=list)
+    """of the part kept for it, or of the text itself where there is none"""
+    is_kept: bool = True
+    """whether a part is kept for validation"""
+
+    def take(self, event: Event) -> None:
+        """Notes what happened."""
+        if isinstance(event, Stepped):
+            while self.training and self.training[-1][0] >= event.step:
+                self.training.pop()
+            while self.validation and self.validation[-1][0] > event.step:  # which may come before its step is told
+                self.validation.pop()
+            self.training.append((event.step, event.loss))
+        elif isinstance(event, Evaluated):
+            self.validation.append((event.step, event.loss))
+            self.is_kept = event.split != "train"
+
+    @property
+    def overfits_since(self) -> int | None:
+        """The step of the lowest validation loss, where that has risen since, and that of training fallen; or None."""
+        return overfits_since(self.training, self.validation) if self.is_kept else None
 
 
 def smoothed(points: Points, span: float = SPAN) -> list[tuple[float, float]]:

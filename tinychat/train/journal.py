@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from tinychat.atomic import atomic_write
-from tinychat.events import Ended, Evaluated, Event, Failed, LineReader, Stepped, to_json
+from tinychat.events import Ended, Event, Failed, LineReader, to_json
+from tinychat.train.curves import Curves
 
 LONGEST_CURVE = 400
 """points of a loss curve that is kept"""
@@ -64,13 +65,12 @@ def rewind(path: Path, step: int) -> None:
 
 def loss_curve(path: Path) -> dict[str, list[list[float]]]:
     """Step and loss of training and validation, as the events have them; the first thinned out where it is long."""
-    training: list[list[float]] = []
-    validation: list[list[float]] = []
+    curves = Curves()
     for event in LineReader(path).events():
-        if isinstance(event, Stepped):
-            training.append([event.step, round(event.loss, 5)])
-        elif isinstance(event, Evaluated):
-            validation.append([event.step, round(event.loss, 5)])
+        curves.take(event)
+    training, validation = (
+        [[step, round(loss, 5)] for step, loss in points] for points in (curves.training, curves.validation)
+    )
     stride = -(-len(training) // LONGEST_CURVE) or 1
     return {"training": training[::-stride][::-1], "validation": validation}
 

@@ -6,7 +6,7 @@ from typing import Literal
 
 from tinychat.events import Ended, Evaluated, LineReader, Stepped
 from tinychat.text.copying import longest_copy
-from tinychat.train.curves import overfits_since, recent_loss
+from tinychat.train.curves import Curves, recent_loss
 from tinychat.train.evaluation import evaluate
 from tinychat.train.loop import Loop
 from tinychat.train.planner import LONGEST_COPY
@@ -36,10 +36,10 @@ def summarize(
 
     events = list(LineReader(events_file).events())
     steps = [event for event in events if isinstance(event, Stepped)]
-    evaluated = [event for event in events if isinstance(event, Evaluated)]
-    losses = [(event.step, event.loss) for event in steps]
-    evaluations = [(event.step, event.loss) for event in evaluated]
-    last = max(evaluated, key=lambda event: event.step)
+    curves = Curves()
+    for event in events:
+        curves.take(event)
+    last_loss = next(loss for step, loss in reversed(curves.validation) if step == loop.step)
     tokens = loop.batches.tokens_per_batch
     return Ended(
         reason=reason,
@@ -53,16 +53,16 @@ def summarize(
         split=text.split,
         best_step=loop.best_step,
         training_loss=training_loss,
-        last_loss=best.loss if loop.best_step == loop.step else last.loss,
-        last_training_loss=recent_loss(losses),
-        overfits_since=overfits_since(losses, evaluations) if len(text.val) else None,
+        last_loss=best.loss if loop.best_step == loop.step else last_loss,
+        last_training_loss=recent_loss(curves.training),
+        overfits_since=curves.overfits_since,
         copied=copied.text,
         copied_position=copied.position,
         copied_searched=copied.searched,
         start_seconds=start_seconds,
         step_seconds=sum(
-            (event.step - before) * tokens / event.tokens_per_second
+            max(0, event.step - before) * tokens / event.tokens_per_second
             for before, event in zip([0, *(event.step for event in steps)], steps, strict=False)
         ),
-        evaluation_seconds=sum(event.seconds for event in evaluated),
+        evaluation_seconds=sum(event.seconds for event in events if isinstance(event, Evaluated)),
     )
