@@ -20,12 +20,16 @@ from tinychat.model.loading import choose_device, load_model
 from tinychat.model.transformer import Transformer
 from tinychat.session import Session
 from tinychat.settings import Settings
-from tinychat.store.models import ModelInfo
+from tinychat.store import places
+from tinychat.store.models import ModelInfo, read_tokenizer
 from tinychat.train.calibrate import find_machine, step_seconds
+from tinychat.train.overhead import loop_share
 from tinychat.train.recipe import load_recipe
 
 SECONDS = 1.0
 """that each figure is measured for"""
+LOOP_SECONDS = 4.0
+"""that the loop is run for: two checkpoints"""
 DECODED = 128
 """tokens of a decoding run"""
 
@@ -52,6 +56,8 @@ class Bench:
     prefill: Rate
     decode: Rate
     training: Rate
+    loop_share: float
+    """the fraction of training that goes to batches, events and checkpoints; evaluations and samples aside"""
     start_up: float
     """seconds from the start of the process to the end of an answer of one token"""
 
@@ -62,7 +68,7 @@ class Bench:
             "device": self.device,
             "prefill": self.prefill.to_dict(),
             "decode": self.decode.to_dict(),
-            "training": self.training.to_dict(),
+            "training": self.training.to_dict() | {"loop_share": self.loop_share},
             "start_up": self.start_up,
         }
 
@@ -77,9 +83,9 @@ def run_bench(session: Session) -> Bench:
     threads = torch.get_num_threads()
     decode = _decode(engine, model)
     prefill = _prefill(model)
-    training = _training(model, device)
+    training, share = _training(model, device, info)
     torch.set_num_threads(threads)
-    return Bench(info, device, prefill, decode, training, start_up)
+    return Bench(info, device, prefill, decode, training, share, start_up)
 
 
 def _start_up(info: ModelInfo) -> float:
@@ -114,18 +120,25 @@ def _prefill(model: Transformer) -> Rate:
     return Rate(context / seconds, _forward_operations(model) * context / seconds / limit, _operations(limit))
 
 
-def _training(model: Transformer, device: str) -> Rate:
-    """Steps of a model like this one, as the default recipe trains: forward, backward and optimizer."""
-    recipe = load_recipe().merged({"device": device})
+def _training(model: Transformer, device: str, info: ModelInfo) -> tuple[Rate, float]:
+    """Steps of a model like this one, as the default recipe trains, and the share of the loop around them.
+
+    The rate is that of steps alone.
+    """
+    recipe = load_recipe().merged({"device": device, "learning_rate": 1e-4, "embedding_learning_rate": 1e-4})
     machine = find_machine(recipe)
-    recipe = dataclasses.replace(recipe, precision=machine.precision, learning_rate=1e-4)
+    recipe = dataclasses.replace(recipe, device=machine.device, precision=machine.precision)
     batch_size = max(1, 2048 // model.config.context)
     tokens = batch_size * model.config.context
     seconds = step_seconds(recipe, model.config, batch_size)
     dtype = torch.bfloat16 if machine.precision == "bf16" else torch.float32
     limit = _matrix_limit(dtype, model.head.weight.device)
     done = 3 * _forward_operations(model) * tokens  # the backward pass is two products for each of the forward one
-    return Rate(tokens / seconds, done / seconds / limit, f"{_operations(limit)}, {machine.precision}")
+    rate = Rate(tokens / seconds, done / seconds / limit, f"{_operations(limit)}, {machine.precision}")
+    runs = places.runs_folder()
+    runs.mkdir(parents=True, exist_ok=True)
+    share = loop_share(recipe, model.config, batch_size, read_tokenizer(info.folder), runs, LOOP_SECONDS)
+    return rate, share
 
 
 def _forward_operations(model: Transformer) -> float:

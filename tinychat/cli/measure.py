@@ -69,4 +69,5 @@ def bench(model: str | None, as_json: bool, **given: Any) -> None:
         rate = getattr(result, name)
         share = f"{rate.fraction_of_limit:6.1%} of {rate.limit}"
         click.echo(f"{name:10} {rate.tokens_per_second:12,.0f} tokens/s   {share}")
+    click.echo(f"{'':10} {result.loop_share:12.1%} of training goes to batches, events and checkpoints")
     click.echo(f"{'start-up':10} {result.start_up:12.2f} s to an answer of one token")
