@@ -11,6 +11,8 @@ from tinychat.errors import SourceError
 from tinychat.model.config import ModelConfig
 from tinychat.text.ids import split
 from tinychat.train.planner import (
+    COPY_SECONDS,
+    LONGEST_COPY,
     Machine,
     Plan,
     TextFacts,
@@ -130,6 +132,17 @@ def test_every_text_and_time_gets_a_plan_that_holds_together(
     assert made.training_seconds(made.token_seconds, 0.1) >= made.step_seconds
     assert made.final_windows >= made.glance_windows >= 1
     assert len(announce(made, facts(tokens), CPU, 1000).lines) == 3
+
+
+def test_time_is_left_for_the_report_at_the_end() -> None:
+    made = plan()
+    assert made.available is not None
+    ending = made.available - made.training_seconds(made.token_seconds, 0.1)
+    looked_at = (made.final_windows + made.glance_windows) * made.config.context * made.token_seconds
+    assert looked_at + made.train_tokens * COPY_SECONDS < ending < 0.5 * made.available
+    long = dataclasses.replace(made, texts=((1.0, 10**10),))
+    more = long.available - long.training_seconds(made.token_seconds, 0.1) - ending
+    assert 0.9 < more < LONGEST_COPY
 
 
 def test_the_same_number_of_steps_gives_the_same_model_on_any_machine() -> None:
