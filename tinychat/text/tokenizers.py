@@ -37,7 +37,7 @@ ROLES = {
 }
 """What a special token is for, and what it is called; the first name is ours."""
 
-TRAINING_CHARACTERS = 50_000_000
+TRAINING_CHARACTERS = 20_000_000
 """characters after which pieces of words are learned from a sample"""
 
 LONGEST_UNCUT = 1 << 18
