@@ -1,0 +1,201 @@
+"""Several processes: the same run as with one, and none is left behind however it ends."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+
+from tinychat.events import Ended, Failed, LineReader, Planned, Stepped
+from tinychat.store.runs import RunFolder
+from tinychat.train.__main__ import main
+from tinychat.train.batches import Batch
+from tinychat.train.launch import change_recipe, launch, prepare_run
+from tinychat.train.loop import Loop
+from tinychat.train.processes import ALONE, Place, find_place
+from tinychat.train.recipe import load_recipe
+from tinychat.train.team import Team
+
+FIELDS = {"n_layer": 1, "d_model": 32, "context": 16, "batch_size": 9, "sample_tokens": 0, "precision": "f32"}
+NAMES = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "NODE_RANK", "MASTER_ADDR", "MASTER_PORT")
+
+
+@pytest.mark.parametrize(
+    ("environment", "place"),
+    [
+        ({}, ALONE),
+        ({"RANK": "5", "WORLD_SIZE": "8", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "4"}, Place(5, 8, 1, 4)),
+        ({"RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1"}, ALONE),
+        ({"SLURM_PROCID": "0", "SLURM_NTASKS": "4"}, ALONE),  # a batch script, outside of srun
+        (
+            {
+                "SLURM_STEP_NUM_TASKS": "4",
+                "SLURM_PROCID": "3",
+                "SLURM_LOCALID": "1",
+                "SLURM_STEP_TASKS_PER_NODE": "2(x2)",
+            },
+            Place(3, 4, 1, 2),
+        ),
+    ],
+    ids=["alone", "torchrun", "torchrun alone", "batch script", "srun"],
+)
+def test_the_environment_tells_the_place(environment: dict[str, str], place: Place) -> None:
+    assert find_place(environment) == place
+
+
+def test_a_batch_is_shared_out_without_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Team, "_join", lambda team: None)
+    batch = Batch(torch.arange(10).reshape(5, 2), torch.arange(10).reshape(5, 2))
+    shares = [Team(Place(rank, 3, rank, 3)).share(batch).ids for rank in range(3)]
+    assert [len(share) for share in shares] == [2, 2, 1]
+    assert torch.cat(shares).equal(batch.ids)
+
+
+@pytest.fixture
+def text(tmp_path: Path) -> Path:
+    draw = random.Random(3)
+    path = tmp_path / "text.txt"
+    path.write_text(" ".join(draw.choice(["la", "lu", "mi", "mo", "na"]) for _ in range(4000)), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def every_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each step is reported; what the leader puts into the environment is taken out of it again."""
+    monkeypatch.setattr(Loop, "_report_interval", 0.0)
+    monkeypatch.setattr("tinychat.train.control.Control.listen_to_signals", lambda control: None)
+    for name in (*NAMES, "GLOO_SOCKET_IFNAME", "OMP_NUM_THREADS"):
+        monkeypatch.setenv(name, "1")
+        monkeypatch.delenv(name)
+
+
+def make(text: Path, **fields: object) -> RunFolder:
+    return prepare_run(load_recipe().merged({**FIELDS, "sources": [str(text)], "threads": 2, **fields}))
+
+
+def train(run: RunFolder, monkeypatch: pytest.MonkeyPatch) -> int:
+    for name in NAMES:
+        monkeypatch.delenv(name, raising=False)
+    return main([str(run.path)])
+
+
+def events(run: RunFolder, kind: type) -> list:
+    return [event for event in LineReader(run.events_file).events() if isinstance(event, kind)]
+
+
+def losses(run: RunFolder) -> dict[int, float]:
+    return {event.step: event.loss for event in events(run, Stepped)}
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("every_step")
+@pytest.mark.parametrize(
+    ("optimizer", "accumulation"), [("muon", 1), ("adamw", 1), ("muon", 2)], ids=["muon", "adamw", "in parts"]
+)
+def test_two_learn_what_one_learns(
+    text: Path, optimizer: str, accumulation: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fields = {"steps": 24, "dropout": 0, "optimizer": optimizer, "evaluate_every": 24}
+    one = make(text, **fields)
+    two = make(text, devices=2, accumulation=accumulation, **fields)
+    assert train(one, monkeypatch) == train(two, monkeypatch) == 0
+    assert "2 processes" in events(two, Planned)[0].lines[2]
+    assert len(losses(one)) == 24
+    assert losses(two) == pytest.approx(losses(one), abs=1e-4)
+    assert events(two, Ended)[0].loss == pytest.approx(events(one, Ended)[0].loss, abs=1e-4)
+    assert losses(one)[24] < losses(one)[1] - 0.3  # there was something to agree on
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("every_step")
+def test_a_run_goes_on_with_another_number_of_processes(text: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fields = {"steps": 20, "dropout": 0, "evaluate_every": 20}
+    whole = make(text, **fields)
+    assert train(whole, monkeypatch) == 0
+    obey = Loop._obey
+
+    def stop_at_ten(loop: Loop) -> None:
+        obey(loop)
+        loop.control.stopping = loop.step == 10
+
+    for before, after in [(1, 2), (2, 1)]:
+        run = make(text, devices=before, **fields)
+        with monkeypatch.context() as patch:
+            patch.setattr(Loop, "_obey", stop_at_ten)
+            assert train(run, monkeypatch) == 0
+        assert (events(run, Ended)[0].step, events(run, Ended)[0].reason) == (10, "stopped")
+        change_recipe(run, {"devices": after})
+        assert train(run, monkeypatch) == 0
+        assert events(run, Ended)[0].step == 20
+        assert losses(run) == pytest.approx(losses(whole), abs=1e-4)
+
+
+def followers_of(pid: int) -> list[int]:
+    found = subprocess.run(["ps", "-o", "pid=", "--ppid", str(pid)], capture_output=True, text=True, check=False)
+    return [int(word) for word in found.stdout.split()]
+
+
+def wait_for(true: Callable[[], object], seconds: float = 120) -> None:
+    until = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < until
+        time.sleep(0.02)
+
+
+def is_alive(pid: int) -> bool:
+    return Path(f"/proc/{pid}").exists() and "\nState:\tZ" not in Path(f"/proc/{pid}/status").read_text()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc").exists(), reason="looks for processes in /proc")
+def test_whoever_dies_the_others_end_and_the_run_can_go_on(text: Path) -> None:
+    run = make(text, minutes=20, devices=2)
+    leader = launch(run, tied=True)
+    wait_for(lambda: events(run, Stepped))
+    (follower,) = followers_of(leader.pid)
+    os.kill(leader.pid, signal.SIGKILL)
+    leader.wait()
+    wait_for(lambda: not is_alive(follower), 20)
+
+    leader = launch(run, tied=True)
+    wait_for(lambda: events(run, Stepped))
+    (follower,) = followers_of(leader.pid)
+    os.kill(follower, signal.SIGKILL)
+    assert leader.wait(60) == 1
+    (failed,) = events(run, Failed)
+    assert "process 2 of 2 was killed" in failed.problem
+    assert "--accumulation" in failed.remedy
+
+    leader = launch(run, tied=True)
+    wait_for(lambda: events(run, Stepped))
+    (follower,) = followers_of(leader.pid)
+    leader.send_signal(signal.SIGINT)
+    assert leader.wait(60) == 0
+    assert events(run, Ended)[0].reason == "stopped"
+    assert not is_alive(follower)
+
+
+@pytest.mark.slow
+def test_torchrun_starts_the_same(text: Path) -> None:
+    call = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "-m", "tinychat"]
+    flags = [f"--{name.replace('_', '-')}={value}" for name, value in FIELDS.items()]
+    done = subprocess.run(
+        [*call, "train", str(text), "--steps=4", "--name=two", *flags], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "2 processes" in done.stderr
+    assert done.stderr.count("done at step 4") == 1
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("every_step")
+def test_a_batch_too_small_to_share_is_refused(text: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = make(text, steps=4, batch_size=1, devices=2)
+    assert train(run, monkeypatch) == 1
+    assert "--batch-size 2" in events(run, Failed)[0].remedy

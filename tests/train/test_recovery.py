@@ -1,0 +1,231 @@
+"""What a run does when memory runs out, and when its loss becomes no number."""
+
+import math
+import random
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor
+
+from tinychat.events import Ended, Failed, LineReader, Noticed, Stepped
+from tinychat.model.transformer import Transformer
+from tinychat.store.models import read_info, read_weights
+from tinychat.store.runs import RunFolder
+from tinychat.train.__main__ import main
+from tinychat.train.batches import Batch
+from tinychat.train.checkpoint import load_checkpoint
+from tinychat.train.journal import loss_curve
+from tinychat.train.launch import change_recipe, prepare_run
+from tinychat.train.learner import Learner
+from tinychat.train.loop import Loop
+from tinychat.train.recipe import load_recipe
+from tinychat.train.shortage import is_out_of_memory
+
+FIELDS = {
+    "n_layer": 1, "d_model": 32, "context": 16, "batch_size": 8, "sample_tokens": 0, "threads": 1, "precision": "f32",
+    "steps": 30, "evaluate_every": 10,
+}  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(Loop, "_report_interval", 0.0)
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    draw = random.Random(3)
+    Path("text.txt").write_text(" ".join(draw.choice(["la", "lu", "mi", "mo"]) for _ in range(2000)), encoding="utf-8")
+    yield
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
+
+
+def make(**fields: object) -> RunFolder:
+    return prepare_run(load_recipe().merged({**FIELDS, "sources": ["text.txt"], **fields}))
+
+
+def train(run: RunFolder) -> int:
+    return main([str(run.path)])
+
+
+def events(run: RunFolder, kind: type) -> list:
+    return [event for event in LineReader(run.events_file).events() if isinstance(event, kind)]
+
+
+def notices(run: RunFolder, words: str) -> list[str]:
+    return [event.text for event in events(run, Noticed) if words in event.text]
+
+
+# --- the loss becomes no number ------------------------------------------------------------------------------------
+
+
+def poison(monkeypatch: pytest.MonkeyPatch, steps: list[int], *, before: bool = True) -> None:
+    """Lets weights become NaN before or after these steps, each as often as it is in the list."""
+    step = Learner.step
+
+    def poisoned(learner: Learner, batch: Batch, factor: float, number: int = 0) -> Tensor:
+        due = number in steps
+        if due:
+            steps.remove(number)
+        if due and before:
+            learner.model.head.weight.data.fill_(math.nan)
+        loss = step(learner, batch, factor, number)
+        if due and not before:
+            learner.model.head.weight.data.fill_(math.nan)
+        return loss
+
+    monkeypatch.setattr(Learner, "step", poisoned)
+
+
+def test_it_goes_back_to_the_last_checkpoint_with_half_the_rate(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = make(schedule="constant", warmup_steps=0)
+    poison(monkeypatch, [15])
+    assert train(run) == 0
+    assert notices(run, "nan") == [
+        "the loss or its gradient became nan by step 16: back to step 10 with half the learning rate"
+    ]
+    steps = events(run, Stepped)
+    assert [event.step for event in steps] == [*range(1, 16), *range(11, 31)]
+    first = steps[0].learning_rate
+    assert {event.learning_rate for event in steps[:15]} == {first}
+    assert {event.learning_rate for event in steps[15:]} == {first / 2}
+    ended = events(run, Ended)[0]
+    assert (ended.reason, ended.step) == ("done", 30)
+    assert [step for step, _ in loss_curve(run.events_file)["training"]] == [*range(1, 31)]
+    state = load_checkpoint(run.checkpoints)
+    assert state is not None
+    assert state.rate == 0.5  # whoever goes on from here goes on so
+
+
+def test_without_a_checkpoint_it_begins_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    run, same = make(optimizer="adamw", learning_rate=0.002), make(optimizer="adamw", learning_rate=0.001)
+    assert train(same) == 0
+    poison(monkeypatch, [3])
+    assert train(run) == 0
+    assert "back to step 0" in notices(run, "nan")[0]
+    one, other = (read_weights(read_info(run.model)) for run in (run, same))
+    assert all(one[name].equal(other[name]) for name in one)
+
+
+def test_the_third_time_ends_it_and_the_last_good_weights_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = make()
+    poison(monkeypatch, [15, 15, 15])
+    assert train(run) == 1
+    (failed,) = events(run, Failed)
+    assert "halved twice" in failed.problem
+    assert "--learning-rate" in failed.remedy
+    assert len(notices(run, "half the learning rate")) == 2
+    state = load_checkpoint(run.checkpoints)
+    assert state is not None
+    assert (state.step, state.rate) == (10, 0.25)
+    for weights in (state.weights, read_weights(read_info(run.model))):
+        assert all(weight.isfinite().all() for weight in weights.values())
+
+
+@pytest.mark.parametrize("step", [19, 29], ids=["on the way", "at the end"])
+def test_an_evaluation_that_is_no_number_counts_as_well(monkeypatch: pytest.MonkeyPatch, step: int) -> None:
+    run = make()
+    poison(monkeypatch, [step], before=False)
+    assert train(run) == 0
+    assert f"back to step {step - 9}" in notices(run, "nan")[0]
+    assert events(run, Ended)[0].step == 30
+    assert math.isfinite(events(run, Ended)[0].loss)
+
+
+# --- memory runs out -----------------------------------------------------------------------------------------------
+
+
+def limit(monkeypatch: pytest.MonkeyPatch, rows: int) -> None:
+    """Lets memory be short where a part of a step has more rows."""
+    loss = Transformer.loss
+
+    def limited(model: Transformer, ids: Tensor, targets: Tensor, **inputs: Tensor | None) -> Tensor:
+        if model.training and len(ids) > rows:
+            raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 1 bytes")
+        return loss(model, ids, targets, **inputs)
+
+    monkeypatch.setattr(Transformer, "loss", limited)
+
+
+def test_steps_are_computed_in_smaller_parts_as_if_it_had_been_so_from_the_start(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    run, same = make(dropout=0.1), make(dropout=0.1, accumulation=4)
+    assert train(same) == 0
+    with monkeypatch.context() as patch:
+        limit(patch, rows=2)
+        patch.setattr(Loop, "_obey", lambda loop: setattr(loop.control, "stopping", loop.step == 12))
+        assert train(run) == 0
+    assert notices(run, "memory") == ["memory ran out at step 1: steps are computed in 4 parts from now on"]
+    assert events(run, Ended)[0].step == 12
+    assert train(run) == 0  # memory would do now, but a run goes on as it was
+    assert events(run, Ended)[0].step == 30
+    one, other = (read_weights(read_info(run.model)) for run in (run, same))
+    assert all(one[name].equal(other[name]) for name in one)
+
+
+def test_a_model_too_large_for_one_row_is_one_clear_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = make()
+    limit(monkeypatch, rows=0)
+    assert train(run) == 1
+    (failed,) = events(run, Failed)
+    assert "not even of one row" in failed.problem
+    assert "--context" in failed.remedy
+
+
+@pytest.mark.parametrize(
+    ("error", "means"),
+    [
+        (MemoryError(), True),
+        (RuntimeError("[enforce fail at alloc_cpu.cpp] DefaultCPUAllocator: can't allocate memory"), True),
+        (torch.OutOfMemoryError("CUDA out of memory"), True),
+        (RuntimeError("shapes differ"), False),
+        (ValueError("out of memory"), False),
+    ],
+)
+def test_errors_that_mean_a_want_of_memory_are_known(error: Exception, means: bool) -> None:
+    assert is_out_of_memory(error) == means
+
+
+REAL = """
+import resource, torch
+from tinychat.model.config import ModelConfig
+from tinychat.train.batches import Batch
+from tinychat.train.learner import Learner
+from tinychat.train.recipe import load_recipe
+
+torch.set_num_threads(1)
+learner = Learner(
+    ModelConfig(64, context=128, n_layer=2, d_model=128), load_recipe().merged({"device": "cpu", "precision": "f32"})
+)
+def step(rows):
+    ids = torch.arange(rows * 128).reshape(rows, 128) % 64
+    return learner.step(Batch(ids, ids.roll(-1, dims=1)), 1.0).item()
+step(1)
+pages = int(open("/proc/self/statm").read().split()[0])
+limit = pages * resource.getpagesize() + 150_000_000
+resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+print(step(128), learner.accumulation)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="limits the address space")
+def test_memory_that_is_really_short(tmp_path: Path) -> None:
+    done = subprocess.run([sys.executable, "-c", REAL], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    loss, accumulation = done.stdout.split()
+    assert math.isfinite(float(loss))
+    assert int(accumulation) > 1
+
+
+def test_only_how_a_step_is_computed_may_change(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = make()
+    change_recipe(run, {"accumulation": "2", "threads": "1"})
+    assert load_recipe(run.recipe_file).accumulation == 2
+    with pytest.raises(Exception, match="--batch-size cannot change"):
+        change_recipe(run, {"devices": 1, "batch_size": 3})
