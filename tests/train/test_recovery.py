@@ -36,6 +36,7 @@ FIELDS = {
 def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(Loop, "_report_interval", 0.0)
+    monkeypatch.setattr("tinychat.train.loop.FIRST_SAVE", math.inf)  # only what evaluations save: by steps, not time
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     draw = random.Random(3)
     Path("text.txt").write_text(" ".join(draw.choice(["la", "lu", "mi", "mo"]) for _ in range(2000)), encoding="utf-8")

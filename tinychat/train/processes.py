@@ -89,6 +89,8 @@ class Followers:
 
         def look() -> None:
             while (loss := self._loss()) is None:
+                if self._ending:
+                    return
                 time.sleep(LOOK)
             time.sleep(REACTION)
             if not self._ending:

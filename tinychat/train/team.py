@@ -5,6 +5,7 @@ step's order brings its batch along: ids are few beside the gradients that go ro
 text, no files, and no clock.
 """
 
+import inspect
 import os
 from dataclasses import dataclass
 from datetime import timedelta
@@ -16,6 +17,7 @@ from lightning.fabric.plugins.environments.lightning import LightningEnvironment
 from lightning.fabric.plugins.environments.slurm import SLURMEnvironment
 from lightning.fabric.strategies.ddp import DDPStrategy
 from torch import Tensor
+from torch.nn.parallel import DistributedDataParallel
 
 from tinychat.model.config import ModelConfig
 from tinychat.train.batches import Batch, Ids
@@ -26,6 +28,12 @@ PATIENCE = timedelta(minutes=30)
 """A process waits so long for another one that lives but does not answer; the leader evaluates meanwhile."""
 
 PRECISIONS: dict[str, Literal["32-true", "bf16-mixed"]] = {"f32": "32-true", "bf16": "bf16-mixed"}
+
+_options = inspect.signature(DistributedDataParallel).parameters
+OWN_BUFFERS: dict[str, Any] = {
+    "forward_sync_buffers" if "forward_sync_buffers" in _options else "broadcast_buffers": False
+}
+"""Each process has the same tables, and none changes; the option has a name of its own since torch 2.13."""
 
 
 @dataclass(frozen=True)
@@ -118,7 +126,7 @@ class Team:
             accelerator=recipe.device,
             devices=self.place.local_size,
             num_nodes=max(1, self.size // self.place.local_size),
-            strategy="auto" if self.size == 1 else DDPStrategy(gradient_as_bucket_view=True, broadcast_buffers=False),
+            strategy="auto" if self.size == 1 else DDPStrategy(gradient_as_bucket_view=True, **OWN_BUFFERS),
             precision=PRECISIONS[recipe.precision],
             plugins=[LightningEnvironment()],
         )
