@@ -5,7 +5,6 @@ step's order brings its batch along: ids are few beside the gradients that go ro
 text, no files, and no clock.
 """
 
-import inspect
 import os
 from dataclasses import dataclass
 from datetime import timedelta
@@ -17,7 +16,6 @@ from lightning.fabric.plugins.environments.lightning import LightningEnvironment
 from lightning.fabric.plugins.environments.slurm import SLURMEnvironment
 from lightning.fabric.strategies.ddp import DDPStrategy
 from torch import Tensor
-from torch.nn.parallel import DistributedDataParallel
 
 from tinychat.model.config import ModelConfig
 from tinychat.train.batches import Batch, Ids
@@ -28,12 +26,6 @@ PATIENCE = timedelta(minutes=30)
 """A process waits so long for another one that lives but does not answer; the leader evaluates meanwhile."""
 
 PRECISIONS: dict[str, Literal["32-true", "bf16-mixed"]] = {"f32": "32-true", "bf16": "bf16-mixed"}
-
-_options = inspect.signature(DistributedDataParallel).parameters
-OWN_BUFFERS: dict[str, Any] = {
-    "forward_sync_buffers" if "forward_sync_buffers" in _options else "broadcast_buffers": False
-}
-"""Each process has the same tables, and none changes; the option has a name of its own since torch 2.13."""
 
 
 @dataclass(frozen=True)
@@ -126,7 +118,7 @@ class Team:
             accelerator=recipe.device,
             devices=self.place.local_size,
             num_nodes=max(1, self.size // self.place.local_size),
-            strategy="auto" if self.size == 1 else DDPStrategy(gradient_as_bucket_view=True, **OWN_BUFFERS),
+            strategy="auto" if self.size == 1 else DDPStrategy(gradient_as_bucket_view=True, broadcast_buffers=False),
             precision=PRECISIONS[recipe.precision],
             plugins=[LightningEnvironment()],
         )
