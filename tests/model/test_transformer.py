@@ -39,7 +39,7 @@ def make(**options: object) -> Transformer:
         for weight in model.parameters():
             weight.normal_(std=0.2)
     if model.ngrams is not None:
-        model.ngrams.count(some_ids(1, 200)[0].numpy())
+        model.ngrams.count([some_ids(1, 200)[0].numpy()])
     return model
 
 

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tinychat.train.batches import WindowBatches
+from tinychat.train.folds import split_folds
 
 
 def rows(batches: WindowBatches, steps: range) -> np.ndarray:
@@ -16,7 +17,7 @@ def rows(batches: WindowBatches, steps: range) -> np.ndarray:
 @given(st.integers(2, 400), st.integers(1, 30), st.integers(1, 20), st.integers(0, 5))
 def test_targets_are_what_follows(length: int, context: int, batch_size: int, step: int) -> None:
     context = min(context, length - 1)
-    ids, targets = WindowBatches(np.arange(length, dtype=np.uint16), context, batch_size, seed=1).batch(step)
+    ids, targets, _ = WindowBatches(np.arange(length, dtype=np.uint16), context, batch_size, seed=1).batch(step)
     assert ids.shape == targets.shape == (batch_size, context)
     assert (targets == ids + 1).all()
     assert int(ids.min()) >= 0
@@ -103,3 +104,12 @@ def test_a_step_of_a_mix_is_the_same_whatever_came_before() -> None:
 def test_of_a_mix_epochs_are_those_of_what_is_seen() -> None:
     assert mixed((1,)).epochs(49) == pytest.approx(6)
     assert mixed((1, 1)).epochs(49) == pytest.approx((3 + 3 * 49 / 19) / 2)
+
+
+def test_each_row_knows_its_part_of_its_text() -> None:
+    ids = np.arange(80)
+    parts = split_folds(ids)
+    assert np.concatenate(parts).tolist() == ids.tolist()
+    batch = WindowBatches(ids, context=3, batch_size=20, seed=1).batch(0)
+    for row, fold in zip(batch.ids.tolist(), batch.folds.tolist(), strict=True):
+        assert row[0] in parts[fold]

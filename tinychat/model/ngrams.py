@@ -1,11 +1,15 @@
-"""What counting says comes next: n-grams of the training text, which the transformer corrects.
+"""What counting says comes next: n-grams of the training text, which the layers weigh and correct.
 
 The distribution after a context of k tokens is that after its last k − 1, corrected by what was counted (MacKay, Peto
 1995, §3: a hierarchical Dirichlet language model): p_k(v) = (count_k(v) + α_k · p_{k−1}(v)) / (total_k + α_k), from
-p_{−1} = 1 / V. In training each token is left out of its own counts (Ney et al. 1994), as else the model would come to
-trust what it will not find in other text.
+p_{−1} = 1 / V. How strong a shorter context is, α_k, the layers say anew at each place.
+
+A text predicts itself too well: its counts would be trusted as they deserve in no other text. So the text falls into
+folds, and in training a token is predicted from the counts of the other folds alone. (To leave out nothing but the
+token itself, Ney et al. 1994, does not suffice: the names of a scene come again in that scene, and nowhere else.)
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,161 +20,122 @@ from torch import Tensor, nn
 
 from tinychat.model.config import ModelConfig
 
-LARGEST_TABLE = 1 << 24
-"""numbers of the table that is looked up, contexts times vocabulary: 33 MB"""
+LARGEST_TABLE = 1 << 23
+"""numbers of a table that is looked up, contexts times vocabulary: 17 MB; in training each fold has one"""
 FEWEST_MEETINGS = 2
 """A context that was met less often says nothing that its last tokens do not say as well."""
 MOST_COUNTED = 4_000_000
 """tokens; what follows common contexts is known by then"""
+FIRST_STRENGTH = 2.0
+"""log α at first"""
 
-
-@dataclass(frozen=True)
-class Level:
-    """The contexts of one length, in the order of their keys, and what was counted after them."""
-
-    keys: npt.NDArray[np.int64]
-    widths: npt.NDArray[np.int64]
-    """how many different tokens follow each"""
-    tokens: npt.NDArray[np.int64]
-    """[sum of widths]: they, in ascending order for each context"""
-    counts: npt.NDArray[np.int64]
-    """how often each was met"""
+Ids = npt.NDArray[np.integer]
 
 
 class NGrams(nn.Module):
-    """Counts, and how far they are trusted.
+    """Counts, and how they are weighed.
 
     A context of tokens t₁ … t_k is the number whose digits in base V are t₁ + 1 … t_k + 1: no two contexts have the
-    same, and longer ones have higher ones. Contexts are held in that order; what is counted is held as what follows
-    each, one context after the other.
+    same, and longer ones have higher ones. Contexts are held in that order, and what follows each, one after the other.
     """
 
     contexts: Tensor
+    """[N] their numbers; the first is 0, the empty context"""
     widths: Tensor
+    """[N] how many different tokens follow each"""
     tokens: Tensor
+    """[sum of widths] which"""
     counts: Tensor
+    """[sum of widths] how often each was met"""
     powers: Tensor
-    table: Tensor
-    totals: Tensor
-    variety: Tensor
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         self.vocab_size, self.longest = config.vocab_size, config.ngram_order - 1
-        # log α of each length, and how much it grows with the logarithm of how many tokens follow a context
-        self.concentration = nn.Parameter(torch.tensor([[2.0, 0.0]]).repeat(config.ngram_order, 1))
         self.trust = nn.Linear(config.d_model, 1)
-        nn.init.zeros_(self.trust.weight)
-        nn.init.ones_(self.trust.bias)
-        self.leave_one_out = False
-        """whether what is trained on is what was counted"""
+        """what the logarithm of the probabilities is multiplied by"""
+        self.strength = nn.Linear(config.d_model, config.ngram_order)
+        """log α of each length"""
+        self.variety = nn.Parameter(torch.zeros(config.ngram_order))
+        """how much log α grows with the logarithm of how many different tokens follow (Witten, Bell 1991)"""
         powers = torch.tensor([self.vocab_size**place for place in range(self.longest)], dtype=torch.long)
         self.register_buffer("powers", powers, persistent=False)
         # Nothing is counted yet: there is the empty context, and nothing follows it.
         self._hold(torch.zeros(1, dtype=torch.long), *(torch.zeros(size, dtype=torch.short) for size in (1, 0, 0)))
+        self.others: Lookup | None = None
+        """in training: what was counted in all folds but one, for each"""
+        self.initialize()
 
-    def count(self, ids: npt.NDArray[np.integer]) -> None:
-        """Counts a text, whose tokens will be left out of their own counts from now on.
+    def initialize(self) -> None:
+        """Sets the first weights: the counts are taken as they are, everywhere."""
+        for layer, bias in ((self.trust, 1.0), (self.strength, FIRST_STRENGTH)):
+            nn.init.zeros_(layer.weight)
+            nn.init.constant_(layer.bias, bias)
+
+    def count(self, folds: Sequence[Ids]) -> None:
+        """Counts a text that is to be trained on.
 
         Args:
-            ids: [N]; of a long text the beginning is counted.
+            folds: its parts, [N] each; of each the first `MOST_COUNTED` / folds tokens are counted.
         """
-        ids = ids[:MOST_COUNTED]
+        counted = [fold[: MOST_COUNTED // len(folds)] for fold in folds]
         meetings = FEWEST_MEETINGS
-        most = max(1, LARGEST_TABLE // self.vocab_size)
-        levels = self._levels(ids, meetings, most)
-        while sum(len(level.keys) for level in levels) > most:
+        while (levels := count_levels(counted, self.vocab_size, self.longest, meetings)) is None:
             meetings += max(1, meetings // 2)
-            levels = self._levels(ids, meetings, most)
-        parts = zip(*((level.keys, level.widths, level.tokens, level.counts) for level in levels), strict=True)
-        contexts, widths, tokens, counts = (torch.from_numpy(np.concatenate(part)) for part in parts)
         device = self.powers.device
-        self._hold(contexts.to(device), widths.short().to(device), tokens.short().to(device), counts.int().to(device))
-        self.leave_one_out = True
+        contexts, widths, tokens = (
+            torch.from_numpy(np.concatenate([getattr(level, name) for level in levels])).to(device)
+            for name in ("contexts", "widths", "tokens")
+        )
+        counts = torch.from_numpy(np.concatenate([level.counts for level in levels], axis=1)).to(device)
+        self._hold(contexts, widths.short(), tokens.short(), counts.sum(0).int())
+        self.others = Lookup(widths, tokens, counts.sum(0) - counts, self.vocab_size)
 
-    def forward(self, known: Tensor, left_out: Tensor | None = None) -> Tensor:
-        """The logarithm of the probability of each token of the vocabulary.
+    def forward(self, known: Tensor, x: Tensor, folds: Tensor | None = None) -> Tensor:
+        """The logarithm of the probability of each token of the vocabulary, as far as it is trusted.
 
         Args:
-            known: [B, before + T], the tokens with those before them; −1 where there is none. The last T are answered.
-            left_out: [B, T], tokens that follow and are left out of the counts; None: none. −100 is no token.
+            known: [B, before + T], the tokens with those before them; −1 where there is none.
+            x: [B, T, D], what the layers make of the last T.
+            folds: [B], the fold that each row stands in, whose counts are left out; None: none is left out.
 
         Returns:
             [B, T, V], f32.
         """
-        nodes = self._nodes(known)  # [B, T, n]: shortest context first
-        met = self.table[nodes].float()  # [B, T, n, V]
-        totals = self.totals[nodes]  # [B, T, n]
-        if left_out is not None:
-            own = left_out.clamp(min=0)[:, :, None, None].expand(*nodes.shape, 1)
-            once = met.gather(-1, own).clamp(max=1) * (left_out >= 0)[:, :, None, None]
-            met = met.scatter_add(-1, own, -once)
-            totals = totals - once.squeeze(-1)
-        strength = (self.concentration[:, 0] + self.concentration[:, 1] * self.variety[nodes]).float().exp()
-        share = strength / (totals + strength)  # [B, T, n]: what is left to the shorter context
-        # The share that reaches each length from the longest: 1, share_n, share_n · share_{n−1} …
-        reach = torch.cat((torch.ones_like(share[..., :1]), share.flip(-1).cumprod(-1)), dim=-1).flip(-1)
-        own_weight = reach[..., 1:] / (totals + strength)
-        mixed = (own_weight.unsqueeze(-2) @ met).squeeze(-2)  # [B, T, V]
-        return (mixed + reach[..., :1] / self.vocab_size).log()
+        nodes, lookup = self._nodes(known, x.shape[1]), self.all  # [B, T, n]: shortest context first
+        if folds is not None and self.others is not None:
+            nodes, lookup = nodes + folds[:, None, None] * (len(self.contexts) + 1), self.others
+        met, total = lookup.table[nodes].float(), lookup.totals[nodes]  # [B, T, n, V], [B, T, n]
+        alpha = (self.strength(x).float() + self.variety * lookup.varieties[nodes]).exp()
+        passed_on = alpha / (total + alpha)  # [B, T, n]: the share of the shorter context
+        # What reaches each length from the longest: 1, passed_on_n, passed_on_n · passed_on_{n−1} …
+        reach = torch.cat((torch.ones_like(alpha[..., :1]), passed_on.flip(-1).cumprod(-1)), dim=-1).flip(-1)
+        weights = reach[..., 1:] / (total + alpha)
+        mixed = (weights.unsqueeze(-2) @ met).squeeze(-2) + reach[..., :1] / self.vocab_size  # [B, T, V]
+        return self.trust(x).float() * mixed.log()  # type: ignore[no-any-return]
 
-    def _nodes(self, known: Tensor) -> Tensor:
-        """The row of the table for the context of each length, of each place; the last row where it was not met."""
-        time = known.shape[1] - self.longest
-        digits = torch.stack([known[:, self.longest - back :][:, :time] + 1 for back in range(self.longest)], dim=-1)
-        keys = (digits * self.powers).cumsum(-1)
-        keys = torch.where(digits.cummin(-1).values > 0, keys, -1)
+    def _nodes(self, known: Tensor, time: int) -> Tensor:
+        """The row of a table for the context of each length, of each place; the last row where it was not met."""
+        before = known.shape[1] - time
+        digits = torch.stack([known[:, before - back :][:, :time] + 1 for back in range(self.longest)], dim=-1)
+        keys = torch.where(digits.cummin(-1).values > 0, (digits * self.powers).cumsum(-1), -1)
         places = torch.searchsorted(self.contexts, keys).clamp_(max=len(self.contexts) - 1)
         nodes = torch.where(self.contexts[places] == keys, places, len(self.contexts))
         return torch.cat((torch.zeros_like(nodes[..., :1]), nodes), dim=-1)
 
-    def _levels(self, ids: npt.NDArray[np.integer], meetings: int, most: int) -> list[Level]:
-        """What follows the contexts of each length that were met so often; it ends early where there are too many."""
-        size = self.vocab_size
-        keys = np.zeros(1, dtype=np.int64)
-        nodes = np.zeros(len(ids), dtype=np.int64)  # of the context before each token; −1 where it is not kept
-        levels: list[Level] = []
-        for _ in range(self.longest + 1):
-            (places,) = (nodes >= 0).nonzero()
-            grams = nodes[places] * size + ids[places]
-            met = np.bincount(grams, minlength=len(keys) * size)
-            (different,) = met.nonzero()
-            counts, tokens = met[different], different % size
-            levels.append(Level(keys, np.bincount(different // size, minlength=len(keys)), tokens, counts))
-            kept = different[counts >= meetings]
-            if not len(kept) or sum(len(level.keys) for level in levels) > most:
-                break
-            # An n-gram that is kept is the context of the token after it.
-            keys = keys[kept // size] * size + kept % size + 1
-            numbers = np.full(len(met), -1, dtype=np.int64)
-            numbers[kept] = np.arange(len(kept))
-            nodes = np.full(len(ids) + 1, -1, dtype=np.int64)
-            nodes[places + 1] = numbers[grams]
-            nodes = nodes[:-1]
-        return levels
-
     def _hold(self, contexts: Tensor, widths: Tensor, tokens: Tensor, counts: Tensor) -> None:
-        """Takes up counts, and lays them out for looking up: a row for each context, and an empty one behind them."""
+        """Takes up counts, and lays them out for looking up."""
         for name, values in (("contexts", contexts), ("widths", widths), ("tokens", tokens), ("counts", counts)):
             self.register_buffer(name, values)
-        table = torch.zeros(len(contexts) + 1, self.vocab_size, device=contexts.device)
-        if len(tokens):
-            rows = torch.arange(len(contexts), device=contexts.device).repeat_interleave(widths.long())
-            table[rows, tokens.long()] = counts.float()
-        # bf16 tells counts up to 256 apart, and higher ones to a part in 256.
-        for name, values in (
-            ("table", table.bfloat16()),
-            ("totals", table.bfloat16().float().sum(1)),
-            ("variety", (table > 0).sum(1).float().log1p()),
-        ):
-            self.register_buffer(name, values, persistent=False)
+        self.all = Lookup(widths, tokens, counts[None], self.vocab_size)
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *others: Any) -> None:
         """Makes room for as many contexts as are loaded, if they can be counts of this vocabulary."""
         held = [state_dict.get(prefix + name) for name in ("contexts", "widths", "tokens", "counts")]
         if all(isinstance(values, Tensor) for values in held):
-            contexts, widths, tokens, counts = (values.to(self.powers.device) for values in held)  # type: ignore[union-attr]
-            fit = (
+            device = self.powers.device
+            contexts, widths, tokens, counts = (values.to(device) for values in held)  # type: ignore[union-attr]
+            if (
                 all(
                     values.dim() == 1 and not values.is_floating_point()
                     for values in (contexts, widths, tokens, counts)
@@ -179,7 +144,94 @@ class NGrams(nn.Module):
                 and len(tokens) == len(counts) == int(widths.clamp(min=0).sum())
                 and all(bool((values >= 0).all()) for values in (widths, tokens, counts))
                 and bool((tokens < self.vocab_size).all())
-            )
-            if fit:
+            ):
                 self._hold(contexts, widths, tokens, counts)
         super()._load_from_state_dict(state_dict, prefix, *others)
+
+
+class Lookup(nn.Module):
+    """Counts laid out as a table: a row for each context, and an empty one behind them; table after table.
+
+    Args:
+        widths: [N], as `NGrams` has them.
+        tokens: [sum of widths], likewise.
+        counts: [tables, sum of widths].
+    """
+
+    table: Tensor
+    """[tables · (N + 1), V]"""
+    totals: Tensor
+    """[tables · (N + 1)], the sum of each row"""
+    varieties: Tensor
+    """[tables · (N + 1)], log(1 + how many of a row are not 0)"""
+
+    def __init__(self, widths: Tensor, tokens: Tensor, counts: Tensor, vocab_size: int) -> None:
+        super().__init__()
+        table = torch.zeros(len(counts), len(widths) + 1, vocab_size, dtype=torch.bfloat16, device=counts.device)
+        if len(tokens):
+            rows = torch.arange(len(widths), device=counts.device).repeat_interleave(widths.long())
+            # bf16 tells counts up to 256 apart, and higher ones to a part in 256.
+            table[:, rows, tokens.long()] = counts.to(table.dtype)
+        self.register_buffer("table", table.flatten(0, 1), persistent=False)
+        self.register_buffer("totals", self.table.sum(1, dtype=torch.float32), persistent=False)
+        self.register_buffer("varieties", (self.table > 0).sum(1).float().log1p(), persistent=False)
+
+
+@dataclass(frozen=True)
+class Level:
+    """The contexts of one length, in the order of their numbers, and what was counted after them."""
+
+    contexts: npt.NDArray[np.int64]
+    widths: npt.NDArray[np.int64]
+    tokens: npt.NDArray[np.int64]
+    counts: npt.NDArray[np.int64]
+    """[folds, sum of widths]"""
+
+
+def count_levels(folds: Sequence[Ids], vocab_size: int, longest: int, meetings: int) -> list[Level] | None:
+    """Counts what follows the contexts that were met so often.
+
+    Args:
+        folds: [N] each; no n-gram goes from one to the next.
+        longest: the tokens of the longest context.
+        meetings: how often a context was met, at least.
+
+    Returns:
+        Contexts of 0 tokens, of 1 and so on; None where there are too many for a table.
+    """
+    ids = np.concatenate(folds).astype(np.int64)
+    fold_of = np.repeat(np.arange(len(folds)), [len(fold) for fold in folds])
+    begins = np.flatnonzero(np.diff(fold_of, prepend=-1))
+    contexts = np.zeros(1, dtype=np.int64)
+    nodes = np.zeros(len(ids), dtype=np.int64)  # of the context before each token; −1 where it is not kept
+    levels: list[Level] = []
+    for _ in range(longest + 1):
+        places = np.flatnonzero(nodes >= 0)
+        grams = nodes[places] * vocab_size + ids[places]
+        met = np.bincount(grams, minlength=len(contexts) * vocab_size)
+        different = np.flatnonzero(met)
+        numbers = np.full(len(met), -1, dtype=np.int64)
+        numbers[different] = np.arange(len(different))
+        by_fold = np.bincount(fold_of[places] * len(different) + numbers[grams], minlength=len(folds) * len(different))
+        levels.append(
+            Level(
+                contexts,
+                np.bincount(different // vocab_size, minlength=len(contexts)),
+                different % vocab_size,
+                by_fold.reshape(len(folds), len(different)),
+            )
+        )
+        kept = different[met[different] >= meetings]
+        if not len(kept):
+            break
+        # An n-gram that is kept is the context of the token after it.
+        contexts = contexts[kept // vocab_size] * vocab_size + kept % vocab_size + 1
+        if (sum(len(level.contexts) for level in levels) + len(contexts)) * vocab_size > LARGEST_TABLE:
+            return None
+        numbers[:] = -1
+        numbers[kept] = np.arange(len(kept))
+        nodes = np.full(len(ids) + 1, -1, dtype=np.int64)
+        nodes[places + 1] = numbers[grams]
+        nodes = nodes[:-1]
+        nodes[begins] = -1
+    return levels

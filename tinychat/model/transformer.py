@@ -150,7 +150,7 @@ class Transformer(nn.Module):
         used: int | None = None,
         memory: Tensor | None = None,
         memory_padding: Tensor | None = None,
-        left_out: Tensor | None = None,
+        folds: Tensor | None = None,
     ) -> Tensor:
         """The logits of what follows each token.
 
@@ -163,7 +163,7 @@ class Transformer(nn.Module):
             used: how many slots of the cache to look at; None: all that can have been written.
             memory: [B, S, D], what `encode` made of the source.
             memory_padding: [B, S], True where a source token is real.
-            left_out: [B, T], what n-grams leave out of their counts.
+            folds: [B], the fold of the counted text that each row stands in: see `NGrams`.
 
         Returns:
             [B, T, V].
@@ -188,7 +188,7 @@ class Transformer(nn.Module):
         x = self.decoder(ids, known, mask, positions, cache=cache, used=used, memory=memory, memory_mask=memory_mask)
         logits: Tensor = self.head(x)
         if self.ngrams is not None:
-            logits = logits + self.ngrams.trust(x) * self.ngrams(known[:, -self.ngrams.longest - time :], left_out)
+            logits = logits + self.ngrams(known, x, folds)
         return logits
 
     def encode(self, source: Tensor, padding: Tensor | None = None) -> Tensor:
@@ -212,8 +212,6 @@ class Transformer(nn.Module):
 
         `inputs` are those of `forward`.
         """
-        if self.training and self.ngrams is not None and self.ngrams.leave_one_out:
-            inputs["left_out"] = targets
         logits = self(ids, **inputs)
         return F.cross_entropy(logits.flatten(0, 1).float(), targets.flatten(), ignore_index=IGNORED)
 
@@ -265,7 +263,7 @@ class Transformer(nn.Module):
         for module in self.modules():
             if isinstance(module, nn.Embedding):
                 nn.init.normal_(module.weight, std=0.2 if zero else 0.02)
-            elif isinstance(module, nn.Linear) and (self.ngrams is None or module is not self.ngrams.trust):
+            elif isinstance(module, nn.Linear):
                 std = 0.5 * module.in_features**-0.5 if zero else 0.02
                 if id(module) in residual_outputs:
                     std = 0.0 if zero else std * (2 * layers) ** -0.5
@@ -275,3 +273,5 @@ class Transformer(nn.Module):
                     nn.init.normal_(module.weight, std=std)
                 if module.bias is not None:
                     nn.init.zeros_(module.bias)
+        if self.ngrams is not None:
+            self.ngrams.initialize()

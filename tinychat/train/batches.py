@@ -12,6 +12,8 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from tinychat.train.folds import find_fold
+
 Ids = npt.NDArray[np.integer]
 
 
@@ -22,6 +24,8 @@ class Batch(NamedTuple):
     """[B, T], long"""
     targets: Tensor
     """[B, T], long: what follows each id; `IGNORED` where nothing is to be learned"""
+    folds: Tensor
+    """[B], long: the part of its text that each row begins in: see `folds.py`"""
 
 
 class Batches(Protocol):
@@ -102,13 +106,15 @@ class WindowBatches:
     def batch(self, step: int) -> Batch:
         """As `Batches.batch`."""
         both = np.empty((2, self.batch_size, self.context), np.int64)  # what each id is, and what follows it
+        folds = torch.empty(self.batch_size, dtype=torch.long)
         for row in range(self.batch_size):
             text, place = self._draw(step * self.batch_size + row)
             start = text.start(place)
             both[0, row] = text.ids[start : start + self.context]
             both[1, row] = text.ids[start + 1 : start + 1 + self.context]
+            folds[row] = find_fold(start, len(text.ids))
         ids, targets = torch.from_numpy(both)
-        return Batch(ids, targets)
+        return Batch(ids, targets, folds)
 
     def epochs(self, steps: int) -> float:
         """As `Batches.epochs`; of a mix, how often what is seen was seen, on average."""

@@ -85,7 +85,7 @@ def step_seconds(recipe: Recipe, config: ModelConfig, batch_size: int, team: Tea
     """
     learner = Learner(config, recipe, team)
     ids = torch.randint(config.vocab_size, (batch_size, config.context))
-    batch = Batch(ids, ids.roll(-1, dims=1))
+    batch = Batch(ids, ids.roll(-1, dims=1), torch.zeros(batch_size, dtype=torch.long))
     times = []
     for _ in range(TIMED_STEPS):
         began = time.perf_counter()

@@ -17,6 +17,7 @@ from tinychat.text.ids import IdFile, count_characters, encode_corpus, join
 from tinychat.text.sources import read_sources
 from tinychat.text.tokenizers import Ids, Tokenizer, load_tokenizer, train_tokenizer
 from tinychat.train.continuing import Start, notices, read_start
+from tinychat.train.folds import FOLDS, split_folds
 from tinychat.train.planner import SourceFacts, TextFacts, choose_tokenizer, split_tokens
 from tinychat.train.recipe import Recipe
 
@@ -48,10 +49,11 @@ class TrainingText:
         """All that is trained on; of a mix, its sources one after the other, in memory."""
         return join(self.parts)
 
-    def beginnings(self, tokens: int) -> Ids:
-        """So many of the first tokens that are trained on; of a mix, of each text as many as its share says."""
-        parts = zip(self.parts, self.facts.sources, strict=True)
-        return join([part[: max(1, int(tokens * source.share))] for part, source in parts])
+    def folds(self, tokens: int) -> list[Ids]:
+        """So many tokens that are trained on, from all over, in folds; of a mix, of each text as its share says."""
+        parts = zip(map(split_folds, self.parts), self.facts.sources, strict=True)
+        most = [(folds, max(1, int(tokens * source.share / FOLDS))) for folds, source in parts]
+        return [join([folds[fold][:length] for folds, length in most]) for fold in range(FOLDS)]
 
     @property
     def measured(self) -> Ids:

@@ -1,6 +1,7 @@
 """A model, its optimizers and the one thing done with them: a step. Device and precision are Fabric's business."""
 
 import logging
+from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -10,7 +11,6 @@ from torch.nn.utils import clip_grad_norm_
 
 from tinychat.errors import RunError
 from tinychat.model.config import ModelConfig
-from tinychat.model.ngrams import MOST_COUNTED
 from tinychat.model.transformer import IGNORED, Transformer
 from tinychat.train.batches import Batch, Ids
 from tinychat.train.optimizers import make_optimizers, set_rate
@@ -32,7 +32,7 @@ class Learner:
         config: of the model, which is made anew.
         recipe: with device, precision and everything of the optimizer filled in.
         team: None: this process alone.
-        counted: [N], the text whose n-grams a model counts that wants them.
+        counted: the folds of a text, whose n-grams a model counts that wants them.
         weights: to begin with, counts among them; None: random ones.
     """
 
@@ -41,11 +41,11 @@ class Learner:
         config: ModelConfig,
         recipe: Recipe,
         team: Team | None = None,
-        counted: Ids | None = None,
+        counted: Sequence[Ids] | None = None,
         weights: dict[str, Tensor] | None = None,
     ) -> None:
         self.team = team or Team()
-        counted = counted[:MOST_COUNTED] if counted is not None and config.ngram_order else None
+        counted = counted if config.ngram_order else None
         self.team.tell(Make(config, recipe, counted))
         self.fabric = self.team.fabric(recipe)
         self.config, self.recipe, self._counted, self._first = config, recipe, counted, weights
@@ -128,15 +128,15 @@ class Learner:
         total = torch.zeros((), device=self.fabric.device)
         parts = list(zip(*(tensor.chunk(self.accumulation) for tensor in batch), strict=True))
         try:
-            for place, (ids, targets) in enumerate(parts, 1):
+            for place, (ids, targets, folds) in enumerate(parts, 1):
                 # What the team averages comes from parts that differ in size: each counts by what is predicted in it.
                 share = self.team.size * int((targets != IGNORED).sum()) / max(1, predicted)
                 apart = self.team.size > 1 and place < len(parts)  # gradients go round once, after the last part
                 with self.fabric.no_backward_sync(self._wrapped, enabled=apart):
                     with self.fabric.autocast():  # Fabric brings it along with `forward` alone, not with `loss`
                         # Where nothing is predicted, anything will do: it counts nothing, and has no mean.
-                        given = self.fabric.to_device((ids, targets if share else ids))
-                        loss: Tensor = self._wrapped.loss(*given)
+                        ids, targets, folds = self.fabric.to_device((ids, targets if share else ids, folds))
+                        loss: Tensor = self._wrapped.loss(ids, targets, folds=folds)
                     loss = loss * share
                     self.fabric.backward(loss)
                 total += loss.detach()

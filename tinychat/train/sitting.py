@@ -75,7 +75,7 @@ class Sitting:
         self.plan = self._plan(recipe, state, started)
         # A model that goes on keeps its counts: at its first step it is what it was.
         weights = text.start.weights(self.plan.config.context) if text.start else None
-        counted = None if text.start else text.beginnings(MOST_COUNTED)
+        counted = None if text.start else text.folds(MOST_COUNTED)
         learner = Learner(self.plan.config, self.plan.recipe, team, counted, weights)
         parameters = learner.model.parameter_count
         self.writer = ModelWriter(run.name, self.plan, text, machine, parameters)

@@ -6,6 +6,7 @@ text, no files, and no clock.
 """
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Literal
@@ -34,7 +35,7 @@ class Make:
 
     config: ModelConfig
     recipe: Recipe
-    counted: Ids | None
+    counted: Sequence[Ids] | None
 
 
 @dataclass(frozen=True)
