@@ -20,8 +20,8 @@ from torch import Tensor, nn
 
 from tinychat.model.config import ModelConfig
 
-LARGEST_TABLE = 1 << 23
-"""numbers of a table that is looked up, contexts times vocabulary: 17 MB; in training each fold has one"""
+LARGEST_TABLE = 1 << 25
+"""numbers of the table that is looked up, contexts times vocabulary: 67 MB, and 270 MB more in training"""
 FEWEST_MEETINGS = 2
 """A context that was met less often says nothing that its last tokens do not say as well."""
 MOST_COUNTED = 4_000_000
@@ -62,8 +62,8 @@ class NGrams(nn.Module):
         self.register_buffer("powers", powers, persistent=False)
         # Nothing is counted yet: there is the empty context, and nothing follows it.
         self._hold(torch.zeros(1, dtype=torch.long), *(torch.zeros(size, dtype=torch.short) for size in (1, 0, 0)))
-        self.others: Lookup | None = None
-        """in training: what was counted in all folds but one, for each"""
+        self.own: Folds | None = None
+        """in training: what was counted in each fold"""
         self.initialize()
 
     def initialize(self) -> None:
@@ -89,7 +89,7 @@ class NGrams(nn.Module):
         )
         counts = torch.from_numpy(np.concatenate([level.counts for level in levels], axis=1)).to(device)
         self._hold(contexts, widths.short(), tokens.short(), counts.sum(0).int())
-        self.others = Lookup(widths, tokens, counts.sum(0) - counts, self.vocab_size)
+        self.own = Folds(self.all, widths, tokens, counts)
 
     def forward(self, known: Tensor, x: Tensor, folds: Tensor | None = None) -> Tensor:
         """The logarithm of the probability of each token of the vocabulary, as far as it is trusted.
@@ -102,16 +102,18 @@ class NGrams(nn.Module):
         Returns:
             [B, T, V], f32.
         """
-        nodes, lookup = self._nodes(known, x.shape[1]), self.all  # [B, T, n]: shortest context first
-        if folds is not None and self.others is not None:
-            nodes, lookup = nodes + folds[:, None, None] * (len(self.contexts) + 1), self.others
-        met, total = lookup.table[nodes].float(), lookup.totals[nodes]  # [B, T, n, V], [B, T, n]
-        alpha = (self.strength(x).float() + self.variety * lookup.varieties[nodes]).exp()
+        nodes = self._nodes(known, x.shape[1])  # [B, T, n]: shortest context first
+        met, total, variety = (values[nodes] for values in self.all.buffers())  # [B, T, n, V], [B, T, n], [B, T, n]
+        if folds is not None and self.own is not None:
+            places = nodes + folds[:, None, None] * (len(self.contexts) + 1)
+            own, total, variety = (values[places] for values in self.own.buffers())
+            met = met - own
+        alpha = (self.strength(x).float() + self.variety * variety).exp()
         passed_on = alpha / (total + alpha)  # [B, T, n]: the share of the shorter context
         # What reaches each length from the longest: 1, passed_on_n, passed_on_n · passed_on_{n−1} …
         reach = torch.cat((torch.ones_like(alpha[..., :1]), passed_on.flip(-1).cumprod(-1)), dim=-1).flip(-1)
         weights = reach[..., 1:] / (total + alpha)
-        mixed = (weights.unsqueeze(-2) @ met).squeeze(-2) + reach[..., :1] / self.vocab_size  # [B, T, V]
+        mixed = (weights.unsqueeze(-2) @ met.float()).squeeze(-2) + reach[..., :1] / self.vocab_size  # [B, T, V]
         return self.trust(x).float() * mixed.log()  # type: ignore[no-any-return]
 
     def _nodes(self, known: Tensor, time: int) -> Tensor:
@@ -127,7 +129,7 @@ class NGrams(nn.Module):
         """Takes up counts, and lays them out for looking up."""
         for name, values in (("contexts", contexts), ("widths", widths), ("tokens", tokens), ("counts", counts)):
             self.register_buffer(name, values)
-        self.all = Lookup(widths, tokens, counts[None], self.vocab_size)
+        self.all = Lookup(widths, tokens, counts, self.vocab_size)
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *others: Any) -> None:
         """Makes room for as many contexts as are loaded, if they can be counts of this vocabulary."""
@@ -150,31 +152,65 @@ class NGrams(nn.Module):
 
 
 class Lookup(nn.Module):
-    """Counts laid out as a table: a row for each context, and an empty one behind them; table after table.
+    """Counts laid out as a table: a row for each context, and an empty one behind them.
 
     Args:
         widths: [N], as `NGrams` has them.
         tokens: [sum of widths], likewise.
-        counts: [tables, sum of widths].
+        counts: [sum of widths], likewise.
     """
 
     table: Tensor
-    """[tables · (N + 1), V]"""
+    """[N + 1, V]"""
     totals: Tensor
-    """[tables · (N + 1)], the sum of each row"""
+    """[N + 1], the sum of each row"""
     varieties: Tensor
-    """[tables · (N + 1)], log(1 + how many of a row are not 0)"""
+    """[N + 1], log(1 + how many of a row are not 0)"""
 
     def __init__(self, widths: Tensor, tokens: Tensor, counts: Tensor, vocab_size: int) -> None:
         super().__init__()
-        table = torch.zeros(len(counts), len(widths) + 1, vocab_size, dtype=torch.bfloat16, device=counts.device)
+        # bf16 tells counts up to 256 apart, and higher ones to a part in 256.
+        table = torch.zeros(len(widths) + 1, vocab_size, dtype=torch.bfloat16, device=counts.device)
         if len(tokens):
-            rows = torch.arange(len(widths), device=counts.device).repeat_interleave(widths.long())
-            # bf16 tells counts up to 256 apart, and higher ones to a part in 256.
-            table[:, rows, tokens.long()] = counts.to(table.dtype)
+            table[_rows(widths), tokens.long()] = counts.to(table.dtype)
+        self.register_buffer("table", table, persistent=False)
+        self.register_buffer("totals", table.sum(1, dtype=torch.float32), persistent=False)
+        self.register_buffer("varieties", (table > 0).sum(1).float().log1p(), persistent=False)
+
+
+class Folds(nn.Module):
+    """What each fold has of the counts, and what is left without it; fold after fold.
+
+    Args:
+        everything: the counts of all folds.
+        widths: [N], as `NGrams` has them.
+        tokens: [sum of widths], likewise.
+        counts: [F, sum of widths], those of each fold.
+    """
+
+    table: Tensor
+    """[F · (N + 1), V], what the fold has; where that is more than 255, so many of it"""
+    totals: Tensor
+    """[F · (N + 1)], the sum of what the others have in each row"""
+    varieties: Tensor
+    """[F · (N + 1)], log(1 + how many that is not 0 for)"""
+
+    def __init__(self, everything: Lookup, widths: Tensor, tokens: Tensor, counts: Tensor) -> None:
+        super().__init__()
+        rows, columns = _rows(widths), tokens.long()
+        table = torch.zeros(len(counts), *everything.table.shape, dtype=torch.uint8, device=counts.device)
+        table[:, rows, columns] = counts.clamp(max=255).to(table.dtype)
+        left = everything.table[rows, columns].float() - table[:, rows, columns]  # [F, sum of widths]
+        totals = torch.zeros(table.shape[:2], device=counts.device)
+        varieties = totals.index_add(1, rows, (left > 0).float()).log1p()
         self.register_buffer("table", table.flatten(0, 1), persistent=False)
-        self.register_buffer("totals", self.table.sum(1, dtype=torch.float32), persistent=False)
-        self.register_buffer("varieties", (self.table > 0).sum(1).float().log1p(), persistent=False)
+        self.register_buffer("totals", totals.index_add(1, rows, left).flatten(), persistent=False)
+        self.register_buffer("varieties", varieties.flatten(), persistent=False)
+
+
+def _rows(widths: Tensor) -> Tensor:
+    """The row of each entry."""
+    return torch.arange(len(widths), device=widths.device).repeat_interleave(widths.long())
 
 
 @dataclass(frozen=True)
