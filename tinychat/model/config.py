@@ -15,6 +15,8 @@ INITIALIZATIONS = ("zero", "gpt2", "torch")
 
 LARGEST_NGRAM_VOCABULARY = 1024
 """N-grams have a table of what follows each context, as wide as the vocabulary."""
+LARGEST_TABLE = 1 << 25
+"""The numbers of that table, at most: 67 MB, and 270 MB more in training."""
 LARGEST_CONTEXT_KEY = 2**62
 """The contexts of n-grams are numbered by 64-bit integers: 65 characters allow n-grams of 11, 1,024 tokens of 7."""
 LARGEST_PAIR_VOCABULARY = 256

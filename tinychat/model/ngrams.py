@@ -18,10 +18,8 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from tinychat.model.config import ModelConfig
+from tinychat.model.config import LARGEST_TABLE, ModelConfig
 
-LARGEST_TABLE = 1 << 25
-"""numbers of the table that is looked up, contexts times vocabulary: 67 MB, and 270 MB more in training"""
 FEWEST_MEETINGS = 2
 """A context that was met less often says nothing that its last tokens do not say as well."""
 MOST_COUNTED = 4_000_000

@@ -13,7 +13,8 @@ from typing import Literal
 
 from tinychat.errors import SourceError
 from tinychat.events import Planned
-from tinychat.model.config import ModelConfig
+from tinychat.model.config import LARGEST_TABLE, ModelConfig
+from tinychat.train.folds import FOLDS
 from tinychat.train.recipe import RATES, Recipe
 from tinychat.train.sizes import SIZES_BY_STEPS, Limits, Measure, choose_size, shape, sizes_for
 
@@ -331,17 +332,22 @@ def choose_dropout(epochs: float) -> float:
     return round(min(dropout, LONGEST_DROPOUT), 2)
 
 
-def estimate_memory(config: ModelConfig, parameters: int, batch_size: int) -> int:
-    """Bytes: weights, gradients, two moments and the best weights in f32; the activations; the process itself."""
+def estimate_memory(config: ModelConfig, parameters: int, batch_size: int, tokens: int) -> int:
+    """Bytes: weights, gradients, two moments and the best weights in f32; activations; n-grams; the process itself.
+
+    Args:
+        tokens: that are trained on.
+    """
     per_layer = 4 * (12 * config.d_model + 3 * config.feed_forward_width + 3 * config.n_head * config.context)
-    per_token = config.n_layer * per_layer + 12 * config.vocab_size
-    return 20 * parameters + batch_size * config.context * per_token + PROCESS_MEMORY
+    per_token = config.n_layer * per_layer + 12 * config.vocab_size * (1 + config.ngram_order)
+    counts = min(LARGEST_TABLE, tokens * config.vocab_size) if config.ngram_order else 0
+    return 20 * parameters + batch_size * config.context * per_token + (2 + FOLDS) * counts + PROCESS_MEMORY
 
 
 def announce(plan: Plan, facts: TextFacts, machine: Machine, parameters: int) -> Planned:
     """What is said before it starts: three lines."""
     config, tokens = plan.config, plan.batch_size * plan.config.context
-    memory = estimate_memory(config, parameters, plan.batch_size)
+    memory = estimate_memory(config, parameters, plan.batch_size, plan.train_tokens)
     ends = f"the ends of each, {plan.val_tokens:,} in all," if facts.mix else f"the last {plan.val_tokens:,}"
     kept = f"{ends} measure the model" if plan.val_tokens else "none kept for validation"
     times = " and ".join(f"{epochs:,.1f}" for epochs in plan.epochs_of_each)

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from tinychat.model.config import LARGEST_PAIR_VOCABULARY, ModelConfig, longest_ngram
+from tinychat.model.config import ModelConfig, longest_ngram
 from tinychat.train.recipe import Recipe
 
 
@@ -35,9 +35,6 @@ SIZES_BY_STEPS = 5
 
 NGRAM_ORDER, NGRAM_VOCABULARY = 8, 256
 """n-grams up to this n are counted, for vocabularies up to this size"""
-PAIR_MEETINGS = 30
-"""tokens of text for each pair of tokens, at least, for which a table of pairs is worth it"""
-
 Measure = Callable[[ModelConfig, int], float]
 """(architecture, batch size) → seconds of one step on this machine"""
 
@@ -78,11 +75,6 @@ class Limits:
         return min(self.shortest, self.val_tokens or self.shortest) - 1
 
     @property
-    def pays_for_pairs(self) -> bool:
-        """A table of pairs pays where each can be met often enough; else it learns the text by heart."""
-        return self.vocab_size <= LARGEST_PAIR_VOCABULARY and self.train_tokens >= PAIR_MEETINGS * self.vocab_size**2
-
-    @property
     def ngram_order(self) -> int:
         """Counting pays for small vocabularies, where most contexts come again."""
         small = self.vocab_size <= NGRAM_VOCABULARY
@@ -90,7 +82,7 @@ class Limits:
 
     @property
     def earlier_tokens(self) -> int:
-        """Tables for earlier tokens pay for small vocabularies: there a single token says little."""
+        """Tables for earlier tokens pay where a token says little, unless n-grams say as much and more."""
         return 3 if self.vocab_size <= 1024 else 1 if self.vocab_size <= 8192 else 0
 
 
@@ -98,14 +90,16 @@ def shape(recipe: Recipe, size: Size, limits: Limits) -> tuple[ModelConfig, int]
     """The architecture and the batch size that a size makes of a recipe: what the recipe says comes first."""
     d_model = recipe.d_model or size.d_model
     context = min(recipe.context or size.context, limits.context)
+    ngram_order = limits.ngram_order if recipe.ngram_order is None else recipe.ngram_order
+    earlier_tokens = 0 if ngram_order else limits.earlier_tokens
     values = {
         "n_layer": size.n_layer if recipe.n_layer is None else recipe.n_layer,
         "d_model": d_model,
         "n_head": recipe.n_head or _heads(d_model),
         "context": context,
-        "earlier_tokens": limits.earlier_tokens if recipe.earlier_tokens is None else recipe.earlier_tokens,
-        "ngram_order": limits.ngram_order if recipe.ngram_order is None else recipe.ngram_order,
-        "token_pairs": limits.pays_for_pairs if recipe.token_pairs is None else recipe.token_pairs,
+        "earlier_tokens": earlier_tokens if recipe.earlier_tokens is None else recipe.earlier_tokens,
+        "ngram_order": ngram_order,
+        "token_pairs": bool(recipe.token_pairs),
         "qk_norm": recipe.norm != "none" if recipe.qk_norm is None else recipe.qk_norm,
     }
     # A short context takes more windows, so that a step learns from as many tokens.
