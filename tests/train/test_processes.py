@@ -22,7 +22,15 @@ from tinychat.train.processes import ALONE, Place, find_place
 from tinychat.train.recipe import load_recipe
 from tinychat.train.team import Team
 
-FIELDS = {"n_layer": 1, "d_model": 32, "context": 16, "batch_size": 9, "sample_tokens": 0, "precision": "f32"}
+FIELDS = {
+    "n_layer": 1,
+    "d_model": 32,
+    "context": 16,
+    "batch_size": 9,
+    "sample_tokens": 0,
+    "precision": "f32",
+    "ngram_order": 0,
+}
 NAMES = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "NODE_RANK", "MASTER_ADDR", "MASTER_PORT")
 
 
