@@ -30,6 +30,8 @@ SHORTEST_CONTEXT = 8
 FEW_VIEWS, MANY_EPOCHS = 12, 20
 CONTINUED_RATE = 0.3
 """of the usual learning rate for a model that is gone on with: the whole of it would first undo what is known"""
+NGRAM_RATE = 0.6
+"""of the usual learning rate of matrices where n-grams leave less to learn"""
 LEAST_RATE = 0.05
 """the smallest share of an optimizer's usual learning rate that is chosen"""
 
@@ -270,7 +272,7 @@ def _complete(draft: Plan, facts: TextFacts, machine: Machine, seconds: float | 
         "minutes": None if seconds is None else seconds / 60,
         "batch_size": draft.batch_size,
         "evaluate_every": every,
-        **_rates(recipe, draft.epochs * facts.characters / facts.tokens),
+        **_rates(recipe, config, draft.epochs * facts.characters / facts.tokens),
         "device": machine.device,
         "precision": machine.precision,
         "threads": machine.threads,
@@ -308,7 +310,7 @@ CHOSEN = (
 """the parts of an architecture that the planner decides"""
 
 
-def _rates(recipe: Recipe, views: float) -> dict[str, float]:
+def _rates(recipe: Recipe, config: ModelConfig, views: float) -> dict[str, float]:
     """The highest learning rates: lower where a text is seen many times, or it would be known by heart too soon.
 
     Args:
@@ -318,6 +320,8 @@ def _rates(recipe: Recipe, views: float) -> dict[str, float]:
     if recipe.from_model is not None:
         share *= CONTINUED_RATE
     rate, embedding_rate = (share * rate for rate in RATES[recipe.optimizer])
+    if config.ngram_order:
+        rate *= NGRAM_RATE
     return {
         "learning_rate": recipe.learning_rate or rate,
         "embedding_learning_rate": recipe.embedding_learning_rate or embedding_rate,
