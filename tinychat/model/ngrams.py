@@ -131,8 +131,13 @@ class NGrams(nn.Module):
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *others: Any) -> None:
         """Makes room for as many contexts as are loaded, if they can be counts of this vocabulary."""
-        held = [state_dict.get(prefix + name) for name in ("contexts", "widths", "tokens", "counts")]
-        if all(isinstance(values, Tensor) for values in held):
+        names = ("contexts", "widths", "tokens", "counts")
+        held = [state_dict.get(prefix + name) for name in names]
+        known = all(
+            isinstance(values, Tensor) and values.equal(getattr(self, name))
+            for name, values in zip(names, held, strict=True)
+        )
+        if not known and all(isinstance(values, Tensor) for values in held):
             device = self.powers.device
             contexts, widths, tokens, counts = (values.to(device) for values in held)  # type: ignore[union-attr]
             if (

@@ -5,6 +5,7 @@ Where several processes train together, those that follow run this too; they nee
 
 import argparse
 import importlib
+import os
 import shutil
 import sys
 import threading
@@ -104,4 +105,7 @@ def _clear(run: RunFolder) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    code = main()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)  # all is written; torch would take a second of a person's time to take itself apart

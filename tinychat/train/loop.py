@@ -161,7 +161,10 @@ class Loop:
         best = self.best is None or result.loss < self.best.loss
         if best:
             self.best, self.best_step = result, self.step
-            self.best_weights = {name: weight.clone() for name, weight in self.learner.model.state_dict().items()}
+            self.best_weights = {  # what is counted stays as it is
+                name: weight.clone() if weight.is_floating_point() else weight
+                for name, weight in self.learner.model.state_dict().items()
+            }
         self._report_evaluation(result, self.step, best, began)
         self.sample(self.prompt)
         self.evaluated_step, self._evaluated_at = self.step, self.seconds
