@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from tinychat.model.config import ModelConfig
 from tinychat.model.transformer import Transformer
 from tinychat.train.evaluation import Evaluation, evaluate
+from tinychat.train.folds import find_fold, split_folds
 
 
 @pytest.fixture
@@ -57,3 +58,17 @@ def test_figures_follow_from_the_loss() -> None:
     result = Evaluation(math.log(4), 10)
     assert result.perplexity == pytest.approx(4)
     assert result.bits_per_character(2.0) == pytest.approx(1)
+
+
+def test_what_was_trained_on_is_measured_by_the_counts_of_other_folds() -> None:
+    torch.manual_seed(0)
+    model = Transformer(ModelConfig(5, context=8, n_layer=1, n_head=1, d_model=8, ngram_order=3))
+    assert model.ngrams is not None
+    ids = np.random.default_rng(0).integers(5, size=641).astype(np.uint16)
+    model.ngrams.count(split_folds(ids))
+    known, honest = evaluate(model, ids), evaluate(model, ids, trained_on=True)
+    assert known.loss < math.log(5) < honest.loss  # noise can be known by heart, and not foreseen
+    rows = torch.from_numpy(ids[:-1].astype(np.int64)).view(80, 8)
+    targets = torch.from_numpy(ids[1:].astype(np.int64)).view(80, 8)
+    folds = torch.tensor([find_fold(8 * row, len(ids)) for row in range(80)])
+    assert honest.loss == pytest.approx(model.loss(rows, targets, folds=folds).item(), abs=1e-3)

@@ -59,10 +59,11 @@ def test_the_environment_tells_the_place(environment: dict[str, str], place: Pla
 
 def test_a_batch_is_shared_out_without_rest(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Team, "_join", lambda team: None)
-    batch = Batch(torch.arange(10).reshape(5, 2), torch.arange(10).reshape(5, 2))
+    batch = Batch(torch.arange(10).reshape(5, 2), torch.arange(10).reshape(5, 2), torch.arange(5))
     shares = [Team(Place(rank, 3, rank, 3)).share(batch).ids for rank in range(3)]
     assert [len(share) for share in shares] == [2, 2, 1]
     assert torch.cat(shares).equal(batch.ids)
+    assert Team(Place(2, 3, 2, 3)).share(batch).folds.tolist() == [4]
 
 
 @pytest.fixture
@@ -104,12 +105,14 @@ def losses(run: RunFolder) -> dict[int, float]:
 @pytest.mark.slow
 @pytest.mark.usefixtures("every_step")
 @pytest.mark.parametrize(
-    ("optimizer", "accumulation"), [("muon", 1), ("adamw", 1), ("muon", 2)], ids=["muon", "adamw", "in parts"]
+    ("fields", "accumulation"),
+    [({"optimizer": "muon"}, 1), ({"optimizer": "adamw"}, 1), ({"ngram_order": 2}, 2)],
+    ids=["muon", "adamw", "in parts, with n-grams"],
 )
 def test_two_learn_what_one_learns(
-    text: Path, optimizer: str, accumulation: int, monkeypatch: pytest.MonkeyPatch
+    text: Path, fields: dict[str, object], accumulation: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fields = {"steps": 24, "dropout": 0, "optimizer": optimizer, "evaluate_every": 24}
+    fields = {"steps": 24, "dropout": 0, "evaluate_every": 24, **fields}
     one = make(text, **fields)
     two = make(text, devices=2, accumulation=accumulation, **fields)
     assert train(one, monkeypatch) == train(two, monkeypatch) == 0
@@ -117,7 +120,7 @@ def test_two_learn_what_one_learns(
     assert len(losses(one)) == 24
     assert losses(two) == pytest.approx(losses(one), abs=1e-4)
     assert events(two, Ended)[0].loss == pytest.approx(events(one, Ended)[0].loss, abs=1e-4)
-    assert losses(one)[24] < losses(one)[1] - 0.3  # there was something to agree on
+    assert losses(one)[24] < losses(one)[1] - 0.2  # there was something to agree on
 
 
 @pytest.mark.slow

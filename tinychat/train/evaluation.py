@@ -9,6 +9,7 @@ import torch
 
 from tinychat.model.transformer import IGNORED, Transformer
 from tinychat.train.batches import Ids
+from tinychat.train.folds import find_fold
 
 LARGEST_LOGITS = 1 << 24
 """numbers: so many logits are computed at once"""
@@ -39,6 +40,7 @@ def evaluate(
     ids: Ids,
     windows: int | None = None,
     *,
+    trained_on: bool = False,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> Evaluation:
     """The mean cross-entropy of each token but the first, in windows of the context that do not overlap, in f32.
@@ -50,6 +52,7 @@ def evaluate(
         model: on its device; it is left as it was, in training mode or not.
         ids: [N], at least two.
         windows: look at only so many, spread evenly; None: all.
+        trained_on: the ids are what the model in training counts n-grams of: each fold is predicted from the others.
         should_stop: asked now and then; once it says yes, the mean of what is done counts.
     """
     context, device = model.config.context, model.head.weight.device
@@ -64,9 +67,11 @@ def evaluate(
     tokens = 0
     try:
         for first in range(0, len(starts), rows_at_once):
-            rows, targets = _windows(ids, starts[first : first + rows_at_once], context)
+            places = starts[first : first + rows_at_once]
+            rows, targets = (tensor.to(device) for tensor in _windows(ids, places, context))
+            folds = torch.tensor([find_fold(int(place), len(ids)) for place in places], device=device)
             predicted = int((targets != IGNORED).sum())
-            total += model.loss(rows.to(device), targets.to(device)).double().cpu() * predicted
+            total += model.loss(rows, targets, folds=folds if trained_on else None).double().cpu() * predicted
             tokens += predicted
             if should_stop():
                 break

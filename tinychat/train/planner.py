@@ -40,7 +40,7 @@ GLANCE_TOKENS = 250_000
 GLANCE_SHARE, FINAL_SHARE = 0.012, 0.2
 """of the time of a run by the clock, at most, for one evaluation on the way and for the one at the end"""
 FEWEST_WINDOWS = 16
-SAMPLE_SECONDS, LEAVING = 0.4, 1.2
+SAMPLE_SECONDS, LEAVING = 0.4, 2.0
 """seconds: a sample, estimated; writing the model, and the end of the process"""
 COPY_SECONDS, LONGEST_COPY = 40e-9, 1.0
 """seconds of looking for what samples copied, of a token of the text; and at most"""

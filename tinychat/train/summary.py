@@ -32,7 +32,8 @@ def summarize(
         samples = tuple(loop.sampler.sample(loop.learner.model, loop.prompt, list(range(FINAL_SAMPLES))))
     until = time.monotonic() + LONGEST_COPY
     copied = longest_copy(samples, text.train, text.tokenizer, lambda: time.monotonic() > until)
-    training_loss = evaluate(loop.learner.model, text.train, plan.glance_windows).loss if len(text.val) else best.loss
+    longest = max(text.parts, key=len)
+    trained = evaluate(loop.learner.model, longest, plan.glance_windows, trained_on=True) if len(text.val) else best
 
     events = list(LineReader(events_file).events())
     steps = [event for event in events if isinstance(event, Stepped)]
@@ -52,7 +53,7 @@ def summarize(
         samples=samples,
         split=text.split,
         best_step=loop.best_step,
-        training_loss=training_loss,
+        training_loss=trained.loss,
         last_loss=best.loss if loop.best_step == loop.step else last_loss,
         last_training_loss=recent_loss(curves.training),
         overfits_since=curves.overfits_since,
