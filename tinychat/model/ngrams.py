@@ -145,7 +145,7 @@ class NGrams(nn.Module):
                     values.dim() == 1 and not values.is_floating_point()
                     for values in (contexts, widths, tokens, counts)
                 )
-                and 0 < len(contexts) == len(widths) <= LARGEST_TABLE
+                and 0 < len(contexts) == len(widths) <= max(1, LARGEST_TABLE // self.vocab_size)
                 and len(tokens) == len(counts) == int(widths.clamp(min=0).sum())
                 and all(bool((values >= 0).all()) for values in (widths, tokens, counts))
                 and bool((tokens < self.vocab_size).all())
