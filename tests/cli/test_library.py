@@ -61,7 +61,7 @@ def test_recipes_are_listed_and_printed(call: Call) -> None:
     names = [recipe["name"] for recipe in json.loads(call("recipes", "--json")[1])]
     assert names[0] == "default"
     for name in names:
-        assert "[model]" in call("recipes", name)[1]
+        assert "[optimizer]" in call("recipes", name)[1]
     code, _, err = call("recipes", "nonsense")
     assert code == 1
     assert "there is no recipe 'nonsense'" in err

@@ -75,7 +75,8 @@ def test_it_learns_more_slowly_than_a_new_model_and_by_a_recipe_of_its_own(lette
     run = make(letters)
     assert train(run) == 0
     kept = load_recipe(run.recipe_file)
-    whole = prepare_run(load_recipe().merged({**QUICK, "sources": ["more.txt"], "n_layer": 1, "d_model": 16}))
+    fields = {**QUICK, "sources": ["more.txt"], "n_layer": 1, "d_model": 16, "ngram_order": kept.ngram_order}
+    whole = prepare_run(load_recipe().merged(fields))
     assert train(whole) == 0
     assert kept.learning_rate is not None
     assert kept.learning_rate < 0.5 * (load_recipe(whole.recipe_file).learning_rate or 0)

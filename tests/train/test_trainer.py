@@ -170,9 +170,8 @@ def test_by_the_clock_the_rate_ends_near_nothing_as_the_time_is_up(text: Path) -
     began = time.monotonic()
     assert train(run) == 0
     assert time.monotonic() - began < 12
-    steps = events(run, Stepped)
-    rates = [event.learning_rate for event in steps]
-    assert rates[-1] < max(rates) * max(0.05, 4 / steps[-1].step)  # a slow machine has few steps to fall in
+    rates = [event.learning_rate for event in events(run, Stepped)]
+    assert rates[-1] < 0.2 * max(rates)  # that of the step before the end, which may have come late
     assert events(run, Ended)[0].reason == "done"
 
 
@@ -203,7 +202,7 @@ def test_what_is_asked_while_it_trains_is_done(text: Path) -> None:
 def test_the_best_weights_are_kept_where_the_text_is_learned_by_heart(tmp_path: Path) -> None:
     letters = random.Random(1).choices("abcdefgh", k=600)
     (tmp_path / "noise.txt").write_text("".join(letters), encoding="utf-8")
-    run = make(tmp_path / "noise.txt", steps=300, evaluate_every=20, dropout=0)
+    run = make(tmp_path / "noise.txt", steps=300, evaluate_every=20, dropout=0, ngram_order=0)
     train(run)
     losses = [event.loss for event in events(run, Evaluated)]
     assert min(losses) < losses[-1]
