@@ -121,7 +121,7 @@ class Evaluated:
     perplexity: float
     bits_per_character: float
     best: bool
-    """the lowest so far: these weights are the model's now"""
+    """the lowest so far: these weights are kept, unless better ones come"""
     split: str = "val"
     seconds: float = 0.0
     """that it took"""

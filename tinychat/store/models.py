@@ -13,6 +13,7 @@ from tinychat.atomic import atomic_folder
 from tinychat.errors import ModelError, TinychatError
 from tinychat.store import places
 from tinychat.store.runs import RunFolder
+from tinychat.store.weights import pack_weights
 from tinychat.text.chat import ChatTemplate
 from tinychat.text.tokenizers import Tokenizer, load_tokenizer
 
@@ -49,6 +50,12 @@ class ModelInfo:
     """settings that suit this model better than the defaults"""
     about: str = ""
     """what it is for, in one line"""
+    snapshot: Path | None = None
+    """the file of weights to take in the place of the folder's own"""
+
+    @property
+    def weights_file(self) -> Path:
+        return self.snapshot or self.folder / WEIGHTS
 
     @property
     def summary(self) -> str:
@@ -155,6 +162,7 @@ def save_model(
     training: Mapping[str, Any] | None = None,
     card: str = "",
     half: bool = False,
+    step: int | None = None,
 ) -> None:
     """Writes a model, whole or not at all; an older one at the same place is replaced.
 
@@ -163,17 +171,9 @@ def save_model(
         architecture: the fields of `ModelConfig`.
         weights: the model's `state_dict()`.
         half: in bf16, at half the size.
+        step: of training, which the file of weights is to name.
     """
-    import torch
-    from safetensors.torch import save
-
-    dtype = torch.bfloat16 if half else torch.float32
-    state = {  # what is counted stays whole
-        key: value.detach().to("cpu", dtype if value.is_floating_point() else value.dtype).contiguous()
-        for key, value in weights.items()
-    }
-    if architecture["tie_embeddings"]:
-        del state["head.weight"]  # the same matrix as the embedding, which is kept
+    packed = pack_weights(weights, tied=architecture["tie_embeddings"], half=half, step=step)
     config = {
         "format": FORMAT,
         "name": name,
@@ -186,7 +186,7 @@ def save_model(
         "architecture": dict(architecture),
     }
     with atomic_folder(folder) as draft:
-        (draft / WEIGHTS).write_bytes(save(state, metadata={"format": "pt"}))
+        (draft / WEIGHTS).write_bytes(packed)
         tokenizer.save(draft / TOKENIZER)
         (draft / CONFIG).write_text(_to_json(config), encoding="utf-8")
         (draft / TRAINING).write_text(_to_json(dict(training or {})), encoding="utf-8")
@@ -194,7 +194,7 @@ def save_model(
 
 
 def read_weights(info: ModelInfo) -> "dict[str, Tensor]":
-    """Reads `model.safetensors`: weights in f32, counts as they are.
+    """Reads `model.safetensors`, or the snapshot in its place: weights in f32, counts as they are.
 
     Raises:
         ModelError: it is missing or damaged.
@@ -202,7 +202,7 @@ def read_weights(info: ModelInfo) -> "dict[str, Tensor]":
     from safetensors import SafetensorError
     from safetensors.torch import load_file
 
-    path = info.folder / WEIGHTS
+    path = info.weights_file
     try:
         weights = {
             name: weight.float() if weight.is_floating_point() else weight for name, weight in load_file(path).items()

@@ -4,7 +4,8 @@ recipe.toml    every value as used
 events.jsonl   what happened, a line each
 control.jsonl  what the trainer is asked to do, a line each
 checkpoints/   all that going on needs; the newest two
-model/         the model as it stands
+snapshots/     the model's weights as they were, from the first to the newest; a few
+model/         the model as it stands: its newest weights, and the best once the run has ended
 start/         the model that the run began from, where it goes on with one
 tokenizer.json the tokenizer
 trainer.lock   held by the trainer while it lives: the system lets go of it whatever happens
@@ -51,6 +52,10 @@ class RunFolder:
         return self.path / "checkpoints"
 
     @property
+    def snapshots(self) -> Path:
+        return self.path / "snapshots"
+
+    @property
     def model(self) -> Path:
         return self.path / "model"
 
@@ -87,7 +92,7 @@ class RunFolder:
             return False
 
     def send(self, command: str, **arguments: object) -> None:
-        """Asks the trainer for something: `stop`, `sample`, `evaluate`, `background`."""
+        """Asks the trainer for something: `stop`, `sample`, `evaluate`, `publish`, `background`."""
         line = json.dumps({"command": command, "time": time.time(), **arguments}, ensure_ascii=False) + "\n"
         with self.control_file.open("a", encoding="utf-8") as file:
             file.write(line)

@@ -99,7 +99,7 @@ def _fail(run: RunFolder, problem: str, remedy: str) -> int:
 
 def _clear(run: RunFolder) -> None:
     """Removes what a trainer that was killed in the middle of writing left behind."""
-    for folder in (run.path, run.checkpoints):
+    for folder in (run.path, run.checkpoints, run.snapshots, run.model):
         for draft in folder.glob(".*.tmp"):
             shutil.rmtree(draft, ignore_errors=True) if draft.is_dir() else draft.unlink(missing_ok=True)
 

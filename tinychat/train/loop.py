@@ -25,6 +25,7 @@ from tinychat.train.evaluation import Evaluation, evaluate
 from tinychat.train.learner import Learner
 from tinychat.train.memory import used_memory
 from tinychat.train.planner import SAMPLE_SECONDS, Plan
+from tinychat.train.publishing import Publisher
 from tinychat.train.samples import Sampler
 from tinychat.train.schedule import Budget, rate_factor
 
@@ -36,6 +37,8 @@ EVALUATIONS = 10
 """evaluations of a run by the clock, at most"""
 REPORT_INTERVALS = (0.25, 1.0)
 """seconds between two reports, at the beginning and later"""
+LISTEN_INTERVAL = 0.1
+"""seconds between two looks at what is asked from outside"""
 LOWEST_RATE = 0.25
 """What learning rates are multiplied by, at least: they are halved so often that a run is taken back."""
 
@@ -51,6 +54,7 @@ class Loop:
         report: takes the events.
         save: writes a checkpoint.
         load: reads the newest one; None where there is none.
+        publisher: of the weights on the way.
         state: of a checkpoint to go on from.
     """
 
@@ -64,11 +68,13 @@ class Loop:
         report: Callable[[Event], None],
         save: Callable[[State], None],
         load: Callable[[], State | None],
+        publisher: Publisher,
         state: State | None = None,
     ) -> None:
         self._began = time.perf_counter()
         self.plan, self.learner, self.batches, self.text = plan, learner, batches, text
         self.control, self.report, self._save, self._load = control, report, save, load
+        self.publisher = publisher
         self.sampler = Sampler(text.tokenizer, text.template, plan.recipe.sample_tokens)
         self.prompt = text.prompt if plan.recipe.sample_prompt is None else plan.recipe.sample_prompt
         self.characters_per_token = text.characters_per_token()
@@ -94,6 +100,7 @@ class Loop:
         self._provide_for_the_end()
         self._reported_at = self.seconds
         self._report_due = 0.0  # at once: a watcher sees that it has begun
+        self._listen_due = 0.0
 
     @property
     def seconds(self) -> float:
@@ -134,11 +141,16 @@ class Loop:
                 self._retreat(error)
 
     def _run(self) -> Literal["done", "stopped"]:
+        if self.step == 0:
+            self._show_weights()
         while self.step == 0 or not (self.control.stopping or self._is_over()):
             self._learn()
             if self.seconds >= self._report_due:
                 self._report()
+            self._show_weights()
+            if self.seconds >= self._listen_due:
                 self._obey()
+                self._listen_due = self.seconds + LISTEN_INTERVAL
             if self._evaluation_is_due():
                 self.evaluate()
                 self.save()
@@ -251,17 +263,35 @@ class Loop:
         self._reported_at, self._reported_step = self.seconds, self.step
         self._report_due = self.seconds + self._report_interval
 
+    def _show_weights(self) -> None:
+        """Publishes weights and keeps snapshots where it is time for that."""
+        began = self.seconds
+        if self.publisher.snapshot_is_due(self.step, began):
+            self.publisher.keep_snapshot(self.step, self.learner.model.state_dict())
+        if self.publisher.is_due(began):
+            self.publish()
+        self._pause(began)
+
+    def publish(self) -> None:
+        """Shows the newest weights to whoever wants to talk to them, if they are good as far as is known."""
+        self._check(self._loss_sum.item() + float(self.learner.gradient_norm))
+        self.publisher.publish(self.step, self.seconds, self.learner.model.state_dict())
+
     def _obey(self) -> None:
         """Does what was asked from outside."""
+        began, evaluated = self.seconds, 0.0
         for command in self.control.commands():
             match command:
                 case {"command": "sample"}:
                     if isinstance(command.get("prompt"), str):
                         self.prompt = command["prompt"]
                     self.sample(self.prompt)
+                case {"command": "publish"}:
+                    self.publish()
                 case {"command": "evaluate"}:
                     self.evaluate()
-        self._reported_at = self.seconds
+                    evaluated += self._evaluation_cost  # which counts itself out
+        self._pause(began + evaluated)
 
     def _provide_for_the_end(self) -> None:
         """Leaves time for the last evaluation and samples, by how long the last ones took."""

@@ -59,6 +59,7 @@ class ModelWriter:
             template=self.text.template,
             about=f"{self._begun}trained on {self.text.facts.name}",
             training=self._training(figures),
+            step=figures.step,
             card=self._card(figures),
         )
 
@@ -71,6 +72,7 @@ class ModelWriter:
         """All that is needed to make the model again, and how it went."""
         facts, result = self.text.facts, figures.evaluation
         return {
+            "run": self.name,
             "recipe": self.plan.recipe.to_dict(),
             "seed": self.plan.recipe.seed,
             "data": {

@@ -22,6 +22,7 @@ from tinychat.train.learner import Learner
 from tinychat.train.loop import Loop
 from tinychat.train.planner import Machine, Plan, announce, default_seconds, make_plan
 from tinychat.train.processes import ALONE, Place
+from tinychat.train.publishing import Publisher, Weights
 from tinychat.train.recipe import Recipe
 from tinychat.train.result import Figures, ModelWriter
 from tinychat.train.summary import summarize
@@ -96,11 +97,14 @@ class Sitting:
             self.plan.recipe.seed,
             [source.share for source in text.facts.sources],
         )
-        self.loop = Loop(self.plan, learner, batches, text, control, report, self._save, self._load, state)
+        tied = self.plan.config.tie_embeddings
+        publisher = self.publisher = Publisher(run, self._write_model, tied=tied)
+        self.loop = Loop(self.plan, learner, batches, text, control, report, self._save, self._load, publisher, state)
 
     def train(self) -> None:
         """Trains to the end, or until somebody stops it; then measures, saves and says so."""
         reason = self.loop.run()
+        self.publisher.keep_snapshot(self.loop.step, self.loop.learner.model.state_dict())
         self.team.end()
         result = self.loop.conclude()
         whole = len(self.text.measured) - 1
@@ -134,10 +138,12 @@ class Sitting:
         return plan
 
     def _save(self, state: State) -> None:
-        """Writes a checkpoint, and the model as it stands unless an earlier one was better."""
+        """Writes a checkpoint, and the model as it stands."""
         save_checkpoint(self.run.checkpoints, state)
-        if state.best_step == state.evaluated_step:
-            self.writer.write(self.run.model, state.weights, self._figures(state.step))
+        self._write_model(state.step, state.weights)
+
+    def _write_model(self, step: int, weights: Weights) -> None:
+        self.writer.write(self.run.model, weights, self._figures(step))
 
     def _load(self) -> State | None:
         return load_checkpoint(self.run.checkpoints)

@@ -1,0 +1,73 @@
+"""Weights ↔ a file, which also says after how many steps of training they are; and the snapshots of a run.
+
+A snapshot is the model as it once was: a file of weights alone, in bf16, named after its step.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tinychat.store.runs import RunFolder
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+SUFFIX = ".safetensors"
+LENGTH_BYTES = 8
+"""at the beginning of a file: the length of its header, the least significant byte first"""
+LONGEST_HEADER = 100_000_000
+"""bytes: what safetensors allows"""
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """The weights of a run after some steps."""
+
+    step: int
+    path: Path
+
+
+def pack_weights(weights: "Mapping[str, Tensor]", *, tied: bool, half: bool = False, step: int | None = None) -> bytes:
+    """A safetensors file.
+
+    Args:
+        weights: a model's `state_dict()`.
+        tied: the head is the embedding, which is kept once.
+        half: in bf16, else in f32.
+        step: of training; None: not known.
+    """
+    import torch
+    from safetensors.torch import save
+
+    dtype = torch.bfloat16 if half else torch.float32
+    state = {  # what is counted stays whole
+        key: value.detach().to("cpu", dtype if value.is_floating_point() else value.dtype).contiguous()
+        for key, value in weights.items()
+    }
+    if tied:
+        del state["head.weight"]  # the same matrix as the embedding, which is kept
+    return bytes(save(state, metadata={"format": "pt"} | ({} if step is None else {"step": str(step)})))
+
+
+def read_step(path: Path) -> int | None:
+    """After how many steps of training the weights in a file are; None where it does not say. Needs no torch."""
+    try:
+        with path.open("rb") as file:
+            length = int.from_bytes(file.read(LENGTH_BYTES), "little")
+            header = json.loads(file.read(min(length, LONGEST_HEADER)))
+        return int(header["__metadata__"]["step"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def snapshot_file(run: RunFolder, step: int) -> Path:
+    """Where the snapshot of a step lies."""
+    return run.snapshots / f"step-{step:08d}{SUFFIX}"
+
+
+def list_snapshots(run: RunFolder) -> list[Snapshot]:
+    """The snapshots of a run, from the first to the last."""
+    paths = sorted(run.snapshots.glob(f"step-*{SUFFIX}"))
+    return [Snapshot(int(path.stem.removeprefix("step-")), path) for path in paths]
