@@ -54,6 +54,9 @@ class Scripted:
     def __init__(self, tokenizer: Tokenizer, delay: float = 0.0) -> None:
         self.tokenizer, self.delay = tokenizer, delay
 
+    def reload(self, info: ModelInfo) -> None:
+        """There are no weights."""
+
     def extend(self, requests: Sequence[Request], n: int, alternatives: int = 0) -> list[list[Drawn]]:
         return [list(self._one(request, 1 if self.delay else n, alternatives)) for request in requests]
 

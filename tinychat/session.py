@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from tinychat.atomic import atomic_write
+from tinychat.background import Background
 from tinychat.errors import ModelError, TinychatError, UsageError
-from tinychat.events import Finished, Notice, Record, Token
+from tinychat.events import Ended, Finished, Notice, Record, Token
 from tinychat.generate.engine import Engine
 from tinychat.generate.prompts import Prompting
 from tinychat.generate.random import fresh_seed
@@ -87,6 +88,12 @@ class Session:
         self.settings = settings or SettingStore()
         self.turns: list[Turn] = []
         self.info: ModelInfo | None = None
+        self.background: list[Background] = []
+        """the runs that train in the background, as far as this session knows of them"""
+        self.following: Background | None = None
+        """the one whose newest weights answer"""
+        self.weights_step: int | None = None
+        """after how many steps of it the weights are that answer now"""
         self._tokenizer: Tokenizer | None = None
         self._loading: _Loading | None = None
 
@@ -106,6 +113,63 @@ class Session:
         self.info, self._tokenizer, self._loading = info, None, None
         self.turns = []
         return info
+
+    def choose_model(self, name: str) -> ModelInfo:
+        """As `open_model`; but where a run of that name trains in the background, its newest weights answer.
+
+        Raises:
+            ModelError: there is none, or it is damaged; the model at hand stays.
+        """
+        found = next((one for one in self.background if one.run.name == name and one.last is None), None)
+        if found is not None and found.has_weights:
+            self.following = found
+            self.keep_up(anew=True)
+            return self.model
+        info = self.open_model(name)
+        self.following = found  # not yet
+        return info
+
+    def keep_up(self, *, anew: bool = False) -> None:
+        """Opens the model of the run that is followed, as soon as there is one; and once it has ended, what it made.
+
+        Args:
+            anew: even if it is open.
+        """
+        following = self.following
+        if following is None:
+            return
+        following.look()
+        here = self.info.folder if self.info else None
+        if following.last is None:
+            if following.has_weights and (anew or here != following.run.model):
+                self.open_model(str(following.run.model))
+                self.weights_step = following.weights_step
+                self.preload()
+        else:
+            self.following = self.weights_step = None
+            if isinstance(following.last, Ended) and here == following.run.model:
+                turns = self.turns
+                self.open_model(following.last.folder)
+                self.turns = turns
+                self.preload()
+
+    def _catch_up(self, should_stop: Callable[[], bool]) -> None:
+        """Takes the newest weights of the run that is followed, which come with the conversation as it is."""
+        self.keep_up()
+        if self.following is None or self.info is None or self.info.folder != self.following.run.model:
+            return
+        self.following.ask_for_weights(should_stop)
+        step = self.following.weights_step
+        if step != self.weights_step:
+            self.engine.reload(self.info)
+            self.weights_step = step
+
+    @property
+    def speaker(self) -> str:
+        """Who answers: `shakespeare (training, step 1,480)`; empty where it is simply the model at hand."""
+        if self.following is None or self.weights_step is None or self.info is None:
+            return ""
+        return f"{self.info.name} (training, step {self.weights_step:,})"
 
     def preload(self) -> None:
         """Begins to import torch and to load the weights, in a thread."""
@@ -212,6 +276,7 @@ class Session:
         self, prompt: str, *, should_stop: Callable[[], bool] = lambda: False, alternatives: int = 0
     ) -> Iterator[Record]:
         """Answers a prompt, which becomes the newest turn; the last record is `Finished`."""
+        self._catch_up(should_stop)
         answer = self.make_answer(prompt, turns=self._before(len(self.turns)), alternatives=alternatives)
         unknown = self.unknown(prompt)
         turn = Turn(prompt, list(answer.ids))

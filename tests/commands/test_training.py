@@ -24,7 +24,7 @@ def launched(monkeypatch: pytest.MonkeyPatch) -> list[RunFolder]:
     runs: list[RunFolder] = []
 
     def launch(run: RunFolder, *, tied: bool, started: float) -> None:
-        assert tied
+        assert tied == (run.name != "behind")
         runs.append(run)
 
     monkeypatch.setattr("tinychat.train.launch.launch", launch)
@@ -46,6 +46,38 @@ def test_train_takes_sources_and_the_fields_of_a_recipe(talk: Talk, launched: li
     assert result.run.name == "mine"
     assert (recipe.sources, recipe.minutes, recipe.n_layer) == ((str(novel),), 5, 2)
     assert (recipe.batch_size, recipe.qk_norm) == (8, False)
+
+
+def test_a_run_may_train_in_the_background_and_be_stopped(talk: Talk, launched: list[RunFolder], novel: Path) -> None:
+    said = talk.do("/train 'My Novel.txt' --name behind &")
+    assert isinstance(said, Message)
+    assert said.lines == ("behind trains on in the background",)
+    (run,) = launched
+    with FileLock(run.lock_file):
+        talk.do("/stop")
+        assert '"command": "stop"' in run.control_file.read_text()
+        assert talk.ask("hello") == "you said: hello"  # until the run has weights
+        make_model(run.path, "model", mode="completion")
+        talk.session.keep_up()
+        assert talk.session.model.folder == run.model
+        talk.do("/model parrot")
+        talk.session.keep_up()
+        assert talk.session.model.name == "parrot"
+        talk.do("/model behind")
+        assert talk.session.model.folder == run.model
+
+
+def test_what_a_run_made_answers_when_it_has_ended(talk: Talk, launched: list[RunFolder], novel: Path) -> None:
+    talk.do("/train 'My Novel.txt' --name behind &")
+    (run,) = launched
+    with FileLock(run.lock_file):
+        make_model(run.path, "model", mode="completion")
+        talk.session.keep_up()
+    folder = make_model(run.path.parent.parent / "models", "behind", mode="completion")
+    run.events_file.write_text(to_json(Ended("done", 10, 1.7, 5.5, 2.5, 60.0, str(folder))) + "\n")
+    talk.session.keep_up()
+    assert talk.session.model.folder == folder
+    assert talk.session.following is None
 
 
 def test_a_run_is_named_after_its_text(talk: Talk, launched: list[RunFolder], novel: Path) -> None:
@@ -123,9 +155,9 @@ def test_runs_tells_what_each_is_doing(talk: Talk, make_run: MakeRun) -> None:
     table = talk.do("/runs")
     assert isinstance(table, Table)
     assert sorted(table.rows) == [
-        ("a", "interrupted", "1,480", "1.830"),
-        ("b", "done", "4,000", "1.700"),
-        ("c", "failed", "0", "–"),
+        ("a", "interrupted", "1,480/4,000", "1.830", ""),
+        ("b", "done", "4,000", "1.700", ""),
+        ("c", "failed", "0", "–", ""),
     ]
 
 

@@ -27,7 +27,7 @@ def model(session: Session, text: str) -> Result:
     if not text:
         info = session.model
         return Message((info.summary, *filter(None, (info.about,))), (f"in {info.folder}",))
-    info = session.open_model(text)
+    info = session.choose_model(text)
     session.preload()
     return introduce(info)
 

@@ -71,4 +71,4 @@ for _command in (
     help_command(COMMANDS, find_command),
     quit_,
 ):
-    COMMANDS[_command.name] = _command
+    COMMANDS[_command.name] = training.or_finish(_command) if _command.name == "stop" else _command

@@ -4,10 +4,13 @@ import difflib
 import shlex
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from subprocess import Popen
 
+from tinychat.background import Background
 from tinychat.commands import completing
-from tinychat.commands.command import Suggestion, command
+from tinychat.commands.command import Command, Suggestion, command
 from tinychat.commands.models import introduce
 from tinychat.commands.results import Message, Result, Table, Watch
 from tinychat.errors import RunError, UsageError
@@ -17,6 +20,9 @@ from tinychat.store.runs import RunFolder, find_run, list_runs
 
 OWN_FLAGS = {"name": "of the run and its model", "recipe": "to train by", "out": "folder", "resume": "a stopped run"}
 """Flags of `/train` that are no field of a recipe."""
+
+BEHIND = "&"
+"""at the end of `/train`: in the background, as in a shell"""
 
 
 def _flags() -> dict[str, str]:
@@ -50,13 +56,14 @@ def _complete_train(session: Session, words: list[str]) -> Iterator[Suggestion]:
 
 
 @command(
-    "train", "training", "make a model", usage="TEXT… [--minutes N] [--name NAME] [--FIELD VALUE]",
+    "train", "training", "make a model", usage="TEXT… [--minutes N] [--name NAME] [--FIELD VALUE] [&]",
     example="/train my-novel.txt --minutes 5", complete=_complete_train,
 )  # fmt: skip
 def train(session: Session, text: str) -> Result:
     """Train a model on a text, and open it when it is done.
 
     TEXT is a file, a folder, a pattern or a known data set; `a.txt:2 b.txt:1` is a mix by weights.
+    With & at the end it trains in the background, and prompts are answered by its newest weights meanwhile.
     What is left open is chosen from the text and the machine. Flags are those of `tinychat train`: --minutes, --steps,
     --name, --recipe, --tokenizer …
     """
@@ -65,7 +72,8 @@ def train(session: Session, text: str) -> Result:
     from tinychat.train.recipe import choose_recipe
 
     started = time.monotonic()
-    sources, flags = _parse(text)
+    behind = text.split()[-1:] == [BEHIND]
+    sources, flags = _parse(text.rstrip().removesuffix(BEHIND) if behind else text)
     own = {name: flags.pop(name) for name in OWN_FLAGS if name in flags}
     if STANDARD_INPUT in (split_weight(source)[0] for source in sources):
         raise UsageError("- is the keyboard here", "name a file, or pipe the text into `tinychat train -`")
@@ -79,20 +87,33 @@ def train(session: Session, text: str) -> Result:
         if not recipe.sources:
             raise UsageError("there is nothing to train on", "name a text: `/train my-novel.txt`")
         run = prepare_run(recipe, own.get("name"), out=Path(own["out"]) if "out" in own else None)
-    return Watch(run, launch(run, tied=True, started=started))
+    process = launch(run, tied=not behind, started=started)
+    return _leave_behind(session, run, process) if behind else Watch(run, process)
 
 
-def finish_training(session: Session, run: RunFolder, last: Ended | Failed | None) -> Result:
+def _leave_behind(session: Session, run: RunFolder, process: "Popen[bytes] | None") -> Message:
+    """Lets a run train on in the background; from now on it answers, if the session has not known of it before."""
+    if all(one.run != run for one in session.background):
+        session.background.append(Background(run, process))
+        session.following = session.background[-1]
+    notes = ("prompts are answered by its newest weights · /attach shows it, /stop ends it",)
+    return Message((f"{run.name} trains on in the background",), notes)
+
+
+def finish_training(
+    session: Session, run: RunFolder, last: Ended | Failed | None, process: "Popen[bytes] | None" = None
+) -> Result:
     """What comes after a run was watched: its model is opened; None is a run that trains on in the background.
 
     Raises:
         RunError: it failed.
     """
+    if last is None:
+        return _leave_behind(session, run, process)
+    session.background = [one for one in session.background if one.run != run]
+    session.following = session.weights_step = None
     if isinstance(last, Failed):
         raise RunError(last.problem, last.remedy)
-    if last is None:
-        line = f"{run.name} trains on in the background"
-        return Message((line,), (f"/attach shows it, /finish ends it, /model {run.name} talks to its newest weights",))
     info = session.open_model(last.folder)
     session.preload()
     return introduce(info)
@@ -103,13 +124,14 @@ def runs(session: Session, text: str) -> Result:
     """List the training runs, the newest first: what they are doing, how far they came, how good they are."""
     rows = tuple(_row(run) for run in list_runs())
     notes = ("/attach NAME watches one, /train --resume NAME goes on with one",)
-    return Table(("run", "state", "step", "val loss"), rows, right=(2, 3), notes=notes)
+    return Table(("run", "state", "step", "val loss", "time left"), rows, right=(2, 3, 4), notes=notes)
 
 
 @command("attach", "training", "watch one", usage="[NAME]", example="/attach my-novel", complete=completing.runs)
 def attach(session: Session, text: str) -> Result:
     """Watch a training run that is at work in the background; without a name, the newest."""
-    return Watch(_running(text))
+    run = _running(text)
+    return Watch(run, next((one.process for one in session.background if one.run == run), None))
 
 
 @command("finish", "training", "end one", usage="[NAME]", example="/finish my-novel", complete=completing.runs)
@@ -155,6 +177,19 @@ def _parse(text: str) -> tuple[tuple[str, ...], dict[str, str]]:
     return tuple(sources), flags
 
 
+def or_finish(setting: Command) -> Command:
+    """The command of a setting, `/stop`, that without a value ends the run in the background where there is one."""
+
+    def stop(session: Session, text: str) -> Result:
+        at_work = [one for one in session.background if one.last is None]
+        return (
+            setting.function(session, text) if text or not at_work else finish.function(session, at_work[-1].run.name)
+        )
+
+    more = "Without a text, while a run trains in the background: end that run and keep everything."
+    return replace(setting, function=stop, help=f"{setting.help}\n{more}")
+
+
 def _running(name: str) -> RunFolder:
     if name:
         run = find_run(name)
@@ -167,13 +202,17 @@ def _running(name: str) -> RunFolder:
     return found
 
 
-def _row(run: RunFolder) -> tuple[str, str, str, str]:
+def _row(run: RunFolder) -> tuple[str, str, str, str, str]:
     """A run in one line: its name, state, step, and best loss."""
+    from tinychat.train.planner import format_seconds
+
     last: Event | None = None
-    step, loss = 0, None
+    step, loss, left = "0", None, ""
     for last in run.events():
-        if isinstance(last, Stepped | Ended):
-            step = last.step
+        if isinstance(last, Stepped):
+            step, left = f"{last.step:,}/{last.steps:,}", format_seconds(last.remaining)
+        if isinstance(last, Ended):
+            step = f"{last.step:,}"
         if isinstance(last, Evaluated) and last.best:
             loss = last.loss
     if run.is_running():
@@ -182,7 +221,7 @@ def _row(run: RunFolder) -> tuple[str, str, str, str]:
         state, loss = last.reason, last.loss
     else:
         state = "failed" if isinstance(last, Failed) else "interrupted"
-    return run.name, state, f"{step:,}", "–" if loss is None else f"{loss:.3f}"
+    return run.name, state, step, "–" if loss is None else f"{loss:.3f}", left if run.is_running() else ""
 
 
 COMMANDS = (train, runs, attach, finish, recipes)

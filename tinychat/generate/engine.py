@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from tinychat.settings import Settings
+from tinychat.store.models import ModelInfo
 
 
 @dataclass(slots=True)
@@ -41,6 +42,14 @@ class Engine(Protocol):
     """Makes tokens. `context` is the most that the model sees at once; what is longer goes on from its newest part."""
 
     context: int
+
+    def reload(self, info: ModelInfo) -> None:
+        """Takes the weights anew of a model of the same architecture.
+
+        Raises:
+            ModelError: they are missing, damaged, or do not fit.
+        """
+        ...
 
     def extend(self, requests: Sequence[Request], n: int, alternatives: int = 0) -> list[list[Drawn]]:
         """Makes up to n more tokens of each sequence; one that draws an end token ends with it.

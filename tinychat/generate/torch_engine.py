@@ -11,8 +11,10 @@ from tinychat.generate.engine import Drawn, Request, window_start
 from tinychat.generate.random import uniform
 from tinychat.generate.sampling import draw, filter_logits
 from tinychat.model.attention import Cache
+from tinychat.model.loading import fill
 from tinychat.model.transformer import Transformer
 from tinychat.settings import Settings
+from tinychat.store.models import ModelInfo
 
 
 class TorchEngine:
@@ -31,6 +33,12 @@ class TorchEngine:
         self._seen: list[list[int]] = []  # for each row, the ids whose keys and values its cache holds
         self._sources: list[tuple[int, ...] | None] = []
         self._memory: tuple[Tensor, Tensor] | None = None
+
+    def reload(self, info: ModelInfo) -> None:
+        """As `Engine.reload`."""
+        fill(self.model, info)
+        self._seen = [[] for _ in self._slots]
+        self._sources = []
 
     @torch.inference_mode()
     def extend(self, requests: Sequence[Request], n: int, alternatives: int = 0) -> list[list[Drawn]]:

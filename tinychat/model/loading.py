@@ -29,12 +29,21 @@ def load_model(info: ModelInfo, device: str = "cpu") -> Transformer:
         ModelError: its weights are missing, damaged, or those of another architecture.
     """
     model = Transformer(ModelConfig.from_dict(info.architecture))
+    fill(model, info)
+    return model.to(device).eval()
+
+
+def fill(model: Transformer, info: ModelInfo) -> None:
+    """Gives a model its weights.
+
+    Raises:
+        ModelError: they are missing, damaged, or those of another architecture.
+    """
     try:
         model.load_state_dict(read_weights(info))
     except RuntimeError as error:
         first = " ".join(str(error).split("\n")[1:2]).strip()
         raise ModelError(f"the weights in {info.folder} do not fit its architecture: {first}", DAMAGED) from None
-    return model.to(device).eval()
 
 
 def list_parts(info: ModelInfo) -> list[Part]:

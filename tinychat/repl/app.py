@@ -4,19 +4,24 @@ import os
 import signal
 import sys
 import traceback
+from collections.abc import Callable
 from types import FrameType
 
 from tinychat import __version__
+from tinychat.background import Background
 from tinychat.commands.results import Answer, EditPrompt, Leave, Result, Watch
 from tinychat.commands.table import dispatch, is_command
 from tinychat.commands.training import finish_training
 from tinychat.errors import TinychatError
+from tinychat.events import Failed
 from tinychat.repl.keyboard import Keyboard
 from tinychat.repl.prompt import Prompt, wants_vi
 from tinychat.repl.stream import Player
 from tinychat.repl.terminal import DIM, Terminal
+from tinychat.repl.toolbar import training
 from tinychat.session import Session
 from tinychat.store import places
+from tinychat.store.runs import list_runs
 
 FIRST_HINT = "try: hello there · /temperature 1.2 · /train my-novel.txt --minutes 5"
 BARE_WORDS = ("exit", "quit", "bye", "help")
@@ -33,7 +38,14 @@ def run(session: Session, *, debug: bool = False) -> int:
     history = places.history_file()
     greet(terminal, session, first=not history.exists())
     # torch is imported behind the prompt, once it takes keys; a dumb terminal's does not tell when that is.
-    prompt = Prompt(session, history, on_shown=session.preload, colour=terminal.colour, vi=wants_vi())
+    prompt = Prompt(
+        session,
+        history,
+        on_shown=session.preload,
+        news=lambda: news(session, terminal),
+        colour=terminal.colour,
+        vi=wants_vi(),
+    )
     if terminal.dumb:
         session.preload()
     signal.signal(signal.SIGTERM, _leave)
@@ -56,6 +68,33 @@ def greet(terminal: Terminal, session: Session, *, first: bool) -> None:
     terminal.line(f"tinychat {version} · {model} · {session.device_name} · /help")
     if first:
         terminal.line(FIRST_HINT, DIM)
+    for run in list_runs():
+        if run.is_running():
+            session.background.insert(0, Background(run))
+            session.background[0].look()
+            terminal.line(f"{training(session.background[0])} · /attach, /model {run.name}", DIM)
+
+
+def news(session: Session, terminal: Terminal) -> Callable[[], None] | None:
+    """Looks at the runs in the background; what tells of those that have ended, None where none has."""
+    for one in session.background:
+        one.look()
+    session.keep_up()
+    ended = [one for one in session.background if one.last is not None]
+    session.background = [one for one in session.background if one.last is None]
+
+    def tell() -> None:
+        for one in ended:
+            if isinstance(one.last, Failed):
+                terminal.problem(f"{one.run.name}: {one.last.problem}", one.last.remedy)
+            elif one.last is not None:
+                now = session.info is not None and str(session.info.folder) == one.last.folder
+                talk = "it answers now" if now else f"/model {one.run.name} talks to it"
+                terminal.line(
+                    f"{one.run.name} is {one.last.reason}: step {one.last.step:,}, loss {one.last.loss:.3f} · {talk}"
+                )
+
+    return tell if ended else None
 
 
 class Repl:
@@ -91,6 +130,8 @@ class Repl:
                     self._report(error.problem, error.remedy)
                 except Exception as error:
                     self._report(f"unexpected {type(error).__name__}: {error}", "`tinychat --debug` shows where")
+        for one in self._session.background:
+            self._terminal.line(f"{one.run.name} trains on; tinychat finds it again", DIM)
 
     def _ask(self) -> str:
         begun, self._begun = self._begun, ""
@@ -100,6 +141,7 @@ class Repl:
         """Does what a line says; a blank one says nothing."""
         if not line.strip():
             return
+        self._session.keep_up()
         if is_command(line):
             self._take(dispatch(self._session, line))
             return
@@ -120,7 +162,7 @@ class Repl:
                 from tinychat.repl.dashboard import Dashboard
 
                 last = Dashboard(self._terminal, self._keyboard).show(result.run, result.process)
-                self._take(finish_training(self._session, result.run, last))
+                self._take(finish_training(self._session, result.run, last, result.process))
             case _:
                 from tinychat.repl.draw import draw
 

@@ -1,11 +1,13 @@
 """The prompt: editing, history, completion, blocks of several lines, and the toolbar under it."""
 
+import asyncio
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from prompt_toolkit import PromptSession
+from prompt_toolkit.application import run_in_terminal
 from prompt_toolkit.auto_suggest import AutoSuggestFromHistory
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
@@ -29,6 +31,8 @@ from tinychat.session import Session
 MARK, CONTINUATION = "› ", "… "
 BLOCK = '"""'
 MENU_HEIGHT = 6
+LOOK = 1.0
+"""seconds between two looks at the runs in the background"""
 WORDS = re.compile(r"(?<!\\)\s+")
 """what lies between words: space, but for one behind a backslash"""
 
@@ -45,6 +49,8 @@ class Prompt:
         session: whose commands and models are completed, and whose settings stand in the toolbar.
         history: the file that keeps what was typed.
         on_shown: called once, when the prompt is on screen for the first time.
+        news: asked each second while a run trains in the background; what it gives back is called to write above the
+            prompt.
         colour: whether to use colours.
         vi: whether keys are vi's, else emacs's.
         input: of prompt_toolkit; None: the terminal's.
@@ -57,12 +63,14 @@ class Prompt:
         history: Path,
         *,
         on_shown: Callable[[], None] = lambda: None,
+        news: Callable[[], Callable[[], None] | None] = lambda: None,
         colour: bool = True,
         vi: bool = False,
         input: Input | None = None,
         output: Output | None = None,
     ) -> None:
         self._session, self._on_shown = session, on_shown
+        self._news = news
         self._prompt: PromptSession[str] = PromptSession(
             FormattedText([("class:mark", MARK)]),
             multiline=True,
@@ -96,7 +104,20 @@ class Prompt:
             EOFError: Ctrl-D on an empty line.
             KeyboardInterrupt: Ctrl-C on an empty line; elsewhere it clears the line.
         """
-        return unblock(self._prompt.prompt(default=text))
+        return unblock(self._prompt.prompt(default=text, pre_run=self._begin_to_look))
+
+    def _begin_to_look(self) -> None:
+        if self._session.background:
+            self._prompt.app.create_background_task(self._look())
+
+    async def _look(self) -> None:
+        """Keeps the toolbar up to date, and tells of runs that end."""
+        while self._session.background:
+            tell = self._news()
+            if tell is not None:
+                await run_in_terminal(tell)
+            self._prompt.app.invalidate()
+            await asyncio.sleep(LOOK)
 
     def _after_render(self, _: object) -> None:
         self._prompt.app.after_render -= self._after_render

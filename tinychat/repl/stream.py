@@ -218,6 +218,8 @@ def summary(finished: Finished, session: Session, *, show_seed: bool) -> str:
         words.append(f"{finished.tokens_per_second:,.0f} tok/s")
     mode = session.info.mode if session.info else ""
     words.append("stop: " + REASONS.get(finished.reason, ENDS.get(mode, "end of text")))
+    if session.speaker:
+        words.append(session.speaker)
     if show_seed:
         words.append(f"seed {finished.seed}")
     return SEPARATOR.join(words)

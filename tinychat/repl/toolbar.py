@@ -1,5 +1,6 @@
 """The words at the bottom of the screen: the model and the settings in force."""
 
+from tinychat.background import Background
 from tinychat.session import Session
 from tinychat.settings import SETTINGS
 
@@ -9,7 +10,19 @@ SEPARATOR = " · "
 def toolbar(session: Session) -> str:
     """`smalltalk · temp 0.8 · top-p 0.95 · sample · max 256 · seed –`."""
     name = session.info.name if session.info else "no model"
-    return SEPARATOR.join([name, *sampling(session), *limits(session)])
+    words = SEPARATOR.join([name, *sampling(session), *limits(session)])
+    return " │ ".join([*(training(run) for run in session.background[-1:]), words])
+
+
+def training(run: Background) -> str:
+    """`shakespeare trains: step 1,480/4,000 · loss 1.71 · 1:02 left`."""
+    from tinychat.repl.watching import duration
+
+    now = run.stepped
+    if now is None:
+        return f"{run.run.name} is starting"
+    steps = f"{run.run.name} trains: step {now.step:,}/{now.steps:,}"
+    return SEPARATOR.join([steps, f"loss {now.loss:.2f}", f"{duration(now.remaining)} left"])
 
 
 def sampling(session: Session) -> list[str]:
