@@ -6,7 +6,6 @@ What needs torch is imported inside methods and in a thread, so that a face can 
 import json
 import shutil
 import sys
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +16,7 @@ from tinychat.background import Background
 from tinychat.errors import ModelError, TinychatError, UsageError
 from tinychat.events import Ended, Finished, Notice, Record, Token
 from tinychat.generate.engine import Engine
+from tinychat.generate.opening import Loading
 from tinychat.generate.prompts import Prompting
 from tinychat.generate.random import fresh_seed
 from tinychat.generate.stream import Answer, stream
@@ -45,42 +45,6 @@ class Turn:
         return (self.given or "") + "".join(token.text for token in self.tokens)
 
 
-class _Loading:
-    """A model that loads in a thread of its own."""
-
-    def __init__(self, info: ModelInfo, settings: Settings) -> None:
-        self._engine: Engine | None = None
-        self._error: BaseException | None = None
-        self._thread = threading.Thread(target=self._load, args=(info, settings), name="loading", daemon=True)
-        self._thread.start()
-
-    def _load(self, info: ModelInfo, settings: Settings) -> None:
-        try:
-            from tinychat.generate.opening import open_engine
-
-            self._engine = open_engine(info, settings)
-        except BaseException as error:  # handed to whoever waits
-            self._error = error
-
-    def wait(self, seconds: float | None = None) -> bool:
-        """Whether it is over, within that time."""
-        self._thread.join(seconds)
-        return not self._thread.is_alive()
-
-    @property
-    def engine(self) -> Engine:
-        """Waits for it.
-
-        Raises:
-            TinychatError: what went wrong while it loaded.
-        """
-        self._thread.join()
-        if self._error is not None:
-            raise self._error
-        assert self._engine is not None
-        return self._engine
-
-
 class Session:
     """Settings, the model, the conversation."""
 
@@ -95,7 +59,7 @@ class Session:
         self.weights_step: int | None = None
         """after how many steps of it the weights are that answer now"""
         self._tokenizer: Tokenizer | None = None
-        self._loading: _Loading | None = None
+        self._loading: Loading | None = None
 
     # --- the model -----------------------------------------------------------------------------------------------
 
@@ -174,7 +138,7 @@ class Session:
     def preload(self) -> None:
         """Begins to import torch and to load the weights, in a thread."""
         if self._loading is None:
-            self._loading = _Loading(self.model, self.settings.current)
+            self._loading = Loading(self.model, self.settings.current)
 
     @property
     def model(self) -> ModelInfo:

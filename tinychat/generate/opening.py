@@ -1,5 +1,7 @@
 """Which engine serves a model."""
 
+import threading
+
 from tinychat.generate.engine import Engine
 from tinychat.settings import Settings
 from tinychat.store.models import ModelInfo
@@ -33,3 +35,37 @@ def open_engine(info: ModelInfo, settings: Settings) -> Engine:
     if settings.precision == "bf16" or (settings.precision == "auto" and device == "cuda"):
         model = model.to(torch.bfloat16)
     return TorchEngine(model)
+
+
+class Loading:
+    """A model that loads in a thread of its own."""
+
+    def __init__(self, info: ModelInfo, settings: Settings) -> None:
+        self._engine: Engine | None = None
+        self._error: BaseException | None = None
+        self._thread = threading.Thread(target=self._load, args=(info, settings), name="loading", daemon=True)
+        self._thread.start()
+
+    def _load(self, info: ModelInfo, settings: Settings) -> None:
+        try:
+            self._engine = open_engine(info, settings)
+        except BaseException as error:  # handed to whoever waits
+            self._error = error
+
+    def wait(self, seconds: float | None = None) -> bool:
+        """Whether it is over, within that time."""
+        self._thread.join(seconds)
+        return not self._thread.is_alive()
+
+    @property
+    def engine(self) -> Engine:
+        """Waits for it.
+
+        Raises:
+            TinychatError: what went wrong while it loaded.
+        """
+        self._thread.join()
+        if self._error is not None:
+            raise self._error
+        assert self._engine is not None
+        return self._engine

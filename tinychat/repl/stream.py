@@ -220,6 +220,6 @@ def summary(finished: Finished, session: Session, *, show_seed: bool) -> str:
     words.append("stop: " + REASONS.get(finished.reason, ENDS.get(mode, "end of text")))
     if session.speaker:
         words.append(session.speaker)
-    if show_seed:
+    elif show_seed:  # weights on their way are gone tomorrow: their seed makes nothing again
         words.append(f"seed {finished.seed}")
     return SEPARATOR.join(words)
