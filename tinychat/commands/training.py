@@ -111,7 +111,9 @@ def finish_training(
     if last is None:
         return _leave_behind(session, run, process)
     session.background = [one for one in session.background if one.run != run]
-    session.following = session.weights_step = None
+    followed = session.following is not None and session.following.run == run
+    if followed or isinstance(last, Ended):  # whose model takes the place of whatever answered
+        session.following = session.weights_step = None
     if isinstance(last, Failed):
         raise RunError(last.problem, last.remedy)
     info = session.open_model(last.folder)

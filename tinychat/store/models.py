@@ -207,6 +207,9 @@ def read_weights(info: ModelInfo) -> "dict[str, Tensor]":
         weights = {
             name: weight.float() if weight.is_floating_point() else weight for name, weight in load_file(path).items()
         }
+        if info.snapshot:  # what is counted never changes: it is kept with the model alone
+            own = load_file(info.folder / WEIGHTS)
+            weights |= {name: value for name, value in own.items() if not value.is_floating_point()}
     except (OSError, SafetensorError) as error:
         raise ModelError(f"{path} cannot be read: {error}", DAMAGED) from None
     if info.architecture.get("tie_embeddings") and "decoder.embedding.weight" in weights:

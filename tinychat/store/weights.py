@@ -1,6 +1,7 @@
 """Weights ↔ a file, which also says after how many steps of training they are; and the snapshots of a run.
 
-A snapshot is the model as it once was: a file of weights alone, in bf16, named after its step.
+A snapshot is the model as it once was: a file of what it had learned, in bf16, named after its step. What the model
+counts in its text is the same from first to last, and is kept in the run's model alone.
 """
 
 import json

@@ -9,6 +9,7 @@ import numpy as np
 from torch import Tensor
 
 from tinychat.model.config import ModelConfig
+from tinychat.store.runs import RunFolder
 from tinychat.text.tokenizers import Tokenizer
 from tinychat.train.batches import Batch, WindowBatches
 from tinychat.train.checkpoint import State, save_checkpoint
@@ -18,6 +19,7 @@ from tinychat.train.journal import Journal
 from tinychat.train.learner import Learner
 from tinychat.train.loop import SAVE_INTERVAL, SAVE_SHARE, Loop
 from tinychat.train.planner import Plan, TextFacts
+from tinychat.train.publishing import Publisher
 from tinychat.train.recipe import Recipe
 
 TOKENS = 1_000_000
@@ -76,7 +78,8 @@ def loop_share(
         learner = TimedLearner(config, recipe, control, seconds)
         batches = WindowBatches(train, config.context, batch_size, recipe.seed)
         journal = Journal(Path(scratch, "events.jsonl"))
-        Loop(plan, learner, batches, text, control, journal.write, save, lambda: None).run()
+        publisher = Publisher(RunFolder(Path(scratch)), lambda step, weights: None, tied=config.tie_embeddings)
+        Loop(plan, learner, batches, text, control, journal.write, save, lambda: None, publisher).run()
         journal.close()
     first, last = learner.moments[WARM_UP - 1][1], learner.moments[-1][1]
     stepping = sum(ended - began for began, ended in learner.moments[WARM_UP:])

@@ -59,10 +59,11 @@ class Publisher:
         return step & (step - 1) == 0 and self._spent <= ALLOWANCE + SHARE * seconds
 
     def keep_snapshot(self, step: int, weights: Weights) -> None:
-        """Keeps weights as a snapshot, and gives up others where they become too many."""
+        """Keeps weights as a snapshot, without what is counted, and gives up others where they become too many."""
         began = time.perf_counter()
+        learned = {name: weight for name, weight in weights.items() if weight.is_floating_point()}
         with suppress(OSError):
-            atomic_write(snapshot_file(self.run, step), pack_weights(weights, tied=self.tied, half=True, step=step))
+            atomic_write(snapshot_file(self.run, step), pack_weights(learned, tied=self.tied, half=True, step=step))
             for extra in thin([snapshot.step for snapshot in list_snapshots(self.run)]):
                 snapshot_file(self.run, extra).unlink(missing_ok=True)
         self._spent += time.perf_counter() - began
