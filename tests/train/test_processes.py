@@ -76,8 +76,9 @@ def text(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def every_step(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each step is reported; what the leader puts into the environment is taken out of it again."""
+    """After each step it reports and listens; what the leader puts into the environment is taken out of it again."""
     monkeypatch.setattr(Loop, "_report_interval", 0.0)
+    monkeypatch.setattr("tinychat.train.loop.LISTEN_INTERVAL", 0.0)
     monkeypatch.setattr("tinychat.train.control.Control.listen_to_signals", lambda control: None)
     for name in (*NAMES, "GLOO_SOCKET_IFNAME", "OMP_NUM_THREADS"):
         monkeypatch.setenv(name, "1")

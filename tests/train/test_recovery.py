@@ -159,6 +159,7 @@ def test_steps_are_computed_in_smaller_parts_as_if_it_had_been_so_from_the_start
     assert train(same) == 0
     with monkeypatch.context() as patch:
         limit(patch, rows=2)
+        patch.setattr("tinychat.train.loop.LISTEN_INTERVAL", 0.0)
         patch.setattr(Loop, "_obey", lambda loop: setattr(loop.control, "stopping", loop.step == 12))
         assert train(run) == 0
     assert notices(run, "memory") == ["memory ran out at step 1: steps are computed in 4 parts from now on"]
