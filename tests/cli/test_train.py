@@ -72,8 +72,8 @@ def test_without_json_stdout_stays_empty_and_stderr_has_plain_lines(tmp_path: Pa
 def test_a_text_from_a_pipe_is_trained_on_and_measured(home: Path) -> None:
     text = some_text(8000).encode()
     last = events(tinychat("train", "-", "--steps", "10", "--name", "piped", "--json", *SMALL, stdin=text))[-1]
-    for sources in (["-"], ["-:3"]):
-        scored = json.loads(tinychat("eval", "piped", *sources, "--json", stdin=text).stdout)
+    for sources in (["-"], ["--", "-:3"]):  # else it looks like an option
+        scored = json.loads(tinychat("eval", "piped", "--json", *sources, stdin=text).stdout)
         assert scored["loss"] == pytest.approx(last["loss"], abs=1e-3)
     nothing = tinychat("eval", "piped", "-")
     assert nothing.returncode == 1
