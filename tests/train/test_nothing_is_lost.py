@@ -203,6 +203,7 @@ def state(step: int) -> State:
     )
 
 
+@pytest.mark.slow
 def test_killed_while_it_writes_a_checkpoint_the_newest_is_whole(tmp_path: Path) -> None:
     moments = random.Random(0)
     step = 1
@@ -248,6 +249,7 @@ def test_a_run_at_work_is_neither_touched_nor_joined(text: Path, monkeypatch: py
     assert second.stderr.splitlines() == [f"the run {run.name!r} is at work already"]
 
 
+@pytest.mark.slow
 def test_whose_trainer_came_too_late_watches_the_first(text: Path) -> None:
     run = make(text)
     late = subprocess.Popen([sys.executable, "-c", "raise SystemExit(1)"])

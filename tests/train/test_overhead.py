@@ -13,6 +13,7 @@ from tinychat.train.overhead import loop_share
 from tinychat.train.recipe import load_recipe
 
 
+@pytest.mark.slow
 def test_the_share_of_the_loop_is_what_is_not_spent_in_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tokenizer = Tokenizer(train_vocabulary("char", ["abcdefgh"], 300, []))
     config = ModelConfig(tokenizer.vocab_size, context=16, n_layer=1, d_model=32)

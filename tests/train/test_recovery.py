@@ -206,7 +206,7 @@ learner = Learner(
 )
 def step(rows):
     ids = torch.arange(rows * 128).reshape(rows, 128) % 64
-    return learner.step(Batch(ids, ids.roll(-1, dims=1)), 1.0).item()
+    return learner.step(Batch(ids, ids.roll(-1, dims=1), torch.zeros(rows, dtype=torch.long)), 1.0).item()
 step(1)
 pages = int(open("/proc/self/statm").read().split()[0])
 limit = pages * resource.getpagesize() + 150_000_000
