@@ -151,6 +151,7 @@ def test_a_run_is_drawn_in_place_and_its_plan_and_result_stay(run: RunFolder, in
     assert not any("background" in line for line in screen.lines)
 
 
+@pytest.mark.slow
 def test_a_window_that_changes_its_size_shows_the_panel_once(run: RunFolder, input: PipeInput) -> None:
     write(run, *EVENTS)
     screen = Screen(100, 40)

@@ -165,6 +165,7 @@ def test_the_same_recipe_gives_the_same_model_and_another_seed_another(text: Pat
     assert not weights(first)[name].equal(weights(other)[name])
 
 
+@pytest.mark.slow
 def test_by_the_clock_the_rate_ends_near_nothing_as_the_time_is_up(text: Path) -> None:
     run = make(text, minutes=6 / 60)
     began = time.monotonic()
@@ -190,6 +191,7 @@ def test_a_run_whose_time_is_up_is_done_even_if_its_last_steps_were_quicker_than
     assert events(run, Ended)[0].reason == "done"
 
 
+@pytest.mark.slow
 def test_what_is_asked_while_it_trains_is_done(text: Path) -> None:
     run = make(text, minutes=5 / 60)
     run.send("sample", prompt="the king")
@@ -199,6 +201,7 @@ def test_what_is_asked_while_it_trains_is_done(text: Path) -> None:
     assert events(run, Evaluated)[0].step <= events(run, Sampled)[1].step
 
 
+@pytest.mark.slow
 def test_the_best_weights_are_kept_where_the_text_is_learned_by_heart(tmp_path: Path) -> None:
     letters = random.Random(1).choices("abcdefgh", k=600)
     (tmp_path / "noise.txt").write_text("".join(letters), encoding="utf-8")
