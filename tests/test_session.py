@@ -6,9 +6,11 @@ from pathlib import Path
 import pytest
 
 from tinychat.errors import ModelError, TinychatError, UsageError
-from tinychat.events import Finished, Notice, Record, Token
+from tinychat.events import Finished, Notice, Part, Record, Token
 from tinychat.session import Session
 from tinychat.settings import Layer
+from tinychat.store.models import read_weights
+from tinychat.store.weights import pack_weights
 
 
 @pytest.fixture
@@ -68,6 +70,35 @@ def test_continuing_greedily_is_as_one_longer_answer(session: Session) -> None:
     twice = session.turns[-1].answer
     session.settings.set("max_tokens", 12)
     assert text_of(session.answer("abc")) == twice
+
+
+def test_a_model_as_it_once_was_answers_from_the_same_seed(session: Session, tmp_path: Path) -> None:
+    info = session.model
+    once, now = read_weights(info), text_of(session.answer("abc"))
+    same, other = tmp_path / "same", tmp_path / "other"
+    same.write_bytes(pack_weights(once, tied=False))
+    other.write_bytes(pack_weights({name: weight.flip(0) for name, weight in once.items()}, tied=False))
+    past = [("step 0", other), ("gone", tmp_path / "none"), ("step 2", same)]
+    records = list(session.look_back("abc", past))
+    assert [record.name for record in records if isinstance(record, Part)] == ["step 0", "step 2"]
+    then, again = text_of(records)[:6], text_of(records)[6:]
+    assert (then != now, again) == (True, now)
+    assert [record.tokens for record in records if isinstance(record, Finished)] == [12]
+    assert len(session.turns) == 1
+    assert text_of(session.retry()) == now  # by the model as it is
+
+
+def test_looking_back_stops_when_told_and_leaves_the_model_as_it_is(session: Session, tmp_path: Path) -> None:
+    now, path = text_of(session.answer("abc")), tmp_path / "other"
+    path.write_bytes(pack_weights({name: weight.flip(0) for name, weight in read_weights(session.model).items()}, tied=False))
+    answers: list[str] = []
+    for record in session.look_back("abc", [("a", path), ("b", path)], should_stop=lambda: bool(answers)):
+        if isinstance(record, Part):
+            answers.append(record.name)
+    assert answers == ["a"]
+    assert isinstance(record, Finished)
+    assert record.reason == "interrupted"
+    assert text_of(session.retry()) == now
 
 
 def test_unknown_characters_are_named(session: Session) -> None:

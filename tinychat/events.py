@@ -51,6 +51,13 @@ class Notice:
 
 
 @dataclass(frozen=True, slots=True)
+class Part:
+    """What comes now is another answer, by this name: where one prompt is answered several times."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class Finished:
     """The last record of an answer: why it ended, and how to make it again.
 
@@ -68,7 +75,7 @@ class Finished:
         return self.tokens / self.seconds if self.seconds > 0 else 0.0
 
 
-Record = Token | Notice | Finished
+Record = Token | Notice | Part | Finished
 
 
 # --- a training run ----------------------------------------------------------------------------------------------

@@ -7,14 +7,14 @@ import json
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from tinychat.atomic import atomic_write
 from tinychat.background import Background
 from tinychat.errors import ModelError, TinychatError, UsageError
-from tinychat.events import Ended, Finished, Notice, Record, Token
+from tinychat.events import Ended, Finished, Notice, Part, Record, Token
 from tinychat.generate.engine import Engine
 from tinychat.generate.opening import Loading
 from tinychat.generate.prompts import Prompting
@@ -26,6 +26,8 @@ from tinychat.text.tokenizers import Tokenizer
 
 DEFAULT_MODEL = "smalltalk"
 TRANSCRIPT_FORMAT = 1
+GLIMPSE = 100
+"""tokens of an answer by a model as it once was, at most: several are to be seen at once"""
 
 
 @dataclass
@@ -274,6 +276,41 @@ class Session:
         answer.request.ids = prompt_ids + (self.tokenizer.encode(turn.given) if turn.given else []) + made
         return self._run(turn, answer, should_stop)
 
+    def look_back(
+        self, prompt: str, past: Sequence[tuple[str, Path]], *, should_stop: Callable[[], bool] = lambda: False
+    ) -> Iterator[Record]:
+        """Answers a prompt by the model as it once was, at several times, from one seed; none of it becomes a turn.
+
+        Args:
+            past: files of weights, each with the name of its answer; a file that is gone is passed over.
+        """
+        finished = Finished("interrupted", 0, 0.0, self.make_answer(prompt).request.seed)
+        if unknown := self.unknown(prompt):
+            yield unknown_notice(unknown)
+        if self._wait(should_stop):
+            model, engine = self.model, self.engine
+            try:
+                for name, path in past:
+                    if should_stop() or not path.exists():
+                        continue
+                    engine.reload(replace(model, snapshot=path))
+                    yield Part(name)
+                    answer = self.make_answer(prompt, settings=self._glimpse, seed=finished.seed)
+                    for record in stream(engine, answer, should_stop):
+                        if isinstance(record, Finished):
+                            tokens, seconds = finished.tokens + record.tokens, finished.seconds + record.seconds
+                            finished = replace(record, tokens=tokens, seconds=seconds)
+                        else:
+                            yield record
+            finally:
+                engine.reload(model)
+        yield finished
+
+    def _glimpse(self) -> Settings:
+        """The settings at hand, for short answers."""
+        settings = self.settings.current
+        return replace(settings, max_tokens=min(settings.max_tokens, GLIMPSE))
+
     def undo(self) -> Turn | None:
         """Takes back the last prompt and its answer."""
         return self.turns.pop() if self.turns else None
@@ -296,19 +333,25 @@ class Session:
 
     def _run(self, turn: Turn, answer: Answer, should_stop: Callable[[], bool]) -> Iterator[Record]:
         """Streams an answer and notes it in its turn."""
-        self.preload()
-        assert self._loading is not None
-        while not self._loading.wait(0.05):
-            if should_stop():
-                turn.finished = Finished("interrupted", 0, 0.0, answer.request.seed)
-                yield turn.finished
-                return
+        if not self._wait(should_stop):
+            turn.finished = Finished("interrupted", 0, 0.0, answer.request.seed)
+            yield turn.finished
+            return
         for record in stream(self.engine, answer, should_stop):
             if isinstance(record, Token):
                 turn.tokens.append(record)
             elif isinstance(record, Finished):
                 turn.finished = record
             yield record
+
+    def _wait(self, should_stop: Callable[[], bool]) -> bool:
+        """Waits for the model to load; whether it did before somebody lost patience."""
+        self.preload()
+        assert self._loading is not None
+        while not self._loading.wait(0.05):
+            if should_stop():
+                return False
+        return True
 
     def _last(self) -> Turn:
         if not self.turns:

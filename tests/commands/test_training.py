@@ -3,18 +3,20 @@
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from filelock import FileLock
 from scripted import Talk, make_model
 
-from tinychat.commands.results import Message, Table, Watch
+from tinychat.commands.results import Answer, Message, Table, Watch
 from tinychat.commands.table import COMMANDS
 from tinychat.commands.training import finish_training
 from tinychat.errors import RunError, UsageError
-from tinychat.events import Ended, Evaluated, Failed, Stepped, to_json
+from tinychat.events import Ended, Evaluated, Failed, Part, Stepped, Token, to_json
 from tinychat.store.runs import RunFolder
+from tinychat.store.weights import snapshot_file
 from tinychat.train.recipe import load_recipe
 
 
@@ -127,6 +129,24 @@ def test_a_run_that_failed_says_why_and_one_that_goes_on_says_how_to_see_it(talk
     assert isinstance(result, Message)
     assert result.lines == ("mine trains on in the background",)
     assert talk.session.model.name == "parrot"
+
+
+def test_when_asks_each_snapshot_of_the_run_that_made_the_model(talk: Talk, home: Path) -> None:
+    with pytest.raises(UsageError, match="there are no snapshots of parrot"):
+        talk.do("/when hello")
+    run = RunFolder(home / "runs" / "parrot")
+    make_model(run.path, "model")
+    run.events_file.write_text(to_json(replace(STEPPED, step=3)) + "\n")
+    run.snapshots.mkdir()
+    for step in (0, 2, 9):
+        snapshot_file(run, step).touch()
+    answer = talk.do('/when "hello"')
+    assert isinstance(answer, Answer)
+    records = list(answer.start(lambda: False))
+    assert [record.name for record in records if isinstance(record, Part)] == ["step 0", "step 2 · loss 1.71", "step 9"]
+    assert "".join(record.text for record in records if isinstance(record, Token)) == "you said: hello" * 3
+    with pytest.raises(UsageError, match="/when needs a prompt"):
+        talk.do("/when")
 
 
 MakeRun = Callable[..., RunFolder]

@@ -11,7 +11,7 @@ from screens import Screen
 
 from tinychat.commands.results import Answer
 from tinychat.errors import GenerationError
-from tinychat.events import Finished, Notice, Record, Token
+from tinychat.events import Finished, Notice, Part, Record, Token
 from tinychat.repl.keyboard import Keyboard
 from tinychat.repl.stream import Player, summary
 from tinychat.session import Session
@@ -53,6 +53,11 @@ def test_tokens_are_written_forward_and_followed_by_what_they_took(play: Play) -
 
 def test_a_text_that_ends_its_line_is_not_ended_twice(play: Play) -> None:
     assert play([token("hello\n"), END]).lines[:2] == ["hello", "2 tokens · 2,000 tok/s · stop: end of turn · seed 123"]
+
+
+def test_each_answer_of_several_stands_under_its_name(play: Play) -> None:
+    screen = play([Part("step 0"), token("xq"), Part("step 2"), token("hello"), END])
+    assert screen.lines[:4] == ["step 0", "xq", "step 2", "hello"]
 
 
 def test_an_answer_that_goes_on_begins_with_the_end_of_what_was_said(play: Play) -> None:

@@ -77,3 +77,8 @@ def command(
         return Command(name, function, theme, help, brief, usage, example, aliases, while_busy, complete)
 
     return declare
+
+
+def unquote(text: str) -> str:
+    """A text without the quotation marks around it, where it has some."""
+    return text[1:-1] if len(text) > 1 and text[0] == text[-1] and text[0] in "\"'" else text

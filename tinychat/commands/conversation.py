@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from tinychat.commands import completing
-from tinychat.commands.command import command
+from tinychat.commands.command import command, unquote
 from tinychat.commands.results import Answer, EditPrompt, Message, Result
 from tinychat.errors import UsageError
 from tinychat.session import Session, Turn
@@ -87,8 +87,7 @@ def _take_back(session: Session) -> Turn:
 
 
 def _path(text: str, name: str) -> Path:
-    if len(text) > 1 and text[0] == text[-1] and text[0] in "\"'":
-        text = text[1:-1]
+    text = unquote(text)
     if not text:
         raise UsageError(f"/{name} needs the name of a file", f"for example `/{name} talk.json`")
     return Path(text.replace(completing.ESCAPED_SPACE, " ")).expanduser()

@@ -3,20 +3,23 @@
 import difflib
 import shlex
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from subprocess import Popen
 
 from tinychat.background import Background
 from tinychat.commands import completing
-from tinychat.commands.command import Command, Suggestion, command
+from tinychat.commands.command import Command, Suggestion, command, unquote
 from tinychat.commands.models import introduce
-from tinychat.commands.results import Message, Result, Table, Watch
+from tinychat.commands.results import Answer, Message, Result, Table, Watch
 from tinychat.errors import RunError, UsageError
 from tinychat.events import Ended, Evaluated, Event, Failed, Stepped
 from tinychat.session import Session
+from tinychat.store import places
+from tinychat.store.models import read_info
 from tinychat.store.runs import RunFolder, find_run, list_runs
+from tinychat.store.weights import list_snapshots
 
 OWN_FLAGS = {"name": "of the run and its model", "recipe": "to train by", "out": "folder", "resume": "a stopped run"}
 """Flags of `/train` that are no field of a recipe."""
@@ -144,6 +147,31 @@ def finish(session: Session, text: str) -> Result:
     return Message((f"{run.name} stops after its step and keeps everything",), (f"/model {run.name} opens it then",))
 
 
+@command("when", "training", "an answer over time", usage="TEXT", example='/when "ROMEO:"')
+def when(session: Session, text: str) -> Result:
+    """Answer a prompt by the model as it was at the beginning of its training, and on its way to the end.
+
+    The seed is the same for all, and the answers are short. Runs keep a few snapshots of their weights, from the first
+    step to the last.
+    """
+    if not text:
+        raise UsageError("/when needs a prompt", 'for example `/when "ROMEO:"`')
+    model = session.model
+    run = RunFolder(places.runs_folder() / model.name)
+    snapshots = list_snapshots(run)
+    if not snapshots or read_info(run.model).architecture != model.architecture:
+        raise UsageError(f"there are no snapshots of {model.name}", "models keep some when `/train` makes them")
+    stepped = [event for event in run.events() if isinstance(event, Stepped)]
+    past = [(_moment(snapshot.step, stepped), snapshot.path) for snapshot in snapshots]
+    return Answer(lambda should_stop: session.look_back(unquote(text), past, should_stop=should_stop))
+
+
+def _moment(step: int, stepped: Sequence[Stepped]) -> str:
+    """A moment of a run: `step 16 · loss 2.31`."""
+    near = next((event for event in stepped if step <= event.step <= 2 * step), None)
+    return f"step {step:,} · loss {near.loss:.2f}" if near else f"step {step:,}"
+
+
 @command("recipes", "training", "to train by")
 def recipes(session: Session, text: str) -> Result:
     """List the recipes: `/train TEXT --recipe NAME`."""
@@ -226,4 +254,4 @@ def _row(run: RunFolder) -> tuple[str, str, str, str, str]:
     return run.name, state, step, "–" if loss is None else f"{loss:.3f}", left if run.is_running() else ""
 
 
-COMMANDS = (train, runs, attach, finish, recipes)
+COMMANDS = (train, runs, attach, finish, when, recipes)

@@ -14,7 +14,7 @@ from tinychat.commands.results import Answer, Change, Message
 from tinychat.commands.settings import nudge, switch
 from tinychat.commands.table import is_command, split_line
 from tinychat.errors import TinychatError, UsageError
-from tinychat.events import Finished, Notice, Record, Token
+from tinychat.events import Finished, Notice, Part, Record, Token
 from tinychat.repl.keyboard import Keyboard, TypeAhead
 from tinychat.repl.status import StatusLine
 from tinychat.repl.terminal import DIM, Terminal
@@ -142,6 +142,12 @@ class Player:
                 case Token():
                     self._tokens += 1
                     text += record.text
+                case Part():
+                    self._terminal.write(text)
+                    text = ""
+                    self._terminal.fresh_line()
+                    self._terminal.line(record.name, DIM)
+                    self._tokens = 0
                 case Notice() if self._tokens == 0:
                     self._terminal.line(record.text, DIM)
                 case Notice():  # the text is not broken for it
