@@ -89,8 +89,8 @@ def test_a_model_as_it_once_was_answers_from_the_same_seed(session: Session, tmp
 
 
 def test_looking_back_stops_when_told_and_leaves_the_model_as_it_is(session: Session, tmp_path: Path) -> None:
-    now, path = text_of(session.answer("abc")), tmp_path / "other"
-    path.write_bytes(pack_weights({name: weight.flip(0) for name, weight in read_weights(session.model).items()}, tied=False))
+    now, path, weights = text_of(session.answer("abc")), tmp_path / "other", read_weights(session.model)
+    path.write_bytes(pack_weights({name: weight.flip(0) for name, weight in weights.items()}, tied=False))
     answers: list[str] = []
     for record in session.look_back("abc", [("a", path), ("b", path)], should_stop=lambda: bool(answers)):
         if isinstance(record, Part):

@@ -5,7 +5,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from tinychat.model.config import ModelConfig
-from tinychat.model.layers import Position, make_norm
+from tinychat.model.layers import Position, drop, make_norm
 
 
 class Cache:
@@ -136,9 +136,7 @@ def attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, dropo
     else:  # one mask for all rows goes into the product, which saves four passes over the scores
         scores = torch.baddbmm(mask[0], rows, columns, alpha=scale)  # [B·H, T, S]
     weights = scores.softmax(dim=-1)
-    if dropout:
-        weights = F.dropout(weights, dropout)
-    out: Tensor = weights @ value.flatten(0, 1)  # [B·H, T, K]
+    out: Tensor = drop(weights, dropout) @ value.flatten(0, 1)  # [B·H, T, K]
     return out.view(batch, heads, time, width)
 
 

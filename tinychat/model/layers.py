@@ -29,6 +29,40 @@ def make_norm(config: ModelConfig, width: int, affine: bool | None = None) -> nn
             return nn.Identity()
 
 
+# --- dropout -----------------------------------------------------------------------------------------------------
+
+
+class Dropout(nn.Module):
+    """Sets a share of the activations to 0 in training, and makes the others larger by as much (Hinton et al. 2012).
+
+    Args:
+        share: from 0 to below 1.
+    """
+
+    def __init__(self, share: float) -> None:
+        super().__init__()
+        self.share = share
+
+    def forward(self, x: Tensor) -> Tensor:
+        return drop(x, self.share) if self.training else x
+
+
+def drop(x: Tensor, share: float) -> Tensor:
+    """Sets a share of the numbers to 0, and makes the others larger by as much; on a CPU to a part in 65,536.
+
+    By hand on CPU: torch draws a number for each activation there, which takes a quarter of a step. Four are cut out of
+    one here, at a third of the time.
+    """
+    if x.device.type != "cpu":
+        return F.dropout(x, share)
+    dropped = round(share * 2**16)
+    if not dropped:
+        return x
+    drawn = torch.empty(-(-x.numel() // 4), dtype=torch.int64).random_(-(2**63), None)
+    kept = drawn.view(torch.int16)[: x.numel()].view(x.shape) >= dropped - 2**15
+    return x * kept.to(x.dtype).mul_(2**16 / (2**16 - dropped))
+
+
 # --- feed-forwards -----------------------------------------------------------------------------------------------
 
 

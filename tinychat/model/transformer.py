@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from tinychat.errors import ModelError
 from tinychat.model.attention import Attention, Cache, additive
 from tinychat.model.config import ModelConfig
-from tinychat.model.layers import FeedForward, make_norm, make_position
+from tinychat.model.layers import Dropout, FeedForward, make_norm, make_position
 from tinychat.model.ngrams import NGrams
 
 IGNORED = -100
@@ -27,7 +27,7 @@ class Residual(nn.Module):
         super().__init__()
         self.norm = make_norm(config, config.d_model)
         self.sublayer = sublayer
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
         self.pre = config.norm_position == "pre"
 
     def forward(self, x: Tensor, *args: object, **kwargs: object) -> Tensor:
@@ -66,7 +66,7 @@ class Stack(nn.Module):
         self.earlier = nn.ModuleList(nn.Embedding(vocab_size + 1, config.d_model) for _ in range(config.earlier_tokens))
         self.pairs = nn.Embedding((vocab_size + 1) * vocab_size, config.d_model) if config.token_pairs else None
         self.position = make_position(config)
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
         self.blocks = nn.ModuleList(Block(config, cross) for _ in range(n_layer))
         self.norm = make_norm(config, config.d_model) if config.final_norm and config.norm_position == "pre" else None
 
