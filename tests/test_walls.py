@@ -19,7 +19,7 @@ FLOORS = [
     {"model"},
     {"generate"},
     {"train"},
-    {"background", "scoring"},
+    {"background", "scoring", "transcript"},
     {"session"},
     {"commands", "bench"},
     {"repl"},

@@ -3,17 +3,14 @@
 What needs torch is imported inside methods and in a thread, so that a face can draw its prompt first.
 """
 
-import json
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-from tinychat.atomic import atomic_write
 from tinychat.background import Background
-from tinychat.errors import ModelError, TinychatError, UsageError
+from tinychat.errors import ModelError, UsageError
 from tinychat.events import Ended, Finished, Notice, Part, Record, Token
 from tinychat.generate.engine import Engine
 from tinychat.generate.opening import Loading
@@ -23,28 +20,11 @@ from tinychat.generate.stream import Answer, stream
 from tinychat.settings import Layer, Settings, SettingStore
 from tinychat.store.models import ModelInfo, find_model, read_info, read_tokenizer
 from tinychat.text.tokenizers import Tokenizer
+from tinychat.transcript import Turn, read_transcript, write_transcript
 
 DEFAULT_MODEL = "smalltalk"
-TRANSCRIPT_FORMAT = 1
 GLIMPSE = 100
 """tokens of an answer by a model as it once was, at most: several are to be seen at once"""
-
-
-@dataclass
-class Turn:
-    """A prompt and what was answered to it."""
-
-    prompt: str
-    prompt_ids: list[int] = field(default_factory=list)
-    tokens: list[Token] = field(default_factory=list)
-    finished: Finished | None = None
-    given: str | None = None
-    """the answer of an opened transcript, of which no tokens are known"""
-
-    @property
-    def answer(self) -> str:
-        """The text so far."""
-        return (self.given or "") + "".join(token.text for token in self.tokens)
 
 
 class Session:
@@ -366,26 +346,7 @@ class Session:
         Raises:
             TinychatError: it cannot be written there.
         """
-        turns = [
-            {
-                "prompt": turn.prompt,
-                "answer": turn.answer,
-                "seed": turn.finished.seed if turn.finished else None,
-                "finish_reason": turn.finished.reason if turn.finished else None,
-            }
-            for turn in self.turns
-        ]
-        settings = self.settings.current
-        values: dict[str, Any] = {
-            "format": TRANSCRIPT_FORMAT,
-            "model": self.model.name,
-            "settings": {name: getattr(settings, name) for name in settings.__slots__},
-            "turns": turns,
-        }
-        try:
-            atomic_write(path, json.dumps(values, indent=2, ensure_ascii=False) + "\n")
-        except OSError as error:
-            raise TinychatError(f"{path} cannot be written: {error.strerror or error}") from None
+        write_transcript(path, self.model.name, self.settings.current, self.turns)
 
     def open_transcript(self, path: Path) -> int:
         """Goes on with a conversation that was saved; returns the number of its turns.
@@ -393,15 +354,8 @@ class Session:
         Raises:
             TinychatError: it is no transcript; the conversation at hand stays.
         """
-        try:
-            values = json.loads(path.read_text(encoding="utf-8"))
-            turns = [Turn(str(turn["prompt"]), given=str(turn["answer"])) for turn in values["turns"]]
-        except OSError as error:
-            raise TinychatError(f"{path} cannot be read: {error.strerror or error}") from None
-        except (ValueError, KeyError, TypeError):
-            raise TinychatError(f"{path} is no transcript", "`/save FILE` writes one") from None
-        self.turns = turns
-        return len(turns)
+        self.turns = read_transcript(path)
+        return len(self.turns)
 
 
 def unknown_notice(characters: Sequence[str]) -> Notice:

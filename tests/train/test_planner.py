@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 from tinychat.errors import SourceError
 from tinychat.model.config import ModelConfig
 from tinychat.text.ids import split
+from tinychat.train.announcing import announce
 from tinychat.train.planner import (
     COPY_SECONDS,
     LONGEST_COPY,
     Machine,
     Plan,
     TextFacts,
-    announce,
     choose_dropout,
     choose_tokenizer,
     default_seconds,
@@ -97,6 +97,13 @@ def test_a_short_text_gets_a_small_model_and_dropout() -> None:
     assert small.config.d_model < large.config.d_model
     assert small.config.dropout > large.config.dropout
     assert any("by heart" in notice for notice in small.notices)
+
+
+def test_layers_are_compiled_where_that_pays() -> None:
+    assert [plan(seconds=60 * minutes).recipe.compile for minutes in (1, 5, 15, 60)] == [False, False, True, True]
+    assert plan(Recipe(steps=100_000), seconds=None).recipe.compile is False
+    assert plan(Recipe(compile=True), seconds=60).recipe.compile is True
+    assert plan(Recipe(compile=False), seconds=3600).recipe.compile is False
 
 
 def test_what_is_measured_is_bounded_to_the_sizes_in_question() -> None:

@@ -20,9 +20,10 @@ from tinychat.errors import TinychatError, UsageError
 from tinychat.events import Finished, Notice, Token
 from tinychat.generate.random import fresh_seed
 from tinychat.generate.stream import Answer, Batch
-from tinychat.session import Session, Turn, unknown_notice
+from tinychat.session import Session, unknown_notice
 from tinychat.settings import Settings, find_setting, unescape
 from tinychat.text.harmless import harmless
+from tinychat.transcript import Turn
 
 LARGEST_BATCH = 32
 """prompts that are answered at once"""

@@ -7,7 +7,8 @@ from tinychat.commands import completing
 from tinychat.commands.command import command, unquote
 from tinychat.commands.results import Answer, EditPrompt, Message, Result
 from tinychat.errors import UsageError
-from tinychat.session import Session, Turn
+from tinychat.session import Session
+from tinychat.transcript import Turn
 
 NOTHING_YET = ("nothing has been said yet", "type a prompt first")
 LONGEST_QUOTE = 50

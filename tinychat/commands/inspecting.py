@@ -6,7 +6,8 @@ from tinychat.commands.command import command
 from tinychat.commands.results import Bar, Bars, Message, Result
 from tinychat.errors import UsageError
 from tinychat.generate.engine import Request
-from tinychat.session import Session, Turn
+from tinychat.session import Session
+from tinychat.transcript import Turn
 
 BARS = 8
 """alternatives shown"""

@@ -234,7 +234,7 @@ def _running(name: str) -> RunFolder:
 
 def _row(run: RunFolder) -> tuple[str, str, str, str, str]:
     """A run in one line: its name, state, step, and best loss."""
-    from tinychat.train.planner import format_seconds
+    from tinychat.train.announcing import format_seconds
 
     last: Event | None = None
     step, loss, left = "0", None, ""

@@ -58,9 +58,20 @@ def drop(x: Tensor, share: float) -> Tensor:
     dropped = round(share * 2**16)
     if not dropped:
         return x
+    kept: Tensor = draw_kept(x.detach(), dropped)
+    return x * kept.to(x.dtype).mul(2**16 / (2**16 - dropped))
+
+
+@torch.library.custom_op("tinychat::draw_kept", mutates_args=())  # a compiler would draw in its own, slower way
+def draw_kept(x: Tensor, dropped: int) -> Tensor:
+    """Which numbers of a tensor are kept, where so many of 65,536 are dropped."""
     drawn = torch.empty(-(-x.numel() // 4), dtype=torch.int64).random_(-(2**63), None)
-    kept = drawn.view(torch.int16)[: x.numel()].view(x.shape) >= dropped - 2**15
-    return x * kept.to(x.dtype).mul_(2**16 / (2**16 - dropped))
+    return drawn.view(torch.int16)[: x.numel()].view(x.shape) >= dropped - 2**15
+
+
+@draw_kept.register_fake
+def _(x: Tensor, dropped: int) -> Tensor:
+    return torch.empty_like(x, dtype=torch.bool)
 
 
 # --- feed-forwards -----------------------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 Shapes: B batch, T time, S source or cache slots, D d_model, H heads, K width of one head, V vocabulary.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 import torch
@@ -68,6 +68,8 @@ class Stack(nn.Module):
         self.position = make_position(config)
         self.dropout = Dropout(config.dropout)
         self.blocks = nn.ModuleList(Block(config, cross) for _ in range(n_layer))
+        self.compiled: list[Callable[..., Tensor]] = []
+        """the blocks as they are computed in training; empty where they are not compiled"""
         self.norm = make_norm(config, config.d_model) if config.final_norm and config.norm_position == "pre" else None
 
     def embed(self, ids: Tensor, known: Tensor, positions: Tensor) -> Tensor:
@@ -108,7 +110,8 @@ class Stack(nn.Module):
         x = self.embed(ids, known, positions)
         mask, memory_mask = additive(mask, x.dtype), additive(memory_mask, x.dtype)
         places = {"position": self.position, "positions": positions, "cache": cache, "used": used}
-        for layer, block in enumerate(self.blocks):
+        blocks: Iterable[Callable[..., Tensor]] = (self.training and self.compiled) or self.blocks
+        for layer, block in enumerate(blocks):
             x = block(x, mask, memory, memory_mask, layer=layer, **places)
         return x if self.norm is None else self.norm(x)
 
@@ -219,6 +222,14 @@ class Transformer(nn.Module):
         """An empty cache for `batch` rows of `length` places (default: the context), in the weights' own type."""
         weight = self.head.weight
         return Cache(self.config, batch, length or self.config.context, weight.device, dtype or weight.dtype)
+
+    def compile(self, *, on: bool = True) -> None:
+        """Lets the blocks be compiled for training, at its next step, or no longer.
+
+        Evaluation and decoding, where shapes change all the time, are as they were.
+        """
+        for stack in filter(None, (self.encoder, self.decoder)):
+            stack.compiled = [torch.compile(block, dynamic=False) for block in stack.blocks] if on else []
 
     def matrices(self) -> list[nn.Parameter]:
         """The matrices inside the blocks: those that Muon orthogonalizes."""

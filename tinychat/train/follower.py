@@ -19,7 +19,7 @@ def follow(place: Place, parent: int | None) -> int:
     from tinychat.train.calibrate import set_up
     from tinychat.train.learner import Learner
     from tinychat.train.shortage import is_out_of_memory
-    from tinychat.train.team import Learn, Load, Make, Team
+    from tinychat.train.team import Compile, Learn, Load, Make, Team
 
     team = Team(place)
     learner: Learner | None = None
@@ -31,6 +31,8 @@ def follow(place: Place, parent: int | None) -> int:
                     learner = Learner(config, recipe, team, counted)
                 case Load(weights, optimizers, accumulation) if learner:
                     learner.load(weights, optimizers, accumulation)
+                case Compile(batch) if learner:
+                    learner.compile(batch)
                 case Learn(batch, factor, step) if learner:
                     learner.step(batch, factor, step)
     except Exception as error:

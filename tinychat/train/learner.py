@@ -1,5 +1,6 @@
 """A model, its optimizers and the one thing done with them: a step. Device and precision are Fabric's business."""
 
+import importlib
 import logging
 from collections.abc import Sequence
 from typing import Any, Self
@@ -17,7 +18,7 @@ from tinychat.train.optimizers import make_optimizers, set_rate
 from tinychat.train.processes import smaller_parts
 from tinychat.train.recipe import Recipe
 from tinychat.train.shortage import is_out_of_memory
-from tinychat.train.team import Learn, Load, Make, Team
+from tinychat.train.team import Compile, Learn, Load, Make, Team
 
 for _name in ("lightning.fabric", "lightning.pytorch"):  # one package, which logs under either name
     logging.getLogger(_name).setLevel(logging.WARNING)  # which precision is used, the plan says
@@ -68,7 +69,9 @@ class Learner:
 
     def anew(self) -> Self:
         """A learner as this one was at its beginning."""
-        return type(self)(self.config, self.recipe, self.team, self._counted, self._first)
+        learner = type(self)(self.config, self.recipe, self.team, self._counted, self._first)
+        learner.model.compile(on=bool(self.model.decoder.compiled))
+        return learner
 
     def load(self, weights: dict[str, Tensor], optimizers: list[dict[str, Any]], accumulation: int = 1) -> None:
         """Goes on from a state.
@@ -82,6 +85,28 @@ class Learner:
         for optimizer, values in zip(self.optimizers, optimizers, strict=True):
             optimizer.load_state_dict(values)
         self.accumulation = max(self.accumulation, accumulation)
+
+    def compile(self, batch: Batch) -> str:
+        """Compiles the layers for steps of a batch like this, which takes half a minute.
+
+        Returns:
+            What stood in the way, in which case all is as it was; else nothing.
+        """
+        self.team.tell(Compile(batch))
+        # Processes that compile side by side would outlive a trainer that is killed.
+        importlib.import_module("torch._inductor.config").compile_threads = 1  # type: ignore[attr-defined]
+        self.model.compile()
+        ids, targets, folds = (tensor.chunk(self.accumulation)[0] for tensor in self.team.share(batch))
+        try:
+            with self.fabric.autocast():
+                loss = self.model.loss(*self.fabric.to_device((ids, targets)), folds=self.fabric.to_device(folds))
+            torch.autograd.grad(loss, list(self.model.parameters()), allow_unused=True)
+        except Exception as error:  # whatever a compiler that is missing, or broken, makes of it
+            if is_out_of_memory(error):
+                raise
+            self.model.compile(on=False)
+            return str(error).strip().partition("\n")[0]
+        return ""
 
     def step(self, batch: Batch, factor: float, step: int = 0) -> Tensor:
         """Learns from one batch; returns its mean loss, on the device.

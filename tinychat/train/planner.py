@@ -8,11 +8,9 @@ import dataclasses
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal
 
 from tinychat.errors import SourceError
-from tinychat.events import Planned
 from tinychat.model.config import LARGEST_TABLE, ModelConfig
 from tinychat.train.folds import FOLDS
 from tinychat.train.recipe import RATES, Recipe
@@ -42,6 +40,8 @@ GLANCE_SHARE, FINAL_SHARE = 0.012, 0.2
 FEWEST_WINDOWS = 16
 SAMPLE_SECONDS, LEAVING = 0.4, 2.0
 """seconds: a sample, estimated; writing the model, and the end of the process"""
+COMPILING_PAYS = 480.0
+"""seconds of a run in which steps that are a tenth quicker win back twice the half minute that compiling takes"""
 COPY_SECONDS, LONGEST_COPY = 40e-9, 1.0
 """seconds of looking for what samples copied, of a token of the text; and at most"""
 
@@ -143,6 +143,13 @@ class Plan:
     def token_seconds(self) -> float:
         """Of evaluating a token, estimated: forward in f32 takes about half the time of a step in bf16."""
         return 0.6 * self.step_seconds / (self.batch_size * self.config.context)
+
+    def compiling_pays(self, machine: Machine) -> bool:
+        """Whether the layers are compiled where nobody says: for long runs by the clock, on a CPU.
+
+        In a run by steps the machine's speed must not matter; and how much a GPU gains nobody has measured.
+        """
+        return machine.device == "cpu" and self.available is not None and self.available >= COMPILING_PAYS
 
     def training_seconds(self, token_seconds: float, sample_seconds: float) -> float:
         """What is left for training when the end is provided for: evaluations, samples, writing the model, leaving.
@@ -276,6 +283,7 @@ def _complete(draft: Plan, facts: TextFacts, machine: Machine, seconds: float | 
         "device": machine.device,
         "precision": machine.precision,
         "threads": machine.threads,
+        "compile": draft.compiling_pays(machine) if recipe.compile is None else recipe.compile,
         **{name: getattr(config, name) for name in CHOSEN},
     }
     notices = tuple(_notices(draft, facts))
@@ -348,44 +356,6 @@ def estimate_memory(config: ModelConfig, parameters: int, batch_size: int, token
     return 20 * parameters + batch_size * config.context * per_token + (2 + FOLDS) * counts + PROCESS_MEMORY
 
 
-def announce(plan: Plan, facts: TextFacts, machine: Machine, parameters: int) -> Planned:
-    """What is said before it starts: three lines."""
-    config, tokens = plan.config, plan.batch_size * plan.config.context
-    memory = estimate_memory(config, parameters, plan.batch_size, plan.train_tokens)
-    ends = f"the ends of each, {plan.val_tokens:,} in all," if facts.mix else f"the last {plan.val_tokens:,}"
-    kept = f"{ends} measure the model" if plan.val_tokens else "none kept for validation"
-    times = " and ".join(f"{epochs:,.1f}" for epochs in plan.epochs_of_each)
-    through = "through them" if facts.mix else "through the text"
-    by_clock = plan.available is not None
-    seconds = plan.available if plan.available is not None else plan.steps * plan.step_seconds
-    begun = f", begun as {Path(plan.recipe.from_model).name}" if plan.recipe.from_model else ""
-    steps = ("about " if by_clock else "") + count(plan.steps, "step")
-    lines = (
-        f"text   {facts.name}: {count(facts.characters, 'character')}, {count(facts.tokens, 'token')} "
-        f"({facts.tokenizer}, {facts.vocab_size:,} different); {kept}",
-        f"model  {count(config.n_layer, 'layer')} of {config.d_model}, {count(config.n_head, 'head')}, "
-        f"context {config.context}, {count(parameters, 'parameter')}, dropout {config.dropout:g}{begun}",
-        f"time   about {format_seconds(seconds)} on {machine}: {steps} of {count(tokens, 'token')}, "
-        f"{times} times {through}; {memory / 1e6:,.0f} MB of memory",
-    )
-    return Planned(
-        lines=lines,
-        parameters=parameters,
-        tokens=plan.train_tokens,
-        steps=None if by_clock else plan.steps,
-        seconds=plan.available,
-        device=str(machine),
-        memory=memory,
-    )
-
-
 def count(number: int, noun: str) -> str:
     """`1 step`, `1,200 steps`."""
     return f"{number:,} {noun}{'s' * (number != 1)}"
-
-
-def format_seconds(seconds: float) -> str:
-    """75 → `1:15`; 4,000 → `1:06:40`."""
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

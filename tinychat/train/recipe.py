@@ -180,6 +180,9 @@ class Recipe:
     device: str = _field("machine", str, "auto", "where to train", choices=("auto", "cpu", "cuda", "mps"))
     precision: str = _field("machine", str, "auto", "the numbers computed with", choices=("auto", "f32", "bf16"))
     threads: int | None = _field("machine", int, None, "processor threads, of all processes", low=1, high=1024)
+    compile: bool | None = _field(
+        "machine", bool, None, "compile the layers first: half a minute, after which steps are quicker"
+    )
     devices: int = _field(
         "machine", int, 1, "GPUs, or processes on a CPU, that share each step on this machine", low=1, high=64
     )

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from tinychat.events import Ended
-from tinychat.train.planner import format_seconds
+from tinychat.train.announcing import format_seconds
 
 SLIGHT = 0.1
 """how far, as a share of the loss of training, validation loss may lie above it before that is worth a word"""

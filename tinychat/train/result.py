@@ -11,9 +11,10 @@ from torch import Tensor
 import tinychat
 from tinychat.events import Ended
 from tinychat.store.models import save_model
+from tinychat.train.announcing import format_seconds
 from tinychat.train.data import TrainingText
 from tinychat.train.evaluation import Evaluation
-from tinychat.train.planner import Machine, Plan, format_seconds
+from tinychat.train.planner import Machine, Plan
 from tinychat.train.report import report
 
 LIBRARIES = ("torch", "lightning", "tokenizers", "numpy")

@@ -11,6 +11,7 @@ from tinychat.errors import RunError
 from tinychat.events import Ended, Event, Noticed
 from tinychat.model.ngrams import MOST_COUNTED
 from tinychat.store.runs import RunFolder
+from tinychat.train.announcing import announce
 from tinychat.train.batches import WindowBatches
 from tinychat.train.calibrate import find_machine, step_seconds
 from tinychat.train.checkpoint import State, load_checkpoint, save_checkpoint
@@ -20,7 +21,7 @@ from tinychat.train.journal import Journal, loss_curve, rewind
 from tinychat.train.launch import final_folder
 from tinychat.train.learner import Learner
 from tinychat.train.loop import Loop
-from tinychat.train.planner import Machine, Plan, announce, default_seconds, make_plan
+from tinychat.train.planner import Machine, Plan, default_seconds, make_plan
 from tinychat.train.processes import ALONE, Place
 from tinychat.train.publishing import Publisher, Weights
 from tinychat.train.recipe import Recipe
@@ -86,10 +87,6 @@ class Sitting:
             report(announce(self.plan, text.facts, machine, parameters))
         else:
             report(Noticed(f"goes on from step {state.step:,}"))
-        if state is None and self.plan.available is not None:  # planning took its time
-            available = max(1.0, 60 * (self.plan.recipe.minutes or 0) - (time.monotonic() - started))
-            self.plan = dataclasses.replace(self.plan, available=available)
-        self.start_seconds = time.monotonic() - started
         batches = WindowBatches(
             text.parts,
             self.plan.config.context,
@@ -97,6 +94,14 @@ class Sitting:
             self.plan.recipe.seed,
             [source.share for source in text.facts.sources],
         )
+        if self.plan.recipe.compile:
+            report(Noticed("the layers are compiled first: about half a minute"))
+            if problem := learner.compile(batches.batch(0)):
+                report(Noticed(f"they cannot be, and steps take a little longer: {problem}"))
+        if state is None and self.plan.available is not None:  # planning took its time
+            available = max(1.0, 60 * (self.plan.recipe.minutes or 0) - (time.monotonic() - started))
+            self.plan = dataclasses.replace(self.plan, available=available)
+        self.start_seconds = time.monotonic() - started
         tied = self.plan.config.tie_embeddings
         publisher = self.publisher = Publisher(run, self._write_model, tied=tied)
         self.loop = Loop(self.plan, learner, batches, text, control, report, self._save, self._load, publisher, state)

@@ -1,6 +1,7 @@
 """The processes that learn together: how the leader tells the others what to do, and how a step is shared out.
 
-Orders go from the leader to all others as they come: to make a learner, to load a state into it, to take a step. A
+Orders go from the leader to all others as they come: to make a learner, to load a state into it, to compile it,
+to take a step. A
 step's order brings its batch along: ids are few beside the gradients that go round afterwards, and so followers need no
 text, no files, and no clock.
 """
@@ -48,6 +49,13 @@ class Load:
 
 
 @dataclass(frozen=True)
+class Compile:
+    """Compile the layers; see `Learner.compile`."""
+
+    batch: Batch
+
+
+@dataclass(frozen=True)
 class Learn:
     """Take a step; see `Learner.step`."""
 
@@ -56,7 +64,7 @@ class Learn:
     step: int
 
 
-Order = Make | Load | Learn | None
+Order = Make | Load | Compile | Learn | None
 """None: it is over."""
 
 

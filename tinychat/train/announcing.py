@@ -1,0 +1,44 @@
+"""A plan in words: what is said before training starts."""
+
+from pathlib import Path
+
+from tinychat.events import Planned
+from tinychat.train.planner import Machine, Plan, TextFacts, count, estimate_memory
+
+
+def announce(plan: Plan, facts: TextFacts, machine: Machine, parameters: int) -> Planned:
+    """What is said before it starts: three lines."""
+    config, tokens = plan.config, plan.batch_size * plan.config.context
+    memory = estimate_memory(config, parameters, plan.batch_size, plan.train_tokens)
+    ends = f"the ends of each, {plan.val_tokens:,} in all," if facts.mix else f"the last {plan.val_tokens:,}"
+    kept = f"{ends} measure the model" if plan.val_tokens else "none kept for validation"
+    times = " and ".join(f"{epochs:,.1f}" for epochs in plan.epochs_of_each)
+    through = "through them" if facts.mix else "through the text"
+    by_clock = plan.available is not None
+    seconds = plan.available if plan.available is not None else plan.steps * plan.step_seconds
+    begun = f", begun as {Path(plan.recipe.from_model).name}" if plan.recipe.from_model else ""
+    steps = ("about " if by_clock else "") + count(plan.steps, "step")
+    lines = (
+        f"text   {facts.name}: {count(facts.characters, 'character')}, {count(facts.tokens, 'token')} "
+        f"({facts.tokenizer}, {facts.vocab_size:,} different); {kept}",
+        f"model  {count(config.n_layer, 'layer')} of {config.d_model}, {count(config.n_head, 'head')}, "
+        f"context {config.context}, {count(parameters, 'parameter')}, dropout {config.dropout:g}{begun}",
+        f"time   about {format_seconds(seconds)} on {machine}: {steps} of {count(tokens, 'token')}, "
+        f"{times} times {through}; {memory / 1e6:,.0f} MB of memory",
+    )
+    return Planned(
+        lines=lines,
+        parameters=parameters,
+        tokens=plan.train_tokens,
+        steps=None if by_clock else plan.steps,
+        seconds=plan.available,
+        device=str(machine),
+        memory=memory,
+    )
+
+
+def format_seconds(seconds: float) -> str:
+    """75 → `1:15`; 4,000 → `1:06:40`."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

@@ -1,0 +1,72 @@
+"""What has been said, and a file of it: a transcript is JSON, with the model, the settings and the seeds."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tinychat.atomic import atomic_write
+from tinychat.errors import TinychatError
+from tinychat.events import Finished, Token
+from tinychat.settings import Settings
+
+FORMAT = 1
+
+
+@dataclass
+class Turn:
+    """A prompt and what was answered to it."""
+
+    prompt: str
+    prompt_ids: list[int] = field(default_factory=list)
+    tokens: list[Token] = field(default_factory=list)
+    finished: Finished | None = None
+    given: str | None = None
+    """the answer of an opened transcript, of which no tokens are known"""
+
+    @property
+    def answer(self) -> str:
+        """The text so far."""
+        return (self.given or "") + "".join(token.text for token in self.tokens)
+
+
+def write_transcript(path: Path, model: str, settings: Settings, turns: Sequence[Turn]) -> None:
+    """Writes a conversation with a model.
+
+    Raises:
+        TinychatError: it cannot be written there.
+    """
+    values: dict[str, Any] = {
+        "format": FORMAT,
+        "model": model,
+        "settings": {name: getattr(settings, name) for name in settings.__slots__},
+        "turns": [
+            {
+                "prompt": turn.prompt,
+                "answer": turn.answer,
+                "seed": turn.finished.seed if turn.finished else None,
+                "finish_reason": turn.finished.reason if turn.finished else None,
+            }
+            for turn in turns
+        ],
+    }
+    try:
+        atomic_write(path, json.dumps(values, indent=2, ensure_ascii=False) + "\n")
+    except OSError as error:
+        raise TinychatError(f"{path} cannot be written: {error.strerror or error}") from None
+
+
+def read_transcript(path: Path) -> list[Turn]:
+    """Reads a conversation.
+
+    Raises:
+        TinychatError: it is no transcript.
+    """
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+        return [Turn(str(turn["prompt"]), given=str(turn["answer"])) for turn in values["turns"]]
+    except OSError as error:
+        raise TinychatError(f"{path} cannot be read: {error.strerror or error}") from None
+    except (ValueError, KeyError, TypeError):
+        raise TinychatError(f"{path} is no transcript", "`/save FILE` writes one") from None
