@@ -5,7 +5,9 @@ Encoding treats special tokens in a text as plain characters: nobody can forge t
 
 import hashlib
 import re
+from array import array
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
@@ -18,7 +20,7 @@ from tokenizers import decoders, models
 
 from tinychat.atomic import atomic_write
 from tinychat.errors import TokenizerError
-from tinychat.text.cutting import cut, cut_all
+from tinychat.text.cutting import cut, cut_all, gather
 from tinychat.text.streaming import ByteStream, StreamDecoder, WindowStream
 from tinychat.text.vocabularies import BYTE_CODES, read_bert_vocabulary, train_vocabulary
 
@@ -100,18 +102,22 @@ class Tokenizer:
         if self._table is not None:
             yield from map(self._look_up, pieces)
             return
-        held = ""
-        for piece in pieces:
-            *texts, held = self._cut(held + piece)
-            yield from self.encode_batch(texts)
-        yield from self.encode_batch([held])
+        # The library lets go of Python while it works: meanwhile the ids of the texts before are taken over.
+        begun: Future[list[tokenizers.Encoding]] | None = None
+        with ThreadPoolExecutor(1) as thread:
+            for texts in gather(self._cut_all(pieces)):
+                next_one = thread.submit(self._encode_batch, texts)
+                if begun is not None:
+                    yield from map(self._take, begun.result())
+                begun = next_one
+            if begun is not None:
+                yield from map(self._take, begun.result())
 
     def encode_batch(self, texts: Sequence[str]) -> list[Ids]:
         """The ids of each text, all processors sharing the work."""
         if self._table is not None:
             return [self._look_up(text) for text in texts]
-        encodings = self.inner.encode_batch_fast([_sound(text) for text in texts], add_special_tokens=False)
-        return [np.array(encoding.ids, self.dtype) for encoding in encodings]
+        return [self._take(encoding) for encoding in self._encode_batch(texts)]
 
     def unknown(self, text: str) -> list[str]:
         """The characters that the vocabulary lacks, each once, in order."""
@@ -211,6 +217,21 @@ class Tokenizer:
         codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
         ids = self._table[np.minimum(codes, len(self._table) - 1)]
         return ids[ids >= 0].astype(self.dtype)
+
+    def _encode_batch(self, texts: Sequence[str]) -> list[tokenizers.Encoding]:
+        return self.inner.encode_batch_fast([_sound(text) for text in texts], add_special_tokens=False)
+
+    def _take(self, encoding: tokenizers.Encoding) -> Ids:
+        # An `array` takes over a list of numbers in a third of the time that numpy does.
+        return np.frombuffer(array("I", encoding.ids), np.uintc).astype(self.dtype)
+
+    def _cut_all(self, pieces: Iterable[str]) -> Iterator[str]:
+        """Texts with the same ids, joined, as the pieces of one text."""
+        held = ""
+        for piece in pieces:
+            *texts, held = self._cut(held + piece)
+            yield from texts
+        yield held
 
     @cached_property
     def _is_cuttable(self) -> bool:
