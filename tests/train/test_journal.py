@@ -51,6 +51,14 @@ def test_a_last_word_is_taken_back_wherever_the_checkpoint_is(tmp_path: Path) ->
     assert read(tmp_path / "events") == [stepped(10)]
 
 
+def test_a_run_that_went_back_is_taken_back_to_where_it_was_last(tmp_path: Path) -> None:
+    path = tmp_path / "events"
+    events = [stepped(10), stepped(20), stepped(30), Noticed("back to step 10"), stepped(11), stepped(20), Saved(20)]
+    write(path, *events, stepped(30), Noticed("later"))
+    rewind(path, 20)
+    assert read(path) == events
+
+
 def test_a_line_that_was_cut_short_is_removed(tmp_path: Path) -> None:
     path = tmp_path / "events"
     write(path, stepped(10), stepped(20))

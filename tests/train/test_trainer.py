@@ -201,6 +201,14 @@ def test_what_is_asked_while_it_trains_is_done(text: Path) -> None:
     assert events(run, Evaluated)[0].step <= events(run, Sampled)[1].step
 
 
+def test_a_sample_that_cannot_be_made_is_told_of(text: Path) -> None:
+    run = make(text, steps=3, sample_tokens=0)
+    run.send("sample")
+    train(run)
+    assert events(run, Sampled) == []
+    assert any("--sample-tokens 0" in event.text for event in events(run, Noticed))
+
+
 @pytest.mark.slow
 def test_the_best_weights_are_kept_where_the_text_is_learned_by_heart(tmp_path: Path) -> None:
     letters = random.Random(1).choices("abcdefgh", k=600)

@@ -116,7 +116,7 @@ class Dashboard:
     def _take(self, event: Event) -> None:
         """Notes an event; the plan and notices stay on screen above."""
         self._progress.take(event)
-        if (isinstance(event, Sampled) and self._said == SAMPLING) or (
+        if (isinstance(event, Sampled | Noticed) and self._said == SAMPLING) or (
             isinstance(event, Evaluated) and self._said == EVALUATING
         ):
             self._said = ""

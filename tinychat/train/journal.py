@@ -51,16 +51,21 @@ def rewind(path: Path, step: int) -> None:
     """
     if not path.is_file():
         return
-    kept: list[bytes] = []
+    lines: list[tuple[bytes, dict[str, Any]]] = []
     for line in path.read_bytes().split(b"\n")[:-1]:
         try:
-            event = json.loads(line)
+            lines.append((line + b"\n", json.loads(line)))
         except ValueError:  # a disk that was full, a machine that went down
             break
-        if step < 0 or event.get("step", 0) > step or event["event"] in (_name(Ended), _name(Failed)):
-            break
-        kept.append(line + b"\n")
-    atomic_write(path, b"".join(kept))
+
+    def comes_later(event: dict[str, Any]) -> bool:
+        return step < 0 or event.get("step", 0) > step or event["event"] in (_name(Ended), _name(Failed))
+
+    # Steps go back where a run retreats: what counts is the last time that it was there.
+    there = (place for place, (_, event) in enumerate(lines) if event.get("step") and not comes_later(event))
+    last = max(there, default=-1)
+    end = next((place for place, (_, event) in enumerate(lines) if place > last and comes_later(event)), len(lines))
+    atomic_write(path, b"".join(line for line, _ in lines[:end]))
 
 
 def loss_curve(path: Path) -> dict[str, list[list[float]]]:

@@ -282,6 +282,8 @@ class Loop:
         began, evaluated = self.seconds, 0.0
         for command in self.control.commands():
             match command:
+                case {"command": "sample"} if not self.sampler.tokens:
+                    self.report(Noticed("there are no samples: the run was begun with --sample-tokens 0"))
                 case {"command": "sample"}:
                     if isinstance(command.get("prompt"), str):
                         self.prompt = command["prompt"]
