@@ -57,6 +57,25 @@ def test_a_run_is_left_in_the_background_seen_again_and_stopped(person: Person) 
     person.sees(has("stopped at step"), has("tiny (char, ", "is open"))
 
 
+def test_a_model_is_talked_to_while_it_trains_left_and_found_again(person: Person, sit_down: SitDown) -> None:
+    person.type(f"/train text.txt --minutes 3 {SMALL} &", ENTER)
+    person.sees("tiny trains on in the background")
+    person.sees(has("tiny trains: step ", "│ tiny · "))  # the toolbar: its weights are there
+    person.type("/max 8", ENTER, "the", ENTER)
+    person.sees(has("8 tokens", "tiny (training, step "))
+    person.type("/when the", ENTER)
+    person.sees("step 0", has("tokens", "stop: max tokens", "tiny (training, step "))
+    person.type("/quit", ENTER)
+    person.sees("tiny trains on; tinychat finds it again")
+    assert person.leaves() == 0
+    again = sit_down(TINYCHAT_TEST_TORCH="1")
+    again.sees(has("tiny", "/attach, /model tiny"))
+    again.type("/model tiny", ENTER)
+    again.sees(has("tiny (char, ", "is open"))
+    again.type("/stop", ENTER)
+    again.sees(has("tiny stops after its step"), has("tiny is stopped: step ", "it answers now"))
+
+
 def test_another_prompt_is_sampled_and_an_evaluation_comes_when_asked(person: Person) -> None:
     person.type(f"/train text.txt --minutes 3 {SMALL}", ENTER)
     person.sees(has("step ", " % · "), KEYS)
