@@ -51,6 +51,13 @@ class Notice:
 
 
 @dataclass(frozen=True, slots=True)
+class Changed:
+    """From here on an answer is made with other settings: `temp 1.3`; never part of it."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Part:
     """What comes now is another answer, by this name: where one prompt is answered several times."""
 
@@ -75,7 +82,7 @@ class Finished:
         return self.tokens / self.seconds if self.seconds > 0 else 0.0
 
 
-Record = Token | Notice | Part | Finished
+Record = Token | Notice | Changed | Part | Finished
 
 
 # --- a training run ----------------------------------------------------------------------------------------------

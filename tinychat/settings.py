@@ -184,6 +184,10 @@ class Settings:
         (), tuple, r"end the answer before this text (\n is a new line)", example=r"\n",
         toolbar=lambda value: "stop " + " ".join(repr(text) for text in value) if value else "",
     )  # fmt: skip
+    slow: float | None = _setting(
+        None, float, "show no more tokens a second than this, to read along", optional=True, above=0, example="20",
+        toolbar=lambda value: f"slow {value:g}" if value else "",
+    )  # fmt: skip
     device: str = _setting("auto", str, "where the model runs", choices=("auto", "cpu", "cuda", "mps"), example="cpu")
     precision: str = _setting(
         "auto", str, "the numbers that the model computes with", choices=("auto", "f32", "bf16"), example="bf16"
@@ -207,6 +211,26 @@ SETTINGS: dict[str, Setting] = {
     for field in dataclasses.fields(Settings)
 }
 """Every setting by its name, in the order in which they are shown."""
+
+
+SAMPLING = tuple(SETTINGS)[: tuple(SETTINGS).index("max_tokens")]
+"""The settings that say how the next token is chosen."""
+
+
+def describe_sampling(settings: Settings, other_than: Settings | None = None) -> list[str]:
+    """How the next token is chosen, as the toolbar shows it: `temp 0.8`, `top-p 0.95`, `sample`.
+
+    Args:
+        other_than: leaves out what these settings say as well.
+    """
+    words: list[str] = []
+    for name in SAMPLING:
+        form, value = SETTINGS[name].toolbar, getattr(settings, name)
+        if form and (other_than is None or value != getattr(other_than, name)):
+            words.append(form(value) or f"{name.replace('_', '-')} –" if other_than else form(value))
+    if other_than is None or settings.greedy != other_than.greedy:
+        words.append("greedy" if settings.greedy else "sample")
+    return [word for word in words if word]
 
 
 def find_setting(name: str) -> Setting:

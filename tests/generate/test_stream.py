@@ -1,13 +1,14 @@
 """Answers as records: pieces, stop strings, ends and limits, with an engine that says what it is told to."""
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tinychat.events import Finished, Notice, Record, Token
-from tinychat.generate.engine import Drawn, Request
+from tinychat.events import Changed, Finished, Notice, Record, Token
+from tinychat.generate.engine import Drawn, Engine, Request
 from tinychat.generate.stream import Answer, Batch, stream
 from tinychat.settings import Settings
 from tinychat.text.tokenizers import Tokenizer
@@ -126,6 +127,50 @@ def test_settings_are_asked_for_before_each_call() -> None:
         shown += text_of([record for _, records in batch.step() for record in records])
     assert shown == "ab"
     assert one.request.settings.greedy
+
+
+def test_a_change_acts_on_the_very_next_token_and_is_marked_where_it_does() -> None:
+    current = [Settings(max_tokens=8)]
+    script = Script(LETTERS.encode("abcdefgh"))
+    one = Answer(LETTERS, [0], lambda: current[0], seed=1)
+    seen = ""
+    for record in stream(script, one):
+        seen += record.text if isinstance(record, Token | Changed) else ""
+        if seen == "abc":  # the engine is ahead by then
+            current[0] = Settings(max_tokens=8, temperature=1.3, top_k=5)
+        elif seen.endswith("e"):
+            current[0] = Settings(max_tokens=8, temperature=0, top_k=5)
+    assert max(script.asked) > 1
+    assert seen == "abctemp 1.3 · top-k 5detemp 0 · greedyfgh"
+
+
+def test_a_change_while_it_is_made_is_as_one_before(letters: Path) -> None:
+    """The engine had drawn more by then, which is let go: it goes back with its cache."""
+    from tinychat.generate.opening import open_engine
+    from tinychat.store.models import read_info, read_tokenizer
+
+    info, tokenizer = read_info(letters), read_tokenizer(letters)
+    first, second = (Settings(max_tokens=24, temperature=temperature) for temperature in (1.5, 0.3))
+
+    def made(engine: Engine, most: int) -> list[int]:
+        """The ids of an answer whose settings change after six tokens."""
+        current = [first]
+        one = Answer(tokenizer, tokenizer.encode("ab"), lambda: current[0], seed=4)
+        ids = []
+        for record in stream(engine, one):
+            ids += [record.id] if isinstance(record, Token) else []
+            current[0] = first if len(ids) < most else second
+        return ids
+
+    engine = open_engine(info, first)
+
+    class Slow:  # makes one token a call, so that nothing is ever drawn ahead
+        context = engine.context
+
+        def extend(self, requests: Sequence[Request], n: int, alternatives: int = 0) -> list[list[Drawn]]:
+            return engine.extend(requests, 1, alternatives)
+
+    assert made(engine, 6) == made(Slow(), 6) != made(engine, 24)  # type: ignore[arg-type]
 
 
 def test_more_than_the_context_is_said_once() -> None:

@@ -2,6 +2,7 @@
 
 import random
 import re
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -94,14 +95,21 @@ def test_keys_change_the_answer_while_it_is_printed(sit_down: SitDown) -> None:
     person.sees(lambda lines: "<0.8>" in lines[3])
     person.type("up")
     person.sees(
-        lambda lines: "<0.9>" in "".join(lines[3:]), lambda lines: lines[-1].startswith("temperature 0.8 → 0.9 · ")
+        lambda lines: "<0.8>⟨temp 0.9⟩<0.9>" in "".join(lines[3:]),
+        lambda lines: lines[-1].startswith("temp 0.9 · top-p 0.95 · sample · "),
     )
+    person.type("[")
+    person.sees(lambda lines: "<0.9>⟨top-p 0.9⟩<0.9>" in "".join(lines[3:]))
     person.type("g")
-    person.sees(lambda lines: "<0>" in "".join(lines[3:]))
+    person.sees(lambda lines: "<0.9>⟨temp 0 · greedy⟩<0>" in "".join(lines[3:]))
     person.type("right")
-    person.sees(lambda lines: lines[-1].startswith("max-tokens 256 → 272 · "))
+    person.sees(lambda lines: "/272 · " in lines[-1] and " tok/s · context " in lines[-1])
+    person.type("?")
+    person.sees("esc stop · space pause, then → one token · ↑↓ temp · ←→ max · [ ] top-p · g gr…")
     person.type(CTRL_C)
-    person.sees(answered, " parrot · temp 0 · top-p 0.95 · greedy · max 272 · seed –")
+    person.sees(answered, " parrot · temp 0 · top-p 0.9 · greedy · max 272 · seed –")
+    person.type("/why 1", ENTER)
+    person.sees(lambda lines: any("token 1 of " in line for line in lines))
 
 
 def test_space_pauses_and_goes_on(sit_down: SitDown) -> None:
@@ -109,13 +117,44 @@ def test_space_pauses_and_goes_on(sit_down: SitDown) -> None:
     person.type("count", ENTER)
     person.sees(lambda lines: "0 1 2" in lines[3])
     person.type(" ")
-    paused = person.sees(lambda lines: lines[-1].startswith("paused: space goes on"))[3]
+    paused = person.sees(lambda lines: lines[-1].startswith("paused · temp 0.8 · "))[3]
     person.type(" ")
     person.sees(lambda lines: len(lines[3]) > len(paused) + 10)
     person.type(" ")
-    person.sees(lambda lines: lines[-1].startswith("paused: space goes on"))
+    person.sees(lambda lines: lines[-1].startswith("paused · temp 0.8 · "))
     person.type(CTRL_C)
     person.sees(answered)
+
+
+def test_in_a_pause_tokens_come_one_by_one_and_with_other_settings(sit_down: SitDown) -> None:
+    person = sit_down(**SLOW)
+    person.type("temp", ENTER)
+    person.sees(lambda lines: "<0.8>" in lines[3])
+    person.type(" ")
+    paused = person.sees(lambda lines: lines[-1].endswith("space goes on · → one token"))[3]
+    person.type("right")
+    once = person.sees(lambda lines: len(lines[3]) > len(paused))[3]
+    person.type("up", "right")
+    person.sees(
+        lambda lines: re.fullmatch(rf"{re.escape(once)}⟨temp 0.9⟩\S{{1,3}}", lines[3]),
+        lambda lines: lines[-1].startswith("paused · temp 0.9 · "),
+    )
+    person.type(ESCAPE)
+    person.sees(answered)
+
+
+def test_tokens_come_no_quicker_than_somebody_reads(sit_down: SitDown) -> None:
+    person = sit_down()
+    person.type("/slow 20", ENTER, "/max 20", ENTER)
+    person.sees(lambda lines: lines[-1].startswith(" parrot · ") and lines[-1].endswith("slow 20"))
+    person.type("count", ENTER)
+    began = time.monotonic()
+    person.sees(answered)
+    assert time.monotonic() - began >= 19 / 20 - 0.1
+    person.type("/slow 0.1", ENTER, "/max 200", ENTER, "count", ENTER)
+    person.sees(lambda lines: lines[-1].startswith("temp 0.8 · "))
+    person.type(CTRL_C)  # is not waited for: the next token is ten seconds away
+    person.sees(lambda lines: sum("stop: interrupted" in line for line in lines) == 1)
 
 
 def test_what_is_typed_meanwhile_is_kept_for_the_prompt(sit_down: SitDown) -> None:
@@ -335,7 +374,7 @@ def test_no_key_at_any_moment_breaks_it(sit_down: SitDown) -> None:
         "/undo",
     )
     lines += ("/retry", "/continue", "/clear", "/edit", "/temp 1", "/max 50", "/model parrot", "/tokens x")
-    keys = [f"{line}{ENTER}" for line in lines] + list("g ab\t\x7f\n\x12\x15\x01\x05é你") + [CTRL_C, ESCAPE, ENTER]
+    keys = [f"{line}{ENTER}" for line in lines] + list("g[]? ab\t\x7f\n\x12\x15\x01\x05é你") + [CTRL_C, ESCAPE, ENTER]
     keys += ["up", "down", "left", "right", "\x1b[200~a\rb\x1b[201~"]
     chosen = random.Random(0)
     for _ in range(100):

@@ -11,9 +11,9 @@ from screens import Screen
 
 from tinychat.commands.results import Answer
 from tinychat.errors import GenerationError
-from tinychat.events import Finished, Notice, Part, Record, Token
+from tinychat.events import Changed, Finished, Notice, Part, Record, Token
 from tinychat.repl.keyboard import Keyboard
-from tinychat.repl.stream import Player, summary
+from tinychat.repl.stream import Player, Rate, summary
 from tinychat.session import Session
 
 END = Finished("end", 2, 0.001, 123)
@@ -108,9 +108,28 @@ def waiting(for_what: Callable[[], bool], after: str = "a") -> Iterator[Record]:
 def test_where_there_is_no_status_line_a_change_stands_in_the_text(
     play: Play, input: PipeInput, session: Session
 ) -> None:
-    input.send_text("\x1b[A")
-    screen = play(waiting(lambda: session.settings.current.temperature == 0.9))
-    assert screen.lines[0] == "a⟨temperature 0.8 → 0.9⟩b"
+    input.send_text("\x1b[C")
+    screen = play(waiting(lambda: session.settings.current.max_tokens == 272))
+    assert screen.lines[0] == "a⟨max-tokens 256 → 272⟩b"
+
+
+def test_a_change_of_how_tokens_are_chosen_is_marked_where_it_acts(play: Play, input: PipeInput) -> None:
+    screen = play([token("a"), Changed("temp 1.3 · top-p 0.9"), token("b"), END])
+    assert screen.lines[0] == "a⟨temp 1.3 · top-p 0.9⟩b"
+
+
+def test_the_rate_is_that_of_the_last_second() -> None:
+    now = [0.0]
+    rate = Rate(lambda: now[0])
+    assert rate.now() == 0
+    for _ in range(30):
+        now[0] += 0.1
+        rate.count()
+    assert rate.now() == pytest.approx(11, abs=1)
+    now[0] += 0.5
+    assert rate.now() == pytest.approx(5, abs=1)
+    now[0] += 1
+    assert rate.now() == 0
 
 
 def test_letters_are_keys_until_something_is_typed(play: Play, input: PipeInput, session: Session) -> None:

@@ -8,9 +8,9 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
-from tinychat.events import Alternative, Finished, FinishReason, Notice, Record, Token
+from tinychat.events import Alternative, Changed, Finished, FinishReason, Notice, Record, Token
 from tinychat.generate.engine import Drawn, Engine, Request
-from tinychat.settings import Settings
+from tinychat.settings import Settings, describe_sampling
 from tinychat.text.tokenizers import Tokenizer
 
 LONGEST_CALL = 0.015
@@ -69,13 +69,20 @@ class Answer:
         """How many tokens may still come."""
         return self.request.settings.max_tokens - self.request.made
 
-    def refresh(self) -> None:
-        """Takes a new snapshot of the settings."""
-        self.request.settings = self.settings()
+    def refresh(self) -> Iterator[Record]:
+        """Takes a new snapshot of the settings, and says how tokens are chosen from now on where that has changed."""
+        before, self.request.settings = self.request.settings, self.settings()
+        if self.request.made and (words := describe_sampling(self.request.settings, other_than=before)):
+            yield Changed(" · ".join(words))
 
     def take(self, drawn: Sequence[Drawn], context: int) -> Iterator[Record]:
-        """The records of newly made tokens; `Finished` among them once the answer is over."""
+        """The records of newly made tokens; `Finished` among them once the answer is over.
+
+        What was drawn before the settings changed is let go: a change acts on the very next token.
+        """
         for token in drawn:
+            if self.settings() != self.request.settings:
+                return
             self.request.ids.append(token.id)
             self.request.made += 1
             if token.id in self.request.end_ids:
@@ -167,21 +174,20 @@ class Batch:
         answer.begin()
         self.answers.append(answer)
 
-    def step(self) -> list[tuple[Answer, list[Record]]]:
-        """One call of the engine: the new records of each answer; finished ones leave.
+    def step(self) -> Iterator[tuple[Answer, Iterator[Record]]]:
+        """One call of the engine: the new records of each answer, to be taken in turn; finished answers leave.
 
         Raises:
             GenerationError: the model gave NaN or infinite logits.
         """
-        out: list[tuple[Answer, list[Record]]] = []
         going: list[Answer] = []
         stop = self.should_stop()
         for answer in self.answers:
-            answer.refresh()
+            yield answer, answer.refresh()
             if stop:
-                out.append((answer, list(answer.finish("interrupted"))))
+                yield answer, answer.finish("interrupted")
             elif answer.left <= 0:
-                out.append((answer, list(answer.finish("length"))))
+                yield answer, answer.finish("length")
             else:
                 going.append(answer)
         if going:
@@ -192,9 +198,8 @@ class Batch:
             took = (time.perf_counter() - began) / max(1, *map(len, made))
             self._seconds_per_token += 0.5 * (took - self._seconds_per_token)
             for answer, drawn in zip(going, made, strict=True):
-                out.append((answer, list(answer.take(drawn, self.engine.context))))
+                yield answer, answer.take(drawn, self.engine.context)
         self.answers = [answer for answer in going if answer.finished is None]
-        return out
 
 
 def stream(engine: Engine, answer: Answer, should_stop: Callable[[], bool] = lambda: False) -> Iterator[Record]:

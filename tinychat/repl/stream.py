@@ -5,6 +5,8 @@ The records are made in a thread and wait in a short queue, so that the model ne
 
 import queue
 import threading
+import time
+from collections import deque
 from collections.abc import Callable, Mapping
 
 from prompt_toolkit.key_binding import KeyPress
@@ -14,19 +16,24 @@ from tinychat.commands.results import Answer, Change, Message
 from tinychat.commands.settings import nudge, switch
 from tinychat.commands.table import is_command, split_line
 from tinychat.errors import TinychatError, UsageError
-from tinychat.events import Finished, Notice, Part, Record, Token
+from tinychat.events import Changed, Finished, Notice, Part, Record, Token
 from tinychat.repl.keyboard import Keyboard, TypeAhead
 from tinychat.repl.status import StatusLine
 from tinychat.repl.terminal import DIM, Terminal
 from tinychat.repl.toolbar import SEPARATOR, sampling
 from tinychat.session import Session
+from tinychat.settings import SAMPLING, find_setting
 
 FRAME = 0.02
 """seconds between two looks at the keyboard, when no token comes"""
+RATE_SPAN = 1.0
+"""seconds over which the rate of tokens is told"""
 AHEAD = 64
 """records that may wait to be drawn"""
 PASTE_ON, PASTE_OFF = "\x1b[?2004h", "\x1b[?2004l"
-HINT = "esc stop · space pause · ↑↓ temp · ←→ max · g greedy"
+HINT = "? keys"
+KEYS = "esc stop · space pause, then → one token · ↑↓ temp · ←→ max · [ ] top-p · g greedy"
+PAUSED = "space goes on · → one token"
 
 REASONS = {"length": "max tokens", "stop": "stop text", "interrupted": "interrupted"}
 ENDS = {"chat": "end of turn"}
@@ -36,26 +43,56 @@ LIVE_KEYS: Mapping[str, Callable[[Session], Change]] = {
     Keys.Down: lambda session: nudge(session, "temperature", -0.1),
     Keys.Right: lambda session: nudge(session, "max_tokens", 16),
     Keys.Left: lambda session: nudge(session, "max_tokens", -16),
+    "[": lambda session: nudge(session, "top_p", -0.05),
+    "]": lambda session: nudge(session, "top_p", 0.05),
     "g": switch,
 }
 """Keys that change a setting while an answer is printed; letters do so until something else has been typed."""
 
 
 class _Maker:
-    """Makes records in a thread; `None` comes after the last, or after the error that was in the way."""
+    """Makes records in a thread; `None` comes after the last, or after the error that was in the way.
 
-    def __init__(self, answer: Answer) -> None:
-        self.stopping = threading.Event()
-        self.going = threading.Event()
-        self.going.set()
-        self._answer = answer
+    Args:
+        answer: to make.
+        pace: asked after each token for the seconds until the next one may come.
+    """
+
+    def __init__(self, answer: Answer, pace: Callable[[], float]) -> None:
+        self._answer, self._pace = answer, pace
         self._records: queue.Queue[Record | BaseException | None] = queue.Queue(AHEAD)
+        self._changed = threading.Condition()
+        self._stopping = self._pausing = False
+        self._tokens_to_come = 0  # in spite of the pause
         threading.Thread(target=self._make, name="answer", daemon=True).start()
+
+    @property
+    def is_stopping(self) -> bool:
+        """Whether it has been asked to end."""
+        return self._stopping
+
+    @property
+    def is_pausing(self) -> bool:
+        """Whether no more tokens come by themselves."""
+        return self._pausing
 
     def stop(self) -> None:
         """Asks for the end, also of a pause."""
-        self.stopping.set()
-        self.going.set()
+        with self._changed:
+            self._stopping, self._pausing = True, False
+            self._changed.notify()
+
+    def pause(self) -> None:
+        """Makes no more tokens, or goes on."""
+        with self._changed:
+            self._pausing, self._tokens_to_come = not self._pausing, 0
+            self._changed.notify()
+
+    def make_one(self) -> None:
+        """Makes one token more in a pause."""
+        with self._changed:
+            self._tokens_to_come += 1
+            self._changed.notify()
 
     def take(self) -> list[Record | BaseException | None]:
         """All that is there; waits a moment for the first."""
@@ -70,12 +107,21 @@ class _Maker:
 
     def _make(self) -> None:
         try:
-            for record in self._answer.start(self.stopping.is_set):
+            for record in self._answer.start(lambda: self._stopping):
                 self._records.put(record)
-                self.going.wait()
+                if isinstance(record, Token):
+                    self._wait()
         except BaseException as error:  # raised anew where the screen is
             self._records.put(error)
         self._records.put(None)
+
+    def _wait(self) -> None:
+        """Between two tokens: as long as the pace says, and to the end of a pause."""
+        with self._changed:
+            if seconds := self._pace():
+                self._changed.wait_for(lambda: self._stopping or self._pausing, seconds)
+            self._changed.wait_for(lambda: not self._pausing or self._tokens_to_come)
+            self._tokens_to_come = max(0, self._tokens_to_come - 1)
 
 
 class Player:
@@ -92,6 +138,7 @@ class Player:
         self._status = StatusLine(terminal)
         self._typed = TypeAhead()
         self._tokens = 0
+        self._rate = Rate()
         self._said = ""
         self._notices: list[str] = []
         self._finished: Finished | None = None
@@ -121,7 +168,7 @@ class Player:
 
     def _play(self, answer: Answer) -> None:
         self._terminal.write(answer.before, DIM)
-        maker = _Maker(answer)
+        maker = _Maker(answer, self._pace)
         if not self._session.is_ready and not self._status.is_there:
             self._terminal.line(self._loading(), DIM)
         over = False
@@ -141,7 +188,12 @@ class Player:
             match record:
                 case Token():
                     self._tokens += 1
+                    self._rate.count()
                     text += record.text
+                case Changed():
+                    self._terminal.write(text)
+                    text = ""
+                    self._terminal.write(f"⟨{record.text}⟩", DIM)
                 case Part():
                     self._terminal.write(text)
                     text = ""
@@ -166,10 +218,14 @@ class Player:
         if key.key in (Keys.ControlC, Keys.Escape):
             maker.stop()
         elif key.key == " " and not typing:
-            maker.going.clear() if maker.going.is_set() else maker.going.set()
-            self._say("" if maker.going.is_set() else "paused: space goes on")
+            maker.pause()
+            self._say("" if self._status.is_there or not maker.is_pausing else f"paused: {PAUSED}")
+        elif key.key is Keys.Right and maker.is_pausing:
+            maker.make_one()
+        elif key.key == "?" and not typing:
+            self._say("" if self._said == KEYS else KEYS)
         elif key.key in LIVE_KEYS and not (typing and len(key.key) == 1):
-            self._say(LIVE_KEYS[key.key](self._session).text)
+            self._tell(LIVE_KEYS[key.key](self._session))
         elif key.key is Keys.ControlM and self._runs_at_once(self._typed.text):
             self._run(self._typed.text)
             self._typed.line.clear()
@@ -191,9 +247,14 @@ class Player:
             self._say(error.problem)
             return
         if isinstance(result, Change):
-            self._say(result.text)
+            self._tell(result)
         elif isinstance(result, Message):
             self._say(SEPARATOR.join(result.lines))
+
+    def _tell(self, change: Change) -> None:
+        """Tells of a change where the toolbar, and the mark in the text, do not."""
+        shown = find_setting(change.name).name
+        self._say("" if shown in SAMPLING or (shown == "max_tokens" and self._status.is_there) else change.text)
 
     def _say(self, text: str) -> None:
         """Says something in the status line; where there is none, in the text."""
@@ -209,12 +270,53 @@ class Player:
         """What stands in the status line."""
         if self._typed.text:
             return f"› {self._typed.text}"
-        if maker.stopping.is_set():
+        if maker.is_stopping:
             return "stopping…"
         if self._tokens == 0 and not self._session.is_ready:
             return SEPARATOR.join([self._loading(), "esc stop"])
-        made = f"{self._tokens}/{self._session.settings.current.max_tokens}"
-        return SEPARATOR.join([*([self._said] if self._said else sampling(self._session)), made, HINT])
+        if maker.is_pausing and self._said != KEYS:
+            return SEPARATOR.join(["paused", *sampling(self._session), PAUSED])
+        if self._said:
+            return SEPARATOR.join([self._said, HINT] if self._said != KEYS else [KEYS])
+        current = self._session.settings.current
+        words = [*sampling(self._session), f"{self._tokens}/{current.max_tokens}"]
+        if rate := self._rate.now():
+            words.append(f"{rate:,.0f} tok/s")
+        if self._session.turns:
+            words.append(f"context {context_share(self._session):.0%}")
+        return SEPARATOR.join([*words, HINT])
+
+    def _pace(self) -> float:
+        """Seconds between two tokens, at least."""
+        slow = self._session.settings.current.slow
+        return 1 / slow if slow else 0.0
+
+
+class Rate:
+    """How many come a second: of the last second."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._moments: deque[float] = deque()
+
+    def count(self) -> None:
+        """One has come."""
+        self._moments.append(self._clock())
+
+    def now(self) -> float:
+        """How many a second; 0 where nothing has come for a second."""
+        now = self._clock()
+        while self._moments and self._moments[0] < now - RATE_SPAN:
+            self._moments.popleft()
+        if len(self._moments) < 2:
+            return float(len(self._moments))
+        return len(self._moments) / max(FRAME, now - self._moments[0])
+
+
+def context_share(session: Session) -> float:
+    """How much of the model's context the last prompt and its answer fill, from 0 to 1."""
+    turn = session.turns[-1]
+    return min(1.0, (len(turn.prompt_ids) + len(turn.tokens)) / int(session.model.architecture["context"]))
 
 
 def summary(finished: Finished, session: Session, *, show_seed: bool) -> str:

@@ -2,7 +2,7 @@
 
 from tinychat.background import Background
 from tinychat.session import Session
-from tinychat.settings import SETTINGS
+from tinychat.settings import SAMPLING, SETTINGS, describe_sampling
 
 SEPARATOR = " · "
 
@@ -27,18 +27,11 @@ def training(run: Background) -> str:
 
 def sampling(session: Session) -> list[str]:
     """How the next token is chosen: `temp 0.8`, `top-p 0.95`, `sample`."""
-    return [*_forms(session, before_length=True), "greedy" if session.settings.current.greedy else "sample"]
+    return describe_sampling(session.settings.current)
 
 
 def limits(session: Session) -> list[str]:
     """Where an answer ends, and what makes it repeatable: `max 256`, `seed –`."""
-    return _forms(session, before_length=False)
-
-
-def _forms(session: Session, before_length: bool) -> list[str]:
-    """The toolbar forms of settings declared before `max_tokens`, or from it on."""
-    names = list(SETTINGS)
-    place = names.index("max_tokens")
     current = session.settings.current
-    chosen = (SETTINGS[name] for name in (names[:place] if before_length else names[place:]))
-    return [form for one in chosen if one.toolbar and (form := one.toolbar(getattr(current, one.name)))]
+    others = (setting for name, setting in SETTINGS.items() if name not in SAMPLING)
+    return [form for one in others if one.toolbar and (form := one.toolbar(getattr(current, one.name)))]
