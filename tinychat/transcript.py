@@ -37,6 +37,14 @@ def write_transcript(path: Path, model: str, settings: Settings, turns: Sequence
     Raises:
         TinychatError: it cannot be written there.
     """
+    try:
+        atomic_write(path, transcript_of(model, settings, turns).encode("utf-8", "replace"))
+    except OSError as error:
+        raise TinychatError(f"{path} cannot be written: {error.strerror or error}") from None
+
+
+def transcript_of(model: str, settings: Settings, turns: Sequence[Turn]) -> str:
+    """A conversation with a model, as JSON."""
     values: dict[str, Any] = {
         "format": FORMAT,
         "model": model,
@@ -51,10 +59,7 @@ def write_transcript(path: Path, model: str, settings: Settings, turns: Sequence
             for turn in turns
         ],
     }
-    try:
-        atomic_write(path, json.dumps(values, indent=2, ensure_ascii=False) + "\n")
-    except OSError as error:
-        raise TinychatError(f"{path} cannot be written: {error.strerror or error}") from None
+    return json.dumps(values, indent=2, ensure_ascii=False) + "\n"
 
 
 def read_transcript(path: Path) -> list[Turn]:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from scripted import Talk
 
-from tinychat.commands.results import Answer, Bars, EditPrompt, Message, Table
+from tinychat.commands.results import Answer, Bars, EditPrompt, Export, Message, Table
 from tinychat.errors import ModelError, TinychatError, UsageError
 
 
@@ -51,7 +51,9 @@ def test_clear_begins_anew(talk: Talk) -> None:
     assert talk.session.turns == []
 
 
-@pytest.mark.parametrize("line", ["/retry", "/continue", "/undo", "/edit", "/save x.json", "/why", "/tokens"])
+@pytest.mark.parametrize(
+    "line", ["/retry", "/continue", "/undo", "/edit", "/save x.json", "/export x.md", "/why", "/tokens"]
+)
 def test_without_an_answer_there_is_nothing_to_act_on(talk: Talk, line: str) -> None:
     with pytest.raises(UsageError):
         talk.do(line)
@@ -82,6 +84,14 @@ def test_what_is_no_transcript_is_not_written_over(talk: Talk, tmp_path: Path) -
     with pytest.raises(UsageError):
         talk.do("/save")
     assert len(talk.session.turns) == 1
+
+
+def test_export_names_a_file_that_is_not_there_yet(talk: Talk, tmp_path: Path) -> None:
+    talk.ask("hello")
+    assert talk.do("/export talk.html") == Export(Path("talk.html"))
+    (tmp_path / "talk.html").write_text("mine")
+    with pytest.raises(UsageError, match=r"talk\.html exists already"):
+        talk.do("/export talk.html")
 
 
 def test_a_model_is_opened_by_its_name(talk: Talk) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from tinychat.commands import completing
 from tinychat.commands.command import command, unquote
-from tinychat.commands.results import Answer, EditPrompt, Message, Result
+from tinychat.commands.results import Answer, EditPrompt, Export, Message, Result
 from tinychat.errors import UsageError
 from tinychat.session import Session
 from tinychat.transcript import Turn
@@ -74,6 +74,16 @@ def open_(session: Session, text: str) -> Result:
     return Message(tuple(lines), (f"{count} {'turn' if count == 1 else 'turns'} from {path}",))
 
 
+@command("export", "talk", "to read or show", usage="FILE", example="/export talk.html", complete=completing.paths)
+def export(session: Session, text: str) -> Result:
+    """Write the conversation as `.md`, `.txt`, `.json`, `.jsonl`, or, as it looks here, as `.html` or `.svg`."""
+    path = _path(text, "export", "talk.html")
+    _last(session)
+    if path.exists():
+        raise UsageError(f"{path} exists already", "choose another name, or remove it first")
+    return Export(path)
+
+
 def _last(session: Session) -> Turn:
     if not session.turns:
         raise UsageError(*NOTHING_YET)
@@ -87,10 +97,10 @@ def _take_back(session: Session) -> Turn:
     return turn
 
 
-def _path(text: str, name: str) -> Path:
+def _path(text: str, name: str, example: str = "talk.json") -> Path:
     text = unquote(text)
     if not text:
-        raise UsageError(f"/{name} needs the name of a file", f"for example `/{name} talk.json`")
+        raise UsageError(f"/{name} needs the name of a file", f"for example `/{name} {example}`")
     return Path(text.replace(completing.ESCAPED_SPACE, " ")).expanduser()
 
 
@@ -101,4 +111,4 @@ def _is_transcript(path: Path) -> bool:
         return False
 
 
-COMMANDS = (retry, continue_, undo, edit, clear, save, open_)
+COMMANDS = (retry, continue_, undo, edit, clear, save, open_, export)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from subprocess import Popen
 
 from tinychat.events import Record
@@ -101,8 +102,15 @@ class EditPrompt:
 
 
 @dataclass(frozen=True)
+class Export:
+    """The conversation is to be written to a file, as its ending says."""
+
+    path: Path
+
+
+@dataclass(frozen=True)
 class Leave:
     """The session is over."""
 
 
-Result = Message | Change | Table | Bars | Help | Answer | Watch | EditPrompt | Leave
+Result = Message | Change | Table | Bars | Help | Answer | Watch | EditPrompt | Export | Leave

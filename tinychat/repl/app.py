@@ -9,7 +9,7 @@ from types import FrameType
 
 from tinychat import __version__
 from tinychat.background import Background
-from tinychat.commands.results import Answer, EditPrompt, Leave, Result, Watch
+from tinychat.commands.results import Answer, EditPrompt, Export, Leave, Result, Watch
 from tinychat.commands.table import dispatch, is_command
 from tinychat.commands.training import finish_training
 from tinychat.errors import TinychatError
@@ -158,6 +158,11 @@ class Repl:
                 self._begun = result.text
             case Answer():
                 Player(self._session, self._terminal, self._keyboard).play(result)
+            case Export():
+                from tinychat.repl.exporting import export
+
+                export(self._session, self._terminal, result.path)
+                self._terminal.line(f"written: {result.path}")
             case Watch():
                 from tinychat.repl.dashboard import Dashboard
 
