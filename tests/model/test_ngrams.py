@@ -8,13 +8,15 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 import torch
+import torch.nn.functional as functional
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch import nn
 
 from tinychat.errors import ModelError
 from tinychat.model.config import ModelConfig, longest_ngram
 from tinychat.model.ngrams import NGrams
-from tinychat.model.transformer import Transformer
+from tinychat.model.transformer import ALONE, Transformer
 
 SIZE, ORDER, WIDTH = 5, 4, 8
 
@@ -36,7 +38,7 @@ def ask(ngrams: NGrams, ids: list[int], fold: int | None = None) -> torch.Tensor
     """The probabilities of what follows each of the ids, where the layers have nothing to say."""
     known = torch.tensor([[-1] * ngrams.longest + ids])
     folds = None if fold is None else torch.tensor([fold])
-    return ngrams(known, torch.zeros(1, len(ids), WIDTH), folds)[0].exp()
+    return ngrams.counted(known, torch.zeros(1, len(ids), WIDTH), folds)[0].exp()
 
 
 def expected(ngrams: NGrams, folds: list[list[int]], context: list[int], left_out: int | None = None) -> list[float]:
@@ -76,6 +78,47 @@ def test_probabilities_are_those_of_counting_by_hand(folds: list[list[int]], dat
         torch.testing.assert_close(got[place], torch.tensor(want), atol=1e-5, rtol=1e-4)
 
 
+def test_layers_counts_and_matches_are_mixed_in_shares() -> None:
+    torch.manual_seed(0)
+    ngrams = make([[0, 1, 2, 0, 1, 3, 0, 1, 2], [4, 4, 0, 1, 2]])
+    history = torch.tensor([[0, 1, 0, 3]])
+    known, positions = nn.functional.pad(history, (ngrams.longest, 0), value=-1), torch.arange(4)
+    x, logits = torch.randn(1, 4, WIDTH), torch.randn(1, 4, SIZE)
+    with torch.no_grad():
+        for weight in (ngrams.share.weight, ngrams.trust.weight, ngrams.worth):
+            nn.init.normal_(weight)
+    layers, matches = ngrams.share(x)[0].unbind(-1)
+    trusted = (ngrams.trust(x) * ngrams.counted(known, x)).softmax(-1)[0]
+    mixed = ngrams(logits, x, known, history, positions)[0].exp()
+    for place in range(4):
+        odds = [layers[place].exp(), torch.tensor(1.0)]
+        said = [logits[0, place].softmax(-1), trusted[place]]
+        if place == 2:  # the 0 stood there before, and 1 followed it
+            odds.append((matches[place] + ngrams.worth[1]).exp())
+            said.append(torch.eye(SIZE)[1])
+        want = sum(odd * probabilities for odd, probabilities in zip(odds, said, strict=True)) / sum(odds)
+        torch.testing.assert_close(mixed[place], want)
+
+
+def test_layers_learn_to_predict_alone_as_well_which_their_loss_does_not_show() -> None:
+    torch.manual_seed(0)
+    config = ModelConfig(SIZE, context=8, n_layer=1, n_head=1, d_model=WIDTH, ngram_order=3, initialization="torch")
+    model = Transformer(config)
+    assert model.ngrams is not None
+    text = torch.randint(SIZE, (2, 9))
+    ids, targets = text[:, :-1], text[:, 1:]
+    model.ngrams.count([np.random.default_rng(0).integers(0, SIZE, 200)])
+    trained = model.loss(ids, targets)
+    assert trained.item() == pytest.approx(model.eval().loss(ids, targets).item())
+    (both,) = torch.autograd.grad(trained, [model.head.weight], retain_graph=True)
+    mixed = functional.cross_entropy(model(ids).flatten(0, 1), targets.flatten())
+    (together,) = torch.autograd.grad(mixed, [model.head.weight])
+    handle = model.ngrams.register_forward_hook(lambda module, given, made: given[0])  # what the layers say, alone
+    (alone,) = torch.autograd.grad(model.loss(ids, targets), [model.head.weight])
+    handle.remove()
+    torch.testing.assert_close(both, together + ALONE * alone)
+
+
 def test_a_text_with_too_many_contexts_keeps_the_commonest(monkeypatch: pytest.MonkeyPatch) -> None:
     ids = np.random.default_rng(0).integers(0, SIZE, 3000)
     everything = make([ids])
@@ -91,15 +134,17 @@ def test_the_layers_learn_how_to_weigh_the_counts() -> None:
     assert model.ngrams is not None
     text = np.random.default_rng(0).integers(0, SIZE, 200)
     ids, targets = torch.from_numpy(text[None, :8]), torch.from_numpy(text[None, 1:9])
+    with torch.no_grad():
+        model.ngrams.share.bias[1] = -100.0  # nothing of what matches
     nothing_counted = model.loss(ids, targets).item()
     assert nothing_counted == pytest.approx(math.log(SIZE))
     model.ngrams.count([text[:100], text[100:]])
     honest = model.loss(ids, targets, folds=torch.tensor([0]))
     assert model.loss(ids, targets).item() < honest.item()
     honest.backward()
-    for weight in model.ngrams.parameters():
+    for name, weight in model.ngrams.named_parameters():
         assert weight.grad is not None
-        assert weight.grad.abs().sum() > 0
+        assert weight.grad.abs().sum() > 0 or "matches" in name or name == "worth"
 
 
 def test_counts_are_saved_and_loaded_with_the_weights() -> None:

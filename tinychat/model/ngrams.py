@@ -1,4 +1,4 @@
-"""What counting says comes next: n-grams of the training text, which the layers weigh and correct.
+"""What counting says comes next: n-grams of the training text, which the layers weigh, and mix with what they say.
 
 The distribution after a context of k tokens is that after its last k − 1, corrected by what was counted (MacKay, Peto
 1995, §3: a hierarchical Dirichlet language model): p_k(v) = (count_k(v) + α_k · p_{k−1}(v)) / (total_k + α_k), from
@@ -19,6 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from tinychat.model.config import LARGEST_TABLE, ModelConfig
+from tinychat.model.matches import LONGEST, Matches
 
 FEWEST_MEETINGS = 2
 """A context that was met less often says nothing that its last tokens do not say as well."""
@@ -26,6 +27,10 @@ MOST_COUNTED = 4_000_000
 """tokens; what follows common contexts is known by then"""
 FIRST_STRENGTH = 2.0
 """log α at first"""
+FIRST_SHARES = (-1.0, -3.0)
+"""log odds, at first, of what the layers say, and of what matches, against what is counted"""
+LEAST = 1e-12
+"""probability that any token has"""
 
 Ids = npt.NDArray[np.integer]
 
@@ -52,6 +57,11 @@ class NGrams(nn.Module):
         self.vocab_size, self.longest = config.vocab_size, config.ngram_order - 1
         self.trust = nn.Linear(config.d_model, 1)
         """what the logarithm of the probabilities is multiplied by"""
+        self.share = nn.Linear(config.d_model, 2)
+        """log odds of what the layers say, and of what matches, against what is counted"""
+        self.matches = Matches()
+        self.worth = nn.Parameter(torch.zeros(LONGEST + 1))
+        """how much the log odds of what matches grow with its length"""
         self.strength = nn.Linear(config.d_model, config.ngram_order)
         """log α of each length"""
         self.variety = nn.Parameter(torch.zeros(config.ngram_order))
@@ -69,6 +79,11 @@ class NGrams(nn.Module):
         for layer, bias in ((self.trust, 1.0), (self.strength, FIRST_STRENGTH)):
             nn.init.zeros_(layer.weight)
             nn.init.constant_(layer.bias, bias)
+        nn.init.zeros_(self.share.weight)
+        with torch.no_grad():
+            self.share.bias.copy_(torch.tensor(FIRST_SHARES))
+        nn.init.zeros_(self.worth)
+        self.matches.initialize()
 
     def count(self, folds: Sequence[Ids]) -> None:
         """Counts a text that is to be trained on.
@@ -89,17 +104,38 @@ class NGrams(nn.Module):
         self._hold(contexts, widths.short(), tokens.short(), counts.sum(0).int())
         self.own = Folds(self.all, widths, tokens, counts)
 
-    def forward(self, known: Tensor, x: Tensor, folds: Tensor | None = None) -> Tensor:
-        """The logarithm of the probability of each token of the vocabulary, as far as it is trusted.
+    def forward(
+        self,
+        logits: Tensor,
+        x: Tensor,
+        known: Tensor,
+        history: Tensor,
+        positions: Tensor,
+        folds: Tensor | None = None,
+    ) -> Tensor:
+        """The logarithm of the mixture of what the layers say, what is counted and what matches, in shares they say.
 
         Args:
-            known: [B, before + T], the tokens with those before them; −1 where there is none.
+            logits: [B, T, V], what the layers say.
             x: [B, T, D], what the layers make of the last T.
+            known: [B, before + T], the tokens with those before them; −1 where there is none.
+            history: [B, S], the ids from place 0 on.
+            positions: [T] or [B, T], the places of the last T.
             folds: [B], the fold that each row stands in, whose counts are left out; None: none is left out.
 
         Returns:
             [B, T, V], f32.
         """
+        counted = (self.trust(x).float() * self.counted(known, x, folds)).softmax(dim=-1)
+        matched, lengths = self.matches(history, positions, self.vocab_size)
+        layers, matches = self.share(x).float().unbind(dim=-1)  # [B, T]
+        matches = (matches + self.worth.float()[lengths]).masked_fill(lengths == 0, -torch.inf)
+        shares = torch.stack((layers, torch.zeros_like(layers), matches), dim=-1).softmax(dim=-1)  # [B, T, 3]
+        said = torch.stack((logits.float().softmax(dim=-1), counted, matched), dim=-2)  # [B, T, 3, V]
+        return (shares.unsqueeze(-2) @ said).squeeze(-2).clamp(min=LEAST).log()
+
+    def counted(self, known: Tensor, x: Tensor, folds: Tensor | None = None) -> Tensor:
+        """The logarithm of the probability of each token of the vocabulary by the counts: [B, T, V], f32."""
         nodes = self._nodes(known, x.shape[1])  # [B, T, n]: shortest context first
         met, total, variety = (values[nodes] for values in self.all.buffers())  # [B, T, n, V], [B, T, n], [B, T, n]
         if folds is not None and self.own is not None:
@@ -111,8 +147,10 @@ class NGrams(nn.Module):
         # What reaches each length from the longest: 1, passed_on_n, passed_on_n · passed_on_{n−1} …
         reach = torch.cat((torch.ones_like(alpha[..., :1]), passed_on.flip(-1).cumprod(-1)), dim=-1).flip(-1)
         weights = reach[..., 1:] / (total + alpha)
-        mixed = (weights.unsqueeze(-2) @ met.float()).squeeze(-2) + reach[..., :1] / self.vocab_size  # [B, T, V]
-        return self.trust(x).float() * mixed.log()  # type: ignore[no-any-return]
+        mixed: Tensor = (weights.unsqueeze(-2) @ met.float()).squeeze(-2) + reach[
+            ..., :1
+        ] / self.vocab_size  # [B, T, V]
+        return mixed.log()
 
     def _nodes(self, known: Tensor, time: int) -> Tensor:
         """The row of a table for the context of each length, of each place; the last row where it was not met."""

@@ -18,6 +18,8 @@ from tinychat.model.ngrams import NGrams
 
 IGNORED = -100
 """A target that the loss passes over: padding."""
+ALONE = 0.3
+"""how much the layers learn to predict by themselves, beside learning to predict together with counts"""
 
 
 class Residual(nn.Module):
@@ -171,6 +173,21 @@ class Transformer(nn.Module):
         Returns:
             [B, T, V].
         """
+        x, places = self._decode(ids, padding, cache, start, used, memory, memory_padding)
+        logits: Tensor = self.head(x)
+        return logits if self.ngrams is None else self.ngrams(logits, x, *places, folds)
+
+    def _decode(
+        self,
+        ids: Tensor,
+        padding: Tensor | None = None,
+        cache: Cache | None = None,
+        start: int | Tensor = 0,
+        used: int | None = None,
+        memory: Tensor | None = None,
+        memory_padding: Tensor | None = None,
+    ) -> tuple[Tensor, tuple[Tensor, Tensor, Tensor]]:
+        """What the layers make of ids, [B, T, D]; and what `NGrams` is to know of their places."""
         time = ids.shape[1]
         steps = torch.arange(time, device=ids.device)
         if isinstance(start, int):
@@ -189,10 +206,8 @@ class Transformer(nn.Module):
             F.pad(ids, (self.config.looks_back, 0), value=-1) if cache is None else cache.with_earlier(ids, positions)
         )
         x = self.decoder(ids, known, mask, positions, cache=cache, used=used, memory=memory, memory_mask=memory_mask)
-        logits: Tensor = self.head(x)
-        if self.ngrams is not None:
-            logits = logits + self.ngrams(known, x, folds)
-        return logits
+        history = ids if cache is None else cache.ids[:, cache.before :][:, : len(slots)]
+        return x, (known, history, positions)
 
     def encode(self, source: Tensor, padding: Tensor | None = None) -> Tensor:
         """What the encoder makes of source ids [B, S]: [B, S, D]. It looks both ways.
@@ -210,13 +225,30 @@ class Transformer(nn.Module):
         known = F.pad(source, (self.config.looks_back, 0), value=-1)
         return self.encoder(source, known, mask, positions)  # type: ignore[no-any-return]
 
-    def loss(self, ids: Tensor, targets: Tensor, **inputs: Tensor | None) -> Tensor:
+    def loss(
+        self,
+        ids: Tensor,
+        targets: Tensor,
+        *,
+        padding: Tensor | None = None,
+        memory: Tensor | None = None,
+        memory_padding: Tensor | None = None,
+        folds: Tensor | None = None,
+    ) -> Tensor:
         """Mean cross-entropy in nats of `targets` [B, T], passing over those that are `IGNORED`; a scalar, in f32.
 
-        `inputs` are those of `forward`.
+        The other arguments are those of `forward`. In training its gradient is also that of what the layers say alone,
+        where n-grams are counted: they are to know the language themselves, not only what counting leaves open.
         """
-        logits = self(ids, **inputs)
-        return F.cross_entropy(logits.flatten(0, 1).float(), targets.flatten(), ignore_index=IGNORED)
+        x, places = self._decode(ids, padding, memory=memory, memory_padding=memory_padding)
+        logits: Tensor = self.head(x)
+        if self.ngrams is None:
+            return _cross_entropy(logits, targets)
+        loss = _cross_entropy(self.ngrams(logits, x, *places, folds), targets)
+        if self.training:
+            alone = _cross_entropy(logits, targets)
+            loss = loss + ALONE * (alone - alone.detach())
+        return loss
 
     def new_cache(self, batch: int, length: int | None = None, dtype: torch.dtype | None = None) -> Cache:
         """An empty cache for `batch` rows of `length` places (default: the context), in the weights' own type."""
@@ -286,3 +318,8 @@ class Transformer(nn.Module):
                     nn.init.zeros_(module.bias)
         if self.ngrams is not None:
             self.ngrams.initialize()
+
+
+def _cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
+    """Of [B, T, V] and [B, T]: the mean, in f32."""
+    return F.cross_entropy(logits.flatten(0, 1).float(), targets.flatten(), ignore_index=IGNORED)

@@ -1,0 +1,74 @@
+"""What comes next where the text so far goes on as it did before: names, refrains, whatever counting elsewhere missed.
+
+Each earlier place says what followed it, and weighs the more, the more of the last tokens stand before it as well: an
+induction head (Olsson et al. 2022) that need not be learned, or the match model of a compressor (Mahoney 2005, §3.2).
+"""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+LONGEST = 12
+"""tokens that are compared"""
+FIRST_WORTH = 1.0
+"""log weight, at first, of each token more that is the same"""
+
+
+class Matches(nn.Module):
+    """Weighs earlier places by the number of tokens before them that are the same as the last ones."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.worth = nn.Parameter(torch.empty(()))
+        """log weight of an earlier place for each token that is the same"""
+        self.distance = nn.Parameter(torch.empty(()))
+        """how much log weight falls with the logarithm of the distance"""
+        self.initialize()
+
+    def initialize(self) -> None:
+        """Sets the first weights: the more tokens are the same the better, near or far."""
+        nn.init.constant_(self.worth, FIRST_WORTH)
+        nn.init.zeros_(self.distance)
+
+    def forward(self, history: Tensor, positions: Tensor, vocab_size: int) -> tuple[Tensor, Tensor]:
+        """What followed earlier places.
+
+        Args:
+            history: [B, S], the ids from place 0 on; those behind the last of `positions` are not looked at.
+            positions: [T] or [B, T], the places whose next token is asked for.
+
+        Returns:
+            [B, T, V], f32, the probability of each token, 0 everywhere where nothing is the same; and [B, T], the
+            number of tokens that are the same at the best place.
+        """
+        places = positions if positions.dim() == 2 else positions.unsqueeze(0)  # [1 or B, T]
+        slots = torch.arange(history.shape[1], device=history.device)
+        distances = places.unsqueeze(-1) - slots  # [1 or B, T, S]
+        lengths = self._compare(history, places, followed=distances > 0)
+        scores = self.worth.float() * lengths - self.distance.float() * distances.clamp(min=1).float().log()
+        nothing = lengths == 0
+        weights = scores.masked_fill(nothing, -1e9).softmax(dim=-1).masked_fill(nothing, 0)  # [B, T, S]
+        followed = F.one_hot(F.pad(history[:, 1:], (0, 1)), vocab_size).to(weights.dtype)  # [B, S, V]
+        return weights @ followed, lengths.amax(dim=-1).int()
+
+    def _compare(self, history: Tensor, places: Tensor, followed: Tensor) -> Tensor:
+        """How many of the last tokens are the same before each slot, [B, T, S].
+
+        Args:
+            places: [1 or B, T], each one after the one before.
+            followed: [1 or B, T, S], whether something has followed the token in a slot.
+        """
+        time, slots, more = places.shape[1], history.shape[1], LONGEST - 1
+        # −1 and −2 are no tokens: nothing stands before the first place, and nothing is the same as that.
+        steps = places[:, :1] + torch.arange(-more, time, device=history.device)
+        tokens = history.short()  # as small as can be: all of this is reading and writing
+        last = tokens.gather(1, steps.clamp(min=0).expand(len(history), -1)).masked_fill(steps < 0, -1)
+        before = F.pad(tokens, (more, 0), value=-2)
+        alike = last.unsqueeze(-1) == before.unsqueeze(1)  # [B, more + T, more + S]
+        same = followed & alike[:, more:, more:]
+        counts = same.to(torch.uint8)
+        for back in range(1, LONGEST):
+            first = more - back
+            same &= alike[:, first : first + time, first : first + slots]
+            counts += same.view(torch.uint8)
+        return counts
