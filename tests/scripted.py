@@ -16,7 +16,7 @@ from tinychat.commands.results import Answer, Result
 from tinychat.commands.table import dispatch
 from tinychat.errors import GenerationError
 from tinychat.events import Token
-from tinychat.generate.engine import Drawn, Engine, Request
+from tinychat.generate.engine import Drawn, Engine, Odds, Request
 from tinychat.session import Session
 from tinychat.settings import Settings
 from tinychat.store.models import ModelInfo, read_tokenizer
@@ -59,6 +59,16 @@ class Scripted:
 
     def extend(self, requests: Sequence[Request], n: int, alternatives: int = 0) -> list[list[Drawn]]:
         return [list(self._one(request, 1 if self.delay else n, alternatives)) for request in requests]
+
+    def odds(self, request: Request) -> list[Odds]:
+        """Half for what it says, half of the rest for each other; the last token of the vocabulary is cut."""
+        (drawn,) = next(iter(self.extend([request], 1, self.tokenizer.vocab_size)))
+        last = drawn.likeliest[-1][0]
+        return [Odds(id, logprob, 0.0 if id == last else math.exp(logprob)) for id, logprob in drawn.likeliest]
+
+    def score(self, ids: Sequence[int]) -> list[float]:
+        """Every second token is certain, every other one in four."""
+        return [math.log(0.25) * (place % 2) for place in range(len(ids) - 1)]
 
     def _one(self, request: Request, n: int, alternatives: int) -> Iterator[Drawn]:
         for made in range(request.made, request.made + n):

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from scripted import Talk
 
-from tinychat.commands.results import Answer, Bars, EditPrompt, Export, Message, Table
+from tinychat.commands.results import Answer, EditPrompt, Export, Message, Table
 from tinychat.errors import ModelError, TinychatError, UsageError
 
 
@@ -52,7 +52,7 @@ def test_clear_begins_anew(talk: Talk) -> None:
 
 
 @pytest.mark.parametrize(
-    "line", ["/retry", "/continue", "/undo", "/edit", "/save x.json", "/export x.md", "/why", "/tokens"]
+    "line", ["/retry", "/continue", "/undo", "/edit", "/save x.json", "/export x.md", "/why", "/color", "/tokens"]
 )
 def test_without_an_answer_there_is_nothing_to_act_on(talk: Talk, line: str) -> None:
     with pytest.raises(UsageError):
@@ -124,31 +124,3 @@ def test_show_lists_the_parts_of_a_model(talk: Talk) -> None:
     assert table.title == "other (wordpiece, 3.4M, completion)"
     assert table.rows
     assert table.rows[0][0]
-
-
-def test_why_shows_the_odds_at_a_place(talk: Talk) -> None:
-    talk.ask("hello")
-    token = talk.session.turns[-1].tokens[1]
-    result = talk.do("/why 2")
-    assert isinstance(result, Bars)
-    count, size = len(talk.session.turns[-1].tokens), talk.session.tokenizer.vocab_size
-    assert result.title == f"token 2 of {count} · number 1 of {size} · entropy 2.0 bits"
-    assert [bar.marked for bar in result.bars] == [True] + [False] * 7
-    assert result.bars[0].label == repr(talk.session.tokenizer.token_text(token.id))
-    assert result.bars[0].share == pytest.approx(0.5)
-    assert talk.do("/why") == talk.do(f"/why {count}") == talk.do("/why -1")
-
-
-@pytest.mark.parametrize("place", ["0", "99", "x", "1.5"])
-def test_why_refuses_a_place_that_is_not_there(talk: Talk, place: str) -> None:
-    talk.ask("hello")
-    with pytest.raises(UsageError, match="/why takes the number of a token, from 1 to"):
-        talk.do(f"/why {place}")
-
-
-def test_tokens_shows_the_pieces_of_a_text(talk: Talk) -> None:
-    result = talk.do("/tokens hello there")
-    assert isinstance(result, Message)
-    pieces = talk.session.tokenizer.pieces("hello there")
-    assert result.lines == ("  ".join(f"{piece!r} {id}" for piece, id in pieces),)
-    assert result.notes == (f"{len(pieces)} tokens for 11 characters",)

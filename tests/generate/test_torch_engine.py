@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -13,6 +14,7 @@ from tinychat.generate.torch_engine import TorchEngine
 from tinychat.model.config import ModelConfig
 from tinychat.model.transformer import Transformer
 from tinychat.settings import Settings
+from tinychat.train.evaluation import evaluate
 
 VOCABULARY = 13
 GREEDY = Settings(temperature=0)
@@ -115,6 +117,42 @@ def test_log_probabilities_are_those_of_the_model_before_any_filter() -> None:
     assert [value for _, value in drawn[0].likeliest] == pytest.approx(values.tolist(), abs=1e-5)
 
 
+@pytest.mark.parametrize("settings", [GREEDY, Settings(temperature=0.6, top_k=5, min_p=0.1, repetition_penalty=1.3)])
+@pytest.mark.parametrize("ids", [[1, 2], list(range(13)) * 3])
+def test_odds_are_those_by_which_tokens_are_drawn(ids: list[int], settings: Settings) -> None:
+    model = make()
+    odds = TorchEngine(model).odds(request(ids, settings))
+    logits = model(torch.tensor([ids[window_start(len(ids), 16) :]]))[:, -1].detach()
+    order = torch.tensor([one.id for one in odds])
+    assert sorted(order.tolist()) == list(range(VOCABULARY))
+    logprobs = logits.log_softmax(-1)[0, order]
+    assert [one.logprob for one in odds] == pytest.approx(logprobs.tolist(), abs=1e-5)
+    assert logprobs.tolist() == sorted(logprobs.tolist(), reverse=True)
+    kept = filter_logits(logits, settings, [ids])[0, order]
+    if settings.greedy:
+        assert [one.drawn for one in odds] == [float(place == kept.argmax()) for place in range(VOCABULARY)]
+    else:
+        assert [one.drawn for one in odds] == pytest.approx(kept.softmax(0).tolist(), abs=1e-5)
+        assert [one.drawn == 0 for one in odds] == kept.isneginf().tolist()
+
+
+def test_looking_at_odds_leaves_an_answer_as_it_would_be() -> None:
+    model, engine, one = make(), TorchEngine(make()), request([1, 2, 3])
+    one.ids += ids_of(engine.extend([one], 5)[0])
+    one.made += 5
+    engine.odds(request([1, 2, 3, 4]))
+    engine.score([3, 1, 2])
+    assert ids_of(engine.extend([one], 5)[0]) == plainly(model, [1, 2, 3], 10, GREEDY)[5:]
+
+
+@pytest.mark.parametrize("length", [2, 16, 17, 18, 50])
+def test_the_score_of_a_text_is_its_loss(length: int) -> None:
+    model, ids = make(), [place * place % VOCABULARY for place in range(length)]
+    logprobs = TorchEngine(model).score(ids)
+    assert len(logprobs) == length - 1
+    assert -sum(logprobs) / (length - 1) == pytest.approx(evaluate(model, np.array(ids, np.uint16)).loss, abs=1e-5)
+
+
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])
 def test_logits_that_are_no_numbers_are_a_clear_error(value: float) -> None:
     model = make(head_bias=True)
@@ -123,6 +161,10 @@ def test_logits_that_are_no_numbers_are_a_clear_error(value: float) -> None:
         model.head.bias[3] = value
     with pytest.raises(GenerationError, match="NaN or infinite logits"):
         TorchEngine(model).extend([request([1])], 1)
+    with pytest.raises(GenerationError, match="NaN or infinite logits"):
+        TorchEngine(model).odds(request([1]))
+    with pytest.raises(GenerationError, match="NaN or infinite logits"):
+        TorchEngine(model).score([1, 2])
 
 
 def test_a_translation_model_reads_its_source() -> None:

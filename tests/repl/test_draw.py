@@ -3,14 +3,14 @@
 import pytest
 from screens import Screen
 
-from tinychat.commands.results import Bar, Bars, Change, Message, Table
+from tinychat.commands.results import Bar, Bars, Change, Message, Shaded, Table
 from tinychat.commands.table import COMMANDS, dispatch
 from tinychat.repl.draw import draw
-from tinychat.repl.terminal import DIM, RED, RESET, fit
+from tinychat.repl.terminal import CYAN, DIM, RED, RESET, YELLOW, fit
 from tinychat.session import Session
 
 
-def drawn(result: Message | Change | Table | Bars, columns: int = 80) -> list[str]:
+def drawn(result: Message | Change | Table | Bars | Shaded, columns: int = 80) -> list[str]:
     screen = Screen(columns, 60)
     draw(screen.terminal(), result)
     return screen.lines
@@ -55,6 +55,49 @@ def test_bars_are_as_long_as_their_shares() -> None:
         "  ' do'   25.0 % " + "▇" * 6,
         "  'x'      0.0 %",
     ]
+
+
+def test_bars_stand_before_and_after() -> None:
+    bars = (Bar("'a'", 0.5, marked=True, after=1.0), Bar("'b'", 0.25, after=0.0))
+    for columns, longest in ((80, 24), (40, 8)):
+        assert [line.rstrip() for line in drawn(Bars("title", bars, ("before and after top-k 1",)), columns)] == [
+            "title",
+            "      before " + " " * (longest // 2) + "   after",
+            f"› 'a' 50.0 % {'▇' * (longest // 2)} 100.0 % {'▇' * longest}",
+            f"  'b' 25.0 % {'▇' * (longest // 4):{longest // 2}}     cut",
+            "before and after top-k 1",
+        ]
+
+
+SHADED = Shaded((("t", None), ("he", 0.5), (" q", 7.0), ("u\x1b", 4.0), ("ick", 2.0)), ("perplexity 4.00",))
+
+
+def test_a_shaded_text_has_its_surprises_in_brackets_where_there_is_no_colour() -> None:
+    assert drawn(SHADED) == [
+        "the[ qu␛]ick",
+        "▁█▅▃",
+        "surprise, up to 7.0 bits · in brackets: less likely than 1 in 8",
+        "perplexity 4.00",
+    ]
+
+
+def test_a_shaded_text_is_shaded_where_there_is_colour() -> None:
+    screen = Screen()
+    draw(screen.terminal(colour=True), SHADED)
+    first, _, legend, _ = screen.getvalue().splitlines()
+    assert first == f"{DIM}t{RESET}he{RED} q{RESET}{YELLOW}u␛{RESET}{CYAN}ick{RESET}"
+    assert legend.endswith(f"1 in 2, {CYAN}1 in 8, {RESET}{YELLOW}1 in 64, {RESET}{RED}or less{RESET}")
+    assert screen.lines == [
+        "the qu␛ick",
+        "▁█▅▃",
+        "surprise, up to 7.0 bits · likelier than 1 in 2, 1 in 8, 1 in 64, or less",
+        "perplexity 4.00",
+    ]
+
+
+def test_a_line_of_surprises_is_no_wider_than_the_screen() -> None:
+    line = drawn(Shaded((*((("a", 1.0),) * 290), ("b", 8.0), *((("c", 0.0),) * 25))))[-2]
+    assert line == "▂" * 72 + "█" + "▁" * 6
 
 
 def test_control_characters_from_anywhere_do_nothing() -> None:

@@ -2,10 +2,11 @@
 
 import math
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tinychat.repl.plot import plot
+from tinychat.repl.plot import plot, sparkline
 
 
 def test_a_falling_curve() -> None:
@@ -50,3 +51,11 @@ def test_it_keeps_within_its_bounds(points: list[tuple[int, float]], width: int,
     lines = plot(sorted(points), width, height)
     assert len(lines) in (0, height)
     assert all(len(line) <= width for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("values", "line"),
+    [([], ""), ([0.0, 0.0], "▁▁"), ([0, 1, 2, 4, 8], "▁▂▃▅█"), ([1, 0, 0, 0, 0, 0, 8, 0, 4, 0], "▂▁▁█▅")],
+)
+def test_a_sparkline_keeps_the_peaks_where_there_is_no_room_for_all(values: list[float], line: str) -> None:
+    assert sparkline(values, 5) == line

@@ -44,11 +44,12 @@ class Table:
 
 @dataclass(frozen=True)
 class Bar:
-    """One bar: its length is `share`, from 0 to 1."""
+    """One bar: its length is `share`, from 0 to 1; `after` is what became of that, 0 where it was cut."""
 
     label: str
     share: float
     marked: bool = False
+    after: float | None = None
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,15 @@ class Bars:
 
     title: str
     bars: tuple[Bar, ...]
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Shaded:
+    """A text in pieces, each with its surprise: the bits that it takes, −log₂ of its probability; None: not known."""
+
+    pieces: tuple[tuple[str, float | None], ...]
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -113,4 +123,4 @@ class Leave:
     """The session is over."""
 
 
-Result = Message | Change | Table | Bars | Help | Answer | Watch | EditPrompt | Export | Leave
+Result = Message | Change | Table | Bars | Shaded | Help | Answer | Watch | EditPrompt | Export | Leave

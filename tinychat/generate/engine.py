@@ -38,6 +38,18 @@ class Drawn:
     likeliest: tuple[tuple[int, float], ...] = field(default=())
 
 
+@dataclass(frozen=True, slots=True)
+class Odds:
+    """A token that could come next: its log-probability under the model itself (nats), and that of being drawn.
+
+    `drawn` is a probability, by the settings: after temperature and filters, 0 where these cut the token.
+    """
+
+    id: int
+    logprob: float
+    drawn: float
+
+
 class Engine(Protocol):
     """Makes tokens. `context` is the most that the model sees at once; what is longer goes on from its newest part."""
 
@@ -53,6 +65,24 @@ class Engine(Protocol):
 
     def extend(self, requests: Sequence[Request], n: int, alternatives: int = 0) -> list[list[Drawn]]:
         """Makes up to n more tokens of each sequence; one that draws an end token ends with it.
+
+        Raises:
+            GenerationError: the model gave NaN or infinite logits.
+        """
+        ...
+
+    def odds(self, request: Request) -> list[Odds]:
+        """Every token that could come next, the likeliest first.
+
+        Raises:
+            GenerationError: the model gave NaN or infinite logits.
+        """
+        ...
+
+    def score(self, ids: Sequence[int]) -> list[float]:
+        """The log-probability (nats) of each token but the first.
+
+        In windows of the context that do not overlap, as a loss is measured.
 
         Raises:
             GenerationError: the model gave NaN or infinite logits.

@@ -49,6 +49,12 @@ class Prompting:
         text = "".join(f"{asked}{answered}\n" for asked, answered in before) + prompt
         return self._beginning() + self.tokenizer.encode(text) or [0]
 
+    def text_ids(self, text: str) -> list[int]:
+        """A text by itself as the model has learned texts: a document, or what is said first; its end is left open."""
+        if self.template is not None:
+            return self.template.encode([Message("user", text)], self.tokenizer)[:-1]
+        return self._beginning() + self.tokenizer.encode(text)
+
     def source(self, prompt: str) -> tuple[int, ...] | None:
         """What the encoder reads, where there is one."""
         return (*self.tokenizer.encode(prompt), *self._special("end")) if self.translates else None

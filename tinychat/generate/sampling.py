@@ -42,6 +42,14 @@ def filter_logits(logits: Tensor, settings: Settings, histories: Sequence[Sequen
     return logits
 
 
+def probabilities(logits: Tensor, settings: Settings, histories: Sequence[Sequence[int]]) -> Tensor:
+    """What each token is drawn with, [B, V], in f64: 0 where it is cut. Arguments as for `filter_logits`."""
+    kept = filter_logits(logits, settings, histories)
+    if settings.greedy:
+        return torch.nn.functional.one_hot(kept.argmax(dim=-1), kept.shape[-1]).double()
+    return kept.double().softmax(dim=-1)
+
+
 def penalize(logits: Tensor, histories: Sequence[Sequence[int]], penalty: float) -> Tensor:
     """Divides the positive logits of tokens already used, multiplies the negative ones (Keskar et al. 2019, §4.1)."""
     logits = logits.clone()

@@ -7,9 +7,9 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from tinychat.errors import GenerationError
-from tinychat.generate.engine import Drawn, Request, window_start
+from tinychat.generate.engine import Drawn, Odds, Request, window_start
 from tinychat.generate.random import uniform
-from tinychat.generate.sampling import draw, filter_logits
+from tinychat.generate.sampling import draw, filter_logits, probabilities
 from tinychat.model.attention import Cache
 from tinychat.model.loading import fill
 from tinychat.model.transformer import Transformer
@@ -49,10 +49,7 @@ class TorchEngine:
         ended = [False] * len(requests)
         for step in range(n):
             logits = self._next_logits(sequences)  # [B, V]
-            if not logits.isfinite().all():
-                raise GenerationError(
-                    "the model gave NaN or infinite logits", "its weights are damaged: train it again at a lower rate"
-                )
+            _check(logits)
             ids = self._draw(logits, requests, sequences, step)
             for row, drawn in enumerate(_describe(logits, ids, alternatives)):
                 sequences[row].append(drawn.id)
@@ -62,6 +59,27 @@ class TorchEngine:
             if all(ended):
                 break
         return out
+
+    @torch.inference_mode()
+    def odds(self, request: Request) -> list[Odds]:
+        """As `Engine.odds`."""
+        self._arrange([request])
+        logits = self._next_logits([request.ids])  # [1, V]
+        _check(logits)
+        logprobs, order = logits.log_softmax(dim=-1)[0].sort(descending=True, stable=True)
+        drawn = probabilities(logits, request.settings, [request.ids])[0, order]
+        return [Odds(*odds) for odds in zip(order.tolist(), logprobs.tolist(), drawn.tolist(), strict=True)]
+
+    @torch.inference_mode()
+    def score(self, ids: Sequence[int]) -> list[float]:
+        """As `Engine.score`."""
+        logprobs: list[float] = []
+        for start in range(0, len(ids) - 1, self.context):
+            window = torch.tensor([ids[start : start + self.context + 1]], device=self.device)  # [1, T + 1]
+            logits = self.model(window[:, :-1]).float()  # [1, T, V]
+            _check(logits)
+            logprobs += logits.log_softmax(dim=-1).gather(2, window[:, 1:, None]).flatten().tolist()
+        return logprobs
 
     def _draw(
         self, logits: Tensor, requests: Sequence[Request], sequences: Sequence[Sequence[int]], step: int
@@ -150,6 +168,13 @@ class TorchEngine:
         lengths = torch.tensor([len(row) for row in rows], device=self.device)
         padding = torch.arange(ids.shape[1], device=self.device) < lengths.unsqueeze(1)
         return self.model.encode(ids, padding), padding
+
+
+def _check(logits: Tensor) -> None:
+    if not logits.isfinite().all():
+        raise GenerationError(
+            "the model gave NaN or infinite logits", "its weights are damaged: train it again at a lower rate"
+        )
 
 
 def _describe(logits: Tensor, ids: Sequence[int], alternatives: int) -> list[Drawn]:

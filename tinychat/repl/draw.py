@@ -1,21 +1,32 @@
 """Draws what commands come back with."""
 
+import itertools
+import math
+
 from prompt_toolkit.utils import get_cwidth
 from rich.padding import Padding
 from rich.table import Table as Grid
 from rich.text import Text
 
-from tinychat.commands.results import Bars, Change, Help, Message, Table
-from tinychat.repl.terminal import DIM, Terminal, fit
+from tinychat.commands.results import Bars, Change, Help, Message, Shaded, Table
+from tinychat.repl.plot import sparkline
+from tinychat.repl.terminal import CYAN, DIM, RED, YELLOW, Terminal, fit
 from tinychat.text.harmless import harmless
 
 GAP = 2
 """columns between two columns of a table"""
 BAR = "▇"
 LONGEST_BAR = 24
+SHARE = 7
+"""cells of `100.0 %`"""
 THEME_WIDTH = 10
 ENTRY_WIDTH = 35
 NAME_WIDTH = 14
+
+SHADES = ((1, "", "1 in 2, "), (3, CYAN, "1 in 8, "), (6, YELLOW, "1 in 64, "), (math.inf, RED, "or less"))
+"""up to so many bits of surprise, how a token is drawn, and the words for it in the legend"""
+SURPRISING = 3
+"""bits from which on a token stands in brackets where there is no colour"""
 
 KEYS = (
     ("typing", "Enter sends · Alt-Enter new line · Tab completes · //x sends /x"),
@@ -24,7 +35,7 @@ KEYS = (
 )
 
 
-def draw(terminal: Terminal, result: Message | Change | Table | Bars | Help) -> None:
+def draw(terminal: Terminal, result: Message | Change | Table | Bars | Shaded | Help) -> None:
     """Shows a result."""
     match result:
         case Message():
@@ -37,6 +48,8 @@ def draw(terminal: Terminal, result: Message | Change | Table | Bars | Help) -> 
             _draw_table(terminal, result)
         case Bars():
             _draw_bars(terminal, result)
+        case Shaded():
+            _draw_shaded(terminal, result)
         case Help():
             _draw_help(terminal, result)
 
@@ -73,17 +86,60 @@ def _draw_table(terminal: Terminal, table: Table) -> None:
 
 
 def _draw_bars(terminal: Terminal, bars: Bars) -> None:
+    """Each with its share at its left; where something became of the shares, that beside it."""
     terminal.line(bars.title, DIM)
+    double = any(bar.after is not None for bar in bars.bars)
+    longest = LONGEST_BAR
+    if double:
+        taken = max(get_cwidth(harmless(bar.label)) for bar in bars.bars) + 2 * SHARE + 6
+        longest = max(1, min(LONGEST_BAR, (terminal.width - 1 - taken) // 2))
     grid = Grid.grid(padding=(0, 1, 0, 0))
-    for _ in range(4):
-        grid.add_column(no_wrap=True)
-    grid.columns[2].justify = "right"
+    for place in range(6 if double else 4):
+        grid.add_column(no_wrap=True, justify="right" if place in (2, 4) else "left")
+    if double:
+        grid.add_row("", "", Text("before", style="dim"), "", Text("after", style="dim"), "")
     for bar in bars.bars:
-        length = BAR * max(1, round(LONGEST_BAR * bar.share)) if bar.share >= 0.001 else ""
-        style = "bold" if bar.marked else ""
-        share = f"{100 * bar.share:.1f} %"
-        grid.add_row("›" if bar.marked else "", _text(bar.label, style), share, Text(length, style="cyan"))
+        cells = [_share(bar.share), _length(bar.share, longest)]
+        if bar.after is not None:
+            cells += [_share(bar.after) if bar.after else Text("cut", style="dim"), _length(bar.after, longest)]
+        grid.add_row("›" if bar.marked else "", _text(bar.label, "bold" if bar.marked else ""), *cells)
     terminal.show(grid)
+    _notes(terminal, bars.notes)
+
+
+def _share(share: float) -> Text:
+    return Text(f"{100 * share:.1f} %")
+
+
+def _length(share: float, longest: int) -> Text:
+    return Text(BAR * max(1, round(longest * share)) if share >= 0.001 else "", style="cyan")
+
+
+def _draw_shaded(terminal: Terminal, shaded: Shaded) -> None:
+    """The text in colours, or with what is surprising in brackets; under it a line of how surprising each token is."""
+    terminal.fresh_line()
+    if terminal.colour:
+        for text, bits in shaded.pieces:
+            terminal.write(text, DIM if bits is None else _shade(bits))
+    else:
+        for surprising, pieces in itertools.groupby(shaded.pieces, key=lambda piece: (piece[1] or 0) > SURPRISING):
+            text = "".join(text for text, _ in pieces)
+            terminal.write(f"[{text}]" if surprising else text)
+    known = [bits for _, bits in shaded.pieces if bits is not None]
+    terminal.line(sparkline(known, terminal.width - 1), DIM)
+    terminal.write(f"surprise, up to {max(known, default=0):.1f} bits", DIM)
+    if terminal.colour:
+        terminal.write(" · likelier than ", DIM)
+        for _, style, words in SHADES:
+            terminal.write(words, style)
+    else:
+        terminal.write(f" · in brackets: less likely than 1 in {2**SURPRISING}", DIM)
+    terminal.fresh_line()
+    _notes(terminal, shaded.notes)
+
+
+def _shade(bits: float) -> str:
+    return next(style for most, style, _ in SHADES if bits <= most)
 
 
 def _draw_help(terminal: Terminal, help: Help) -> None:

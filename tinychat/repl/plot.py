@@ -1,4 +1,7 @@
-"""Loss curves: a line in braille dots, two by four of them to a character, and marks over it, between labelled axes."""
+"""Loss curves: a line in braille dots, two by four of them to a character, and marks over it, between labelled axes.
+
+And curves of one line of text, in blocks.
+"""
 
 import itertools
 import math
@@ -10,6 +13,7 @@ DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
 """the bit of each dot of a braille character, by row and column (The Unicode Standard, block 2800)"""
 BLANK = 0x2800
 MARK = "◆"
+BLOCKS = "▁▂▃▄▅▆▇█"
 LABEL = 6
 """cells of a label and the axis"""
 APART = 4
@@ -66,6 +70,20 @@ def plot(points: Points, width: int, height: int, marked: Points = ()) -> list[s
         label = f"{_label(labels[row], digits):>{LABEL - 1}}┤" if row in labels else " " * (LABEL - 1) + "│"
         lines.append((label + "".join(line)).rstrip())
     return [*lines, (" " * LABEL + _scale(left, right, columns)).rstrip()]
+
+
+def sparkline(values: Sequence[float], width: int) -> str:
+    """One line of blocks as high as the values, from 0 to their highest; where there are more, the highest of several.
+
+    Args:
+        values: none below 0.
+        width: the most cells.
+    """
+    cells = min(len(values), max(1, width))
+    edges = [place * len(values) // cells for place in range(cells + 1)] if cells else []
+    peaks = [max(values[first:last]) for first, last in itertools.pairwise(edges)]
+    top = max(peaks, default=0.0) or 1.0
+    return "".join(BLOCKS[min(len(BLOCKS) - 1, int(len(BLOCKS) * peak / top))] for peak in peaks)
 
 
 def _range(points: Points, left: float, right: float) -> tuple[float, float]:

@@ -13,7 +13,7 @@ from tinychat.text.harmless import harmless
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
-DIM, BOLD, RED = "\x1b[2m", "\x1b[1m", "\x1b[31m"
+DIM, BOLD, RED, YELLOW, CYAN = "\x1b[2m", "\x1b[1m", "\x1b[31m", "\x1b[33m", "\x1b[36m"
 RESET = "\x1b[0m"
 TAB = 8
 

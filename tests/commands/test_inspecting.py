@@ -1,0 +1,145 @@
+"""Commands that look inside: the odds of a token, the surprise of a text, its pieces."""
+
+import math
+from pathlib import Path
+
+import pytest
+import torch
+from scripted import Talk
+
+from tinychat.commands.results import Bars, Message, Shaded
+from tinychat.commands.table import dispatch
+from tinychat.errors import UsageError
+from tinychat.scoring import score
+from tinychat.session import Session
+from tinychat.settings import Settings
+
+
+@pytest.fixture
+def spelled(letters: Path) -> Session:
+    """A session with a small model of characters that has said something."""
+    session = Session()
+    session.open_model(str(letters))
+    session.settings.set("seed", 1)
+    session.settings.set("max_tokens", 12)
+    list(session.answer("abc"))
+    return session
+
+
+def test_why_shows_the_odds_at_a_place(talk: Talk) -> None:
+    talk.ask("hello")
+    token = talk.session.turns[-1].tokens[1]
+    result = talk.do("/why 2")
+    assert isinstance(result, Bars)
+    count, size = len(talk.session.turns[-1].tokens), talk.session.tokenizer.vocab_size
+    title = f"token 2 of {count} · rank 1 of {size} · log-probability -0.69 · entropy 2.0 bits"
+    assert result.title == title
+    assert [bar.marked for bar in result.bars] == [True] + [False] * 7
+    assert result.bars[0].label == repr(talk.session.tokenizer.token_text(token.id))
+    assert result.bars[0].share == pytest.approx(0.5)
+    assert result.notes == ("before and after temp 0.8 · top-p 0.95 · sample, as set now",)
+    assert talk.do("/why") == talk.do(f"/why {count}") == talk.do("/why -1")
+
+
+def test_why_tells_what_the_settings_make_of_the_odds(spelled: Session) -> None:
+    plain = dispatch(spelled, "/why 5")
+    assert isinstance(plain, Bars)
+    dispatch(spelled, "/set top-k 3")
+    dispatch(spelled, "/temperature 0.5")
+    dispatch(spelled, "/top-p 1")
+    cut = dispatch(spelled, "/why 5")
+    assert isinstance(cut, Bars)
+    assert [bar.share for bar in cut.bars] == [bar.share for bar in plain.bars]
+    squares = [bar.share**2 for bar in cut.bars[:3]]
+    assert [bar.after for bar in cut.bars[:3]] == pytest.approx([square / sum(squares) for square in squares])
+    assert {bar.after for bar in cut.bars[3:]} == {0}
+    dispatch(spelled, "/greedy")
+    greedy = dispatch(spelled, "/why 5")
+    assert isinstance(greedy, Bars)
+    assert [bar.after for bar in greedy.bars] == [1] + [0] * (len(greedy.bars) - 1)
+    assert greedy.notes == ("before and after temp 0 · top-k 3 · top-p 1 · greedy, as set now",)
+
+
+def test_why_adds_the_token_that_was_chosen_against_the_odds(spelled: Session) -> None:
+    for place, token in enumerate(spelled.turns[-1].tokens, 1):
+        result = dispatch(spelled, f"/why {place}")
+        assert isinstance(result, Bars)
+        (chosen,) = (bar for bar in result.bars if bar.marked)
+        assert chosen.label == repr(token.text)
+        assert math.log(chosen.share) == pytest.approx(token.logprob, abs=1e-4)
+        assert len(result.bars) in (8, 9)
+
+
+@pytest.mark.parametrize("place", ["0", "99", "x", "1.5"])
+def test_why_refuses_a_place_that_is_not_there(talk: Talk, place: str) -> None:
+    talk.ask("hello")
+    with pytest.raises(UsageError, match="/why takes the number of a token, from 1 to"):
+        talk.do(f"/why {place}")
+
+
+def test_color_shows_the_surprise_of_each_token_of_the_last_answer(talk: Talk) -> None:
+    talk.ask("hello")
+    (turn,) = talk.session.turns
+    result = talk.do("/color")
+    assert isinstance(result, Shaded)
+    assert result.pieces == tuple((token.text, pytest.approx(1)) for token in turn.tokens)
+    bits = len(turn.tokens) / len(turn.answer)
+    assert result.notes == (f"perplexity 2.00 · {bits:.3f} bits/char · {len(turn.tokens)} tokens",)
+    assert talk.do("/colour") == result
+
+
+def test_a_character_of_several_tokens_has_the_surprise_of_all_of_them(talk: Talk) -> None:
+    talk.ask("é")
+    (turn,) = talk.session.turns
+    assert [token.text for token in turn.tokens[-2:]] == ["", "é"]
+    result = talk.do("/color")
+    assert isinstance(result, Shaded)
+    assert result.pieces[-1] == ("é", pytest.approx(2))
+
+
+@pytest.mark.parametrize("text", ["ab", "hello there", "the quick brown fox jumps over the lazy dog " * 4])
+def test_score_says_what_cross_entropy_and_eval_say(spelled: Session, tmp_path: Path, text: str) -> None:
+    result = dispatch(spelled, f"/score '{text}'")
+    assert isinstance(result, Shaded)
+    assert "".join(piece for piece, _ in result.pieces) == text
+    (tmp_path / "text.txt").write_text(text, encoding="utf-8")
+    expected = score(spelled.model, [str(tmp_path / "text.txt")], "all", settings=Settings())
+    tokens = f"{expected.tokens} {'token' if expected.tokens == 1 else 'tokens'}"
+    facts = f"perplexity {expected.perplexity:,.2f} · {expected.bits_per_character:.3f} bits/char · {tokens}"
+    assert result.notes == (facts,)
+
+
+def test_the_surprise_of_each_token_is_its_cross_entropy(spelled: Session) -> None:
+    result = dispatch(spelled, "/score hello there")
+    assert isinstance(result, Shaded)
+    ids = torch.tensor(spelled.tokenizer.encode("hello there"))
+    with torch.inference_mode():
+        logits = spelled.engine.model(ids[None, :-1])[0]  # type: ignore[attr-defined]
+        nats = torch.nn.functional.cross_entropy(logits, ids[1:], reduction="none")
+    assert result.pieces[0] == ("h", None)
+    assert [bits for _, bits in result.pieces[1:]] == pytest.approx((nats / math.log(2)).tolist(), abs=1e-4)
+
+
+def test_in_a_chat_a_text_is_scored_as_the_first_thing_said(talk: Talk) -> None:
+    result = talk.do("/score hello there")
+    assert isinstance(result, Shaded)
+    assert "".join(piece for piece, _ in result.pieces) == "hello there"
+    assert None not in [bits for _, bits in result.pieces]
+
+
+def test_score_says_what_it_cannot_predict(spelled: Session) -> None:
+    with pytest.raises(UsageError, match="needs a text"):
+        dispatch(spelled, "/score")
+    with pytest.raises(UsageError, match="nothing can be predicted in 'a'"):
+        dispatch(spelled, "/score a")
+    result = dispatch(spelled, "/score abÜ")
+    assert isinstance(result, Shaded)
+    assert result.notes[1:] == ("unknown to this model, left out: 'Ü'",)
+
+
+def test_tokens_shows_the_pieces_of_a_text(talk: Talk) -> None:
+    result = talk.do("/tokens hello there")
+    assert isinstance(result, Message)
+    pieces = talk.session.tokenizer.pieces("hello there")
+    assert result.lines == ("  ".join(f"{piece!r} {id}" for piece, id in pieces),)
+    assert result.notes == (f"{len(pieces)} tokens for 11 characters",)
