@@ -18,7 +18,7 @@ from tinychat.generate.prompts import Prompting
 from tinychat.generate.random import fresh_seed
 from tinychat.generate.stream import Answer, stream
 from tinychat.settings import Layer, Settings, SettingStore
-from tinychat.store.models import ModelInfo, find_model, read_info, read_tokenizer
+from tinychat.store.models import ModelInfo, call_of, find_model, read_info, read_tokenizer
 from tinychat.text.tokenizers import Tokenizer
 from tinychat.transcript import Turn, read_transcript, write_transcript
 
@@ -223,9 +223,12 @@ class Session:
     ) -> Iterator[Record]:
         """Answers a prompt, which becomes the newest turn; the last record is `Finished`."""
         self._catch_up(should_stop)
-        answer = self.make_answer(prompt, turns=self._before(len(self.turns)), alternatives=alternatives)
+        before = self._before(len(self.turns))
+        # Its place is the one that `--conversation` gives it: the same seed says the same there.
+        answer = self.make_answer(prompt, turns=before, place=len(before), alternatives=alternatives)
         unknown = self.unknown(prompt)
-        turn = Turn(prompt, list(answer.ids))
+        turn = Turn(prompt, list(answer.ids), model=call_of(self.model), settings=answer.request.settings)
+        turn.obstacle = "the model was still in training" if self.speaker else ""
         self.turns.append(turn)
         if unknown:
             yield unknown_notice(unknown)
@@ -253,6 +256,7 @@ class Session:
         answer = self.make_answer("", alternatives=alternatives)
         prompt_ids = turn.prompt_ids or self.make_answer(turn.prompt, turns=self._before(len(self.turns) - 1)).ids
         made = [token.id for token in turn.tokens]
+        turn.obstacle = "it was continued"
         answer.request.ids = prompt_ids + (self.tokenizer.encode(turn.given) if turn.given else []) + made
         return self._run(turn, answer, should_stop)
 
@@ -315,6 +319,7 @@ class Session:
         """Streams an answer and notes it in its turn."""
         if not self._wait(should_stop):
             turn.finished = Finished("interrupted", 0, 0.0, answer.request.seed)
+            turn.obstacle = turn.obstacle or "it was stopped"
             yield turn.finished
             return
         for record in stream(self.engine, answer, should_stop):
@@ -322,6 +327,7 @@ class Session:
                 turn.tokens.append(record)
             elif isinstance(record, Finished):
                 turn.finished = record
+            turn.obstacle = turn.obstacle or _obstacle(record, turn.settings, answer.request.settings)
             yield record
 
     def _wait(self, should_stop: Callable[[], bool]) -> bool:
@@ -356,6 +362,15 @@ class Session:
         """
         self.turns = read_transcript(path)
         return len(self.turns)
+
+
+def _obstacle(record: Record, begun: Settings | None, now: Settings) -> str:
+    """Why what a record tells of would not come again; empty where it would."""
+    if isinstance(record, Finished) and record.reason == "interrupted":
+        return "it was stopped"
+    if begun is not None:
+        now = replace(now, slow=begun.slow, seed=begun.seed)  # these say nothing of what comes
+    return "its settings changed meanwhile" if now != begun else ""
 
 
 def unknown_notice(characters: Sequence[str]) -> Notice:

@@ -18,6 +18,7 @@ ABSENT = ("none", "off", "-", "–")
 """Words that stand for no value, where a setting may have none."""
 
 ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\", "0": "\0"}
+_LETTERS = {char: letter for letter, char in ESCAPES.items()}
 
 
 @dataclass(frozen=True)
@@ -130,6 +131,11 @@ def unescape(text: str) -> str:
         else:
             out.append("\\" + piece)
     return "".join(out)
+
+
+def escape(text: str) -> str:
+    """What `unescape` makes this text of."""
+    return "".join(f"\\{_LETTERS[char]}" if char in _LETTERS else char for char in text)
 
 
 def _setting(default: Any, kind: type, help: str, **facts: Any) -> Any:

@@ -4,11 +4,11 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from tinychat.atomic import atomic_write
-from tinychat.errors import TinychatError
-from tinychat.events import Finished, Token
+from tinychat.errors import SettingError, TinychatError
+from tinychat.events import Finished, FinishReason, Token
 from tinychat.settings import Settings
 
 FORMAT = 1
@@ -24,6 +24,12 @@ class Turn:
     finished: Finished | None = None
     given: str | None = None
     """the answer of an opened transcript, of which no tokens are known"""
+    model: str = ""
+    """the name or path of the model that answered; empty where it is not known"""
+    settings: Settings | None = None
+    """what the answer was begun with; None where it is not known"""
+    obstacle: str = ""
+    """why the same call would not make the answer again; empty where it would"""
 
     @property
     def answer(self) -> str:
@@ -48,13 +54,16 @@ def transcript_of(model: str, settings: Settings, turns: Sequence[Turn]) -> str:
     values: dict[str, Any] = {
         "format": FORMAT,
         "model": model,
-        "settings": {name: getattr(settings, name) for name in settings.__slots__},
+        "settings": _values(settings),
         "turns": [
             {
                 "prompt": turn.prompt,
                 "answer": turn.answer,
                 "seed": turn.finished.seed if turn.finished else None,
                 "finish_reason": turn.finished.reason if turn.finished else None,
+                "model": turn.model,
+                "settings": _values(turn.settings) if turn.settings else None,
+                "obstacle": turn.obstacle,
             }
             for turn in turns
         ],
@@ -70,8 +79,25 @@ def read_transcript(path: Path) -> list[Turn]:
     """
     try:
         values = json.loads(path.read_text(encoding="utf-8"))
-        return [Turn(str(turn["prompt"]), given=str(turn["answer"])) for turn in values["turns"]]
+        return [_read_turn(turn) for turn in values["turns"]]
     except OSError as error:
         raise TinychatError(f"{path} cannot be read: {error.strerror or error}") from None
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, AttributeError):
         raise TinychatError(f"{path} is no transcript", "`/save FILE` writes one") from None
+
+
+def _values(settings: Settings) -> dict[str, Any]:
+    return {name: getattr(settings, name) for name in settings.__slots__}
+
+
+def _read_turn(values: dict[str, Any]) -> Turn:
+    """A turn as it was saved; an older file may lack all but prompt and answer."""
+    turn = Turn(str(values["prompt"]), given=str(values["answer"]), model=str(values.get("model") or ""))
+    turn.obstacle = str(values.get("obstacle") or "")
+    if isinstance(values.get("seed"), int) and values.get("finish_reason") in get_args(FinishReason):
+        turn.finished = Finished(values["finish_reason"], 0, 0.0, values["seed"])
+    try:
+        turn.settings = Settings(**values["settings"])
+    except (KeyError, TypeError, SettingError):  # an older file, or a newer one with settings unknown here
+        turn.settings = None
+    return turn

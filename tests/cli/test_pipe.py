@@ -56,6 +56,14 @@ def test_echo_puts_the_prompt_before_its_completion(call: Call) -> None:
     assert call("--greedy", "-n", "4", "-p", "abc", "--echo")[1] == "abc" + plain
 
 
+def test_a_stop_text_is_read_as_it_is_typed_elsewhere(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = call("--seed", "1", "-n", "200", "-0", "-p", "abc")[1]
+    assert "\n" in plain
+    assert call("--seed", "1", "-n", "200", "-0", "-p", "abc", "--stop", r"\n")[1] == plain.partition("\n")[0] + "\0"
+    monkeypatch.setenv("TINYCHAT_STOP", "a")
+    assert call("--seed", "1", "-n", "200", "-0", "-p", "abc", "--stop", "none")[1] == plain
+
+
 def test_escapes_are_read_only_when_asked_for(call: Call) -> None:
     _, raw, notice = call("--greedy", "-n", "4", "--echo", "-p", r"a\nb")
     assert raw.startswith(r"a\nb")

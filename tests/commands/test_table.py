@@ -24,7 +24,7 @@ from tinychat.settings import SETTINGS
         ("?", "help"),
         ("load", "model"),
         ("model", "model"),
-        ("rep", "repetition-penalty"),
+        ("repet", "repetition-penalty"),
         ("sho", "show"),
     ],
 )

@@ -81,6 +81,9 @@ def load_settings() -> tuple[SettingStore, str]:
 def set_flags(settings: SettingStore, given: Mapping[str, Any]) -> None:
     """Takes the flags that were given; those that were not are None, or empty."""
     values = {name: given[name] for name in SETTINGS if given.get(name) not in (None, ())}
+    for name in values:
+        if SETTINGS[name].kind is tuple:  # each as it is typed: `none`, and `\\n` for a new line
+            values[name] = [text for one in values[name] for text in SETTINGS[name].parse(one)]
     settings.update(values, Layer.FLAG)
     if given.get("greedy") is True:
         if float(values.get("temperature", 0)):

@@ -90,6 +90,15 @@ def find_model(name: str) -> Path:
     raise ModelError(f"there is no model {name!r}", f"models: {names}")
 
 
+def call_of(info: ModelInfo) -> str:
+    """What finds that model again: its name, or where that finds another one, its path."""
+    try:
+        found = find_model(info.name)
+    except ModelError:
+        return str(info.folder.absolute())
+    return info.name if found.resolve() == info.folder.resolve() else str(info.folder.absolute())
+
+
 def list_models() -> list[ModelInfo]:
     """Every model that a name finds, nearest first; a damaged one is passed over."""
     models: dict[str, ModelInfo] = {}
