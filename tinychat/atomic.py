@@ -15,17 +15,23 @@ from pathlib import Path
 from typing import BinaryIO
 
 
-def atomic_write(path: Path, data: bytes | str) -> None:
+def atomic_write(path: Path, data: bytes | str, *, private: bool = False) -> None:
     """Writes a file, text as UTF-8; folders on the way to it are made."""
-    with atomic_file(path) as file:
+    with atomic_file(path, private=private) as file:
         file.write(data.encode("utf-8") if isinstance(data, str) else data)
 
 
 @contextmanager
-def atomic_file(path: Path) -> Iterator[BinaryIO]:
-    """A file to write to, which takes its place once the block ends without an error."""
+def atomic_file(path: Path, *, private: bool = False) -> Iterator[BinaryIO]:
+    """A file to write to, which takes its place once the block ends without an error.
+
+    Args:
+        private: whether its owner alone may read it.
+    """
     with _draft(path) as draft:
         with draft.open("xb") as file:
+            if private:
+                draft.chmod(0o600)
             yield file
             file.flush()
             os.fsync(file.fileno())

@@ -37,14 +37,16 @@ class Turn:
         return (self.given or "") + "".join(token.text for token in self.tokens)
 
 
-def write_transcript(path: Path, model: str, settings: Settings, turns: Sequence[Turn]) -> None:
-    """Writes a conversation with a model.
+def write_transcript(
+    path: Path, model: str, settings: Settings, turns: Sequence[Turn], *, private: bool = False
+) -> None:
+    """Writes a conversation with a model; a private one is for its owner's eyes alone.
 
     Raises:
         TinychatError: it cannot be written there.
     """
     try:
-        atomic_write(path, transcript_of(model, settings, turns).encode("utf-8", "replace"))
+        atomic_write(path, transcript_of(model, settings, turns).encode("utf-8", "replace"), private=private)
     except OSError as error:
         raise TinychatError(f"{path} cannot be written: {error.strerror or error}") from None
 

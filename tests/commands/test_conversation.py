@@ -7,6 +7,7 @@ import pytest
 from scripted import Talk
 
 from tinychat.commands.results import Answer, EditPrompt, Export, Message, Table
+from tinychat.commands.table import COMMANDS
 from tinychat.errors import ModelError, TinychatError, UsageError
 
 
@@ -71,6 +72,23 @@ def test_a_conversation_is_saved_and_opened_again(talk: Talk, tmp_path: Path) ->
     assert opened.notes == ("2 turns from talk.json",)
     assert [turn.prompt for turn in talk.session.turns] == ["hello there", "more"]
     assert talk.do('/save "talk.json"') == Message(("saved 2 turns in talk.json",))
+
+
+def test_a_kept_conversation_is_completed_and_opened_by_its_name(talk: Talk, home: Path, tmp_path: Path) -> None:
+    folder = home / "transcripts"
+    for name, prompt in (("2026-11-20-090000", "older"), ("2026-11-21-090000", "newer")):
+        talk.session.clear()
+        talk.ask(prompt)
+        talk.session.save(folder / f"{name}.json")
+    complete = COMMANDS["open"].complete
+    assert complete is not None
+    offered = [(one.text, one.about) for one in complete(talk.session, ["2026"])]
+    assert offered == [("2026-11-21-090000", "newer"), ("2026-11-20-090000", "older")]
+    talk.do("/open 2026-11-20-090000")
+    assert [turn.prompt for turn in talk.session.turns] == ["older"]
+    (tmp_path / "2026-11-20-090000.json").write_bytes((folder / "2026-11-21-090000.json").read_bytes())
+    talk.do("/open 2026-11-20-090000")  # what lies here comes first
+    assert [turn.prompt for turn in talk.session.turns] == ["newer"]
 
 
 def test_what_is_no_transcript_is_not_written_over(talk: Talk, tmp_path: Path) -> None:

@@ -66,6 +66,13 @@ def test_history_is_kept_in_a_file_that_is_made_when_it_is_needed(ask: Callable[
     assert list(QuietHistory(tmp_path / "new" / "history").load_history_strings()) == ["one\ntwo"]
 
 
+def test_a_private_session_adds_nothing_to_the_history(tmp_path: Path) -> None:
+    QuietHistory(tmp_path / "history").append_string("one")
+    history = QuietHistory(tmp_path / "history", private=True)
+    history.append_string("two")
+    assert list(history.load_history_strings()) == ["one"]
+
+
 def test_history_that_cannot_be_written_is_no_reason_to_fall(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     history = QuietHistory(tmp_path / "file" / "history")

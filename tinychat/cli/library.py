@@ -116,6 +116,7 @@ def config(as_json: bool) -> None:
         "data": places.data_folder(),
         "models": places.models_folder(),
         "runs": places.runs_folder(),
+        "transcripts": places.transcripts_folder(),
         "cache": places.cache_folder(),
         "bundled_models": places.bundled_models(),
         "mirror": places.mirror(),

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 import click
 
 from tinychat import __version__
-from tinychat.cli.options import NORMALIZE, debug_option, make_session, model_option, setting_options
+from tinychat.cli.options import NORMALIZE, debug_option, is_private, make_session, model_option, setting_options
 from tinychat.errors import TinychatError, UsageError, failure
 from tinychat.generate.opening import PATIENT_THREADS
 from tinychat.text.harmless import harmless
@@ -82,6 +82,7 @@ class Commands(click.Group):
 @click.option("--jsonl", is_flag=True, help="read and write JSON, one object a line")
 @click.option("--logprobs", type=click.IntRange(0, 1000), metavar="K", help="with --jsonl: the K likeliest tokens")
 @click.option("-v", "--verbose", is_flag=True, help="tell speed, seed and reason of each completion on stderr")
+@click.option("--private", is_flag=True, help="at a terminal: keep neither the conversation nor what is typed")
 @debug_option
 @click.pass_context
 def tinychat(context: click.Context, /, model: str | None, prompts: tuple[str, ...], **given: Any) -> int:
@@ -93,7 +94,7 @@ def tinychat(context: click.Context, /, model: str | None, prompts: tuple[str, .
     if at_terminal and not prompts:
         from tinychat.repl.app import run
 
-        return run(session, debug=wants_debug())
+        return run(session, debug=wants_debug(), private=given["private"] or is_private())
     from tinychat.cli.pipe import PipeOptions, answer_prompts
 
     names = ("echo", "null", "escapes", "conversation", "whole", "jsonl", "logprobs", "verbose")

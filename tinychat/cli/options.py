@@ -17,6 +17,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 NORMALIZE = {"token_normalize_func": lambda name: name.replace("_", "-"), "help_option_names": ["-h", "--help"]}
 """`_` for `-` is accepted everywhere."""
 
+PRIVATE = "TINYCHAT_PRIVATE"
+YES, NO = ("yes", "true", "on", "1"), ("no", "false", "off", "0", "")
+
 
 def setting_options(function: F) -> F:
     """Adds a flag for each setting, and `--greedy` and `--sample`."""
@@ -70,12 +73,25 @@ def load_settings() -> tuple[SettingStore, str]:
     settings = SettingStore()
     config = read_config()
     model = str(config.pop("model", DEFAULT_MODEL))
+    config.pop("private", None)
     _set_all(settings, config, Layer.FILE, str(config_file()))
     environment = {
         name: os.environ[setting.variable] for name, setting in SETTINGS.items() if setting.variable in os.environ
     }
     _set_all(settings, environment, Layer.ENVIRONMENT, "the environment")
     return settings, os.environ.get("TINYCHAT_MODEL") or model
+
+
+def is_private() -> bool:
+    """Whether the environment or the config file says that no conversation is to be kept.
+
+    Raises:
+        UsageError: it says neither yes nor no.
+    """
+    given = str(os.environ.get(PRIVATE, read_config().get("private", False)))
+    if given.lower() not in (*YES, *NO):
+        raise UsageError(f"private is yes or no, not {given!r}", f"it is set by {PRIVATE}, or in {config_file()}")
+    return given.lower() in YES
 
 
 def set_flags(settings: SettingStore, given: Mapping[str, Any]) -> None:

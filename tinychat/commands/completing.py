@@ -1,14 +1,18 @@
 """What could be typed next, where several commands take the same: model names, runs, paths."""
 
+import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
 
 from tinychat.commands.command import Suggestion
 from tinychat.session import Session
+from tinychat.store.places import kept_transcripts
 
 ESCAPED_SPACE = "\\ "
 """how a space is typed within a word"""
+MOST_KEPT = 20
+"""conversations that are offered at once"""
 
 
 def models(session: Session, words: list[str]) -> Iterator[Suggestion]:
@@ -39,3 +43,18 @@ def paths(session: Session, words: list[str]) -> Iterator[Suggestion]:
         if entry.name.startswith(name) and not hidden:
             path = os.path.join(folder, entry.name)  # noqa: PTH118 - `./` and `~/` stay as they were typed
             yield Suggestion(path.replace(" ", ESCAPED_SPACE) + ("/" if entry.is_dir() else ""))
+
+
+def transcripts(session: Session, words: list[str]) -> Iterator[Suggestion]:
+    """Conversations that were kept, the newest first, with how each began; then files and folders."""
+    if len(words) == 1:
+        for path in [path for path in kept_transcripts() if path.name.startswith(words[0])][:MOST_KEPT]:
+            yield Suggestion(path.stem, _first_prompt(path))
+    yield from paths(session, words)
+
+
+def _first_prompt(path: Path) -> str:
+    try:
+        return str(json.loads(path.read_text(encoding="utf-8"))["turns"][0]["prompt"])
+    except (OSError, ValueError, LookupError, TypeError):
+        return ""

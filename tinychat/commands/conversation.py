@@ -8,6 +8,7 @@ from tinychat.commands.command import command, unquote
 from tinychat.commands.results import Answer, EditPrompt, Export, Message, Result
 from tinychat.errors import UsageError
 from tinychat.session import Session
+from tinychat.store import places
 from tinychat.transcript import Turn
 
 NOTHING_YET = ("nothing has been said yet", "type a prompt first")
@@ -63,12 +64,15 @@ def save(session: Session, text: str) -> Result:
     return Message((f"saved {count} {'turn' if count == 1 else 'turns'} in {path}",))
 
 
-@command("open", "talk", "from a file", usage="FILE", example="/open talk.json", complete=completing.paths)
+@command("open", "talk", "from a file", usage="FILE", example="/open talk.json", complete=completing.transcripts)
 def open_(session: Session, text: str) -> Result:
-    """Go on with a conversation that was saved."""
+    """Go on with a conversation that was saved, or kept by itself."""
     path = _path(text, "open")
     if not path.suffix and not path.exists():
         path = path.with_suffix(".json")
+    kept = places.transcripts_folder() / path.name
+    if path == Path(path.name) and not path.exists() and kept.exists():
+        path = kept
     count = session.open_transcript(path)
     lines = [line for turn in session.turns for line in (f"› {turn.prompt}", turn.answer)]
     return Message(tuple(lines), (f"{count} {'turn' if count == 1 else 'turns'} from {path}",))

@@ -14,6 +14,7 @@ from tinychat.commands.table import dispatch, is_command
 from tinychat.commands.training import finish_training
 from tinychat.errors import TinychatError
 from tinychat.events import Failed
+from tinychat.repl.keeping import Keeper
 from tinychat.repl.keyboard import Keyboard
 from tinychat.repl.prompt import Prompt, wants_vi
 from tinychat.repl.stream import Player
@@ -28,11 +29,12 @@ BARE_WORDS = ("exit", "quit", "bye", "help")
 """words that people type for commands; they are prompts here, with a hint"""
 
 
-def run(session: Session, *, debug: bool = False) -> int:
+def run(session: Session, *, debug: bool = False, private: bool = False) -> int:
     """Opens the REPL on a session whose model has been chosen; returns the exit code.
 
     Args:
         debug: show tracebacks.
+        private: keep neither the conversation nor what is typed.
     """
     terminal = Terminal.standard()
     history = places.history_file()
@@ -45,12 +47,14 @@ def run(session: Session, *, debug: bool = False) -> int:
         news=lambda: news(session, terminal),
         colour=terminal.colour,
         vi=wants_vi(),
+        private=private,
     )
     if terminal.dumb:
         session.preload()
     signal.signal(signal.SIGTERM, _leave)
     try:
-        Repl(session, terminal, Keyboard(), prompt, debug=debug).run()
+        keeper = None if private else Keeper(session)
+        Repl(session, terminal, Keyboard(), prompt, keeper, debug=debug).run()
     finally:
         ready = session.is_ready
         session.close()
@@ -105,13 +109,22 @@ class Repl:
         terminal: to draw on.
         keyboard: for keys while something is shown.
         prompt: for lines.
+        keeper: of the conversation, where it is to be kept.
         debug: show tracebacks.
     """
 
     def __init__(
-        self, session: Session, terminal: Terminal, keyboard: Keyboard, prompt: Prompt, *, debug: bool = False
+        self,
+        session: Session,
+        terminal: Terminal,
+        keyboard: Keyboard,
+        prompt: Prompt,
+        keeper: Keeper | None = None,
+        *,
+        debug: bool = False,
     ) -> None:
         self._session, self._terminal, self._keyboard, self._prompt = session, terminal, keyboard, prompt
+        self._keeper = keeper
         self._debug = debug
         self._begun = ""  # what stands in the prompt already
         self._left = False
@@ -132,6 +145,8 @@ class Repl:
                     self._report(f"unexpected {type(error).__name__}: {error}", "`tinychat --debug` shows where")
         for one in self._session.background:
             self._terminal.line(f"{one.run.name} trains on; tinychat finds it again", DIM)
+        if self._keeper is not None and self._keeper.path is not None:
+            self._terminal.line(f"kept: /open {self._keeper.path.stem}", DIM)
 
     def _ask(self) -> str:
         begun, self._begun = self._begun, ""
@@ -158,6 +173,7 @@ class Repl:
                 self._begun = result.text
             case Answer():
                 Player(self._session, self._terminal, self._keyboard).play(result)
+                self._keep()
             case Export():
                 from tinychat.repl.exporting import export
 
@@ -172,6 +188,17 @@ class Repl:
                 from tinychat.repl.draw import draw
 
                 draw(self._terminal, result)
+
+    def _keep(self) -> None:
+        """Keeps the conversation; where that fails it is said once, and given up."""
+        if self._keeper is None:
+            return
+        try:
+            self._keeper.keep()
+        except TinychatError as error:
+            self._keeper = None
+            remedy = "nothing is kept from now on; `/save FILE` writes it elsewhere"
+            raise TinychatError(error.problem, remedy) from None
 
     def _report(self, problem: str, remedy: str) -> None:
         if self._debug:

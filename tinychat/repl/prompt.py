@@ -53,6 +53,7 @@ class Prompt:
             prompt.
         colour: whether to use colours.
         vi: whether keys are vi's, else emacs's.
+        private: whether what is typed is kept out of the history.
         input: of prompt_toolkit; None: the terminal's.
         output: likewise.
     """
@@ -66,6 +67,7 @@ class Prompt:
         news: Callable[[], Callable[[], None] | None] = lambda: None,
         colour: bool = True,
         vi: bool = False,
+        private: bool = False,
         input: Input | None = None,
         output: Output | None = None,
     ) -> None:
@@ -79,7 +81,7 @@ class Prompt:
             completer=CommandCompleter(session),
             complete_while_typing=Condition(lambda: is_command(self._prompt.default_buffer.text)),
             reserve_space_for_menu=MENU_HEIGHT,
-            history=QuietHistory(history),
+            history=QuietHistory(history, private=private),
             auto_suggest=AutoSuggestFromHistory(),
             enable_open_in_editor=True,
             enable_suspend=True,
@@ -182,10 +184,11 @@ def wants_vi(environment: Mapping[str, str] = os.environ) -> bool:
 
 
 class QuietHistory(FileHistory):
-    """History in a file; where that cannot be written, it lasts as long as the session."""
+    """History in a file; where that cannot be written, or is not to be, it lasts as long as the session."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, private: bool = False) -> None:
         super().__init__(str(path))
+        self._private = private
 
     def load_history_strings(self) -> Iterable[str]:
         """What the file holds, the newest first."""
@@ -196,6 +199,8 @@ class QuietHistory(FileHistory):
 
     def store_string(self, string: str) -> None:
         """Adds a line to the file."""
+        if self._private:
+            return
         try:
             Path(os.fsdecode(self.filename)).parent.mkdir(parents=True, exist_ok=True)
             super().store_string(string)

@@ -31,6 +31,16 @@ def runs_folder() -> Path:
     return data_folder() / "runs"
 
 
+def transcripts_folder() -> Path:
+    """Conversations that were kept without being asked for, a file each."""
+    return data_folder() / "transcripts"
+
+
+def kept_transcripts() -> list[Path]:
+    """Those that are there, the newest first; files that a person has put there are none of them."""
+    return sorted(transcripts_folder().glob("????-??-??-??????*.json"), reverse=True)
+
+
 def history_file() -> Path:
     """What was typed at the prompt."""
     return data_folder() / "history"

@@ -1,0 +1,59 @@
+"""Who says that a session is to be private."""
+
+import io
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tinychat.cli.main import run
+
+
+class AtTerminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture
+def is_private(monkeypatch: pytest.MonkeyPatch, letters: Path) -> Callable[..., bool]:
+    """Whether the REPL that a call opens is private."""
+    opened: list[bool] = []
+
+    def open_repl(session: Any, *, debug: bool, private: bool) -> int:
+        opened.append(private)
+        return 0
+
+    def is_private(*arguments: str) -> bool:
+        with monkeypatch.context() as here:
+            here.setattr(sys, "stdin", AtTerminal())
+            here.setattr(sys, "stdout", AtTerminal())
+            assert run(["-m", str(letters), *arguments]) == 0
+        return opened[-1]
+
+    monkeypatch.setattr("tinychat.repl.app.run", open_repl)
+    return is_private
+
+
+def test_the_flag_the_environment_and_the_config_file_say_so(
+    is_private: Callable[..., bool], home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert not is_private()
+    assert is_private("--private")
+    home.mkdir(parents=True)
+    (home / "config.toml").write_text("private = true")
+    assert is_private()
+    monkeypatch.setenv("TINYCHAT_PRIVATE", "no")
+    assert not is_private()
+    monkeypatch.setenv("TINYCHAT_PRIVATE", "1")
+    assert is_private()
+
+
+def test_what_says_neither_is_an_error(
+    is_private: Callable[..., bool], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("TINYCHAT_PRIVATE", "perhaps")
+    with pytest.raises(AssertionError):
+        is_private()
+    assert "private is yes or no, not 'perhaps'" in capsys.readouterr().err

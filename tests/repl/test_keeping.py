@@ -1,0 +1,104 @@
+"""Conversations that are kept without being asked for."""
+
+import os
+import stat
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+from screens import Person
+
+from tinychat.repl import keeping
+from tinychat.repl.keeping import Keeper
+from tinychat.session import Session
+from tinychat.store.places import kept_transcripts
+from tinychat.transcript import read_transcript
+
+NOON = datetime(2026, 11, 21, 12)
+
+
+@pytest.fixture
+def keeper(session: Session) -> Keeper:
+    return Keeper(session, lambda: NOON)
+
+
+def ask(session: Session, keeper: Keeper, prompt: str) -> None:
+    list(session.answer(prompt))
+    keeper.keep()
+
+
+def prompts(path: Path) -> list[str]:
+    return [turn.prompt for turn in read_transcript(path)]
+
+
+def answered(lines: list[str]) -> bool:
+    """Whether an answer is over and the prompt is back."""
+    return any("stop: end of turn" in line for line in lines) and [line for line in lines if line][-2] == "›"
+
+
+def test_nothing_is_written_before_the_first_answer(keeper: Keeper, home: Path) -> None:
+    keeper.keep()
+    assert keeper.path is None
+    assert not (home / "transcripts").exists()
+
+
+def test_each_answer_joins_the_file_and_a_new_conversation_begins_another(session: Session, keeper: Keeper) -> None:
+    ask(session, keeper, "one")
+    ask(session, keeper, "two")
+    (first,) = kept_transcripts()
+    assert (first.name, prompts(first)) == ("2026-11-21-120000.json", ["one", "two"])
+    session.clear()
+    keeper.keep()
+    ask(session, keeper, "three")
+    assert {path.name: prompts(path) for path in kept_transcripts()} == {
+        "2026-11-21-120000.json": ["one", "two"],
+        "2026-11-21-120000-2.json": ["three"],
+    }
+
+
+@pytest.mark.skipif(os.name != "posix", reason="files have no modes")
+def test_a_kept_conversation_is_for_its_owner_alone(session: Session, keeper: Keeper) -> None:
+    ask(session, keeper, "one")
+    ask(session, keeper, "two")
+    assert keeper.path is not None
+    assert stat.S_IMODE(keeper.path.stat().st_mode) == 0o600
+
+
+def test_the_oldest_go_and_what_a_person_put_there_stays(
+    session: Session, keeper: Keeper, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keeping, "MOST", 2)
+    folder = home / "transcripts"
+    folder.mkdir(parents=True)
+    for name in ("2026-11-19-090000", "2026-11-20-090000", "mine"):
+        (folder / f"{name}.json").write_text("{}")
+    ask(session, keeper, "one")
+    left = ["2026-11-20-090000.json", "2026-11-21-120000.json", "mine.json"]
+    assert sorted(path.name for path in folder.iterdir()) == left
+
+
+def test_a_conversation_is_found_again(sit_down: Callable[..., Person]) -> None:
+    person = sit_down()
+    person.type("hello there", "\r")
+    person.sees(answered)
+    person.type("/quit", "\r")
+    assert person.leaves() == 0
+    (path,) = kept_transcripts()
+    assert f"kept: /open {path.stem}".encode() in person.raw
+    person = sit_down()
+    person.type(f"/open {path.stem}", "\r")
+    person.sees(
+        "› hello there", "you said: hello there", lambda lines: any(line.startswith("1 turn from ") for line in lines)
+    )
+
+
+def test_a_folder_that_cannot_be_written_is_told_of_once(sit_down: Callable[..., Person], home: Path) -> None:
+    (home / "transcripts").write_text("no folder")
+    person = sit_down()
+    for prompt in ("one", "two"):
+        person.type(prompt, "\r")
+        person.sees(f"you said: {prompt}", answered)
+    person.type("/quit", "\r")
+    assert person.leaves() == 0
+    assert person.raw.count(b"cannot be written") == 1
