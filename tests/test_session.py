@@ -1,5 +1,6 @@
 """The session: models, conversations, transcripts, without a terminal."""
 
+import json
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -170,6 +171,16 @@ def test_transcripts_come_back(session: Session, tmp_path: Path) -> None:
     session.settings.set("temperature", 0)
     list(session.continue_answer())
     assert session.turns[-1].answer.startswith(turns[-1][1])
+
+
+def test_older_and_newer_transcripts_open_as_far_as_they_are_understood(session: Session, tmp_path: Path) -> None:
+    old = {"prompt": "abc", "answer": "d", "seed": 3, "finish_reason": "end"}
+    new = old | {"model": "letters", "settings": {"charm": 1}, "finish_reason": "boredom"}
+    (tmp_path / "talk.json").write_text(json.dumps({"format": 1, "turns": [old, new, {"prompt": "e", "answer": "f"}]}))
+    assert session.open_transcript(tmp_path / "talk.json") == 3
+    assert [turn.answer for turn in session.turns] == ["d", "d", "f"]
+    assert [turn.settings for turn in session.turns] == [None] * 3
+    assert [turn.finished for turn in session.turns] == [Finished("end", 0, 0.0, 3), None, None]
 
 
 @pytest.mark.parametrize("content", ["", "[]", '{"turns": [{"prompt": "x"}]}', '{"turns": 3}'])
