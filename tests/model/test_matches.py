@@ -6,7 +6,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tinychat.model.matches import LONGEST, Matches
+from tinychat.model.matches import BLOCK, LONGEST, Matches
 
 SIZE = 4
 
@@ -41,6 +41,16 @@ def test_earlier_places_weigh_by_what_is_the_same(ids: list[int], behind: int, d
         want, longest = expected(matches, ids[: place + 1])
         assert lengths[0, place - first] == longest
         torch.testing.assert_close(probabilities[0, place - first], torch.tensor(want), atol=1e-5, rtol=1e-4)
+
+
+def test_many_places_are_looked_at_in_blocks() -> None:
+    matches = Matches()
+    history = torch.randint(SIZE, (2, 2 * BLOCK + 7), generator=torch.Generator().manual_seed(0))
+    places = torch.arange(history.shape[1])
+    whole, lengths = matches._look(history, places.unsqueeze(0), SIZE)
+    got, got_lengths = matches(history, places, SIZE)
+    torch.testing.assert_close(got, whole)
+    assert torch.equal(got_lengths, lengths)
 
 
 def test_rows_may_be_asked_for_different_places() -> None:

@@ -10,6 +10,8 @@ from torch import Tensor, nn
 
 LONGEST = 12
 """tokens that are compared"""
+BLOCK = 256
+"""places that are looked at together"""
 FIRST_WORTH = 1.0
 """log weight, at first, of each token more that is the same"""
 
@@ -42,6 +44,17 @@ class Matches(nn.Module):
             number of tokens that are the same at the best place.
         """
         places = positions if positions.dim() == 2 else positions.unsqueeze(0)  # [1 or B, T]
+        if history.device.type != "cpu" or places.shape[1] <= BLOCK:
+            return self._look(history, places, vocab_size)
+        # On a CPU some places at a time: their pairs stay in its cache, and slots that come later need no look.
+        blocks = [
+            self._look(history[:, : int(some.max()) + 1], some, vocab_size) for some in places.split(BLOCK, dim=1)
+        ]
+        matched, lengths = (torch.cat(part, dim=1) for part in zip(*blocks, strict=True))
+        return matched, lengths
+
+    def _look(self, history: Tensor, places: Tensor, vocab_size: int) -> tuple[Tensor, Tensor]:
+        """As `forward`, with places [1 or B, T]."""
         slots = torch.arange(history.shape[1], device=history.device)
         distances = places.unsqueeze(-1) - slots  # [1 or B, T, S]
         lengths = self._compare(history, places, followed=distances > 0)

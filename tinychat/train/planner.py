@@ -14,7 +14,7 @@ from tinychat.errors import SourceError
 from tinychat.model.config import LARGEST_TABLE, ModelConfig
 from tinychat.train.folds import FOLDS
 from tinychat.train.recipe import RATES, Recipe
-from tinychat.train.sizes import SIZES_BY_STEPS, Limits, Measure, choose_size, shape, sizes_for
+from tinychat.train.sizes import SIZES_BY_STEPS, Limits, Measure, choose_ngram_order, choose_size, shape, sizes_for
 
 CHAR_TEXT = 20_000_000
 """characters; a longer text in words is cut into word pieces, so that more of it is seen in the same time"""
@@ -233,7 +233,7 @@ def make_plan(
         if length < 2:
             raise SourceError(f"{source.name} has only {count(source.tokens, 'token')}", "give it more text")
     limits = Limits(facts.vocab_size, train_tokens, val_tokens, shortest=min(length for length, _ in parts))
-    sizes = sizes_for(facts.characters)
+    sizes = sizes_for(facts.characters, counted=choose_ngram_order(recipe, limits) > 0)
     if seconds is None:
         assert recipe.steps is not None  # else the caller gives a time
         available = None

@@ -30,7 +30,20 @@ SIZES = (
     Size(8, 512, 512, 32, 6_000),
     Size(12, 768, 512, 48, 12_000),
 )
-SIZES_BY_STEPS = 5
+COUNTED_SIZES = (
+    Size(2, 64, 256, 8, 0),
+    Size(2, 128, 512, 4, 40),
+    Size(3, 128, 512, 4, 80),
+    Size(4, 128, 512, 4, 180),
+    Size(4, 128, 1024, 2, 450),
+    Size(4, 128, 2048, 1, 1_500),
+    Size(6, 192, 2048, 1, 4_000),
+    Size(6, 256, 2048, 2, 6_000),
+    Size(6, 384, 2048, 4, 10_000),
+    Size(8, 512, 2048, 8, 20_000),
+)
+"""of models with n-grams: a longer context, in which they look for what matches, is worth more to them than more layers"""
+SIZES_BY_STEPS = 4
 """so many of them come into question where the length is given in steps: there the machine's speed must not matter"""
 
 NGRAM_ORDER, NGRAM_VOCABULARY = 8, 256
@@ -53,10 +66,14 @@ def block_parameters(config: ModelConfig) -> int:
     return config.n_layer * (attention + matrices * config.d_model * config.feed_forward_width)
 
 
-def sizes_for(characters: int) -> Sequence[Size]:
-    """The sizes that a text of so many characters has enough to teach."""
-    most = 200_000 + 8 * characters
-    return [size for size in SIZES if 12 * size.n_layer * size.d_model**2 <= most] or SIZES[:1]
+def sizes_for(characters: int, *, counted: bool) -> Sequence[Size]:
+    """The sizes that a text of so many characters has enough to teach.
+
+    Args:
+        counted: the model has n-grams.
+    """
+    most, sizes = 200_000 + 8 * characters, COUNTED_SIZES if counted else SIZES
+    return [size for size in sizes if 12 * size.n_layer * size.d_model**2 <= most] or sizes[:1]
 
 
 @dataclass(frozen=True)
@@ -90,7 +107,7 @@ def shape(recipe: Recipe, size: Size, limits: Limits) -> tuple[ModelConfig, int]
     """The architecture and the batch size that a size makes of a recipe: what the recipe says comes first."""
     d_model = recipe.d_model or size.d_model
     context = min(recipe.context or size.context, limits.context)
-    ngram_order = limits.ngram_order if recipe.ngram_order is None else recipe.ngram_order
+    ngram_order = choose_ngram_order(recipe, limits)
     earlier_tokens = 0 if ngram_order else limits.earlier_tokens
     values = {
         "n_layer": size.n_layer if recipe.n_layer is None else recipe.n_layer,
@@ -105,6 +122,11 @@ def shape(recipe: Recipe, size: Size, limits: Limits) -> tuple[ModelConfig, int]
     # A short context takes more windows, so that a step learns from as many tokens.
     batch_size = recipe.batch_size or max(1, size.batch_size * size.context // context)
     return recipe.merged(values).model_config(limits.vocab_size), batch_size
+
+
+def choose_ngram_order(recipe: Recipe, limits: Limits) -> int:
+    """As the recipe says, or as suits the vocabulary."""
+    return limits.ngram_order if recipe.ngram_order is None else recipe.ngram_order
 
 
 def _heads(d_model: int) -> int:
