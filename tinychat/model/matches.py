@@ -47,11 +47,10 @@ class Matches(nn.Module):
         if history.device.type != "cpu" or places.shape[1] <= BLOCK:
             return self._look(history, places, vocab_size)
         # On a CPU some places at a time: their pairs stay in its cache, and slots that come later need no look.
-        blocks = [
-            self._look(history[:, : int(some.max()) + 1], some, vocab_size) for some in places.split(BLOCK, dim=1)
-        ]
-        matched, lengths = (torch.cat(part, dim=1) for part in zip(*blocks, strict=True))
-        return matched, lengths
+        blocks = [places[:, first : first + BLOCK] for first in range(0, places.shape[1], BLOCK)]
+        looks = [self._look(history[:, : int(block.max()) + 1], block, vocab_size) for block in blocks]
+        matched, lengths = zip(*looks, strict=True)
+        return torch.cat(matched, dim=1), torch.cat(lengths, dim=1)
 
     def _look(self, history: Tensor, places: Tensor, vocab_size: int) -> tuple[Tensor, Tensor]:
         """As `forward`, with places [1 or B, T]."""

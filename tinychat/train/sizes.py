@@ -42,7 +42,7 @@ COUNTED_SIZES = (
     Size(6, 384, 2048, 4, 10_000),
     Size(8, 512, 2048, 8, 20_000),
 )
-"""of models with n-grams: a longer context, in which they look for what matches, is worth more to them than more layers"""
+"""of models with n-grams: a longer context, in which they look for what matches, is worth more to them than layers"""
 SIZES_BY_STEPS = 4
 """so many of them come into question where the length is given in steps: there the machine's speed must not matter"""
 
