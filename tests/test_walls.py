@@ -20,7 +20,7 @@ FLOORS = [
     {"generate"},
     {"train"},
     {"background", "scoring", "transcript"},
-    {"session"},
+    {"session", "comparing"},
     {"commands", "bench"},
     {"repl"},
     {"cli"},

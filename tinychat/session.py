@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tinychat.background import Background
 from tinychat.errors import ModelError, UsageError
@@ -22,6 +23,9 @@ from tinychat.store.models import ModelInfo, call_of, find_model, read_info, rea
 from tinychat.text.tokenizers import Tokenizer
 from tinychat.transcript import Turn, read_transcript, write_transcript
 
+if TYPE_CHECKING:
+    from tinychat.comparing import Comparison
+
 DEFAULT_MODEL = "smalltalk"
 GLIMPSE = 100
 """tokens of an answer by a model as it once was, at most: several are to be seen at once"""
@@ -33,6 +37,8 @@ class Session:
     def __init__(self, settings: SettingStore | None = None) -> None:
         self.settings = settings or SettingStore()
         self.turns: list[Turn] = []
+        self.comparison: Comparison | None = None
+        """the newest answers to choose from, of which none is a turn before it is chosen"""
         self.info: ModelInfo | None = None
         self.background: list[Background] = []
         """the runs that train in the background, as far as this session knows of them"""
@@ -99,7 +105,7 @@ class Session:
                 self.turns = turns
                 self.preload()
 
-    def _catch_up(self, should_stop: Callable[[], bool]) -> None:
+    def catch_up(self, should_stop: Callable[[], bool]) -> None:
         """Takes the newest weights of the run that is followed, which come with the conversation as it is."""
         self.keep_up()
         if self.following is None or self.info is None or self.info.folder != self.following.run.model:
@@ -222,7 +228,7 @@ class Session:
         self, prompt: str, *, should_stop: Callable[[], bool] = lambda: False, alternatives: int = 0
     ) -> Iterator[Record]:
         """Answers a prompt, which becomes the newest turn; the last record is `Finished`."""
-        self._catch_up(should_stop)
+        self.catch_up(should_stop)
         before = self._before(len(self.turns))
         # Its place is the one that `--conversation` gives it: the same seed says the same there.
         answer = self.make_answer(prompt, turns=before, place=len(before), alternatives=alternatives)
@@ -271,7 +277,7 @@ class Session:
         finished = Finished("interrupted", 0, 0.0, self.make_answer(prompt).request.seed)
         if unknown := self.unknown(prompt):
             yield unknown_notice(unknown)
-        if self._wait(should_stop):
+        if self.wait(should_stop):
             model, engine = self.model, self.engine
             try:
                 for name, path in past:
@@ -317,7 +323,7 @@ class Session:
 
     def _run(self, turn: Turn, answer: Answer, should_stop: Callable[[], bool]) -> Iterator[Record]:
         """Streams an answer and notes it in its turn."""
-        if not self._wait(should_stop):
+        if not self.wait(should_stop):
             turn.finished = Finished("interrupted", 0, 0.0, answer.request.seed)
             turn.obstacle = turn.obstacle or "it was stopped"
             yield turn.finished
@@ -327,10 +333,10 @@ class Session:
                 turn.tokens.append(record)
             elif isinstance(record, Finished):
                 turn.finished = record
-            turn.obstacle = turn.obstacle or _obstacle(record, turn.settings, answer.request.settings)
+            turn.obstacle = turn.obstacle or obstacle_to_repeating(record, turn.settings, answer.request.settings)
             yield record
 
-    def _wait(self, should_stop: Callable[[], bool]) -> bool:
+    def wait(self, should_stop: Callable[[], bool]) -> bool:
         """Waits for the model to load; whether it did before somebody lost patience."""
         self.preload()
         assert self._loading is not None
@@ -364,7 +370,7 @@ class Session:
         return len(self.turns)
 
 
-def _obstacle(record: Record, begun: Settings | None, now: Settings) -> str:
+def obstacle_to_repeating(record: Record, begun: Settings | None, now: Settings) -> str:
     """Why what a record tells of would not come again; empty where it would."""
     if isinstance(record, Finished) and record.reason == "interrupted":
         return "it was stopped"

@@ -97,6 +97,17 @@ class Answer:
 
 
 @dataclass(frozen=True)
+class Answers:
+    """The model speaks in several ways at once, each under its head, until one is chosen.
+
+    `start` is as that of `Answer`; each record comes with the place of its answer.
+    """
+
+    heads: tuple[str, ...]
+    start: Callable[[Callable[[], bool]], Iterator[tuple[int, Record]]]
+
+
+@dataclass(frozen=True)
 class Watch:
     """A training run to be watched; `process` is its trainer where it was started here."""
 
@@ -123,4 +134,4 @@ class Leave:
     """The session is over."""
 
 
-Result = Message | Change | Table | Bars | Shaded | Help | Answer | Watch | EditPrompt | Export | Leave
+Result = Message | Change | Table | Bars | Shaded | Help | Answer | Answers | Watch | EditPrompt | Export | Leave

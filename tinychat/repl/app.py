@@ -9,7 +9,7 @@ from types import FrameType
 
 from tinychat import __version__
 from tinychat.background import Background
-from tinychat.commands.results import Answer, EditPrompt, Export, Leave, Result, Watch
+from tinychat.commands.results import Answer, Answers, EditPrompt, Export, Leave, Result, Watch
 from tinychat.commands.table import dispatch, is_command
 from tinychat.commands.training import finish_training
 from tinychat.errors import TinychatError
@@ -179,6 +179,10 @@ class Repl:
 
                 export(self._session, self._terminal, result.path)
                 self._terminal.line(f"written: {result.path}")
+            case Answers():
+                from tinychat.repl.comparison import play_all
+
+                play_all(result, self._session, self._terminal, self._keyboard)
             case Watch():
                 from tinychat.repl.dashboard import Dashboard
 

@@ -1,0 +1,131 @@
+"""Texts side by side: how they are wrapped, and how several answers are drawn."""
+
+from collections.abc import Callable, Iterator
+
+import pytest
+from prompt_toolkit.input import create_pipe_input
+from prompt_toolkit.input.typeahead import clear_typeahead
+from prompt_toolkit.utils import get_cwidth
+from screens import Person, Screen
+
+from tinychat.commands.results import Answers
+from tinychat.errors import GenerationError
+from tinychat.events import Finished, Notice, Record, Token
+from tinychat.repl.columns import columns, wrap
+from tinychat.repl.comparison import play_all
+from tinychat.repl.keyboard import Keyboard
+from tinychat.session import Session
+
+
+def lines_of(texts: list[str], width: int, height: int | None = None) -> list[str]:
+    return [line.text for line in columns([str(place) for place in range(len(texts))], texts, width, height)]
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ("", [""]),
+        ("one two three", ["one two", "three"]),
+        ("one two\nthree\n", ["one two", "three", ""]),
+        ("wonderfully so", ["wonderfu", "lly so"]),
+        ("a  你好你好 b", ["a", "你好你好", "b"]),
+        ("你好你好你好", ["你好你好", "你好"]),
+        ("x你好你好", ["x你好你", "好"]),
+        ("\x1b[31m a\tb", ["␛[31m a", "b"]),
+    ],
+)
+def test_text_is_broken_between_words_and_wide_characters_take_two_cells(text: str, lines: list[str]) -> None:
+    assert wrap(text, 8) == lines
+
+
+def test_columns_stand_side_by_side_where_there_is_room() -> None:
+    assert lines_of(["one", "two\nlines"], 51) == [
+        "0                        │ 1",
+        "one                      │ two",
+        "                         │ lines",
+    ]
+    assert lines_of(["one", "two\nlines"], 50) == ["0", "one", "1", "two", "lines"]
+
+
+def test_where_three_fit_four_are_two_and_two() -> None:
+    heads = [line for line in lines_of(["a", "b", "c", "d"], 80) if line[0].isdigit()]
+    assert [line.split(" │ ")[1].strip() for line in heads] == ["1", "3"]
+    assert all(get_cwidth(line) <= 79 for line in lines_of(["你" * 99] * 5, 79))
+
+
+def test_where_height_is_short_the_newest_part_stays() -> None:
+    assert lines_of(["1\n2\n3\n4", "x"], 60, 3)[1:] == [f"{'3':28} │ x", "4" + " " * 27 + " │"]
+    assert lines_of(["1\n2\n3", "x\ny"], 20, 6) == ["0", "2", "3", "1", "x", "y"]
+
+
+RECORDS = [
+    (0, Notice("unknown: 'x'")),
+    (1, Notice("unknown: 'x'")),
+    (1, Token(1, "hi\x1b", -1.0, 0.0)),
+    (0, Token(1, "hello", -1.0, 0.0)),
+    (0, Finished("end", 1, 0.5, 7)),
+    (1, Token(1, " there", -1.0, 0.0)),
+    (1, Finished("end", 2, 1.0, 7)),
+]
+SUMMARY = "2 answers · 3 tokens · 3 tok/s · seed 7 · /pick N goes on from one"
+
+
+def play(session: Session, records: list[tuple[int, Record]], *, dumb: bool) -> Screen:
+    screen = Screen()
+
+    def start(should_stop: object) -> Iterator[tuple[int, Record]]:
+        yield from records
+
+    with create_pipe_input() as input:
+        try:
+            play_all(Answers(("1 · a", "2 · b"), start), session, screen.terminal(dumb=dumb), Keyboard(input))
+        finally:
+            clear_typeahead(input)
+    return screen
+
+
+def test_on_a_terminal_answers_stand_in_columns(session: Session) -> None:
+    screen = play(session, RECORDS, dumb=False)
+    assert screen.lines == [
+        f"{'1 · a':38} │ 2 · b",
+        f"{'hello':38} │ hi␛ there",
+        "unknown: 'x'",
+        SUMMARY,
+    ]
+
+
+def test_a_text_longer_than_the_screen_is_there_to_scroll_back_to(session: Session) -> None:
+    text = "".join(f"line {number}\n" for number in range(60))
+    screen = play(session, [(0, Token(1, text, -1.0, 0.0)), *RECORDS[2:]], dumb=False)
+    assert all(f"\nline {number} " in screen.getvalue().replace("\x1b[K", "") for number in range(60))
+    assert screen.lines[-1].startswith("2 answers · 4 tokens · ")
+
+
+def test_on_a_dumb_terminal_they_come_one_after_the_other_at_the_end(session: Session) -> None:
+    screen = play(session, RECORDS, dumb=True)
+    assert screen.getvalue() == f"1 · a\nhello\n2 · b\nhi␛ there\nunknown: 'x'\n{SUMMARY}\n"
+
+
+def test_an_error_is_raised_behind_what_was_said(session: Session) -> None:
+    screen = Screen()
+
+    def start(should_stop: object) -> Iterator[tuple[int, Record]]:
+        yield 0, Token(1, "hel", -1.0, 0.0)
+        raise GenerationError("the model gave NaN")
+
+    with create_pipe_input() as input, pytest.raises(GenerationError):
+        play_all(Answers(("1", "2"), start), session, screen.terminal(dumb=True), Keyboard(input))
+    assert screen.getvalue() == "1\nhel\n2\n\n"
+
+
+def test_answers_fill_side_by_side_until_esc_and_one_is_gone_on_from(sit_down: Callable[..., Person]) -> None:
+    person = sit_down(TINYCHAT_TEST_DELAY="0.02")
+    person.type("/samples 2 count\r")
+    person.sees(lambda lines: any(line.count("0 1 2 3") == 2 for line in lines))
+    person.sees(lambda lines: any(line.endswith("tokens · esc stop") for line in lines))
+    person.type("next\x1b")
+    person.sees(lambda lines: any(" · interrupted · /pick N goes on from one" in line for line in lines), "› next")
+    person.type("\x15/pick 2\r")
+    person.sees(lambda lines: any(line.startswith("the conversation goes on from answer 2: seed ") for line in lines))
+    person.type("/undo\r")
+    person.sees("taken back: 'count'")

@@ -1,0 +1,191 @@
+"""`/samples`, `/compare` and `/pick`: several answers to one prompt, and going on from one of them."""
+
+import copy
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+
+from tinychat.commands import completing
+from tinychat.commands.command import Suggestion, command, unquote
+from tinychat.commands.results import Answers, Message, Result
+from tinychat.commands.settings import spell
+from tinychat.comparing import Comparison, Way
+from tinychat.errors import UsageError
+from tinychat.generate.random import fresh_seed
+from tinychat.session import Session
+from tinychat.settings import SAMPLING, SETTINGS, Setting, find_setting
+
+FEWEST, MOST = 2, 8
+"""answers at once"""
+MOST_MODELS = 3
+ASSIGNED = re.compile(r"(?P<name>[A-Za-z][\w-]*)=(?P<values>\S*)\s*")
+GREEDY = re.compile(r"greedy(\s+|$)")
+EXAMPLE = "for example `/compare temperature=0.2,0.8,1.4`"
+ALL_THE_SAME = ("at temperature 0 all answers are the same", "/sample draws again, or set a temperature")
+
+
+@command("samples", "talk", "several answers", usage="N [PROMPT]", example="/samples 4 hello there")
+def samples(session: Session, text: str) -> Result:
+    """Answer a prompt N times at once, from different seeds; without a prompt, the last one. `/pick` takes one.
+
+    A seed that is set is the first one's, and the others have those after it.
+    """
+    count, _, prompt = text.partition(" ")
+    if not count.isdecimal() or not FEWEST <= int(count) <= MOST:
+        problem = f"/samples needs a number of answers from {FEWEST} to {MOST}" + (f", not {count!r}" if count else "")
+        raise UsageError(problem, "for example `/samples 4`, or `/samples 4 hello there`")
+    settings = session.settings.current
+    if settings.greedy:
+        raise UsageError(*ALL_THE_SAME)
+    first = settings.seed
+    seeds = [fresh_seed() if first is None else first + place for place in range(int(count))]
+    return _compare(session, prompt, [Way(f"seed {seed}", session, settings, seed) for seed in seeds])
+
+
+def _complete(session: Session, words: list[str]) -> Iterator[Suggestion]:
+    """Names of settings; behind `model=`, names of models."""
+    word = words[-1]
+    if word.startswith("model="):
+        begun = word.rpartition(",")[0] + "," if "," in word else "model="
+        for one in completing.models(session, [""]):
+            yield Suggestion(begun + one.text, one.about)
+    elif len(words) == 1 or "=" in words[-2]:
+        for name in SAMPLING:
+            yield Suggestion(spell(SETTINGS[name]) + "=", SETTINGS[name].help)
+        yield Suggestion("model=", "answers of several models")
+        yield Suggestion("greedy", "the likeliest tokens")
+
+
+@command(
+    "compare", "talk", "settings or models", usage="NAME=VALUE,… [PROMPT]",
+    example="/compare temperature=0.2,0.8,1.4 greedy", complete=_complete,
+)  # fmt: skip
+def compare(session: Session, text: str) -> Result:
+    """Answer a prompt with several values of a setting at once, from the same seed, or by several models.
+
+    NAME is that of a setting by which tokens are chosen, or `model`. There may be several, and `greedy`, each value in
+    a column of its own; without a prompt, the last one is answered again. `/pick` takes one of the answers.
+    """
+    given, greedy, prompt = _parse(text)
+    settings = session.settings.current
+    seed = fresh_seed() if settings.seed is None else settings.seed
+    if "model" in given:
+        if len(given) > 1 or greedy:
+            raise UsageError("models and settings are compared one after the other", "for example `/compare model=a,b`")
+        return _compare(session, prompt, _models(session, given["model"], seed))
+    ways = [
+        Way(_head(setting, value), session, replace(settings, **{setting.name: value}), seed)
+        for name, values in given.items()
+        for setting in [_sampling(name)]
+        for value in map(setting.parse, values)
+    ]
+    if greedy:
+        ways.append(Way("greedy", session, replace(settings, temperature=0), seed))
+    if not FEWEST <= len(ways) <= MOST:
+        raise UsageError(f"/compare takes {FEWEST} to {MOST} values, not {len(ways)}", EXAMPLE)
+    if all(way.settings.greedy for way in ways) and len({way.settings.repetition_penalty for way in ways}) == 1:
+        raise UsageError(*ALL_THE_SAME)
+    return _compare(session, prompt, ways)
+
+
+def _complete_pick(session: Session, words: list[str]) -> Iterator[Suggestion]:
+    if session.comparison is not None and len(words) == 1:
+        for number, way in enumerate(session.comparison.ways, start=1):
+            yield Suggestion(str(number), way.name)
+
+
+@command("pick", "talk", "one to go on from", usage="N", example="/pick 2", complete=_complete_pick)
+def pick(session: Session, text: str) -> Result:
+    """Go on from one of the answers of `/samples` or `/compare`: it becomes the newest turn of the conversation.
+
+    Another number takes another one instead. Where models were compared, the one chosen answers from now on.
+    """
+    if session.comparison is None:
+        raise UsageError("there are no answers to choose from", "/samples and /compare make some")
+    if not text.isdecimal():
+        raise UsageError(
+            f"/pick needs the number of an answer, from 1 to {len(session.comparison.ways)}", "for example `/pick 1`"
+        )
+    before = session.model.folder
+    session.comparison.pick(int(text))
+    name = session.comparison.ways[int(text) - 1].name
+    speaks = session.model.folder != before
+    return Message(
+        (f"the conversation goes on from answer {int(text)}: {name}",),
+        (f"{session.model.name} answers from now on",) if speaks else (),
+    )
+
+
+def _compare(session: Session, prompt: str, ways: list[Way]) -> Answers:
+    """Lets the session hold the answers to come; an empty prompt is the last one, at its place."""
+    prompt, place = unquote(prompt.strip()), len(session.turns)
+    if not prompt:
+        if not session.turns:
+            raise UsageError("there is no prompt yet", "type one first, or put it behind the command")
+        prompt, place = session.turns[-1].prompt, place - 1
+    session.comparison = Comparison(session, prompt, place, ways)
+    heads = tuple(f"{number} · {way.name}" for number, way in enumerate(ways, start=1))
+    return Answers(heads, session.comparison.answer)
+
+
+def _parse(text: str) -> tuple[dict[str, list[str]], bool, str]:
+    """The values of each name, whether `greedy` is one more, and the prompt: what begins where the others end."""
+    given: dict[str, list[str]] = {}
+    greedy = False
+    while True:
+        if (found := ASSIGNED.match(text)) and (not given or _is_known(found["name"])):
+            given.setdefault(found["name"].lower(), []).extend(filter(None, found["values"].split(",")))
+        elif found := GREEDY.match(text):
+            greedy = True
+        else:
+            break
+        text = text[found.end() :]
+    if not given:
+        raise UsageError("/compare needs what to compare", f"{EXAMPLE}, or `/compare model=NAME,NAME`")
+    return given, greedy, text
+
+
+def _is_known(name: str) -> bool:
+    """Whether a name is that of something to compare; else it belongs to a prompt."""
+    try:
+        return name.lower() == "model" or bool(find_setting(name))
+    except UsageError:
+        return False
+
+
+def _sampling(name: str) -> Setting:
+    """The setting of that name, which must be one of those by which tokens are chosen."""
+    known = ", ".join(spell(SETTINGS[one]) for one in SAMPLING)
+    if not _is_known(name):
+        raise UsageError(f"there is no setting {name!r}", f"compared are {known} and model")
+    setting = find_setting(name)
+    if setting.name not in SAMPLING:
+        raise UsageError(f"{spell(setting)} does not say how tokens are chosen", f"compared are {known} and model")
+    return setting
+
+
+def _head(setting: Setting, value: object) -> str:
+    """`temp 0.2`."""
+    if setting.name == "temperature" and value == 0:
+        return "greedy"
+    return (setting.toolbar(value) if setting.toolbar else "") or f"{spell(setting)} {setting.show(value)}"
+
+
+def _models(session: Session, names: list[str], seed: int) -> list[Way]:
+    """A way for each model: the one at hand as it is, others in sessions of their own, with their own settings."""
+    if not FEWEST <= len(set(names)) == len(names) <= MOST_MODELS:
+        raise UsageError(
+            f"/compare takes {FEWEST} to {MOST_MODELS} different models, not {','.join(names)!r}",
+            "for example `/compare model=smalltalk,NAME`; /models lists them",
+        )
+    ways: list[Way] = []
+    for name in names:
+        own = session
+        if session.info is None or name not in (session.info.name, str(session.info.folder)):
+            own = Session(copy.deepcopy(session.settings))
+            own.open_model(name)
+        ways.append(Way(name, own, own.settings.current, seed))
+    return ways
+
+
+COMMANDS = (samples, compare, pick)

@@ -1,0 +1,109 @@
+"""Several answers to one prompt, made together; one of them may be chosen to go on from."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from tinychat.errors import UsageError
+from tinychat.events import Finished, Record, Token
+from tinychat.generate.stream import Answer, Batch
+from tinychat.session import Session, obstacle_to_repeating, unknown_notice
+from tinychat.settings import Settings
+from tinychat.store.models import call_of
+from tinychat.transcript import Turn
+
+
+@dataclass(frozen=True)
+class Way:
+    """How one of the answers is made."""
+
+    name: str
+    session: Session
+    """whose model answers"""
+    settings: Settings
+    seed: int
+
+
+class Comparison:
+    """Answers to one prompt that nothing has come of yet.
+
+    Args:
+        session: in which one may become a turn.
+        prompt: to answer.
+        place: of the prompt in the conversation: what has stood there gives way to the answer that is chosen.
+        ways: how the answers are made.
+    """
+
+    def __init__(self, session: Session, prompt: str, place: int, ways: Sequence[Way]) -> None:
+        self.session, self.ways = session, ways
+        self.turns = [Turn(prompt) for _ in ways]
+        self._prompt = prompt
+        self._before = session.turns[:place]
+        self._stood = list(session.turns)
+        self._models = [way.session.model for way in ways]
+
+    def answer(self, should_stop: Callable[[], bool] = lambda: False) -> Iterator[tuple[int, Record]]:
+        """Makes all answers, each model's in one batch; every record with the place of its answer.
+
+        The last one of each answer is `Finished`; none of them becomes a turn.
+        """
+        self.session.catch_up(should_stop)
+        batches: dict[Session, Batch] = {}
+        places: dict[Answer, int] = {}
+        try:
+            for place, way in enumerate(self.ways):
+                if not way.session.wait(should_stop):
+                    break
+                answer = self._answer(way)
+                turn = self.turns[place]
+                turn.prompt_ids, turn.model, turn.settings = list(answer.ids), call_of(way.session.model), way.settings
+                turn.obstacle = "the model was still in training" if way.session.speaker else ""
+                places[answer] = place
+                batches.setdefault(way.session, Batch(way.session.engine, should_stop)).add(answer)
+                if unknown := way.session.unknown(self._prompt):
+                    yield place, unknown_notice(unknown)
+            while any(batch.answers for batch in batches.values()):
+                for batch in batches.values():
+                    for answer, records in batch.step():
+                        for record in records:
+                            self._note(places[answer], record)
+                            yield places[answer], record
+            for place, way in list(enumerate(self.ways))[len(places) :]:
+                self._note(place, never := Finished("interrupted", 0, 0.0, way.seed))
+                yield place, never
+        finally:
+            for way in self.ways:
+                if way.session is not self.session:
+                    way.session.close()
+
+    def pick(self, number: int) -> Turn:
+        """Makes an answer (1 is the first) the newest turn; its model, if it is another, answers from now on.
+
+        Raises:
+            UsageError: there is no such answer, or the conversation has gone on since.
+            ModelError: its model is gone.
+        """
+        if not 1 <= number <= len(self.ways):
+            raise UsageError(f"there is no answer {number}", f"`/pick 1` to `/pick {len(self.ways)}` choose one")
+        if self.session.turns not in (self._stood, self._before):
+            raise UsageError("the conversation has gone on since", "/samples and /compare ask anew")
+        model = self._models[number - 1]
+        if self.session.model.folder != model.folder:
+            self.session.choose_model(str(model.folder))
+            self.session.preload()
+        self._stood = [*self._before, self.turns[number - 1]]
+        self.session.turns = list(self._stood)
+        return self.turns[number - 1]
+
+    def _answer(self, way: Way) -> Answer:
+        before = self._before if way.session.model.mode == "chat" else []
+        return way.session.make_answer(
+            self._prompt, turns=before, settings=lambda: way.settings, seed=way.seed, place=len(before)
+        )
+
+    def _note(self, place: int, record: Record) -> None:
+        turn, settings = self.turns[place], self.ways[place].settings
+        if isinstance(record, Token):
+            turn.tokens.append(record)
+        elif isinstance(record, Finished):
+            turn.finished = record
+        turn.obstacle = turn.obstacle or obstacle_to_repeating(record, settings, settings)
