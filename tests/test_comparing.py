@@ -93,8 +93,11 @@ def test_stopping_keeps_what_is_there(session: Session) -> None:
 
 
 def test_stopping_before_a_model_has_loaded_ends_all(session: Session) -> None:
-    records = [record for _, record in samples(session, "abc", (5, 6)).answer(lambda: True)]
+    comparison = samples(session, "abc", (5, 6))
+    records = [record for _, record in comparison.answer(lambda: True)]
     assert [record.reason for record in records if isinstance(record, Finished)] == ["interrupted"] * 2
+    with pytest.raises(UsageError, match="answer 1 is empty"):
+        comparison.pick(1)
 
 
 def test_models_answer_together_and_the_chosen_one_speaks(session: Session, chatter: Path) -> None:

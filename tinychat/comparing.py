@@ -79,11 +79,13 @@ class Comparison:
         """Makes an answer (1 is the first) the newest turn; its model, if it is another, answers from now on.
 
         Raises:
-            UsageError: there is no such answer, or the conversation has gone on since.
+            UsageError: there is no such answer, it is empty, or the conversation has gone on since.
             ModelError: its model is gone.
         """
         if not 1 <= number <= len(self.ways):
             raise UsageError(f"there is no answer {number}", f"`/pick 1` to `/pick {len(self.ways)}` choose one")
+        if not self.turns[number - 1].tokens:
+            raise UsageError(f"answer {number} is empty", "choose another one")
         if self.session.turns not in (self._stood, self._before):
             raise UsageError("the conversation has gone on since", "/samples and /compare ask anew")
         model = self._models[number - 1]

@@ -4,6 +4,7 @@ import pytest
 from scripted import Talk
 
 from tinychat.commands.results import Answers, Message
+from tinychat.commands.table import COMMANDS
 from tinychat.errors import ModelError, UsageError
 from tinychat.events import Token
 
@@ -114,6 +115,17 @@ def test_a_model_that_is_not_there_changes_nothing(talk: Talk) -> None:
         talk.do("/compare model=parrot,nobody hello")
     assert talk.session.model.name == "parrot"
     assert talk.session.comparison is None
+
+
+def test_what_can_be_compared_is_completed(talk: Talk) -> None:
+    complete = COMMANDS["compare"].complete
+    assert complete is not None
+    assert [one.text for one in complete(talk.session, [""])][:2] == ["temperature=", "top-k="]
+    assert [one.text for one in complete(talk.session, ["model=parrot,"])] == [
+        "model=parrot,other",
+        "model=parrot,smalltalk",
+    ]
+    assert list(complete(talk.session, ["temp=1,2", "tell", "me"])) == []
 
 
 @pytest.mark.parametrize("number", ["", "x", "0", "3"])

@@ -47,8 +47,10 @@ def _complete(session: Session, words: list[str]) -> Iterator[Suggestion]:
     word = words[-1]
     if word.startswith("model="):
         begun = word.rpartition(",")[0] + "," if "," in word else "model="
+        taken = begun.removeprefix("model=").split(",")
         for one in completing.models(session, [""]):
-            yield Suggestion(begun + one.text, one.about)
+            if one.text not in taken:
+                yield Suggestion(begun + one.text, one.about)
     elif len(words) == 1 or "=" in words[-2]:
         for name in SAMPLING:
             yield Suggestion(spell(SETTINGS[name]) + "=", SETTINGS[name].help)

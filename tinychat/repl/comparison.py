@@ -137,11 +137,12 @@ class _View:
             for head, text in zip(self._heads, self._texts, strict=True):
                 self._terminal.line(head)
                 self._terminal.line(text)
-        else:
-            self._region.draw(
-                [self._styled(line) for line in columns(self._heads, self._texts, self._terminal.width - 1)]
-            )
+        elif self._tokens:
+            lines = columns(self._heads, self._texts, self._terminal.width - 1)
+            self._region.draw([self._styled(line) for line in lines])
             self._region.leave()
+        else:
+            self._region.wipe()
         for notice in self._notices:
             self._terminal.line(notice, DIM)
 
