@@ -74,7 +74,7 @@ class Attention(nn.Module):
         self.value = nn.Linear(config.d_model, config.kv_heads * config.d_head, bias=config.bias)
         self.output = nn.Linear(config.d_model, config.d_model, bias=config.bias) if config.output_projection else None
         self.qk_norm = make_norm(config, config.d_head, affine=False) if config.qk_norm else None
-        self.dropout = config.dropout
+        self.dropout = config.dropout if config.attention_dropout is None else config.attention_dropout
 
     def forward(
         self,

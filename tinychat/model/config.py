@@ -60,6 +60,8 @@ class ModelConfig:
     """embeddings times √d_model, as in Vaswani et al. 2017, §3.4"""
     tie_embeddings: bool = False
     dropout: float = 0.0
+    attention_dropout: float | None = None
+    """of the weights of attention; None: as `dropout`"""
     earlier_tokens: int = 0
     """adds embeddings of this many earlier tokens at the input, each from a table of its own"""
     token_pairs: bool = False
@@ -89,7 +91,8 @@ class ModelConfig:
             self._check(name, getattr(self, name) >= 0, "it must not be negative")
         self._check("n_head", self.d_model % self.n_head == 0, f"it must divide d_model, {self.d_model}")
         self._check("n_kv_head", self.n_head % self.kv_heads == 0, f"it must divide n_head, {self.n_head}")
-        self._check("dropout", 0 <= self.dropout < 1, "it must be at least 0 and below 1")
+        for name in ("dropout", "attention_dropout"):
+            self._check(name, 0 <= (getattr(self, name) or 0) < 1, "it must be at least 0 and below 1")
         if self.position == "rotary":
             even = self.d_head % 2 == 0
             self._check("d_model", even, f"rotary positions need an even d_model / n_head, not {self.d_head}")

@@ -60,8 +60,12 @@ class Matches(nn.Module):
         scores = self.worth.float() * lengths - self.distance.float() * distances.clamp(min=1).float().log()
         nothing = lengths == 0
         weights = scores.masked_fill(nothing, -1e9).softmax(dim=-1).masked_fill(nothing, 0)  # [B, T, S]
-        followed = F.one_hot(F.pad(history[:, 1:], (0, 1)), vocab_size).to(weights.dtype)  # [B, S, V]
-        return weights @ followed, lengths.amax(dim=-1).int()
+        followed = F.pad(history[:, 1:], (0, 1))  # [B, S]
+        if places.shape[1] == 1:
+            matched = weights.new_zeros(len(history), 1, vocab_size).scatter_add_(2, followed.unsqueeze(1), weights)
+        else:
+            matched = weights @ F.one_hot(followed, vocab_size).to(weights.dtype)
+        return matched, lengths.amax(dim=-1).int()
 
     def _compare(self, history: Tensor, places: Tensor, followed: Tensor) -> Tensor:
         """How many of the last tokens are the same before each slot, [B, T, S].
@@ -76,6 +80,10 @@ class Matches(nn.Module):
         tokens = history.short()  # as small as can be: all of this is reading and writing
         last = tokens.gather(1, steps.clamp(min=0).expand(len(history), -1)).masked_fill(steps < 0, -1)
         before = F.pad(tokens, (more, 0), value=-2)
+        if time == 1:  # in decoding it is the number of operations that takes time
+            alike = last.unsqueeze(1) == before.unfold(1, LONGEST, 1)  # [B, S, LONGEST], the last token last
+            counts = alike.flip(-1).to(torch.uint8).cumprod(dim=-1).sum(dim=-1).unsqueeze(1)
+            return counts * followed
         alike = last.unsqueeze(-1) == before.unsqueeze(1)  # [B, more + T, more + S]
         same = followed & alike[:, more:, more:]
         counts = same.to(torch.uint8)

@@ -22,7 +22,7 @@ from tinychat.train.recipe import MODEL_FIELDS, RECIPE_FIELDS, Recipe
 if TYPE_CHECKING:
     from torch import Tensor
 
-FREE_FIELDS = ("context", "dropout", "initialization")
+FREE_FIELDS = ("context", "dropout", "attention_dropout", "initialization")
 """parts of an architecture that the weights do not depend on; of the context, a shorter one"""
 MOST_SHOWN = 8
 """unknown characters that are named"""

@@ -273,6 +273,8 @@ def _complete(draft: Plan, facts: TextFacts, machine: Machine, seconds: float | 
         every = max(25, -(-draft.steps // 8))
     if recipe.dropout is None:
         config = dataclasses.replace(config, dropout=choose_dropout(draft.epochs))
+        if config.ngram_order and recipe.attention_dropout is None:  # over a long context it takes a third of a step
+            config = dataclasses.replace(config, attention_dropout=0.0)
     filled = {
         "tokenizer": recipe.tokenizer or (None if recipe.from_model else facts.tokenizer),
         "vocab_size": facts.vocab_size,
@@ -314,6 +316,7 @@ CHOSEN = (
     "ngram_order",
     "qk_norm",
     "dropout",
+    "attention_dropout",
 )
 """the parts of an architecture that the planner decides"""
 

@@ -134,6 +134,9 @@ class Recipe:
     dropout: float | None = _field(
         "model", float, None, "the share of activations dropped in training", low=0, high=0.9
     )
+    attention_dropout: float | None = _field(
+        "model", float, None, "the same of the weights of attention; as dropout where it is left out", low=0, high=0.9
+    )
     earlier_tokens: int | None = _field("model", int, None, "earlier tokens embedded at the input", low=0, high=16)
     token_pairs: bool | None = _field(
         "model", bool, None, "embed pairs of tokens at the input; small vocabularies only"
