@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from tinychat.errors import ModelError
+from tinychat.model.attention import Attention, attend
 from tinychat.model.config import FEED_FORWARDS, NORM_POSITIONS, NORMS, POSITIONS, ModelConfig
 from tinychat.model.layers import Dropout, drop
 from tinychat.model.transformer import IGNORED, Transformer
@@ -174,6 +175,15 @@ def test_dropout_drops_its_share_and_keeps_the_mean(share: float, shape: tuple[i
     y.sum().backward()  # type: ignore[no-untyped-call]
     assert x.grad is not None
     assert torch.equal(x.grad, y)
+
+
+def test_attention_may_have_a_dropout_of_its_own() -> None:
+    query, key, value = torch.randn(3, 2, 1, 5, 4)
+    plain, other = (ModelConfig(11, dropout=0.5, attention_dropout=share) for share in (None, 0.0))
+    first, second = (Attention(config) for config in (plain, other))
+    assert (first.dropout, second.dropout) == (0.5, 0.0)
+    assert torch.equal(attend(query, key, value, None, second.dropout), attend(query, key, value, None))
+    assert not torch.equal(attend(query, key, value, None, first.dropout), attend(query, key, value, None))
 
 
 def test_dropout_follows_from_the_seed_and_is_for_training_alone() -> None:

@@ -145,7 +145,7 @@ class Recipe:
         "model",
         int,
         None,
-        "count n-grams up to this n, which the layers correct; small vocabularies only",
+        "mix in counts of n-grams up to this n, and what matches in the context; small vocabularies only",
         low=0,
         high=32,
     )
