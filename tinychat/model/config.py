@@ -67,8 +67,8 @@ class ModelConfig:
     token_pairs: bool = False
     """adds an embedding of the pair (previous token, this token) at the input"""
     ngram_order: int = 0
-    """counts n-grams up to this n in the training text; what they say, and what matches in the context, is mixed with what
-    the layers say; 0: the layers alone"""
+    """counts n-grams up to this n in the training text; what they say, and what matches in the context, is mixed with
+    what the layers say; 0: the layers alone"""
     initialization: str = "zero"
     """`zero`: output projections and head start at 0; `gpt2`: normal, 0.02 (Radford et al. 2019, §2.3); `torch`: its"""
     n_encoder_layer: int = 0

@@ -149,7 +149,7 @@ class ModelWriter:
             f"| parameters | {self.parameters:,} |",
             f"| architecture | {config.n_layer} layers of {config.d_model}, {config.n_head} heads, "
             f"{config.feed_forward}, {config.position} positions"
-            f"{f', counts of n-grams up to {config.ngram_order} and matches in the context' if config.ngram_order else ''} |",
+            f"{f', mixed with n-grams up to {config.ngram_order} and matches' if config.ngram_order else ''} |",
             f"| context | {config.context} tokens |",
             f"| tokenizer | {facts.tokenizer}, {facts.vocab_size:,} tokens |",
             f"| text | {facts.characters:,} characters in {facts.documents:,} document{'s' * (facts.documents != 1)} |",
