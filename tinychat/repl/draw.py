@@ -30,7 +30,7 @@ SURPRISING = 3
 
 KEYS = (
     ("typing", "Enter sends · Alt-Enter new line · Tab completes · //x sends /x"),
-    ("answering", "↑↓ temperature · ←→ length · g greedy · space pause · Esc stop"),
+    ("answering", "↑↓ temp · ←→ length · [ ] top-p · g greedy · space pause · Esc stop"),
     ("training", "b background · s sample · p prompt · e evaluate · q stop"),
 )
 
