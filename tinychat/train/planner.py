@@ -163,7 +163,7 @@ class Plan:
         # Where all is looked at on the way too, the last look on the way is the final one.
         windows = self.final_windows + (self.glance_windows if self.glance_windows < self.final_windows else 0)
         windows += self.glance_windows if self.val_tokens else 0  # the text that was trained on is looked at too
-        ending = 1.1 * windows * self.config.context * token_seconds + 1.5 * sample_seconds + LEAVING
+        ending = 1.3 * windows * self.config.context * token_seconds + 1.5 * sample_seconds + LEAVING
         ending += min(LONGEST_COPY, COPY_SECONDS * self.train_tokens)
         return max(self.step_seconds, self.available - ending)
 
