@@ -147,6 +147,19 @@ def test_the_layers_learn_how_to_weigh_the_counts() -> None:
         assert weight.grad.abs().sum() > 0 or "matches" in name or name == "worth"
 
 
+@pytest.mark.parametrize("strength", [-200.0, 200.0])
+def test_no_strength_is_too_much(strength: float) -> None:
+    torch.manual_seed(0)
+    model = Transformer(ModelConfig(SIZE, context=8, n_layer=1, n_head=1, d_model=WIDTH, ngram_order=3))
+    assert model.ngrams is not None
+    model.ngrams.count([np.arange(100) % 3, np.arange(100) % 3])
+    with torch.no_grad():
+        model.ngrams.strength.bias.fill_(strength)  # the shorter contexts say nothing, or everything
+    ids = torch.tensor([[0, 1, 2, 0, 1, 2, 0, 4]])
+    model.loss(ids[:, :-1], ids[:, 1:], folds=torch.tensor([0])).backward()  # type: ignore[no-untyped-call]
+    assert all(weight.grad is None or weight.grad.isfinite().all() for weight in model.parameters())
+
+
 def test_counts_are_saved_and_loaded_with_the_weights() -> None:
     config = ModelConfig(SIZE, context=8, n_layer=1, n_head=1, d_model=WIDTH, ngram_order=3)
     model, other = Transformer(config).eval(), Transformer(config).eval()

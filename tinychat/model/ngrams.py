@@ -29,8 +29,10 @@ FIRST_STRENGTH = 2.0
 """log α at first"""
 FIRST_SHARES = (-1.0, -3.0)
 """log odds, at first, of what the layers say, and of what matches, against what is counted"""
+HIGHEST_STRENGTH = 30.0
+"""log α, at most, and with a minus at least: far beyond all that is ever counted"""
 LEAST = 1e-12
-"""probability that any token has"""
+"""probability that any token has: the logarithm of 0 has no gradient"""
 
 Ids = npt.NDArray[np.integer]
 
@@ -142,7 +144,8 @@ class NGrams(nn.Module):
             places = nodes + folds[:, None, None] * (len(self.contexts) + 1)
             own, total, variety = (values[places] for values in self.own.buffers())
             met = met - own
-        alpha = (self.strength(x).float() + self.variety * variety).exp()
+        strength = self.strength(x).float() + self.variety * variety
+        alpha = strength.clamp(-HIGHEST_STRENGTH, HIGHEST_STRENGTH).exp()
         passed_on = alpha / (total + alpha)  # [B, T, n]: the share of the shorter context
         # What reaches each length from the longest: 1, passed_on_n, passed_on_n · passed_on_{n−1} …
         reach = torch.cat((torch.ones_like(alpha[..., :1]), passed_on.flip(-1).cumprod(-1)), dim=-1).flip(-1)
@@ -150,7 +153,7 @@ class NGrams(nn.Module):
         mixed: Tensor = (weights.unsqueeze(-2) @ met.float()).squeeze(-2) + reach[
             ..., :1
         ] / self.vocab_size  # [B, T, V]
-        return mixed.log()
+        return mixed.clamp(min=LEAST).log()
 
     def _nodes(self, known: Tensor, time: int) -> Tensor:
         """The row of a table for the context of each length, of each place; the last row where it was not met."""
