@@ -108,7 +108,7 @@ def test_conversations_become_a_chat_model(tmp_path: Path) -> None:
 def test_ctrl_c_keeps_what_was_learned_and_resume_goes_on(tmp_path: Path, home: Path) -> None:
     path = tmp_path / "t.txt"
     path.write_text(some_text(20_000))
-    call = [sys.executable, "-m", "tinychat", "train", str(path), "--steps", "3000", "--json", *SMALL]
+    call = [sys.executable, "-m", "tinychat", "train", str(path), "--steps", "1500", "--json", *SMALL]
     with subprocess.Popen(call, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
         assert running.stdout is not None
         for line in running.stdout:
@@ -120,18 +120,18 @@ def test_ctrl_c_keeps_what_was_learned_and_resume_goes_on(tmp_path: Path, home: 
     assert rest[-1]["event"] == "ended"
     assert rest[-1]["reason"] == "stopped"
     step = rest[-1]["step"]
-    assert 0 < step < 3000
+    assert 0 < step < 1500
     assert (home / "models" / "t" / "model.safetensors").is_file()
     told = events(tinychat("train", "--resume", "t", "--json"))
     assert told[-1]["reason"] == "done"
-    assert told[-1]["step"] == 3000
+    assert told[-1]["step"] == 1500
 
 
 def test_a_killed_command_leaves_a_run_that_goes_on(tmp_path: Path, home: Path) -> None:
     """The command dies at once; its trainer notices, keeps everything and ends; `--resume` waits for that."""
     path = tmp_path / "t.txt"
     path.write_text(some_text(20_000))
-    call = [sys.executable, "-m", "tinychat", "train", str(path), "--steps", "3000", "--json", *SMALL]
+    call = [sys.executable, "-m", "tinychat", "train", str(path), "--steps", "1500", "--json", *SMALL]
     with subprocess.Popen(call, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
         assert running.stdout is not None
         for line in running.stdout:
