@@ -2,6 +2,7 @@
 
 import math
 
+import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -53,8 +54,11 @@ def test_many_places_are_looked_at_in_blocks() -> None:
     assert torch.equal(got_lengths, lengths)
 
 
-def test_rows_may_be_asked_for_different_places() -> None:
-    matches, history = Matches(), torch.tensor([[0, 1, 0, 1, 2], [3, 3, 3, 3, 3]])
-    probabilities, lengths = matches(history, torch.tensor([[2], [4]]), SIZE)
-    assert probabilities.argmax(-1).tolist() == [[1], [3]]
-    assert lengths.tolist() == [[1], [4]]
+@pytest.mark.parametrize("behind", [2, -1])  # what stands behind a row's last token: anything, or nothing yet
+def test_rows_may_be_asked_for_different_places(behind: int) -> None:
+    matches, history = Matches(), torch.tensor([[0, 1, 0, behind, behind], [3, 3, 3, 3, 3]])
+    for first in (0, 1):  # one place, and several at a time
+        places = torch.tensor([[1, 2], [3, 4]])[:, first:]
+        probabilities, lengths = matches(history, places, SIZE)
+        assert probabilities[:, -1].argmax(-1).tolist() == [1, 3]
+        assert lengths[:, -1].tolist() == [1, 4]

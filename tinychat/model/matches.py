@@ -60,7 +60,7 @@ class Matches(nn.Module):
         scores = self.worth.float() * lengths - self.distance.float() * distances.clamp(min=1).float().log()
         nothing = lengths == 0
         weights = scores.masked_fill(nothing, -1e9).softmax(dim=-1).masked_fill(nothing, 0)  # [B, T, S]
-        followed = F.pad(history[:, 1:], (0, 1))  # [B, S]
+        followed = F.pad(history[:, 1:], (0, 1)).clamp(min=0)  # [B, S]; slots that hold no token yet have no weight
         if places.shape[1] == 1:
             matched = weights.new_zeros(len(history), 1, vocab_size).scatter_add_(2, followed.unsqueeze(1), weights)
         else:
