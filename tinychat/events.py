@@ -103,6 +103,8 @@ class Planned:
     device: str
     memory: int
     """bytes, estimated"""
+    epochs: float | None = None
+    """None: the length is said otherwise"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +143,10 @@ class Evaluated:
     """that it took"""
     trained: float = 0.0
     """seconds of training before it"""
+    accuracy: float | None = None
+    """the share of the tokens that the model found likeliest"""
+    epoch: int | None = None
+    """the epoch that ends with this step; None: none does"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,6 +209,10 @@ class Ended:
     """of `seconds`, in steps"""
     evaluation_seconds: float = 0.0
     """of `seconds`, in evaluations"""
+    accuracy: float | None = None
+    """of the weights kept: the share of the tokens that they found likeliest"""
+    prompts: tuple[str, ...] = ()
+    """of each sample"""
 
 
 @dataclass(frozen=True, slots=True)

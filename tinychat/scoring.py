@@ -28,6 +28,8 @@ class Score:
     bits_per_character: float
     tokens: int
     characters: int
+    accuracy: float | None = None
+    """the share of the tokens that the model found likeliest"""
     notices: tuple[str, ...] = ()
 
 
@@ -78,5 +80,6 @@ def score(
         result.bits_per_character(per_token),
         result.tokens,
         characters,
+        result.accuracy,
         corpus.notices,
     )

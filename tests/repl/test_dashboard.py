@@ -1,5 +1,6 @@
 """A training run on screen: what is drawn, what is written elsewhere, and what keys ask the trainer for."""
 
+import dataclasses
 import io
 import json
 import os
@@ -98,6 +99,16 @@ def test_the_panel_says_that_the_model_overfits_and_nothing_moves() -> None:
     assert lines[3] == "overfits since step 1,480 · val rises, train falls · its weights are kept"
     assert len(lines) == len(drawn(80, 24))
     assert drawn(80, 24, "a sample comes after this step", rising)[3] == "a sample comes after this step"
+
+
+def test_a_run_by_epochs_tells_the_epoch_and_the_accuracy() -> None:
+    more = [dataclasses.replace(PLANNED, epochs=20.0), dataclasses.replace(EVALUATED, accuracy=0.4567, epoch=7)]
+    lines = drawn(80, 24, more=more)
+    assert lines[0].startswith("epoch 7.4/20 · step 1,480/4,000 ━")
+    assert lines[1] == "loss 2.72 · val 1.83 · perplexity 6.2 · 2.64 bits/char · accuracy 45.7 %"
+    assert list(describe(more[1])) == [
+        "epoch 7 · step 1,480 · val loss 1.8300 · perplexity 6.23 · 2.640 bits/char · accuracy 45.7 % · best so far"
+    ]
 
 
 def test_a_narrow_panel_has_all_of_it_below_each_other() -> None:

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from tinychat.train.batches import WindowBatches
 from tinychat.train.folds import split_folds
+from tinychat.train.windows import count_windows
 
 
 def rows(batches: WindowBatches, steps: range) -> np.ndarray:
@@ -31,6 +32,25 @@ def test_an_epoch_shows_each_window_once() -> None:
     assert len(set(starts)) == 99
     assert sorted(starts)[-1] - sorted(starts)[0] == 980  # side by side
     assert batches.epochs(9) == 1
+
+
+def test_windows_may_overlap() -> None:
+    batches = WindowBatches(np.arange(1001), context=10, batch_size=11, seed=3, stride=5)
+    count = batches.texts[0].count
+    assert count == count_windows(1001, 10, 5) == 198
+    starts = sorted(rows(batches, range(18))[:, 0])
+    assert set(np.diff(starts)) == {5}
+    assert starts[-1] + 10 <= 1000
+    assert batches.epochs(18) == 1
+
+
+@settings(max_examples=50)
+@given(st.integers(3, 400), st.integers(1, 30), st.integers(1, 60), st.integers(0, 5))
+def test_no_window_reaches_beyond_its_text(length: int, context: int, stride: int, step: int) -> None:
+    context = min(context, length - 1)
+    _, targets, _ = WindowBatches(np.arange(length), context, 7, seed=1, stride=stride).batch(step)
+    assert int(targets.min()) >= 1
+    assert int(targets.max()) < length
 
 
 def test_epochs_differ_in_order_and_in_where_windows_begin() -> None:

@@ -23,15 +23,17 @@ def model() -> Transformer:
 
 
 @torch.inference_mode()
-def plain(model: Transformer, ids: np.ndarray) -> float:
-    """The definition, a window at a time."""
-    losses = []
+def plain(model: Transformer, ids: np.ndarray) -> tuple[float, float]:
+    """The loss and the accuracy by their definition, a window at a time."""
+    losses, hits = [], []
     model.eval()
     for start in range(0, len(ids) - 1, 8):
         window = torch.from_numpy(ids[start : start + 9].astype(np.int64))
-        losses.append(F.cross_entropy(model(window[None, :-1])[0], window[1:], reduction="none"))
+        logits = model(window[None, :-1])[0]
+        losses.append(F.cross_entropy(logits, window[1:], reduction="none"))
+        hits.append(logits.argmax(dim=-1) == window[1:])
     model.train()
-    return float(torch.cat(losses).mean())
+    return float(torch.cat(losses).mean()), float(torch.cat(hits).float().mean())
 
 
 @pytest.mark.parametrize("length", [2, 8, 9, 10, 100, 1000])
@@ -39,7 +41,7 @@ def test_the_loss_is_that_of_windows_side_by_side(model: Transformer, length: in
     ids = np.random.default_rng(0).integers(13, size=length).astype(np.uint16)
     result = evaluate(model, ids)
     assert result.tokens == length - 1
-    assert result.loss == pytest.approx(plain(model, ids), abs=1e-5)
+    assert (result.loss, result.accuracy) == pytest.approx(plain(model, ids), abs=1e-5)
     assert model.training
 
 

@@ -72,8 +72,10 @@ def test_nothing_is_left_open_in_what_is_written_down() -> None:
     made = plan()
     left = {name for name, value in vars(made.recipe).items() if value is None}
     architecture = {field.name for field in dataclasses.fields(ModelConfig)}
-    may_stay_open = {"column", "field", "from_model", "mode", "steps", "learning_rate", "sample_prompt"}
-    assert not left - architecture - may_stay_open - {"embedding_learning_rate", "evaluate_every"}
+    may_stay_open = {"column", "field", "from_model", "mode", "steps", "epochs", "stride", "learning_rate"}
+    assert not left - architecture - may_stay_open - {
+        "embedding_learning_rate", "evaluate_every", "sample_prompt", "sample_temperature"
+    }  # fmt: skip
     again = make_plan(made.recipe, facts(1_000_000), CPU, machine_of(1e9), 120, elapsed=4.0)
     assert (again.config, again.batch_size) == (made.config, made.batch_size)
 
@@ -156,6 +158,24 @@ def test_the_same_number_of_steps_gives_the_same_model_on_any_machine() -> None:
     slow, quick = (plan(Recipe(steps=500), seconds=None, rate=rate) for rate in (1e9, 1e13))
     assert slow.config == quick.config
     assert (slow.glance_windows, slow.final_windows) == (quick.glance_windows, quick.final_windows)
+
+
+def test_epochs_become_steps_and_their_ends_are_known() -> None:
+    recipe = Recipe(epochs=3, context=100, stride=25, batch_size=64, n_layer=2, d_model=128)
+    made = plan(recipe, 1_115_394, None)
+    windows = (1_003_854 - 1 - 100) // 25
+    assert made.epoch_windows == windows
+    assert made.steps == -(-3 * windows // 64)
+    ends = {step: epoch for step in range(1, made.steps + 1) if (epoch := made.epoch_after(step))}
+    assert ends == {-(-windows * epoch // 64): epoch for epoch in (1, 2, 3)}
+    assert made.recipe.evaluate_every is None
+    assert "3 epochs, 1,883 steps" in announce(made, facts(1_115_394), CPU, 1000).lines[2]
+    assert plan(Recipe(epochs=1e-9, d_model=64), seconds=None).steps == 1
+
+
+def test_a_run_by_epochs_gets_the_largest_size_that_has_enough_steps() -> None:
+    short, long = (plan(Recipe(epochs=epochs), seconds=None) for epochs in (0.1, 5))
+    assert step_work(short.config, 1) < step_work(long.config, 1)
 
 
 def test_the_recipe_comes_before_the_planner() -> None:

@@ -4,12 +4,12 @@ import dataclasses
 import re
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 
-from tinychat.errors import RunError, SettingError
+from tinychat.errors import RunError, SettingError, UsageError
 from tinychat.model.config import ModelConfig
-from tinychat.train.recipe import AUTO, MODEL_FIELDS, RECIPE_FIELDS, Recipe, find_field, list_recipes, load_recipe
+from tinychat.train.recipe import MODEL_FIELDS, RECIPE_FIELDS, Recipe, find_field, list_recipes, load_recipe
 
 
 def test_every_field_says_what_it_is_and_what_it_takes() -> None:
@@ -37,20 +37,22 @@ def test_the_default_recipe_comes_first() -> None:
     assert list_recipes()[0].name == "default"
 
 
+TEXTS = st.text(min_size=1, alphabet=st.characters(exclude_categories=["Cs"]))
+
+
 @given(
     st.builds(
         Recipe,
-        sources=st.lists(st.text(min_size=1, alphabet=st.characters(exclude_categories=["Cs"])), max_size=3).map(tuple),
+        sources=st.lists(TEXTS, max_size=3).map(tuple),
         minutes=st.none() | st.floats(0.01, 1000),
         n_layer=st.none() | st.integers(0, 100),
         qk_norm=st.none() | st.booleans(),
         norm=st.none() | st.sampled_from(["layernorm", "rmsnorm", "none"]),
         dropout=st.none() | st.floats(0, 0.9),
-        sample_prompt=st.none() | st.text(alphabet=st.characters(exclude_categories=["Cs"])),
+        sample_prompt=st.none() | st.lists(TEXTS, min_size=1, max_size=3).map(tuple),
     )
 )
 def test_toml_holds_all_of_a_recipe(recipe: Recipe) -> None:
-    assume(recipe.sample_prompt is None or recipe.sample_prompt.strip().lower() != AUTO)
     assert Recipe.from_toml(recipe.to_toml()) == recipe
 
 
@@ -67,10 +69,12 @@ def test_toml_holds_all_of_a_recipe(recipe: Recipe) -> None:
         ("sources", "C:\\new\\text.txt", ("C:\\new\\text.txt",)),
         ("sources", "-", ("-",)),
         ("column", "Text", "Text"),
-        ("sample_prompt", "ROMEO:\n", "ROMEO:\n"),
+        ("sample_prompt", "ROMEO:\n", ("ROMEO:\n",)),
+        ("sample_prompt", ["ROMEO:", "JULIET:"], ("ROMEO:", "JULIET:")),
+        ("sample_prompt", "auto", None),
     ],
 )
-def test_typed_values_are_read(name: str, typed: str, value: object) -> None:
+def test_typed_values_are_read(name: str, typed: object, value: object) -> None:
     assert find_field(name).parse(typed) == value
 
 
@@ -100,11 +104,15 @@ def test_an_unknown_field_gets_the_nearest_name() -> None:
     assert "n_layer?" in error.value.remedy
 
 
-def test_minutes_and_steps_take_each_others_place() -> None:
+def test_what_says_the_length_takes_the_place_of_what_said_it_before() -> None:
     recipe = Recipe(steps=100).merged({"minutes": "2"})
     assert (recipe.minutes, recipe.steps) == (2.0, None)
     recipe = recipe.merged({"steps": 7})
     assert (recipe.minutes, recipe.steps) == (None, 7)
+    recipe = recipe.merged({"epochs": "1.5"})
+    assert (recipe.minutes, recipe.steps, recipe.epochs) == (None, None, 1.5)
+    with pytest.raises(UsageError, match="--minutes and --epochs"):
+        recipe.merged({"minutes": 1, "epochs": 2})
 
 
 @pytest.mark.parametrize(

@@ -112,6 +112,30 @@ def test_a_run_plans_learns_speaks_and_leaves_a_model(text: Path) -> None:
     assert recipe.vocab_size == read_tokenizer(folder).vocab_size
 
 
+def test_by_epochs_each_is_measured_and_every_other_one_speaks(text: Path) -> None:
+    fields = {"ngram_order": 0, "batch_size": 64, "sample_prompt": ["the king", "the"], "sample_temperature": 0}
+    run = make(text, epochs=4, stride=12, sample_every=2, **fields)
+    assert train(run) == 0
+    (planned,) = events(run, Planned)
+    windows = (planned.tokens - 1 - 16) // 12
+    ends = [-(-windows * epoch // 64) for epoch in (1, 2, 3, 4)]
+    evaluated = events(run, Evaluated)
+    assert [(event.epoch, event.step) for event in evaluated] == list(zip((1, 2, 3, 4), ends, strict=True))
+    assert evaluated[0].accuracy < evaluated[-1].accuracy < 1
+    told = [(step, prompt) for step in ends[1::2] for prompt in ("the king", "the")]
+    assert [(event.step, event.prompt) for event in events(run, Sampled)] == told
+    (ended,) = events(run, Ended)
+    assert ended.prompts == ("the king", "the", "the king")
+    assert ended.samples[0] == ended.samples[2]  # at temperature 0
+    training = read_training(find_model(run.name))
+    last = evaluated[-1]
+    assert training["curve"]["epochs"][-1] == {
+        "epoch": 4, "step": last.step, "loss": last.loss, "perplexity": last.perplexity, "accuracy": last.accuracy
+    }  # fmt: skip
+    assert training["accuracy"] == ended.accuracy == last.accuracy
+    assert read_info(find_model(run.name)).settings == {"temperature": 0.0}
+
+
 def test_the_loss_that_is_told_is_that_of_the_model_that_is_kept(text: Path, tmp_path: Path) -> None:
     run = make(text, steps=30)
     train(run)

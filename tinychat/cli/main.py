@@ -16,7 +16,7 @@ from tinychat.text.harmless import harmless
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "train": ("tinychat.cli.train", "Train a model on your own text."),
-    "eval": ("tinychat.cli.measure", "Loss, perplexity and bits per character of a model on a text."),
+    "eval": ("tinychat.cli.measure", "Loss, perplexity, bits per character and accuracy of a model on a text."),
     "bench": ("tinychat.cli.measure", "How quick tinychat is here, and how near the machine's limit."),
     "models": ("tinychat.cli.library", "List the models there are."),
     "show": ("tinychat.cli.library", "What a model is made of, and how it was trained."),

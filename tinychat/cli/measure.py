@@ -26,7 +26,7 @@ SPLITS = ("val", "train", "all")
 def eval_(
     model: str, sources: tuple[str, ...], split: str, as_json: bool, column: str | None, field: str | None, **given: str
 ) -> None:
-    """Loss, perplexity and bits per character of MODEL on a text."""
+    """Loss, perplexity, bits per character and accuracy of MODEL on a text."""
     info = read_info(find_model(model))
     settings = SettingStore()
     for name, value in given.items():
@@ -46,6 +46,8 @@ def eval_(
     click.echo(f"loss                {result.loss:.4f} nats per token")
     click.echo(f"perplexity          {result.perplexity:.4g}")
     click.echo(f"bits per character  {result.bits_per_character:.4f}")
+    if result.accuracy is not None:
+        click.echo(f"accuracy            {100 * result.accuracy:.2f} % of the tokens were the likeliest")
     click.echo(f"over                {result.tokens:,} tokens, {result.characters:,} characters ({split})")
 
 

@@ -22,9 +22,11 @@ STARTED = time.monotonic()
 
 
 def _option(field: RecipeField) -> click.Option:
-    metavar = "|".join(field.choices) if field.choices else {bool: "true|false", str: "TEXT"}.get(field.kind, "N")
+    kinds = {bool: "true|false", str: "TEXT", tuple: "TEXT"}
+    metavar = "|".join(field.choices) if field.choices else kinds.get(field.kind, "N")
     default = "" if field.default is None else f" [{field.show(field.default)}]"
-    return click.Option([field.flag, field.name], metavar=metavar, help=field.help + default)
+    several = field.kind is tuple
+    return click.Option([field.flag, field.name], metavar=metavar, help=field.help + default, multiple=several)
 
 
 class TrainCommand(click.Command):
@@ -73,7 +75,7 @@ def train(
     """
     if find_place().rank > 0:
         become_follower()
-    overrides = {key: value for key, value in given.items() if value is not None}
+    overrides = {key: value for key, value in given.items() if value not in (None, ())}
     if resume is not None:
         run = _find(resume or name, sources)
         if run.is_running():

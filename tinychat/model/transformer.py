@@ -243,10 +243,10 @@ class Transformer(nn.Module):
         x, places = self._decode(ids, padding, memory=memory, memory_padding=memory_padding)
         logits: Tensor = self.head(x)
         if self.ngrams is None:
-            return _cross_entropy(logits, targets)
-        loss = _cross_entropy(self.ngrams(logits, x, *places, folds), targets)
+            return cross_entropy(logits, targets)
+        loss = cross_entropy(self.ngrams(logits, x, *places, folds), targets)
         if self.training:
-            alone = _cross_entropy(logits, targets)
+            alone = cross_entropy(logits, targets)
             loss = loss + ALONE * (alone - alone.detach())
         return loss
 
@@ -320,6 +320,6 @@ class Transformer(nn.Module):
             self.ngrams.initialize()
 
 
-def _cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
-    """Of [B, T, V] and [B, T]: the mean, in f32."""
-    return F.cross_entropy(logits.flatten(0, 1).float(), targets.flatten(), ignore_index=IGNORED)
+def cross_entropy(logits: Tensor, targets: Tensor, reduction: str = "mean") -> Tensor:
+    """In nats, of [B, T, V] and [B, T], passing over targets that are `IGNORED`: their mean or `sum`, in f32."""
+    return F.cross_entropy(logits.flatten(0, 1).float(), targets.flatten(), ignore_index=IGNORED, reduction=reduction)

@@ -86,8 +86,9 @@ def describe(event: Event) -> Iterator[str]:
             share = f"{100 * event.progress:.0f} %"
             yield f"step {event.step:,}/{event.steps:,} · {share} · loss {event.loss:.3f} · {rate} · {left}"
         case Evaluated():
-            scores = score(event.loss, event.perplexity, event.bits_per_character)
-            yield f"step {event.step:,} · {event.split} loss {scores}" + (" · best so far" if event.best else "")
+            epoch = "" if event.epoch is None else f"epoch {event.epoch:,} · "
+            best = " · best so far" if event.best else ""
+            yield f"{epoch}step {event.step:,} · {event.split} loss {score(event)}{best}"
         case Ended():
             yield from ending(event)
 

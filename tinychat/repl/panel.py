@@ -69,16 +69,18 @@ def _packed(words: Sequence[str], width: int) -> Iterator[str]:
 
 
 def _bar(progress: Progress, width: int) -> RenderableType:
-    """`step 1,480/4,000 ━━━━━━━╺━━━━━━━ 37 % · 1:02 left`."""
+    """`step 1,480/4,000 ━━━━━━━╺━━━━━━━ 37 % · 1:02 left`, with the epoch where their number ends the run."""
     step = progress.stepped
     assert step is not None
+    epochs = progress.planned.epochs if progress.planned else None
+    epoch = "" if epochs is None else f"epoch {step.progress * epochs:.1f}/{epochs:g}{SEPARATOR}"
     grid = Grid.grid(padding=(0, 1, 0, 0), expand=True)
     grid.width = width
     for ratio in (None, 1, None):
         grid.add_column(no_wrap=True, ratio=ratio)
     done = min(1.0, max(0.0, step.progress))
     grid.add_row(
-        f"step {step.step:,}/{step.steps:,}",
+        f"{epoch}step {step.step:,}/{step.steps:,}",
         ProgressBar(total=1.0, completed=done),
         f"{100 * done:.0f} % · {duration(step.remaining)} left",
     )
@@ -95,6 +97,8 @@ def _figures(progress: Progress) -> list[str]:
         best = f" (best {lowest:.2f})" if lowest < evaluated.loss else ""
         words += [f"{evaluated.split} {evaluated.loss:.2f}{best}", f"perplexity {evaluated.perplexity:.1f}"]
         words.append(f"{evaluated.bits_per_character:.2f} bits/char")
+        if evaluated.accuracy is not None:
+            words.append(f"accuracy {100 * evaluated.accuracy:.1f} %")
     words.append(f"{step.tokens_per_second:,.0f} tok/s")
     words.append(f"learning rate {step.learning_rate:.2g}")
     words.append(f"gradient norm {step.gradient_norm:.2g}")

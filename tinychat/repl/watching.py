@@ -126,13 +126,13 @@ def duration(seconds: float) -> str:
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
-def score(loss: float, perplexity: float, bits_per_character: float) -> str:
-    """`1.7104 · perplexity 5.53 · 2.467 bits/char`: the same wherever a result is told."""
-    return f"{loss:.4f} · perplexity {perplexity:.2f} · {bits_per_character:.3f} bits/char"
+def score(result: Evaluated | Ended) -> str:
+    """`1.7104 · perplexity 5.53 · 2.467 bits/char · accuracy 49.1 %`: the same wherever a result is told."""
+    words = f"{result.loss:.4f} · perplexity {result.perplexity:.2f} · {result.bits_per_character:.3f} bits/char"
+    return words if result.accuracy is None else f"{words} · accuracy {100 * result.accuracy:.1f} %"
 
 
 def result_line(last: Ended) -> str:
     """How it ended, and how good the model is."""
     how = "done" if last.reason == "done" else "stopped"
-    scores = score(last.loss, last.perplexity, last.bits_per_character)
-    return f"{how} at step {last.step:,} after {duration(last.seconds)} · loss {scores}"
+    return f"{how} at step {last.step:,} after {duration(last.seconds)} · loss {score(last)}"

@@ -18,6 +18,8 @@ def announce(plan: Plan, facts: TextFacts, machine: Machine, parameters: int) ->
     seconds = plan.available if plan.available is not None else plan.steps * plan.step_seconds
     begun = f", begun as {Path(plan.recipe.from_model).name}" if plan.recipe.from_model else ""
     steps = ("about " if by_clock else "") + count(plan.steps, "step")
+    if plan.recipe.epochs is not None:
+        steps = f"{plan.recipe.epochs:g} epoch{'s' * (plan.recipe.epochs != 1)}, {steps}"
     lines = (
         f"text   {facts.name}: {count(facts.characters, 'character')}, {count(facts.tokens, 'token')} "
         f"({facts.tokenizer}, {facts.vocab_size:,} different); {kept}",
@@ -34,6 +36,7 @@ def announce(plan: Plan, facts: TextFacts, machine: Machine, parameters: int) ->
         seconds=plan.available,
         device=str(machine),
         memory=memory,
+        epochs=plan.recipe.epochs,
     )
 
 

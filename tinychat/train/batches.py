@@ -8,13 +8,11 @@ from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
 from tinychat.train.folds import find_fold
-
-Ids = npt.NDArray[np.integer]
+from tinychat.train.windows import Ids, Windows
 
 
 class Batch(NamedTuple):
@@ -42,42 +40,6 @@ class Batches(Protocol):
         ...
 
 
-class Windows:
-    """The windows of one row of ids, in their order: each once in an epoch, in an order of that epoch's own.
-
-    Windows lie side by side; where the first begins differs from epoch to epoch, so that what ends a window in one
-    stands inside a window in another.
-
-    Args:
-        ids: [N], at least `context` + 1 of them; may be memory-mapped.
-        context: the length of a window.
-        seed: of the order.
-        number: of the text in a mix, so that texts of one length have orders of their own.
-    """
-
-    def __init__(self, ids: Ids, context: int, seed: int, number: int = 0) -> None:
-        if len(ids) <= context:
-            raise ValueError(f"{len(ids)} ids hold no window of {context} and what follows it")
-        self.ids = np.asarray(ids)  # no copy: a plain view of a memory map is three times as quick to slice
-        self.context, self.seed, self.number = context, seed, number
-        room = len(ids) - 1
-        # One window fewer than would fit, where there are several: the room that is left is for the shift.
-        self.count = max(1, room // context - 1)
-        self.shifts = room - self.count * context + 1
-        self._epoch = -1
-        self._starts = np.zeros(0, dtype=np.int64)
-
-    def start(self, place: int) -> int:
-        """Where the window begins that comes at this place of the whole run."""
-        epoch, rank = divmod(place, self.count)
-        if epoch != self._epoch:
-            random = np.random.Generator(np.random.PCG64((self.seed, epoch, self.number)))
-            shift = int(random.integers(self.shifts))
-            self._starts = shift + self.context * random.permutation(self.count)
-            self._epoch = epoch
-        return int(self._starts[rank])
-
-
 class WindowBatches:
     """Windows of one text, or of a mix of texts, each of which gives its share of all windows.
 
@@ -87,6 +49,7 @@ class WindowBatches:
         batch_size: windows of a step.
         seed: of the order.
         weights: how much of each text; None: one text.
+        stride: from one window to the next; None: `context`.
     """
 
     def __init__(
@@ -96,10 +59,11 @@ class WindowBatches:
         batch_size: int,
         seed: int,
         weights: Sequence[float] = (1.0,),
+        stride: int | None = None,
     ) -> None:
         rows = [texts] if isinstance(texts, np.ndarray) else texts
         self.context, self.batch_size = context, batch_size
-        self.texts = [Windows(ids, context, seed, number) for number, ids in enumerate(rows)]
+        self.texts = [Windows(ids, context, seed, number, stride) for number, ids in enumerate(rows)]
         self.tokens_per_batch = batch_size * context
         self._round = _interleave(weights)
 

@@ -35,10 +35,13 @@ class State:
     """empty where no evaluation has been"""
     best_loss: float = float("inf")
     best_tokens: int = 0
+    best_accuracy: float | None = None
     best_step: int = -1
     evaluated_step: int = -1
     evaluated_at: float = 0.0
     """seconds of training at the end of the last evaluation"""
+    evaluations: int = 0
+    """done so far"""
     step_seconds: float = 0.0
     """of one step, lately"""
     rate: float = 1.0

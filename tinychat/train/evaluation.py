@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from tinychat.model.transformer import IGNORED, Transformer
-from tinychat.train.batches import Ids
+from tinychat.model.transformer import IGNORED, Transformer, cross_entropy
 from tinychat.train.folds import find_fold
+from tinychat.train.windows import Ids
 
 LARGEST_LOGITS = 1 << 24
 """numbers: so many logits are computed at once"""
@@ -23,6 +23,8 @@ class Evaluation:
 
     loss: float
     tokens: int
+    accuracy: float | None = None
+    """the share of them that the model found likeliest"""
 
     @property
     def perplexity(self) -> float:
@@ -64,20 +66,22 @@ def evaluate(
     was_training = model.training
     model.eval()
     total = torch.zeros((), dtype=torch.float64)
+    hits = torch.zeros((), dtype=torch.long, device=device)
     tokens = 0
     try:
         for first in range(0, len(starts), rows_at_once):
             places = starts[first : first + rows_at_once]
             rows, targets = (tensor.to(device) for tensor in _windows(ids, places, context))
             folds = torch.tensor([find_fold(int(place), len(ids)) for place in places], device=device)
-            predicted = int((targets != IGNORED).sum())
-            total += model.loss(rows, targets, folds=folds if trained_on else None).double().cpu() * predicted
-            tokens += predicted
+            logits = model(rows, folds=folds if trained_on else None)
+            total += cross_entropy(logits, targets, "sum").double().cpu()
+            hits += (logits.argmax(dim=-1) == targets).sum()
+            tokens += int((targets != IGNORED).sum())
             if should_stop():
                 break
     finally:
         model.train(was_training)
-    return Evaluation(float(total) / tokens, tokens)
+    return Evaluation(float(total) / tokens, tokens, int(hits) / tokens)
 
 
 def _windows(ids: Ids, starts: "np.ndarray[tuple[int], np.dtype[np.int64]]", context: int) -> tuple[torch.Tensor, ...]:

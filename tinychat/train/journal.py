@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tinychat.atomic import atomic_write
-from tinychat.events import Ended, Event, Failed, LineReader, to_json
+from tinychat.events import Ended, Evaluated, Event, Failed, LineReader, to_json
 from tinychat.train.curves import Curves
 
 LONGEST_CURVE = 400
@@ -68,16 +68,24 @@ def rewind(path: Path, step: int) -> None:
     atomic_write(path, b"".join(line for line, _ in lines[:end]))
 
 
-def loss_curve(path: Path) -> dict[str, list[list[float]]]:
-    """Step and loss of training and validation, as the events have them; the first thinned out where it is long."""
+def loss_curve(path: Path) -> dict[str, list[Any]]:
+    """Step and loss of training and validation, as the events have them; the first thinned out where it is long.
+
+    Where epochs ended with evaluations, also the figures of each.
+    """
     curves = Curves()
+    epochs: dict[int, dict[str, Any]] = {}
     for event in LineReader(path).events():
         curves.take(event)
+        if isinstance(event, Evaluated) and event.epoch is not None:
+            figures = ("epoch", "step", "loss", "perplexity", "accuracy")
+            epochs[event.epoch] = {name: getattr(event, name) for name in figures}
     training, validation = (
         [[step, round(loss, 5)] for step, loss in points] for points in (curves.training, curves.validation)
     )
     stride = -(-len(training) // LONGEST_CURVE) or 1
-    return {"training": training[::-stride][::-1], "validation": validation}
+    curve = {"training": training[::-stride][::-1], "validation": validation}
+    return curve | ({"epochs": list(epochs.values())} if epochs else {})
 
 
 def _name(kind: type[Any]) -> str:

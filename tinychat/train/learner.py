@@ -13,12 +13,13 @@ from torch.nn.utils import clip_grad_norm_
 from tinychat.errors import RunError
 from tinychat.model.config import ModelConfig
 from tinychat.model.transformer import IGNORED, Transformer
-from tinychat.train.batches import Batch, Ids
+from tinychat.train.batches import Batch
 from tinychat.train.optimizers import make_optimizers, set_rate
 from tinychat.train.processes import smaller_parts
 from tinychat.train.recipe import Recipe
 from tinychat.train.shortage import is_out_of_memory
 from tinychat.train.team import Compile, Learn, Load, Make, Team
+from tinychat.train.windows import Ids
 
 for _name in ("lightning.fabric", "lightning.pytorch"):  # one package, which logs under either name
     logging.getLogger(_name).setLevel(logging.WARNING)  # which precision is used, the plan says

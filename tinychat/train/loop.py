@@ -75,8 +75,10 @@ class Loop:
         self.plan, self.learner, self.batches, self.text = plan, learner, batches, text
         self.control, self.report, self._save, self._load = control, report, save, load
         self.publisher = publisher
-        self.sampler = Sampler(text.tokenizer, text.template, plan.recipe.sample_tokens)
-        self.prompt = text.prompt if plan.recipe.sample_prompt is None else plan.recipe.sample_prompt
+        recipe = plan.recipe
+        self.sampler = Sampler(text.tokenizer, text.template, recipe.sample_tokens, recipe.sample_temperature)
+        self.prompts = (text.prompt,) if recipe.sample_prompt is None else recipe.sample_prompt
+        self._evaluations = 0
         self.characters_per_token = text.characters_per_token()
         self.step = self._reported_step = 0
         self.rate = 1.0
@@ -120,9 +122,11 @@ class Loop:
             best_weights=self.best_weights,
             best_loss=self.best.loss if self.best else math.inf,
             best_tokens=self.best.tokens if self.best else 0,
+            best_accuracy=self.best.accuracy if self.best else None,
             best_step=self.best_step,
             evaluated_step=self.evaluated_step,
             evaluated_at=self._evaluated_at,
+            evaluations=self._evaluations,
             step_seconds=self.step_seconds,
             rate=self.rate,
             accumulation=self.learner.accumulation,
@@ -182,7 +186,9 @@ class Loop:
                 for name, weight in self.learner.model.state_dict().items()
             }
         self._report_evaluation(result, self.step, best, began)
-        self.sample(self.prompt)
+        self._evaluations += 1
+        if self._evaluations % self.plan.recipe.sample_every == 0:
+            self.sample()
         self.evaluated_step, self._evaluated_at = self.step, self.seconds
         self._evaluation_cost = self._pause(began)
         self._provide_for_the_end()
@@ -197,13 +203,14 @@ class Loop:
             self._report_evaluation(self.best, self.best_step, True, began)
         return self.best
 
-    def sample(self, prompt: str) -> None:
-        """Lets the model go on from a prompt."""
+    def sample(self) -> None:
+        """Lets the model go on from each prompt."""
         if self.sampler.tokens:
             began = self.seconds
-            (text,) = self.sampler.sample(self.learner.model, prompt, [self.step])
+            texts = self.sampler.sample(self.learner.model, self.prompts, [self.step] * len(self.prompts))
             self._sample_seconds = self.seconds - began
-            self.report(Sampled(self.step, prompt, text))
+            for prompt, text in zip(self.prompts, texts, strict=True):
+                self.report(Sampled(self.step, prompt, text))
 
     def save(self) -> None:
         """Writes a checkpoint, of weights that are good as far as is known.
@@ -227,7 +234,21 @@ class Loop:
     def _report_evaluation(self, result: Evaluation, step: int, best: bool, began: float) -> None:
         bits = result.bits_per_character(self.characters_per_token)
         took = self.seconds - began
-        self.report(Evaluated(step, result.loss, result.perplexity, bits, best, self.text.split, took, began))
+        epoch = self.plan.epoch_after(step) if self.plan.recipe.epochs is not None else None
+        self.report(
+            Evaluated(
+                step=step,
+                loss=result.loss,
+                perplexity=result.perplexity,
+                bits_per_character=bits,
+                best=best,
+                split=self.text.split,
+                seconds=took,
+                trained=began,
+                accuracy=result.accuracy,
+                epoch=epoch,
+            )
+        )
 
     def _learn(self) -> None:
         """One step."""
@@ -290,8 +311,8 @@ class Loop:
                     self.report(Noticed("there are no samples: the run was begun with --sample-tokens 0"))
                 case {"command": "sample"}:
                     if isinstance(command.get("prompt"), str):
-                        self.prompt = command["prompt"]
-                    self.sample(self.prompt)
+                        self.prompts = (command["prompt"],)
+                    self.sample()
                 case {"command": "publish"}:
                     self.publish()
                 case {"command": "evaluate"}:
@@ -310,6 +331,8 @@ class Loop:
         every = self.plan.recipe.evaluate_every
         if every is not None:
             return self.step % every == 0
+        if self.plan.recipe.epochs is not None:
+            return self.plan.epoch_after(self.step) is not None
         interval = max(self.budget.seconds / EVALUATIONS, self._evaluation_cost / EVALUATION_SHARE)
         left = self.budget.seconds - self.seconds
         return self.seconds - self._evaluated_at >= interval and left > interval / 2
@@ -354,8 +377,9 @@ class Loop:
         self.rate, self.step_seconds = state.rate, state.step_seconds or self.step_seconds
         self.best, self.best_step, self.best_weights = None, state.best_step, state.best_weights
         if state.best_weights:
-            self.best = Evaluation(state.best_loss, state.best_tokens)
+            self.best = Evaluation(state.best_loss, state.best_tokens, state.best_accuracy)
         self.evaluated_step, self._evaluated_at = state.evaluated_step, state.evaluated_at
+        self._evaluations = state.evaluations
         self._saved_at = state.seconds + FIRST_SAVE - SAVE_INTERVAL  # soon: what is killed often still comes forward
         self._loss_sum.zero_()
         self.learner.gradient_norm = torch.zeros(())

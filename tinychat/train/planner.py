@@ -6,7 +6,7 @@ step takes (`measure`, which trains a few real ones); then what follows from the
 
 import dataclasses
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -15,6 +15,7 @@ from tinychat.model.config import LARGEST_TABLE, ModelConfig
 from tinychat.train.folds import FOLDS
 from tinychat.train.recipe import RATES, Recipe
 from tinychat.train.sizes import SIZES_BY_STEPS, Limits, Measure, choose_ngram_order, choose_size, shape, sizes_for
+from tinychat.train.windows import count_windows
 
 CHAR_TEXT = 20_000_000
 """characters; a longer text in words is cut into word pieces, so that more of it is seen in the same time"""
@@ -135,6 +136,17 @@ class Plan:
         return tuple(share * tokens / length for share, length in self.texts)
 
     @property
+    def epoch_windows(self) -> int:
+        """The windows of an epoch: all that there are, each once."""
+        lengths = [length for _, length in self.texts]
+        return _count_windows(self.recipe, self.config, lengths)
+
+    def epoch_after(self, step: int) -> int | None:
+        """The epoch that ends with a step, from 1; None where none does."""
+        before, after = ((step - past) * self.batch_size // self.epoch_windows for past in (1, 0))
+        return after if after > before else None
+
+    @property
     def train_tokens(self) -> int:
         """Of all texts."""
         return sum(length for _, length in self.texts)
@@ -214,6 +226,22 @@ def split_tokens(recipe: Recipe, tokens: int) -> tuple[int, int]:
     return tokens - val_tokens, val_tokens
 
 
+def count_steps(recipe: Recipe, config: ModelConfig, batch_size: int, lengths: Sequence[int]) -> int:
+    """The steps of a run that the clock does not end.
+
+    Args:
+        lengths: the tokens of each text that is trained on.
+    """
+    if recipe.steps is not None:
+        return recipe.steps
+    assert recipe.epochs is not None  # else the caller gives a time
+    return max(1, math.ceil(recipe.epochs * _count_windows(recipe, config, lengths) / batch_size))
+
+
+def _count_windows(recipe: Recipe, config: ModelConfig, lengths: Sequence[int]) -> int:
+    return sum(count_windows(length, config.context, recipe.stride or config.context) for length in lengths)
+
+
 def make_plan(
     recipe: Recipe, facts: TextFacts, machine: Machine, measure: Measure, seconds: float | None, elapsed: float
 ) -> Plan:
@@ -235,14 +263,18 @@ def make_plan(
     limits = Limits(facts.vocab_size, train_tokens, val_tokens, shortest=min(length for length, _ in parts))
     sizes = sizes_for(facts.characters, counted=choose_ngram_order(recipe, limits) > 0)
     if seconds is None:
-        assert recipe.steps is not None  # else the caller gives a time
         available = None
-        sizes = [size for size in sizes[:SIZES_BY_STEPS] if size.steps <= recipe.steps]
-        config, batch_size = shape(recipe, sizes[-1], limits)
+        lengths = [length for length, _ in parts]
+        for size in sizes[:SIZES_BY_STEPS]:  # the largest that gets the steps that it needs
+            larger, rows = shape(recipe, size, limits)
+            most = count_steps(recipe, larger, rows, lengths)
+            if size.steps <= most:
+                config, batch_size, steps = larger, rows, most
         step_seconds = measure(config, batch_size)
-        glance, final = GLANCE_TOKENS, max(10 * GLANCE_TOKENS, recipe.steps * batch_size * config.context)
+        glance, final = GLANCE_TOKENS, max(10 * GLANCE_TOKENS, steps * batch_size * config.context)
     else:
         available = max(1.0, seconds - elapsed)
+        steps = 1  # until it is known how much of the time is left for them
         config, batch_size, step_seconds = choose_size(recipe, sizes, limits, 0.9 * available, measure)
         tokens = available / step_seconds * batch_size * config.context  # that could be trained on in the time
         glance, final = int(GLANCE_SHARE * tokens / 0.6), int(FINAL_SHARE * tokens / 0.6)
@@ -252,7 +284,7 @@ def make_plan(
         config=config,
         batch_size=batch_size,
         available=available,
-        steps=recipe.steps or 1,
+        steps=steps,
         step_seconds=step_seconds,
         texts=tuple((source.share, length) for source, (length, _) in zip(facts.sources, parts, strict=True)),
         val_tokens=val_tokens,
@@ -269,7 +301,7 @@ def _complete(draft: Plan, facts: TextFacts, machine: Machine, seconds: float | 
         training = draft.training_seconds(draft.token_seconds, SAMPLE_SECONDS)
         draft = dataclasses.replace(draft, steps=max(1, int(training / draft.step_seconds)))
     every = recipe.evaluate_every
-    if seconds is None and every is None:
+    if recipe.steps is not None and every is None:
         every = max(25, -(-draft.steps // 8))
     if recipe.dropout is None:
         config = dataclasses.replace(config, dropout=choose_dropout(draft.epochs))

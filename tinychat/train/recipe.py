@@ -14,7 +14,7 @@ from typing import Any, Self
 
 import tomli_w
 
-from tinychat.errors import RunError, SettingError
+from tinychat.errors import RunError, SettingError, UsageError
 from tinychat.model.config import FEED_FORWARDS, INITIALIZATIONS, NORM_POSITIONS, NORMS, POSITIONS, ModelConfig
 from tinychat.settings import Setting
 from tinychat.train.schedule import SCHEDULES
@@ -28,6 +28,9 @@ AUTO = "auto"
 
 RATES = {"muon": (0.03, 0.015), "adamw": (1e-3, 1e-3), "adam": (1e-3, 1e-3), "sgd": (0.1, 0.1)}
 """Optimizers, with the highest learning rates that suit a text seen a few times: of all; with Muon, of embeddings."""
+
+LENGTHS = ("minutes", "steps", "epochs")
+"""The fields that say how long a run is: one of them takes the place of the others."""
 
 PLAIN_KINDS: dict[type, str] = {bool: "true or false", str: "text", tuple: "one or more texts"}
 TRUTHS = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
@@ -166,7 +169,13 @@ class Recipe:
     # --- schedule
     minutes: float | None = _field("schedule", float, None, "train by the clock, all included", above=0, high=100_000)
     steps: int | None = _field("schedule", int, None, "train this many steps", low=1)
+    epochs: float | None = _field(
+        "schedule", float, None, "train until each window was seen so often; evaluates after each", above=0
+    )
     batch_size: int | None = _field("schedule", int, None, "windows of a step", low=1)
+    stride: int | None = _field(
+        "schedule", int, None, "tokens from one window to the next; as context where it is left out", low=1
+    )
     accumulation: int = _field("schedule", int, 1, "parts that a step is computed in, to save memory", low=1)
     schedule: str = _field("schedule", str, "linear", "how the learning rate falls", choices=tuple(SCHEDULES))
     warmup_steps: int = _field("schedule", int, 10, "steps in which the learning rate rises", low=0)
@@ -176,7 +185,13 @@ class Recipe:
     final_rate: float = _field("schedule", float, 0.0, "where the rate ends, as a share of the highest", low=0, high=1)
     seed: int = _field("schedule", int, 1, "the same seed gives the same run", low=0, high=2**63 - 1)
     evaluate_every: int | None = _field("schedule", int, None, "steps between two evaluations", low=1)
-    sample_prompt: str | None = _field("schedule", str, None, "what samples begin with")
+    sample_every: int = _field("schedule", int, 1, "evaluations between two samples", low=1)
+    sample_prompt: tuple[str, ...] | None = _field(
+        "schedule", tuple, None, "what samples begin with; of several prompts, a sample each"
+    )
+    sample_temperature: float | None = _field(
+        "schedule", float, None, "the temperature of samples, and the model's own from then on", low=0, high=5
+    )
     sample_tokens: int = _field("schedule", int, 160, "the tokens of a sample; 0 for none", low=0, high=100_000)
 
     # --- machine
@@ -197,17 +212,20 @@ class Recipe:
     def merged(self, overrides: Mapping[str, object]) -> Self:
         """This recipe with other values, typed text or as TOML has them.
 
-        `minutes` takes the place of the recipe's `steps`, and the other way round.
+        Each of `LENGTHS` takes the place of the recipe's others.
 
         Raises:
             RunError: there is no such field.
+            UsageError: two of `LENGTHS` are given.
             SettingError: a field cannot take its value.
         """
         values = {find_field(name).name: value for name, value in overrides.items()}
-        if values.get("minutes") is not None:
-            values.setdefault("steps", None)
-        if values.get("steps") is not None:
-            values.setdefault("minutes", None)
+        lengths = [name for name in LENGTHS if values.get(name) is not None]
+        if len(lengths) > 1:
+            both = " and ".join(RECIPE_FIELDS[name].flag for name in lengths)
+            raise UsageError(f"{both} all say how long to train", "keep one of them")
+        if lengths:
+            values |= {name: None for name in LENGTHS if name not in lengths}
         return dataclasses.replace(self, **{name: RECIPE_FIELDS[name].parse(value) for name, value in values.items()})
 
     def model_config(self, vocab_size: int) -> ModelConfig:

@@ -58,11 +58,18 @@ class ModelWriter:
             parameters=self.parameters,
             tokenizer=self.text.tokenizer,
             template=self.text.template,
+            settings=self._settings,
             about=f"{self._begun}trained on {self.text.facts.name}",
             training=self._training(figures),
             step=figures.step,
             card=self._card(figures),
         )
+
+    @property
+    def _settings(self) -> dict[str, float]:
+        """What suits the model better than the defaults."""
+        temperature = self.plan.recipe.sample_temperature
+        return {} if temperature is None else {"temperature": temperature}
 
     @property
     def _begun(self) -> str:
@@ -104,6 +111,7 @@ class ModelWriter:
             "loss": result.loss if result else None,
             "perplexity": result.perplexity if result else None,
             "bits_per_character": figures.bits_per_character if result else None,
+            "accuracy": result.accuracy if result else None,
             "curve": figures.curve,
             **(self._end(figures.ended) if figures.ended else {}),
         }
@@ -165,6 +173,8 @@ class ModelWriter:
                 f"| perplexity | {result.perplexity:.2f} |",
                 f"| bits per character | {figures.bits_per_character:.3f} |",
             ]
+            if result.accuracy is not None:
+                lines += [f"| accuracy | {100 * result.accuracy:.1f} % of the tokens were the likeliest |"]
         if figures.ended:
             told = [(about, text.replace("|", "\\|")) for about, text in report(figures.ended)]  # a bar ends a cell
             lines += [f"| {about} | {text} |" for about, text in told if about in ON_THE_CARD]

@@ -1,6 +1,7 @@
 """What a model in training says: the same engine and the same stream of records as anywhere else."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from tinychat.events import Token
 from tinychat.generate.prompts import Prompting
@@ -20,18 +21,30 @@ class Sampler:
         tokenizer: of the model.
         template: of a chat model: the prompt is what the user says.
         tokens: the most that a sample has.
+        temperature: None: the usual one.
     """
 
     tokenizer: Tokenizer
     template: ChatTemplate | None
     tokens: int
+    temperature: float | None = None
 
-    def sample(self, model: Transformer, prompt: str, seeds: list[int]) -> list[str]:
-        """An answer to the prompt for each seed; the model is left as it was, in training mode or not."""
-        settings = Settings(max_tokens=self.tokens)
+    def sample(self, model: Transformer, prompts: Sequence[str], seeds: Sequence[int]) -> list[str]:
+        """An answer to each prompt, with its seed; the model is left as it was, in training mode or not."""
+        usual = Settings(max_tokens=self.tokens)
+        settings = usual if self.temperature is None else replace(usual, temperature=self.temperature)
         prompting = Prompting(self.tokenizer, model.config.context, self.template)
-        ids, ends = prompting.ids(prompt, max_tokens=self.tokens), prompting.end_ids
-        answers = [Answer(self.tokenizer, ids, lambda: settings, seed=seed, end_ids=ends) for seed in seeds]
+        ends = prompting.end_ids
+        answers = [
+            Answer(
+                self.tokenizer,
+                prompting.ids(prompt, max_tokens=self.tokens),
+                lambda: settings,
+                seed=seed,
+                end_ids=ends,
+            )
+            for prompt, seed in zip(prompts, seeds, strict=True)
+        ]
         was_training = model.training
         model.eval()
         try:

@@ -93,6 +93,7 @@ class Sitting:
             self.plan.batch_size,
             self.plan.recipe.seed,
             [source.share for source in text.facts.sources],
+            self.plan.recipe.stride,
         )
         if self.plan.recipe.compile:
             report(Noticed("the layers are compiled first: about half a minute"))
@@ -127,7 +128,7 @@ class Sitting:
         seconds = None
         if recipe.minutes is not None:
             seconds = 60 * recipe.minutes
-        elif recipe.steps is None:
+        elif recipe.steps is None and recipe.epochs is None:
             seconds = default_seconds(self.text.facts.characters)
         elapsed = 0.0 if state else time.monotonic() - started
         known = state.step_seconds if state else None

@@ -1,6 +1,7 @@
 """The end of a run: what the model says, what of it is copied, how good it is, and where the time went."""
 
 import time
+from itertools import cycle, islice
 from pathlib import Path
 from typing import Literal
 
@@ -28,8 +29,11 @@ def summarize(
     best, text, plan = loop.best, loop.text, loop.plan
     assert best is not None  # the run is concluded
     samples: tuple[str, ...] = ()
+    prompts: tuple[str, ...] = ()
     if loop.sampler.tokens:
-        samples = tuple(loop.sampler.sample(loop.learner.model, loop.prompt, list(range(FINAL_SAMPLES))))
+        count = max(FINAL_SAMPLES, len(loop.prompts))
+        prompts = tuple(islice(cycle(loop.prompts), count))
+        samples = tuple(loop.sampler.sample(loop.learner.model, prompts, range(count)))
     until = time.monotonic() + LONGEST_COPY
     copied = longest_copy(samples, text.train, text.tokenizer, lambda: time.monotonic() > until)
     longest = max(text.parts, key=len)
@@ -66,4 +70,6 @@ def summarize(
             for before, event in zip([0, *(event.step for event in steps)], steps, strict=False)
         ),
         evaluation_seconds=sum(event.seconds for event in events if isinstance(event, Evaluated)),
+        accuracy=best.accuracy,
+        prompts=prompts,
     )

@@ -20,9 +20,10 @@ from lightning.fabric.strategies.ddp import DDPStrategy
 from torch import Tensor
 
 from tinychat.model.config import ModelConfig
-from tinychat.train.batches import Batch, Ids
+from tinychat.train.batches import Batch
 from tinychat.train.processes import ALONE, Place
 from tinychat.train.recipe import Recipe
+from tinychat.train.windows import Ids
 
 PATIENCE = timedelta(minutes=30)
 """A process waits so long for another one that lives but does not answer; the leader evaluates meanwhile."""
