@@ -9,7 +9,11 @@ from prompt_toolkit.document import Document
 from prompt_toolkit.input import PipeInput, create_pipe_input
 from prompt_toolkit.output import DummyOutput
 
-from tinychat.repl.prompt import CommandCompleter, Prompt, QuietHistory, is_open_block, unblock, wants_vi
+from tinychat.repl.bindings import wants_vi
+from tinychat.repl.blocks import is_open_block, unblock
+from tinychat.repl.completion import CommandCompleter
+from tinychat.repl.history import QuietHistory
+from tinychat.repl.prompt import Prompt
 from tinychat.repl.toolbar import toolbar
 from tinychat.session import Session
 

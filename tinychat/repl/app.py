@@ -14,9 +14,10 @@ from tinychat.commands.table import dispatch, is_command
 from tinychat.commands.training import finish_training
 from tinychat.errors import TinychatError
 from tinychat.events import Failed
+from tinychat.repl.bindings import wants_vi
 from tinychat.repl.keeping import Keeper
 from tinychat.repl.keyboard import Keyboard
-from tinychat.repl.prompt import Prompt, wants_vi
+from tinychat.repl.prompt import Prompt
 from tinychat.repl.stream import Player
 from tinychat.repl.terminal import DIM, Terminal
 from tinychat.repl.toolbar import training
