@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from tinychat.generate.opening import open_engine
+from tinychat.layers import Layer
 from tinychat.session import Session
-from tinychat.settings import Layer, Settings
+from tinychat.settings import Settings
 from tinychat.store import places
 from tinychat.store.models import read_info, read_training
 

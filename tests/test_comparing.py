@@ -8,8 +8,8 @@ import pytest
 from tinychat.comparing import Comparison, Way
 from tinychat.errors import UsageError
 from tinychat.events import Finished, Notice, Record, Token
+from tinychat.layers import Layer
 from tinychat.session import Session
-from tinychat.settings import Layer
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ import pytest
 
 from tinychat.errors import ModelError, TinychatError, UsageError
 from tinychat.events import Finished, Notice, Part, Record, Token
+from tinychat.layers import Layer
 from tinychat.session import Session
-from tinychat.settings import Layer
 from tinychat.store.models import read_weights
 from tinychat.store.weights import pack_weights
 

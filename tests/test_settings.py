@@ -8,7 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tinychat.errors import SettingError, UsageError
-from tinychat.settings import SETTINGS, Layer, Settings, SettingStore, find_setting, unescape
+from tinychat.layers import Layer
+from tinychat.setting import unescape
+from tinychat.settings import SETTINGS, Settings, SettingStore, find_setting
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import tinychat
 PACKAGE = Path(tinychat.__file__).parent
 
 FLOORS = [
-    {"errors", "settings", "events", "atomic"},
+    {"errors", "setting", "layers", "settings", "face", "events", "atomic"},
     {"text"},
     {"store"},
     {"model"},

@@ -18,7 +18,8 @@ from tinychat.generate.opening import Loading
 from tinychat.generate.prompts import Prompting
 from tinychat.generate.random import fresh_seed
 from tinychat.generate.stream import Answer, stream
-from tinychat.settings import Layer, Settings, SettingStore
+from tinychat.layers import Layer
+from tinychat.settings import Settings, SettingStore
 from tinychat.store.models import ModelInfo, call_of, find_model, read_info, read_tokenizer
 from tinychat.text.tokenizers import Tokenizer
 from tinychat.transcript import Turn, read_transcript, write_transcript

@@ -10,7 +10,8 @@ from tinychat.commands.results import Change, Message, Table
 from tinychat.commands.settings import change, nudge, switch, values_of
 from tinychat.commands.table import COMMANDS
 from tinychat.errors import SettingError, UsageError
-from tinychat.settings import SETTINGS, Layer
+from tinychat.layers import Layer
+from tinychat.settings import SETTINGS
 
 
 def test_a_setting_is_changed_by_its_name(talk: Talk) -> None:

@@ -7,8 +7,10 @@ from typing import Any, TypeVar
 import click
 
 from tinychat.errors import SettingError, UsageError
+from tinychat.layers import Layer
 from tinychat.session import DEFAULT_MODEL, Session
-from tinychat.settings import SETTINGS, Layer, Setting, SettingStore
+from tinychat.setting import Setting
+from tinychat.settings import SETTINGS, SettingStore
 from tinychat.store.config import read_config
 from tinychat.store.places import config_file
 

@@ -21,7 +21,8 @@ from tinychat.events import Finished, Notice, Token
 from tinychat.generate.random import fresh_seed
 from tinychat.generate.stream import Answer, Batch
 from tinychat.session import Session, unknown_notice
-from tinychat.settings import Settings, find_setting, unescape
+from tinychat.setting import unescape
+from tinychat.settings import Settings, find_setting
 from tinychat.text.harmless import harmless
 from tinychat.transcript import Turn
 

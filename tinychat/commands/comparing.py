@@ -13,7 +13,8 @@ from tinychat.comparing import Comparison, Way
 from tinychat.errors import UsageError
 from tinychat.generate.random import fresh_seed
 from tinychat.session import Session
-from tinychat.settings import SAMPLING, SETTINGS, Setting, find_setting
+from tinychat.setting import Setting
+from tinychat.settings import SAMPLING, SETTINGS, find_setting
 
 FEWEST, MOST = 2, 8
 """answers at once"""

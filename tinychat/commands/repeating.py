@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from tinychat.commands.command import Command, command
 from tinychat.commands.results import Message, Result
 from tinychat.errors import UsageError
+from tinychat.layers import Layer
 from tinychat.session import Session
-from tinychat.settings import SETTINGS, Layer, escape
+from tinychat.setting import escape
+from tinychat.settings import SETTINGS
 from tinychat.store.models import find_model, read_info
 from tinychat.transcript import Turn
 

@@ -6,7 +6,8 @@ from tinychat.commands.command import Command, Suggestion, command
 from tinychat.commands.results import Change, Message, Result, Table
 from tinychat.errors import UsageError
 from tinychat.session import Session
-from tinychat.settings import SETTINGS, Setting, find_setting
+from tinychat.setting import Setting
+from tinychat.settings import SETTINGS, find_setting
 
 ORIGINS = ("default", "model", "config file", "environment", "flag", "command")
 """What `Layer` is called."""

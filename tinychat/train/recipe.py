@@ -16,7 +16,7 @@ import tomli_w
 
 from tinychat.errors import RunError, SettingError, UsageError
 from tinychat.model.config import FEED_FORWARDS, INITIALIZATIONS, NORM_POSITIONS, NORMS, POSITIONS, ModelConfig
-from tinychat.settings import Setting
+from tinychat.setting import Setting
 from tinychat.train.schedule import SCHEDULES
 
 RECIPES = Path(__file__).parent / "recipes"
@@ -31,9 +31,6 @@ RATES = {"muon": (0.03, 0.015), "adamw": (1e-3, 1e-3), "adam": (1e-3, 1e-3), "sg
 
 LENGTHS = ("minutes", "steps", "epochs")
 """The fields that say how long a run is: one of them takes the place of the others."""
-
-PLAIN_KINDS: dict[type, str] = {bool: "true or false", str: "text", tuple: "one or more texts"}
-TRUTHS = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
 
 
 @dataclass(frozen=True)
@@ -50,8 +47,8 @@ class RecipeField(Setting):
     @property
     def expected(self) -> str:
         """What the field takes, in words."""
-        words = "one of " + ", ".join(self.choices) if self.choices else PLAIN_KINDS.get(self.kind)
-        return (words or super().expected.removesuffix(" or none")) + (f" or {AUTO}" if self.optional else "")
+        words = "one or more texts" if self.kind is tuple else super().expected.removesuffix(" or none")
+        return words + (f" or {AUTO}" if self.optional else "")
 
     def parse(self, given: object) -> Any:
         """The value that `given` (typed text, or a TOML value) stands for.
@@ -63,9 +60,7 @@ class RecipeField(Setting):
         if self.optional and (word is None or word == AUTO):
             return None
         value: object = given
-        if self.kind is bool:
-            value = TRUTHS.get(word) if isinstance(word, str) else given
-        elif self.kind is str:
+        if self.kind is str:
             value = word if self.choices else given
         elif self.kind is tuple:
             value = (given,) if isinstance(given, str) else tuple(given) if isinstance(given, list | tuple) else None

@@ -1,0 +1,83 @@
+"""Values in layers: each knows where it came from, and the later layer wins."""
+
+from collections.abc import Callable, Mapping
+from enum import IntEnum
+from typing import Any, Generic, TypeVar
+
+from tinychat.setting import Setting, find
+
+T = TypeVar("T")
+
+
+class Layer(IntEnum):
+    """Where a value comes from; the later one wins."""
+
+    DEFAULT = 0
+    MODEL = 1
+    FILE = 2
+    ENVIRONMENT = 3
+    FLAG = 4
+    COMMAND = 5
+
+
+class Layers(Generic[T]):
+    """The values in force of a table of settings.
+
+    `current` is a frozen snapshot, replaced as a whole when a value changes: a thread may read it at any moment.
+
+    Args:
+        settings: the table.
+        make: makes a snapshot of values by their names; of those that are not given it has the defaults.
+    """
+
+    def __init__(self, settings: Mapping[str, Setting], make: Callable[..., T]) -> None:
+        self._settings, self._make = settings, make
+        self._layers: dict[Layer, dict[str, Any]] = {layer: {} for layer in Layer}
+        self.current: T
+        self._refresh()
+
+    def set(self, name: str, given: object, layer: Layer = Layer.COMMAND) -> Any:
+        """Sets one setting from typed text or a JSON value, and returns the value as read.
+
+        Raises:
+            UsageError: there is no such setting.
+            SettingError: it cannot take that value.
+        """
+        setting = find(self._settings, name)
+        value = setting.parse(given)
+        self._layers[layer][setting.name] = value
+        self._refresh()
+        return value
+
+    def update(self, values: Mapping[str, object], layer: Layer) -> None:
+        """Sets several; all or none."""
+        self._layers[layer].update(self._parsed(values))
+        self._refresh()
+
+    def replace(self, values: Mapping[str, object], layer: Layer) -> None:
+        """Sets several and forgets the others of that layer: a model brings its own, whole."""
+        self._layers[layer] = self._parsed(values)
+        self._refresh()
+
+    def reset(self, name: str | None = None) -> None:
+        """Takes back what commands set: one setting, or all of them."""
+        if name is None:
+            self._layers[Layer.COMMAND].clear()
+        else:
+            self._layers[Layer.COMMAND].pop(find(self._settings, name).name, None)
+        self._refresh()
+
+    def origin(self, name: str) -> Layer:
+        """The layer whose value is in force."""
+        key = find(self._settings, name).name
+        return next((layer for layer in reversed(Layer) if key in self._layers[layer]), Layer.DEFAULT)
+
+    def _parsed(self, values: Mapping[str, object]) -> dict[str, Any]:
+        found = [(find(self._settings, name), value) for name, value in values.items()]
+        return {setting.name: setting.parse(value) for setting, value in found}
+
+    def _refresh(self) -> None:
+        merged: dict[str, Any] = {}
+        for layer in Layer:
+            merged.update(self._layers[layer])
+        self.current = self._make(**merged)
