@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tinychat.comparing import Comparison, Way
+from tinychat.conversation import Conversation
 from tinychat.errors import UsageError
 from tinychat.events import Finished, Notice, Record, Token
 from tinychat.layers import Layer
@@ -70,16 +71,23 @@ def test_answering_the_last_prompt_again_the_chosen_one_takes_its_place(session:
     assert [turn.answer for turn in session.turns] == [two]
 
 
-def test_what_has_been_said_since_is_not_lost(session: Session) -> None:
+def test_what_has_been_said_since_becomes_a_branch(session: Session) -> None:
     comparison = samples(session, "abc", (5, 6))
     list(comparison.answer())
     list(session.answer("more"))
-    with pytest.raises(UsageError, match="the conversation has gone on since"):
-        comparison.pick(1)
-    session.undo()
-    assert comparison.pick(1).prompt == "abc"
+    more = session.turns[-1]
+    comparison.pick(1)
+    assert session.turns == comparison.turns[:1]
+    assert session.conversation.all == [more, comparison.turns[0]]
+    comparison.pick(2)
+    comparison.pick(1)
+    assert session.turns == comparison.turns[:1]
+    assert session.conversation.all == [more, *comparison.turns]
     with pytest.raises(UsageError, match="there is no answer 3"):
         comparison.pick(3)
+    session.clear()
+    with pytest.raises(UsageError, match="another conversation has begun since"):
+        comparison.pick(1)
 
 
 def test_stopping_keeps_what_is_there(session: Session) -> None:
@@ -108,8 +116,8 @@ def test_models_answer_together_and_the_chosen_one_speaks(session: Session, chat
     comparison = Comparison(session, "hello", 0, ways)
     texts = texts_of(comparison.answer(), 2)
     list(session.answer("hello"))
-    assert session.undo()
-    other.turns = []
+    assert session.conversation.back()
+    other.conversation = Conversation()
     list(other.answer("hello"))
     assert texts[1] == other.turns[0].answer
     comparison.pick(2)

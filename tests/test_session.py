@@ -9,6 +9,7 @@ import pytest
 from tinychat.errors import ModelError, TinychatError, UsageError
 from tinychat.events import Finished, Notice, Part, Record, Token
 from tinychat.layers import Layer
+from tinychat.looking_back import look_back
 from tinychat.session import Session
 from tinychat.store.models import read_weights
 from tinychat.store.weights import pack_weights
@@ -59,8 +60,8 @@ def test_retry_undo_and_continue(session: Session) -> None:
     more = text_of(session.continue_answer())
     assert session.turns[0].answer == before + more
     assert len(more) == 6
-    assert session.undo() is not None
-    assert session.undo() is None
+    assert session.conversation.back() is not None
+    assert session.conversation.back() is None
     assert first
 
 
@@ -80,7 +81,7 @@ def test_a_model_as_it_once_was_answers_from_the_same_seed(session: Session, tmp
     same.write_bytes(pack_weights(once, tied=False))
     other.write_bytes(pack_weights({name: weight.flip(0) for name, weight in once.items()}, tied=False))
     past = [("step 0", other), ("gone", tmp_path / "none"), ("step 2", same)]
-    records = list(session.look_back("abc", past))
+    records = list(look_back(session, "abc", past))
     assert [record.name for record in records if isinstance(record, Part)] == ["step 0", "step 2"]
     then, again = text_of(records)[:6], text_of(records)[6:]
     assert (then != now, again) == (True, now)
@@ -93,7 +94,7 @@ def test_looking_back_stops_when_told_and_leaves_the_model_as_it_is(session: Ses
     now, path, weights = text_of(session.answer("abc")), tmp_path / "other", read_weights(session.model)
     path.write_bytes(pack_weights({name: weight.flip(0) for name, weight in weights.items()}, tied=False))
     answers: list[str] = []
-    for record in session.look_back("abc", [("a", path), ("b", path)], should_stop=lambda: bool(answers)):
+    for record in look_back(session, "abc", [("a", path), ("b", path)], should_stop=lambda: bool(answers)):
         if isinstance(record, Part):
             answers.append(record.name)
     assert answers == ["a"]

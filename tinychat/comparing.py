@@ -3,13 +3,13 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from tinychat.conversation import Turn
 from tinychat.errors import UsageError
-from tinychat.events import Finished, Record, Token
+from tinychat.events import Finished, Record
 from tinychat.generate.stream import Answer, Batch
-from tinychat.session import Session, obstacle_to_repeating, unknown_notice
+from tinychat.session import Session, unknown_notice
 from tinychat.settings import Settings
 from tinychat.store.models import call_of
-from tinychat.transcript import Turn
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Comparison:
         self.turns = [Turn(prompt) for _ in ways]
         self._prompt = prompt
         self._before = session.turns[:place]
-        self._stood = list(session.turns)
+        self._conversation = session.conversation
         self._models = [way.session.model for way in ways]
 
     def answer(self, should_stop: Callable[[], bool] = lambda: False) -> Iterator[tuple[int, Record]]:
@@ -79,22 +79,26 @@ class Comparison:
         """Makes an answer (1 is the first) the newest turn; its model, if it is another, answers from now on.
 
         Raises:
-            UsageError: there is no such answer, it is empty, or the conversation has gone on since.
+            UsageError: there is no such answer, it is empty, or another conversation has begun since.
             ModelError: its model is gone.
         """
         if not 1 <= number <= len(self.ways):
             raise UsageError(f"there is no answer {number}", f"`/pick 1` to `/pick {len(self.ways)}` choose one")
         if not self.turns[number - 1].tokens:
             raise UsageError(f"answer {number} is empty", "choose another one")
-        if self.session.turns not in (self._stood, self._before):
-            raise UsageError("the conversation has gone on since", "/samples and /compare ask anew")
-        model = self._models[number - 1]
+        if self.session.conversation is not self._conversation:
+            raise UsageError("another conversation has begun since", "/samples and /compare ask anew")
+        model, turn = self._models[number - 1], self.turns[number - 1]
         if self.session.model.folder != model.folder:
             self.session.choose_model(str(model.folder))
             self.session.preload()
-        self._stood = [*self._before, self.turns[number - 1]]
-        self.session.turns = list(self._stood)
-        return self.turns[number - 1]
+            self.session.conversation = self._conversation
+        if any(one is turn for one in self._conversation.all):
+            self._conversation.here = turn
+        else:
+            self._conversation.here = self._before[-1] if self._before else None
+            self._conversation.add(turn)
+        return turn
 
     def _answer(self, way: Way) -> Answer:
         before = self._before if way.session.model.mode == "chat" else []
@@ -103,9 +107,4 @@ class Comparison:
         )
 
     def _note(self, place: int, record: Record) -> None:
-        turn, settings = self.turns[place], self.ways[place].settings
-        if isinstance(record, Token):
-            turn.tokens.append(record)
-        elif isinstance(record, Finished):
-            turn.finished = record
-        turn.obstacle = turn.obstacle or obstacle_to_repeating(record, settings, settings)
+        self.turns[place].note(record, self.ways[place].settings)

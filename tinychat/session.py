@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tinychat.background import Background
+from tinychat.conversation import Conversation, Turn
 from tinychat.errors import ModelError, UsageError
-from tinychat.events import Ended, Finished, Notice, Part, Record, Token
-from tinychat.generate.engine import Engine
+from tinychat.events import Ended, Finished, Notice, Record
+from tinychat.generate.engine import Drawn, Engine
 from tinychat.generate.opening import Loading
 from tinychat.generate.prompts import Prompting
 from tinychat.generate.random import fresh_seed
@@ -22,14 +23,12 @@ from tinychat.layers import Layer
 from tinychat.settings import Settings, SettingStore
 from tinychat.store.models import ModelInfo, call_of, find_model, read_info, read_tokenizer
 from tinychat.text.tokenizers import Tokenizer
-from tinychat.transcript import Turn, read_transcript, write_transcript
+from tinychat.transcript import read_transcript, write_transcript
 
 if TYPE_CHECKING:
     from tinychat.comparing import Comparison
 
 DEFAULT_MODEL = "smalltalk"
-GLIMPSE = 100
-"""tokens of an answer by a model as it once was, at most: several are to be seen at once"""
 
 
 class Session:
@@ -37,7 +36,7 @@ class Session:
 
     def __init__(self, settings: SettingStore | None = None) -> None:
         self.settings = settings or SettingStore()
-        self.turns: list[Turn] = []
+        self.conversation = Conversation()
         self.comparison: Comparison | None = None
         """the newest answers to choose from, of which none is a turn before it is chosen"""
         self.info: ModelInfo | None = None
@@ -64,8 +63,19 @@ class Session:
         ModelConfig.from_dict(info.architecture)  # says at once what is wrong with it
         self.settings.replace(info.settings, Layer.MODEL)
         self.info, self._tokenizer, self._loading = info, None, None
-        self.turns = []
+        self.conversation = Conversation()
         return info
+
+    def reopen_model(self, folder: Path) -> None:
+        """Takes what a model has become, or the same one with other settings; the conversation goes on.
+
+        Raises:
+            ModelError: there is none, or it is damaged; the model at hand stays.
+        """
+        conversation = self.conversation
+        self.open_model(str(folder))
+        self.conversation = conversation
+        self.preload()
 
     def choose_model(self, name: str) -> ModelInfo:
         """As `open_model`; but where a run of that name trains in the background, its newest weights answer.
@@ -101,10 +111,7 @@ class Session:
         else:
             self.following = self.weights_step = None
             if isinstance(following.last, Ended) and here == following.run.model:
-                turns = self.turns
-                self.open_model(following.last.folder)
-                self.turns = turns
-                self.preload()
+                self.reopen_model(Path(following.last.folder))
 
     def catch_up(self, should_stop: Callable[[], bool]) -> None:
         """Takes the newest weights of the run that is followed, which come with the conversation as it is."""
@@ -189,6 +196,11 @@ class Session:
         """Lets go of the model."""
         self._loading = None
 
+    @property
+    def turns(self) -> list[Turn]:
+        """What has been said in the conversation at hand, on the way to where it stands."""
+        return self.conversation.turns
+
     # --- prompts and answers -------------------------------------------------------------------------------------
 
     def make_answer(
@@ -236,7 +248,7 @@ class Session:
         unknown = self.unknown(prompt)
         turn = Turn(prompt, list(answer.ids), model=call_of(self.model), settings=answer.request.settings)
         turn.obstacle = "the model was still in training" if self.speaker else ""
-        self.turns.append(turn)
+        self.conversation.add(turn)
         if unknown:
             yield unknown_notice(unknown)
         yield from self._run(turn, answer, should_stop)
@@ -248,7 +260,7 @@ class Session:
             UsageError: there is none.
         """
         turn = self._last()
-        self.turns.pop()
+        self.conversation.back()
         return self.answer(turn.prompt, should_stop=should_stop, alternatives=alternatives)
 
     def continue_answer(
@@ -260,55 +272,47 @@ class Session:
             UsageError: there is none.
         """
         turn = self._last()
-        answer = self.make_answer("", alternatives=alternatives)
-        prompt_ids = turn.prompt_ids or self.make_answer(turn.prompt, turns=self._before(len(self.turns) - 1)).ids
-        made = [token.id for token in turn.tokens]
+        answer = self.make_answer(turn.prompt, alternatives=alternatives)
+        answer.go_on(self.ids_before(turn, len(turn.tokens)), [token.id for token in turn.tokens], made=0)
         turn.obstacle = "it was continued"
-        answer.request.ids = prompt_ids + (self.tokenizer.encode(turn.given) if turn.given else []) + made
         return self._run(turn, answer, should_stop)
 
-    def look_back(
-        self, prompt: str, past: Sequence[tuple[str, Path]], *, should_stop: Callable[[], bool] = lambda: False
+    def branch(
+        self, place: int, instead: Sequence[int], *, should_stop: Callable[[], bool] = lambda: False
     ) -> Iterator[Record]:
-        """Answers a prompt by the model as it once was, at several times, from one seed; none of it becomes a turn.
+        """Says the last answer anew as far as some token, then others, and goes on from there: another turn.
 
         Args:
-            past: files of weights, each with the name of its answer; a file that is gone is passed over.
+            place: of the first token (from 0) that is not said again.
+            instead: the ids of what is said there, the first records.
+            should_stop: whether to end before its time.
+
+        Raises:
+            UsageError: there is no answer.
         """
-        finished = Finished("interrupted", 0, 0.0, self.make_answer(prompt).request.seed)
-        if unknown := self.unknown(prompt):
-            yield unknown_notice(unknown)
-        if self.wait(should_stop):
-            model, engine = self.model, self.engine
-            try:
-                for name, path in past:
-                    if should_stop() or not path.exists():
-                        continue
-                    engine.reload(replace(model, snapshot=path))
-                    yield Part(name)
-                    answer = self.make_answer(prompt, settings=self._glimpse, seed=finished.seed)
-                    for record in stream(engine, answer, should_stop):
-                        if isinstance(record, Finished):
-                            tokens, seconds = finished.tokens + record.tokens, finished.seconds + record.seconds
-                            finished = replace(record, tokens=tokens, seconds=seconds)
-                        else:
-                            yield record
-            finally:
-                engine.reload(model)
-        yield finished
+        old = self._last()
+        kept = old.tokens[:place]
+        before = self._before(len(self.turns) - 1)
+        answer = self.make_answer(old.prompt, turns=before, place=len(before))
+        answer.go_on(self.ids_before(old, place), [token.id for token in kept], made=place)
+        turn = replace(
+            old, tokens=kept, finished=None, changes=[change for change in old.changes if change[0] < place],
+            model=call_of(self.model), settings=answer.request.settings, obstacle="it goes on from another token",
+        )  # fmt: skip
+        self.conversation.back()
+        self.conversation.add(turn)
+        return self._run(turn, answer, should_stop, instead)
 
-    def _glimpse(self) -> Settings:
-        """The settings at hand, for short answers."""
-        settings = self.settings.current
-        return replace(settings, max_tokens=min(settings.max_tokens, GLIMPSE))
-
-    def undo(self) -> Turn | None:
-        """Takes back the last prompt and its answer."""
-        return self.turns.pop() if self.turns else None
+    def ids_before(self, turn: Turn, place: int) -> list[int]:
+        """The ids of all that the model saw when it chose the token at a place (from 0) of an answer."""
+        path = turn.path()[:-1] if self.model.mode == "chat" else []
+        prompt = turn.prompt_ids or self.make_answer(turn.prompt, turns=path).ids
+        given = self.tokenizer.encode(turn.given) if turn.given else []
+        return [*prompt, *given, *(token.id for token in turn.tokens[:place])]
 
     def clear(self) -> None:
         """Begins a new conversation."""
-        self.turns = []
+        self.conversation = Conversation()
 
     def unknown(self, text: str) -> list[str]:
         """The characters of a text that the model's vocabulary lacks."""
@@ -322,20 +326,26 @@ class Session:
         """The turns that a prompt at that place follows: in chat mode those before it; else each stands alone."""
         return self.turns[:place] if self.model.mode == "chat" else []
 
-    def _run(self, turn: Turn, answer: Answer, should_stop: Callable[[], bool]) -> Iterator[Record]:
-        """Streams an answer and notes it in its turn."""
+    def _run(
+        self, turn: Turn, answer: Answer, should_stop: Callable[[], bool], first: Sequence[int] = ()
+    ) -> Iterator[Record]:
+        """Streams an answer, of which the first tokens may be given, and notes it in its turn."""
         if not self.wait(should_stop):
-            turn.finished = Finished("interrupted", 0, 0.0, answer.request.seed)
-            turn.obstacle = turn.obstacle or "it was stopped"
-            yield turn.finished
+            never = Finished("interrupted", 0, 0.0, answer.request.seed)
+            turn.note(never, answer.request.settings)
+            yield never
             return
-        for record in stream(self.engine, answer, should_stop):
-            if isinstance(record, Token):
-                turn.tokens.append(record)
-            elif isinstance(record, Finished):
-                turn.finished = record
-            turn.obstacle = turn.obstacle or obstacle_to_repeating(record, turn.settings, answer.request.settings)
+        for record in self._records(answer, should_stop, first):
+            turn.note(record, answer.request.settings)
             yield record
+
+    def _records(self, answer: Answer, should_stop: Callable[[], bool], first: Sequence[int]) -> Iterator[Record]:
+        for id in first:
+            if answer.finished is None:
+                logprob = next(one.logprob for one in self.engine.odds(answer.request) if one.id == id)
+                yield from answer.take([Drawn(id, logprob)], self.engine.context)
+        if answer.finished is None:
+            yield from stream(self.engine, answer, should_stop)
 
     def wait(self, should_stop: Callable[[], bool]) -> bool:
         """Waits for the model to load; whether it did before somebody lost patience."""
@@ -359,7 +369,7 @@ class Session:
         Raises:
             TinychatError: it cannot be written there.
         """
-        write_transcript(path, self.model.name, self.settings.current, self.turns)
+        write_transcript(path, self.model.name, self.settings.current, self.conversation)
 
     def open_transcript(self, path: Path) -> int:
         """Goes on with a conversation that was saved; returns the number of its turns.
@@ -367,17 +377,8 @@ class Session:
         Raises:
             TinychatError: it is no transcript; the conversation at hand stays.
         """
-        self.turns = read_transcript(path)
+        self.conversation = read_transcript(path)
         return len(self.turns)
-
-
-def obstacle_to_repeating(record: Record, begun: Settings | None, now: Settings) -> str:
-    """Why what a record tells of would not come again; empty where it would."""
-    if isinstance(record, Finished) and record.reason == "interrupted":
-        return "it was stopped"
-    if begun is not None:
-        now = replace(now, slow=begun.slow, seed=begun.seed)  # these say nothing of what comes
-    return "its settings changed meanwhile" if now != begun else ""
 
 
 def unknown_notice(characters: Sequence[str]) -> Notice:

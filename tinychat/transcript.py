@@ -1,44 +1,20 @@
-"""What has been said, and a file of it: a transcript is JSON, with the model, the settings and the seeds."""
+"""A conversation as a file: a transcript is JSON, with the model, the settings, the seeds, and every branch."""
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, get_args
 
 from tinychat.atomic import atomic_write
+from tinychat.conversation import Conversation, Turn
 from tinychat.errors import SettingError, TinychatError
-from tinychat.events import Finished, FinishReason, Token
+from tinychat.events import Finished, FinishReason
 from tinychat.settings import Settings
 
 FORMAT = 1
 
 
-@dataclass
-class Turn:
-    """A prompt and what was answered to it."""
-
-    prompt: str
-    prompt_ids: list[int] = field(default_factory=list)
-    tokens: list[Token] = field(default_factory=list)
-    finished: Finished | None = None
-    given: str | None = None
-    """the answer of an opened transcript, of which no tokens are known"""
-    model: str = ""
-    """the name or path of the model that answered; empty where it is not known"""
-    settings: Settings | None = None
-    """what the answer was begun with; None where it is not known"""
-    obstacle: str = ""
-    """why the same call would not make the answer again; empty where it would"""
-
-    @property
-    def answer(self) -> str:
-        """The text so far."""
-        return (self.given or "") + "".join(token.text for token in self.tokens)
-
-
 def write_transcript(
-    path: Path, model: str, settings: Settings, turns: Sequence[Turn], *, private: bool = False
+    path: Path, model: str, settings: Settings, conversation: Conversation, *, private: bool = False
 ) -> None:
     """Writes a conversation with a model; a private one is for its owner's eyes alone.
 
@@ -46,34 +22,41 @@ def write_transcript(
         TinychatError: it cannot be written there.
     """
     try:
-        atomic_write(path, transcript_of(model, settings, turns).encode("utf-8", "replace"), private=private)
+        atomic_write(path, transcript_of(model, settings, conversation).encode("utf-8", "replace"), private=private)
     except OSError as error:
         raise TinychatError(f"{path} cannot be written: {error.strerror or error}") from None
 
 
-def transcript_of(model: str, settings: Settings, turns: Sequence[Turn]) -> str:
-    """A conversation with a model, as JSON."""
-    values: dict[str, Any] = {
+def transcript_of(model: str, settings: Settings, conversation: Conversation) -> str:
+    """A conversation with a model, as JSON: what leads to where it stands as `turns`, all others as `branches`."""
+    here = conversation.turns
+    numbers = {id(turn): number for number, turn in enumerate(conversation.all, 1)}
+
+    def values(turn: Turn) -> dict[str, Any]:
+        return {
+            "prompt": turn.prompt,
+            "answer": turn.answer,
+            "seed": turn.finished.seed if turn.finished else None,
+            "finish_reason": turn.finished.reason if turn.finished else None,
+            "model": turn.model,
+            "settings": _values(turn.settings) if turn.settings else None,
+            "obstacle": turn.obstacle,
+            "number": numbers[id(turn)],
+            "parent": numbers[id(turn.parent)] if turn.parent else None,
+        }
+
+    on_path = {id(turn) for turn in here}
+    document = {
         "format": FORMAT,
         "model": model,
         "settings": _values(settings),
-        "turns": [
-            {
-                "prompt": turn.prompt,
-                "answer": turn.answer,
-                "seed": turn.finished.seed if turn.finished else None,
-                "finish_reason": turn.finished.reason if turn.finished else None,
-                "model": turn.model,
-                "settings": _values(turn.settings) if turn.settings else None,
-                "obstacle": turn.obstacle,
-            }
-            for turn in turns
-        ],
+        "turns": [values(turn) for turn in here],
+        "branches": [values(turn) for turn in conversation.all if id(turn) not in on_path],
     }
-    return json.dumps(values, indent=2, ensure_ascii=False) + "\n"
+    return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
 
 
-def read_transcript(path: Path) -> list[Turn]:
+def read_transcript(path: Path) -> Conversation:
     """Reads a conversation.
 
     Raises:
@@ -81,11 +64,28 @@ def read_transcript(path: Path) -> list[Turn]:
     """
     try:
         values = json.loads(path.read_text(encoding="utf-8"))
-        return [_read_turn(turn) for turn in values["turns"]]
+        return _grow(values["turns"], values.get("branches", []))
     except OSError as error:
         raise TinychatError(f"{path} cannot be read: {error.strerror or error}") from None
     except (ValueError, KeyError, TypeError, AttributeError):
         raise TinychatError(f"{path} is no transcript", "`/save FILE` writes one") from None
+
+
+def _grow(path: list[dict[str, Any]], branches: list[dict[str, Any]]) -> Conversation:
+    """The tree that was saved; the turns of an older file have no numbers, and simply follow one another."""
+    conversation = Conversation(map(_read_turn, path))
+    if not branches:
+        return conversation
+    here = conversation.here
+    read = [*zip(path, conversation.all, strict=True), *((values, _read_turn(values)) for values in branches)]
+    by_number = {int(values["number"]): (values["parent"], turn) for values, turn in read}
+    conversation.all = [turn for _, (_, turn) in sorted(by_number.items())]
+    for number, (parent, turn) in by_number.items():
+        if parent is not None and not 0 < parent < number:
+            raise ValueError("a turn that follows a later one")
+        turn.parent = by_number[parent][1] if parent is not None else None
+    conversation.here = here
+    return conversation
 
 
 def _values(settings: Settings) -> dict[str, Any]:

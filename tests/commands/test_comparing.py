@@ -73,8 +73,8 @@ def test_pick_makes_an_answer_the_turn_to_go_on_from(talk: Talk) -> None:
     texts(talk, "/compare temp=0.5,1 hello")
     assert talk.do("/pick 2") == Message(("the conversation goes on from answer 2: temp 1",))
     assert [(turn.prompt, turn.answer) for turn in talk.session.turns] == [("hello", "you said: hello")]
-    talk.ask("more")
-    with pytest.raises(UsageError, match="the conversation has gone on since"):
+    talk.do("/clear")
+    with pytest.raises(UsageError, match="another conversation has begun since"):
         talk.do("/pick 1")
 
 

@@ -36,8 +36,8 @@ def test_continue_goes_on_in_the_same_turn_from_its_last_line(talk: Talk) -> Non
 def test_undo_takes_back_one_turn_after_the_other(talk: Talk) -> None:
     talk.ask("one")
     talk.ask("two")
-    assert talk.do("/undo") == Message(("taken back: 'two'",), ("1 turn is left",))
-    assert talk.do("/undo") == Message(("taken back: 'one'",), ("0 turns are left",))
+    assert talk.do("/undo") == Message(("taken back: 'two'",), ("1 turn is left · /goto 2 returns to it",))
+    assert talk.do("/undo") == Message(("taken back: 'one'",), ("0 turns are left · /goto 1 returns to it",))
 
 
 def test_edit_puts_the_prompt_back_on_the_line(talk: Talk) -> None:

@@ -7,7 +7,7 @@ import pytest
 import torch
 from scripted import Talk
 
-from tinychat.commands.results import Bars, Message, Shaded
+from tinychat.commands.results import Bars, Looks, Message, Shaded
 from tinychat.commands.table import dispatch
 from tinychat.errors import UsageError
 from tinychat.scoring import score
@@ -26,44 +26,59 @@ def spelled(letters: Path) -> Session:
     return session
 
 
+def why(session: Session, line: str) -> Bars:
+    """What `/why` shows first."""
+    looks = dispatch(session, line)
+    assert isinstance(looks, Looks)
+    return looks.at(looks.place)
+
+
 def test_why_shows_the_odds_at_a_place(talk: Talk) -> None:
     talk.ask("hello")
     token = talk.session.turns[-1].tokens[1]
-    result = talk.do("/why 2")
-    assert isinstance(result, Bars)
+    result = why(talk.session, "/why 2")
     count, size = len(talk.session.turns[-1].tokens), talk.session.tokenizer.vocab_size
     title = f"token 2 of {count} · rank 1 of {size} · log-probability -0.69 · entropy 2.0 bits"
     assert result.title == title
     assert [bar.marked for bar in result.bars] == [True] + [False] * 7
     assert result.bars[0].label == repr(talk.session.tokenizer.token_text(token.id))
     assert result.bars[0].share == pytest.approx(0.5)
-    assert result.notes == ("before and after temp 0.8 · top-p 0.95 · sample, as set now",)
-    assert talk.do("/why") == talk.do(f"/why {count}") == talk.do("/why -1")
+    assert result.notes == ("before and after temp 0.8 · top-p 0.95 · sample",)
+    assert result.where == ("you", " said", ": hello")
+    assert why(talk.session, "/why") == why(talk.session, f"/why {count}") == why(talk.session, "/why -1")
 
 
-def test_why_tells_what_the_settings_make_of_the_odds(spelled: Session) -> None:
-    plain = dispatch(spelled, "/why 5")
-    assert isinstance(plain, Bars)
-    dispatch(spelled, "/set top-k 3")
+def test_why_tells_what_the_settings_made_of_the_odds(spelled: Session) -> None:
+    dispatch(spelled, "/greedy")
+    greedy = why(spelled, "/why 5")
+    assert 0 not in [bar.after for bar in greedy.bars]  # the answer was not made greedily
     dispatch(spelled, "/temperature 0.5")
+    dispatch(spelled, "/set top-k 3")
     dispatch(spelled, "/top-p 1")
-    cut = dispatch(spelled, "/why 5")
-    assert isinstance(cut, Bars)
-    assert [bar.share for bar in cut.bars] == [bar.share for bar in plain.bars]
+    list(spelled.answer("abc"))
+    cut = why(spelled, "/why 5")
     squares = [bar.share**2 for bar in cut.bars[:3]]
     assert [bar.after for bar in cut.bars[:3]] == pytest.approx([square / sum(squares) for square in squares])
     assert {bar.after for bar in cut.bars[3:]} == {0}
+    assert cut.notes == ("before and after temp 0.5 · top-k 3 · top-p 1 · sample",)
     dispatch(spelled, "/greedy")
-    greedy = dispatch(spelled, "/why 5")
-    assert isinstance(greedy, Bars)
+    list(spelled.retry())
+    greedy = why(spelled, "/why 5")
     assert [bar.after for bar in greedy.bars] == [1] + [0] * (len(greedy.bars) - 1)
-    assert greedy.notes == ("before and after temp 0 · top-k 3 · top-p 1 · greedy, as set now",)
+    assert greedy.notes == ("before and after temp 0 · top-k 3 · top-p 1 · greedy",)
+
+
+def test_why_knows_what_each_token_of_an_answer_was_drawn_with(spelled: Session) -> None:
+    for place, _ in enumerate(spelled.answer("abc")):
+        if place == 5:
+            dispatch(spelled, "/temperature 0.3")
+    drawn_with = [why(spelled, f"/why {number}").notes[0].split(" · ")[0] for number in (6, 7, 12)]
+    assert drawn_with == ["before and after temp 0.8", *["before and after temp 0.3"] * 2]
 
 
 def test_why_adds_the_token_that_was_chosen_against_the_odds(spelled: Session) -> None:
     for place, token in enumerate(spelled.turns[-1].tokens, 1):
-        result = dispatch(spelled, f"/why {place}")
-        assert isinstance(result, Bars)
+        result = why(spelled, f"/why {place}")
         (chosen,) = (bar for bar in result.bars if bar.marked)
         assert chosen.label == repr(token.text)
         assert math.log(chosen.share) == pytest.approx(token.logprob, abs=1e-4)

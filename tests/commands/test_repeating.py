@@ -10,9 +10,9 @@ import pytest
 
 from tinychat.commands.results import Message
 from tinychat.commands.table import dispatch
+from tinychat.conversation import Conversation, Turn
 from tinychat.errors import UsageError
 from tinychat.session import Session
-from tinychat.transcript import Turn
 
 
 @pytest.fixture
@@ -116,7 +116,7 @@ def test_an_answer_that_no_command_makes_is_said_to_be_so(chatter: Path, tmp_pat
     list(session.answer("hello", should_stop=lambda: True))
     with pytest.raises(UsageError, match="answer 2 again: it was stopped"):
         dispatch(session, "/repeat")
-    session.turns = [Turn("hello", given="of an older transcript")]
+    session.conversation = Conversation([Turn("hello", given="of an older transcript")])
     with pytest.raises(UsageError, match="answer 1 again: it is not known how it was made"):
         dispatch(session, "/repeat")
 

@@ -108,7 +108,7 @@ def test_control_characters_from_anywhere_do_nothing() -> None:
     assert screen.getvalue().count("␛[31m") == 3
 
 
-@pytest.mark.parametrize(("columns", "most"), [(80, 21), (200, 21), (40, 60)])
+@pytest.mark.parametrize(("columns", "most"), [(80, 23), (200, 23), (40, 60)])
 def test_help_fits_its_screen_and_names_every_command(session: Session, columns: int, most: int) -> None:
     screen = Screen(columns, 80)
     draw(screen.terminal(), dispatch(session, "/help"))  # type: ignore[arg-type]

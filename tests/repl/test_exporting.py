@@ -7,11 +7,12 @@ from xml.etree import ElementTree
 import pytest
 from screens import Screen
 
+from tinychat.conversation import Turn
 from tinychat.errors import UsageError
 from tinychat.events import Finished, Token
 from tinychat.repl.exporting import FORMS, export
 from tinychat.session import Session
-from tinychat.transcript import Turn, read_transcript
+from tinychat.transcript import read_transcript
 
 HOSTILE = "<script>alert(1)</script>\n```\n[x](javascript:y) \x1b[31m & \ufffe \ud800"
 
@@ -20,7 +21,7 @@ HOSTILE = "<script>alert(1)</script>\n```\n[x](javascript:y) \x1b[31m & \ufffe \
 def talked(session: Session) -> Session:
     for prompt, answer in (("hello", "you said: hello"), ("<b>", HOSTILE)):
         tokens = [Token(1, answer, -1.0, 0.0)]
-        session.turns.append(Turn(prompt, [1], tokens, Finished("end", 1, 0.001, 7)))
+        session.conversation.add(Turn(prompt, [1], tokens, Finished("end", 1, 0.001, 7)))
     return session
 
 
@@ -30,7 +31,7 @@ def written(session: Session, path: Path) -> str:
 
 
 def test_plain_text_reads_as_the_screen_did(talked: Session, tmp_path: Path) -> None:
-    talked.turns.pop()
+    talked.conversation.back()
     assert written(talked, tmp_path / "a.txt") == "› hello\nyou said: hello\n"
 
 
@@ -42,7 +43,7 @@ def test_markdown_quotes_each_text_in_a_fence_that_it_cannot_end(talked: Session
 
 def test_json_can_be_opened_again(talked: Session, tmp_path: Path) -> None:
     written(talked, tmp_path / "a.json")
-    assert [turn.prompt for turn in read_transcript(tmp_path / "a.json")] == ["hello", "<b>"]
+    assert [turn.prompt for turn in read_transcript(tmp_path / "a.json").turns] == ["hello", "<b>"]
 
 
 def test_json_lines_have_a_turn_each(talked: Session, tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ def ask(session: Session, keeper: Keeper, prompt: str) -> None:
 
 
 def prompts(path: Path) -> list[str]:
-    return [turn.prompt for turn in read_transcript(path)]
+    return [turn.prompt for turn in read_transcript(path).turns]
 
 
 def answered(lines: list[str]) -> bool:

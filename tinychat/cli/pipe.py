@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any, BinaryIO
 
+from tinychat.conversation import Turn
 from tinychat.errors import TinychatError, UsageError
 from tinychat.events import Finished, Notice, Token
 from tinychat.generate.random import fresh_seed
@@ -24,7 +25,6 @@ from tinychat.session import Session, unknown_notice
 from tinychat.setting import unescape
 from tinychat.settings import Settings, find_setting
 from tinychat.text.harmless import harmless
-from tinychat.transcript import Turn
 
 LARGEST_BATCH = 32
 """prompts that are answered at once"""

@@ -6,10 +6,10 @@ from pathlib import Path
 from tinychat.commands import completing
 from tinychat.commands.command import command, unquote
 from tinychat.commands.results import Answer, EditPrompt, Export, Message, Result
+from tinychat.conversation import Turn
 from tinychat.errors import UsageError
 from tinychat.session import Session
 from tinychat.store import places
-from tinychat.transcript import Turn
 
 NOTHING_YET = ("nothing has been said yet", "type a prompt first")
 LONGEST_QUOTE = 50
@@ -31,11 +31,15 @@ def continue_(session: Session, text: str) -> Result:
 
 @command("undo", "talk", "take it back")
 def undo(session: Session, text: str) -> Result:
-    """Take back the last prompt and its answer."""
-    prompt = _take_back(session).prompt
-    quoted = prompt if len(prompt) <= LONGEST_QUOTE else prompt[: LONGEST_QUOTE - 1] + "…"
+    """Take back the last prompt and its answer; `/goto` returns to them."""
+    turn = _take_back(session)
+    quoted = turn.prompt if len(turn.prompt) <= LONGEST_QUOTE else turn.prompt[: LONGEST_QUOTE - 1] + "…"
     left = len(session.turns)
-    return Message((f"taken back: {quoted!r}",), (f"{left} {'turn is' if left == 1 else 'turns are'} left",))
+    number = session.conversation.number(turn)
+    return Message(
+        (f"taken back: {quoted!r}",),
+        (f"{left} {'turn is' if left == 1 else 'turns are'} left · /goto {number} returns to it",),
+    )
 
 
 @command("edit", "talk", "change and resend")
@@ -95,7 +99,7 @@ def _last(session: Session) -> Turn:
 
 
 def _take_back(session: Session) -> Turn:
-    turn = session.undo()
+    turn = session.conversation.back()
     if turn is None:
         raise UsageError(*NOTHING_YET)
     return turn

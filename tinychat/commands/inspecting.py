@@ -2,14 +2,17 @@
 
 import math
 from collections.abc import Iterable
+from functools import cache
 
+from tinychat.commands.branching import branch_at, token_place
 from tinychat.commands.command import command, unquote
-from tinychat.commands.results import Bar, Bars, Message, Result, Shaded
+from tinychat.commands.results import Answer, Bar, Bars, Looks, Message, Result, Shaded
+from tinychat.conversation import Turn
 from tinychat.errors import UsageError
+from tinychat.events import Token
 from tinychat.generate.engine import Odds, Request
 from tinychat.session import Session
-from tinychat.settings import describe_sampling
-from tinychat.transcript import Turn
+from tinychat.settings import Settings, describe_sampling
 
 BARS = 8
 """alternatives shown"""
@@ -20,22 +23,18 @@ def why(session: Session, text: str) -> Result:
     """How likely the model found the Nth token of the last answer, and what else it might have said.
 
     Without N, the last one; -2 is the last but one. The probabilities are the model's own, and those after temperature
-    and filters as they are set now.
+    and filters as the token was drawn. ←/→ walk through the answer; ↑/↓ mark a token, and Enter goes on from there
+    with that one.
     """
     turn = _last_answer(session)
+    odds_at = cache(lambda place: _odds(session, turn, place))
+
+    def choose(place: int, bar: int) -> Answer:
+        return branch_at(session, turn, place, [_shown(odds_at(place), turn.tokens[place])[bar].id])
+
     count = len(turn.tokens)
-    place = _place(text, count)
-    odds = _odds(session, turn, place - 1)
-    rank, chosen = next((rank, one) for rank, one in enumerate(odds, 1) if one.id == turn.tokens[place - 1].id)
-    entropy = -sum(math.exp(one.logprob) * one.logprob for one in odds) / math.log(2)
-    shown = odds[:BARS] if rank <= BARS else [*odds[:BARS], chosen]
-    name = session.tokenizer.token_text
-    bars = (Bar(repr(name(one.id)), math.exp(one.logprob), one is chosen, one.drawn) for one in shown)
-    return Bars(
-        f"token {place} of {count} · rank {rank:,} of {len(odds):,} · log-probability {chosen.logprob:z.2f}"
-        f" · entropy {entropy:z.1f} bits",
-        tuple(bars),
-        (f"before and after {' · '.join(describe_sampling(session.settings.current))}, as set now",),
+    return Looks(
+        token_place(text, count, "why"), count, lambda place: _bars(session, turn, place, odds_at(place)), choose
     )
 
 
@@ -95,28 +94,37 @@ def _last_answer(session: Session) -> Turn:
     return turn
 
 
-def _place(text: str, count: int) -> int:
-    """Which token is meant: 1 is the first, -1 the last."""
-    try:
-        place = int(text or count)
-    except ValueError:
-        place = 0
-    if place < 0:
-        place += count + 1
-    if not 1 <= place <= count:
-        raise UsageError(f"/why takes the number of a token, from 1 to {count}, not {text!r}")
-    return place
+def _settings_at(session: Session, turn: Turn, place: int) -> Settings:
+    return turn.settings_at(place) or session.settings.current
 
 
 def _odds(session: Session, turn: Turn, place: int) -> list[Odds]:
-    """Every token that could have come at a place of an answer, the likeliest first.
+    """Every token that could have come at a place (from 0) of an answer, the likeliest first.
 
     The model is asked anew, for that place alone, so that making answers costs nothing extra.
     """
-    prompt = turn.prompt_ids + (session.tokenizer.encode(turn.given) if turn.given else [])
-    ids = prompt + [token.id for token in turn.tokens[:place]]
-    source = session.prompting.source(turn.prompt)
-    return session.engine.odds(Request(0, ids, place, session.settings.current, seed=0, source=source))
+    settings, source = _settings_at(session, turn, place), session.prompting.source(turn.prompt)
+    return session.engine.odds(Request(0, session.ids_before(turn, place), place, settings, seed=0, source=source))
+
+
+def _shown(odds: list[Odds], token: Token) -> list[Odds]:
+    """The likeliest, and the one that was chosen."""
+    return odds[:BARS] + [one for one in odds[BARS:] if one.id == token.id]
+
+
+def _bars(session: Session, turn: Turn, place: int, odds: list[Odds]) -> Bars:
+    rank, chosen = next((rank, one) for rank, one in enumerate(odds, 1) if one.id == turn.tokens[place].id)
+    entropy = -sum(math.exp(one.logprob) * one.logprob for one in odds) / math.log(2)
+    name = session.tokenizer.token_text
+    shown = _shown(odds, turn.tokens[place])
+    texts = [token.text for token in turn.tokens]
+    return Bars(
+        f"token {place + 1} of {len(texts)} · rank {rank:,} of {len(odds):,} · log-probability {chosen.logprob:z.2f}"
+        f" · entropy {entropy:z.1f} bits",
+        tuple(Bar(repr(name(one.id)), math.exp(one.logprob), one is chosen, one.drawn) for one in shown),
+        (f"before and after {' · '.join(describe_sampling(_settings_at(session, turn, place)))}",),
+        ((turn.given or "") + "".join(texts[:place]), texts[place], "".join(texts[place + 1 :])),
+    )
 
 
 def _shaded(tokens: Iterable[tuple[str, float | None]], notes: tuple[str, ...] = ()) -> Shaded:

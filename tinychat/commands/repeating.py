@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 from tinychat.commands.command import Command, command
 from tinychat.commands.results import Message, Result
+from tinychat.conversation import Turn
 from tinychat.errors import UsageError
 from tinychat.layers import Layer
 from tinychat.session import Session
 from tinychat.setting import escape
 from tinychat.settings import SETTINGS
 from tinychat.store.models import find_model, read_info
-from tinychat.transcript import Turn
 
 OF_LOADING = ("device", "precision", "threads")
 """settings that hold for a whole call"""

@@ -54,10 +54,46 @@ class Bar:
 
 @dataclass(frozen=True)
 class Bars:
-    """Shares as bars, under a title."""
+    """Shares as bars, under a title; `where` is the text before, at and behind the place that they are about."""
 
     title: str
     bars: tuple[Bar, ...]
+    notes: tuple[str, ...] = ()
+    where: tuple[str, str, str] = ("", "", "")
+
+
+@dataclass(frozen=True)
+class Looks:
+    """Places of an answer that can be looked at one after the other; in each, something else can be chosen.
+
+    Args:
+        place: to begin with, from 0.
+        count: of places.
+        at: what stands at a place.
+        choose: goes on from a place with what one of its bars stands for.
+    """
+
+    place: int
+    count: int
+    at: Callable[[int], Bars]
+    choose: "Callable[[int, int], Answer]"
+
+
+@dataclass(frozen=True)
+class OutlineRow:
+    """A node of a tree: the lines that lead to it, whether one stands there, and whether it leads there."""
+
+    prefix: str
+    text: str
+    is_here: bool
+    is_on_path: bool
+
+
+@dataclass(frozen=True)
+class Outline:
+    """A tree, a row for each of its nodes."""
+
+    rows: tuple[OutlineRow, ...]
     notes: tuple[str, ...] = ()
 
 
@@ -134,4 +170,7 @@ class Leave:
     """The session is over."""
 
 
-Result = Message | Change | Table | Bars | Shaded | Help | Answer | Answers | Watch | EditPrompt | Export | Leave
+Drawn = Message | Change | Table | Bars | Outline | Shaded | Help
+"""What is drawn and done with."""
+
+Result = Drawn | Looks | Answer | Answers | Watch | EditPrompt | Export | Leave

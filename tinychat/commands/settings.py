@@ -30,10 +30,7 @@ def change(session: Session, name: str, value: object) -> Change:
     session.settings.set(setting.name, value)
     new = show(session, setting)
     if setting.name in OF_LOADING and old != new and session.info is not None:
-        turns = session.turns
-        session.open_model(str(session.info.folder))
-        session.turns = turns
-        session.preload()
+        session.reopen_model(session.info.folder)
     return Change(spell(setting), old, new)
 
 

@@ -2,7 +2,7 @@
 
 import difflib
 
-from tinychat.commands import comparing, conversation, inspecting, models, repeating, settings, training
+from tinychat.commands import branching, comparing, conversation, inspecting, models, repeating, settings, training
 from tinychat.commands.command import Command
 from tinychat.commands.help import help_command, quit_
 from tinychat.commands.results import Result
@@ -65,6 +65,7 @@ COMMANDS: dict[str, Command] = {}
 for _command in (
     *conversation.COMMANDS,
     *repeating.COMMANDS,
+    *branching.COMMANDS,
     *comparing.COMMANDS,
     *settings.COMMANDS,
     *models.COMMANDS,

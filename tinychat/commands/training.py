@@ -15,6 +15,7 @@ from tinychat.commands.models import introduce
 from tinychat.commands.results import Answer, Message, Result, Table, Watch
 from tinychat.errors import RunError, UsageError
 from tinychat.events import Ended, Evaluated, Event, Failed, Stepped
+from tinychat.looking_back import look_back
 from tinychat.session import Session
 from tinychat.store import places
 from tinychat.store.models import read_info
@@ -163,7 +164,7 @@ def when(session: Session, text: str) -> Result:
         raise UsageError(f"there are no snapshots of {model.name}", "models keep some when `/train` makes them")
     stepped = [event for event in run.events() if isinstance(event, Stepped)]
     past = [(_moment(snapshot.step, stepped), snapshot.path) for snapshot in snapshots]
-    return Answer(lambda should_stop: session.look_back(unquote(text), past, should_stop=should_stop))
+    return Answer(lambda should_stop: look_back(session, unquote(text), past, should_stop))
 
 
 def _moment(step: int, stepped: Sequence[Stepped]) -> str:

@@ -59,6 +59,18 @@ class Answer:
         """Starts its clock: what came before (a model that had to be loaded) does not count."""
         self._began = time.perf_counter()
 
+    def go_on(self, ids: Sequence[int], said: Sequence[int], made: int) -> None:
+        """Takes up an answer that has begun.
+
+        Args:
+            ids: prompt and answer so far.
+            said: those of the answer, which its next text joins on to.
+            made: how many tokens count as made: for the most that there may be, and for the random numbers.
+        """
+        self.request.ids, self.request.made = list(ids), made
+        for id in said:
+            self._decoder.push(id)
+
     @property
     def ids(self) -> list[int]:
         """Prompt and answer so far."""

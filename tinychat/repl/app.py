@@ -9,7 +9,7 @@ from types import FrameType
 
 from tinychat import __version__
 from tinychat.background import Background
-from tinychat.commands.results import Answer, Answers, EditPrompt, Export, Leave, Result, Watch
+from tinychat.commands.results import Answer, Answers, EditPrompt, Export, Leave, Looks, Result, Watch
 from tinychat.commands.table import dispatch, is_command
 from tinychat.commands.training import finish_training
 from tinychat.errors import TinychatError
@@ -184,6 +184,11 @@ class Repl:
                 from tinychat.repl.comparison import play_all
 
                 play_all(result, self._session, self._terminal, self._keyboard)
+            case Looks():
+                from tinychat.repl.walking import walk
+
+                if (chosen := walk(result, self._terminal, self._keyboard)) is not None:
+                    self._take(chosen)
             case Watch():
                 from tinychat.repl.dashboard import Dashboard
 

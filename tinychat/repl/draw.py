@@ -8,17 +8,14 @@ from rich.padding import Padding
 from rich.table import Table as Grid
 from rich.text import Text
 
-from tinychat.commands.results import Bars, Change, Help, Message, Shaded, Table
+from tinychat.commands.results import Bars, Change, Drawn, Help, Message, Outline, Shaded, Table
+from tinychat.repl.bars import bars_drawing
 from tinychat.repl.plot import sparkline
 from tinychat.repl.terminal import CYAN, DIM, RED, YELLOW, Terminal, fit
 from tinychat.text.harmless import harmless
 
 GAP = 2
 """columns between two columns of a table"""
-BAR = "▇"
-LONGEST_BAR = 24
-SHARE = 7
-"""cells of `100.0 %`"""
 THEME_WIDTH = 10
 ENTRY_WIDTH = 35
 NAME_WIDTH = 14
@@ -35,7 +32,7 @@ KEYS = (
 )
 
 
-def draw(terminal: Terminal, result: Message | Change | Table | Bars | Shaded | Help) -> None:
+def draw(terminal: Terminal, result: Drawn) -> None:
     """Shows a result."""
     match result:
         case Message():
@@ -47,7 +44,9 @@ def draw(terminal: Terminal, result: Message | Change | Table | Bars | Shaded | 
         case Table():
             _draw_table(terminal, result)
         case Bars():
-            _draw_bars(terminal, result)
+            terminal.show(bars_drawing(result, terminal.width - 1))
+        case Outline():
+            _draw_outline(terminal, result)
         case Shaded():
             _draw_shaded(terminal, result)
         case Help():
@@ -85,34 +84,12 @@ def _draw_table(terminal: Terminal, table: Table) -> None:
     _notes(terminal, table.notes)
 
 
-def _draw_bars(terminal: Terminal, bars: Bars) -> None:
-    """Each with its share at its left; where something became of the shares, that beside it."""
-    terminal.line(bars.title, DIM)
-    double = any(bar.after is not None for bar in bars.bars)
-    longest = LONGEST_BAR
-    if double:
-        taken = max(get_cwidth(harmless(bar.label)) for bar in bars.bars) + 2 * SHARE + 6
-        longest = max(1, min(LONGEST_BAR, (terminal.width - 1 - taken) // 2))
-    grid = Grid.grid(padding=(0, 1, 0, 0))
-    for place in range(6 if double else 4):
-        grid.add_column(no_wrap=True, justify="right" if place in (2, 4) else "left")
-    if double:
-        grid.add_row("", "", Text("before", style="dim"), "", Text("after", style="dim"), "")
-    for bar in bars.bars:
-        cells = [_share(bar.share), _length(bar.share, longest)]
-        if bar.after is not None:
-            cells += [_share(bar.after) if bar.after else Text("cut", style="dim"), _length(bar.after, longest)]
-        grid.add_row("›" if bar.marked else "", _text(bar.label, "bold" if bar.marked else ""), *cells)
-    terminal.show(grid)
-    _notes(terminal, bars.notes)
-
-
-def _share(share: float) -> Text:
-    return Text(f"{100 * share:.1f} %")
-
-
-def _length(share: float, longest: int) -> Text:
-    return Text(BAR * max(1, round(longest * share)) if share >= 0.001 else "", style="cyan")
+def _draw_outline(terminal: Terminal, outline: Outline) -> None:
+    """A line for each row; what did not lead to where the conversation stands is dim."""
+    for row in outline.rows:
+        mark = "› " if row.is_here else "  "
+        terminal.line(fit(mark + row.prefix + row.text, terminal.width - 1), "" if row.is_on_path else DIM)
+    _notes(terminal, outline.notes)
 
 
 def _draw_shaded(terminal: Terminal, shaded: Shaded) -> None:

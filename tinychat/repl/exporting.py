@@ -63,7 +63,7 @@ def _plain(session: Session, terminal: Terminal) -> str:
 
 
 def _json(session: Session, terminal: Terminal) -> str:
-    return transcript_of(session.model.name, session.settings.current, session.turns)
+    return transcript_of(session.model.name, session.settings.current, session.conversation)
 
 
 def _json_lines(session: Session, terminal: Terminal) -> str:

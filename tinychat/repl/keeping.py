@@ -5,9 +5,10 @@ from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 
+from tinychat.conversation import Conversation
 from tinychat.session import Session
 from tinychat.store import places
-from tinychat.transcript import Turn, write_transcript
+from tinychat.transcript import write_transcript
 
 MOST = 200
 """that are kept; older ones go"""
@@ -23,7 +24,7 @@ class Keeper:
 
     def __init__(self, session: Session, clock: Callable[[], datetime] = datetime.now) -> None:
         self._session, self._clock = session, clock
-        self._turns: list[Turn] | None = None
+        self._conversation: Conversation | None = None
         self.path: Path | None = None
         """the file of the newest conversation; None before the first answer"""
 
@@ -33,14 +34,15 @@ class Keeper:
         Raises:
             TinychatError: it cannot be written.
         """
-        turns = self._session.turns
-        if not turns:
+        session, conversation = self._session, self._session.conversation
+        if not conversation.all:
             return
-        begins = self.path is None or turns is not self._turns  # a new conversation is a new list
+        begins = self.path is None or conversation is not self._conversation
         if begins:
-            self._turns, self.path = turns, _free(places.transcripts_folder(), f"{self._clock():%Y-%m-%d-%H%M%S}")
+            name = f"{self._clock():%Y-%m-%d-%H%M%S}"
+            self._conversation, self.path = conversation, _free(places.transcripts_folder(), name)
         assert self.path is not None
-        write_transcript(self.path, self._session.model.name, self._session.settings.current, turns, private=True)
+        write_transcript(self.path, session.model.name, session.settings.current, conversation, private=True)
         if begins:
             for path in places.kept_transcripts()[MOST:]:
                 with suppress(OSError):
