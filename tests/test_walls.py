@@ -33,6 +33,7 @@ HOMES = {
     "tokenizers": {"text"},
     "prompt_toolkit": {"repl"},
     "rich": {"repl", "cli"},
+    "PIL": {"repl"},
     "click": {"cli"},
 }
 """Where a library may be imported at the top of a file; elsewhere torch is imported inside functions, others never."""

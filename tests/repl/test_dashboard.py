@@ -80,13 +80,13 @@ def test_the_panel_at_80_columns() -> None:
     assert lines[2] == "learning rate 0.01 · gradient norm 0.5 · memory 513 MB"
     assert lines[3] == ""
     assert lines[4] == f"{'loss by step · ⠒⠒ train · ◆ val':40}sample at step 1,480"
-    assert lines[5].startswith(" 4.20┤⠉")
+    assert lines[5].startswith("    4┤⠉")
     assert [line[40:] for line in lines[5:8]] == [
         "ROMEO:",
         "What light ␛[31mthrough yonder window",
         "breaks, it is the east and more",
     ]
-    assert lines[-3].startswith(" 1.83┤")
+    assert lines[-4].startswith("    2┤")
     assert lines[-3][:38].endswith("◆")
     assert lines[-2].split() == ["0", "500", "1,000"]
     assert lines[-1] == KEYS

@@ -6,17 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tinychat.repl.plot import plot, sparkline
+from tinychat.repl.plot import Series, Span, plot, plot_all, sparkline
 
 
 def test_a_falling_curve() -> None:
     points = [(0, 2.0), (100, 1.9), (200, 1.7), (300, 1.3), (400, 1.25)]
     assert plot(points, 26, 6, [(200, 1.9), (400, 1.6)]) == [
-        " 2.00┤⠉⠑⠒⠒⠤⠤⡀   ◆",
+        "  2.0┤⠉⠑⠒⠒⠤⠤⡀   ◆",
         "     │      ⠈⠉⠢⠤⡀",
         "     │          ⠈⠢⡀      ◆",
-        "     │            ⠑⢄",
-        " 1.25┤              ⠑⠒⠤⠤⢄⣀",
+        "  1.5┤            ⠑⢄",
+        "     │              ⠑⠒⠤⠤⢄⣀",
         "      0        200     400",
     ]
 
@@ -24,9 +24,8 @@ def test_a_falling_curve() -> None:
 def test_a_steep_beginning_comes_from_above_so_that_the_rest_is_seen() -> None:
     points = [(step, 1.5 + 0.5 * math.exp(-step / 100) + 3 * math.exp(-step / 2)) for step in range(1, 400)]
     lines = plot(points, 40, 10)
-    assert lines[0].startswith(" 1.91┤")
-    assert lines[4].startswith(" 1.7")
-    assert lines[-2].startswith(" 1.51┤")
+    assert lines[2].startswith("  1.8┤")
+    assert lines[6].startswith("  1.6┤")
     assert sum(any(cell > "\u2800" for cell in line[6:]) for line in lines[:-1]) == 9  # the whole height
 
 
@@ -34,6 +33,22 @@ def test_close_values_have_more_digits() -> None:
     assert [line[:6] for line in plot([(1, 1.5), (2, 1.4995)], 20, 3)] == ["1.500┤", "1.500┤", "      "]
     assert plot([(1, 123.456), (2, 123.46)], 20, 3)[0].startswith("123.5┤")
     assert plot([(1, 1e7), (2, 1.0)], 20, 3)[0].startswith("1e+07┤")
+
+
+def test_curves_over_each_other_are_told_apart_by_dashes_and_marks() -> None:
+    falling = Series([(place, 2 - place / 40) for place in range(41)], [(40, 1.0)])
+    flat = Series([(0, 1.5), (40, 1.5)], [(20, 1.5)], "●", (2, 2))
+    lines = plot_all([falling, flat], 26, 6)
+    assert ["".join(span.text for span in line).rstrip() for line in lines] == [
+        "  2.0┤⠉⠒⠢⢄⣀",
+        "     │     ⠉⠑⠢⢄⣀",
+        "  1.5┤⠉ ⠉ ⠉ ⠉ ⠉ ●⠢⢍⡀⠉ ⠉ ⠉",
+        "     │             ⠈⠑⠢⣀",
+        "  1.0┤                 ⠉⠢◆",
+        "      0   10   20  30   40",
+    ]
+    assert {span.text.strip(): span.series for span in lines[2]}["●"] == 1
+    assert lines[4][-1] == Span("⠉⠢◆", 0)
 
 
 def test_where_there_is_nothing_to_draw_nothing_is_drawn() -> None:

@@ -106,6 +106,25 @@ class Shaded:
 
 
 @dataclass(frozen=True)
+class LossCurve:
+    """The losses of a run (nats per token) by steps or minutes, each in that order; `split` is what was evaluated."""
+
+    name: str
+    training: tuple[tuple[float, float], ...]
+    validation: tuple[tuple[float, float], ...]
+    split: str = "val"
+
+
+@dataclass(frozen=True)
+class Plot:
+    """Loss curves over each other, by `steps` or `minutes`; `out` is the picture to write in the place of a drawing."""
+
+    curves: tuple[LossCurve, ...]
+    unit: str = "steps"
+    out: Path | None = None
+
+
+@dataclass(frozen=True)
 class HelpEntry:
     """A command in the overview; without a `brief` its name says enough."""
 
@@ -173,4 +192,4 @@ class Leave:
 Drawn = Message | Change | Table | Bars | Outline | Shaded | Help
 """What is drawn and done with."""
 
-Result = Drawn | Looks | Answer | Answers | Watch | EditPrompt | Export | Leave
+Result = Drawn | Looks | Plot | Answer | Answers | Watch | EditPrompt | Export | Leave

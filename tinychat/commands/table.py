@@ -2,7 +2,17 @@
 
 import difflib
 
-from tinychat.commands import branching, comparing, conversation, inspecting, models, repeating, settings, training
+from tinychat.commands import (
+    branching,
+    comparing,
+    conversation,
+    inspecting,
+    models,
+    plotting,
+    repeating,
+    settings,
+    training,
+)  # fmt: skip
 from tinychat.commands.command import Command
 from tinychat.commands.help import help_command, quit_
 from tinychat.commands.results import Result
@@ -70,6 +80,7 @@ for _command in (
     *settings.COMMANDS,
     *models.COMMANDS,
     *training.COMMANDS,
+    *plotting.COMMANDS,
     *inspecting.COMMANDS,
     help_command(COMMANDS, find_command),
     quit_,

@@ -9,7 +9,7 @@ from types import FrameType
 
 from tinychat import __version__
 from tinychat.background import Background
-from tinychat.commands.results import Answer, Answers, EditPrompt, Export, Leave, Looks, Result, Watch
+from tinychat.commands.results import Answer, Answers, EditPrompt, Export, Leave, Looks, Plot, Result, Watch
 from tinychat.commands.table import dispatch, is_command
 from tinychat.commands.training import finish_training
 from tinychat.errors import TinychatError
@@ -180,6 +180,14 @@ class Repl:
 
                 export(self._session, self._terminal, result.path)
                 self._terminal.line(f"written: {result.path}")
+            case Plot():
+                from tinychat.repl.curves import draw_curves, write_picture
+
+                if result.out is None:
+                    draw_curves(self._terminal, result)
+                else:
+                    write_picture(result, result.out)
+                    self._terminal.line(f"written: {result.out}")
             case Answers():
                 from tinychat.repl.comparison import play_all
 

@@ -5,7 +5,10 @@ And curves of one line of text, in blocks.
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from tinychat.repl.ticks import labels, ticks
 
 Points = Sequence[tuple[float, float]]
 
@@ -24,25 +27,52 @@ STEEP = 0.25
 """how much of the height that must save"""
 
 
+@dataclass(frozen=True)
+class Series:
+    """A curve and the marks over it.
+
+    `points` and `marked` are x and y > 0, in the order of x. `dash` is how many columns of dots of the curve are drawn,
+    and how many are left out.
+    """
+
+    points: Points
+    marked: Points = ()
+    mark: str = MARK
+    dash: tuple[int, int] = (1, 0)
+
+
+@dataclass(frozen=True)
+class Span:
+    """A part of a line of a plot; `series` is the place of the one that it belongs to, None for the axes."""
+
+    text: str
+    series: int | None = None
+
+
 def plot(points: Points, width: int, height: int, marked: Points = ()) -> list[str]:
-    """The lines of a plot, with values of y at its left and of x under it.
+    """The lines of a plot of one curve, as of `plot_all`; `marked` are drawn as ◆ over it."""
+    lines = plot_all([Series(points, marked)], width, height)
+    return ["".join(span.text for span in line).rstrip() for line in lines]
+
+
+def plot_all(series: Sequence[Series], width: int, height: int) -> list[list[Span]]:
+    """The lines of a plot of several curves, with values of y at its left and of x under it.
 
     The values are drawn by their logarithm; and where the first twentieth falls so steeply that the rest would be
-    flat, the curve comes from above the plot.
+    flat, the curves come from above the plot. Later ones are drawn over earlier ones, marks over all.
 
     Args:
-        points: x and y > 0, in the order of x; a line goes from each to the next.
+        series: the curves.
         width: of a line, in cells.
         height: lines.
-        marked: more points, drawn as ◆ over the others.
     """
-    points, marked = _drawable(points), _drawable(marked)
-    every = [*points, *marked]
+    series = [replace(one, points=drawable(one.points), marked=drawable(one.marked)) for one in series]
+    every = [point for one in series for point in (*one.points, *one.marked)]
     columns, rows = width - LABEL, height - 1
     if not every or columns < 4 or rows < 1:
         return []
     left, right = min(x for x, _ in every), max(x for x, _ in every)
-    low, high = _range(every, left, right)
+    low, high = value_range(every)
     across, down = 2 * columns - 1, 4 * rows - 1
     logarithms = math.log(high) - math.log(low)
 
@@ -52,24 +82,26 @@ def plot(points: Points, width: int, height: int, marked: Points = ()) -> list[s
         depth = (math.log(high) - math.log(y)) / logarithms if logarithms else 0.5
         return round(share * across), round(depth * down)
 
-    cells = [[0] * columns for _ in range(rows)]
-    for column, row in _joined([place(x, y) for x, y in points]):
-        if row >= 0:
-            cells[row // 4][column // 2] |= DOTS[row % 4][column % 2]
-    drawn = [[chr(BLANK + cell) if cell else " " for cell in line] for line in cells]
-    for x, y in marked:
-        column, row = place(x, y)
-        if row >= 0:
-            drawn[row // 4][column // 2] = MARK
-    labels = {0: high, rows - 1: low}
-    for row in range(APART, rows - APART, APART):
-        labels[row] = high * math.exp(-logarithms * (4 * row + 1.5) / down)  # in the middle of the row
-    digits = 2 if high - low > 0.1 else 3
+    dots = [[0] * columns for _ in range(rows)]
+    drawn = [[Span(" ")] * columns for _ in range(rows)]
+    for number, one in enumerate(series):
+        on, off = one.dash
+        for column, row in _joined([place(x, y) for x, y in one.points]):
+            if row >= 0 and column % (on + off) < on:
+                dots[row // 4][column // 2] |= DOTS[row % 4][column % 2]
+                drawn[row // 4][column // 2] = Span(chr(BLANK + dots[row // 4][column // 2]), number)
+    for number, one in enumerate(series):
+        for x, y in one.marked:
+            column, row = place(x, y)
+            if row >= 0:
+                drawn[row // 4][column // 2] = Span(one.mark, number)
+    least = 1.0 if all(x == int(x) for x, _ in every) else 0.0  # there is no half of a step
+    named = _values(low, high, rows, lambda value: place(left, value)[1] // 4)
     lines = []
     for row, line in enumerate(drawn):
-        label = f"{_label(labels[row], digits):>{LABEL - 1}}┤" if row in labels else " " * (LABEL - 1) + "│"
-        lines.append((label + "".join(line)).rstrip())
-    return [*lines, (" " * LABEL + _scale(left, right, columns)).rstrip()]
+        label = f"{named[row]:>{LABEL - 1}}┤" if row in named else " " * (LABEL - 1) + "│"
+        lines.append([Span(label), *_spans(line)])
+    return [*lines, [Span((" " * LABEL + _scale(left, right, columns, least)).rstrip())]]
 
 
 def sparkline(values: Sequence[float], width: int) -> str:
@@ -86,12 +118,18 @@ def sparkline(values: Sequence[float], width: int) -> str:
     return "".join(BLOCKS[min(len(BLOCKS) - 1, int(len(BLOCKS) * peak / top))] for peak in peaks)
 
 
-def _range(points: Points, left: float, right: float) -> tuple[float, float]:
-    """The lowest and the highest value that are drawn."""
+def value_range(points: Points) -> tuple[float, float]:
+    """The lowest and the highest value that are drawn: of a steep beginning, its end."""
+    left, right = min(x for x, _ in points), max(x for x, _ in points)
     low, high = min(y for _, y in points), max(y for _, y in points)
     later = max(y for x, y in points if x >= left + BEGINNING * (right - left))
     saved = math.log(high / later) / math.log(high / low) if high > low else 0.0
     return low, later if saved > STEEP and later > low else high
+
+
+def drawable(points: Points) -> Points:
+    """The points that can be drawn by their logarithm."""
+    return [(x, y) for x, y in points if y > 0 and math.isfinite(y)]
 
 
 def _joined(places: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
@@ -104,8 +142,22 @@ def _joined(places: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
             yield round(column + part * (next_column - column)), round(row + part * (next_row - row))
 
 
-def _drawable(points: Points) -> Points:
-    return [(x, y) for x, y in points if y > 0 and math.isfinite(y)]
+def _spans(cells: Sequence[Span]) -> Iterator[Span]:
+    """Cells of the same series in one."""
+    for series, group in itertools.groupby(cells, key=lambda cell: cell.series):
+        yield Span("".join(cell.text for cell in group), series)
+
+
+def _values(low: float, high: float, rows: int, row_of: Callable[[float], int]) -> dict[int, str]:
+    """The labels of some rows: round numbers, or where these are too few, the values at the top and the bottom."""
+    named: dict[int, str] = {}
+    round_ones = ticks(low, high, rows // APART + 1)
+    for value, text in zip(round_ones, labels(round_ones), strict=True):
+        row = row_of(value) if value > 0 else 0
+        if value > 0 and len(text) < LABEL and all(abs(row - other) >= APART // 2 for other in named):
+            named[row] = text
+    digits = 2 if high - low > 0.1 else 3
+    return named if len(named) > 1 else {rows - 1: _label(low, digits), 0: _label(high, digits)}
 
 
 def _label(value: float, digits: int) -> str:
@@ -114,16 +166,13 @@ def _label(value: float, digits: int) -> str:
     return next((text for text in texts if len(text) < LABEL), f"{value:.0e}")
 
 
-def _scale(left: float, right: float, columns: int) -> str:
-    """Round numbers under their places, as many as there is room for."""
+def _scale(left: float, right: float, columns: int, least: float) -> str:
+    """Round numbers under their places, as many as there is room for, and `least` apart."""
     widest = len(f"{right:,.0f}") + 3
-    least = (right - left) * widest / columns
-    tenth = 10 ** math.floor(math.log10(least)) if least > 0 else 1
-    step = max(1, next(factor * tenth for factor in (1, 2, 5, 10) if factor * tenth >= least) if least > 0 else 1)
+    values = ticks(left, right, columns // widest, least)
     scale = ""
-    for number in range(math.ceil(left / step), math.floor(right / step) + 1):
-        share = (number * step - left) / (right - left) if right > left else 0.0
-        text = f"{number * step:,.0f}"
+    for value, text in zip(values, labels(values), strict=True):
+        share = (value - left) / (right - left) if right > left else 0.0
         column = min(columns - len(text), max(0, round(share * (columns - 1)) - len(text) // 2))
         if column > len(scale) or not scale:
             scale = scale.ljust(column) + text

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
 DIM, BOLD, RED, YELLOW, CYAN = "\x1b[2m", "\x1b[1m", "\x1b[31m", "\x1b[33m", "\x1b[36m"
+GREEN, BLUE, MAGENTA = "\x1b[32m", "\x1b[34m", "\x1b[35m"
 RESET = "\x1b[0m"
 TAB = 8
 

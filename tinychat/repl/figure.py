@@ -1,0 +1,138 @@
+"""Loss curves laid out as a picture: strokes, dots and words, which a file format has only to write down."""
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from tinychat.commands.results import Plot
+from tinychat.repl.plot import drawable, value_range
+from tinychat.repl.ticks import labels, ticks
+from tinychat.train.curves import smoothed
+
+WIDTH, HEIGHT = 960, 540
+LEFT, RIGHT, TOP, BOTTOM = 64, 24, 48, 56
+ROW = 22
+"""height of a line of the legend"""
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
+"""of Okabe and Ito, "Color Universal Design" (2008): the colour-blind tell them apart too"""
+INK, FAINT = "#333333", "#dddddd"
+
+Point = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Stroke:
+    """A line through points; right and down from the upper left corner."""
+
+    points: tuple[Point, ...]
+    colour: str
+    width: float
+
+
+@dataclass(frozen=True)
+class Dot:
+    """A filled circle."""
+
+    centre: Point
+    radius: float
+    colour: str
+
+
+@dataclass(frozen=True)
+class Words:
+    """Text whose base line begins, has its middle or ends at a point."""
+
+    place: Point
+    text: str
+    anchor: Literal["start", "middle", "end"] = "start"
+    size: int = 14
+
+
+Shape = Stroke | Dot | Words
+
+
+@dataclass(frozen=True)
+class Figure:
+    """What is drawn, one over the other."""
+
+    width: int
+    height: int
+    shapes: tuple[Shape, ...]
+
+
+def figure(plot: Plot, legends: Sequence[str]) -> Figure:
+    """The curves by the logarithm of the loss: thick for training, smoothed; with dots for validation."""
+    training = [drawable(smoothed(one.training)) for one in plot.curves]
+    validation = [drawable(one.validation) for one in plot.curves]
+    every = [point for points in (*training, *validation) for point in points]
+    height = HEIGHT + ROW * len(plot.curves)
+    frame = _Frame(every, height)
+    shapes: list[Shape] = [*frame.axes(plot.unit)]
+    for points, colour in zip(training, COLOURS, strict=False):
+        shapes += [Stroke(part, colour, 1.5) for part in frame.visible(points)]
+    for points, colour in zip(validation, COLOURS, strict=False):
+        shapes += [Stroke(part, colour, 2.5) for part in frame.visible(points)]
+        shapes += [Dot(frame.place(*point), 4, colour) for point in points if point[1] <= frame.high]
+    for row, (text, colour) in enumerate(zip(legends, COLOURS, strict=False)):
+        y = HEIGHT + ROW * row - 4
+        shapes += [Stroke(((LEFT, y), (LEFT + 32, y)), colour, 2.5), Dot((LEFT + 16, y), 4, colour)]
+        shapes.append(Words((LEFT + 44, y + 5), text))
+    return Figure(WIDTH, height, tuple(shapes))
+
+
+class _Frame:
+    """Where the points lie within the axes.
+
+    Args:
+        points: all that are drawn.
+        height: of the picture.
+    """
+
+    def __init__(self, points: Sequence[Point], height: int) -> None:
+        self.low, self.high = value_range(points)
+        if self.low == self.high:
+            self.low, self.high = 0.9 * self.low, 1.1 * self.high
+        self.first, self.last = min(x for x, _ in points), max(x for x, _ in points)
+        self.bottom = HEIGHT - BOTTOM
+        self._least = 1.0 if all(x == int(x) for x, _ in points) else 0.0
+
+    def place(self, x: float, y: float) -> Point:
+        """Where a value lies in the picture."""
+        across = (x - self.first) / (self.last - self.first) if self.last > self.first else 0.5
+        down = math.log(self.high / y) / math.log(self.high / self.low)
+        return LEFT + across * (WIDTH - LEFT - RIGHT), TOP + down * (self.bottom - TOP)
+
+    def axes(self, unit: str) -> Iterator[Stroke | Words]:
+        """Faint lines at round numbers, and what they count."""
+        values = ticks(self.low, self.high, 8)
+        for value, text in zip(values, labels(values), strict=True):
+            _, y = self.place(self.first, value)
+            yield Stroke(((LEFT, y), (WIDTH - RIGHT, y)), FAINT, 1)
+            yield Words((LEFT - 8, y + 5), text, "end")
+        values = ticks(self.first, self.last, 10, self._least)
+        for value, text in zip(values, labels(values), strict=True):
+            x, _ = self.place(value, self.low)
+            yield Stroke(((x, TOP), (x, self.bottom)), FAINT, 1)
+            yield Words((x, self.bottom + 20), text, "middle")
+        yield Stroke(((LEFT, TOP), (LEFT, self.bottom), (WIDTH - RIGHT, self.bottom)), INK, 1)
+        yield Words((LEFT, TOP - 16), "loss, nats per token (dots: validation)")
+        yield Words((WIDTH - RIGHT, self.bottom + 38), unit, "end")
+
+    def visible(self, points: Sequence[Point]) -> Iterator[tuple[Point, ...]]:
+        """The parts of a curve that are not above the picture, each from where it comes in."""
+        part: list[Point] = []
+        for (x, y), (next_x, next_y) in itertools.pairwise(points):
+            if y <= self.high and not part:
+                part.append(self.place(x, y))
+            if (y <= self.high) != (next_y <= self.high):
+                share = math.log(self.high / y) / math.log(next_y / y)
+                part.append(self.place(x + share * (next_x - x), self.high))
+            if next_y <= self.high:
+                part.append(self.place(next_x, next_y))
+            elif part:
+                yield tuple(part)
+                part = []
+        if part:
+            yield tuple(part)
