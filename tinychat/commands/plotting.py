@@ -49,8 +49,8 @@ def plot(session: Session, text: str) -> Result:
     """Draw the loss curves of runs, training and validation, over each other; `--out` writes a `.svg` or `.png`.
 
     RUN is the name of a run or of a model. Without one it is the newest run that is at work, else that of the model at
-    hand, else the newest. Losses are in nats per token, those of training smoothed; those of different tokenizers do not
-    compare.
+    hand, else the newest. Losses are in nats per token, those of training smoothed; to compare them, the tokenizer must
+    be the same.
     """
     names, by, out = _parse(text)
     curves = tuple(_named(name, by) for name in names) or (_default(session, by),)
