@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from prompt_toolkit.input import Input, create_input
-from prompt_toolkit.input.typeahead import store_typeahead
+from prompt_toolkit.input.typeahead import get_typeahead, store_typeahead
 from prompt_toolkit.key_binding import KeyPress
 from prompt_toolkit.keys import Keys
 
@@ -71,6 +71,10 @@ class Keyboard:
     def keep(self, keys: list[KeyPress]) -> None:
         """Hands keys on to the next prompt."""
         store_typeahead(self.input, keys)
+
+    def take_back(self) -> list[KeyPress]:
+        """The keys that were to go to the next prompt."""
+        return get_typeahead(self.input)
 
     def _keep_early_keys(self) -> None:
         """Keys pressed before the terminal was ours: an Enter among them has become a new line."""

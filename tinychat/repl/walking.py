@@ -11,7 +11,7 @@ from tinychat.repl.terminal import DIM, RESET, Terminal, fit
 
 WAIT = 0.2
 """seconds between two looks at the size of the screen, when no key comes"""
-KEYS = "←/→ other tokens · ↑/↓ another choice, Enter goes on from it · any other key ends"
+KEYS = "←/→ walk · ↑/↓ choose, Enter goes on from there · any other key ends"
 
 
 def walk(looks: Looks, terminal: Terminal, keyboard: Keyboard) -> Answer | None:
@@ -34,17 +34,17 @@ class _Walk:
         self._pointed_at: int | None = None
 
     def go(self) -> Answer | None:
-        drawn = None
+        drawn, keys = None, self._keyboard.take_back()
         with self._keyboard.live():
             while True:
                 drawing = self._terminal.size(), self._place, self._pointed_at
                 if drawing != drawn:
                     self._draw(KEYS)
                     drawn = drawing
-                keys = self._keyboard.read(WAIT)
                 for place, key in enumerate(keys):
                     if not self._press(key):
                         return self._end(key, keys[place:])
+                keys = self._keyboard.read(WAIT)
 
     def _press(self, key: KeyPress) -> bool:
         """Moves; whether the key was one that does."""
