@@ -86,6 +86,7 @@ def no_file_longer_than(size: int) -> Iterator[None]:
 # --- a full disk -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_full_disk_ends_no_run_and_takes_nothing_that_was_saved(text: Path) -> None:
     whole, starved = make(text), make(text)
     assert train(whole) == 0
@@ -268,6 +269,7 @@ def test_whose_trainer_came_too_late_watches_the_first(text: Path) -> None:
 # --- a clock that jumps ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_clock_that_jumps_by_hours_changes_nothing(text: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole, jumping = make(text), make(text)
     assert train(whole) == 0

@@ -102,6 +102,7 @@ def test_it_goes_back_to_the_last_checkpoint_with_half_the_rate(monkeypatch: pyt
     assert state.rate == 0.5  # whoever goes on from here goes on so
 
 
+@pytest.mark.slow
 def test_without_a_checkpoint_it_begins_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     run, same = make(optimizer="adamw", learning_rate=0.002), make(optimizer="adamw", learning_rate=0.001)
     assert train(same) == 0
@@ -112,6 +113,7 @@ def test_without_a_checkpoint_it_begins_anew(monkeypatch: pytest.MonkeyPatch) ->
     assert all(one[name].equal(other[name]) for name in one)
 
 
+@pytest.mark.slow
 def test_the_third_time_ends_it_and_the_last_good_weights_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     run = make()
     poison(monkeypatch, [15, 15, 15])
@@ -152,6 +154,7 @@ def limit(monkeypatch: pytest.MonkeyPatch, rows: int) -> None:
     monkeypatch.setattr(Transformer, "loss", limited)
 
 
+@pytest.mark.slow
 def test_steps_are_computed_in_smaller_parts_as_if_it_had_been_so_from_the_start(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

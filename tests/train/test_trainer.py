@@ -112,6 +112,7 @@ def test_a_run_plans_learns_speaks_and_leaves_a_model(text: Path) -> None:
     assert recipe.vocab_size == read_tokenizer(folder).vocab_size
 
 
+@pytest.mark.slow
 def test_by_epochs_each_is_measured_and_every_other_one_speaks(text: Path) -> None:
     fields = {"ngram_order": 0, "batch_size": 64, "sample_prompt": ["the king", "the"], "sample_temperature": 0}
     run = make(text, epochs=4, stride=12, sample_every=2, **fields)
@@ -146,6 +147,7 @@ def test_the_loss_that_is_told_is_that_of_the_model_that_is_kept(text: Path, tmp
     assert result.loss == pytest.approx(events(run, Ended)[0].loss, abs=1e-5)
 
 
+@pytest.mark.slow
 def test_a_run_that_was_stopped_goes_on_as_if_it_had_not_been(text: Path) -> None:
     whole, halved = (make(text, steps=40, evaluate_every=10, dropout=0.1) for _ in range(2))
     assert train(whole) == 0
@@ -180,6 +182,7 @@ def test_a_mix_is_measured_by_the_end_of_each_text_and_eval_says_the_same(text: 
     assert result.tokens == training["data"]["val_tokens"] - 1
 
 
+@pytest.mark.slow
 def test_the_same_recipe_gives_the_same_model_and_another_seed_another(text: Path) -> None:
     first, second, other = (make(text, steps=10, seed=seed) for seed in (1, 1, 2))
     for run in (first, second, other):
@@ -256,6 +259,7 @@ def test_a_text_too_short_for_validation_is_trained_on_and_it_is_said(tmp_path: 
     assert events(run, Evaluated)[-1].split == "train"
 
 
+@pytest.mark.slow
 def test_documents_are_learned_with_their_ends(tmp_path: Path) -> None:
     (tmp_path / "names.csv").write_text("name\n" + "\n".join(["anna", "otto", "eve"] * 60), encoding="utf-8")
     run = make(tmp_path / "names.csv", steps=80, sample_tokens=40)
