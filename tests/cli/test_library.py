@@ -44,7 +44,9 @@ def test_show_tells_what_a_model_is_made_of(call: Call, letters: Path) -> None:
     assert set(shown) >= {"name", "mode", "parameters", "parts", "config", "training"}
     assert sum(part["parameters"] for part in shown["parts"]) == shown["parameters"]
     assert set(shown["parts"][0]) == {"name", "kind", "parameters"}
-    assert "decoder.embedding" in call("show", str(letters))[1]
+    drawn = call("show", str(letters))[1].splitlines()
+    assert drawn[2].split() == ["embedding", "Embedding", "28", "×", "16", "32", "×", "16", "448"]
+    assert any(line.split() == ["in", "all", f"{shown['parameters']:,}"] for line in drawn)
 
 
 def test_models_lists_own_ones(call: Call, letters: Path, tmp_path: Path) -> None:
@@ -61,7 +63,14 @@ def test_recipes_are_listed_and_printed(call: Call) -> None:
     names = [recipe["name"] for recipe in json.loads(call("recipes", "--json")[1])]
     assert names[0] == "default"
     for name in names:
-        assert "[optimizer]" in call("recipes", name)[1]
+        assert call("recipes", name)[1].startswith(f"{name}: ")
+        assert "[optimizer]" in call("recipes", name, "--toml")[1]
+    known = json.loads(call("recipes", "nanogpt-cpu", "--json")[1])
+    assert (known["author"], known["year"], known["parameters"]) == ("Andrej Karpathy", 2022, 804_096)
+    assert known["source"].startswith("https://")
+    assert known["model"]["n_layer"] == 4
+    assert [(stage["name"], stage["times"]) for stage in known["stages"]] == [("input", 1), ("block", 4), ("output", 1)]
+    assert "stages" not in json.loads(call("recipes", "default", "--json")[1])
     code, _, err = call("recipes", "nonsense")
     assert code == 1
     assert "there is no recipe 'nonsense'" in err

@@ -133,12 +133,3 @@ def test_models_marks_the_one_that_is_open(talk: Talk) -> None:
     table = talk.do("/models")
     assert isinstance(table, Table)
     assert [(row[0], row[1]) for row in table.rows] == [("›", "parrot"), ("", "other"), ("", "smalltalk")]
-
-
-@pytest.mark.slow
-def test_show_lists_the_parts_of_a_model(talk: Talk) -> None:
-    table = talk.do("/show other")
-    assert isinstance(table, Table)
-    assert table.title == "other (wordpiece, 3.4M, completion)"
-    assert table.rows
-    assert table.rows[0][0]

@@ -7,7 +7,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tinychat.model.matches import BLOCK, LONGEST, Matches
+from tinychat.model.config import LONGEST_MATCH
+from tinychat.model.matches import BLOCK, Matches
 
 SIZE = 4
 
@@ -17,7 +18,7 @@ def expected(matches: Matches, ids: list[int]) -> tuple[list[float], int]:
     weights, lengths = [0.0] * SIZE, [0]
     for place in range(len(ids) - 1):
         same = 0
-        while same < LONGEST and place - same >= 0 and ids[place - same] == ids[len(ids) - 1 - same]:
+        while same < LONGEST_MATCH and place - same >= 0 and ids[place - same] == ids[len(ids) - 1 - same]:
             same += 1
         lengths.append(same)
         if same:

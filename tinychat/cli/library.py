@@ -3,9 +3,10 @@
 import dataclasses
 import json
 import re
+import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -15,6 +16,12 @@ from tinychat.settings import SETTINGS
 from tinychat.store import places
 from tinychat.store.interchange import FORMATS, export_model, import_model
 from tinychat.store.models import ModelInfo, find_model, format_count, list_models, read_info, read_training
+
+if TYPE_CHECKING:
+    from tinychat.commands.results import Architecture
+
+ENDLESS = 10_000
+"""columns where there is no screen"""
 
 
 @click.command("models", context_settings=NORMALIZE)
@@ -38,45 +45,51 @@ def models(as_json: bool) -> None:
 @json_option
 @debug_option
 def show(model: str, as_json: bool) -> None:
-    """What MODEL is made of, part by part, and how it was trained."""
+    """What MODEL is made of, part by part, and how data flows through it; with --json also how it was trained."""
     info = read_info(find_model(model))
-
-    from tinychat.model.loading import list_parts
-
-    parts = list_parts(info)
-    training = read_training(info.folder)
     if as_json:
-        facts = _model_facts(info) | {
-            "parts": [{"name": part.name, "kind": part.kind, "parameters": part.parameters} for part in parts],
-            "config": info.architecture,
-            "training": training,
-        }
-        _print_json(facts)
+        from tinychat.model.loading import list_parts
+
+        parts = [{"name": part.name, "kind": part.kind, "parameters": part.parameters} for part in list_parts(info)]
+        training = read_training(info.folder)
+        _print_json(_model_facts(info) | {"parts": parts, "config": info.architecture, "training": training})
         return
-    click.echo(info.summary + (f" · {info.about}" if info.about else ""))
-    click.echo(f"{info.folder}\n")
-    _print_columns([(part.name, part.kind, f"{part.parameters:,}") for part in parts], right=(2,))
-    click.echo(f"\n{info.parameters:,} parameters")
-    click.echo(", ".join(f"{name} {value}" for name, value in info.architecture.items() if value not in (None, False)))
+    from tinychat.commands.models import describe_model
+
+    _draw(describe_model(info))
 
 
 @click.command("recipes", context_settings=NORMALIZE)
 @click.argument("recipe", required=False)
+@click.option("--toml", "as_toml", is_flag=True, help="RECIPE as a file, every value written out")
 @json_option
 @debug_option
-def recipes(recipe: str | None, as_json: bool) -> None:
-    """List the recipes to train by, or print RECIPE."""
+def recipes(recipe: str | None, as_toml: bool, as_json: bool) -> None:
+    """List the recipes to train by, or show what the model of RECIPE is made of."""
     from tinychat.train.recipe import list_recipes, load_recipe
 
-    if recipe is not None:
-        values = load_recipe(recipe)
-        _print_json(values.to_dict()) if as_json else click.echo(values.to_toml(), nl=False)
-        return
-    found = list_recipes()
-    if as_json:
-        _print_json([{"name": info.name, "about": info.about} for info in found])
+    if recipe is None:
+        found = list_recipes()
+        if as_json:
+            _print_json([info.to_dict() for info in found])
+        else:
+            _print_columns([(info.name, info.about) for info in found])
+    elif as_toml:
+        click.echo(load_recipe(recipe).to_toml(), nl=False)
     else:
-        _print_columns([(info.name, info.about) for info in found])
+        _show_recipe(recipe, as_json)
+
+
+def _show_recipe(recipe: str, as_json: bool) -> None:
+    from tinychat.commands.recipes import describe_recipe
+    from tinychat.train.recipe import find_recipe, load_recipe
+
+    described = describe_recipe(recipe)
+    if not as_json:
+        _draw(described)
+        return
+    sized = {"parameters": described.diagram.parameters, "stages": described.diagram.to_list()}
+    _print_json(find_recipe(recipe).to_dict() | (sized if described.is_sized else {}) | load_recipe(recipe).to_dict())
 
 
 @click.group("data", context_settings=NORMALIZE, invoke_without_command=True)
@@ -164,6 +177,15 @@ def import_(path: Path, name: str | None, out: Path | None) -> None:
         raise ModelError(f"{folder} is there already", "give another --name, or remove it")
     info = import_model(path, name, folder)
     click.echo(f"{info.summary}: `tinychat -m {out or name}` talks to it")
+
+
+def _draw(drawn: "Architecture") -> None:
+    """At a terminal as the REPL does; elsewhere without lines and colours, each row in full."""
+    from tinychat.repl.architecture import draw_architecture
+    from tinychat.repl.terminal import Terminal
+
+    plain = Terminal(sys.stdout, lambda: (ENDLESS, 24), colour=False, dumb=True)
+    draw_architecture(Terminal.standard(sys.stdout) if sys.stdout.isatty() else plain, drawn)
 
 
 def _model_facts(info: ModelInfo) -> dict[str, Any]:

@@ -2,7 +2,9 @@
 
 from tinychat.commands import completing
 from tinychat.commands.command import command
-from tinychat.commands.results import Message, Result, Table
+from tinychat.commands.results import Architecture, Message, Result, Table
+from tinychat.model.config import ModelConfig
+from tinychat.model.diagram import make_diagram
 from tinychat.session import Session
 from tinychat.store.models import ModelInfo, find_model, format_count, list_models, read_info
 
@@ -53,14 +55,19 @@ def models(session: Session, text: str) -> Result:
 
 @command("show", "models", "what it is made of", usage="[NAME]", aliases=("info",), complete=completing.models)
 def show(session: Session, text: str) -> Result:
-    """What a model is made of, part by part."""
-    from tinychat.model.loading import list_parts
+    """What a model is made of, part by part, and how data flows through it."""
+    return describe_model(read_info(find_model(text)) if text else session.model)
 
-    info = read_info(find_model(text)) if text else session.model
-    rows = tuple((part.name, part.kind, f"{part.parameters:,}") for part in list_parts(info))
+
+def describe_model(info: ModelInfo) -> Architecture:
+    """What a model is made of.
+
+    Raises:
+        ModelError: its architecture cannot be.
+    """
+    diagram = make_diagram(ModelConfig.from_dict(info.architecture))
     chosen = (f"{name} {value}" for name, value in info.architecture.items() if value not in (None, False))
-    notes = (f"{info.parameters:,} parameters", ", ".join(chosen), f"in {info.folder}")
-    return Table(("part", "kind", "parameters"), rows, title=info.summary, right=(2,), notes=notes)
+    return Architecture(info.summary, diagram, (*filter(None, (info.about,)), ", ".join(chosen), f"in {info.folder}"))
 
 
 COMMANDS = (model, models, show)

@@ -6,6 +6,7 @@ from pathlib import Path
 from subprocess import Popen
 
 from tinychat.events import Record
+from tinychat.model.diagram import Diagram
 from tinychat.store.runs import RunFolder
 
 
@@ -125,6 +126,16 @@ class Plot:
 
 
 @dataclass(frozen=True)
+class Architecture:
+    """What a model is made of; not `is_sized`: its sizes are not known yet."""
+
+    title: str
+    diagram: Diagram
+    notes: tuple[str, ...] = ()
+    is_sized: bool = True
+
+
+@dataclass(frozen=True)
 class HelpEntry:
     """A command in the overview; without a `brief` its name says enough."""
 
@@ -189,7 +200,7 @@ class Leave:
     """The session is over."""
 
 
-Drawn = Message | Change | Table | Bars | Outline | Shaded | Help
+Drawn = Message | Change | Table | Bars | Outline | Shaded | Architecture | Help
 """What is drawn and done with."""
 
 Result = Drawn | Looks | Plot | Answer | Answers | Watch | EditPrompt | Export | Leave

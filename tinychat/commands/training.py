@@ -173,14 +173,6 @@ def _moment(step: int, stepped: Sequence[Stepped]) -> str:
     return f"step {step:,} · loss {near.loss:.2f}" if near else f"step {step:,}"
 
 
-@command("recipes", "training", "to train by")
-def recipes(session: Session, text: str) -> Result:
-    """List the recipes: `/train TEXT --recipe NAME`."""
-    from tinychat.train.recipe import list_recipes
-
-    return Table(("recipe", "about"), tuple((recipe.name, recipe.about) for recipe in list_recipes()))
-
-
 def _parse(text: str) -> tuple[tuple[str, ...], dict[str, str]]:
     """The words of `/train`: sources, and flags with their values; `--steps=5` is `--steps 5`."""
     try:
@@ -255,4 +247,4 @@ def _row(run: RunFolder) -> tuple[str, str, str, str, str]:
     return run.name, state, step, "–" if loss is None else f"{loss:.3f}", left if run.is_running() else ""
 
 
-COMMANDS = (train, runs, attach, finish, when, recipes)
+COMMANDS = (train, runs, attach, finish, when)

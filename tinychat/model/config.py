@@ -19,6 +19,8 @@ LARGEST_TABLE = 1 << 25
 """The numbers of that table, at most: 67 MB, and 270 MB more in training."""
 LARGEST_CONTEXT_KEY = 2**62
 """The contexts of n-grams are numbered by 64-bit integers: 65 characters allow n-grams of 11, 1,024 tokens of 7."""
+LONGEST_MATCH = 12
+"""The tokens that are compared where matches with earlier places are looked for."""
 LARGEST_PAIR_VOCABULARY = 256
 """Token pairs have a table of its square: 65 characters need 4,290 rows, a WordPiece vocabulary a billion."""
 

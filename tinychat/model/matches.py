@@ -8,8 +8,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-LONGEST = 12
-"""tokens that are compared"""
+from tinychat.model.config import LONGEST_MATCH
+
 BLOCK = 256
 """places that are looked at together"""
 FIRST_WORTH = 1.0
@@ -74,20 +74,20 @@ class Matches(nn.Module):
             places: [1 or B, T], each one after the one before.
             followed: [1 or B, T, S], whether something has followed the token in a slot.
         """
-        time, slots, more = places.shape[1], history.shape[1], LONGEST - 1
+        time, slots, more = places.shape[1], history.shape[1], LONGEST_MATCH - 1
         # −1 and −2 are no tokens: nothing stands before the first place, and nothing is the same as that.
         steps = places[:, :1] + torch.arange(-more, time, device=history.device)
         tokens = history.short()  # as small as can be: all of this is reading and writing
         last = tokens.gather(1, steps.clamp(min=0).expand(len(history), -1)).masked_fill(steps < 0, -1)
         before = F.pad(tokens, (more, 0), value=-2)
         if time == 1:  # in decoding it is the number of operations that takes time
-            alike = last.unsqueeze(1) == before.unfold(1, LONGEST, 1)  # [B, S, LONGEST], the last token last
+            alike = last.unsqueeze(1) == before.unfold(1, LONGEST_MATCH, 1)  # [B, S, 12], the last token last
             counts = alike.flip(-1).to(torch.uint8).cumprod(dim=-1).sum(dim=-1).unsqueeze(1)
             return counts * followed
         alike = last.unsqueeze(-1) == before.unsqueeze(1)  # [B, more + T, more + S]
         same = followed & alike[:, more:, more:]
         counts = same.to(torch.uint8)
-        for back in range(1, LONGEST):
+        for back in range(1, LONGEST_MATCH):
             first = more - back
             same &= alike[:, first : first + time, first : first + slots]
             counts += same.view(torch.uint8)

@@ -18,8 +18,8 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from tinychat.model.config import LARGEST_TABLE, ModelConfig
-from tinychat.model.matches import LONGEST, Matches
+from tinychat.model.config import LARGEST_TABLE, LONGEST_MATCH, ModelConfig
+from tinychat.model.matches import Matches
 
 FEWEST_MEETINGS = 2
 """A context that was met less often says nothing that its last tokens do not say as well."""
@@ -62,7 +62,7 @@ class NGrams(nn.Module):
         self.share = nn.Linear(config.d_model, 2)
         """log odds of what the layers say, and of what matches, against what is counted"""
         self.matches = Matches()
-        self.worth = nn.Parameter(torch.zeros(LONGEST + 1))
+        self.worth = nn.Parameter(torch.zeros(LONGEST_MATCH + 1))
         """how much the log odds of what matches grow with its length"""
         self.strength = nn.Linear(config.d_model, config.ngram_order)
         """log α of each length"""

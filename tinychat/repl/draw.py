@@ -8,7 +8,8 @@ from rich.padding import Padding
 from rich.table import Table as Grid
 from rich.text import Text
 
-from tinychat.commands.results import Bars, Change, Drawn, Help, Message, Outline, Shaded, Table
+from tinychat.commands.results import Architecture, Bars, Change, Drawn, Help, Message, Outline, Shaded, Table
+from tinychat.repl.architecture import draw_architecture
 from tinychat.repl.bars import bars_drawing
 from tinychat.repl.plot import sparkline
 from tinychat.repl.terminal import CYAN, DIM, RED, YELLOW, Terminal, fit
@@ -49,6 +50,8 @@ def draw(terminal: Terminal, result: Drawn) -> None:
             _draw_outline(terminal, result)
         case Shaded():
             _draw_shaded(terminal, result)
+        case Architecture():
+            draw_architecture(terminal, result)
         case Help():
             _draw_help(terminal, result)
 

@@ -247,17 +247,13 @@ class Recipe:
 
     @classmethod
     def from_toml(cls, text: str, name: str = "the recipe") -> Self:
-        """Reads sections of fields; `about`, a line at the top for people, is passed over.
+        """Reads sections of fields; what stands above them for people is passed over.
 
         Raises:
             RunError: it is no TOML, or holds something that no recipe has.
             SettingError: a field cannot take its value.
         """
-        try:
-            sections = tomllib.loads(text)
-        except tomllib.TOMLDecodeError as error:
-            raise RunError(f"{name} is no TOML: {error}") from None
-        sections.pop("about", None)
+        sections = {key: value for key, value in _parse(text, name).items() if key not in ABOUT}
         values: dict[str, object] = {}
         for section, fields in sections.items():
             if section not in SECTIONS or not isinstance(fields, dict):
@@ -292,19 +288,54 @@ def find_field(name: str) -> RecipeField:
     raise RunError(f"a recipe has no field {name!r}", f"did you mean {near[0]}?" if near else "see `tinychat recipes`")
 
 
+ABOUT = ("about", "title", "author", "year", "source")
+"""What a file of a recipe may say above its sections, for people."""
+
+
 @dataclass(frozen=True)
 class RecipeInfo:
-    """A recipe that comes with tinychat."""
+    """A recipe that comes with tinychat: what it is for, and the work that it follows, where it follows one."""
 
     name: str
-    about: str
     path: Path
+    about: str = ""
+    title: str = ""
+    author: str = ""
+    year: int | None = None
+    source: str = ""
+    """a URL"""
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON holds it; without what it does not say."""
+        return {"name": self.name} | {name: value for name in ABOUT if (value := getattr(self, name))}
+
+    @property
+    def origin(self) -> str:
+        """`Karpathy, "nanoGPT", 2022, https://…`; empty where there is none."""
+        return ", ".join(
+            map(str, filter(None, (self.author, self.title and f'"{self.title}"', self.year, self.source)))
+        )
 
 
 def list_recipes() -> list[RecipeInfo]:
     """The recipes that come with tinychat, the default first."""
     paths = sorted(RECIPES.glob("*.toml"), key=lambda path: (path.stem != DEFAULT_RECIPE, path.stem))
-    return [RecipeInfo(path.stem, str(tomllib.loads(path.read_text("utf-8")).get("about", "")), path) for path in paths]
+    return [_read_info(path) for path in paths]
+
+
+def find_recipe(name: str | Path) -> RecipeInfo:
+    """What the recipe of that name, or in the file of that path, says of itself.
+
+    Raises:
+        RunError: there is none, or it cannot be read.
+    """
+    path = RECIPES / f"{name}.toml"
+    return _read_info(path if path.is_file() else Path(name).expanduser())
+
+
+def _read_info(path: Path) -> RecipeInfo:
+    values = _parse(_read(path), path.name)
+    return RecipeInfo(path.stem, path, **{name: values[name] for name in ABOUT if name in values})
 
 
 def choose_recipe(name: str | None, overrides: Mapping[str, object]) -> Recipe:
@@ -325,14 +356,22 @@ def load_recipe(name: str | Path = DEFAULT_RECIPE) -> Recipe:
         RunError: there is none, or it cannot be read.
         SettingError: a field cannot take its value.
     """
-    path = RECIPES / f"{name}.toml"
-    if not path.is_file():
-        path = Path(name).expanduser()
+    path = find_recipe(name).path
+    return Recipe.from_toml(_read(path), str(path))
+
+
+def _read(path: Path) -> str:
     try:
-        text = path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         names = ", ".join(info.name for info in list_recipes())
         raise RunError(
-            f"there is no recipe {str(name)!r} ({error})", f"recipes: {names}, or the path of a file"
+            f"there is no recipe {str(path)!r} ({error})", f"recipes: {names}, or the path of a file"
         ) from None
-    return Recipe.from_toml(text, str(path))
+
+
+def _parse(text: str, name: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise RunError(f"{name} is no TOML: {error}") from None

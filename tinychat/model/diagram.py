@@ -1,0 +1,160 @@
+"""What a model is made of, part by part, and how data flows through it; from its configuration, without torch.
+
+A shape is that of what comes out of a part, for one window: places × width.
+"""
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from tinychat.model.config import LONGEST_MATCH, ModelConfig
+
+Branch = Literal["", "beside", "joins"]
+"""Whether a part stands beside a residual connection, or is where that is added again."""
+
+NORM_KINDS = {"layernorm": "LayerNorm", "rmsnorm": "RMSNorm", "none": "Identity"}
+
+
+@dataclass(frozen=True)
+class Layer:
+    """One part."""
+
+    name: str
+    kind: str
+    """the class of its module"""
+    about: str
+    shape: tuple[int, ...]
+    parameters: int = 0
+    branch: Branch = ""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Parts that data flows through one after the other, and so many times."""
+
+    stack: str
+    """`encoder` or `decoder`"""
+    name: str
+    layers: tuple[Layer, ...]
+    times: int = 1
+
+    @property
+    def parameters(self) -> int:
+        """Of one time."""
+        return sum(layer.parameters for layer in self.layers)
+
+
+@dataclass(frozen=True)
+class Diagram:
+    """A model, from its tokens to its logits."""
+
+    stages: tuple[Stage, ...]
+
+    @property
+    def parameters(self) -> int:
+        """In all; a shared matrix counts once."""
+        return sum(stage.times * stage.parameters for stage in self.stages)
+
+    def to_list(self) -> list[dict[str, Any]]:
+        """As JSON holds it."""
+        return [asdict(stage) for stage in self.stages]
+
+
+def make_diagram(config: ModelConfig) -> Diagram:
+    """The diagram of a model."""
+    encoder: tuple[Stage, ...] = ()
+    if config.encoder_decoder:
+        vocab_size = config.source_vocab_size or config.vocab_size
+        encoder = tuple(_stack(config, "encoder", vocab_size, config.n_encoder_layer))
+    return Diagram((*encoder, *_stack(config, "decoder", config.vocab_size, config.n_layer)))
+
+
+def _stack(config: ModelConfig, name: str, vocab_size: int, n_layer: int) -> Iterator[Stage]:
+    yield Stage(name, "input", tuple(_input(config, vocab_size)))
+    if n_layer:
+        yield Stage(name, "block", tuple(_block(config, decodes=name == "decoder")), n_layer)
+    output = [*_final_norm(config), *(_head(config) if name == "decoder" else ())]
+    if output:
+        yield Stage(name, "output", tuple(output))
+
+
+def _input(config: ModelConfig, vocab_size: int) -> Iterator[Layer]:
+    width, shape = config.d_model, (config.context, config.d_model)
+    scaled = f", times √{width}" if config.scale_embedding else ""
+    yield Layer("embedding", "Embedding", f"{vocab_size:,} × {width}{scaled}", shape, vocab_size * width)
+    if config.earlier_tokens:
+        about = f"{config.earlier_tokens} earlier tokens, {vocab_size + 1:,} × {width} each"
+        yield Layer("earlier", "Embedding", about, shape, config.earlier_tokens * (vocab_size + 1) * width)
+    if config.token_pairs:
+        rows = (vocab_size + 1) * vocab_size
+        yield Layer("pairs", "Embedding", f"{rows:,} × {width}", shape, rows * width)
+    if config.position == "learned":
+        yield Layer("positions", "Learned", f"{config.context} × {width}", shape, config.context * width)
+    elif config.position == "sinusoidal":
+        yield Layer("positions", "Sinusoidal", "", shape)
+
+
+def _block(config: ModelConfig, *, decodes: bool) -> Iterator[Layer]:
+    heads = f"{config.n_head} heads of {config.d_head}" if config.n_head > 1 else f"1 head of {config.d_head}"
+    if config.kv_heads != config.n_head:
+        heads += f", {config.kv_heads} of keys"
+    parameters, shape = _attention_parameters(config), (config.context, config.d_model)
+    rotary = ", rotary" if config.position == "rotary" else ""
+    causal = ", causal" if decodes else ""
+    yield from _residual(config, Layer("attention", "Attention", heads + rotary + causal, shape, parameters))
+    if decodes and config.encoder_decoder:
+        about = f"{heads}, to the encoder"
+        yield from _residual(config, Layer("cross-attention", "Attention", about, shape, parameters))
+    if config.feed_forward != "none":
+        about = f"{config.d_model} → {config.feed_forward_width} → {config.d_model}, {config.feed_forward}"
+        parameters = _feed_forward_parameters(config)
+        yield from _residual(config, Layer("feed-forward", "FeedForward", about, shape, parameters))
+
+
+def _residual(config: ModelConfig, sublayer: Layer) -> Iterator[Layer]:
+    """A sublayer, the connection around it, and its norm before or after it."""
+    norms = list(_norm(config))
+    pre = config.norm_position == "pre"
+    for layer in [*(norms if pre else ()), sublayer]:
+        yield Layer(layer.name, layer.kind, layer.about, layer.shape, layer.parameters, "beside")
+    yield Layer("add", "", "", sublayer.shape, branch="joins")
+    if not pre:
+        yield from norms
+
+
+def _norm(config: ModelConfig) -> Iterator[Layer]:
+    if config.norm != "none":
+        weights = config.norm_affine * (1 + (config.bias and config.norm == "layernorm"))
+        about = f"eps {config.norm_eps:g}" if config.norm_affine else "no weights"
+        shape = (config.context, config.d_model)
+        yield Layer("norm", NORM_KINDS[config.norm], about, shape, weights * config.d_model)
+
+
+def _final_norm(config: ModelConfig) -> Iterator[Layer]:
+    if config.final_norm and config.norm_position == "pre":
+        yield from _norm(config)
+
+
+def _head(config: ModelConfig) -> Iterator[Layer]:
+    width, vocab_size = config.d_model, config.vocab_size
+    bias = vocab_size if (config.bias if config.head_bias is None else config.head_bias) else 0
+    shared = ", the embedding's" if config.tie_embeddings else ""
+    parameters = bias + (0 if config.tie_embeddings else width * vocab_size)
+    shape = (config.context, vocab_size)
+    yield Layer("head", "Linear", f"{width} → {vocab_size:,}{shared}", shape, parameters)
+    if config.ngram_order:
+        order = config.ngram_order
+        mixing = (width + 1) * (1 + 2 + order) + order + LONGEST_MATCH + 1 + 2
+        yield Layer("n-grams", "NGrams", f"counts up to {order}, and matches, mixed in", shape, mixing)
+
+
+def _attention_parameters(config: ModelConfig) -> int:
+    width, keys = config.d_model, config.kv_heads * config.d_head
+    outputs = [width, keys, keys, *([width] if config.output_projection else [])]
+    return sum((width + config.bias) * output for output in outputs)
+
+
+def _feed_forward_parameters(config: ModelConfig) -> int:
+    width, inner = config.d_model, config.feed_forward_width
+    inwards = 2 if config.feed_forward == "swiglu" else 1
+    return inwards * (width + config.bias) * inner + (inner + config.bias) * width
