@@ -76,6 +76,22 @@ def test_recipes_are_listed_and_printed(call: Call) -> None:
     assert "there is no recipe 'nonsense'" in err
 
 
+def test_runs_are_listed_and_compared(call: Call, home: Path) -> None:
+    assert call("runs")[1] == "no runs yet: `tinychat train TEXT` begins one\n"
+    for name, position in (("one", "rotary"), ("two", "learned")):
+        (home / "runs" / name).mkdir(parents=True)
+        (home / "runs" / name / "recipe.toml").write_text(f'[model]\nposition = "{position}"\n')
+    assert [line.split() for line in call("runs", "one", "t*")[1].splitlines()] == [
+        ["run", "parameters", "val", "loss", "accuracy", "tok/s", "time", "position"],
+        ["one", *"––––", "0:00", "rotary"],
+        ["two", *"––––", "0:00", "learned"],
+    ]
+    assert {run["name"]: run["recipe"]["position"] for run in json.loads(call("runs", "--json")[1])} == {
+        "one": "rotary", "two": "learned"
+    }  # fmt: skip
+    assert call("runs", "three")[0] == 1
+
+
 def test_data_sets_are_listed_with_their_licence(call: Call) -> None:
     known = {dataset["name"]: dataset for dataset in json.loads(call("data", "--json")[1])}
     assert {"tinyshakespeare", "ag_news", "eng_spa", "names", "bert_uncased_vocab"} <= set(known)

@@ -10,7 +10,7 @@ import pytest
 from filelock import FileLock
 from scripted import Talk, make_model
 
-from tinychat.commands.results import Answer, Message, Table, Watch
+from tinychat.commands.results import Answer, Message, Watch
 from tinychat.commands.table import COMMANDS
 from tinychat.commands.training import finish_training
 from tinychat.errors import RunError, UsageError
@@ -168,19 +168,6 @@ STEPPED = Stepped(1480, 0.37, 1.71, 0.01, 0.5, 48_000.0, 60.0, 62.0, 4000)
 EVALUATED = Evaluated(1480, 1.83, 6.23, 2.64, True)
 
 
-def test_runs_tells_what_each_is_doing(talk: Talk, make_run: MakeRun) -> None:
-    make_run("a", STEPPED, EVALUATED)
-    make_run("b", STEPPED, Ended("done", 4000, 1.7, 5.5, 2.5, 60.0, "there"))
-    make_run("c", Failed("no"))
-    table = talk.do("/runs")
-    assert isinstance(table, Table)
-    assert sorted(table.rows) == [
-        ("a", "interrupted", "1,480/4,000", "1.830", ""),
-        ("b", "done", "4,000", "1.700", ""),
-        ("c", "failed", "0", "–", ""),
-    ]
-
-
 def test_attach_and_finish_need_a_run_at_work(talk: Talk, make_run: MakeRun) -> None:
     run = make_run("a", STEPPED)
     for line in ("/attach", "/finish", "/attach a", "/finish a", "/attach nothing"):
@@ -206,12 +193,6 @@ def test_flags_their_values_recipes_and_texts_are_completed(talk: Talk, novel: P
     assert {"--minutes", "--n-layer", "--name", "--recipe"} <= set(offered("x", "--"))
     assert offered("x", "--norm", "") == ["layernorm", "rmsnorm", "none"]
     assert "default" in offered("x", "--recipe", "")
-
-
-def test_recipes_are_listed(talk: Talk) -> None:
-    table = talk.do("/recipes")
-    assert isinstance(table, Table)
-    assert table.rows[0][0] == "default"
 
 
 def test_commands_need_no_torch() -> None:

@@ -92,6 +92,27 @@ def _show_recipe(recipe: str, as_json: bool) -> None:
     _print_json(find_recipe(recipe).to_dict() | (sized if described.is_sized else {}) | load_recipe(recipe).to_dict())
 
 
+@click.command("runs", context_settings=NORMALIZE)
+@click.argument("names", nargs=-1, metavar="[RUN]...")
+@json_option
+@debug_option
+def runs(names: tuple[str, ...], as_json: bool) -> None:
+    """List the training runs, or compare those named: parameters, loss, speed, and what their recipes differ in.
+
+    RUN is a name or a pattern, such as 'guide*'.
+    """
+    from tinychat.commands.runs import find_standings, runs_table
+
+    if as_json:
+        _print_json([dataclasses.asdict(standing) for standing in find_standings(names)])
+        return
+    table = runs_table(names)
+    if table.rows:
+        _print_columns([table.columns, *table.rows], right=table.right)
+    else:
+        click.echo("no runs yet: `tinychat train TEXT` begins one")
+
+
 @click.group("data", context_settings=NORMALIZE, invoke_without_command=True)
 @json_option
 @debug_option

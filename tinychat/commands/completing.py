@@ -31,6 +31,11 @@ def runs(session: Session, words: list[str]) -> Iterator[Suggestion]:
         yield from (Suggestion(run.name, "at work" if run.is_running() else "") for run in list_runs())
 
 
+def all_runs(session: Session, words: list[str]) -> Iterator[Suggestion]:
+    """Names of training runs that are not typed yet, the newest first."""
+    yield from (run for run in runs(session, words[-1:]) if run.text not in words[:-1])
+
+
 def paths(session: Session, words: list[str]) -> Iterator[Suggestion]:
     r"""Files and folders that begin as the last word does; spaces are `\ `, hidden ones need their dot."""
     folder, name = os.path.split(words[-1].replace(ESCAPED_SPACE, " "))

@@ -11,6 +11,7 @@ from tinychat.commands import (
     plotting,
     recipes,
     repeating,
+    runs,
     settings,
     training,
 )  # fmt: skip
@@ -81,6 +82,7 @@ for _command in (
     *settings.COMMANDS,
     *models.COMMANDS,
     *training.COMMANDS,
+    *runs.COMMANDS,
     *recipes.COMMANDS,
     *plotting.COMMANDS,
     *inspecting.COMMANDS,

@@ -12,9 +12,9 @@ from tinychat.background import Background
 from tinychat.commands import completing
 from tinychat.commands.command import Command, Suggestion, command, unquote
 from tinychat.commands.models import introduce
-from tinychat.commands.results import Answer, Message, Result, Table, Watch
+from tinychat.commands.results import Answer, Message, Result, Watch
 from tinychat.errors import RunError, UsageError
-from tinychat.events import Ended, Evaluated, Event, Failed, Stepped
+from tinychat.events import Ended, Failed, Stepped
 from tinychat.looking_back import look_back
 from tinychat.session import Session
 from tinychat.store import places
@@ -125,14 +125,6 @@ def finish_training(
     return introduce(info)
 
 
-@command("runs", "training", "list all")
-def runs(session: Session, text: str) -> Result:
-    """List the training runs, the newest first: what they are doing, how far they came, how good they are."""
-    rows = tuple(_row(run) for run in list_runs())
-    notes = ("/attach NAME watches one, /train --resume NAME goes on with one",)
-    return Table(("run", "state", "step", "val loss", "time left"), rows, right=(2, 3, 4), notes=notes)
-
-
 @command("attach", "training", "watch one", usage="[NAME]", example="/attach my-novel", complete=completing.runs)
 def attach(session: Session, text: str) -> Result:
     """Watch a training run that is at work in the background; without a name, the newest."""
@@ -225,26 +217,4 @@ def _running(name: str) -> RunFolder:
     return found
 
 
-def _row(run: RunFolder) -> tuple[str, str, str, str, str]:
-    """A run in one line: its name, state, step, and best loss."""
-    from tinychat.train.announcing import format_seconds
-
-    last: Event | None = None
-    step, loss, left = "0", None, ""
-    for last in run.events():
-        if isinstance(last, Stepped):
-            step, left = f"{last.step:,}/{last.steps:,}", format_seconds(last.remaining)
-        if isinstance(last, Ended):
-            step = f"{last.step:,}"
-        if isinstance(last, Evaluated) and last.best:
-            loss = last.loss
-    if run.is_running():
-        state = "at work"
-    elif isinstance(last, Ended):
-        state, loss = last.reason, last.loss
-    else:
-        state = "failed" if isinstance(last, Failed) else "interrupted"
-    return run.name, state, step, "–" if loss is None else f"{loss:.3f}", left if run.is_running() else ""
-
-
-COMMANDS = (train, runs, attach, finish, when)
+COMMANDS = (train, attach, finish, when)
