@@ -26,7 +26,7 @@ def why(session: Session, text: str) -> Result:
     and filters as the token was drawn. ←/→ walk through the answer; ↑/↓ mark a token, and Enter goes on from there
     with that one.
     """
-    turn = _last_answer(session)
+    turn = last_answer(session)
     odds_at = cache(lambda place: _odds(session, turn, place))
 
     def choose(place: int, bar: int) -> Answer:
@@ -41,7 +41,7 @@ def why(session: Session, text: str) -> Result:
 @command("color", "inside", "shaded by surprise", aliases=("colour",))
 def color(session: Session, text: str) -> Result:
     """The last answer again, each token shaded by how likely the model found it; under it the surprise of each."""
-    turn = _last_answer(session)
+    turn = last_answer(session)
     given = [(turn.given, None)] if turn.given else []
     return _shaded([*given, *((token.text, token.logprob) for token in turn.tokens)])
 
@@ -86,7 +86,7 @@ def tokens(session: Session, text: str) -> Result:
     return Message(("  ".join(f"{piece!r} {id}" for piece, id in pieces),), tuple(notes))
 
 
-def _last_answer(session: Session) -> Turn:
+def last_answer(session: Session) -> Turn:
     """The newest turn in which the model has said something."""
     turn = next((turn for turn in reversed(session.turns) if turn.tokens), None)
     if turn is None:

@@ -136,6 +136,39 @@ class Architecture:
 
 
 @dataclass(frozen=True)
+class HeatMap:
+    """Shares, from 0 to 1, of what rows give to columns; a row is as long as the columns that it may look at.
+
+    The rows are the newest, and where these are the columns too, the last one of each is its own. Labels from `marked`
+    on are those that matter most.
+    """
+
+    title: str
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+    cells: tuple[tuple[float, ...], ...]
+    marked: int = 0
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class SmallMap:
+    """A heat map to be drawn small: a caption in the place of labels."""
+
+    caption: str
+    cells: tuple[tuple[float, ...], ...]
+
+
+@dataclass(frozen=True)
+class HeatMaps:
+    """Small maps in a grid; a single row or column of them may be folded."""
+
+    title: str
+    rows: tuple[tuple[SmallMap, ...], ...]
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class HelpEntry:
     """A command in the overview; without a `brief` its name says enough."""
 
@@ -200,7 +233,7 @@ class Leave:
     """The session is over."""
 
 
-Drawn = Message | Change | Table | Bars | Outline | Shaded | Architecture | Help
+Drawn = Message | Change | Table | Bars | Outline | Shaded | HeatMap | HeatMaps | Architecture | Help
 """What is drawn and done with."""
 
 Result = Drawn | Looks | Plot | Answer | Answers | Watch | EditPrompt | Export | Leave

@@ -7,6 +7,7 @@ from tinychat.commands import (
     comparing,
     conversation,
     inspecting,
+    looking,
     models,
     plotting,
     recipes,
@@ -86,6 +87,7 @@ for _command in (
     *recipes.COMMANDS,
     *plotting.COMMANDS,
     *inspecting.COMMANDS,
+    *looking.COMMANDS,
     help_command(COMMANDS, find_command),
     quit_,
 ):

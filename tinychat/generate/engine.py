@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from tinychat.generate.looking import Head, Voice
 from tinychat.settings import Settings
 from tinychat.store.models import ModelInfo
 
@@ -86,6 +87,56 @@ class Engine(Protocol):
 
         Raises:
             GenerationError: the model gave NaN or infinite logits.
+        """
+        ...
+
+    def heads(
+        self,
+        ids: Sequence[int],
+        *,
+        source: Sequence[int] | None = None,
+        layer: int | None = None,
+        cross: bool = False,
+        cells: int = 16,
+    ) -> list[list[Head]]:
+        """What the heads of attention look at, by layer, while the model reads what it sees of a sequence.
+
+        Args:
+            ids: the sequence; as much of it as the model sees at its end.
+            source: what the encoder reads, in an encoder-decoder model.
+            layer: whose heads alone are asked for, from 0; None: all.
+            cross: how the decoder looks at what the encoder made, and not at itself.
+            cells: the most rows and columns of each map.
+        """
+        ...
+
+    def attention(
+        self,
+        ids: Sequence[int],
+        layer: int,
+        head: int,
+        *,
+        source: Sequence[int] | None = None,
+        cross: bool = False,
+        newest: int = 256,
+    ) -> list[list[float]]:
+        """The weights of one head: a row for each of the newest queries, oldest first, in it one for each key.
+
+        Args:
+            newest: the most rows. The others are those of `heads`.
+        """
+        ...
+
+    def lens(
+        self, ids: Sequence[int], token: int, *, source: Sequence[int] | None = None, likeliest: int = 5
+    ) -> list[Voice]:
+        """What would be said next after each layer (nostalgebraist 2020); the last one is what the model says.
+
+        Args:
+            ids: what stands before.
+            token: id of the token that is asked about.
+            source: what the encoder reads, in an encoder-decoder model.
+            likeliest: how many of each.
         """
         ...
 

@@ -8,10 +8,13 @@ from torch.nn.utils.rnn import pad_sequence
 
 from tinychat.errors import GenerationError
 from tinychat.generate.engine import Drawn, Odds, Request, window_start
+from tinychat.generate.heads import describe_heads
+from tinychat.generate.looking import Head, Voice
 from tinychat.generate.random import uniform
 from tinychat.generate.sampling import draw, filter_logits, probabilities
 from tinychat.model.attention import Cache
 from tinychat.model.loading import fill
+from tinychat.model.looking import lens, watch_attention
 from tinychat.model.transformer import Transformer
 from tinychat.settings import Settings
 from tinychat.store.models import ModelInfo
@@ -80,6 +83,79 @@ class TorchEngine:
             _check(logits)
             logprobs += logits.log_softmax(dim=-1).gather(2, window[:, 1:, None]).flatten().tolist()
         return logprobs
+
+    @torch.inference_mode()
+    def heads(
+        self,
+        ids: Sequence[int],
+        *,
+        source: Sequence[int] | None = None,
+        layer: int | None = None,
+        cross: bool = False,
+        cells: int = 16,
+    ) -> list[list[Head]]:
+        """As `Engine.heads`."""
+        window, memory = self._window(ids), self._read(source)
+        heads: list[list[Head]] = []
+
+        def take(weights: Tensor) -> None:
+            heads.append(describe_heads(weights[0], None if cross else window[0], cells))
+
+        with watch_attention(self.model, take, layer=layer, cross=cross):
+            self.model(window, memory=memory)
+        return heads
+
+    @torch.inference_mode()
+    def attention(
+        self,
+        ids: Sequence[int],
+        layer: int,
+        head: int,
+        *,
+        source: Sequence[int] | None = None,
+        cross: bool = False,
+        newest: int = 256,
+    ) -> list[list[float]]:
+        """As `Engine.attention`."""
+        window, memory = self._window(ids), self._read(source)
+        taken: list[Tensor] = []
+        with watch_attention(self.model, taken.append, layer=layer, cross=cross):
+            self.model(window, memory=memory)
+        rows: list[list[float]] = taken[0][0, head, -newest:].tolist()
+        return rows
+
+    @torch.inference_mode()
+    def lens(
+        self, ids: Sequence[int], token: int, *, source: Sequence[int] | None = None, likeliest: int = 5
+    ) -> list[Voice]:
+        """As `Engine.lens`."""
+        said, shares = lens(self.model, self._window(ids), self._read(source))
+        parts = ["embeddings", *(f"layer {place}" for place in range(1, self.model.config.n_layer + 1))]
+        own: list[float | None] = [None] * len(parts)
+        if shares is not None:
+            parts += ["counts", "matches", "mixture"]
+            own = [*own[:-1], *shares.tolist(), None]
+        tops = said.topk(min(likeliest, said.shape[1]))
+        return [
+            Voice(
+                part,
+                tuple((id, value) for id, value in zip(ids_of, values, strict=True) if value > 0),
+                row[token].item(),
+                int((row > row[token]).sum()) + 1,
+                share,
+            )
+            for part, row, ids_of, values, share in zip(
+                parts, said, tops.indices.tolist(), tops.values.tolist(), own, strict=True
+            )
+        ]
+
+    def _window(self, ids: Sequence[int]) -> Tensor:
+        """What the model sees of a sequence when it makes the next token, [1, T]."""
+        return torch.tensor([ids[window_start(len(ids), self.context) :]], device=self.device)
+
+    def _read(self, source: Sequence[int] | None) -> Tensor | None:
+        """What the encoder makes of a source, [1, S, D]."""
+        return None if source is None else self.model.encode(torch.tensor([source], device=self.device))
 
     def _draw(
         self, logits: Tensor, requests: Sequence[Request], sequences: Sequence[Sequence[int]], step: int

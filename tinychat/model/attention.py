@@ -94,6 +94,18 @@ class Attention(nn.Module):
             mask: added to the scores, [B or 1, 1, T, S]: 0 where a query may look, −∞ where not; None: everywhere.
             used: how many slots of the cache to look at.
         """
+        query, key, value = self.project(x, position, positions, memory)
+        if memory is None and cache is not None:
+            key, value = cache.write(layer, key, value, positions)
+            key, value = key[:, :, :used].to(query.dtype), value[:, :, :used].to(query.dtype)
+        out = attend(query, key, value, mask, self.dropout if self.training else 0.0)
+        out = out.transpose(1, 2).flatten(2)  # [B, T, D]
+        return out if self.output is None else self.output(out)
+
+    def project(
+        self, x: Tensor, position: Position, positions: Tensor, memory: Tensor | None = None
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Queries [B, H, T, K], keys and values [B, H_kv, S, K], normalized and turned to their places."""
         seen = x if memory is None else memory
         query = _split(self.query(x), self.n_head)  # [B, H, T, K]
         key = _split(self.key(seen), self.kv_heads)  # [B, H_kv, S, K]
@@ -102,12 +114,7 @@ class Attention(nn.Module):
             query, key = self.qk_norm(query), self.qk_norm(key)
         if memory is None:
             query, key = position.rotate(query, positions), position.rotate(key, positions)
-            if cache is not None:
-                key, value = cache.write(layer, key, value, positions)
-                key, value = key[:, :, :used].to(query.dtype), value[:, :, :used].to(query.dtype)
-        out = attend(query, key, value, mask, self.dropout if self.training else 0.0)
-        out = out.transpose(1, 2).flatten(2)  # [B, T, D]
-        return out if self.output is None else self.output(out)
+        return query, key, value
 
 
 def attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, dropout: float = 0.0) -> Tensor:
@@ -138,6 +145,14 @@ def attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, dropo
     weights = scores.softmax(dim=-1)
     out: Tensor = drop(weights, dropout) @ value.flatten(0, 1)  # [B·H, T, K]
     return out.view(batch, heads, time, width)
+
+
+def attention_weights(query: Tensor, key: Tensor, mask: Tensor | None) -> Tensor:
+    """softmax(query · keyᵀ / √K), [B, H, T, S]: what `attend` multiplies the values by. Arguments as there."""
+    key = key.repeat_interleave(query.shape[1] // key.shape[1], dim=1)
+    scores = query @ key.transpose(-2, -1) * query.shape[-1] ** -0.5
+    weights: Tensor = (scores if mask is None else scores + mask).softmax(dim=-1)
+    return weights
 
 
 def additive(mask: Tensor | None, dtype: torch.dtype) -> Tensor | None:

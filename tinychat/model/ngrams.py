@@ -128,13 +128,28 @@ class NGrams(nn.Module):
         Returns:
             [B, T, V], f32.
         """
+        said, shares = self.voices(logits, x, known, history, positions, folds)
+        return (shares.unsqueeze(-2) @ said).squeeze(-2).clamp(min=LEAST).log()
+
+    def voices(
+        self,
+        logits: Tensor,
+        x: Tensor,
+        known: Tensor,
+        history: Tensor,
+        positions: Tensor,
+        folds: Tensor | None = None,
+    ) -> tuple[Tensor, Tensor]:
+        """What the layers, the counts and the matches say, [B, T, 3, V], and the share of each, [B, T, 3]; f32.
+
+        Arguments as for `forward`. Where nothing matches, the last has no probabilities and no share.
+        """
         counted = (self.trust(x).float() * self.counted(known, x, folds)).softmax(dim=-1)
         matched, lengths = self.matches(history, positions, self.vocab_size)
         layers, matches = self.share(x).float().unbind(dim=-1)  # [B, T]
         matches = (matches + self.worth.float()[lengths]).masked_fill(lengths == 0, -torch.inf)
-        shares = torch.stack((layers, torch.zeros_like(layers), matches), dim=-1).softmax(dim=-1)  # [B, T, 3]
-        said = torch.stack((logits.float().softmax(dim=-1), counted, matched), dim=-2)  # [B, T, 3, V]
-        return (shares.unsqueeze(-2) @ said).squeeze(-2).clamp(min=LEAST).log()
+        shares = torch.stack((layers, torch.zeros_like(layers), matches), dim=-1).softmax(dim=-1)
+        return torch.stack((logits.float().softmax(dim=-1), counted, matched), dim=-2), shares
 
     def counted(self, known: Tensor, x: Tensor, folds: Tensor | None = None) -> Tensor:
         """The logarithm of the probability of each token of the vocabulary by the counts: [B, T, V], f32."""

@@ -8,9 +8,22 @@ from rich.padding import Padding
 from rich.table import Table as Grid
 from rich.text import Text
 
-from tinychat.commands.results import Architecture, Bars, Change, Drawn, Help, Message, Outline, Shaded, Table
+from tinychat.commands.results import (
+    Architecture,
+    Bars,
+    Change,
+    Drawn,
+    HeatMap,
+    HeatMaps,
+    Help,
+    Message,
+    Outline,
+    Shaded,
+    Table,
+)
 from tinychat.repl.architecture import draw_architecture
 from tinychat.repl.bars import bars_drawing
+from tinychat.repl.heatmap import draw_map, draw_maps
 from tinychat.repl.plot import sparkline
 from tinychat.repl.terminal import CYAN, DIM, RED, YELLOW, Terminal, fit
 from tinychat.text.harmless import harmless
@@ -52,6 +65,10 @@ def draw(terminal: Terminal, result: Drawn) -> None:
             _draw_shaded(terminal, result)
         case Architecture():
             draw_architecture(terminal, result)
+        case HeatMap():
+            draw_map(terminal, result)
+        case HeatMaps():
+            draw_maps(terminal, result)
         case Help():
             _draw_help(terminal, result)
 
