@@ -1,5 +1,6 @@
 """The engine against the plain path: the model run over everything, without a cache, one token after the other."""
 
+import math
 from typing import Any
 
 import numpy as np
@@ -142,6 +143,9 @@ def test_looking_at_odds_leaves_an_answer_as_it_would_be() -> None:
     one.made += 5
     engine.odds(request([1, 2, 3, 4]))
     engine.score([3, 1, 2])
+    engine.heads([1, 2, 3])
+    engine.attention([4, 2, 3], 0, 1)
+    engine.lens([1, 2], 3)
     assert ids_of(engine.extend([one], 5)[0]) == plainly(model, [1, 2, 3], 10, GREEDY)[5:]
 
 
@@ -151,6 +155,41 @@ def test_the_score_of_a_text_is_its_loss(length: int) -> None:
     logprobs = TorchEngine(model).score(ids)
     assert len(logprobs) == length - 1
     assert -sum(logprobs) / (length - 1) == pytest.approx(evaluate(model, np.array(ids, np.uint16)).loss, abs=1e-5)
+
+
+@pytest.mark.parametrize("length", [3, 16, 17, 40])
+def test_looking_sees_what_the_model_sees_when_it_makes_the_next_token(length: int) -> None:
+    engine, ids = TorchEngine(make()), [place * place % VOCABULARY for place in range(length)]
+    seen = length - window_start(length, 16)
+    layers = engine.heads(ids, cells=99)
+    assert [len(heads) for heads in layers] == [2, 2]
+    assert {len(head.cells) for heads in layers for head in heads} == {seen}
+    assert engine.heads(ids, layer=1, cells=99) == layers[1:]
+    rows = engine.attention(ids, 1, 0, newest=5)
+    assert [tuple(row) for row in rows] == list(layers[1][0].cells[-5:])
+    odds = engine.odds(request(ids))
+    *_, last = engine.lens(ids, odds[2].id, likeliest=VOCABULARY)
+    assert (last.part, last.rank) == ("layer 2", 3)
+    assert [id for id, _ in last.likeliest] == [one.id for one in odds]
+    assert [value for _, value in last.likeliest] == pytest.approx([math.exp(one.logprob) for one in odds], abs=1e-5)
+    assert last.probability == pytest.approx(math.exp(odds[2].logprob), abs=1e-5)
+
+
+def test_the_lens_parts_a_mixture() -> None:
+    model = make(ngram_order=3)
+    assert model.ngrams is not None
+    ids = [1, 2, 3, 1, 2, 3, 1, 2]
+    model.ngrams.count([np.array(ids * 9, np.uint16)])
+    engine = TorchEngine(model)
+    voices = engine.lens(ids, 3)
+    assert [voice.part for voice in voices] == ["embeddings", "layer 1", "layer 2", "counts", "matches", "mixture"]
+    parts = [voice for voice in voices if voice.share is not None]
+    assert [voice.part for voice in parts] == ["layer 2", "counts", "matches"]
+    assert sum(voice.share or 0 for voice in parts) == pytest.approx(1)
+    assert parts[2].likeliest == ((3, 1.0),)
+    mixed = sum((voice.share or 0) * voice.probability for voice in parts)
+    (odds,) = (math.exp(one.logprob) for one in engine.odds(request(ids)) if one.id == 3)
+    assert voices[-1].probability == pytest.approx(mixed, abs=1e-5) == pytest.approx(odds, abs=1e-5)
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])
@@ -178,6 +217,16 @@ def test_a_translation_model_reads_its_source() -> None:
         for _ in range(8):
             ids.append(int(model(torch.tensor([ids]), memory=memory)[0, -1].argmax()))
         assert ids_of(together[i]) == ids[1:]
+
+
+def test_how_a_translation_model_looks_at_its_source() -> None:
+    engine = TorchEngine(make(n_encoder_layer=1, earlier_tokens=0))
+    heads = engine.heads([0, 5], source=(1, 2, 3), layer=1, cross=True)
+    assert [[len(row) for row in head.cells] for head in heads[0]] == [[3, 3], [3, 3]]
+    rows = engine.attention([0, 5], 1, 0, source=(1, 2, 3), cross=True)
+    assert [tuple(row) for row in rows] == list(heads[0][0].cells)
+    odds = engine.odds(request([0, 5], source=(1, 2, 3)))
+    assert engine.lens([0, 5], odds[0].id, source=(1, 2, 3))[-1].likeliest[0][0] == odds[0].id
 
 
 def test_the_window_keeps_the_newest_part_and_moves_in_strides() -> None:

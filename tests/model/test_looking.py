@@ -66,7 +66,7 @@ def watched(model: Transformer, **what: object) -> list[Tensor]:
 
 @torch.inference_mode()
 def test_the_weights_times_the_values_are_what_attention_gives() -> None:
-    for options in GRID[::5]:
+    for options in GRID[::8]:
         model = make(**options)
         for cross in (False, True) if model.encoder else (False,):
             outputs: list[tuple[Tensor, Tensor]] = []  # what the weights should give, and what came out
@@ -117,7 +117,7 @@ def test_one_layer_alone_may_be_watched() -> None:
 
 @torch.inference_mode()
 def test_the_lens_after_a_layer_is_a_model_of_so_many_layers() -> None:
-    for options in GRID[::9]:
+    for options in GRID[::13]:
         model, ids = make(**options), some_ids()
         memory = memory_of(model)
         said, shares = lens(model, ids, memory)

@@ -9,6 +9,8 @@ from tinychat.generate.looking import Head
 
 SKIPPED = 2
 """queries at the beginning that tell little of a head: the first can look nowhere but at itself"""
+FEWEST = 1 / 8
+"""of the queries: what can be looked at from fewer says nothing of a head"""
 
 
 def describe_heads(weights: Tensor, ids: Tensor | None, cells: int) -> list[Head]:
@@ -60,11 +62,13 @@ def shrink(weights: Tensor, cells: int) -> Tensor:
 
 
 def _share(weights: Tensor, chosen: Tensor) -> Tensor:
-    """The mean over queries of the weight on what is chosen of their keys, over those queries for which some is.
+    """The mean of the weight on what is chosen of the keys, over the queries for which some is; 0 for too few.
 
     Args:
         weights: [H, T, S].
         chosen: [T, S].
     """
     queries = chosen.any(-1)
-    return (weights * chosen).sum(-1)[:, queries].mean(-1) if queries.any() else weights.new_zeros(len(weights))
+    if queries.sum() < max(1, FEWEST * len(queries)):
+        return weights.new_zeros(len(weights))
+    return (weights * chosen).sum(-1)[:, queries].mean(-1)

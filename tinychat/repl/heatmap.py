@@ -111,13 +111,14 @@ def _parts(count: int, most: int) -> list[tuple[int, int]]:
 
 
 def _total(values: Row) -> float | None:
+    """The sum, in which None counts for nothing, unless there is nothing else."""
     known = [value for value in values if value is not None]
     return sum(known) if known else None
 
 
 def _mean(values: Row) -> float | None:
-    known = [value for value in values if value is not None]
-    return sum(known) / len(known) if known else None
+    total = _total(values)
+    return None if total is None else total / len(values)
 
 
 def _draw_row(terminal: Terminal, maps: Sequence[SmallMap], wide: int, tall: int, cells: int) -> None:
