@@ -4,7 +4,6 @@ import itertools
 import math
 
 from prompt_toolkit.utils import get_cwidth
-from rich.padding import Padding
 from rich.table import Table as Grid
 from rich.text import Text
 
@@ -24,26 +23,18 @@ from tinychat.commands.results import (
 from tinychat.repl.architecture import draw_architecture
 from tinychat.repl.bars import bars_drawing
 from tinychat.repl.heatmap import draw_map, draw_maps
+from tinychat.repl.overview import draw_help
 from tinychat.repl.plot import sparkline
 from tinychat.repl.terminal import CYAN, DIM, RED, YELLOW, Terminal, fit
 from tinychat.text.harmless import harmless
 
 GAP = 2
 """columns between two columns of a table"""
-THEME_WIDTH = 10
-ENTRY_WIDTH = 35
-NAME_WIDTH = 14
 
 SHADES = ((1, "", "1 in 2, "), (3, CYAN, "1 in 8, "), (6, YELLOW, "1 in 64, "), (math.inf, RED, "or less"))
 """up to so many bits of surprise, how a token is drawn, and the words for it in the legend"""
 SURPRISING = 3
 """bits from which on a token stands in brackets where there is no colour"""
-
-KEYS = (
-    ("typing", "Enter sends · Alt-Enter new line · Tab completes · //x sends /x"),
-    ("answering", "↑↓ temp · ←→ length · [ ] top-p · g greedy · space pause · Esc stop"),
-    ("training", "b background · s sample · p prompt · e evaluate · q stop"),
-)
 
 
 def draw(terminal: Terminal, result: Drawn) -> None:
@@ -70,7 +61,7 @@ def draw(terminal: Terminal, result: Drawn) -> None:
         case HeatMaps():
             draw_maps(terminal, result)
         case Help():
-            _draw_help(terminal, result)
+            draw_help(terminal, result)
 
 
 def _notes(terminal: Terminal, notes: tuple[str, ...]) -> None:
@@ -137,27 +128,3 @@ def _draw_shaded(terminal: Terminal, shaded: Shaded) -> None:
 
 def _shade(bits: float) -> str:
     return next(style for most, style, _ in SHADES if bits <= most)
-
-
-def _draw_help(terminal: Terminal, help: Help) -> None:
-    """Themes at the left; beside them their commands, in as many columns as there is room for."""
-    grid = Grid.grid()
-    grid.add_column(width=THEME_WIDTH, style="dim", no_wrap=True)
-    grid.add_column()
-    across = max(1, (terminal.width - THEME_WIDTH) // ENTRY_WIDTH)
-    for theme, entries in help.themes:
-        plain = [entry for entry in entries if not entry.brief]
-        if plain:
-            grid.add_row(theme, Text("  ".join(f"/{entry.name}" for entry in plain), style="cyan"))
-        explained = [entry for entry in entries if entry.brief]
-        for place in range(0, len(explained), across):
-            line = Text(no_wrap=True, overflow="ellipsis")
-            for entry in explained[place : place + across]:
-                line.append(f"{'/' + entry.name:{NAME_WIDTH}}", style="cyan")
-                line.append(f"{entry.brief:{ENTRY_WIDTH - NAME_WIDTH}}")
-            line.rstrip()
-            grid.add_row(theme if place == 0 and not plain else "", line)
-    for theme, words in KEYS:
-        grid.add_row(theme, Text(words, style="dim"))
-    terminal.show(Padding(grid, (0, 1, 0, 0)))
-    terminal.line("/help COMMAND says more, with an example; the beginning of a name is enough", DIM)
