@@ -144,12 +144,12 @@ def open_scripted(info: ModelInfo, settings: Settings) -> Engine:
 
 def main() -> int:
     import tinychat.generate.opening
+    from tinychat.cli.options import make_session
     from tinychat.repl.app import run
 
     if "TINYCHAT_TEST_TORCH" not in os.environ:
         tinychat.generate.opening.open_engine = open_scripted
-    session = Session()
-    session.open_model(sys.argv[1])
+    session = make_session({"model": sys.argv[1]})
     return run(session)
 
 

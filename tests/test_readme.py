@@ -7,6 +7,7 @@ import pytest
 
 from tinychat.commands.command import THEMES
 from tinychat.commands.table import COMMANDS
+from tinychat.face import FACE
 from tinychat.settings import SETTINGS
 
 README = Path(__file__).parent.parent / "README.md"
@@ -21,6 +22,15 @@ def settings_table() -> str:
     return "\n".join([*rows, "", "`--greedy` is temperature 0, by definition; `--sample` draws."])
 
 
+def face_table() -> str:
+    rows = ["| option | flags | default | |", "| --- | --- | --- | --- |"]
+    for name, option in FACE.items():
+        flags = " ".join(f"`{flag}`" for flag in (*option.flags, option.flag))
+        choices = " (" + ", ".join(f"`{choice}`" for choice in option.choices) + ")" if option.choices else ""
+        rows.append(f"| `{name}` | {flags} | {option.show(option.default)} | {option.help}{choices} |")
+    return "\n".join(rows)
+
+
 def commands_table() -> str:
     rows = ["| command | |", "| --- | --- |"]
     for theme in THEMES:
@@ -31,7 +41,7 @@ def commands_table() -> str:
     return "\n".join(rows)
 
 
-TABLES = {"settings": settings_table, "commands": commands_table}
+TABLES = {"settings": settings_table, "face": face_table, "commands": commands_table}
 
 
 def with_tables(text: str) -> str:

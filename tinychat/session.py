@@ -14,6 +14,7 @@ from tinychat.background import Background
 from tinychat.conversation import Conversation, Turn
 from tinychat.errors import ModelError, UsageError
 from tinychat.events import Ended, Finished, Notice, Record
+from tinychat.face import FaceStore
 from tinychat.generate.engine import Drawn, Engine
 from tinychat.generate.opening import Loading
 from tinychat.generate.prompts import Prompting
@@ -28,14 +29,13 @@ from tinychat.transcript import read_transcript, write_transcript
 if TYPE_CHECKING:
     from tinychat.comparing import Comparison
 
-DEFAULT_MODEL = "smalltalk"
-
 
 class Session:
     """Settings, the model, the conversation."""
 
-    def __init__(self, settings: SettingStore | None = None) -> None:
+    def __init__(self, settings: SettingStore | None = None, face: FaceStore | None = None) -> None:
         self.settings = settings or SettingStore()
+        self.face = face or FaceStore()
         self.conversation = Conversation()
         self.comparison: Comparison | None = None
         """the newest answers to choose from, of which none is a turn before it is chosen"""

@@ -21,8 +21,8 @@ def is_private(monkeypatch: pytest.MonkeyPatch, letters: Path) -> Callable[..., 
     """Whether the REPL that a call opens is private."""
     opened: list[bool] = []
 
-    def open_repl(session: Any, *, debug: bool, private: bool) -> int:
-        opened.append(private)
+    def open_repl(session: Any, *, debug: bool) -> int:
+        opened.append(session.face.current.private)
         return 0
 
     def is_private(*arguments: str) -> bool:
@@ -56,4 +56,4 @@ def test_what_says_neither_is_an_error(
     monkeypatch.setenv("TINYCHAT_PRIVATE", "perhaps")
     with pytest.raises(AssertionError):
         is_private()
-    assert "private is yes or no, not 'perhaps'" in capsys.readouterr().err
+    assert "TINYCHAT_PRIVATE: private takes true or false, not 'perhaps'" in capsys.readouterr().err

@@ -10,6 +10,7 @@ from tinychat.commands.results import Change, Message, Table
 from tinychat.commands.settings import change, nudge, switch, values_of
 from tinychat.commands.table import COMMANDS
 from tinychat.errors import SettingError, UsageError
+from tinychat.face import FACE
 from tinychat.layers import Layer
 from tinychat.settings import SETTINGS
 
@@ -77,8 +78,14 @@ def test_settings_shows_all_of_them_with_where_they_come_from(talk: Talk) -> Non
     talk.do("/temperature 1.2")
     table = talk.do("/settings")
     assert isinstance(table, Table)
-    assert len(table.rows) == len(SETTINGS)
+    assert len(table.rows) == len(SETTINGS) + len(FACE)
     assert table.rows[0][:3] == ("temperature", "1.2", "command")
+    assert table.rows[-1][:3] == ("theme", "dark", "default")
+
+
+def test_options_of_the_face_are_shown_but_chosen_at_the_start(talk: Talk) -> None:
+    with pytest.raises(UsageError, match="theme is chosen when tinychat starts"):
+        talk.do("/set theme light")
 
 
 def test_what_a_model_is_loaded_with_loads_it_again_and_keeps_the_conversation(talk: Talk) -> None:

@@ -10,13 +10,13 @@ from tinychat.store import places
 from tinychat.text.datasets import fetch
 
 
-def fetch_with_bar(name: str) -> Path:
-    """The folder of a known data set.
+def fetch_with_bar(name: str, *, plain: bool = False) -> Path:
+    """The folder of a known data set; without a bar where lines are to be `plain`.
 
     Raises:
         SourceError: there is none of that name, it cannot be reached, or is not what was published.
     """
-    bar = DownloadBar(name) if sys.stderr.isatty() and places.mirror() is None else None
+    bar = DownloadBar(name) if sys.stderr.isatty() and not plain and places.mirror() is None else None
     try:
         return fetch(name, cache=places.datasets_folder(), mirror=places.mirror(), progress=bar)
     finally:

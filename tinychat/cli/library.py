@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tinychat.cli.options import NORMALIZE, debug_option, json_option, load_settings
+from tinychat.cli.options import NORMALIZE, debug_option, json_option, load_face, load_settings
 from tinychat.errors import ModelError, UsageError
+from tinychat.face import FACE
+from tinychat.layers import Layers
 from tinychat.settings import SETTINGS
 from tinychat.store import places
 from tinychat.store.interchange import FORMATS, export_model, import_model
@@ -136,7 +138,7 @@ def data_get(name: str) -> None:
     """Fetch a known data set, checked against its checksum; the mirror that TINYCHAT_MIRROR names comes first."""
     from tinychat.cli.download import fetch_with_bar
 
-    click.echo(fetch_with_bar(name))
+    click.echo(fetch_with_bar(name, plain=load_face().plain))
 
 
 @click.command("config", context_settings=NORMALIZE)
@@ -144,7 +146,7 @@ def data_get(name: str) -> None:
 @debug_option
 def config(as_json: bool) -> None:
     """Where things lie, and every setting with where its value comes from."""
-    settings, model = load_settings()
+    settings, face = load_settings()
     folders = {
         "config_file": places.config_file(),
         "data": places.data_folder(),
@@ -155,17 +157,20 @@ def config(as_json: bool) -> None:
         "bundled_models": places.bundled_models(),
         "mirror": places.mirror(),
     }
-    origins = {name: settings.origin(name).name.lower() for name in SETTINGS}
-    values = {name: getattr(settings.current, name) for name in SETTINGS}
+    stores: tuple[Layers[Any], ...] = (face, settings)
+    in_force = [
+        (setting, getattr(store.current, name), store.origin(name).name.lower())
+        for store, table in zip(stores, (FACE, SETTINGS), strict=True)
+        for name, setting in table.items()
+    ]
     if as_json:
         places_json = {name: str(path) if path else None for name, path in folders.items()}
-        in_force = {name: {"value": value, "from": origins[name]} for name, value in values.items()}
-        _print_json({**places_json, "model": model, "settings": in_force})
+        values = {setting.name: {"value": value, "from": origin} for setting, value, origin in in_force}
+        _print_json({**places_json, "model": face.current.model, "settings": values})
         return
     _print_columns([(name, str(path) if path else "–") for name, path in folders.items()])
     click.echo()
-    rows = [(name, setting.show(values[name]), origins[name]) for name, setting in SETTINGS.items()]
-    _print_columns([("model", model, ""), *rows])
+    _print_columns([(setting.name, setting.show(value), origin) for setting, value, origin in in_force])
 
 
 @click.command("export", context_settings=NORMALIZE)

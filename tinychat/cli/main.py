@@ -9,8 +9,9 @@ from typing import Any, NoReturn
 import click
 
 from tinychat import __version__
-from tinychat.cli.options import NORMALIZE, debug_option, is_private, make_session, model_option, setting_options
+from tinychat.cli.options import NORMALIZE, debug_option, face_options, make_session, setting_options
 from tinychat.errors import TinychatError, UsageError, failure
+from tinychat.face import FACE
 from tinychat.generate.opening import PATIENT_THREADS
 from tinychat.text.harmless import harmless
 
@@ -72,7 +73,6 @@ class Commands(click.Group):
     "At a terminal this opens the REPL; piped stdin is read as prompts, one a line.",
 )
 @click.version_option(__version__, "-V", "--version", prog_name="tinychat", message="%(prog)s %(version)s")
-@model_option
 @click.option("-p", "--prompt", "prompts", multiple=True, metavar="TEXT", help="answer this and exit; may be repeated")
 @setting_options
 @click.option("--echo", is_flag=True, help="put the prompt before its completion")
@@ -83,19 +83,19 @@ class Commands(click.Group):
 @click.option("--jsonl", is_flag=True, help="read and write JSON, one object a line")
 @click.option("--logprobs", type=click.IntRange(0, 1000), metavar="K", help="with --jsonl: the K likeliest tokens")
 @click.option("-v", "--verbose", is_flag=True, help="tell speed, seed and reason of each completion on stderr")
-@click.option("--private", is_flag=True, help="at a terminal: keep neither the conversation nor what is typed")
+@face_options(*FACE)
 @debug_option
 @click.pass_context
-def tinychat(context: click.Context, /, model: str | None, prompts: tuple[str, ...], **given: Any) -> int:
+def tinychat(context: click.Context, /, prompts: tuple[str, ...], **given: Any) -> int:
     """Opens the REPL, or answers prompts."""
     if context.invoked_subcommand is not None:
         return 0
     at_terminal = sys.stdin.isatty() and sys.stdout.isatty()
-    session = make_session(given, model)
+    session = make_session(given)
     if at_terminal and not prompts:
         from tinychat.repl.app import run
 
-        return run(session, debug=wants_debug(), private=given["private"] or is_private())
+        return run(session, debug=wants_debug())
     from tinychat.cli.pipe import PipeOptions, answer_prompts
 
     names = ("echo", "null", "escapes", "conversation", "whole", "jsonl", "logprobs", "verbose")

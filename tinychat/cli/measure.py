@@ -58,7 +58,7 @@ def eval_(
 @debug_option
 def bench(model: str | None, as_json: bool, **given: Any) -> None:
     """Prefill, decoding, training and start-up speed of MODEL here, with the fraction of the machine's limit."""
-    session = make_session(given, model)
+    session = make_session(given | {"model": model})
 
     from tinychat.bench import run_bench
 

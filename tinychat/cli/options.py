@@ -7,9 +7,10 @@ from typing import Any, TypeVar
 import click
 
 from tinychat.errors import SettingError, UsageError
+from tinychat.face import FACE, Face, FaceStore
 from tinychat.layers import Layer
-from tinychat.session import DEFAULT_MODEL, Session
-from tinychat.setting import Setting
+from tinychat.session import Session
+from tinychat.setting import Setting, find
 from tinychat.settings import SETTINGS, SettingStore
 from tinychat.store.config import read_config
 from tinychat.store.places import config_file
@@ -18,9 +19,6 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 NORMALIZE = {"token_normalize_func": lambda name: name.replace("_", "-"), "help_option_names": ["-h", "--help"]}
 """`_` for `-` is accepted everywhere."""
-
-PRIVATE = "TINYCHAT_PRIVATE"
-YES, NO = ("yes", "true", "on", "1"), ("no", "false", "off", "0", "")
 
 
 def setting_options(function: F) -> F:
@@ -35,10 +33,15 @@ def setting_options(function: F) -> F:
     return function
 
 
-def model_option(function: F) -> F:
-    """Adds `-m/--model`."""
-    _add(function, click.Option(["-m", "--model", "model"], metavar="MODEL", help="a model's name or folder"))
-    return function
+def face_options(*names: str) -> Callable[[F], F]:
+    """Adds a flag for each of these options of the face."""
+
+    def add(function: F) -> F:
+        for name in reversed(names):
+            _add(function, _option(FACE[name]))
+        return function
+
+    return add
 
 
 def debug_option(function: F) -> F:
@@ -53,47 +56,48 @@ def json_option(function: F) -> F:
     return function
 
 
-def make_session(given: Mapping[str, Any], model: str | None = None) -> Session:
+def make_session(given: Mapping[str, Any]) -> Session:
     """A session with its settings in order (config file, environment, flags), and the model named or the default one.
 
     Raises:
         TinychatError: a value is wrong, or the model is not there.
     """
-    settings, configured_model = load_settings()
+    settings, face = load_settings()
     set_flags(settings, given)
-    session = Session(settings)
-    session.open_model(model or configured_model)
+    _set_face_flags(face, given)
+    session = Session(settings, face)
+    session.open_model(face.current.model)
     return session
 
 
-def load_settings() -> tuple[SettingStore, str]:
-    """The settings that the config file and the environment make, and the name of the model that they name.
+def load_settings() -> tuple[SettingStore, FaceStore]:
+    """The settings and the options of the face that the config file and the environment make.
 
     Raises:
-        UsageError: a value is wrong.
+        UsageError: a name or a value is wrong.
     """
-    settings = SettingStore()
-    config = read_config()
-    model = str(config.pop("model", DEFAULT_MODEL))
-    config.pop("private", None)
-    _set_all(settings, config, Layer.FILE, str(config_file()))
-    environment = {
-        name: os.environ[setting.variable] for name, setting in SETTINGS.items() if setting.variable in os.environ
-    }
-    _set_all(settings, environment, Layer.ENVIRONMENT, "the environment")
-    return settings, os.environ.get("TINYCHAT_MODEL") or model
+    settings, face = SettingStore(), FaceStore()
+    for name, value in read_config().items():
+        _set(settings, face, name, value, Layer.FILE, str(config_file()))
+    for name, setting in (FACE | SETTINGS).items():
+        if value := os.environ.get(setting.variable):
+            _set(settings, face, name, value, Layer.ENVIRONMENT, setting.variable)
+    return settings, face
 
 
-def is_private() -> bool:
-    """Whether the environment or the config file says that no conversation is to be kept.
+def load_face(given: Mapping[str, Any] | None = None) -> Face:
+    """The options of the face in force, for a command that has no session.
 
     Raises:
-        UsageError: it says neither yes nor no.
+        UsageError: a name or a value is wrong.
     """
-    given = str(os.environ.get(PRIVATE, read_config().get("private", False)))
-    if given.lower() not in (*YES, *NO):
-        raise UsageError(f"private is yes or no, not {given!r}", f"it is set by {PRIVATE}, or in {config_file()}")
-    return given.lower() in YES
+    _, face = load_settings()
+    _set_face_flags(face, given or {})
+    return face.current
+
+
+def _set_face_flags(face: FaceStore, given: Mapping[str, Any]) -> None:
+    face.update({name: given[name] for name in FACE if given.get(name) is not None}, Layer.FLAG)
 
 
 def set_flags(settings: SettingStore, given: Mapping[str, Any]) -> None:
@@ -111,18 +115,23 @@ def set_flags(settings: SettingStore, given: Mapping[str, Any]) -> None:
         settings.sample(Layer.FLAG)
 
 
-def _set_all(settings: SettingStore, values: Mapping[str, Any], layer: Layer, place: str) -> None:
+def _set(settings: SettingStore, face: FaceStore, name: str, value: object, layer: Layer, place: str) -> None:
+    """Sets one of either; what is wrong with it is told with its place."""
     try:
-        settings.update(values, layer)
+        found = find(FACE | SETTINGS, name)
+        (face if found.name in FACE else settings).set(found.name, value, layer)
     except SettingError as error:
-        raise UsageError(f"{place}: {error.problem}") from None
+        raise UsageError(f"{place}: {error.problem}", "correct it, or take it out") from None
     except UsageError as error:
         raise UsageError(f"{place}: {error.problem}", error.remedy) from None
 
 
 def _option(setting: Setting) -> click.Option:
     flags = [*setting.flags, setting.flag, *(f"--{alias}" for alias in setting.aliases)]
-    metavar = "|".join(setting.choices) if setting.choices else "TEXT" if setting.kind is tuple else "N"
+    if setting.kind is bool:
+        return click.Option([*flags, setting.name], is_flag=True, default=None, help=setting.help)
+    texts: dict[type, str] = {tuple: "TEXT", str: setting.name.upper()}
+    metavar = "|".join(setting.choices) or texts.get(setting.kind, "N")
     default = setting.show(setting.default)
     text = setting.help + (f" [{default}]" if default != "–" else "")
     return click.Option([*flags, setting.name], metavar=metavar, multiple=setting.kind is tuple, help=text)

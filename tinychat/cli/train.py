@@ -9,9 +9,10 @@ from typing import Any
 
 import click
 
-from tinychat.cli.options import NORMALIZE, debug_option, json_option
+from tinychat.cli.options import NORMALIZE, debug_option, face_options, json_option, load_face
 from tinychat.errors import UsageError
 from tinychat.events import Ended, Failed
+from tinychat.face import Face
 from tinychat.store.runs import RunFolder, find_run
 from tinychat.train.launch import change_recipe, launch, name_for, prepare_run
 from tinychat.train.processes import become_follower, find_place
@@ -52,6 +53,7 @@ class TrainCommand(click.Command):
 @click.option("--out", type=click.Path(path_type=Path), metavar="FOLDER", help="where the model goes [your own models]")
 @click.option("--resume", is_flag=False, flag_value="", metavar="[NAME]", help="go on with a run that was stopped")
 @json_option
+@face_options("plain", "theme")
 @debug_option
 def train(
     sources: tuple[str, ...],
@@ -60,6 +62,8 @@ def train(
     out: Path | None,
     resume: str | None,
     as_json: bool,
+    plain: bool | None,
+    theme: str | None,
     **given: Any,
 ) -> int:
     """Train a model on SOURCE: files, folders, globs, known data sets, or - for stdin.
@@ -75,27 +79,28 @@ def train(
     """
     if find_place().rank > 0:
         become_follower()
+    face = load_face({"plain": plain, "theme": theme})
     overrides = {key: value for key, value in given.items() if value not in (None, ())}
     if resume is not None:
         run = _find(resume or name, sources)
         if run.is_running():
             # A trainer whose command was killed a moment ago is still saving; or it is at work in the background.
-            last = _watch(run, as_json)
+            last = _watch(run, as_json, face)
             if not (isinstance(last, Ended) and last.reason == "stopped"):
                 return _exit_code(last)
         change_recipe(run, overrides)
     else:
         recipe = choose_recipe(recipe_name, overrides | ({"sources": sources} if sources else {}))
-        _fetch(recipe.sources)
+        _fetch(recipe.sources, face)
         run = prepare_run(recipe, name, out=out, stdin=sys.stdin.buffer)
     process = launch(run, tied=True, started=STARTED)
-    return _exit_code(_watch(run, as_json, process))
+    return _exit_code(_watch(run, as_json, face, process))
 
 
 train.params += [_option(field) for field in RECIPE_FIELDS.values() if field.name != "sources"]
 
 
-def _fetch(sources: tuple[str, ...]) -> None:
+def _fetch(sources: tuple[str, ...], face: Face) -> None:
     """Downloads the known data sets among the sources, here where a progress bar can be shown."""
     from tinychat.text.datasets import KNOWN
     from tinychat.text.weights import split_weight
@@ -106,7 +111,7 @@ def _fetch(sources: tuple[str, ...]) -> None:
         if name in KNOWN and not Path(source).exists():
             from tinychat.cli.download import fetch_with_bar
 
-            fetch_with_bar(name)
+            fetch_with_bar(name, plain=face.plain)
 
 
 def _find(name: str | None, sources: tuple[str, ...]) -> RunFolder:
@@ -117,14 +122,16 @@ def _find(name: str | None, sources: tuple[str, ...]) -> RunFolder:
     return find_run(name)
 
 
-def _watch(run: RunFolder, as_json: bool, process: "subprocess.Popen[bytes] | None" = None) -> Ended | Failed | None:
+def _watch(
+    run: RunFolder, as_json: bool, face: Face, process: "subprocess.Popen[bytes] | None" = None
+) -> Ended | Failed | None:
     """Shows what happens until the trainer ends or is left in the background; its last event."""
     from tinychat.repl.dashboard import watch
 
     # A terminal that closes, or `kill`: the trainer is told, stops after its step, and keeps everything.
     signal.signal(signal.SIGTERM, lambda *_: run.send("stop"))
     terminal = sys.stdout.isatty() and sys.stderr.isatty() and not as_json
-    return watch(run, terminal=terminal, json=as_json, out=sys.stdout, err=sys.stderr, process=process)
+    return watch(run, terminal=terminal, json=as_json, out=sys.stdout, err=sys.stderr, process=process, face=face)
 
 
 def _exit_code(last: Ended | Failed | None) -> int:

@@ -1,12 +1,15 @@
 """A command for each setting, made from the table of settings; and those that act on several."""
 
 from collections.abc import Iterator
+from typing import Any
 
 from tinychat.commands.command import Command, Suggestion, command
 from tinychat.commands.results import Change, Message, Result, Table
 from tinychat.errors import UsageError
+from tinychat.face import FACE
+from tinychat.layers import Layers
 from tinychat.session import Session
-from tinychat.setting import Setting
+from tinychat.setting import Setting, find
 from tinychat.settings import SETTINGS, find_setting
 
 ORIGINS = ("default", "model", "config file", "environment", "flag", "command")
@@ -25,7 +28,11 @@ def change(session: Session, name: str, value: object) -> Change:
     Raises:
         UsageError: there is no such setting, or it cannot take that value.
     """
-    setting = find_setting(name)
+    setting = find(SETTINGS | FACE, name)
+    if setting.name in FACE:
+        raise UsageError(
+            f"{spell(setting)} is chosen when tinychat starts", f"`tinychat {setting.flag}`, or config.toml"
+        )
     old = show(session, setting)
     session.settings.set(setting.name, value)
     new = show(session, setting)
@@ -121,9 +128,11 @@ def sample_again(session: Session, text: str) -> Result:
 @command("settings", "settings", aliases=("parameters",))
 def settings(session: Session, text: str) -> Result:
     """All settings: their values, where these come from, what they do."""
+    stores: tuple[Layers[Any], ...] = (session.settings, session.face)
     rows = (
-        (spell(setting), show(session, setting), ORIGINS[session.settings.origin(name)], setting.help)
-        for name, setting in SETTINGS.items()
+        (spell(setting), setting.show(getattr(store.current, name)), ORIGINS[store.origin(name)], setting.help)
+        for store, table in zip(stores, (SETTINGS, FACE), strict=True)
+        for name, setting in table.items()
     )
     return Table(("setting", "value", "from", "what it does"), tuple(rows))
 
