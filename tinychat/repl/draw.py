@@ -1,6 +1,5 @@
 """Draws what commands come back with."""
 
-import itertools
 import math
 
 from prompt_toolkit.utils import get_cwidth
@@ -24,6 +23,7 @@ from tinychat.repl.architecture import draw_architecture
 from tinychat.repl.bars import bars_drawing
 from tinychat.repl.heatmap import draw_map, draw_maps
 from tinychat.repl.overview import draw_help
+from tinychat.repl.plain_draw import SURPRISING, bracketed, draw_plain
 from tinychat.repl.plot import sparkline
 from tinychat.repl.terminal import CYAN, DIM, RED, YELLOW, Terminal, fit
 from tinychat.text.harmless import harmless
@@ -33,12 +33,12 @@ GAP = 2
 
 SHADES = ((1, "", "1 in 2, "), (3, CYAN, "1 in 8, "), (6, YELLOW, "1 in 64, "), (math.inf, RED, "or less"))
 """up to so many bits of surprise, how a token is drawn, and the words for it in the legend"""
-SURPRISING = 3
-"""bits from which on a token stands in brackets where there is no colour"""
 
 
 def draw(terminal: Terminal, result: Drawn) -> None:
     """Shows a result."""
+    if terminal.dumb and draw_plain(terminal, result):
+        return
     match result:
         case Message():
             for line in result.lines:
@@ -110,9 +110,7 @@ def _draw_shaded(terminal: Terminal, shaded: Shaded) -> None:
         for text, bits in shaded.pieces:
             terminal.write(text, DIM if bits is None else _shade(bits))
     else:
-        for surprising, pieces in itertools.groupby(shaded.pieces, key=lambda piece: (piece[1] or 0) > SURPRISING):
-            text = "".join(text for text, _ in pieces)
-            terminal.write(f"[{text}]" if surprising else text)
+        terminal.write(bracketed(shaded))
     known = [bits for _, bits in shaded.pieces if bits is not None]
     terminal.line(sparkline(known, terminal.width - 1), DIM)
     terminal.write(f"surprise, up to {max(known, default=0):.1f} bits", DIM)

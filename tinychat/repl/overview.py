@@ -15,11 +15,12 @@ NAME_WIDTH = 14
 
 NAMES_ALONE = ("training", "models", "session", "inside", "talk")
 """the themes that lose their explanations where the screen is too small for all, in that order"""
-UNDER = 2
-"""lines under the overview: the prompt and the toolbar"""
+AROUND = 3
+"""lines around the overview: the command, the next prompt and the toolbar"""
 
 KEYS = (
     ("typing", "Enter sends · Alt-Enter new line · Tab completes · //x sends /x"),
+    ("", "F1 help · F2 greedy · F4 vi · Ctrl-R search · Ctrl-X Ctrl-E editor"),
     ("answering", "↑↓ temp · ←→ length · [ ] top-p · g greedy · space pause · Esc stop"),
     ("training", "b background · s sample · p prompt · e evaluate · q stop"),
 )
@@ -30,7 +31,7 @@ def draw_help(terminal: Terminal, help: Help) -> None:
     _, height = terminal.size()
     for count in range(len(NAMES_ALONE) + 1):
         drawing = Padding(_grid(help, terminal.width, NAMES_ALONE[:count]), (0, 1, 0, 0))
-        if terminal.render(drawing).count("\n") + 1 <= height - UNDER:
+        if terminal.render(drawing).count("\n") + 1 <= height - AROUND:
             break
     terminal.show(drawing)
     terminal.line("/help COMMAND says more, with an example; the beginning of a name is enough", DIM)
