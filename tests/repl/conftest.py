@@ -36,8 +36,7 @@ def sit_down(model: Path, home: Path) -> Iterator[Callable[..., Person]]:
     def sit(**facts: object) -> Person:
         person = Person(model, home, **facts)  # type: ignore[arg-type]
         people.append(person)
-        if facts.get("TERM") != "dumb":
-            person.sees("›")
+        person.sees(">" if facts.get("TERM") == "dumb" or "TINYCHAT_PLAIN" in facts else "›")
         return person
 
     yield sit

@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-import pexpect
 import pytest
 from screens import Person
 
@@ -323,20 +322,6 @@ def test_without_colour_there_is_none(sit_down: SitDown) -> None:
     person.type("/help", ENTER)
     person.sees(lambda lines: any("/help COMMAND says more" in line for line in lines))
     assert re.search(rb"\x1b\[[0-9;]*[1-9][0-9;]*m", person.raw) is None
-
-
-def test_a_dumb_terminal_gets_plain_text(sit_down: SitDown) -> None:
-    person = sit_down(TERM="dumb")
-    process = person.process
-    process.expect_exact("› ".encode())
-    process.send("hello\r")
-    process.expect_exact(b"you said: hello\r\n")
-    process.expect(r"\d+ tokens · [\d,]+ tok/s · stop: end of turn · seed \d+\r\n".encode())
-    process.expect_exact("› ".encode())
-    process.send("/temp 2\r")
-    process.expect("temperature 0.8 → 2\r\n".encode())
-    process.send(CTRL_D)
-    process.expect(pexpect.EOF)
 
 
 def test_help_fits_one_screen(sit_down: SitDown) -> None:

@@ -8,8 +8,10 @@ from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.document import Document
 from prompt_toolkit.input import PipeInput, create_pipe_input
 from prompt_toolkit.output import DummyOutput
+from screens import Screen
 
-from tinychat.repl.bindings import wants_vi
+from tinychat.errors import UsageError
+from tinychat.repl.bindings import find_editor, wants_vi
 from tinychat.repl.blocks import is_open_block, unblock
 from tinychat.repl.completion import CommandCompleter
 from tinychat.repl.history import QuietHistory
@@ -26,7 +28,7 @@ def input() -> Iterator[PipeInput]:
 
 @pytest.fixture
 def ask(session: Session, tmp_path: Path, input: PipeInput) -> Callable[..., str]:
-    prompt = Prompt(session, tmp_path / "new" / "history", input=input, output=DummyOutput())
+    prompt = Prompt(session, Screen().terminal(), tmp_path / "new" / "history", input=input, output=DummyOutput())
 
     def ask(keys: str, text: str = "") -> str:
         input.send_text(keys)
@@ -62,6 +64,11 @@ def test_ctrl_d_ends_and_ctrl_c_on_an_empty_line_breaks_off(ask: Callable[..., s
         ask("\x04")
     with pytest.raises(KeyboardInterrupt):
         ask("\x03")
+
+
+def test_f2_changes_between_greedy_and_sampling(ask: Callable[..., str], session: Session) -> None:
+    assert ask("a\x1bOQb\r") == "ab"
+    assert session.settings.current.greedy
 
 
 def test_history_is_kept_in_a_file_that_is_made_when_it_is_needed(ask: Callable[..., str], tmp_path: Path) -> None:
@@ -120,11 +127,18 @@ def test_a_block_that_was_never_closed_is_its_text() -> None:
 
 def test_vi_keys_are_those_of_the_inputrc(tmp_path: Path) -> None:
     file = tmp_path / "inputrc"
-    assert not wants_vi({"INPUTRC": str(file)})
+    assert not wants_vi("auto", {"INPUTRC": str(file)})
     file.write_text("# set editing-mode vi\nset bell-style none\n")
-    assert not wants_vi({"INPUTRC": str(file)})
+    assert not wants_vi("auto", {"INPUTRC": str(file)})
     file.write_text("set editing-mode vi\n")
-    assert wants_vi({"INPUTRC": str(file)})
+    assert wants_vi("auto", {"INPUTRC": str(file)})
+    assert not wants_vi("emacs", {"INPUTRC": str(file)})
+
+
+def test_an_editor_that_is_not_there_is_an_error() -> None:
+    assert find_editor({"VISUAL": "sh -e", "EDITOR": "nowhere"}) == "sh -e"
+    with pytest.raises(UsageError, match="EDITOR is 'nowhere -x', which is no program here"):
+        find_editor({"EDITOR": "nowhere -x"})
 
 
 def test_the_toolbar_shows_what_is_in_force(session: Session) -> None:

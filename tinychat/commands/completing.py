@@ -37,8 +37,8 @@ def all_runs(session: Session, words: list[str]) -> Iterator[Suggestion]:
 
 
 def paths(session: Session, words: list[str]) -> Iterator[Suggestion]:
-    r"""Files and folders that begin as the last word does; spaces are `\ `, hidden ones need their dot."""
-    folder, name = os.path.split(words[-1].replace(ESCAPED_SPACE, " "))
+    """Files and folders that begin as the last word does; hidden ones need their dot."""
+    folder, name = os.path.split(words[-1])
     try:
         entries = sorted(os.scandir(Path(folder or ".").expanduser()), key=lambda entry: entry.name)
     except OSError:
@@ -47,7 +47,7 @@ def paths(session: Session, words: list[str]) -> Iterator[Suggestion]:
         hidden = entry.name.startswith(".") and not name.startswith(".")
         if entry.name.startswith(name) and not hidden:
             path = os.path.join(folder, entry.name)  # noqa: PTH118 - `./` and `~/` stay as they were typed
-            yield Suggestion(path.replace(" ", ESCAPED_SPACE) + ("/" if entry.is_dir() else ""))
+            yield Suggestion(path + ("/" if entry.is_dir() else ""))
 
 
 def transcripts(session: Session, words: list[str]) -> Iterator[Suggestion]:

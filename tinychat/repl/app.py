@@ -5,6 +5,8 @@ import signal
 import sys
 import traceback
 from collections.abc import Callable
+from contextlib import nullcontext
+from pathlib import Path
 from types import FrameType
 
 from tinychat import __version__
@@ -14,9 +16,9 @@ from tinychat.commands.table import dispatch, is_command
 from tinychat.commands.training import finish_training
 from tinychat.errors import TinychatError
 from tinychat.events import Failed
-from tinychat.repl.bindings import wants_vi
 from tinychat.repl.keeping import Keeper
 from tinychat.repl.keyboard import Keyboard
+from tinychat.repl.plain_prompt import PlainPrompt
 from tinychat.repl.prompt import Prompt
 from tinychat.repl.stream import Player
 from tinychat.repl.terminal import DIM, Terminal
@@ -30,32 +32,21 @@ BARE_WORDS = ("exit", "quit", "bye", "help")
 """words that people type for commands; they are prompts here, with a hint"""
 
 
-def run(session: Session, *, debug: bool = False, private: bool = False) -> int:
+def run(session: Session, *, debug: bool = False) -> int:
     """Opens the REPL on a session whose model has been chosen; returns the exit code.
 
     Args:
         debug: show tracebacks.
-        private: keep neither the conversation nor what is typed.
     """
-    terminal = Terminal.standard()
+    face = session.face.current
+    terminal, keyboard = Terminal.standard(plain=face.plain, theme=face.theme), Keyboard()
     history = places.history_file()
     greet(terminal, session, first=not history.exists())
-    # torch is imported behind the prompt, once it takes keys; a dumb terminal's does not tell when that is.
-    prompt = Prompt(
-        session,
-        history,
-        on_shown=session.preload,
-        news=lambda: news(session, terminal),
-        colour=terminal.colour,
-        vi=wants_vi(),
-        private=private,
-    )
-    if terminal.dumb:
-        session.preload()
+    prompt = open_prompt(session, terminal, keyboard, history)
     signal.signal(signal.SIGTERM, _leave)
     try:
-        keeper = None if private else Keeper(session)
-        Repl(session, terminal, Keyboard(), prompt, keeper, debug=debug).run()
+        keeper = None if face.private else Keeper(session)
+        Repl(session, terminal, keyboard, prompt, keeper, debug=debug).run()
     finally:
         ready = session.is_ready
         session.close()
@@ -64,6 +55,14 @@ def run(session: Session, *, debug: bool = False, private: bool = False) -> int:
         sys.stdout.flush()
         os._exit(0)
     return 0
+
+
+def open_prompt(session: Session, terminal: Terminal, keyboard: Keyboard, history: Path) -> Prompt | PlainPrompt:
+    """A prompt for the terminal; torch is imported once it is on screen, behind it."""
+    if terminal.dumb:
+        session.preload()
+        return PlainPrompt(session, terminal, keyboard, history, news=lambda: news(session, terminal))
+    return Prompt(session, terminal, history, on_shown=session.preload, news=lambda: news(session, terminal))
 
 
 def greet(terminal: Terminal, session: Session, *, first: bool) -> None:
@@ -119,7 +118,7 @@ class Repl:
         session: Session,
         terminal: Terminal,
         keyboard: Keyboard,
-        prompt: Prompt,
+        prompt: Prompt | PlainPrompt,
         keeper: Keeper | None = None,
         *,
         debug: bool = False,
@@ -132,7 +131,8 @@ class Repl:
 
     def run(self) -> None:
         """Goes on until the person leaves. Whatever goes wrong costs one line, never the session."""
-        with self._keyboard.quiet():
+        # Plain lines are echoed by the system, as are those of any program.
+        with nullcontext() if self._terminal.dumb else self._keyboard.quiet():
             while not self._left:
                 try:
                     self._act(self._ask())

@@ -2,18 +2,34 @@
 
 import os
 import re
-from collections.abc import Mapping
+import shutil
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import ParamSpec
 
+from prompt_toolkit.application import run_in_terminal
 from prompt_toolkit.enums import DEFAULT_BUFFER, EditingMode
-from prompt_toolkit.filters import has_focus
+from prompt_toolkit.filters import has_focus, vi_navigation_mode
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 
+from tinychat.commands.settings import switch
+from tinychat.commands.table import dispatch, is_command, split_line
+from tinychat.errors import UsageError
 from tinychat.repl.blocks import is_open_block
+from tinychat.repl.terminal import Terminal
+from tinychat.session import Session
+
+EDITORS = ("/usr/bin/editor", "/usr/bin/nano", "/usr/bin/pico", "/usr/bin/vi", "/usr/bin/emacs")
+"""what prompt_toolkit opens where nothing is set, in its order"""
+
+P = ParamSpec("P")
 
 
-def prompt_bindings() -> KeyBindings:
-    """Enter sends, but in an open block; Alt-Enter and Ctrl-J begin a new line; Ctrl-C clears; F4 changes vi/emacs."""
+def prompt_bindings(session: Session, terminal: Terminal) -> KeyBindings:
+    """Enter sends, but in an open block; Alt-Enter and Ctrl-J begin a new line; Ctrl-C clears; Ctrl-X Ctrl-E edits.
+
+    F1 is help, with the command that is being typed; F2 changes between greedy and sampling, F4 between vi and emacs.
+    """
     bindings = KeyBindings()
     editing = has_focus(DEFAULT_BUFFER)
 
@@ -37,6 +53,24 @@ def prompt_bindings() -> KeyBindings:
         else:
             event.app.exit(exception=KeyboardInterrupt)
 
+    @bindings.add("c-x", "c-e", filter=editing)
+    @bindings.add("v", filter=editing & vi_navigation_mode)
+    def edit(event: KeyPressEvent) -> None:
+        try:
+            find_editor()
+        except UsageError as error:
+            _tell(terminal.problem, error.problem, error.remedy)
+            return
+        event.current_buffer.open_in_editor()
+
+    @bindings.add("f1")
+    def help(event: KeyPressEvent) -> None:
+        _tell(_show_help, session, terminal, event.current_buffer.text)
+
+    @bindings.add("f2")
+    def change_sampling(event: KeyPressEvent) -> None:
+        switch(session)
+
     @bindings.add("f4")
     def change_keys(event: KeyPressEvent) -> None:
         vi = event.app.editing_mode is EditingMode.VI
@@ -45,8 +79,44 @@ def prompt_bindings() -> KeyBindings:
     return bindings
 
 
-def wants_vi(environment: Mapping[str, str] = os.environ) -> bool:
-    """Whether the person has set vi keys for all programs that read lines, in `~/.inputrc`."""
+def _tell(function: Callable[P, None], *args: P.args, **kwargs: P.kwargs) -> None:
+    """Writes above the prompt."""
+    run_in_terminal(lambda: function(*args, **kwargs))
+
+
+def _show_help(session: Session, terminal: Terminal, typed: str) -> None:
+    """Help of the command that a line begins with, or of all."""
+    from tinychat.repl.draw import draw
+
+    try:
+        name = split_line(typed)[0].name if is_command(typed) and len(typed) > 1 else ""
+    except UsageError:
+        name = ""
+    draw(terminal, dispatch(session, f"/help {name}"))  # type: ignore[arg-type]
+
+
+def find_editor(environment: Mapping[str, str] = os.environ) -> str:
+    """The command of the person's editor, or of one that the system has.
+
+    Raises:
+        UsageError: there is none.
+    """
+    for variable in ("VISUAL", "EDITOR"):
+        if command := environment.get(variable):
+            words = command.split()
+            if not words or shutil.which(words[0]) is None:
+                raise UsageError(f"{variable} is {command!r}, which is no program here", "set it to an editor")
+            return command
+    for command in EDITORS:
+        if Path(command).exists():
+            return command
+    raise UsageError("there is no editor here", "install one, and name it in EDITOR")
+
+
+def wants_vi(keys: str, environment: Mapping[str, str] = os.environ) -> bool:
+    """Whether keys are vi's: `vi`, or with `auto` where the person has set so for all programs, in `~/.inputrc`."""
+    if keys != "auto":
+        return keys == "vi"
     path = Path(environment.get("INPUTRC") or "~/.inputrc")
     try:
         return bool(re.search(r"(?m)^\s*set\s+editing-mode\s+vi\b", path.expanduser().read_text(errors="replace")))

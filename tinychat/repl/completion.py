@@ -1,7 +1,7 @@
 """Completion at the prompt: commands, and what may stand behind them."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
@@ -12,8 +12,9 @@ from tinychat.commands.table import COMMANDS, is_command, split_line
 from tinychat.errors import UsageError
 from tinychat.session import Session
 
-WORDS = re.compile(r"(?<!\\)\s+")
-"""what lies between words: space, but for one behind a backslash"""
+WORD = re.compile(r"""(?P<quote>["'])(?P<quoted>(?:(?!(?P=quote)).)*)(?P<end>(?P=quote)?)|(?:\\\s|\S)+""")
+"""one in quotation marks, of which the last may be missing, or one whose spaces have a backslash before them"""
+SPACE = re.compile(r"\\(\s)")
 
 
 class CommandCompleter(Completer):
@@ -24,21 +25,55 @@ class CommandCompleter(Completer):
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
         """What the word before the cursor may become."""
-        line = document.text_before_cursor
-        if is_command(line) and "\n" not in line:
-            word = WORDS.split(line)[-1]
-            for one in suggest(self._session, line):
-                if one.text.lower().startswith(word.lower()):
-                    yield Completion(one.text, start_position=-len(word), display_meta=one.about)
+        typed, offered = complete(self._session, document.text_before_cursor)
+        for text, one in offered:
+            yield Completion(text, start_position=-len(typed), display=one.text, display_meta=one.about)
 
 
-def suggest(session: Session, line: str) -> Iterable[Suggestion]:
-    """What the last word of a line that begins with `/` could be, whatever has been typed of it."""
-    words = WORDS.split(line)
+def complete(session: Session, line: str) -> tuple[str, list[tuple[str, Suggestion]]]:
+    """The last word of a line as it was typed, and what it may become: how that is typed, and what it is.
+
+    Spaces are typed as they were begun: in quotation marks, or each with a backslash.
+    """
+    if not is_command(line) or "\n" in line:
+        return "", []
+    words, typed, quote = split_words(line)
+    begun = words[-1].lower()
+    return typed, [
+        (_typed(one.text, quote), one) for one in suggest(session, words) if one.text.lower().startswith(begun)
+    ]
+
+
+def split_words(line: str) -> tuple[list[str], str, str]:
+    """The words of a line, the last of them, perhaps empty, as it was typed, and the quotation mark it begins with."""
+    words, typed, quote, end = [], "", "", 0
+    for found in WORD.finditer(line):
+        typed, quote, end = found[0], found["quote"] or "", found.end()
+        words.append(found["quoted"] if quote else SPACE.sub(r"\1", typed))
+        if found["end"]:
+            quote = ""
+    if end < len(line):
+        return [*words, ""], "", ""
+    return words, typed, quote
+
+
+def suggest(session: Session, words: list[str]) -> Iterator[Suggestion]:
+    """What the last word of a command could be, whatever has been typed of it."""
     if len(words) == 1:
-        return [Suggestion(f"/{one.name}", first_line(one.help)) for one in COMMANDS.values()]
+        yield from (Suggestion(f"/{one.name}", first_line(one.help)) for one in COMMANDS.values())
+        return
     try:
         command = split_line(words[0])[0]
     except UsageError:
-        return []
-    return command.complete(session, words[1:]) if command.complete else []
+        return
+    if command.complete:
+        yield from command.complete(session, words[1:])
+
+
+def _typed(text: str, quote: str) -> str:
+    """How a text is typed; the name of a folder may go on, so that its quotation mark stays open."""
+    if not quote and ("'" in text or '"' in text):
+        quote = "'" if '"' in text else '"'
+    if quote:
+        return quote + text + ("" if text.endswith("/") else quote)
+    return text.replace(" ", r"\ ")

@@ -25,7 +25,11 @@ APART = 4
 
 
 def draw_curves(terminal: Terminal, plot: Plot) -> None:
-    """Draws them as large as the screen allows, with a legend under them."""
+    """Draws them as large as the screen allows, with a legend under them; in plain lines, the legend alone."""
+    if terminal.dumb:
+        for one in plot.curves:
+            terminal.line(legend(one))
+        return
     columns, rows = terminal.size()
     width = columns - 1
     height = max(LEAST, min(TALLEST, rows - AROUND - len(plot.curves)))

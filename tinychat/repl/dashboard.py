@@ -10,6 +10,7 @@ from prompt_toolkit.keys import Keys
 
 from tinychat.errors import Interrupted
 from tinychat.events import Ended, Evaluated, Event, Failed, Noticed, Planned, Sampled
+from tinychat.face import Face
 from tinychat.repl.keyboard import Keyboard
 from tinychat.repl.line_editor import LineEditor
 from tinychat.repl.lines import STOPPING, TOO_SOON, Last, ending, farewell, write_lines
@@ -28,11 +29,19 @@ FINISHING = "measuring the model and saving it…"
 EVALUATING = "an evaluation comes after this step"
 PROMPT = "prompt for samples: "
 EDITING_KEYS = ("Enter sets it and samples", "Esc leaves it", "Ctrl-J new line", "↑ the present one")
+PLAIN_KEYS, PLAIN_KEYS_OBEYED = "keys: b background, s sample now, e evaluate now, q stop and keep", "bseq"
 PASTES_AS_ONE, PASTES_AS_KEYS = "\x1b[?2004h", "\x1b[?2004l"
 
 
 def watch(
-    run: RunFolder, *, terminal: bool, json: bool, out: TextIO, err: TextIO, process: Process | None = None
+    run: RunFolder,
+    *,
+    terminal: bool,
+    json: bool,
+    out: TextIO,
+    err: TextIO,
+    process: Process | None = None,
+    face: Face | None = None,
 ) -> Last:
     """Shows a run until it ends, for `tinychat train`; Ctrl-C stops it and keeps what it has learned.
 
@@ -43,11 +52,13 @@ def watch(
         out: standard output.
         err: standard error.
         process: the trainer, where it is a child of this process.
+        face: how the dashboard is to look.
 
     Raises:
         Interrupted: Ctrl-C came twice, before the trainer had stopped.
     """
-    screen = Terminal.standard(out)
+    face = face or Face()
+    screen = Terminal.standard(out, plain=face.plain, theme=face.theme)
     tell = _writer(err)
     if terminal and not screen.dumb:
         last = Dashboard(screen, Keyboard()).show(run, process)
@@ -90,7 +101,7 @@ class Dashboard:
         """
         last: Last = None
         if self._terminal.dumb:
-            return write_lines(run, process, None, self._terminal.line)
+            return self._show_lines(run, process)
         with self._keyboard.live(), counted_interrupts() as interrupts:
             try:
                 for event in follow(run, process):
@@ -111,6 +122,24 @@ class Dashboard:
         elif isinstance(last, Ended):
             for line in ending(last, self._terminal.width):
                 self._terminal.line(line)
+        return last
+
+    def _show_lines(self, run: RunFolder, process: Process | None) -> Last:
+        """The run in plain lines; what a key does is told in one more."""
+        self._terminal.line(PLAIN_KEYS)
+
+        def obey() -> bool:
+            for key in self._keyboard.read():
+                if key.key in (*PLAIN_KEYS_OBEYED, Keys.ControlC):
+                    if self._press(key, run):
+                        return True
+                    self._terminal.line(self._said)
+            return False
+
+        with self._keyboard.live():
+            last = write_lines(run, process, None, self._terminal.line, obey)
+        if last is None:
+            run.send("background")
         return last
 
     def _take(self, event: Event) -> None:

@@ -76,6 +76,15 @@ class Keyboard:
         """The keys that were to go to the next prompt."""
         return get_typeahead(self.input)
 
+    def take_line(self) -> tuple[str, bool]:
+        """What was kept, up to the first Enter, and whether there is one; the rest stays."""
+        keys = self.take_back()
+        ends = [place for place, key in enumerate(keys) if key.key is Keys.ControlM]
+        if ends:
+            self.keep(keys[ends[0] + 1 :])
+            keys = keys[: ends[0]]
+        return "".join(key.data for key in keys).replace("\r\n", "\n").replace("\r", "\n"), bool(ends)
+
     def _keep_early_keys(self) -> None:
         """Keys pressed before the terminal was ours: an Enter among them has become a new line."""
         if self._is_readable(0):

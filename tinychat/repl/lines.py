@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 
 from tinychat.errors import Interrupted
-from tinychat.events import Ended, Evaluated, Event, Failed, Noticed, Planned, Stepped, to_json
+from tinychat.events import Ended, Evaluated, Event, Failed, Noticed, Planned, Sampled, Stepped, to_json
 from tinychat.repl.watching import (
     LOOK,
     Process,
@@ -34,9 +34,20 @@ SAMPLE_LINES, SAMPLE_WIDTH = 4, 100
 
 
 def write_lines(
-    run: RunFolder, process: Process | None, write_json: Callable[[str], None] | None, write: Callable[[str], None]
+    run: RunFolder,
+    process: Process | None,
+    write_json: Callable[[str], None] | None,
+    write: Callable[[str], None],
+    obey: Callable[[], bool] | None = None,
 ) -> Last:
     """Lines of progress: the plan, one every ten seconds, evaluations and the end; and every event as JSON.
+
+    Args:
+        run: to tell of.
+        process: its trainer, where that is a child of this process.
+        write_json: writes a line of JSON.
+        write: writes a line.
+        obey: does what keys ask for; whether the run is to be left in the background. With keys, samples are told too.
 
     Raises:
         Interrupted: Ctrl-C came twice, before the trainer had stopped.
@@ -54,6 +65,8 @@ def write_lines(
                 run.send("stop")
                 write(STOPPING)
             if event is None:
+                if obey is not None and obey():
+                    return None
                 time.sleep(LOOK)
                 continue
             if write_json is not None:
@@ -67,6 +80,8 @@ def write_lines(
                 event = dataclasses.replace(event, loss=progress.loss)
             for line in describe(event):
                 write(line)
+            if isinstance(event, Sampled) and obey is not None:
+                write(f"sample at step {event.step:,}: {event.prompt}{event.text}")
             if before is None and progress.overfits_since is not None:
                 write(f"overfits since step {progress.overfits_since:,}: val loss rises, train loss falls")
             if isinstance(event, Ended | Failed):

@@ -15,11 +15,11 @@ from prompt_toolkit.output import Output
 from prompt_toolkit.styles import Style
 
 from tinychat.commands.table import is_command
-from tinychat.repl.bindings import prompt_bindings
+from tinychat.repl.bindings import prompt_bindings, wants_vi
 from tinychat.repl.blocks import unblock
 from tinychat.repl.completion import CommandCompleter
 from tinychat.repl.history import QuietHistory
-from tinychat.repl.terminal import fit
+from tinychat.repl.terminal import Terminal, fit
 from tinychat.repl.toolbar import toolbar
 from tinychat.session import Session
 
@@ -28,9 +28,8 @@ MENU_HEIGHT = 6
 LOOK = 1.0
 """seconds between two looks at the runs in the background"""
 
-COLOURS = Style.from_dict(
-    {"mark": "bold ansicyan", "continuation": "dim", "bottom-toolbar": "noreverse dim", "auto-suggestion": "dim"}
-)
+COLOURS = {"mark": "bold ansicyan", "continuation": "dim", "bottom-toolbar": "noreverse dim", "auto-suggestion": "dim"}
+STYLES = {"dark": Style.from_dict(COLOURS), "light": Style.from_dict(COLOURS | {"mark": "bold ansiblue"})}
 PLAIN = Style.from_dict({"bottom-toolbar": "noreverse"})
 
 
@@ -39,13 +38,11 @@ class Prompt:
 
     Args:
         session: whose commands and models are completed, and whose settings stand in the toolbar.
+        terminal: to write on above the prompt.
         history: the file that keeps what was typed.
         on_shown: called once, when the prompt is on screen for the first time.
         news: asked each second while a run trains in the background; what it gives back is called to write above the
             prompt.
-        colour: whether to use colours.
-        vi: whether keys are vi's, else emacs's.
-        private: whether what is typed is kept out of the history.
         input: of prompt_toolkit; None: the terminal's.
         output: likewise.
     """
@@ -53,33 +50,31 @@ class Prompt:
     def __init__(
         self,
         session: Session,
+        terminal: Terminal,
         history: Path,
         *,
         on_shown: Callable[[], None] = lambda: None,
         news: Callable[[], Callable[[], None] | None] = lambda: None,
-        colour: bool = True,
-        vi: bool = False,
-        private: bool = False,
         input: Input | None = None,
         output: Output | None = None,
     ) -> None:
         self._session, self._on_shown = session, on_shown
+        face = session.face.current
         self._news = news
         self._prompt: PromptSession[str] = PromptSession(
             FormattedText([("class:mark", MARK)]),
             multiline=True,
             prompt_continuation=FormattedText([("class:continuation", CONTINUATION)]),
-            editing_mode=EditingMode.VI if vi else EditingMode.EMACS,
+            editing_mode=EditingMode.VI if wants_vi(face.keys) else EditingMode.EMACS,
             completer=CommandCompleter(session),
             complete_while_typing=Condition(lambda: is_command(self._prompt.default_buffer.text)),
             reserve_space_for_menu=MENU_HEIGHT,
-            history=QuietHistory(history, private=private),
+            history=QuietHistory(history, private=face.private),
             auto_suggest=AutoSuggestFromHistory(),
-            enable_open_in_editor=True,
             enable_suspend=True,
-            key_bindings=prompt_bindings(),
+            key_bindings=prompt_bindings(session, terminal),
             bottom_toolbar=self._toolbar,
-            style=COLOURS if colour else PLAIN,
+            style=STYLES[face.theme] if terminal.colour else PLAIN,
             include_default_pygments_style=False,
             input=input,
             output=output,

@@ -2,6 +2,7 @@
 
 import io
 import os
+import re
 import sys
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, TextIO
@@ -16,6 +17,12 @@ if TYPE_CHECKING:
 DIM, BOLD, RED, YELLOW, CYAN = "\x1b[2m", "\x1b[1m", "\x1b[31m", "\x1b[33m", "\x1b[36m"
 GREEN, BLUE, MAGENTA = "\x1b[32m", "\x1b[34m", "\x1b[35m"
 RESET = "\x1b[0m"
+THEMES: Mapping[str, Mapping[str, str]] = {
+    "dark": {},
+    "light": {"32": "38;5;28", "33": "38;5;94", "36": "38;5;30"},
+}
+"""for a background, the codes of colours that are hard to read on it (green, yellow, cyan), and darker ones instead"""
+STYLE = re.compile(r"\x1b\[([\d;]+)m")
 TAB = 8
 
 Size = tuple[int, int]
@@ -29,19 +36,36 @@ class Terminal:
         out: where to.
         size: how large the screen is now.
         colour: whether to write colours, bold and dim.
-        dumb: whether the screen knows no control sequences at all.
+        dumb: whether the screen knows no control sequences at all, or is to be spared them.
+        theme: the background that colours are to be read on, a key of `THEMES`.
     """
 
-    def __init__(self, out: TextIO, size: Callable[[], Size], *, colour: bool, dumb: bool = False) -> None:
+    def __init__(
+        self, out: TextIO, size: Callable[[], Size], *, colour: bool, dumb: bool = False, theme: str = "dark"
+    ) -> None:
         self.out, self.size, self.colour, self.dumb = out, size, colour, dumb
+        self._instead = THEMES[theme]
         self.column = 0
         """where the cursor stands: 0 at the beginning of a line, `width` behind a full one"""
 
     @classmethod
-    def standard(cls, out: TextIO = sys.stdout, environment: Mapping[str, str] = os.environ) -> "Terminal":
-        """The terminal that a stream writes to."""
-        dumb = environment.get("TERM") in ("dumb", "unknown")
-        return cls(out, lambda: _size(out), colour=not dumb and not environment.get("NO_COLOR"), dumb=dumb)
+    def standard(
+        cls,
+        out: TextIO = sys.stdout,
+        environment: Mapping[str, str] = os.environ,
+        *,
+        plain: bool = False,
+        theme: str = "dark",
+    ) -> "Terminal":
+        """The terminal that a stream writes to.
+
+        Args:
+            plain: as if it were dumb.
+            theme: a key of `THEMES`, or `none` for no colours.
+        """
+        dumb = plain or environment.get("TERM") in ("dumb", "unknown")
+        colour = not dumb and not environment.get("NO_COLOR") and theme in THEMES
+        return cls(out, lambda: _size(out), colour=colour, dumb=dumb, theme=theme if colour else "dark")
 
     @property
     def width(self) -> int:
@@ -54,7 +78,7 @@ class Terminal:
             return
         text = harmless(text)
         self._move(text)
-        self._emit(f"{style}{text}{RESET}" if style and self.colour else text)
+        self._emit(f"{self.readable(style)}{text}{RESET}" if style and self.colour else text)
 
     def line(self, text: str = "", style: str = "") -> None:
         """Writes a line of its own."""
@@ -87,7 +111,15 @@ class Terminal:
         console = self.console(width)
         with console.capture() as capture:
             console.print(drawing)
-        return capture.get()
+        return self.readable(capture.get())
+
+    def readable(self, styled: str) -> str:
+        """Styled text with the colours that can be read on the background."""
+        if not self._instead:
+            return styled
+        return STYLE.sub(
+            lambda found: f"\x1b[{';'.join(self._instead.get(code, code) for code in found[1].split(';'))}m", styled
+        )
 
     def console(self, width: int | None = None) -> "Console":
         """A console of rich's that draws as this terminal can."""

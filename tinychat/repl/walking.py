@@ -6,6 +6,7 @@ from prompt_toolkit.keys import Keys
 from tinychat.commands.results import Answer, Looks
 from tinychat.repl.bars import bars_drawing
 from tinychat.repl.keyboard import Keyboard
+from tinychat.repl.plain_draw import draw_plain
 from tinychat.repl.region import Region
 from tinychat.repl.terminal import DIM, RESET, Terminal, fit
 
@@ -20,7 +21,7 @@ def walk(looks: Looks, terminal: Terminal, keyboard: Keyboard) -> Answer | None:
     The key that ends it, unless it is Esc or Enter, belongs to the next prompt, with all behind it.
     """
     if terminal.dumb:
-        terminal.show(bars_drawing(looks.at(looks.place), terminal.width - 1))
+        draw_plain(terminal, looks.at(looks.place))
         return None
     return _Walk(looks, terminal, keyboard).go()
 

@@ -1,0 +1,67 @@
+"""Draws what commands come back with as lines of words: for screen readers and slow lines."""
+
+import itertools
+
+from tinychat.commands.results import Bars, Help, Outline, Result, Shaded, Table
+from tinychat.repl.terminal import Terminal
+
+SURPRISING = 3
+"""bits from which on a token stands in brackets"""
+
+
+def draw_plain(terminal: Terminal, result: Result) -> bool:
+    """Shows a result that would else be drawn; False where it is lines of words anyway."""
+    match result:
+        case Table():
+            rows = [result.columns, *result.rows] if result.rows else []
+            lines = [result.title, *map(_row, rows)] if rows else [result.title, "none yet"]
+            lines += result.notes
+        case Bars():
+            lines = [result.title, *result.notes]
+            lines[1:1] = [
+                f"{'chosen: ' if bar.marked else ''}{bar.label.strip()} {_share(bar.share)}"
+                + ("" if bar.after is None else f", then {_share(bar.after)}" if bar.after else ", then cut")
+                for bar in result.bars
+            ]
+        case Outline():
+            lines = [
+                f"{'here, ' if row.is_here else ''}{row.text}, {len(row.prefix) // 3 + 1} deep" for row in result.rows
+            ]
+            lines += result.notes
+        case Shaded():
+            known = [bits for _, bits in result.pieces if bits is not None]
+            legend = f"in brackets: less likely than 1 in {2**SURPRISING}"
+            lines = [bracketed(result), f"surprise, up to {max(known, default=0):.1f} bits, {legend}", *result.notes]
+        case Help():
+            lines = [
+                f"{theme}: " + ", ".join(f"/{one.name} {one.brief}".rstrip() for one in entries)
+                for theme, entries in result.themes
+            ]
+            lines.append("/help COMMAND says more, with an example; the beginning of a name is enough")
+        case _:
+            return False
+    for line in filter(None, lines):
+        terminal.line(line)
+    return True
+
+
+def bracketed(shaded: Shaded) -> str:
+    """The text, with what is surprising in brackets."""
+    parts = []
+    for surprising, pieces in itertools.groupby(shaded.pieces, key=lambda piece: (piece[1] or 0) > SURPRISING):
+        text = "".join(text for text, _ in pieces)
+        parts.append(f"[{text}]" if surprising else text)
+    return "".join(parts)
+
+
+def _row(cells: tuple[str, ...]) -> str:
+    """`temperature: 0.8, default, randomness`; a mark before the name stays before it."""
+    first, *others = filter(None, cells)
+    if first == "›":
+        first, *others = others
+        first = f"here, {first}"
+    return f"{first}: {', '.join(others)}" if others else first
+
+
+def _share(share: float) -> str:
+    return f"{100 * share:.1f} %"

@@ -1,0 +1,141 @@
+"""The prompt in plain lines, for screen readers, slow lines and terminals that know no control sequences.
+
+What is typed is edited, completed and searched by readline, as in a shell.
+"""
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType
+
+from tinychat.repl.blocks import is_open_block, unblock
+from tinychat.repl.completion import complete
+from tinychat.repl.history import QuietHistory
+from tinychat.repl.keyboard import Keyboard
+from tinychat.repl.terminal import Terminal
+from tinychat.session import Session
+
+MARK, CONTINUATION = "> ", "... "
+MOST = 1000
+"""lines of history that can be gone back to"""
+
+
+class PlainPrompt:
+    """Asks for what comes next.
+
+    Args:
+        session: whose commands and models are completed.
+        terminal: to draw on.
+        keyboard: that keeps what was typed while an answer was printed.
+        history: the file that keeps what was typed.
+        news: asked before each prompt; what it gives back is called to write.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        terminal: Terminal,
+        keyboard: Keyboard,
+        history: Path,
+        *,
+        news: Callable[[], Callable[[], None] | None] = lambda: None,
+    ) -> None:
+        self._session, self._terminal, self._keyboard, self._news = session, terminal, keyboard, news
+        self._history = QuietHistory(history, private=session.face.current.private)
+        self._offered: list[str] = []
+        self._readline = _load_readline()
+        if self._readline is not None:
+            self._set_up(self._readline)
+
+    def ask(self, text: str = "") -> str:
+        """What was typed; the quotation marks of a block are taken off.
+
+        Args:
+            text: that stands there already.
+
+        Raises:
+            EOFError: Ctrl-D on an empty line.
+            KeyboardInterrupt: Ctrl-C.
+        """
+        tell = self._news()
+        if tell is not None:
+            tell()
+        line, is_whole = self._keyboard.take_line()
+        if is_whole:
+            self._terminal.line(MARK + line)
+        else:
+            line = self._read(MARK, text + line)
+            while is_open_block(line):
+                line += "\n" + self._read(CONTINUATION)
+        if line.strip():
+            self._remember(line)
+        return unblock(line)
+
+    def _read(self, mark: str, begun: str = "") -> str:
+        readline = self._readline
+        if readline is not None:
+            readline.set_startup_hook(lambda: readline.insert_text(begun))
+        try:
+            return input(mark)
+        except (EOFError, KeyboardInterrupt):
+            self._terminal.write("\n")
+            raise
+
+    def _set_up(self, readline: ModuleType) -> None:
+        keys = self._session.face.current.keys
+        if keys != "auto":
+            readline.parse_and_bind(f"set editing-mode {keys}")
+        readline.parse_and_bind("set show-all-if-ambiguous on")
+        readline.parse_and_bind("tab: complete")
+        readline.set_auto_history(False)
+        readline.set_completer_delims("")
+        readline.set_completer(self._complete)
+        readline.set_completion_display_matches_hook(self._show_offered)
+        for line in list(self._history.load_history_strings())[MOST - 1 :: -1]:
+            readline.add_history(line)
+
+    def _remember(self, line: str) -> None:
+        self._history.store_string(line)
+        if self._readline is not None:
+            self._readline.add_history(line)
+
+    def _complete(self, line: str, number: int) -> str | None:
+        """The whole line as it would be with the suggestion of that number."""
+        if number == 0:
+            typed, offered = complete(self._session, line)
+            self._offered = [line[: len(line) - len(typed)] + text for text, _ in offered]
+        return self._offered[number] if number < len(self._offered) else None
+
+    def _show_offered(self, line: str, offered: list[str], longest: int) -> None:
+        """Each suggestion on a line of its own, with what it is; then the prompt again."""
+        assert self._readline is not None
+        begun = self._readline.get_line_buffer()
+        self._terminal.write("\n")
+        for _, one in complete(self._session, begun)[1]:
+            self._terminal.line(f"{one.text}: {one.about}" if one.about else one.text)
+        self._terminal.write(MARK + begun)
+        self._terminal.column = 0
+
+
+def _load_readline() -> ModuleType | None:
+    """The module, told that the terminal is dumb, so that it writes no control sequences; None where there is none."""
+    try:
+        with _dumb():
+            import readline
+    except ImportError:  # Windows, and a few builds of Python: lines are read as the system does
+        return None
+    return readline
+
+
+@contextmanager
+def _dumb() -> Iterator[None]:
+    before = os.environ.get("TERM")
+    os.environ["TERM"] = "dumb"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["TERM"]
+        else:
+            os.environ["TERM"] = before
