@@ -20,7 +20,7 @@ FLOORS = [
     {"generate"},
     {"train"},
     {"background", "scoring", "conversation", "transcript"},
-    {"session", "comparing", "looking_back"},
+    {"session", "comparing", "guessing", "looking_back"},
     {"commands", "bench"},
     {"repl"},
     {"cli"},

@@ -6,6 +6,7 @@ from pathlib import Path
 from subprocess import Popen
 
 from tinychat.events import Record
+from tinychat.guessing import Game
 from tinychat.model.diagram import Diagram
 from tinychat.store.runs import RunFolder
 
@@ -169,6 +170,13 @@ class HeatMaps:
 
 
 @dataclass(frozen=True)
+class Play:
+    """A guessing game; `start` is handed a function that says whether to stop, and makes the text to guess."""
+
+    start: Callable[[Callable[[], bool]], Game]
+
+
+@dataclass(frozen=True)
 class HelpEntry:
     """A command in the overview; without a `brief` its name says enough."""
 
@@ -236,4 +244,4 @@ class Leave:
 Drawn = Message | Change | Table | Bars | Outline | Shaded | HeatMap | HeatMaps | Architecture | Help
 """What is drawn and done with."""
 
-Result = Drawn | Looks | Plot | Answer | Answers | Watch | EditPrompt | Export | Leave
+Result = Drawn | Looks | Plot | Play | Answer | Answers | Watch | EditPrompt | Export | Leave

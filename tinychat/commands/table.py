@@ -9,6 +9,7 @@ from tinychat.commands import (
     inspecting,
     looking,
     models,
+    playing,
     plotting,
     recipes,
     repeating,
@@ -88,6 +89,7 @@ for _command in (
     *plotting.COMMANDS,
     *inspecting.COMMANDS,
     *looking.COMMANDS,
+    *playing.COMMANDS,
     help_command(COMMANDS, find_command),
     quit_,
 ):

@@ -11,7 +11,7 @@ from types import FrameType
 
 from tinychat import __version__
 from tinychat.background import Background
-from tinychat.commands.results import Answer, Answers, EditPrompt, Export, Leave, Looks, Plot, Result, Watch
+from tinychat.commands.results import Answer, Answers, EditPrompt, Export, Leave, Looks, Play, Plot, Result, Watch
 from tinychat.commands.table import dispatch, is_command
 from tinychat.commands.training import finish_training
 from tinychat.errors import TinychatError
@@ -188,6 +188,10 @@ class Repl:
                 else:
                     write_picture(result, result.out)
                     self._terminal.line(f"written: {result.out}")
+            case Play():
+                from tinychat.repl.playing import play
+
+                play(result, self._session, self._terminal)
             case Answers():
                 from tinychat.repl.comparison import play_all
 

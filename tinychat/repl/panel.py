@@ -1,6 +1,6 @@
 """What the dashboard of a training run looks like."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from rich.console import Console, Group, RenderableType
 from rich.progress_bar import ProgressBar
@@ -8,7 +8,7 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from tinychat.repl.plot import LABEL, MARK, plot
-from tinychat.repl.toolbar import SEPARATOR
+from tinychat.repl.toolbar import SEPARATOR, packed
 from tinychat.repl.watching import Progress, duration
 from tinychat.text.harmless import harmless
 from tinychat.train.curves import smoothed
@@ -38,13 +38,13 @@ def panel(
         below: what stands in the last lines, packed together as the width allows.
     """
     width = min(console.width, WIDEST)
-    last = [_line(line, "dim") for line in _packed(below, width)][: max(1, height // 3)]
+    last = [_line(line, "dim") for line in packed(below, width)][: max(1, height // 3)]
     if progress.stepped is None:
         begun = "first steps…" if progress.planned else "reading the text, starting torch…"
         return Group(_line(said or begun), *last)
-    figures = list(_packed(_figures(progress), width))[: 3 if height >= ROOMY else 1]
+    figures = list(packed(_figures(progress), width))[: 3 if height >= ROOMY else 1]
     above = [_bar(progress, width), *map(_line, figures)]
-    told = [said] if said else list(_packed(_judgement(progress), width))
+    told = [said] if said else list(packed(_judgement(progress), width))
     # Where there is room a line is kept free for it, so that nothing moves.
     above += [_line(line, "yellow") for line in told or [""] * (height >= ROOMY)]
     room = height - 1 - len(above) - len(last)
@@ -53,19 +53,6 @@ def panel(
 
 def _line(text: str, style: str = "") -> Text:
     return Text(harmless(text), style=style, no_wrap=True, overflow="ellipsis")
-
-
-def _packed(words: Sequence[str], width: int) -> Iterator[str]:
-    """The words in as few lines as hold them, none of them broken."""
-    line = ""
-    for word in words:
-        longer = f"{line}{SEPARATOR}{word}" if line else word
-        if line and len(longer) > width:
-            yield line
-            longer = word
-        line = longer
-    if line:
-        yield line
 
 
 def _bar(progress: Progress, width: int) -> RenderableType:

@@ -1,5 +1,7 @@
 """The words at the bottom of the screen: the model and the settings in force."""
 
+from collections.abc import Iterator, Sequence
+
 from tinychat.background import Background
 from tinychat.session import Session
 from tinychat.settings import SAMPLING, SETTINGS, describe_sampling
@@ -35,3 +37,16 @@ def limits(session: Session) -> list[str]:
     current = session.settings.current
     others = (setting for name, setting in SETTINGS.items() if name not in SAMPLING)
     return [form for one in others if one.toolbar and (form := one.toolbar(getattr(current, one.name)))]
+
+
+def packed(words: Sequence[str], width: int) -> Iterator[str]:
+    """The words in as few lines as hold them, none of them broken."""
+    line = ""
+    for word in words:
+        longer = f"{line}{SEPARATOR}{word}" if line else word
+        if line and len(longer) > width:
+            yield line
+            longer = word
+        line = longer
+    if line:
+        yield line

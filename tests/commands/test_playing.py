@@ -1,0 +1,75 @@
+"""`/play`: what is guessed."""
+
+from pathlib import Path
+
+import pytest
+from scripted import Talk
+
+from tinychat.commands.results import Play
+from tinychat.commands.table import COMMANDS
+from tinychat.errors import Interrupted, UsageError
+from tinychat.guessing import Game
+
+
+def begin(talk: Talk, line: str) -> Game:
+    result = talk.do(line)
+    assert isinstance(result, Play)
+    return result.start(lambda: False)
+
+
+def test_the_answer_to_a_prompt_is_hidden_and_becomes_no_turn(talk: Talk) -> None:
+    game = begin(talk, "/play hello")
+    assert (game.text, game.rest) == ("hello\n", "you said: hello")
+    while not game.is_over:
+        game.give_up()
+    assert game.text == "hello\nyou said: hello"
+    assert game.score.characters == len("you said: hello")
+    assert talk.session.turns == []
+
+
+def test_without_one_it_is_the_last_prompt(talk: Talk) -> None:
+    talk.ask("one")
+    assert begin(talk, "/play").text == "one\n"
+
+
+def test_a_completion_goes_on_behind_its_prompt(talk: Talk) -> None:
+    talk.do("/model other")
+    assert begin(talk, "/play hello").text == "hello"
+
+
+def test_a_passage_of_a_file_is_out_of_its_last_tenth_and_the_same_by_the_same_seed(talk: Talk) -> None:
+    talk.do("/model other")
+    talk.do("/seed 7")
+    Path("my novel.txt").write_text("you said hello there " * 2000 + "0123456789 " * 400)
+    one, other = begin(talk, "/play my novel.txt"), begin(talk, "/play 'my novel.txt'")
+    assert one.text == other.text
+    assert set(one.text + one.rest) <= set("0123456789 ")
+    assert len(one.text) >= 40
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        ("/play", "there is no prompt yet"),
+        ("/play short.txt", "the last tenth of short.txt has 3 tokens: too few to guess"),
+    ],
+)
+def test_what_cannot_be_played_is_said(talk: Talk, line: str, problem: str) -> None:
+    Path("short.txt").write_text("hello " * 20)
+    with pytest.raises(UsageError) as caught:
+        begin(talk, line)
+    assert caught.value.problem == problem
+
+
+def test_the_making_of_the_answer_can_be_stopped(talk: Talk) -> None:
+    result = talk.do("/play count")
+    assert isinstance(result, Play)
+    with pytest.raises(Interrupted):
+        result.start(lambda: True)
+
+
+def test_files_are_completed(talk: Talk) -> None:
+    Path("novel.txt").touch()
+    complete = COMMANDS["play"].complete
+    assert complete is not None
+    assert [one.text for one in complete(talk.session, ["no"])] == ["novel.txt"]

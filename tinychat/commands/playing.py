@@ -1,0 +1,112 @@
+"""`/play`: guess how a text goes on, against the model."""
+
+import random
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from tinychat.commands import completing
+from tinychat.commands.command import Command, Suggestion, command, unquote
+from tinychat.commands.results import Play, Result
+from tinychat.errors import Interrupted, UsageError
+from tinychat.generate.engine import Odds, Request
+from tinychat.generate.random import fresh_seed
+from tinychat.generate.stream import stream
+from tinychat.guessing import Game
+from tinychat.session import Session
+from tinychat.store import places
+
+LONGEST = 200
+"""tokens to guess, at most: more than anybody will"""
+LEAD = 40
+"""tokens of a file that are shown before, at least"""
+
+ShouldStop = Callable[[], bool]
+
+
+def _complete(session: Session, words: list[str]) -> Iterator[Suggestion]:
+    if len(words) == 1:
+        yield from completing.paths(session, words)
+
+
+@command("play", "inside", "guess along", usage="[PROMPT or FILE]", example="/play hello there", complete=_complete)
+def play(session: Session, text: str) -> Result:
+    """Guess how a text goes on, one character or piece after the other: your bits against the model's.
+
+    Guessed is the model's answer to PROMPT, which stays hidden, or to the last prompt; or a passage of FILE, a text or
+    known data set, out of its last tenth, which training leaves out. A guess costs what telling whether it is right
+    takes, by how often earlier ones were; giving up costs as much as each of the characters or choices that are left.
+    The model pays −log₂ of its probability of what comes. After Shannon (1951).
+    """
+    from tinychat.text.datasets import KNOWN
+
+    text = unquote(text)
+    path = Path(text.replace(completing.ESCAPED_SPACE, " ")).expanduser()
+    if text and (text in KNOWN or path.is_file()):
+        return Play(lambda should_stop: _passage(session, text if text in KNOWN else str(path), should_stop))
+    place = len(session.turns)
+    if not text:
+        if not session.turns and session.model.mode != "completion":
+            raise UsageError("there is no prompt yet", "for example `/play hello there`, or name a file")
+        text, place = (session.turns[-1].prompt, place - 1) if session.turns else ("", 0)
+    return Play(lambda should_stop: _answer(session, text, place, should_stop))
+
+
+def _answer(session: Session, prompt: str, place: int, should_stop: ShouldStop) -> Game:
+    """The game of guessing the model's answer to the prompt at that place of the conversation."""
+    settings = session.settings.current
+    settings = replace(settings, max_tokens=min(settings.max_tokens, LONGEST))
+    before = session.turns[:place] if session.model.mode == "chat" else []
+    _wait(session, should_stop)
+    answer = session.make_answer(prompt, turns=before, settings=lambda: settings, place=len(before))
+    start = len(answer.ids)
+    for _ in stream(session.engine, answer, should_stop):
+        pass
+    if should_stop():
+        raise Interrupted("nothing is played: it was stopped")
+    ids = answer.ids[:-1] if answer.ids[-1] in answer.request.end_ids else answer.ids
+    if len(ids) <= start:
+        raise UsageError(f"the model has nothing to say to {prompt!r}", "try another prompt")
+    beginning = prompt if session.model.mode == "completion" else f"{prompt}\n"
+    return _game(session, ids, start, beginning, session.prompting.source(prompt))
+
+
+def _passage(session: Session, source: str, should_stop: ShouldStop) -> Game:
+    """The game of guessing a passage of a text."""
+    from tinychat.text.ids import encode_corpus, split
+    from tinychat.text.sources import read_sources
+
+    model, tokenizer = session.model, session.tokenizer
+    corpus = read_sources(
+        [source], cache=places.datasets_folder(), mirror=places.mirror(), mode=None if model.template else "completion"
+    )
+    ids = split(encode_corpus(corpus, tokenizer, places.ids_folder(), template=model.template).ids, "val")
+    if len(ids) < 2 * LEAD:
+        raise UsageError(f"the last tenth of {source} has {len(ids)} tokens: too few to guess", "take a longer text")
+    chance = random.Random(fresh_seed() if session.settings.current.seed is None else session.settings.current.seed)
+    begin = chance.randrange(max(1, len(ids) - 2 * LEAD - LONGEST))
+    passage = [int(id) for id in ids[begin : begin + 2 * LEAD + LONGEST]]
+    texts = [tokenizer.token_text(id) for id in passage[:LEAD]]
+    begin = next((place + 1 for end in ("\n", " ") for place, text in enumerate(texts) if text.endswith(end)), 0)
+    passage = passage[begin:]
+    _wait(session, should_stop)
+    return _game(session, passage[: LEAD + LONGEST], LEAD, tokenizer.decode(passage[:LEAD]))
+
+
+def _game(
+    session: Session, ids: Sequence[int], start: int, beginning: str, source: tuple[int, ...] | None = None
+) -> Game:
+    settings, engine = session.settings.current, session.engine
+
+    def odds(known: Sequence[int]) -> list[Odds]:
+        return engine.odds(Request(0, list(known), len(known) - start, settings, seed=0, source=source))
+
+    return Game(session.tokenizer, ids, start, odds, beginning)
+
+
+def _wait(session: Session, should_stop: ShouldStop) -> None:
+    if not session.wait(should_stop):
+        raise Interrupted("nothing is played: it was stopped")
+
+
+COMMANDS: tuple[Command, ...] = (play,)

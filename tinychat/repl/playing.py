@@ -1,0 +1,151 @@
+"""The guessing game on screen: a line for each guess, typed behind the text that is known."""
+
+from collections.abc import Sequence
+
+from prompt_toolkit import PromptSession
+from prompt_toolkit.formatted_text import FormattedText
+from prompt_toolkit.input import Input
+from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.output import Output
+from prompt_toolkit.styles import Style
+
+from tinychat.commands.results import Play
+from tinychat.guessing import ELSE, Game, Outcome
+from tinychat.repl.terminal import DIM, GREEN, RED, Terminal, fit
+from tinychat.repl.toolbar import SEPARATOR, packed
+from tinychat.repl.watching import counted_interrupts
+from tinychat.session import Session
+from tinychat.setting import unescape
+from tinychat.text.harmless import harmless
+
+CURSOR = "▏"
+NEW_LINE = "↵"
+SURE = "!"
+QUIT = ("/quit", "/q", "/exit")
+TYPING = "How does it go on? Type a character and Enter, or several if you are sure."
+CHOOSING = "How does it go on? Type the number of a piece, and ! if you are sure, and Enter."
+RULES = "Guesses cost bits, right ones few; {name} pays by its odds. The fewer bits win."
+KEYS = ("Enter tells", "Esc ends")
+FEW = 30
+"""characters up to which the winner was lucky"""
+LONGEST_REST = 200
+"""characters"""
+COLOURS = Style.from_dict({"text": "bold", "cursor": "bold ansicyan", "bottom-toolbar": "noreverse dim"})
+PLAIN = Style.from_dict({"bottom-toolbar": "noreverse"})
+
+
+def play(
+    result: Play, session: Session, terminal: Terminal, input: Input | None = None, output: Output | None = None
+) -> None:
+    """Plays until the text or the person's patience ends, and says who has won.
+
+    Raises:
+        TinychatError: there is nothing to play with.
+    """
+    name = session.model.name
+    if not session.is_ready:
+        terminal.line(f"{name} is loading…", DIM)
+    with counted_interrupts() as interrupts:
+        game = result.start(lambda: interrupts.count > 0)
+    terminal.line(CHOOSING if game.has_choices else TYPING, DIM)
+    terminal.line(RULES.format(name=name), DIM)
+    keys = KEYS if game.has_choices else ("\\n is a new line", *KEYS)
+    if terminal.dumb:
+        terminal.line(SEPARATOR.join([*keys[:-1], "/quit ends"]), DIM)
+    if len(game.text) > terminal.width // 2 or "\n" in game.text.strip("\n"):
+        terminal.line(game.text.rstrip("\n"))
+    prompt: PromptSession[str] = PromptSession(
+        key_bindings=_bindings(), bottom_toolbar=f" {SEPARATOR.join(keys)}", include_default_pygments_style=False,
+        style=COLOURS if terminal.colour else PLAIN, input=input, output=output,
+    )  # fmt: skip
+    prompt.app.renderer.cpr_not_supported_callback = None
+    while not game.is_over:
+        if game.has_choices:
+            _show_choices(game, terminal)
+        try:
+            line = prompt.prompt(_message(game, terminal.width))
+        except (EOFError, KeyboardInterrupt):
+            break
+        if line.strip() in QUIT:
+            break
+        outcomes = _guess(game, line)
+        if outcomes:
+            _tell(outcomes, game, name, terminal)
+        else:
+            terminal.line(f"a number from 0 to {len(game.choices)}, or Enter to be told", DIM)
+    _end(game, name, terminal)
+
+
+def _bindings() -> KeyBindings:
+    bindings = KeyBindings()
+
+    @bindings.add("escape", eager=True)
+    def end(event: KeyPressEvent) -> None:
+        event.app.exit(exception=EOFError)
+
+    return bindings
+
+
+def _message(game: Game, width: int) -> FormattedText:
+    """The end of what is known, behind which the guess is typed."""
+    return FormattedText([("class:text", _end_of(game, width)), ("class:cursor", CURSOR)])
+
+
+def _end_of(game: Game, width: int) -> str:
+    """As much of what is known as leaves half of a line for a guess."""
+    text = harmless(game.text.replace("\n", NEW_LINE).replace("\t", " "))
+    return text if len(text) <= width // 2 else "…" + text[1 - width // 2 :]
+
+
+def _show_choices(game: Game, terminal: Terminal) -> None:
+    words = [f"{number} {choice!r}" for number, choice in enumerate(game.choices, start=1) if choice in game.left]
+    for line in packed([*words, "0 something else"] if ELSE in game.left else words, terminal.width - 1):
+        terminal.line(line)
+
+
+def _guess(game: Game, line: str) -> list[Outcome]:
+    """What comes of a line; nothing where it is no guess."""
+    if not line:
+        return game.give_up()
+    if not game.has_choices:
+        return game.guess(unescape(line))
+    sure, number = line.rstrip().endswith(SURE), line.strip().removesuffix(SURE)
+    if not number.isdecimal() or int(number) > len(game.choices):
+        return []
+    return game.guess(game.choices[int(number) - 1] if int(number) else ELSE, sure=sure)
+
+
+def _tell(outcomes: Sequence[Outcome], game: Game, name: str, terminal: Terminal) -> None:
+    """`✓ 'ig' ✗ 't' · bits: you 23.1, talk 19.4 · its odds: 'i' 62 %, 'g' 99 %`."""
+    right = "".join(one.text for one in outcomes if one.verdict == "right")
+    if right:
+        terminal.write(f"✓ {right!r} ", GREEN)
+    for one in outcomes:
+        if one.verdict == "wrong":
+            terminal.write(f"✗ {one.text!r} " if one.text else "✗ it is one of them ", RED)
+        elif one.verdict == "told":
+            terminal.write(f"it was {one.text!r} ")
+    known = [f"{one.text!r} {100 * one.probability:.0f} %" for one in outcomes if one.verdict != "wrong"]
+    words = f"bits: you {game.bits:.1f}, {name} {game.score.model:.1f}"
+    if known:
+        words += f"{SEPARATOR}its odds: {', '.join(known)}"
+    terminal.write(fit(f"· {words}", terminal.width - 1 - terminal.column), DIM)
+    terminal.fresh_line()
+
+
+def _end(game: Game, name: str, terminal: Terminal) -> None:
+    score = game.score
+    if game.rest:
+        rest = game.rest[:LONGEST_REST]
+        terminal.line(f"it goes on: {rest}{'…' if len(game.rest) > LONGEST_REST else ''}", DIM)
+    if not score.characters:
+        terminal.line("nothing was guessed")
+        return
+    paid = {"you": score.person, name: score.model}
+    words = [f"{who} {bits / score.characters:.2f} bits/char" for who, bits in paid.items()]
+    words.append(f"{score.characters} {'character' if score.characters == 1 else 'characters'}")
+    terminal.line(SEPARATOR.join(words))
+    lead = abs(score.person - score.model)
+    won = {"person": "you won", "model": f"{name} won", "nobody": "nobody won"}[score.winner]
+    lucky = f"{SEPARATOR}after so few that may be luck" if score.characters < FEW else ""
+    terminal.line(f"{won}{f' by {lead:.1f} bits' if score.winner != 'nobody' else ''}{lucky}")
