@@ -1,0 +1,110 @@
+"""Recipes that follow known work: as many parameters as are counted by hand, and a few steps that learn."""
+
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tinychat.events import Ended, Evaluated, LineReader, Planned
+from tinychat.model.diagram import make_diagram
+from tinychat.store.models import read_info
+from tinychat.store.runs import RunFolder
+from tinychat.train.__main__ import main
+from tinychat.train.launch import prepare_run
+from tinychat.train.recipe import load_recipe
+
+# Letters as in the books: vocabulary, context, width, feed-forward, layers.
+BY_HAND = {
+    # embedding; a layer: four matrices with biases, two with biases, two norms; head
+    "shakespeare": 65 * 128 + 2 * (4 * (128 * 128 + 128) + 128 * 512 + 512 + 512 * 128 + 128 + 2 * 2 * 128)
+    + 128 * 65 + 65,
+    # embedding, places; a layer: the same with three matrices; the last norm; head
+    "guide": 65 * 128 + 128 * 128
+    + 2 * (4 * (128 * 128 + 128) + 2 * (128 * 341 + 341) + 341 * 128 + 128 + 2 * 2 * 128)
+    + 2 * 128 + 128 * 65 + 65,
+    # no biases; the head is the embedding
+    "nanogpt-cpu": 65 * 128 + 64 * 128 + 4 * (4 * 128 * 128 + 2 * 128 * 512 + 2 * 128) + 128,
+    "nanogpt": 65 * 384 + 256 * 384 + 6 * (4 * 384 * 384 + 2 * 384 * 1536 + 2 * 384) + 384,
+    "makemore": 27 * 64 + 16 * 64 + 4 * (4 * (64 * 64 + 64) + 64 * 256 + 256 + 256 * 64 + 64 + 2 * 2 * 64)
+    + 2 * 64 + 64 * 27,
+}  # fmt: skip
+
+QUICK = {"threads": 1, "precision": "f32", "validation_fraction": 0.005, "sample_tokens": 8, "warmup_steps": 0}
+
+GUIDE = {
+    "learned positions, norm before, SwiGLU": ({}, 0),
+    "fixed positions": ({"position": "sinusoidal"}, -128 * 128),
+    "norm after": ({"norm_position": "post"}, -2 * 128),
+    "ReLU": (
+        {"feed_forward": "relu"},
+        2 * (128 * 512 + 512 + 512 * 128 - 2 * (128 * 341 + 341) - 341 * 128),
+    ),
+}
+
+
+@pytest.fixture(autouse=True)
+def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The trainer listens to signals: they are given back to the tests afterwards."""
+    monkeypatch.chdir(tmp_path)
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    yield
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
+
+
+def train(name: str, **fields: object) -> RunFolder:
+    run = prepare_run(load_recipe(name).merged(QUICK | fields), name)
+    assert main([str(run.path)]) == 0, list(LineReader(run.events_file).events())[-1]
+    return run
+
+
+def events(run: RunFolder, kind: type) -> list:
+    return [event for event in run.events() if isinstance(event, kind)]
+
+
+@pytest.mark.parametrize("name", BY_HAND)
+def test_it_has_the_parameters_that_are_counted_by_hand(name: str) -> None:
+    recipe = load_recipe(name)
+    assert recipe.vocab_size is not None
+    assert make_diagram(recipe.model_config(recipe.vocab_size)).parameters == BY_HAND[name]
+
+
+@pytest.mark.mirror
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "fields", "most", "least"),
+    [
+        ("shakespeare", {"steps": 60, "batch_size": 16, "evaluate_every": 30}, 2.75, 0.2),
+        ("nanogpt-cpu", {"steps": 60, "evaluate_every": 30}, 2.8, 0.2),
+        ("nanogpt", {"steps": 2, "batch_size": 2, "evaluate_every": 2}, 4.2, 0.0),
+        ("makemore", {"steps": 150, "evaluate_every": 75}, 2.75, 0.2),
+    ],
+)
+def test_it_learns_from_its_own_data(name: str, fields: dict[str, object], most: float, least: float) -> None:
+    run = train(name, **fields)
+    (planned,), (ended,) = events(run, Planned), events(run, Ended)
+    assert planned.parameters == BY_HAND[name]
+    assert ended.loss < most
+    assert ended.accuracy >= least
+
+
+@pytest.mark.mirror
+@pytest.mark.slow
+@pytest.mark.parametrize("variant", GUIDE)
+def test_what_the_guide_varies_is_a_flag_each(variant: str) -> None:
+    fields, more = GUIDE[variant]
+    run = train("guide", steps=25, evaluate_every=25, **fields)
+    assert events(run, Planned)[0].parameters == BY_HAND["guide"] + more
+    assert events(run, Evaluated)[-1].loss < 3.5  # 4.17 before anything is learned
+    architecture = read_info(run.model).architecture
+    assert {name: architecture[name] for name in fields} == fields
+
+
+@pytest.mark.mirror
+@pytest.mark.slow
+def test_an_epoch_of_the_plays_has_a_window_every_25_characters() -> None:
+    run = train("shakespeare", epochs=0.01, batch_size=64)
+    windows = (int(1_115_394 * 0.995) - 1 - 100) // 25
+    assert events(run, Planned)[0].steps == -(-windows // (64 * 100))
+    assert events(run, Ended)[0].prompts == ("ROMEO: ",) * 3
