@@ -36,6 +36,7 @@ def test_the_ids_are_those_of_the_whole_text(tmp_path: Path, kind: str) -> None:
     assert (file.characters, file.documents) == (len(TEXT), 1)
     assert count_characters(file.ids, tokenizer) == len(TEXT)
     assert file.ids.dtype == np.uint16
+    assert file.ends.tolist() == [len(file.ids)]
     with pytest.raises(ValueError, match="read-only"):
         file.ids[0] = 1
 
@@ -48,6 +49,8 @@ def test_documents_end_with_the_end_token(tmp_path: Path, monkeypatch: pytest.Mo
     tokenizer = train_tokenizer("char", corpus, None, ["end"])
     pieces = [tokenizer.token_text(id) for id in encode(tmp_path, corpus, tokenizer)]
     assert "".join(pieces) == "ab<|end|>c<|end|>d<|end|>ab<|end|>ab<|end|>"
+    ends = encode_corpus(corpus, tokenizer, tmp_path / "cache").ends
+    assert ends.tolist() == [place for place, piece in enumerate(pieces, 1) if piece == "<|end|>"]
     plain = train_tokenizer("char", corpus)
     assert plain.decode(encode(tmp_path, corpus, plain)) == "abcdabab"
 
@@ -76,7 +79,7 @@ def test_it_is_made_once_for_a_text_and_a_tokenizer(tmp_path: Path) -> None:
     assert told == [(3, 3), (3, 3)] * 2 + [(4, 4), (4, 4)]
     assert files("abc", one) == paths[0]
     assert len(told) == 6
-    assert len(set(paths)) == len(list((tmp_path / "c").iterdir())) == 3
+    assert len(set(paths)) == len(list((tmp_path / "c").glob("*.ids"))) == 3
 
 
 def test_a_text_that_changes_meanwhile_is_refused(tmp_path: Path) -> None:

@@ -1,6 +1,8 @@
 """Conversations ↔ token ids: who says what is marked by special tokens.
 
 <|user|> how are you? <|end|> <|bot|> fine, and you? <|end|>
+
+A template without marks for the speakers knows the ends of turns alone: how are you? <|end|> fine, and you? <|end|>
 """
 
 from collections.abc import Mapping, Sequence
@@ -32,7 +34,7 @@ class Conversation:
 
 @dataclass(frozen=True)
 class ChatTemplate:
-    """The special tokens of a model's conversations."""
+    """The special tokens of a model's conversations; an empty one is none."""
 
     user: str = "<|user|>"
     bot: str = "<|bot|>"
@@ -58,24 +60,25 @@ class ChatTemplate:
         Raises:
             TokenizerError: the tokenizer lacks a special token.
         """
-        user, bot, end = (self._id(token, tokenizer) for token in (self.user, self.bot, self.end))
+        user, bot, end = (self._ids(token, tokenizer) for token in (self.user, self.bot, self.end))
         marks = {"user": user, "bot": bot}
-        opening = [bot] if for_answer else []
+        opening = bot if for_answer else []
         turns: list[list[int]] = []
         for message in messages:
             if message.role == "user" or not turns:
                 turns.append([])
-            turns[-1] += (marks[message.role], *tokenizer.encode(message.text), end)
+            turns[-1] += (*marks[message.role], *tokenizer.encode(message.text), *end)
         while room is not None and len(turns) > 1 and sum(map(len, turns)) + len(opening) > room:
             turns.pop(0)
         ids = [id for turn in turns for id in turn] + opening
         if room is not None and len(ids) > room:
-            return [ids[0], *ids[len(ids) - room + 1 :]] if room > 1 else ids[len(ids) - room :]
+            first = ids[: len(user)] if room > 1 else []
+            return [*first, *ids[len(ids) - room + len(first) :]]
         return ids
 
     def end_ids(self, tokenizer: "Tokenizer") -> frozenset[int]:
         """The tokens that end an answer: its end, and any mark of a new message."""
-        return frozenset(self._id(token, tokenizer) for token in (self.end, self.user, self.bot))
+        return frozenset(id for token in (self.end, self.user, self.bot) for id in self._ids(token, tokenizer))
 
     def to_dict(self) -> dict[str, str]:
         return asdict(self)
@@ -89,8 +92,10 @@ class ChatTemplate:
         """
         return cls(**{name: str(value) for name, value in values.items()})
 
-    def _id(self, token: str, tokenizer: "Tokenizer") -> int:
+    def _ids(self, token: str, tokenizer: "Tokenizer") -> list[int]:
+        if not token:
+            return []
         id = tokenizer.token_id(token)
         if id is None:
             raise TokenizerError(f"the tokenizer has no special token {token}", "train it on conversations")
-        return id
+        return [id]

@@ -6,9 +6,9 @@ from itertools import chain
 from typing import Literal, NamedTuple
 
 from tinychat.errors import SourceError
-from tinychat.text.chat import Conversation
+from tinychat.text.chat import Conversation, Role
 from tinychat.text.notices import Notes, summary
-from tinychat.text.parts import Chunk, Part
+from tinychat.text.parts import Chunk, Given, Part
 
 Mode = Literal["completion", "chat", "translation"]
 
@@ -49,7 +49,7 @@ class Corpus:
     Args:
         name: for a model of it.
         mode: `completion` for documents, else conversations: those of a translation have two messages.
-        parts: its files.
+        parts: its files, or texts that are at hand.
         notes: what was met in finding them, and by which name.
         keep: what must live as long as the corpus does.
 
@@ -58,7 +58,12 @@ class Corpus:
     """
 
     def __init__(
-        self, name: str, mode: Mode, parts: Sequence[Part], notes: Sequence[tuple[str, Notes]], keep: object = None
+        self,
+        name: str,
+        mode: Mode,
+        parts: Sequence[Part | Given],
+        notes: Sequence[tuple[str, Notes]] = (),
+        keep: object = None,
     ) -> None:
         self.name = name
         self.mode = mode
@@ -116,7 +121,7 @@ class Corpus:
         """The conversations; none in a corpus of documents."""
         return (item for item in self.items() if isinstance(item, Conversation))
 
-    def _read(self, part: Part, notes: Notes) -> Iterator[Chunk | Conversation]:
+    def _read(self, part: Part | Given, notes: Notes) -> Iterator[Chunk | Conversation]:
         return part.chunks(notes) if self.mode == "completion" else part.conversations(notes)
 
 
@@ -164,3 +169,27 @@ class Mix(Corpus):
     def items(self) -> Iterator[Chunk | Conversation]:
         """Those of each text."""
         return chain.from_iterable(source.corpus.items() for source in self._sources)
+
+
+class Side(Corpus):
+    """What one side says in a corpus of conversations: a document of each, the first thing it says.
+
+    Args:
+        corpus: of translations.
+        role: `user` for what is to be translated, `bot` for what it becomes.
+    """
+
+    def __init__(self, corpus: Corpus, role: Role) -> None:
+        self.name, self.mode, self.notices, self.single = corpus.name, "completion", (), False
+        self._corpus, self._role = corpus, role
+        digest = Digest()
+        for item in self.items():
+            digest.add(item)
+        self.characters, self.documents_count = digest.characters, digest.documents
+        self.fingerprint = digest.fingerprint
+
+    def items(self) -> Iterator[Chunk | Conversation]:
+        """A document of each conversation."""
+        for conversation in self._corpus.conversations():
+            said = (message.text for message in conversation.messages if message.role == self._role)
+            yield Chunk(next(said, ""), True)

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,14 +11,14 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from tinychat.atomic import atomic_file
+from tinychat.atomic import atomic_file, atomic_write
 from tinychat.errors import SourceError, TokenizerError
 from tinychat.text.chat import ChatTemplate, Conversation
 from tinychat.text.corpus import Corpus, Digest
 from tinychat.text.parts import Chunk
 from tinychat.text.tokenizers import Ids, Tokenizer
 
-FORMAT = 1
+FORMAT = 2
 """part of a file's name: a change of what is in it makes old files unknown"""
 
 BATCH = 1 << 20
@@ -34,6 +35,8 @@ class IdFile:
     path: Path
     ids: Ids
     """of all documents, read from the disk as they are asked for; read-only"""
+    ends: npt.NDArray[np.int64]
+    """where each document ends among the ids; read-only"""
     characters: int
     documents: int
 
@@ -49,7 +52,7 @@ def encode_corpus(
     """The ids of a corpus, read from the cache where this text was encoded by this tokenizer before.
 
     Args:
-        corpus: what to encode; its conversations need a template, but for translations.
+        corpus: what to encode; its conversations need a template.
         tokenizer: that makes the ids.
         cache: a folder.
         template: of conversations.
@@ -61,10 +64,11 @@ def encode_corpus(
     """
     told = (FORMAT, corpus.fingerprint, tokenizer.fingerprint, template and template.to_dict())
     path = cache / (hashlib.sha256(json.dumps(told).encode()).hexdigest()[:40] + ".ids")
-    if not path.is_file():
-        _write(path, corpus, tokenizer, template, progress)
+    ends = path.with_suffix(".ends")
+    if not path.is_file() or not ends.is_file():
+        _write(path, ends, corpus, tokenizer, template, progress)
     ids = np.memmap(path, tokenizer.dtype, "r")
-    return IdFile(path, ids, corpus.characters, corpus.documents_count)
+    return IdFile(path, ids, np.memmap(ends, np.int64, "r"), corpus.characters, corpus.documents_count)
 
 
 def split(ids: Ids, part: Literal["train", "val", "all"], fraction: float = 0.1) -> Ids:
@@ -84,7 +88,12 @@ def count_characters(ids: npt.NDArray[np.integer[Any]], tokenizer: Tokenizer) ->
 
 
 def _write(
-    path: Path, corpus: Corpus, tokenizer: Tokenizer, template: ChatTemplate | None, progress: Progress | None
+    path: Path,
+    ends_path: Path,
+    corpus: Corpus,
+    tokenizer: Tokenizer,
+    template: ChatTemplate | None,
+    progress: Progress | None,
 ) -> None:
     digest = Digest()
 
@@ -96,34 +105,39 @@ def _write(
             yield item
 
     count = 0
+    ends = array("q")
     with atomic_file(path) as file:
-        for ids in _encode(items(), tokenizer, template):
+        for ids, ends_document in _encode(items(), tokenizer, template):
             count += len(ids)
             file.write(ids.tobytes())
+            if ends_document:
+                ends.append(count)
         if digest.fingerprint != corpus.fingerprint:
             raise SourceError(f"{corpus.name} changed while it was read", "try again")
         if not count:
             raise TokenizerError(f"the tokenizer has no token for anything in {corpus.name}", "train one on it")
+        atomic_write(ends_path, ends.tobytes())
 
 
 def _encode(
     items: Iterator[Chunk | Conversation], tokenizer: Tokenizer, template: ChatTemplate | None
-) -> Iterator[Ids]:
+) -> Iterator[tuple[Ids, bool]]:
+    """The ids in pieces, each with whether a document ends there."""
     begin, end = (
         np.array([] if (id := tokenizer.special(role)) is None else [id], tokenizer.dtype) for role in ("begin", "end")
     )
     short: list[str] = []  # documents to be encoded at once
     waiting = 0
 
-    def encode_short() -> Iterator[Ids]:
+    def encode_short() -> Iterator[tuple[Ids, bool]]:
         for ids in tokenizer.encode_batch(short):
-            yield from (begin, ids, end)
+            yield from ((begin, False), (ids, False), (end, True))
         short.clear()
 
     for item in items:
         if isinstance(item, Conversation):
             if template is not None:
-                yield np.array(template.encode(item.messages, tokenizer), tokenizer.dtype)
+                yield np.array(template.encode(item.messages, tokenizer), tokenizer.dtype), True
                 continue
             short += (message.text for message in item.messages)
             waiting += sum(len(message.text) for message in item.messages)
@@ -131,9 +145,10 @@ def _encode(
             short.append(item.text)
             waiting += len(item.text)
         else:
-            yield from (*encode_short(), begin)
-            yield from tokenizer.encode_pieces(_rest(item, items))
-            yield end
+            yield from (*encode_short(), (begin, False))
+            for ids in tokenizer.encode_pieces(_rest(item, items)):
+                yield ids, False
+            yield end, True
         if waiting >= BATCH:
             yield from encode_short()
             waiting = 0

@@ -6,7 +6,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
-from tinychat.text.chat import Conversation
+from tinychat.text.chat import Conversation, Message
 from tinychat.text.decoding import read_text
 from tinychat.text.encodings import describe, find_encoding
 from tinychat.text.formats import FORMATS, RecordFile
@@ -85,6 +85,34 @@ class Part:
         if self.encoding != "utf-8":
             notes.add("read as {first}", first=describe(self.encoding))
         return read_text(self.path, self.encoding, notes)
+
+
+@dataclass
+class Given:
+    """Texts that are at hand, in the place of a file.
+
+    Args:
+        texts: documents; or conversations, with a tab between two sides.
+        name: what to call them in notices.
+    """
+
+    texts: tuple[str, ...]
+    name: str
+    is_running_text: bool = False
+
+    def chunks(self, notes: Notes) -> Iterator[Chunk]:
+        """As `Part.chunks`."""
+        for text in self.texts:
+            yield Chunk(text, True)
+
+    def conversations(self, notes: Notes) -> Iterator[Conversation]:
+        """As `Part.conversations`."""
+        for number, text in enumerate(self.texts, 1):
+            prompt, tab, answer = text.partition("\t")
+            if tab:
+                yield Conversation((Message("user", prompt), Message("bot", answer)))
+            else:
+                notes.add("texts without a tab left out: {count}, the first is number {first}", 1, f"{number:,}")
 
 
 def format_of(path: Path) -> str:

@@ -31,7 +31,7 @@ Ids = npt.NDArray[np.unsignedinteger[Any]]
 
 ROLES = {
     "end": ("<|end|>", "<|endoftext|>", "<|end_of_text|>", "<|im_end|>", "</s>", "<eos>", "[SEP]"),
-    "begin": ("<|begin_of_text|>", "<s>", "<bos>", "[CLS]"),
+    "begin": ("<|begin|>", "<|begin_of_text|>", "<s>", "<bos>", "[CLS]"),
     "user": ("<|user|>",),
     "bot": ("<|bot|>",),
     "pad": ("<|pad|>", "<pad>", "[PAD]"),
@@ -65,8 +65,10 @@ class Tokenizer:
 
     @cached_property
     def kind(self) -> str:
-        """`char`, `word`, `wordpiece`, or the library's name of another model: `bpe`, `unigram`."""
+        """`char`, `word`, `whitespace`, `wordpiece`, or the library's name of another model: `bpe`, `unigram`."""
         model = self.inner.model
+        if isinstance(model, models.BPE) and model.ignore_merges and isinstance(self.inner.decoder, decoders.Metaspace):
+            return "whitespace"
         if isinstance(model, models.BPE) and model.ignore_merges and isinstance(self.inner.decoder, decoders.Fuse):
             return "char" if self.inner.pre_tokenizer is None else "word"
         return type(self.inner.model).__name__.lower()
@@ -120,7 +122,9 @@ class Tokenizer:
         return [self._take(encoding) for encoding in self._encode_batch(texts)]
 
     def unknown(self, text: str) -> list[str]:
-        """The characters that the vocabulary lacks, each once, in order."""
+        """The characters that the vocabulary lacks, or the words where it has nothing else; each once, in order."""
+        if self.kind == "whitespace":
+            return [word for word in dict.fromkeys(_sound(text).split()) if not self.encode(word)]
         return [char for char in dict.fromkeys(_sound(text)) if not self._knows(char)]
 
     def pieces(self, text: str) -> list[tuple[str, int]]:
@@ -264,7 +268,7 @@ def train_tokenizer(
     """Makes a tokenizer for a text.
 
     Args:
-        kind: `char`, `wordpiece` or `word`.
+        kind: `char`, `wordpiece`, `word` or `whitespace`.
         corpus: the text; of a very long one, an even sample is enough but for `char`.
         vocab_size: the most tokens; None: as many as suit the kind.
         specials: the roles to have special tokens for, keys of `ROLES`.

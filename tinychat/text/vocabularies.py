@@ -2,6 +2,7 @@
 
 `char`       each character that occurs. A `BPE` without merges: the library itself then leaves out other characters.
 `word`       words, runs of spaces and marks; a word that is not in the vocabulary is spelled.
+`whitespace` whatever stands between spaces; what is not in the vocabulary is left out. For texts of very few words.
 `wordpiece`  pieces of words over the 256 bytes, so that any text can be written. Greedy longest match (Wu et al. 2016,
              "Google's Neural Machine Translation System", §4.1), with one namespace for beginnings and continuations.
 """
@@ -24,13 +25,16 @@ PIECE_PATTERN = (
 )
 """All splits are bounded: a text without spaces costs no more time or memory than any other."""
 
+SPACE = "▁"
+"""stands for the space before a word"""
+
 _PLAIN_BYTES = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
 BYTE_CODES = {chr(byte): byte for byte in _PLAIN_BYTES} | {
     chr(0x100 + place): byte for place, byte in enumerate(sorted({*range(256)} - {*_PLAIN_BYTES}))
 }
 """The 256 bytes by the visible characters that stand for them in byte-level vocabularies (Radford et al. 2019)."""
 
-VOCAB_SIZES = {"char": 2**21, "word": 10_000, "wordpiece": 4_096}
+VOCAB_SIZES = {"char": 2**21, "word": 10_000, "whitespace": 10_000, "wordpiece": 4_096}
 """the most tokens where nothing is asked; there are not so many characters"""
 
 
@@ -93,6 +97,24 @@ def _longest_known(tokens: Sequence[str]) -> Tokenizer:
     return inner
 
 
+def _train_whitespace(texts: Iterable[str], size: int) -> Tokenizer:
+    """The most frequent words, in the order in which they first come where they are as frequent."""
+    counts = Counter(word for text in texts for word in text.split())
+    words = [word for word, _ in counts.most_common(size)]
+    # An unknown word becomes its characters, of which the first is known to no vocabulary and the others, marked as
+    # what goes on, neither: so all of it is left out.
+    inner = Tokenizer(
+        models.BPE(
+            {SPACE + word: id for id, word in enumerate(words)}, [], ignore_merges=True, continuing_subword_prefix="##"
+        )
+    )
+    inner.pre_tokenizer = pre_tokenizers.Sequence(
+        [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace(SPACE, prepend_scheme="always", split=False)]
+    )
+    inner.decoder = decoders.Metaspace(SPACE, prepend_scheme="always")
+    return inner
+
+
 def _train_wordpiece(texts: Iterable[str], size: int) -> Tokenizer:
     if size < len(BYTE_CODES):
         raise TokenizerError(
@@ -118,6 +140,7 @@ TOKENIZERS: dict[str, Callable[[Iterable[str], int], Tokenizer]] = {
     "char": _train_char,
     "wordpiece": _train_wordpiece,
     "word": _train_word,
+    "whitespace": _train_whitespace,
 }
 """Each kind by its name; a new one is one function and one line."""
 
