@@ -40,7 +40,14 @@ HOMES = {
 
 LAZY = {"torch", "safetensors"}
 
-WITHOUT_TORCH = {"model/config.py", "train/recipe.py", "train/launch.py", "train/planner.py", "generate/engine.py"}
+WITHOUT_TORCH = {
+    "model/config.py",
+    "train/recipe.py",
+    "train/launch.py",
+    "train/plan.py",
+    "train/planner.py",
+    "generate/engine.py",
+}
 
 
 def level(part: str) -> int:

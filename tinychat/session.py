@@ -22,7 +22,7 @@ from tinychat.generate.random import fresh_seed
 from tinychat.generate.stream import Answer, stream
 from tinychat.layers import Layer
 from tinychat.settings import Settings, SettingStore
-from tinychat.store.models import ModelInfo, call_of, find_model, read_info, read_tokenizer
+from tinychat.store.models import ModelInfo, call_of, find_model, read_info, read_source_tokenizer, read_tokenizer
 from tinychat.text.tokenizers import Tokenizer
 from tinychat.transcript import read_transcript, write_transcript
 
@@ -47,6 +47,7 @@ class Session:
         self.weights_step: int | None = None
         """after how many steps of it the weights are that answer now"""
         self._tokenizer: Tokenizer | None = None
+        self._reader: Tokenizer | None = None
         self._loading: Loading | None = None
 
     # --- the model -----------------------------------------------------------------------------------------------
@@ -62,7 +63,7 @@ class Session:
         info = read_info(find_model(name))
         ModelConfig.from_dict(info.architecture)  # says at once what is wrong with it
         self.settings.replace(info.settings, Layer.MODEL)
-        self.info, self._tokenizer, self._loading = info, None, None
+        self.info, self._tokenizer, self._reader, self._loading = info, None, None, None
         self.conversation = Conversation()
         return info
 
@@ -167,6 +168,13 @@ class Session:
         return self._tokenizer
 
     @property
+    def reader(self) -> Tokenizer:
+        """The tokenizer of prompts: where an encoder reads them, it may have one of its own."""
+        if self._reader is None:
+            self._reader = read_source_tokenizer(self.model.folder) or self.tokenizer
+        return self._reader
+
+    @property
     def prompting(self) -> Prompting:
         """How prompts reach the model.
 
@@ -180,7 +188,7 @@ class Session:
             self.tokenizer,
             int(model.architecture["context"]),
             model.template if model.mode == "chat" else None,
-            translates=model.mode == "translation",
+            self.reader if model.mode == "translation" else None,
         )
 
     @property
@@ -316,11 +324,11 @@ class Session:
 
     def unknown(self, text: str) -> list[str]:
         """The characters of a text that the model's vocabulary lacks."""
-        return self.tokenizer.unknown(text)
+        return self.reader.unknown(text)
 
     def tokens(self, text: str) -> list[tuple[str, int]]:
         """The pieces into which the model's tokenizer cuts a text, with their ids."""
-        return self.tokenizer.pieces(text)
+        return self.reader.pieces(text)
 
     def _before(self, place: int) -> list[Turn]:
         """The turns that a prompt at that place follows: in chat mode those before it; else each stands alone."""

@@ -5,12 +5,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tinychat.train.batches import WindowBatches
+from tinychat.train.batches import TextBatches
 from tinychat.train.folds import split_folds
 from tinychat.train.windows import count_windows
 
 
-def rows(batches: WindowBatches, steps: range) -> np.ndarray:
+def rows(batches: TextBatches, steps: range) -> np.ndarray:
     return np.concatenate([batches.batch(step).ids.numpy() for step in steps])
 
 
@@ -18,7 +18,7 @@ def rows(batches: WindowBatches, steps: range) -> np.ndarray:
 @given(st.integers(2, 400), st.integers(1, 30), st.integers(1, 20), st.integers(0, 5))
 def test_targets_are_what_follows(length: int, context: int, batch_size: int, step: int) -> None:
     context = min(context, length - 1)
-    ids, targets, _ = WindowBatches(np.arange(length, dtype=np.uint16), context, batch_size, seed=1).batch(step)
+    ids, targets, *_ = TextBatches(np.arange(length, dtype=np.uint16), context, batch_size, seed=1).batch(step)
     assert ids.shape == targets.shape == (batch_size, context)
     assert (targets == ids + 1).all()
     assert int(ids.min()) >= 0
@@ -26,7 +26,7 @@ def test_targets_are_what_follows(length: int, context: int, batch_size: int, st
 
 
 def test_an_epoch_shows_each_window_once() -> None:
-    batches = WindowBatches(np.arange(1001), context=10, batch_size=11, seed=3)
+    batches = TextBatches(np.arange(1001), context=10, batch_size=11, seed=3)
     assert batches.texts[0].count == 99
     starts = rows(batches, range(9))[:, 0]
     assert len(set(starts)) == 99
@@ -35,7 +35,7 @@ def test_an_epoch_shows_each_window_once() -> None:
 
 
 def test_windows_may_overlap() -> None:
-    batches = WindowBatches(np.arange(1001), context=10, batch_size=11, seed=3, stride=5)
+    batches = TextBatches(np.arange(1001), context=10, batch_size=11, seed=3, stride=5)
     count = batches.texts[0].count
     assert count == count_windows(1001, 10, 5) == 198
     starts = sorted(rows(batches, range(18))[:, 0])
@@ -48,13 +48,13 @@ def test_windows_may_overlap() -> None:
 @given(st.integers(3, 400), st.integers(1, 30), st.integers(1, 60), st.integers(0, 5))
 def test_no_window_reaches_beyond_its_text(length: int, context: int, stride: int, step: int) -> None:
     context = min(context, length - 1)
-    _, targets, _ = WindowBatches(np.arange(length), context, 7, seed=1, stride=stride).batch(step)
+    _, targets, *_ = TextBatches(np.arange(length), context, 7, seed=1, stride=stride).batch(step)
     assert int(targets.min()) >= 1
     assert int(targets.max()) < length
 
 
 def test_epochs_differ_in_order_and_in_where_windows_begin() -> None:
-    batches = WindowBatches(np.arange(1001), context=10, batch_size=99, seed=3)
+    batches = TextBatches(np.arange(1001), context=10, batch_size=99, seed=3)
     first, second = (batches.batch(step).ids[:, 0].numpy() for step in (0, 1))
     assert not np.array_equal(first, second)
     assert len({int(batches.batch(step).ids[0, 0]) % 10 for step in range(20)}) > 3
@@ -62,35 +62,35 @@ def test_epochs_differ_in_order_and_in_where_windows_begin() -> None:
 
 def test_a_step_is_the_same_whatever_came_before() -> None:
     ids = np.arange(5000, dtype=np.uint32)
-    onward, fresh = WindowBatches(ids, 16, 8, seed=5), WindowBatches(ids, 16, 8, seed=5)
+    onward, fresh = TextBatches(ids, 16, 8, seed=5), TextBatches(ids, 16, 8, seed=5)
     wanted = [onward.batch(step) for step in range(100)][77]
     assert wanted.ids.equal(fresh.batch(77).ids)
-    assert not wanted.ids.equal(WindowBatches(ids, 16, 8, seed=6).batch(77).ids)
+    assert not wanted.ids.equal(TextBatches(ids, 16, 8, seed=6).batch(77).ids)
 
 
 def test_a_text_of_one_window_is_shown_again_and_again() -> None:
-    batches = WindowBatches(np.arange(5), context=4, batch_size=3, seed=0)
+    batches = TextBatches(np.arange(5), context=4, batch_size=3, seed=0)
     assert batches.batch(9).ids.tolist() == [[0, 1, 2, 3]] * 3
 
 
 def test_a_text_without_a_window_is_refused() -> None:
     with pytest.raises(ValueError, match="4 ids"):
-        WindowBatches(np.arange(4), context=4, batch_size=3, seed=0)
+        TextBatches(np.arange(4), context=4, batch_size=3, seed=0)
 
 
 def test_one_text_is_drawn_as_ever() -> None:
     """The order is part of the contract: a run that was begun by an older version goes on as it would have."""
-    first = WindowBatches(np.arange(1001), context=10, batch_size=6, seed=3).batch(40)
+    first = TextBatches(np.arange(1001), context=10, batch_size=6, seed=3).batch(40)
     assert first.ids[:, 0].tolist() == [849, 19, 69, 389, 939, 329]
 
 
-def mixed(weights: tuple[float, ...], batch_size: int = 6, seed: int = 3) -> WindowBatches:
+def mixed(weights: tuple[float, ...], batch_size: int = 6, seed: int = 3) -> TextBatches:
     """Three texts of different lengths: what a window is from can be told from its ids."""
     texts = [np.arange(start, start + length) for start, length in ((0, 501), (10_000, 201), (20_000, 2001))]
-    return WindowBatches(texts[: len(weights)], 10, batch_size, seed, weights)
+    return TextBatches(texts[: len(weights)], 10, batch_size, seed, weights)
 
 
-def origins(batches: WindowBatches, steps: range) -> np.ndarray:
+def origins(batches: TextBatches, steps: range) -> np.ndarray:
     return rows(batches, steps)[:, 0] // 10_000
 
 
@@ -130,6 +130,6 @@ def test_each_row_knows_its_part_of_its_text() -> None:
     ids = np.arange(80)
     parts = split_folds(ids)
     assert np.concatenate(parts).tolist() == ids.tolist()
-    batch = WindowBatches(ids, context=3, batch_size=20, seed=1).batch(0)
+    batch = TextBatches(ids, context=3, batch_size=20, seed=1).batch(0)
     for row, fold in zip(batch.ids.tolist(), batch.folds.tolist(), strict=True):
         assert row[0] in parts[fold]

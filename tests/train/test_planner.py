@@ -11,12 +11,8 @@ from tinychat.errors import SourceError
 from tinychat.model.config import ModelConfig
 from tinychat.text.ids import split
 from tinychat.train.announcing import announce
+from tinychat.train.plan import COPY_SECONDS, LONGEST_COPY, Machine, Plan, Portion, TextFacts
 from tinychat.train.planner import (
-    COPY_SECONDS,
-    LONGEST_COPY,
-    Machine,
-    Plan,
-    TextFacts,
     choose_dropout,
     choose_tokenizer,
     default_seconds,
@@ -149,7 +145,7 @@ def test_time_is_left_for_the_report_at_the_end() -> None:
     ending = made.available - made.training_seconds(made.token_seconds, 0.1)
     looked_at = (made.final_windows + made.glance_windows) * made.config.context * made.token_seconds
     assert looked_at + made.train_tokens * COPY_SECONDS < ending < 0.5 * made.available
-    long = dataclasses.replace(made, texts=((1.0, 10**10),))
+    long = dataclasses.replace(made, texts=(Portion(1.0, 10**10),))
     more = long.available - long.training_seconds(made.token_seconds, 0.1) - ending
     assert 0.9 < more < LONGEST_COPY
 
@@ -164,7 +160,7 @@ def test_epochs_become_steps_and_their_ends_are_known() -> None:
     recipe = Recipe(epochs=3, context=100, stride=25, batch_size=64, n_layer=2, d_model=128)
     made = plan(recipe, 1_115_394, None)
     windows = (1_003_854 - 1 - 100) // 25
-    assert made.epoch_windows == windows
+    assert made.epoch_rows == windows
     assert made.steps == -(-3 * windows // 64)
     ends = {step: epoch for step in range(1, made.steps + 1) if (epoch := made.epoch_after(step))}
     assert ends == {-(-windows * epoch // 64): epoch for epoch in (1, 2, 3)}

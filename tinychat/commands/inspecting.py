@@ -57,7 +57,7 @@ def score(session: Session, text: str) -> Result:
     if not text:
         raise UsageError("/score needs a text", "for example `/score to be or not`")
     prompting = session.prompting
-    if prompting.translates:
+    if prompting.reader is not None:
         raise UsageError("a translation model has no odds for a text alone", "/why tells those of its answers")
     ids = prompting.text_ids(text)
     if len(ids) < 2:

@@ -88,9 +88,11 @@ def train(session: Session, text: str) -> Result:
         change_recipe(run, flags)
     else:
         recipe = choose_recipe(own.get("recipe"), flags | ({"sources": sources} if sources else {}))
-        if not recipe.sources:
+        if not recipe.sources and not recipe.texts:
             raise UsageError("there is nothing to train on", "name a text: `/train my-novel.txt`")
-        run = prepare_run(recipe, own.get("name"), out=Path(own["out"]) if "out" in own else None)
+        run = prepare_run(
+            recipe, own.get("name"), recipe_name=own.get("recipe"), out=Path(own["out"]) if "out" in own else None
+        )
     process = launch(run, tied=not behind, started=started)
     return _leave_behind(session, run, process) if behind else Watch(run, process)
 

@@ -18,18 +18,18 @@ class Prompting:
         tokenizer: of the model.
         context: of the model, in tokens.
         template: of a chat model.
-        translates: whether the prompt is what an encoder reads.
+        reader: the tokenizer of prompts that an encoder reads; None: there is no encoder.
     """
 
     tokenizer: Tokenizer
     context: int
     template: ChatTemplate | None = None
-    translates: bool = False
+    reader: Tokenizer | None = None
 
     @property
     def end_ids(self) -> frozenset[int]:
         """The tokens that end an answer."""
-        return self.template.end_ids(self.tokenizer) if self.template else frozenset(self._special("end"))
+        return self.template.end_ids(self.tokenizer) if self.template else frozenset(_special(self.tokenizer, "end"))
 
     def ids(self, prompt: str, before: Sequence[Exchange] = (), max_tokens: int = 0) -> list[int]:
         """The token ids that an answer goes on from; at least one.
@@ -39,7 +39,7 @@ class Prompting:
             before: the conversation so far; in chat mode its oldest part is left out where it does not fit.
             max_tokens: of the answer, for which room is left, up to half of the context.
         """
-        if self.translates:
+        if self.reader is not None:
             return self._beginning() or [0]
         if self.template is not None:
             turns = [(Message("user", asked), Message("bot", answered)) for asked, answered in before]
@@ -56,13 +56,17 @@ class Prompting:
         return self._beginning() + self.tokenizer.encode(text)
 
     def source(self, prompt: str) -> tuple[int, ...] | None:
-        """What the encoder reads, where there is one."""
-        return (*self.tokenizer.encode(prompt), *self._special("end")) if self.translates else None
+        """What the encoder reads, where there is one: the prompt as documents are, cut where it is too long."""
+        if self.reader is None:
+            return None
+        begin, end = (_special(self.reader, role) for role in ("begin", "end"))
+        return (*begin, *self.reader.encode(prompt), *end)[: self.context]
 
     def _beginning(self) -> list[int]:
         """A text that was learned as documents begins behind the end of another one."""
-        return self._special("begin") or self._special("end")
+        return _special(self.tokenizer, "begin") or _special(self.tokenizer, "end")
 
-    def _special(self, role: str) -> list[int]:
-        token = self.tokenizer.special(role)
-        return [] if token is None else [token]
+
+def _special(tokenizer: Tokenizer, role: str) -> list[int]:
+    token = tokenizer.special(role)
+    return [] if token is None else [token]

@@ -18,6 +18,8 @@ from tinychat.model.ngrams import NGrams
 
 IGNORED = -100
 """A target that the loss passes over: padding."""
+NO_TOKEN = -1
+"""What stands behind the end of a source that is shorter than others of its batch."""
 ALONE = 0.3
 """how much the layers learn to predict by themselves, beside learning to predict together with counts"""
 
@@ -225,22 +227,31 @@ class Transformer(nn.Module):
         known = F.pad(source, (self.config.looks_back, 0), value=-1)
         return self.encoder(source, known, mask, positions)  # type: ignore[no-any-return]
 
+    def remember(self, source: Tensor | None) -> tuple[Tensor | None, Tensor | None]:
+        """`encode` for a batch: what it makes of sources [B, S], `NO_TOKEN` behind their ends; and where they are real.
+
+        Both are None where there is no source.
+        """
+        if source is None:
+            return None, None
+        real = source != NO_TOKEN
+        return self.encode(source.clamp(min=0), real), real
+
     def loss(
-        self,
-        ids: Tensor,
-        targets: Tensor,
-        *,
-        padding: Tensor | None = None,
-        memory: Tensor | None = None,
-        memory_padding: Tensor | None = None,
-        folds: Tensor | None = None,
+        self, ids: Tensor, targets: Tensor, *, source: Tensor | None = None, folds: Tensor | None = None
     ) -> Tensor:
         """Mean cross-entropy in nats of `targets` [B, T], passing over those that are `IGNORED`; a scalar, in f32.
 
-        The other arguments are those of `forward`. In training its gradient is also that of what the layers say alone,
-        where n-grams are counted: they are to know the language themselves, not only what counting leaves open.
+        In training its gradient is also that of what the layers say alone, where n-grams are counted: they are to know
+        the language themselves, not only what counting leaves open.
+
+        Args:
+            source: [B, S], what the encoder reads, `NO_TOKEN` behind its end.
+            folds: as `forward` takes it.
         """
-        x, places = self._decode(ids, padding, memory=memory, memory_padding=memory_padding)
+        memory, memory_padding = self.remember(source)
+        # Nothing looks at what stands behind it: padding at the end of a row needs no mask.
+        x, places = self._decode(ids, memory=memory, memory_padding=memory_padding)
         logits: Tensor = self.head(x)
         if self.ngrams is None:
             return cross_entropy(logits, targets)

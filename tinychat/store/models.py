@@ -1,5 +1,7 @@
 """A model ↔ a folder: `config.json`, `tokenizer.json`, `model.safetensors`, `training.json`, `README.md`.
 
+What an encoder reads has a tokenizer of its own, `source_tokenizer.json`.
+
 Loading runs no code: weights are safetensors, all else is JSON. Saving leaves the old folder or the new one, whole.
 """
 
@@ -24,9 +26,10 @@ Mode = Literal["completion", "chat", "translation"]
 MODES: tuple[Mode, ...] = ("completion", "chat", "translation")
 
 FORMAT = 1
-CONFIG, TOKENIZER, WEIGHTS, TRAINING, CARD = (
+CONFIG, TOKENIZER, SOURCE_TOKENIZER, WEIGHTS, TRAINING, CARD = (
     "config.json",
     "tokenizer.json",
+    "source_tokenizer.json",
     "model.safetensors",
     "training.json",
     "README.md",
@@ -144,6 +147,12 @@ def read_tokenizer(folder: Path) -> Tokenizer:
     return load_tokenizer(folder / TOKENIZER)
 
 
+def read_source_tokenizer(folder: Path) -> Tokenizer | None:
+    """Reads `source_tokenizer.json`; None where there is none."""
+    path = folder / SOURCE_TOKENIZER
+    return load_tokenizer(path) if path.is_file() else None
+
+
 def read_training(folder: Path) -> dict[str, Any]:
     """Reads `training.json`: recipe, data, seed, versions, loss curve; empty where there is none."""
     path = folder / TRAINING
@@ -165,6 +174,7 @@ def save_model(
     weights: "Mapping[str, Tensor]",
     parameters: int,
     tokenizer: Tokenizer,
+    source_tokenizer: Tokenizer | None = None,
     template: ChatTemplate | None = None,
     settings: Mapping[str, Any] | None = None,
     about: str = "",
@@ -179,6 +189,7 @@ def save_model(
         folder: the model's own.
         architecture: the fields of `ModelConfig`.
         weights: the model's `state_dict()`.
+        source_tokenizer: of what an encoder reads.
         half: in bf16, at half the size.
         step: of training, which the file of weights is to name.
     """
@@ -197,6 +208,8 @@ def save_model(
     with atomic_folder(folder) as draft:
         (draft / WEIGHTS).write_bytes(packed)
         tokenizer.save(draft / TOKENIZER)
+        if source_tokenizer is not None:
+            source_tokenizer.save(draft / SOURCE_TOKENIZER)
         (draft / CONFIG).write_text(_to_json(config), encoding="utf-8")
         (draft / TRAINING).write_text(_to_json(dict(training or {})), encoding="utf-8")
         (draft / CARD).write_text(card, encoding="utf-8")

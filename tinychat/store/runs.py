@@ -7,7 +7,7 @@ checkpoints/   all that going on needs; the newest two
 snapshots/     the model's weights as they were, from the first to the newest; a few
 model/         the model as it stands: its newest weights, and the best once the run has ended
 start/         the model that the run began from, where it goes on with one
-tokenizer.json the tokenizer
+tokenizer.json the tokenizer; of translations, source_tokenizer.json is that of what is translated
 trainer.lock   held by the trainer while it lives: the system lets go of it whatever happens
 trainer.log    what the trainer had to say on stderr
 """
@@ -62,6 +62,10 @@ class RunFolder:
     @property
     def tokenizer_file(self) -> Path:
         return self.path / "tokenizer.json"
+
+    @property
+    def source_tokenizer_file(self) -> Path:
+        return self.path / "source_tokenizer.json"
 
     @property
     def start(self) -> Path:

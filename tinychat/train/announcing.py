@@ -3,14 +3,18 @@
 from pathlib import Path
 
 from tinychat.events import Planned
-from tinychat.train.planner import Machine, Plan, TextFacts, count, estimate_memory
+from tinychat.model.config import ModelConfig
+from tinychat.train.plan import Machine, Plan, TextFacts, count
+from tinychat.train.planner import estimate_memory
 
 
 def announce(plan: Plan, facts: TextFacts, machine: Machine, parameters: int) -> Planned:
     """What is said before it starts: three lines."""
-    config, tokens = plan.config, plan.batch_size * plan.config.context
+    config, tokens = plan.config, round(plan.batch_size * plan.row_tokens)
     memory = estimate_memory(config, parameters, plan.batch_size, plan.train_tokens)
     ends = f"the ends of each, {plan.val_tokens:,} in all," if facts.mix else f"the last {plan.val_tokens:,}"
+    if facts.rows:
+        ends = f"{facts.rows - sum(text.rows for text in plan.texts):,} of {facts.rows:,} documents"
     kept = f"{ends} measure the model" if plan.val_tokens else "none kept for validation"
     times = " and ".join(f"{epochs:,.1f}" for epochs in plan.epochs_of_each)
     through = "through them" if facts.mix else "through the text"
@@ -20,10 +24,13 @@ def announce(plan: Plan, facts: TextFacts, machine: Machine, parameters: int) ->
     steps = ("about " if by_clock else "") + count(plan.steps, "step")
     if plan.recipe.epochs is not None:
         steps = f"{plan.recipe.epochs:g} epoch{'s' * (plan.recipe.epochs != 1)}, {steps}"
+    different = f"{facts.vocab_size:,}"
+    if facts.source_vocab_size:
+        different = f"{facts.source_vocab_size:,} → {different}"
     lines = (
         f"text   {facts.name}: {count(facts.characters, 'character')}, {count(facts.tokens, 'token')} "
-        f"({facts.tokenizer}, {facts.vocab_size:,} different); {kept}",
-        f"model  {count(config.n_layer, 'layer')} of {config.d_model}, {count(config.n_head, 'head')}, "
+        f"({facts.tokenizer}, {different} different); {kept}",
+        f"model  {layers(config)}, {count(config.n_head, 'head')}, "
         f"context {config.context}, {count(parameters, 'parameter')}, dropout {config.dropout:g}{begun}",
         f"time   about {format_seconds(seconds)} on {machine}: {steps} of {count(tokens, 'token')}, "
         f"{times} times {through}; {memory / 1e6:,.0f} MB of memory",
@@ -38,6 +45,12 @@ def announce(plan: Plan, facts: TextFacts, machine: Machine, parameters: int) ->
         memory=memory,
         epochs=plan.recipe.epochs,
     )
+
+
+def layers(config: ModelConfig) -> str:
+    """`4 layers of 128`; `3 + 3 layers of 256` with an encoder."""
+    number = count(config.n_layer, "layer")
+    return f"{f'{config.n_encoder_layer} + ' if config.encoder_decoder else ''}{number} of {config.d_model}"
 
 
 def format_seconds(seconds: float) -> str:

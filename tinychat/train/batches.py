@@ -1,18 +1,19 @@
 """Batches, drawn without a memory: what step s sees follows from the seed and s alone. So a run can go on anywhere.
 
-`Batches` is all that the loop knows. `WindowBatches` cuts windows out of long rows of token ids; data that comes in
-rows of its own can stand beside it.
+`Batches` is all that the loop knows. `TextBatches` draws rows of texts: see `rows.py`.
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, Self
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from tinychat.train.folds import find_fold
-from tinychat.train.windows import Ids, Windows
+from tinychat.model.transformer import IGNORED, NO_TOKEN
+from tinychat.text.rows import Rows
+from tinychat.train.rows import Documents, Ids, Row, Text
+from tinychat.train.windows import Windows
 
 
 class Batch(NamedTuple):
@@ -24,12 +25,50 @@ class Batch(NamedTuple):
     """[B, T], long: what follows each id; `IGNORED` where nothing is to be learned"""
     folds: Tensor
     """[B], long: the part of its text that each row begins in: see `folds.py`"""
+    source: Tensor | None = None
+    """[B, S], long: what an encoder reads; `NO_TOKEN` behind its end"""
+
+    @classmethod
+    def of(cls, rows: Sequence[Row]) -> Self:
+        """Rows of one batch, as long as the longest."""
+        time = max(len(row.ids) for row in rows) - 1
+        ids = np.zeros((len(rows), time), np.int64)
+        targets = np.full((len(rows), time), IGNORED, np.int64)
+        for place, row in enumerate(rows):
+            ids[place, : len(row.ids) - 1] = row.ids[:-1]
+            targets[place, : len(row.ids) - 1] = row.ids[1:]
+        folds = torch.tensor([row.fold for row in rows])
+        sources = [row.source for row in rows if row.source is not None]
+        if not sources:
+            return cls(torch.from_numpy(ids), torch.from_numpy(targets), folds)
+        source = np.full((len(rows), max(map(len, sources))), NO_TOKEN, np.int64)
+        for place, one in enumerate(sources):
+            source[place, : len(one)] = one
+        return cls(torch.from_numpy(ids), torch.from_numpy(targets), folds, torch.from_numpy(source))
+
+    def to(self, device: torch.device) -> "Batch":
+        """The same on a device."""
+        return Batch(*(None if tensor is None else tensor.to(device) for tensor in self))  # type: ignore[arg-type]
+
+    def chunk(self, parts: int) -> "list[Batch]":
+        """At most so many batches of about as many rows each."""
+        return self._gather([None if tensor is None else tensor.chunk(parts) for tensor in self])
+
+    def tensor_split(self, parts: int) -> "list[Batch]":
+        """Exactly so many, some of which may have no rows."""
+        return self._gather([None if tensor is None else tensor.tensor_split(parts) for tensor in self])
+
+    @staticmethod
+    def _gather(pieces: "Sequence[Sequence[Tensor] | None]") -> "list[Batch]":
+        count = len(pieces[0] or ())
+        return [Batch(*(None if piece is None else piece[place] for piece in pieces)) for place in range(count)]  # type: ignore[arg-type]
 
 
 class Batches(Protocol):
     """A source of batches."""
 
     tokens_per_batch: int
+    """on average"""
 
     def batch(self, step: int) -> Batch:
         """What step `step` (from 0) learns from."""
@@ -40,13 +79,13 @@ class Batches(Protocol):
         ...
 
 
-class WindowBatches:
-    """Windows of one text, or of a mix of texts, each of which gives its share of all windows.
+class TextBatches:
+    """Rows of one text, or of a mix of texts, each of which gives its share of all rows.
 
     Args:
-        texts: ids [N] of each; at least `context` + 1, may be memory-mapped.
-        context: the length of a window.
-        batch_size: windows of a step.
+        texts: of each, ids [N], at least `context` + 1, of which the rows are windows; or documents, one a row.
+        context: the most that a model sees at once: the length of a window.
+        batch_size: rows of a step.
         seed: of the order.
         weights: how much of each text; None: one text.
         stride: from one window to the next; None: `context`.
@@ -54,43 +93,41 @@ class WindowBatches:
 
     def __init__(
         self,
-        texts: Ids | Sequence[Ids],
+        texts: Ids | Sequence[Ids | Rows],
         context: int,
         batch_size: int,
         seed: int,
         weights: Sequence[float] = (1.0,),
         stride: int | None = None,
     ) -> None:
-        rows = [texts] if isinstance(texts, np.ndarray) else texts
-        self.context, self.batch_size = context, batch_size
-        self.texts = [Windows(ids, context, seed, number, stride) for number, ids in enumerate(rows)]
-        self.tokens_per_batch = batch_size * context
+        texts = [texts] if isinstance(texts, np.ndarray) else texts
+        self.texts: list[Text] = [
+            Documents(text, context, batch_size, seed, number)
+            if isinstance(text, Rows)
+            else Windows(text, context, seed, number, stride)
+            for number, text in enumerate(texts)
+        ]
+        self.batch_size = batch_size
         self._round = _interleave(weights)
+        lengths = np.array([text.row_tokens for text in self.texts])
+        shares = self._round.counts / len(self._round.texts)
+        self.tokens_per_batch = max(1, round(batch_size * float(np.dot(shares, lengths))))
 
     def batch(self, step: int) -> Batch:
         """As `Batches.batch`."""
-        both = np.empty((2, self.batch_size, self.context), np.int64)  # what each id is, and what follows it
-        folds = torch.empty(self.batch_size, dtype=torch.long)
-        for row in range(self.batch_size):
-            text, place = self._draw(step * self.batch_size + row)
-            start = text.start(place)
-            both[0, row] = text.ids[start : start + self.context]
-            both[1, row] = text.ids[start + 1 : start + 1 + self.context]
-            folds[row] = find_fold(start, len(text.ids))
-        ids, targets = torch.from_numpy(both)
-        return Batch(ids, targets, folds)
+        return Batch.of([self._draw(step * self.batch_size + row) for row in range(self.batch_size)])
 
     def epochs(self, steps: int) -> float:
         """As `Batches.epochs`; of a mix, how often what is seen was seen, on average."""
         shares = self._round.counts / len(self._round.texts)
-        epochs = [share / text.count for share, text in zip(shares, self.texts, strict=True)]  # of a window in all
+        epochs = [share / text.count for share, text in zip(shares, self.texts, strict=True)]  # of a row in all
         return steps * self.batch_size * float(np.dot(shares, epochs))
 
-    def _draw(self, place: int) -> tuple[Windows, int]:
-        """The text that gives the window at this place of the whole run, and its place among that text's own."""
+    def _draw(self, place: int) -> Row:
+        """The row at this place of the whole run."""
         rounds, rank = divmod(place, len(self._round.texts))
         text = int(self._round.texts[rank])
-        return self.texts[text], rounds * int(self._round.counts[text]) + int(self._round.places[rank])
+        return self.texts[text].row(rounds * int(self._round.counts[text]) + int(self._round.places[rank]))
 
 
 class _Round(NamedTuple):

@@ -11,7 +11,7 @@ from tinychat.model.config import ModelConfig
 from tinychat.model.loading import choose_device
 from tinychat.train.batches import Batch
 from tinychat.train.learner import Learner
-from tinychat.train.planner import Machine
+from tinychat.train.plan import Machine
 from tinychat.train.processes import ALONE, Place
 from tinychat.train.recipe import Recipe
 from tinychat.train.team import Team
@@ -76,16 +76,21 @@ def _is_bf16_quicker() -> bool:
     return least[1] * WORTHWHILE < least[0]
 
 
-def step_seconds(recipe: Recipe, config: ModelConfig, batch_size: int, team: Team | None = None) -> float:
+def step_seconds(
+    recipe: Recipe, config: ModelConfig, batch_size: int, team: Team | None = None, row_tokens: int = 0
+) -> float:
     """Trains a few steps of a model like that on noise, and tells how long one takes: the least, as others only add.
 
     Args:
         recipe: with device and precision filled in.
         team: whose processes share a step; None: this one alone.
+        row_tokens: tokens of a row; 0: as many as the context.
     """
     learner = Learner(config, recipe, team)
-    ids = torch.randint(config.vocab_size, (batch_size, config.context))
-    batch = Batch(ids, ids.roll(-1, dims=1), torch.zeros(batch_size, dtype=torch.long))
+    shape = (batch_size, min(row_tokens, config.context) or config.context)
+    ids = torch.randint(config.vocab_size, shape)
+    source = torch.randint(config.source_vocab_size or config.vocab_size, shape) if config.encoder_decoder else None
+    batch = Batch(ids, ids.roll(-1, dims=1), torch.zeros(batch_size, dtype=torch.long), source)
     times = []
     for _ in range(TIMED_STEPS):
         began = time.perf_counter()

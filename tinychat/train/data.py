@@ -1,26 +1,31 @@
 """From a recipe's sources to token ids, split for training and validation."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import Literal, cast
+from typing import cast
 
 from tinychat.errors import SourceError, UsageError
 from tinychat.store import places
 from tinychat.store.models import Mode
 from tinychat.store.runs import RunFolder
 from tinychat.text.chat import ChatTemplate
-from tinychat.text.corpus import Corpus, Source
+from tinychat.text.corpus import Corpus, Side, Source
 from tinychat.text.datasets import KNOWN, fetch
-from tinychat.text.ids import IdFile, count_characters, encode_corpus, join
+from tinychat.text.ids import count_characters, encode_corpus, join
+from tinychat.text.parts import Given
+from tinychat.text.rows import Rows, encode_rows, join_rows, split_rows
 from tinychat.text.sources import read_sources
 from tinychat.text.tokenizers import Ids, Tokenizer, load_tokenizer, train_tokenizer
 from tinychat.train.continuing import Start, notices, read_start
 from tinychat.train.folds import FOLDS, split_folds
-from tinychat.train.planner import SourceFacts, TextFacts, choose_tokenizer, split_tokens
+from tinychat.train.plan import SourceFacts, TextFacts
+from tinychat.train.planner import choose_tokenizer, split_tokens
 from tinychat.train.recipe import Recipe
 
+GIVEN = "the recipe's own text"
 SAMPLE = 100_000
 """characters that the choice of a tokenizer looks at"""
 
@@ -32,11 +37,13 @@ class TrainingText:
     facts: TextFacts
     mode: Mode
     tokenizer: Tokenizer
+    reader: Tokenizer | None
+    """the tokenizer of what an encoder reads; None: there is no encoder"""
     template: ChatTemplate | None
-    parts: tuple[Ids, ...]
+    parts: tuple[Ids | Rows, ...]
     """what is trained on, of each source of a mix; else one"""
-    val: Ids
-    """empty where the text is too short; of a mix, the ends of its sources one after the other"""
+    val: Ids | Rows
+    """empty where the text is too short; of a mix, the parts of its sources one after the other"""
     prompt: str
     """what samples begin with, where the recipe does not say"""
     fingerprint: str
@@ -47,18 +54,18 @@ class TrainingText:
     @cached_property
     def train(self) -> Ids:
         """All that is trained on; of a mix, its sources one after the other, in memory."""
-        return join(self.parts)
+        return join([_flat(part) for part in self.parts])
 
     def folds(self, tokens: int) -> list[Ids]:
         """So many tokens that are trained on, from all over, in folds; of a mix, of each text as its share says."""
-        parts = zip(map(split_folds, self.parts), self.facts.sources, strict=True)
+        parts = zip(map(split_folds, map(_flat, self.parts)), self.facts.sources, strict=True)
         most = [(folds, max(1, int(tokens * source.share / FOLDS))) for folds, source in parts]
         return [join([folds[fold][:length] for folds, length in most]) for fold in range(FOLDS)]
 
-    @property
-    def measured(self) -> Ids:
-        """The ids that losses are measured on: the validation part, or the text itself where there is none."""
-        return self.val if len(self.val) else self.train
+    @cached_property
+    def measured(self) -> Ids | Rows:
+        """What losses are measured on: the validation part, or the text itself where there is none."""
+        return self.val if len(self.val) else _join(self.parts)
 
     @property
     def split(self) -> str:
@@ -67,7 +74,13 @@ class TrainingText:
 
     def characters_per_token(self) -> float:
         """Of the measured part."""
-        return count_characters(self.measured, self.tokenizer) / max(1, len(self.measured))
+        ids = _flat(self.measured)
+        return count_characters(ids, self.tokenizer) / max(1, len(ids))
+
+    def cut(self, context: int) -> int:
+        """How many documents are longer than a model with that context sees."""
+        parts = [part for part in (*self.parts, self.val) if isinstance(part, Rows)]
+        return sum(int((part.lengths > context + 1).sum()) for part in parts)
 
 
 def read_text(recipe: Recipe, run: RunFolder) -> TrainingText:
@@ -81,44 +94,45 @@ def read_text(recipe: Recipe, run: RunFolder) -> TrainingText:
         TokenizerError: the tokenizer cannot be made or read.
         UsageError: a model that cannot chat is to go on with conversations.
     """
-    mode = cast("Literal['completion', 'chat'] | None", recipe.mode)
-    corpus = read_sources(
-        recipe.sources,
-        cache=places.datasets_folder(),
-        mirror=places.mirror(),
-        column=recipe.column,
-        field=recipe.field,
-        mode=mode,
-    )
+    corpus = _read_corpus(recipe)
     start = read_start(run)
-    if run.tokenizer_file.is_file():
-        tokenizer = load_tokenizer(run.tokenizer_file)
-    else:
-        tokenizer = _make_tokenizer(recipe, corpus)
-        tokenizer.save(run.tokenizer_file)
+    translates = corpus.mode == "translation"
+    _check(recipe, corpus)
+    said, asked = (Side(corpus, "bot"), Side(corpus, "user")) if translates else (corpus, None)
+    tokenizer = _find_tokenizer(run.tokenizer_file, recipe, said, corpus.mode)
+    reader = None if asked is None else _find_tokenizer(run.source_tokenizer_file, recipe, asked, corpus.mode)
     if tokenizer.vocab_size < 2:
         raise SourceError(f"{corpus.name} is one character over and over: nothing can be learned", "give it more text")
-    template = _template(corpus, start)
-    files = [
-        encode_corpus(source.corpus, tokenizer, places.ids_folder(), template=template) for source in corpus.sources
-    ]
-    ends = [split_tokens(recipe, len(file.ids))[0] for file in files]
+    template = _template(recipe, corpus, start)
+    texts: list[Ids | Rows] = []
+    for source in corpus.sources:
+        if translates or recipe.rows == "documents":
+            folder = places.ids_folder()
+            texts.append(encode_rows(source.corpus, tokenizer, folder, template=template, reader=reader))
+        else:
+            texts.append(encode_corpus(source.corpus, tokenizer, places.ids_folder(), template=template).ids)
+    sources = tuple(map(_facts, corpus.sources, texts))
     facts = TextFacts(
         name=corpus.name,
         characters=corpus.characters,
         documents=corpus.documents_count,
-        tokens=sum(len(file.ids) for file in files),
+        tokens=sum(source.tokens for source in sources),
         vocab_size=start.config.vocab_size if start else tokenizer.vocab_size,
         tokenizer=tokenizer.kind,
-        mix=tuple(map(_facts, corpus.sources, files)) if len(files) > 1 else (),
+        mix=sources if len(sources) > 1 else (),
+        rows=sum(source.rows for source in sources),
+        longest_row=max(text.longest if isinstance(text, Rows) else 0 for text in texts),
+        source_vocab_size=reader.vocab_size if reader else None,
     )
+    parts = [_split(recipe, text) for text in texts]
     return TrainingText(
         facts=facts,
         mode=corpus.mode,
         tokenizer=tokenizer,
+        reader=reader,
         template=template,
-        parts=tuple(file.ids[:end] for file, end in zip(files, ends, strict=True)),
-        val=join([file.ids[end:] for file, end in zip(files, ends, strict=True)]),
+        parts=tuple(train for train, _ in parts),
+        val=_join([val for _, val in parts]),
         prompt=_first_prompt(corpus, tokenizer),
         fingerprint=corpus.fingerprint,
         notices=(*corpus.notices, *(notices(start, corpus, tokenizer) if start else ())),
@@ -126,38 +140,105 @@ def read_text(recipe: Recipe, run: RunFolder) -> TrainingText:
     )
 
 
-def _template(corpus: Corpus, start: Start | None) -> ChatTemplate | None:
+def _read_corpus(recipe: Recipe) -> Corpus:
+    mode = cast("Mode | None", recipe.mode)
+    if recipe.texts:
+        return Corpus(GIVEN, mode or "completion", [Given(recipe.texts, GIVEN)])
+    return read_sources(
+        recipe.sources,
+        cache=places.datasets_folder(),
+        mirror=places.mirror(),
+        column=recipe.column,
+        field=recipe.field,
+        mode=mode,
+    )
+
+
+def _check(recipe: Recipe, corpus: Corpus) -> None:
+    """Says which choices do not fit what the text is for."""
+    translates = corpus.mode == "translation"
+    if translates and recipe.rows == "windows":
+        raise UsageError("--rows windows cannot be of translations", "leave it out: each is a row of its own")
+    if translates and recipe.n_encoder_layer == 0:
+        raise UsageError("--n-encoder-layer 0 cannot translate", "leave it out, or give it at least 1")
+    if recipe.n_encoder_layer and not translates:
+        raise UsageError(
+            f"--n-encoder-layer {recipe.n_encoder_layer} is for translations, and {corpus.name} is none",
+            "leave it out, or add --mode translation",
+        )
+
+
+def _flat(text: Ids | Rows) -> Ids:
+    return text.flat() if isinstance(text, Rows) else text
+
+
+def _join(parts: Sequence[Ids | Rows]) -> Ids | Rows:
+    rows = [part for part in parts if isinstance(part, Rows)]
+    return join_rows(rows) if rows else join([part for part in parts if not isinstance(part, Rows)])
+
+
+def _split(recipe: Recipe, text: Ids | Rows) -> tuple[Ids | Rows, Ids | Rows]:
+    """What of a text is trained on, and what is kept."""
+    if isinstance(text, Rows):
+        fraction = recipe.validation_fraction
+        return split_rows(text, "train", fraction), split_rows(text, "val", fraction)
+    end = split_tokens(recipe, len(text))[0]
+    return text[:end], text[end:]
+
+
+def _template(recipe: Recipe, corpus: Corpus, start: Start | None) -> ChatTemplate | None:
     if corpus.mode != "chat":
         return None
     if start is None:
-        return ChatTemplate()
+        return ChatTemplate() if recipe.turn_marks else ChatTemplate(user="", bot="")
     if start.info.template is None:
         problem = f"{start.info.name} has no tokens for turns, and cannot go on with conversations"
         raise UsageError(problem, "--mode completion takes their text alone")
     return start.info.template
 
 
-def _facts(source: Source, file: IdFile) -> SourceFacts:
+def _facts(source: Source, text: Ids | Rows) -> SourceFacts:
     corpus = source.corpus
+    rows = len(text) if isinstance(text, Rows) else 0
+    tokens = int(text.lengths.sum()) if isinstance(text, Rows) else len(text)
     return SourceFacts(
-        corpus.name, source.share, corpus.characters, corpus.documents_count, len(file.ids), corpus.fingerprint
+        corpus.name, source.share, corpus.characters, corpus.documents_count, tokens, corpus.fingerprint, rows
     )
 
 
-def _make_tokenizer(recipe: Recipe, corpus: Corpus) -> Tokenizer:
+def _find_tokenizer(path: Path, recipe: Recipe, corpus: Corpus, mode: Mode) -> Tokenizer:
+    """That of the run; made where there is none yet."""
+    if path.is_file():
+        return load_tokenizer(path)
+    tokenizer = _make_tokenizer(recipe, corpus, mode)
+    tokenizer.save(path)
+    return tokenizer
+
+
+def _make_tokenizer(recipe: Recipe, corpus: Corpus, mode: Mode) -> Tokenizer:
     sample = "".join(chunk.text for chunk in islice(corpus.chunks(), 4))[:SAMPLE]
-    kind, vocab_size = choose_tokenizer(recipe, corpus.characters, sample, corpus.mode)
+    kind, vocab_size = choose_tokenizer(recipe, corpus.characters, sample, mode)
     if Path(kind).exists():
         return load_tokenizer(Path(kind))
     if kind in KNOWN:
         return load_tokenizer(fetch(kind, cache=places.datasets_folder(), mirror=places.mirror()))
-    specials = ("end", "user", "bot") if corpus.mode == "chat" else () if corpus.single else ("end",)
-    return train_tokenizer(kind, corpus, vocab_size, specials)
+    return train_tokenizer(kind, corpus, vocab_size, _specials(recipe, corpus, mode))
+
+
+def _specials(recipe: Recipe, corpus: Corpus, mode: Mode) -> tuple[str, ...]:
+    """The roles of the special tokens that the text needs."""
+    match mode:
+        case "chat":
+            return ("end", "user", "bot") if recipe.turn_marks else ("end",)
+        case "translation":
+            return ("begin", "end")
+        case _:
+            return () if corpus.single else ("end",)
 
 
 def _first_prompt(corpus: Corpus, tokenizer: Tokenizer) -> str:
     """What the text itself would begin with: what a user says, a new line, or nothing where documents begin."""
-    if corpus.mode == "chat":
+    if corpus.mode != "completion":
         conversation = next(corpus.conversations())
         return next((message.text for message in conversation.messages if message.role == "user"), "")
     return "\n" if corpus.single and not tokenizer.unknown("\n") else ""

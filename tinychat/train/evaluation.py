@@ -8,8 +8,10 @@ import numpy as np
 import torch
 
 from tinychat.model.transformer import IGNORED, Transformer, cross_entropy
+from tinychat.text.rows import Rows
+from tinychat.train.batches import Batch
 from tinychat.train.folds import find_fold
-from tinychat.train.windows import Ids
+from tinychat.train.rows import Ids, Row, cut_row
 
 LARGEST_LOGITS = 1 << 24
 """numbers: so many logits are computed at once"""
@@ -39,7 +41,7 @@ class Evaluation:
 @torch.inference_mode()
 def evaluate(
     model: Transformer,
-    ids: Ids,
+    text: Ids | Rows,
     windows: int | None = None,
     *,
     trained_on: bool = False,
@@ -48,19 +50,21 @@ def evaluate(
     """The mean cross-entropy of each token but the first, in windows of the context that do not overlap, in f32.
 
     The first token of a window is predicted from the window before it alone, and the others from what stands before
-    them in their own; the last window may be short.
+    them in their own; the last window may be short. Of documents, each is a row: its tokens but the first are
+    predicted, as many as the context holds.
 
     Args:
         model: on its device; it is left as it was, in training mode or not.
-        ids: [N], at least two.
-        windows: look at only so many, spread evenly; None: all.
+        text: ids [N], at least two; or documents, at least one.
+        windows: look at only so many, or at so many documents, spread evenly; None: all.
         trained_on: the ids are what the model in training counts n-grams of: each fold is predicted from the others.
         should_stop: asked now and then; once it says yes, the mean of what is done counts.
     """
     context, device = model.config.context, model.head.weight.device
-    starts = np.arange(0, len(ids) - 1, context)
-    if windows is not None and windows < len(starts):
-        starts = starts[np.linspace(0, len(starts) - 1, windows).round().astype(int)]
+    rows = _Documents(text, context) if isinstance(text, Rows) else _Windows(text, context)
+    places = np.arange(len(rows))
+    if windows is not None and windows < len(places):
+        places = places[np.linspace(0, len(places) - 1, windows).round().astype(int)]
     most_rows = max(1, CACHED_TOKENS // context) if device.type == "cpu" else MOST_ROWS
     rows_at_once = max(1, min(most_rows, LARGEST_LOGITS // (context * model.config.vocab_size)))
     was_training = model.training
@@ -69,11 +73,11 @@ def evaluate(
     hits = torch.zeros((), dtype=torch.long, device=device)
     tokens = 0
     try:
-        for first in range(0, len(starts), rows_at_once):
-            places = starts[first : first + rows_at_once]
-            rows, targets = (tensor.to(device) for tensor in _windows(ids, places, context))
-            folds = torch.tensor([find_fold(int(place), len(ids)) for place in places], device=device)
-            logits = model(rows, folds=folds if trained_on else None)
+        for first in range(0, len(places), rows_at_once):
+            batch = Batch.of([rows.row(int(place)) for place in places[first : first + rows_at_once]])
+            ids, targets, folds, source = batch.to(device)
+            memory, memory_padding = model.remember(source)
+            logits = model(ids, memory=memory, memory_padding=memory_padding, folds=folds if trained_on else None)
             total += cross_entropy(logits, targets, "sum").double().cpu()
             hits += (logits.argmax(dim=-1) == targets).sum()
             tokens += int((targets != IGNORED).sum())
@@ -84,12 +88,29 @@ def evaluate(
     return Evaluation(float(total) / tokens, tokens, int(hits) / tokens)
 
 
-def _windows(ids: Ids, starts: "np.ndarray[tuple[int], np.dtype[np.int64]]", context: int) -> tuple[torch.Tensor, ...]:
-    """Ids and targets [B, T] of the windows that begin there; T is less where all of them are short."""
-    longest = int(min(context, len(ids) - 1 - starts.min()))
-    rows = torch.zeros(len(starts), longest, dtype=torch.long)
-    targets = torch.full((len(starts), longest), IGNORED, dtype=torch.long)
-    for row, start in enumerate(starts):
-        window = torch.from_numpy(ids[start : start + longest + 1].astype(np.int64))
-        rows[row, : len(window) - 1], targets[row, : len(window) - 1] = window[:-1], window[1:]
-    return rows, targets
+class _Windows:
+    """Windows side by side."""
+
+    def __init__(self, ids: Ids, context: int) -> None:
+        self.ids, self.context = ids, context
+
+    def __len__(self) -> int:
+        return -(-(len(self.ids) - 1) // self.context)
+
+    def row(self, place: int) -> Row:
+        start = place * self.context
+        return Row(self.ids[start : start + self.context + 1], find_fold(start, len(self.ids)))
+
+
+class _Documents:
+    """Documents, the shortest first, so that they need little padding."""
+
+    def __init__(self, rows: Rows, context: int) -> None:
+        self.rows, self.context = rows, context
+        self._order = np.argsort(rows.lengths, kind="stable")
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def row(self, place: int) -> Row:
+        return cut_row(self.rows, int(self._order[place]), self.context)

@@ -35,7 +35,12 @@ PATIENCE = 1.0
 
 
 def prepare_run(
-    recipe: Recipe, name: str | None = None, *, out: Path | None = None, stdin: BinaryIO | None = None
+    recipe: Recipe,
+    name: str | None = None,
+    *,
+    recipe_name: str | None = None,
+    out: Path | None = None,
+    stdin: BinaryIO | None = None,
 ) -> RunFolder:
     """Makes the folder of a new run, with the recipe in it.
 
@@ -44,6 +49,7 @@ def prepare_run(
 
     Args:
         name: of the run and its model; None: after the first source, with a number where that is taken.
+        recipe_name: after which it is named where there is no source.
         out: the folder of the model at the end; None: in the user's models, under the run's name.
         stdin: what `-` reads; None: the standard input of this process.
 
@@ -56,12 +62,12 @@ def prepare_run(
     if out is not None:
         out = out.expanduser().absolute()
         _check_out(out)
-    if not recipe.sources:
+    if not recipe.sources and not recipe.texts:
         raise UsageError("there is nothing to train on", "name a text: `tinychat train my-novel.txt`")
     for source in recipe.sources:
         split_weight(source)  # before anything is made: a weight that is none is refused
     if name is None:
-        base = name_for(recipe.sources)
+        base = name_for(recipe.sources) if recipe.sources else slug(Path(recipe_name or "").stem)
         numbers = (base if number == 1 else f"{base}-{number}" for number in range(1, sys.maxsize))
         name = next(name for name in numbers if not _is_taken(name))
     elif name != slug(name):

@@ -17,9 +17,9 @@ from tinychat.train.batches import Batch
 from tinychat.train.optimizers import make_optimizers, set_rate
 from tinychat.train.processes import smaller_parts
 from tinychat.train.recipe import Recipe
+from tinychat.train.rows import Ids
 from tinychat.train.shortage import is_out_of_memory
 from tinychat.train.team import Compile, Learn, Load, Make, Team
-from tinychat.train.windows import Ids
 
 for _name in ("lightning.fabric", "lightning.pytorch"):  # one package, which logs under either name
     logging.getLogger(_name).setLevel(logging.WARNING)  # which precision is used, the plan says
@@ -97,10 +97,11 @@ class Learner:
         # Processes that compile side by side would outlive a trainer that is killed.
         importlib.import_module("torch._inductor.config").compile_threads = 1  # type: ignore[attr-defined]
         self.model.compile()
-        ids, targets, folds = (tensor.chunk(self.accumulation)[0] for tensor in self.team.share(batch))
+        part = self.team.share(batch).chunk(self.accumulation)[0]
         try:
             with self.fabric.autocast():
-                loss = self.model.loss(*self.fabric.to_device((ids, targets)), folds=self.fabric.to_device(folds))
+                ids, targets, folds, source = self.fabric.to_device(part)
+                loss = self.model.loss(ids, targets, folds=folds, source=source)
             torch.autograd.grad(loss, list(self.model.parameters()), allow_unused=True)
         except Exception as error:  # whatever a compiler that is missing, or broken, makes of it
             if is_out_of_memory(error):
@@ -152,24 +153,24 @@ class Learner:
         """
         self._seed(step)
         total = torch.zeros((), device=self.fabric.device)
-        parts = list(zip(*(tensor.chunk(self.accumulation) for tensor in batch), strict=True))
+        parts = batch.chunk(self.accumulation)
         try:
-            for place, (ids, targets, folds) in enumerate(parts, 1):
+            for place, (ids, targets, folds, source) in enumerate(parts, 1):
                 # What the team averages comes from parts that differ in size: each counts by what is predicted in it.
                 share = self.team.size * int((targets != IGNORED).sum()) / max(1, predicted)
                 apart = self.team.size > 1 and place < len(parts)  # gradients go round once, after the last part
                 with self.fabric.no_backward_sync(self._wrapped, enabled=apart):
                     with self.fabric.autocast():  # Fabric brings it along with `forward` alone, not with `loss`
                         # Where nothing is predicted, anything will do: it counts nothing, and has no mean.
-                        ids, targets, folds = self.fabric.to_device((ids, targets if share else ids, folds))
-                        loss: Tensor = self._wrapped.loss(ids, targets, folds=folds)
+                        part = self.fabric.to_device(Batch(ids, targets if share else ids, folds, source))
+                        loss: Tensor = self._wrapped.loss(part.ids, part.targets, folds=part.folds, source=part.source)
                     loss = loss * share
                     self.fabric.backward(loss)
                 total += loss.detach()
         except Exception as error:
             if not is_out_of_memory(error):
                 raise
-            rows = len(parts[0][0])
+            rows = len(parts[0].ids)
             if self.team.size > 1:  # the others wait for gradients that will not come
                 problem = f"process {self.team.place.rank + 1} of {self.team.size} ran out of memory"
                 raise MemoryShortage(f"{problem} computing {rows} rows at once", smaller_parts()) from None

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from tinychat.errors import RunError, failure
 from tinychat.events import Evaluated, Event, Noticed, Sampled, Saved, Stepped
+from tinychat.generate.prompts import Prompting
 from tinychat.train.batches import Batches
 from tinychat.train.checkpoint import State
 from tinychat.train.control import Control
@@ -24,7 +25,7 @@ from tinychat.train.data import TrainingText
 from tinychat.train.evaluation import Evaluation, evaluate
 from tinychat.train.learner import Learner
 from tinychat.train.memory import used_memory
-from tinychat.train.planner import SAMPLE_SECONDS, Plan
+from tinychat.train.plan import SAMPLE_SECONDS, Plan
 from tinychat.train.publishing import Publisher
 from tinychat.train.samples import Sampler
 from tinychat.train.schedule import Budget, rate_factor
@@ -76,7 +77,8 @@ class Loop:
         self.control, self.report, self._save, self._load = control, report, save, load
         self.publisher = publisher
         recipe = plan.recipe
-        self.sampler = Sampler(text.tokenizer, text.template, recipe.sample_tokens, recipe.sample_temperature)
+        prompting = Prompting(text.tokenizer, plan.config.context, text.template, text.reader)
+        self.sampler = Sampler(prompting, recipe.sample_tokens, recipe.sample_temperature)
         self.prompts = (text.prompt,) if recipe.sample_prompt is None else recipe.sample_prompt
         self._evaluations = 0
         self.characters_per_token = text.characters_per_token()

@@ -11,14 +11,14 @@ from torch import Tensor
 from tinychat.model.config import ModelConfig
 from tinychat.store.runs import RunFolder
 from tinychat.text.tokenizers import Tokenizer
-from tinychat.train.batches import Batch, WindowBatches
+from tinychat.train.batches import Batch, TextBatches
 from tinychat.train.checkpoint import State, save_checkpoint
 from tinychat.train.control import Control
 from tinychat.train.data import TrainingText
 from tinychat.train.journal import Journal
 from tinychat.train.learner import Learner
 from tinychat.train.loop import SAVE_INTERVAL, SAVE_SHARE, Loop
-from tinychat.train.planner import Plan, TextFacts
+from tinychat.train.plan import Plan, Portion, TextFacts
 from tinychat.train.publishing import Publisher
 from tinychat.train.recipe import Recipe
 
@@ -63,9 +63,11 @@ def loop_share(
     random = np.random.default_rng(0)
     train, val = (random.integers(config.vocab_size, size=n).astype(tokenizer.dtype) for n in (TOKENS, TOKENS // 10))
     facts = TextFacts("noise", len(train), 1, len(train) + len(val), config.vocab_size, tokenizer.kind)
-    text = TrainingText(facts, "completion", tokenizer, None, (train,), val, prompt="", fingerprint="", notices=())
+    text = TrainingText(
+        facts, "completion", tokenizer, None, None, (train,), val, prompt="", fingerprint="", notices=()
+    )
     recipe = dataclasses.replace(recipe, evaluate_every=NEVER, sample_tokens=0)
-    plan = Plan(recipe, config, batch_size, None, NEVER, 1.0, ((1.0, len(train)),), len(val), 1, 1)
+    plan = Plan(recipe, config, batch_size, None, NEVER, 1.0, (Portion(1.0, len(train)),), len(val), 1, 1)
     saves: list[tuple[float, float]] = []
     with tempfile.TemporaryDirectory(dir=folder, prefix=".bench-") as scratch:
 
@@ -76,7 +78,7 @@ def loop_share(
 
         control = Control(Path(scratch, "control.jsonl"))
         learner = TimedLearner(config, recipe, control, seconds)
-        batches = WindowBatches(train, config.context, batch_size, recipe.seed)
+        batches = TextBatches(train, config.context, batch_size, recipe.seed)
         journal = Journal(Path(scratch, "events.jsonl"))
         publisher = Publisher(RunFolder(Path(scratch)), lambda step, weights: None, tied=config.tie_embeddings)
         Loop(plan, learner, batches, text, control, journal.write, save, lambda: None, publisher).run()

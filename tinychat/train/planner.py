@@ -7,15 +7,14 @@ step takes (`measure`, which trains a few real ones); then what follows from the
 import dataclasses
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Literal
 
 from tinychat.errors import SourceError
 from tinychat.model.config import LARGEST_TABLE, ModelConfig
+from tinychat.text.rows import count_kept
 from tinychat.train.folds import FOLDS
+from tinychat.train.plan import SAMPLE_SECONDS, Machine, Plan, Portion, SourceFacts, TextFacts, count, count_rows
 from tinychat.train.recipe import RATES, Recipe
 from tinychat.train.sizes import SIZES_BY_STEPS, Limits, Measure, choose_ngram_order, choose_size, shape, sizes_for
-from tinychat.train.windows import count_windows
 
 CHAR_TEXT = 20_000_000
 """characters; a longer text in words is cut into word pieces, so that more of it is seen in the same time"""
@@ -39,145 +38,6 @@ GLANCE_TOKENS = 250_000
 GLANCE_SHARE, FINAL_SHARE = 0.012, 0.2
 """of the time of a run by the clock, at most, for one evaluation on the way and for the one at the end"""
 FEWEST_WINDOWS = 16
-SAMPLE_SECONDS, LEAVING = 0.4, 2.0
-"""seconds: a sample, estimated; writing the model, and the end of the process"""
-COMPILING_PAYS = 480.0
-"""seconds of a run in which steps that are a tenth quicker win back twice the half minute that compiling takes"""
-COPY_SECONDS, LONGEST_COPY = 40e-9, 1.0
-"""seconds of looking for what samples copied, of a token of the text; and at most"""
-
-
-@dataclass(frozen=True)
-class SourceFacts:
-    """One text of a mix."""
-
-    name: str
-    share: float
-    """of all windows that are drawn"""
-    characters: int
-    documents: int
-    tokens: int
-    fingerprint: str = ""
-
-
-@dataclass(frozen=True)
-class TextFacts:
-    """What the planner knows of a text."""
-
-    name: str
-    characters: int
-    documents: int
-    tokens: int
-    """in all, of which the last `validation_fraction` is kept for validation"""
-    vocab_size: int
-    tokenizer: str
-    mix: tuple[SourceFacts, ...] = ()
-    """the texts of a mix; each ends with a part of its own for validation"""
-
-    @property
-    def sources(self) -> tuple[SourceFacts, ...]:
-        """The texts of a mix, or the one text."""
-        return self.mix or (SourceFacts(self.name, 1.0, self.characters, self.documents, self.tokens),)
-
-
-@dataclass(frozen=True)
-class Machine:
-    """What the planner knows of where it trains."""
-
-    device: str
-    precision: Literal["f32", "bf16"]
-    threads: int
-    """of all processes on this machine"""
-    processes: int = 1
-    """that train together"""
-
-    def __str__(self) -> str:
-        processes = f", {self.processes} processes" if self.processes > 1 else ""
-        threads = f", {count(self.threads, 'thread')}" if self.device == "cpu" else ""
-        return f"{self.device}{processes}{threads}, {self.precision}"
-
-
-@dataclass(frozen=True)
-class Plan:
-    """A recipe in which nothing is left open, and what is expected of it."""
-
-    recipe: Recipe
-    config: ModelConfig
-    batch_size: int
-    available: float | None
-    """seconds from the first step to the end of the process; None: by steps"""
-    steps: int
-    """in all; estimated where the clock decides"""
-    step_seconds: float
-    texts: tuple[tuple[float, int], ...]
-    """of each text of a mix, its share of what is drawn and the tokens of it that are trained on; else one"""
-    val_tokens: int
-    """0: the text is too short to keep a part of it"""
-    glance_windows: int
-    """windows of an evaluation on the way"""
-    final_windows: int
-    """windows of the evaluation at the end"""
-    notices: tuple[str, ...] = ()
-
-    @property
-    def warmup_steps(self) -> int:
-        """As the recipe says, and no more than a tenth of the run."""
-        return min(self.recipe.warmup_steps, self.steps // 10)
-
-    @property
-    def epochs(self) -> float:
-        """How often the text is seen; of a mix, how often what is seen was seen, on average."""
-        return sum(share * epochs for (share, _), epochs in zip(self.texts, self.epochs_of_each, strict=True))
-
-    @property
-    def epochs_of_each(self) -> tuple[float, ...]:
-        """How often each text is seen."""
-        tokens = self.steps * self.batch_size * self.config.context
-        return tuple(share * tokens / length for share, length in self.texts)
-
-    @property
-    def epoch_windows(self) -> int:
-        """The windows of an epoch: all that there are, each once."""
-        lengths = [length for _, length in self.texts]
-        return _count_windows(self.recipe, self.config, lengths)
-
-    def epoch_after(self, step: int) -> int | None:
-        """The epoch that ends with a step, from 1; None where none does."""
-        before, after = ((step - past) * self.batch_size // self.epoch_windows for past in (1, 0))
-        return after if after > before else None
-
-    @property
-    def train_tokens(self) -> int:
-        """Of all texts."""
-        return sum(length for _, length in self.texts)
-
-    @property
-    def token_seconds(self) -> float:
-        """Of evaluating a token, estimated: forward in f32 takes about half the time of a step in bf16."""
-        return 0.6 * self.step_seconds / (self.batch_size * self.config.context)
-
-    def compiling_pays(self, machine: Machine) -> bool:
-        """Whether the layers are compiled where nobody says: for long runs by the clock, on a CPU.
-
-        In a run by steps the machine's speed must not matter; and how much a GPU gains nobody has measured.
-        """
-        return machine.device == "cpu" and self.available is not None and self.available >= COMPILING_PAYS
-
-    def training_seconds(self, token_seconds: float, sample_seconds: float) -> float:
-        """What is left for training when the end is provided for: evaluations, samples, writing the model, leaving.
-
-        Args:
-            token_seconds: of evaluating a token.
-            sample_seconds: of a sample.
-        """
-        if self.available is None:
-            return math.inf
-        # Where all is looked at on the way too, the last look on the way is the final one.
-        windows = self.final_windows + (self.glance_windows if self.glance_windows < self.final_windows else 0)
-        windows += self.glance_windows if self.val_tokens else 0  # the text that was trained on is looked at too
-        ending = 1.3 * windows * self.config.context * token_seconds + 1.5 * sample_seconds + LEAVING
-        ending += min(LONGEST_COPY, COPY_SECONDS * self.train_tokens)
-        return max(self.step_seconds, self.available - ending)
 
 
 # --- the tokenizer -----------------------------------------------------------------------------------------------
@@ -186,8 +46,8 @@ class Plan:
 def choose_tokenizer(recipe: Recipe, characters: int, sample: str, mode: str) -> tuple[str, int | None]:
     """The kind of tokenizer and the most tokens that it may have.
 
-    Characters for most texts: a tiny model learns quickest from them. Word pieces for conversations, and for texts so
-    long that time is shorter than text, where words are written with spaces between them.
+    Characters for most texts: a tiny model learns quickest from them. Word pieces for conversations and translations,
+    and for texts so long that time is shorter than text, where words are written with spaces between them.
 
     Args:
         characters: of the whole text.
@@ -198,7 +58,7 @@ def choose_tokenizer(recipe: Recipe, characters: int, sample: str, mode: str) ->
         kind = recipe.tokenizer
     else:
         spaced = sum(map(str.isspace, sample)) > 0.05 * len(sample)
-        kind = "wordpiece" if spaced and (mode == "chat" or characters > CHAR_TEXT) else "char"
+        kind = "wordpiece" if spaced and (mode != "completion" or characters > CHAR_TEXT) else "char"
     if recipe.vocab_size is not None or kind not in ("char", "wordpiece"):
         return kind, recipe.vocab_size
     if kind == "char":
@@ -226,20 +86,26 @@ def split_tokens(recipe: Recipe, tokens: int) -> tuple[int, int]:
     return tokens - val_tokens, val_tokens
 
 
-def count_steps(recipe: Recipe, config: ModelConfig, batch_size: int, lengths: Sequence[int]) -> int:
+def split_source(recipe: Recipe, source: SourceFacts) -> tuple[Portion, int, int]:
+    """What of a source is trained on, and the tokens and the documents that are kept."""
+    if not source.rows:
+        train_tokens, val_tokens = split_tokens(recipe, source.tokens)
+        return Portion(source.share, train_tokens), val_tokens, 0
+    val_rows = count_kept(source.rows, recipe.validation_fraction)
+    val_tokens = source.tokens * val_rows // source.rows  # or nearly so
+    return Portion(source.share, source.tokens - val_tokens, source.rows - val_rows), val_tokens, val_rows
+
+
+def count_steps(recipe: Recipe, config: ModelConfig, batch_size: int, texts: Sequence[Portion]) -> int:
     """The steps of a run that the clock does not end.
 
     Args:
-        lengths: the tokens of each text that is trained on.
+        texts: what of each is trained on.
     """
     if recipe.steps is not None:
         return recipe.steps
     assert recipe.epochs is not None  # else the caller gives a time
-    return max(1, math.ceil(recipe.epochs * _count_windows(recipe, config, lengths) / batch_size))
-
-
-def _count_windows(recipe: Recipe, config: ModelConfig, lengths: Sequence[int]) -> int:
-    return sum(count_windows(length, config.context, recipe.stride or config.context) for length in lengths)
+    return max(1, math.ceil(recipe.epochs * count_rows(recipe, config, texts) / batch_size))
 
 
 def make_plan(
@@ -255,30 +121,43 @@ def make_plan(
         SourceError: the text is too short to learn anything from.
         ModelError: two choices of the recipe do not fit each other.
     """
-    parts = [split_tokens(recipe, source.tokens) for source in facts.sources]
-    train_tokens, val_tokens = map(sum, zip(*parts, strict=True))
-    for source, (length, _) in zip(facts.sources, parts, strict=True):
-        if length < 2:
+    parts = [split_source(recipe, source) for source in facts.sources]
+    texts = tuple(text for text, _, _ in parts)
+    val_tokens, val_rows = sum(tokens for _, tokens, _ in parts), sum(rows for _, _, rows in parts)
+    for source, text in zip(facts.sources, texts, strict=True):
+        if text.tokens < 2:
             raise SourceError(f"{source.name} has only {count(source.tokens, 'token')}", "give it more text")
-    limits = Limits(facts.vocab_size, train_tokens, val_tokens, shortest=min(length for length, _ in parts))
+    train_tokens = sum(text.tokens for text in texts)
+    limits = Limits(
+        facts.vocab_size,
+        train_tokens,
+        val_tokens,
+        shortest=min(text.tokens for text in texts),
+        row_tokens=facts.row_tokens,
+        longest_row=facts.longest_row,
+        source_vocab_size=facts.source_vocab_size,
+    )
     sizes = sizes_for(facts.characters, counted=choose_ngram_order(recipe, limits) > 0)
     if seconds is None:
         available = None
-        lengths = [length for length, _ in parts]
         for size in sizes[:SIZES_BY_STEPS]:  # the largest that gets the steps that it needs
             larger, rows = shape(recipe, size, limits)
-            most = count_steps(recipe, larger, rows, lengths)
+            most = count_steps(recipe, larger, rows, texts)
             if size.steps <= most:
                 config, batch_size, steps = larger, rows, most
         step_seconds = measure(config, batch_size)
-        glance, final = GLANCE_TOKENS, max(10 * GLANCE_TOKENS, steps * batch_size * config.context)
+        row_tokens = facts.row_tokens or config.context
+        glance, final = GLANCE_TOKENS, int(max(10 * GLANCE_TOKENS, steps * batch_size * row_tokens))
     else:
         available = max(1.0, seconds - elapsed)
         steps = 1  # until it is known how much of the time is left for them
         config, batch_size, step_seconds = choose_size(recipe, sizes, limits, 0.9 * available, measure)
-        tokens = available / step_seconds * batch_size * config.context  # that could be trained on in the time
+        row_tokens = facts.row_tokens or config.context
+        tokens = available / step_seconds * batch_size * row_tokens  # that could be trained on in the time
         glance, final = int(GLANCE_SHARE * tokens / 0.6), int(FINAL_SHARE * tokens / 0.6)
     windows = (val_tokens or train_tokens) // config.context + 1
+    if facts.rows:
+        windows = val_rows or sum(text.rows for text in texts)
     draft = Plan(
         recipe=recipe,
         config=config,
@@ -286,10 +165,11 @@ def make_plan(
         available=available,
         steps=steps,
         step_seconds=step_seconds,
-        texts=tuple((source.share, length) for source, (length, _) in zip(facts.sources, parts, strict=True)),
+        texts=texts,
         val_tokens=val_tokens,
-        glance_windows=min(windows, max(FEWEST_WINDOWS, glance // config.context)),
-        final_windows=min(windows, max(FEWEST_WINDOWS, final // config.context)),
+        glance_windows=min(windows, max(FEWEST_WINDOWS, int(glance / row_tokens))),
+        final_windows=min(windows, max(FEWEST_WINDOWS, int(final / row_tokens))),
+        documents_tokens=facts.row_tokens,
     )
     return _complete(draft, facts, machine, seconds)
 
@@ -310,6 +190,7 @@ def _complete(draft: Plan, facts: TextFacts, machine: Machine, seconds: float | 
     filled = {
         "tokenizer": recipe.tokenizer or (None if recipe.from_model else facts.tokenizer),
         "vocab_size": facts.vocab_size,
+        "rows": "documents" if facts.rows else "windows",
         "minutes": None if seconds is None else seconds / 60,
         "batch_size": draft.batch_size,
         "evaluate_every": every,
@@ -319,6 +200,7 @@ def _complete(draft: Plan, facts: TextFacts, machine: Machine, seconds: float | 
         "threads": machine.threads,
         "compile": draft.compiling_pays(machine) if recipe.compile is None else recipe.compile,
         **{name: getattr(config, name) for name in CHOSEN},
+        "n_encoder_layer": config.n_encoder_layer or None,
     }
     notices = tuple(_notices(draft, facts))
     return dataclasses.replace(draft, recipe=recipe.merged(filled), config=config, notices=notices)
@@ -329,8 +211,8 @@ def _notices(plan: Plan, facts: TextFacts) -> Iterator[str]:
     asked = plan.recipe.context
     if asked is not None and plan.config.context < asked:
         yield f"the text is short: a context of {plan.config.context} tokens, not {asked}"
-    shortest = min(range(len(plan.texts)), key=lambda place: plan.texts[place][1])
-    if facts.mix and asked is None and plan.config.context == plan.texts[shortest][1] - 1:
+    shortest = min(range(len(plan.texts)), key=lambda place: plan.texts[place].tokens)
+    if facts.mix and not facts.rows and asked is None and plan.config.context == plan.texts[shortest].tokens - 1:
         yield f"{facts.mix[shortest].name} is short: a context of {plan.config.context} tokens for all of the mix"
     if not plan.val_tokens:
         yield "the text is too short to keep a part for validation: losses are of the text trained on"
@@ -389,8 +271,3 @@ def estimate_memory(config: ModelConfig, parameters: int, batch_size: int, token
     per_token = config.n_layer * per_layer + 12 * config.vocab_size * (1 + config.ngram_order)
     counts = min(LARGEST_TABLE, tokens * config.vocab_size) if config.ngram_order else 0
     return 20 * parameters + batch_size * config.context * per_token + (2 + FOLDS) * counts + PROCESS_MEMORY
-
-
-def count(number: int, noun: str) -> str:
-    """`1 step`, `1,200 steps`."""
-    return f"{number:,} {noun}{'s' * (number != 1)}"

@@ -38,6 +38,8 @@ class RecipeField(Setting):
     """What there is to know of one field of a recipe."""
 
     section: str = ""
+    empty: bool = False
+    """whether a text may be empty"""
 
     @property
     def flag(self) -> str:
@@ -70,7 +72,7 @@ class RecipeField(Setting):
         if (
             not isinstance(value, self.kind)
             or (self.choices and value not in self.choices)
-            or not all(isinstance(text, str) and text for text in texts)
+            or not all(isinstance(text, str) and (text or self.empty) for text in texts)
         ):
             raise SettingError(self.name, self.expected, given)
         return value
@@ -94,23 +96,39 @@ class Recipe:
     sources: tuple[str, ...] = _field(
         "data", tuple, (), "files, folders, globs, data sets or - for standard input; a.txt:2 b.txt:1 is a mix"
     )
+    texts: tuple[str, ...] = _field(
+        "data", tuple, (), "the text itself, where there are no sources: documents, or two sides with a tab between"
+    )
     column: str | None = _field("data", str, None, "the column of a CSV, TSV or Parquet file that holds the text")
     field: str | None = _field("data", str, None, "the field of a JSON Lines file that holds the text")
     from_model: str | None = _field(
         "data", str, None, "a model to go on with: its weights, architecture and tokenizer", flags=("--from",)
     )
-    mode: str | None = _field("data", str, None, "what the model is for", choices=("completion", "chat"))
+    mode: str | None = _field("data", str, None, "what the model is for", choices=("completion", "chat", "translation"))
+    rows: str | None = _field(
+        "data",
+        str,
+        None,
+        "what a row of a batch is: a window of the text, or a document, which is padded",
+        choices=("windows", "documents"),
+    )
+    turn_marks: bool = _field("data", bool, True, "in a chat, special tokens say who speaks; else turns only end")
     validation_fraction: float = _field(
         "data", float, 0.1, "the share of the text, at its end, that is kept to measure the model by", above=0, high=0.5
     )
 
     # --- tokenizer
-    tokenizer: str | None = _field("tokenizer", str, None, "char, wordpiece, word, or the path of a tokenizer.json")
+    tokenizer: str | None = _field(
+        "tokenizer", str, None, "char, wordpiece, word, whitespace, or the path of a tokenizer.json"
+    )
     vocab_size: int | None = _field("tokenizer", int, None, "the most tokens of the vocabulary", low=2)
 
     # --- model: None is what ModelConfig has, but for the size, which the planner chooses
     context: int | None = _field("model", int, None, "the most tokens that the model sees at once", low=1)
     n_layer: int | None = _field("model", int, None, "layers", low=0)
+    n_encoder_layer: int | None = _field(
+        "model", int, None, "layers of the encoder of a translation model; as many as n_layer where left out", low=0
+    )
     n_head: int | None = _field("model", int, None, "attention heads of a layer", low=1)
     n_kv_head: int | None = _field("model", int, None, "heads of keys and values, shared by the attention heads", low=1)
     d_model: int | None = _field("model", int, None, "the width of the model", low=1)
@@ -182,7 +200,7 @@ class Recipe:
     evaluate_every: int | None = _field("schedule", int, None, "steps between two evaluations", low=1)
     sample_every: int = _field("schedule", int, 1, "evaluations between two samples", low=1)
     sample_prompt: tuple[str, ...] | None = _field(
-        "schedule", tuple, None, "what samples begin with; of several prompts, a sample each"
+        "schedule", tuple, None, "what samples begin with; of several prompts, a sample each", empty=True
     )
     sample_temperature: float | None = _field(
         "schedule", float, None, "the temperature of samples, and the model's own from then on", low=0, high=5
@@ -207,7 +225,7 @@ class Recipe:
     def merged(self, overrides: Mapping[str, object]) -> Self:
         """This recipe with other values, typed text or as TOML has them.
 
-        Each of `LENGTHS` takes the place of the recipe's others.
+        Each of `LENGTHS` takes the place of the recipe's others, and `sources` that of its `texts`.
 
         Raises:
             RunError: there is no such field.
@@ -221,16 +239,23 @@ class Recipe:
             raise UsageError(f"{both} all say how long to train", "keep one of them")
         if lengths:
             values |= {name: None for name in LENGTHS if name not in lengths}
+        if values.get("sources"):
+            values.setdefault("texts", ())
+        if values.get("texts"):
+            values.setdefault("sources", ())
         return dataclasses.replace(self, **{name: RECIPE_FIELDS[name].parse(value) for name, value in values.items()})
 
-    def model_config(self, vocab_size: int) -> ModelConfig:
+    def model_config(self, vocab_size: int, source_vocab_size: int | None = None) -> ModelConfig:
         """The architecture; what is left open is as `ModelConfig` has it.
+
+        Args:
+            source_vocab_size: of an encoder.
 
         Raises:
             ModelError: two choices do not fit each other.
         """
         given = {name: value for name in MODEL_FIELDS if (value := getattr(self, name)) is not None}
-        return ModelConfig(vocab_size=vocab_size, **given)
+        return ModelConfig(vocab_size=vocab_size, source_vocab_size=source_vocab_size, **given)
 
     def to_dict(self) -> dict[str, dict[str, Any]]:
         """Section → field → value, without those left open: what TOML and JSON hold."""

@@ -11,10 +11,10 @@ from torch import Tensor
 import tinychat
 from tinychat.events import Ended
 from tinychat.store.models import save_model
-from tinychat.train.announcing import format_seconds
+from tinychat.train.announcing import format_seconds, layers
 from tinychat.train.data import TrainingText
 from tinychat.train.evaluation import Evaluation
-from tinychat.train.planner import Machine, Plan
+from tinychat.train.plan import Machine, Plan, count
 from tinychat.train.report import report
 
 LIBRARIES = ("torch", "lightning", "tokenizers", "numpy")
@@ -57,6 +57,7 @@ class ModelWriter:
             weights=weights,
             parameters=self.parameters,
             tokenizer=self.text.tokenizer,
+            source_tokenizer=self.text.reader,
             template=self.text.template,
             settings=self._settings,
             about=f"{self._begun}trained on {self.text.facts.name}",
@@ -143,7 +144,11 @@ class ModelWriter:
         config, facts, recipe, result = self.plan.config, self.text.facts, self.plan.recipe, figures.evaluation
         measured = "the text it was trained on"
         if self.plan.val_tokens:
-            measured = f"{'the last parts of each' if facts.mix else 'its last part'}, which it was not trained on"
+            part = "the last parts of each" if facts.mix else "its last part"
+            part = "documents from all over it" if facts.rows else part
+            measured = f"{part}, which it was not trained on"
+        source = f"; {facts.source_vocab_size:,} of what is translated" if facts.source_vocab_size else ""
+        row = f"documents of {self.plan.row_tokens:.0f} tokens on average" if facts.rows else f"{config.context} tokens"
         lines = [
             f"# {self.name}",
             "",
@@ -155,13 +160,13 @@ class ModelWriter:
             "| --- | --- |",
             f"| for | {self.text.mode} |",
             f"| parameters | {self.parameters:,} |",
-            f"| architecture | {config.n_layer} layers of {config.d_model}, {config.n_head} heads, "
+            f"| architecture | {layers(config)}, {count(config.n_head, 'head')}, "
             f"{config.feed_forward}, {config.position} positions"
             f"{f', mixed with n-grams up to {config.ngram_order} and matches' if config.ngram_order else ''} |",
             f"| context | {config.context} tokens |",
-            f"| tokenizer | {facts.tokenizer}, {facts.vocab_size:,} tokens |",
+            f"| tokenizer | {facts.tokenizer}, {facts.vocab_size:,} tokens{source} |",
             f"| text | {facts.characters:,} characters in {facts.documents:,} document{'s' * (facts.documents != 1)} |",
-            f"| training | {figures.step:,} steps of {self.plan.batch_size} × {config.context} tokens with "
+            f"| training | {figures.step:,} steps of {self.plan.batch_size} × {row} with "
             f"{recipe.optimizer}, {format_seconds(figures.seconds)} on {self.machine} |",
         ]
         if self.text.start:

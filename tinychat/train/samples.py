@@ -9,8 +9,6 @@ from tinychat.generate.stream import Answer, Batch
 from tinychat.generate.torch_engine import TorchEngine
 from tinychat.model.transformer import Transformer
 from tinychat.settings import Settings
-from tinychat.text.chat import ChatTemplate
-from tinychat.text.tokenizers import Tokenizer
 
 
 @dataclass(frozen=True)
@@ -18,30 +16,28 @@ class Sampler:
     """Makes samples.
 
     Args:
-        tokenizer: of the model.
-        template: of a chat model: the prompt is what the user says.
+        prompting: how prompts reach the model.
         tokens: the most that a sample has.
         temperature: None: the usual one.
     """
 
-    tokenizer: Tokenizer
-    template: ChatTemplate | None
+    prompting: Prompting
     tokens: int
     temperature: float | None = None
 
     def sample(self, model: Transformer, prompts: Sequence[str], seeds: Sequence[int]) -> list[str]:
-        """An answer to each prompt, with its seed; the model is left as it was, in training mode or not."""
+        """An answer to each prompt with its seed; the model is left as it was, in training mode or not."""
         usual = Settings(max_tokens=self.tokens)
         settings = usual if self.temperature is None else replace(usual, temperature=self.temperature)
-        prompting = Prompting(self.tokenizer, model.config.context, self.template)
-        ends = prompting.end_ids
+        prompting = self.prompting
         answers = [
             Answer(
-                self.tokenizer,
+                prompting.tokenizer,
                 prompting.ids(prompt, max_tokens=self.tokens),
                 lambda: settings,
                 seed=seed,
-                end_ids=ends,
+                end_ids=prompting.end_ids,
+                source=prompting.source(prompt),
             )
             for prompt, seed in zip(prompts, seeds, strict=True)
         ]

@@ -11,8 +11,9 @@ from tinychat.errors import RunError
 from tinychat.events import Ended, Event, Noticed
 from tinychat.model.ngrams import MOST_COUNTED
 from tinychat.store.runs import RunFolder
+from tinychat.text.rows import Rows
 from tinychat.train.announcing import announce
-from tinychat.train.batches import WindowBatches
+from tinychat.train.batches import TextBatches
 from tinychat.train.calibrate import find_machine, step_seconds
 from tinychat.train.checkpoint import State, load_checkpoint, save_checkpoint
 from tinychat.train.control import Control
@@ -21,7 +22,8 @@ from tinychat.train.journal import Journal, loss_curve, rewind
 from tinychat.train.launch import final_folder
 from tinychat.train.learner import Learner
 from tinychat.train.loop import Loop
-from tinychat.train.planner import Machine, Plan, default_seconds, make_plan
+from tinychat.train.plan import Machine, Plan
+from tinychat.train.planner import default_seconds, make_plan
 from tinychat.train.processes import ALONE, Place
 from tinychat.train.publishing import Publisher, Weights
 from tinychat.train.recipe import Recipe
@@ -77,17 +79,20 @@ class Sitting:
         self.plan = self._plan(recipe, state, started)
         # A model that goes on keeps its counts: at its first step it is what it was.
         weights = text.start.weights(self.plan.config.context) if text.start else None
-        counted = None if text.start else text.folds(MOST_COUNTED)
+        counts = self.plan.config.ngram_order and not text.start
+        counted = text.folds(MOST_COUNTED) if counts else None
         learner = Learner(self.plan.config, self.plan.recipe, team, counted, weights)
         parameters = learner.model.parameter_count
         self.writer = ModelWriter(run.name, self.plan, text, machine, parameters)
         if state is None:
             for notice in self.plan.notices:
                 report(Noticed(notice))
+            if cut := text.cut(self.plan.config.context):
+                report(Noticed(f"{cut:,} of {text.facts.rows:,} documents are longer than the context, and are cut"))
             report(announce(self.plan, text.facts, machine, parameters))
         else:
             report(Noticed(f"goes on from step {state.step:,}"))
-        batches = WindowBatches(
+        batches = TextBatches(
             text.parts,
             self.plan.config.context,
             self.plan.batch_size,
@@ -113,7 +118,9 @@ class Sitting:
         self.publisher.keep_snapshot(self.loop.step, self.loop.learner.model.state_dict())
         self.team.end()
         result = self.loop.conclude()
-        whole = len(self.text.measured) - 1
+        measured = self.text.measured
+        context = self.plan.config.context
+        whole = measured.predicted(context) if isinstance(measured, Rows) else len(measured) - 1
         if result.tokens < whole:
             self.report(
                 Noticed(
@@ -136,7 +143,9 @@ class Sitting:
             recipe,
             self.text.facts,
             self.machine,
-            lambda config, batch_size: known or step_seconds(recipe, config, batch_size, self.team),
+            lambda config, batch_size: (
+                known or step_seconds(recipe, config, batch_size, self.team, round(self.text.facts.row_tokens))
+            ),
             seconds,
             elapsed,
         )

@@ -85,16 +85,24 @@ class Limits:
     val_tokens: int
     shortest: int
     """tokens of the shortest text that is trained on: of a mix, each must hold a window"""
+    row_tokens: float = 0
+    """of documents, a row each: tokens on average; 0: rows are windows"""
+    longest_row: int = 0
+    """the most tokens of one"""
+    source_vocab_size: int | None = None
+    """of an encoder; None: there is none"""
 
     @property
     def context(self) -> int:
-        """The longest that has a window in each part."""
+        """The longest that has a window in each part; of documents, as long as one."""
+        if self.longest_row:
+            return self.longest_row
         return min(self.shortest, self.val_tokens or self.shortest) - 1
 
     @property
     def ngram_order(self) -> int:
-        """Counting pays for small vocabularies, where most contexts come again."""
-        small = self.vocab_size <= NGRAM_VOCABULARY
+        """Counting pays for small vocabularies, where most contexts come again; in one long text."""
+        small = self.vocab_size <= NGRAM_VOCABULARY and not self.longest_row
         return min(NGRAM_ORDER, longest_ngram(self.vocab_size)) if small else 0
 
     @property
@@ -107,6 +115,8 @@ def shape(recipe: Recipe, size: Size, limits: Limits) -> tuple[ModelConfig, int]
     """The architecture and the batch size that a size makes of a recipe: what the recipe says comes first."""
     d_model = recipe.d_model or size.d_model
     context = min(recipe.context or size.context, limits.context)
+    if limits.longest_row and recipe.context:
+        context = recipe.context  # rows are padded: none need be as long
     ngram_order = choose_ngram_order(recipe, limits)
     earlier_tokens = 0 if ngram_order else limits.earlier_tokens
     values = {
@@ -119,9 +129,12 @@ def shape(recipe: Recipe, size: Size, limits: Limits) -> tuple[ModelConfig, int]
         "token_pairs": bool(recipe.token_pairs),
         "qk_norm": recipe.norm != "none" if recipe.qk_norm is None else recipe.qk_norm,
     }
+    if limits.source_vocab_size is not None and recipe.n_encoder_layer is None:
+        values["n_encoder_layer"] = values["n_layer"]
     # A short context takes more windows, so that a step learns from as many tokens.
-    batch_size = recipe.batch_size or max(1, size.batch_size * size.context // context)
-    return recipe.merged(values).model_config(limits.vocab_size), batch_size
+    row_tokens = limits.row_tokens or context
+    batch_size = recipe.batch_size or max(1, int(size.batch_size * size.context // row_tokens))
+    return recipe.merged(values).model_config(limits.vocab_size, limits.source_vocab_size), batch_size
 
 
 def choose_ngram_order(recipe: Recipe, limits: Limits) -> int:

@@ -10,7 +10,7 @@ from tinychat.text.copying import longest_copy
 from tinychat.train.curves import Curves, recent_loss
 from tinychat.train.evaluation import evaluate
 from tinychat.train.loop import Loop
-from tinychat.train.planner import LONGEST_COPY
+from tinychat.train.plan import LONGEST_COPY
 
 FINAL_SAMPLES = 3
 

@@ -23,7 +23,7 @@ from tinychat.model.config import ModelConfig
 from tinychat.train.batches import Batch
 from tinychat.train.processes import ALONE, Place
 from tinychat.train.recipe import Recipe
-from tinychat.train.windows import Ids
+from tinychat.train.rows import Ids
 
 PATIENCE = timedelta(minutes=30)
 """A process waits so long for another one that lives but does not answer; the leader evaluates meanwhile."""
@@ -113,7 +113,7 @@ class Team:
         """The rows of a batch that this process learns from."""
         if self.size == 1:
             return batch
-        return Batch(*(tensor.tensor_split(self.size)[self.place.rank] for tensor in batch))
+        return batch.tensor_split(self.size)[self.place.rank]
 
     def mean(self, value: Tensor) -> Tensor:
         """The mean of what each process has, on all of them; it is put in the place of `value`."""

@@ -1,9 +1,9 @@
 """The windows of a text, and their order. Needs no torch."""
 
 import numpy as np
-import numpy.typing as npt
 
-Ids = npt.NDArray[np.integer]
+from tinychat.train.folds import find_fold
+from tinychat.train.rows import Ids, Row
 
 
 def count_windows(tokens: int, context: int, stride: int) -> int:
@@ -32,6 +32,7 @@ class Windows:
         if len(ids) <= context:
             raise ValueError(f"{len(ids)} ids hold no window of {context} and what follows it")
         self.ids = np.asarray(ids)  # no copy: a plain view of a memory map is three times as quick to slice
+        self.context, self.row_tokens = context, float(context)
         self.seed, self.number, self.stride = seed, number, stride or context
         self.count = count_windows(len(ids), context, self.stride)
         self.shifts = len(ids) - context - self.stride * (self.count - 1)
@@ -47,3 +48,8 @@ class Windows:
             self._starts = shift + self.stride * random.permutation(self.count)
             self._epoch = epoch
         return int(self._starts[rank])
+
+    def row(self, place: int) -> Row:
+        """As `Text.row`."""
+        start = self.start(place)
+        return Row(self.ids[start : start + self.context + 1], find_fold(start, len(self.ids)))
