@@ -14,9 +14,10 @@ from tinychat.errors import UsageError
 from tinychat.events import Ended, Failed
 from tinychat.face import Face
 from tinychat.store.runs import RunFolder, find_run
+from tinychat.train.fields import RecipeField
 from tinychat.train.launch import change_recipe, launch, name_for, prepare_run
 from tinychat.train.processes import become_follower, find_place
-from tinychat.train.recipe import RECIPE_FIELDS, RecipeField, choose_recipe
+from tinychat.train.recipe import RECIPE_FIELDS, choose_recipe
 
 STARTED = time.monotonic()
 """when this command was given, or near enough: `--minutes` counts from here"""

@@ -53,17 +53,19 @@ def describe_recipe(name: str) -> Architecture:
     if left_open:
         notes.append(f"chosen from the text, the machine and the time: {', '.join(left_open)}")
     notes.append(_training(recipe))
-    text = "" if recipe.sources else "TEXT "
+    text = "" if recipe.sources or recipe.texts else "TEXT "
     notes.append(f"train it: train {text}--recipe {name}")
-    config = recipe.model_config(recipe.vocab_size or EXAMPLE_VOCABULARY)
+    vocab_size = recipe.vocab_size or EXAMPLE_VOCABULARY
+    config = recipe.model_config(vocab_size, vocab_size if recipe.mode == "translation" else None)
     return Architecture(f"{info.name}: {info.about}", make_diagram(config), tuple(notes), is_sized=not left_open)
 
 
 def _training(recipe: "Recipe") -> str:
     """`tinyshakespeare · adam · 20 epochs · 64 windows a step · dropout 0.1`."""
-    from tinychat.train.planner import count
+    from tinychat.train.plan import count
 
-    words = [*recipe.sources, recipe.optimizer]
+    words = [*(recipe.sources or (f"{len(recipe.texts)} texts of its own",)), recipe.optimizer]
+    row = "document" if recipe.rows == "documents" else "pair" if recipe.mode == "translation" else "window"
     if recipe.epochs is not None:
         words.append(f"{recipe.epochs:g} epoch{'s' * (recipe.epochs != 1)}")
     elif recipe.steps is not None:
@@ -71,7 +73,7 @@ def _training(recipe: "Recipe") -> str:
     elif recipe.minutes is not None:
         words.append(f"{recipe.minutes:g} minutes")
     if recipe.batch_size is not None:
-        words.append(f"{count(recipe.batch_size, 'window')} a step")
+        words.append(f"{count(recipe.batch_size, row)} a step")
     if recipe.dropout is not None:
         words.append(f"dropout {recipe.dropout:g}")
     return " · ".join(words)

@@ -14,74 +14,21 @@ from typing import Any, Self
 
 import tomli_w
 
-from tinychat.errors import RunError, SettingError, UsageError
+from tinychat.errors import RunError, UsageError
 from tinychat.model.config import FEED_FORWARDS, INITIALIZATIONS, NORM_POSITIONS, NORMS, POSITIONS, ModelConfig
-from tinychat.setting import Setting
+from tinychat.train.fields import RecipeField
+from tinychat.train.fields import recipe_field as _field
 from tinychat.train.schedule import SCHEDULES
 
 RECIPES = Path(__file__).parent / "recipes"
 DEFAULT_RECIPE = "default"
 CONTINUING_RECIPE = "continue"
 """What is trained by where a model is gone on with, and no other recipe is named."""
-AUTO = "auto"
-"""The word for leaving a choice to the planner."""
-
 RATES = {"muon": (0.03, 0.015), "adamw": (1e-3, 1e-3), "adam": (1e-3, 1e-3), "sgd": (0.1, 0.1)}
 """Optimizers, with the highest learning rates that suit a text seen a few times: of all; with Muon, of embeddings."""
 
 LENGTHS = ("minutes", "steps", "epochs")
 """The fields that say how long a run is: one of them takes the place of the others."""
-
-
-@dataclass(frozen=True)
-class RecipeField(Setting):
-    """What there is to know of one field of a recipe."""
-
-    section: str = ""
-    empty: bool = False
-    """whether a text may be empty"""
-
-    @property
-    def flag(self) -> str:
-        """The long flag: `--n-layer`."""
-        return self.flags[0] if self.flags else super().flag
-
-    @property
-    def expected(self) -> str:
-        """What the field takes, in words."""
-        words = "one or more texts" if self.kind is tuple else super().expected.removesuffix(" or none")
-        return words + (f" or {AUTO}" if self.optional else "")
-
-    def parse(self, given: object) -> Any:
-        """The value that `given` (typed text, or a TOML value) stands for.
-
-        Raises:
-            SettingError: it is of another type, not a number, or out of bounds.
-        """
-        word = given.strip().lower() if isinstance(given, str) else given
-        if self.optional and (word is None or word == AUTO):
-            return None
-        value: object = given
-        if self.kind is str:
-            value = word if self.choices else given
-        elif self.kind is tuple:
-            value = (given,) if isinstance(given, str) else tuple(given) if isinstance(given, list | tuple) else None
-        else:
-            return super().parse(given)
-        texts = value if isinstance(value, tuple) else ()
-        if (
-            not isinstance(value, self.kind)
-            or (self.choices and value not in self.choices)
-            or not all(isinstance(text, str) and (text or self.empty) for text in texts)
-        ):
-            raise SettingError(self.name, self.expected, given)
-        return value
-
-
-def _field(section: str, kind: type, default: Any, help: str, **facts: Any) -> Any:
-    """A field of `Recipe`. A default of None makes it optional: the planner decides."""
-    about = RecipeField(kind, help, default, optional=default is None, section=section, **facts)
-    return dataclasses.field(default=default, metadata={"recipe": about})
 
 
 @dataclass(frozen=True)
@@ -239,8 +186,8 @@ class Recipe:
             raise UsageError(f"{both} all say how long to train", "keep one of them")
         if lengths:
             values |= {name: None for name in LENGTHS if name not in lengths}
-        if values.get("sources"):
-            values.setdefault("texts", ())
+        if values.get("sources") and self.texts:  # whose words and lengths say nothing of others
+            values = {"texts": (), "vocab_size": None, "context": None} | values
         if values.get("texts"):
             values.setdefault("sources", ())
         return dataclasses.replace(self, **{name: RECIPE_FIELDS[name].parse(value) for name, value in values.items()})
@@ -249,12 +196,14 @@ class Recipe:
         """The architecture; what is left open is as `ModelConfig` has it.
 
         Args:
-            source_vocab_size: of an encoder.
+            source_vocab_size: of an encoder; None: there is none.
 
         Raises:
             ModelError: two choices do not fit each other.
         """
         given = {name: value for name in MODEL_FIELDS if (value := getattr(self, name)) is not None}
+        if source_vocab_size is not None and "n_layer" in given:
+            given.setdefault("n_encoder_layer", given["n_layer"])
         return ModelConfig(vocab_size=vocab_size, source_vocab_size=source_vocab_size, **given)
 
     def to_dict(self) -> dict[str, dict[str, Any]]:

@@ -129,8 +129,6 @@ def shape(recipe: Recipe, size: Size, limits: Limits) -> tuple[ModelConfig, int]
         "token_pairs": bool(recipe.token_pairs),
         "qk_norm": recipe.norm != "none" if recipe.qk_norm is None else recipe.qk_norm,
     }
-    if limits.source_vocab_size is not None and recipe.n_encoder_layer is None:
-        values["n_encoder_layer"] = values["n_layer"]
     # A short context takes more windows, so that a step learns from as many tokens.
     row_tokens = limits.row_tokens or context
     batch_size = recipe.batch_size or max(1, int(size.batch_size * size.context // row_tokens))
