@@ -45,7 +45,7 @@ def test_show_tells_what_a_model_is_made_of(call: Call, letters: Path) -> None:
     assert sum(part["parameters"] for part in shown["parts"]) == shown["parameters"]
     assert set(shown["parts"][0]) == {"name", "kind", "parameters"}
     drawn = call("show", str(letters))[1].splitlines()
-    assert drawn[2].split() == ["embedding", "Embedding", "28", "×", "16", "32", "×", "16", "448"]
+    assert drawn[2].split() == ["embedding", "28", "×", "16", "32", "×", "16", "448"]
     assert any(line.split() == ["in", "all", f"{shown['parameters']:,}"] for line in drawn)
 
 
@@ -81,11 +81,8 @@ def test_runs_are_listed_and_compared(call: Call, home: Path) -> None:
     for name, position in (("one", "rotary"), ("two", "learned")):
         (home / "runs" / name).mkdir(parents=True)
         (home / "runs" / name / "recipe.toml").write_text(f'[model]\nposition = "{position}"\n')
-    assert [line.split() for line in call("runs", "one", "t*")[1].splitlines()] == [
-        ["run", "parameters", "val", "loss", "accuracy", "tok/s", "time", "position"],
-        ["one", *"––––", "0:00", "rotary"],
-        ["two", *"––––", "0:00", "learned"],
-    ]
+    lines = [line.split() for line in call("runs", "one", "t*")[1].splitlines()]
+    assert (lines[0], lines[-1]) == (["run", "one", "two"], ["position", "rotary", "learned"])
     assert {run["name"]: run["recipe"]["position"] for run in json.loads(call("runs", "--json")[1])} == {
         "one": "rotary", "two": "learned"
     }  # fmt: skip

@@ -21,21 +21,21 @@ def drawn(columns: int, config: ModelConfig = SMALL, **about: bool) -> list[str]
 def test_data_flows_down_past_what_stands_beside_it() -> None:
     assert drawn(80) == [
         "small",
-        "      tokens                                         32",
-        "  │   embedding     Embedding 65 × 16                32 × 16      1,040",
-        "  │   positions     Learned 32 × 16                  32 × 16        512",
-        "╭─┴─ block ────────────────────────────────────────────────── 3 × 3,104",
-        "│ ├─╮ norm          LayerNorm eps 1e-05              32 × 16         16",
-        "│ │ │ attention     Attention 2 heads of 8, causal   32 × 16      1,024",
+        "      tokens                              32",
+        "  │   embedding     65 × 16               32 × 16      1,040",
+        "  │   positions     Learned 32 × 16       32 × 16        512",
+        "╭─┴─ block ─────────────────────────────────────── 3 × 3,104",
+        "│ ├─╮ norm          LayerNorm eps 1e-05   32 × 16         16",
+        "│ │ │ attention     2 heads of 8, causal  32 × 16      1,024",
         "│ ⊕─╯ add",
-        "│ ├─╮ norm          LayerNorm eps 1e-05              32 × 16         16",
-        "│ │ │ feed-forward  FeedForward 16 → 64 → 16, relu2  32 × 16      2,048",
+        "│ ├─╮ norm          LayerNorm eps 1e-05   32 × 16         16",
+        "│ │ │ feed-forward  16 → 64 → 16, relu2   32 × 16      2,048",
         "│ ⊕─╯ add",
-        "╰─┬────────────────────────────────────────────────────────────────────",
-        "  │   norm          LayerNorm eps 1e-05              32 × 16         16",
-        "  │   head          Linear 16 → 65                   32 × 65      1,040",
+        "╰─┬─────────────────────────────────────────────────────────",
+        "  │   norm          LayerNorm eps 1e-05   32 × 16         16",
+        "  │   head          Linear 16 → 65        32 × 65      1,040",
         "  ▼   logits",
-        "      in all                                                     11,920",
+        "      in all                                          11,920",
         "a note",
     ]
 
@@ -44,7 +44,7 @@ def test_an_encoder_stands_before_the_decoder_that_looks_at_it() -> None:
     lines = drawn(80, ModelConfig(65, n_encoder_layer=1, n_layer=1, d_model=16, n_head=2))
     assert lines[1].split()[:2] == ["encoder:", "tokens"]
     assert "  ▼   to the decoder" in lines
-    assert any("cross-attention  Attention 2 heads of 8, to" in line for line in lines)
+    assert any("cross-attention  Attention 2 heads of 8, to the" in line for line in lines)
 
 
 @pytest.mark.parametrize("columns", [30, 40, 60, 80, 200])

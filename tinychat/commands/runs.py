@@ -36,7 +36,7 @@ def runs_table(patterns: Sequence[str]) -> Table:
     """
     if patterns:
         return _compared(find_standings(patterns))
-    notes = ("/attach NAME watches one, /train --resume NAME goes on with one, /runs NAME NAME compares",)
+    notes = ("/attach NAME watches, /train --resume NAME goes on, /runs NAME NAME compares",)
     columns = ("run", "state", "step", "parameters", "val loss", "tok/s", "time left")
     return Table(columns, tuple(map(_listed, find_standings())), right=(2, 3, 4, 5, 6), notes=notes)
 
@@ -80,9 +80,10 @@ def _compared(standings: "Sequence[Standing]") -> Table:
     from tinychat.train.standing import find_differences
 
     differences = find_differences(standings)
-    rows = tuple(
+    facts = [
         (
             standing.name,
+            f"{standing.step:,}",
             NONE if standing.parameters is None else f"{standing.parameters:,}",
             NONE if standing.loss is None else f"{standing.loss:.4f}",
             NONE if standing.accuracy is None else f"{100 * standing.accuracy:.1f} %",
@@ -91,9 +92,10 @@ def _compared(standings: "Sequence[Standing]") -> Table:
             *(RECIPE_FIELDS[name].show(standing.recipe.get(name)) for name in differences),
         )
         for standing in standings
-    )
-    columns = ("run", "parameters", "val loss", "accuracy", "tok/s", "time", *differences)
-    return Table(columns, rows, right=(1, 2, 3, 4, 5))
+    ]
+    heads = ("run", "steps", "parameters", "val loss", "accuracy", "tok/s", "time", *differences)
+    columns, *rows = zip(heads, *facts, strict=True)  # runs beside each other, as facts are more
+    return Table(columns, tuple(rows), right=tuple(range(1, len(columns))))
 
 
 COMMANDS = (runs,)

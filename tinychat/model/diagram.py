@@ -83,7 +83,7 @@ def _input(config: ModelConfig, vocab_size: int) -> Iterator[Layer]:
     scaled = f", times √{width}" if config.scale_embedding else ""
     yield Layer("embedding", "Embedding", f"{vocab_size:,} × {width}{scaled}", shape, vocab_size * width)
     if config.earlier_tokens:
-        about = f"{config.earlier_tokens} earlier tokens, {vocab_size + 1:,} × {width} each"
+        about = f"{config.earlier_tokens} × {vocab_size + 1:,} × {width}"
         yield Layer("earlier", "Embedding", about, shape, config.earlier_tokens * (vocab_size + 1) * width)
     if config.token_pairs:
         rows = (vocab_size + 1) * vocab_size

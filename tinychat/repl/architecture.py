@@ -1,5 +1,6 @@
 """Draws what a model is made of: its parts under each other, and at their left how data flows through them."""
 
+import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -43,7 +44,8 @@ class Row:
 
 def draw_architecture(terminal: Terminal, drawn: Architecture) -> None:
     """The parts as wide as they need; where the screen is too narrow, without their shapes, or their names alone."""
-    terminal.line(drawn.title)
+    for line in _wrap(drawn.title, terminal.width):
+        terminal.line(line)
     flow = PLAIN if terminal.dumb else FLOW
     rows = [row for row in _rows(drawn.diagram, sized=drawn.is_sized) if row.name or not terminal.dumb]
     gutter = max(map(len, flow.values()))
@@ -75,7 +77,12 @@ def draw_architecture(terminal: Terminal, drawn: Architecture) -> None:
         terminal.write(line.rstrip(), BOLD if row.is_ruled and row.name else "" if row.parameters else DIM)
         terminal.fresh_line()
     for note in drawn.notes:
-        terminal.line(note, DIM)
+        for line in _wrap(note, terminal.width):
+            terminal.line(line, DIM)
+
+
+def _wrap(text: str, width: int) -> list[str]:
+    return textwrap.wrap(text, width - 1, break_on_hyphens=False)
 
 
 def _rows(diagram: Diagram, *, sized: bool) -> Iterator[Row]:
@@ -111,7 +118,8 @@ def _block(stage: Stage, sized: bool) -> Iterator[Row]:
 
 
 def _row(flow: str, layer: Layer, sized: bool) -> Row:
-    about = f"{layer.kind} {layer.about}".strip()
+    is_named = layer.name.replace("-", "") == layer.kind.lower()
+    about = layer.about if is_named else f"{layer.kind} {layer.about}".strip()
     if not sized:
         return Row(flow, layer.name, layer.kind)
     shape = "" if layer.branch == "joins" else " × ".join(map(str, layer.shape))
