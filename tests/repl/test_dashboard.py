@@ -111,6 +111,20 @@ def test_a_run_by_epochs_tells_the_epoch_and_the_accuracy() -> None:
     ]
 
 
+def test_samples_from_several_prompts_stand_under_each_other() -> None:
+    more = [Sampled(1500, "what is it", "a toy"), Sampled(1500, "is it good", "yes " * 60)]
+    lines = drawn(80, 24, more=more)
+    assert [line[40:] for line in lines[4:7]] == [
+        "samples at step 1,500",
+        "what is it → a toy",
+        "is it good → yes yes yes yes yes yes",
+    ]
+    end = dataclasses.replace(ended(samples=("a toy", "yes")), prompts=("what is it", "is it good"))
+    assert list(describe(end))[-2:] == ["sample 1  what is it → a toy", "sample 2  is it good → yes"]
+    again = drawn(80, 24, more=[*more, Sampled(1500, "is it good", "no")])
+    assert again[6][40:] == "is it good → no"
+
+
 def test_a_narrow_panel_has_all_of_it_below_each_other() -> None:
     lines = drawn(60, 24)
     assert lines[1:4] == [

@@ -173,8 +173,8 @@ class Dashboard:
                 run.send("evaluate")
                 self._said = EVALUATING
             case "p":
-                sampled = self._progress.sampled
-                self._editor = LineEditor(sampled.prompt if sampled else "")
+                samples = self._progress.samples
+                self._editor = LineEditor(samples[-1].prompt if samples else "")
                 self._terminal.control(PASTES_AS_ONE)
             case "q" | Keys.ControlC:
                 if self._said == STOPPING and key.key is Keys.ControlC:

@@ -18,7 +18,7 @@ from tinychat.repl.watching import (
     score,
 )
 from tinychat.store.runs import RunFolder
-from tinychat.train.report import report
+from tinychat.train.report import report, told_samples
 
 Last = Ended | Failed | None
 """How a run ended; None: it goes on in the background."""
@@ -117,7 +117,7 @@ def ending(last: Ended, width: int | None = None) -> Iterator[str]:
     yield result_line(last)
     for about, told in report(last):
         yield from _row(about, textwrap.wrap(told, width - LABELS - 1) if width else [told])
-    for number, sample in enumerate(last.samples, 1):
+    for number, sample in enumerate(told_samples(last), 1):
         lines = [
             part
             for line in sample.expandtabs(4).splitlines()

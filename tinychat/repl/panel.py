@@ -105,7 +105,7 @@ def _pictures(console: Console, progress: Progress, width: int, height: int) -> 
     """The curve and the sample, side by side where there is room, or one above the other; else the curve alone."""
     if height < SHORTEST:
         return []
-    if progress.sampled is None:
+    if not progress.samples:
         return list(_curve(progress, width, height))
     if width >= LEAST_FOR_TWO:
         half = (width - 2) // 2
@@ -137,8 +137,13 @@ def _curve(progress: Progress, width: int, height: int) -> Sequence[Text]:
 
 
 def _sample(console: Console, progress: Progress, width: int, height: int) -> Sequence[Text]:
-    sampled = progress.sampled
-    assert sampled is not None
-    text = Text(harmless(sampled.prompt + sampled.text).strip("\n").expandtabs(4))
-    lines = list(text.wrap(console, width))[: height - 1]
-    return [_line(f"sample at step {sampled.step:,}", "dim"), *lines]
+    """The samples, as many lines of each as there is room for."""
+    samples = progress.samples
+    room = max(1, (height - 1) // len(samples))
+    lines: list[Text] = []
+    for sampled in samples:
+        between = " → " if len(samples) > 1 else ""
+        text = Text(harmless(sampled.prompt + between + sampled.text).strip("\n").expandtabs(4))
+        lines += list(text.wrap(console, width))[:room]
+    what = "sample" if len(samples) == 1 else "samples"
+    return [_line(f"{what} at step {samples[-1].step:,}", "dim"), *lines[: height - 1]]

@@ -28,7 +28,8 @@ class Progress:
     planned: Planned | None = None
     stepped: Stepped | None = None
     evaluated: Evaluated | None = None
-    sampled: Sampled | None = None
+    samples: tuple[Sampled, ...] = ()
+    """the newest, one for each prompt"""
     curves: Curves = field(default_factory=Curves)
     overfits_since: int | None = None
     """the step from which validation loss rises while that of training falls"""
@@ -51,7 +52,8 @@ class Progress:
                 self.evaluated = event
                 self.overfits_since = self.curves.overfits_since
             case Sampled():
-                self.sampled = event
+                before = [one for one in self.samples if one.step == event.step and one.prompt != event.prompt]
+                self.samples = (*before, event)
 
 
 def follow(run: RunFolder, process: Process | None = None) -> Iterator[Event | None]:

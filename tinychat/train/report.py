@@ -26,6 +26,13 @@ def report(ended: Ended) -> Iterator[tuple[str, str]]:
     yield "time", times(ended)
 
 
+def told_samples(ended: Ended) -> list[str]:
+    """The samples, each behind its prompt where prompts differ."""
+    if len(set(ended.prompts)) < 2:
+        return list(ended.samples)
+    return [f"{prompt} → {sample}" for prompt, sample in zip(ended.prompts, ended.samples, strict=True)]
+
+
 def fit(ended: Ended) -> str:
     """Whether the model overfits, with the gap."""
     if ended.split == "train" or ended.training_loss is None:

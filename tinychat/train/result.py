@@ -15,7 +15,7 @@ from tinychat.train.announcing import format_seconds, layers
 from tinychat.train.data import TrainingText
 from tinychat.train.evaluation import Evaluation
 from tinychat.train.plan import Machine, Plan, count
-from tinychat.train.report import report
+from tinychat.train.report import report, told_samples
 
 LIBRARIES = ("torch", "lightning", "tokenizers", "numpy")
 ON_THE_CARD = ("overfits", "copies", "time")
@@ -137,6 +137,7 @@ class ModelWriter:
                 "evaluations": round(ended.evaluation_seconds, 3),
             },
             "samples": list(ended.samples),
+            "prompts": list(ended.prompts),
         }
 
     def _card(self, figures: Figures) -> str:
@@ -195,7 +196,7 @@ class ModelWriter:
             "",
             *("    " + line for line in recipe.to_toml().splitlines()),
         ]
-        samples = figures.ended.samples if figures.ended else ()
+        samples = told_samples(figures.ended) if figures.ended else []
         if samples:
             lines += ["", "## Samples", "", "As they came, not chosen."]
         for sample in samples:
