@@ -92,7 +92,7 @@ def test_one_head_has_the_tokens_at_its_sides(mixed: Path) -> None:
     assert result.rows[1:7] == ("t", "o", "␣", "b", "e", "⏎")
     assert result.marked == 7
     assert result.cells == every.rows[1][0].cells
-    assert result.title.startswith("layer 2 head 1 · first ")
+    assert result.title.startswith("layer 2 head 1 · ")
     assert result.title.endswith(" bits")
 
 

@@ -21,6 +21,8 @@ NEWEST = 256
 """rows of a whole map, at most"""
 NOTABLE = 0.3
 """the share from which on a head is named for what it looks at"""
+WORTH_A_WORD = 0.05
+"""the share from which on it is told of a head that is shown alone"""
 CANDIDATES = 5
 """tokens of each row of `/lens`"""
 
@@ -113,15 +115,20 @@ def _sequence(session: Session, ids: Sequence[int]) -> str:
 
 def _pattern(head: Head) -> str:
     """What a head looks at, in two words."""
-    patterns = {
+    word, share = _patterns(head)[0]
+    return f"{word} {100 * share:.0f} %" if share >= NOTABLE else f"spread over {2**head.entropy:.0f}"
+
+
+def _patterns(head: Head) -> list[tuple[str, float]]:
+    """What heads are known to look at, the largest share first."""
+    shares = {
         "first": head.first,
         "previous": head.previous,
         "itself": head.itself,
         "same": head.same,
         "induction": head.followed,
     }
-    word, share = max(patterns.items(), key=lambda pattern: pattern[1])
-    return f"{word} {100 * share:.0f} %" if share >= NOTABLE else f"spread over {2**head.entropy:.0f}"
+    return sorted(shares.items(), key=lambda pattern: -pattern[1])
 
 
 def _seen(cells: Sequence[Sequence[float]], cross: bool) -> tuple[tuple[float, ...], ...]:
@@ -139,15 +146,9 @@ def _whole_map(session: Session, turn: Turn, layer: int, head: int, cross: bool)
     window = ids[window_start(len(ids), session.engine.context) :]
     labels = [visible(session.tokenizer.token_text(id)) for id in window]
     columns = [visible(session.tokenizer.token_text(id)) for id in source] if cross and source else labels
-    facts = [f"first {_percent(told.first)}"]
+    facts = [f"{word} {100 * share:.0f} %" for word, share in _patterns(told) if share >= WORTH_A_WORD]
     if not cross:
-        facts += [
-            f"previous {_percent(told.previous)}",
-            f"itself {_percent(told.itself)}",
-            f"same token {_percent(told.same)}",
-            f"induction {_percent(told.followed)}",
-            f"{told.distance:.1f} tokens back",
-        ]
+        facts.append(f"{told.distance:.1f} tokens back")
     return HeatMap(
         " · ".join([f"layer {layer + 1} head {head + 1}", *facts, f"entropy {told.entropy:z.1f} bits"]),
         tuple(labels[len(labels) - len(cells) :]),

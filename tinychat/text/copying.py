@@ -76,13 +76,15 @@ def longest_common_span(
     # One sequence, with a number between two that is no id, so that no span goes across.
     joined = np.array([id for one in said for id in (*one, -1)], np.int64)
     longest = max(map(len, said), default=0)
-    powers = _powers(BASE, BLOCK + longest + 1)
-    inverses = _powers(pow(BASE, -1, 1 << 64), BLOCK + longest + 1)
-    said_hashes = _Hashes(joined, _powers(BASE, len(joined) + 1), _powers(pow(BASE, -1, 1 << 64), len(joined) + 1))
+    powers = powers_of(BASE, BLOCK + longest + 1)
+    inverses = powers_of(pow(BASE, -1, 1 << 64), BLOCK + longest + 1)
+    said_hashes = WindowHashes(
+        joined, powers_of(BASE, len(joined) + 1), powers_of(pow(BASE, -1, 1 << 64), len(joined) + 1)
+    )
     start = length = first = 0
     while first < len(text) and length < longest and not should_stop():
         block = np.asarray(text[first : first + BLOCK + longest]).astype(np.int64)
-        hashes = _Hashes(block, powers, inverses)
+        hashes = WindowHashes(block, powers, inverses)
         found = _find(said_hashes, hashes, length + 1)
         if found is not None:
             low, high = length + 1, longest  # a span of `low` is there, at `found`; one of `high + 1` is not
@@ -98,7 +100,7 @@ def longest_common_span(
     return Span(start, length, min(first, len(text)) if length < longest else len(text))
 
 
-class _Hashes:
+class WindowHashes:
     """Hashes of every window of a sequence, of any width: Σ id·BASE^place modulo 2⁶⁴, moved to place 0.
 
     Args:
@@ -116,8 +118,12 @@ class _Hashes:
         windows = max(0, len(self.ids) - width + 1)
         return (self._sums[width:] - self._sums[:windows]) * self._inverses[:windows]
 
+    def at(self, places: npt.NDArray[np.int64], width: int) -> Hashes:
+        """Those of the windows that begin at some places."""
+        return (self._sums[places + width] - self._sums[places]) * self._inverses[places]
 
-def _find(said: _Hashes, block: _Hashes, width: int) -> int | None:
+
+def _find(said: WindowHashes, block: WindowHashes, width: int) -> int | None:
     """The first place in the block of a window of that width which is also among what was said."""
     wanted, there = said.of(width), block.of(width)
     shift = np.uint64(64 - FILTER_BITS)
@@ -133,7 +139,7 @@ def _find(said: _Hashes, block: _Hashes, width: int) -> int | None:
     return None
 
 
-def _powers(base: int, count: int) -> Hashes:
+def powers_of(base: int, count: int) -> Hashes:
     """1, base, base², … modulo 2⁶⁴."""
     powers = np.full(count, base, np.uint64)
     powers[0] = 1

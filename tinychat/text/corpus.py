@@ -41,6 +41,21 @@ class Digest:
         return self._hash.hexdigest()
 
 
+class Passage(NamedTuple):
+    """A piece of a text, with its place."""
+
+    text: str
+    file: str
+    unit: str
+    """what `number` counts: `line`, `document` or `conversation`"""
+    number: int
+    """of the one that it begins in, from 1 in each file"""
+    before: int
+    """characters of the text before it"""
+    ends: bool
+    """whether the next one is another document, or said by somebody else"""
+
+
 class Corpus:
     """A text, which can be read again and again.
 
@@ -120,6 +135,21 @@ class Corpus:
     def conversations(self) -> Iterator[Conversation]:
         """The conversations; none in a corpus of documents."""
         return (item for item in self.items() if isinstance(item, Conversation))
+
+    def passages(self) -> Iterator[Passage]:
+        """The documents in pieces, or all that is said in the conversations, with their places."""
+        before = 0
+        for part in self._parts:
+            number = 1
+            for item in self._read(part, Notes()):
+                if isinstance(item, Conversation):
+                    unit, pieces = "conversation", [(message.text, True) for message in item.messages]
+                else:
+                    unit, pieces = "line" if part.is_running_text else "document", [(item.text, item.ends_document)]
+                for text, ends in pieces:
+                    yield Passage(text, part.name, unit, number, before, ends)
+                    before += len(text)
+                number += pieces[0][0].count("\n") if unit == "line" else 1
 
     def _read(self, part: Part | Given, notes: Notes) -> Iterator[Chunk | Conversation]:
         return part.chunks(notes) if self.mode == "completion" else part.conversations(notes)

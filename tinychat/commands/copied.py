@@ -1,0 +1,137 @@
+"""`/copied`: what of an answer stands word for word in the text that the model was trained on."""
+
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tinychat.commands import completing
+from tinychat.commands.command import command
+from tinychat.commands.inspecting import last_answer
+from tinychat.commands.results import Message, Result, Table
+from tinychat.errors import SourceError, UsageError
+from tinychat.session import Session
+from tinychat.store import places
+from tinychat.store.models import read_training
+
+if TYPE_CHECKING:
+    from tinychat.text.corpus import Corpus, Passage
+
+LEAST = 12
+"""characters of a span: shorter ones come again in any two texts of a language"""
+SPANS = 8
+"""that are shown"""
+BUNDLED_TEXT = "smalltalk.jsonl"
+"""what the bundled model was trained on: a program of ours writes it, the same byte for byte"""
+ELSEWHERE = "`/copied FILE` looks in another text"
+
+
+@command(
+    "copied", "inside", "learned by heart?", usage="[TEXT…]", example="/copied my-novel.txt", complete=completing.paths
+)
+def copied(session: Session, text: str) -> Result:
+    """What of the last answer stands word for word in the text that the model was trained on, and where.
+
+    Spans of 12 characters or more are shown, the longest first, each with its first place. Without a text, that of the
+    model is looked for where it was.
+    """
+    from tinychat.text.spans import find_copies
+
+    answer = last_answer(session).answer.strip()
+    if not answer:
+        raise UsageError("the last answer has no text", "type a prompt first")
+    name, training = session.model.name, read_training(session.model.folder)
+    corpus = _read(name, training, _words(text))
+    data = training.get("data", {})
+    is_own = corpus.fingerprint == data.get("fingerprint")
+    share = data["train_tokens"] / data["tokens"] if is_own else 1.0
+    least = min(LEAST, len(answer))
+    copies = find_copies(answer, _beginning(corpus, share), least)
+    notes = []
+    if not is_own:
+        what = "this is another text than" if text else "the text has changed since"
+        notes.append(f"{what} {name} was trained on{'' if text else ' it'}")
+    elif share < 1:
+        notes.append(f"looked at: the {100 * share:.0f} % of the text that {name} was trained on")
+    if training.get("from"):
+        notes.append(f"{name} was begun from {training['from']['name']}, whose text was not looked at")
+    if not copies:
+        return Message((f"no {least} characters in a row stand word for word in {corpus.name}",), tuple(notes))
+    length = sum(len(copy.text) for copy in copies)
+    more = f", and {len(copies) - SPANS} more" if len(copies) > SPANS else ""
+    return Table(
+        ("characters", "first place", "span"),
+        tuple((f"{len(copy.text):,}", _place(copy.place), repr(copy.text)) for copy in copies[:SPANS]),
+        f"{100 * length / len(answer):.0f} % of the answer stands word for word in {corpus.name}",
+        right=(0,),
+        notes=(f"spans of {least} characters or more{more}", *notes),
+    )
+
+
+def _words(text: str) -> list[str]:
+    try:
+        return shlex.split(text)
+    except ValueError:
+        raise UsageError("a quotation mark stands alone", "put names with spaces between two of them") from None
+
+
+def _read(model: str, training: Mapping[str, Any], named: list[str]) -> "Corpus":
+    """The text that is named, or that of a model.
+
+    Raises:
+        UsageError: it is not at hand.
+    """
+    from tinychat.text.sources import read_sources
+
+    own = training.get("recipe", {}).get("data", {})
+    sources = named or list(own.get("sources", ()))
+    if not sources:
+        raise UsageError(f"{model} does not tell what it was trained on", ELSEWHERE)
+    facts = {} if named else {key: own.get(key) for key in ("column", "field", "mode")}
+    for source in sources:
+        _check_is_here(source)
+    try:
+        return read_sources(sources, cache=places.datasets_folder(), mirror=places.mirror(), **facts)
+    except SourceError:
+        if named:
+            raise
+        where = ", ".join(sources)
+        raise UsageError(f"the text of {model} cannot be read: {where}", _remedy(sources, training)) from None
+
+
+def _check_is_here(source: str) -> None:
+    """Nothing is downloaded for a look."""
+    from tinychat.text.datasets import KNOWN, find_file
+    from tinychat.text.weights import split_weight
+
+    name = split_weight(source)[0].partition("/")[0]
+    if name in KNOWN and not Path(source).expanduser().exists():
+        folder = (places.mirror() or places.datasets_folder()) / name
+        if not all(find_file(folder, file) for file in KNOWN[name].files):
+            raise UsageError(f"the data set {name} is not here", f"`tinychat data get {name}` fetches it")
+
+
+def _remedy(sources: Sequence[str], training: Mapping[str, Any]) -> str:
+    if list(sources) == [BUNDLED_TEXT]:
+        count, seed = training["data"]["documents"], training["seed"]
+        return f"make it: python data/smalltalk/make.py --conversations {count} --seed {seed} --out {BUNDLED_TEXT}"
+    return ELSEWHERE
+
+
+def _beginning(corpus: "Corpus", share: float) -> "Iterator[Passage]":
+    """The passages of as much of each text as a model was trained on; the rest measured it."""
+    for source in corpus.sources:
+        end = round(source.corpus.characters * share)
+        for passage in source.corpus.passages():
+            if passage.before >= end:
+                break
+            yield passage._replace(text=passage.text[: end - passage.before])
+
+
+def _place(passage: "Passage") -> str:
+    """`input.txt, line 1,234`."""
+    file = Path(passage.file)
+    return f"{file.name if file.is_absolute() else file}, {passage.unit} {passage.number:,}"
+
+
+COMMANDS = (copied,)
