@@ -1,5 +1,6 @@
 """Texts side by side: how they are wrapped, and how several answers are drawn."""
 
+import re
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -118,11 +119,27 @@ def test_an_error_is_raised_behind_what_was_said(session: Session) -> None:
     assert screen.getvalue() == "1\nhel\n2\n\n"
 
 
+def longest(lines: list[str]) -> int:
+    """The last number that the first of the answers has come to."""
+    texts = [line.split(" │ ")[0] for line in lines if " │ " in line and "seed" not in line]
+    return max(int(number) for number in " ".join(texts).split())
+
+
 def test_answers_fill_side_by_side_until_esc_and_one_is_gone_on_from(sit_down: Callable[..., Person]) -> None:
     person = sit_down(TINYCHAT_TEST_DELAY="0.02")
     person.type("/samples 2 count\r")
     person.sees(lambda lines: any(line.count("0 1 2 3") == 2 for line in lines))
-    person.sees(lambda lines: any(line.endswith("tokens · esc stop") for line in lines))
+    person.sees(lambda lines: any(line.endswith("tokens · esc stop · ? keys") for line in lines))
+    person.type("?")
+    person.sees("esc stop · space pause, then → one token of each · /slow N sets a pace")
+    person.type("? ")
+    person.sees("paused · space goes on · → one token of each")
+    paused = longest(person.lines)
+    person.type("right", "right", "right")  # a space is a token too
+    person.sees(lambda lines: longest(lines) > paused, "paused · space goes on · → one token of each")
+    person.type("/slow 100\r", " ")
+    person.sees(lambda lines: any(re.match(r"slow – → 100 · 0 of 2 done · \d+ tokens · esc", line) for line in lines))
+    person.sees(lambda lines: longest(lines) > paused + 3)
     person.type("next\x1b")
     person.sees(lambda lines: any(" · interrupted · /pick N goes on from one" in line for line in lines), "› next")
     person.type("\x15/pick 2\r")

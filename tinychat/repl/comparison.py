@@ -1,18 +1,20 @@
 """Draws several answers while they are made, in a region that is written anew; on a dumb terminal, at their end."""
 
-import queue
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from prompt_toolkit.key_binding import KeyPress
 from prompt_toolkit.keys import Keys
 
-from tinychat.commands.results import Answers
-from tinychat.events import Finished, Notice, Token
+from tinychat.commands.results import Answers, Change
+from tinychat.commands.table import is_command, split_line
+from tinychat.errors import UsageError
+from tinychat.events import Finished, Notice, Record, Token
 from tinychat.repl.columns import Line, columns
 from tinychat.repl.keyboard import Keyboard, TypeAhead
+from tinychat.repl.making import AHEAD, Maker
 from tinychat.repl.region import Region
-from tinychat.repl.stream import PASTE_OFF, PASTE_ON
+from tinychat.repl.stream import HINT, PASTE_OFF, PASTE_ON
 from tinychat.repl.terminal import DIM, RESET, Size, Terminal, fit
 from tinychat.repl.toolbar import SEPARATOR
 from tinychat.session import Session
@@ -20,6 +22,13 @@ from tinychat.session import Session
 FRAME = 0.05
 """seconds between two drawings"""
 PICK = "/pick N goes on from one"
+KEYS = "esc stop · space pause, then → one token of each · /slow N sets a pace"
+PAUSED = "space goes on · → one token of each"
+PACE = "slow"
+"""the command that acts on answers in the making; others wait for the prompt"""
+
+Made = tuple[int, Record]
+"""a record, with the place of its answer"""
 
 
 def play_all(answers: Answers, session: Session, terminal: Terminal, keyboard: Keyboard) -> None:
@@ -28,72 +37,101 @@ def play_all(answers: Answers, session: Session, terminal: Terminal, keyboard: K
     Raises:
         TinychatError: they could not be made; what was there stays on screen.
     """
-    seed_is_set = session.settings.current.seed is not None
-    making, view = _Making(answers, session), _View(answers.heads, session, terminal)
-    typed, is_over = TypeAhead(), False
-    try:
-        with keyboard.live(), _pastes_as_one(terminal):
-            while not is_over:
-                try:
-                    view.draw(making.is_stopping, typed.text)
-                    for key in keyboard.read(FRAME):
-                        if key.key in (Keys.ControlC, Keys.Escape):
-                            making.stop()
-                        else:
-                            typed.press(key)
-                    is_over = making.pass_on(view)
-                except KeyboardInterrupt:  # a signal from outside; the key itself is read above
-                    making.stop()
-    finally:
-        making.stop()
-        keyboard.keep(typed.keys)
-        view.close()
-    terminal.line(view.summary(show_seed=not seed_is_set), DIM)
+    _Comparison(answers, session, terminal, keyboard).play()
 
 
-class _Making:
-    """Makes the records in a thread, at the pace that is set for one answer."""
+class _Comparison:
+    """Answers in the making, and the keys that act on them."""
 
-    def __init__(self, answers: Answers, session: Session) -> None:
-        self._answers, self._session = answers, session
-        self._stopping = threading.Event()
-        self._records: queue.SimpleQueue[tuple[int, object] | BaseException | None] = queue.SimpleQueue()
-        threading.Thread(target=self._make, name="answers", daemon=True).start()
+    def __init__(self, answers: Answers, session: Session, terminal: Terminal, keyboard: Keyboard) -> None:
+        self._session, self._terminal, self._keyboard = session, terminal, keyboard
+        self._view = _View(answers.heads, session, terminal)
+        self._maker: Maker[Made] = Maker(answers.start, self._pace, AHEAD * len(answers.heads))
+        self._typed = TypeAhead()
+        self._said = ""
 
-    @property
-    def is_stopping(self) -> bool:
-        """Whether it has been asked to end."""
-        return self._stopping.is_set()
+    def play(self) -> None:
+        """Shows them to their end."""
+        seed_is_set = self._session.settings.current.seed is not None
+        is_over = False
+        try:
+            with self._keyboard.live(), _pastes_as_one(self._terminal):
+                while not is_over:
+                    try:
+                        self._view.draw(self._status())
+                        for key in self._keyboard.read(FRAME):
+                            self._press(key)
+                        is_over = self._take()
+                    except KeyboardInterrupt:  # a signal from outside; the key itself is read above
+                        self._maker.stop()
+        finally:
+            self._maker.stop()
+            self._keyboard.keep(self._typed.keys)
+            self._view.close()
+        self._terminal.line(self._view.summary(show_seed=not seed_is_set), DIM)
 
-    def stop(self) -> None:
-        """Asks for the end."""
-        self._stopping.set()
-
-    def pass_on(self, view: "_View") -> bool:
-        """Hands over what is there; whether it was the last.
+    def _take(self) -> bool:
+        """Hands over what has been made; whether it was the last.
 
         Raises:
             BaseException: the error that was in the way.
         """
-        while not self._records.empty():
-            record = self._records.get()
+        for record in self._maker.take(wait=0):
             if record is None:
                 return True
             if isinstance(record, BaseException):
                 raise record
-            view.take(*record)
+            self._view.take(*record)
         return False
 
-    def _make(self) -> None:
+    def _press(self, key: KeyPress) -> None:
+        """As keys act on one answer; but how tokens are chosen stays, which is what is compared."""
+        typing = bool(self._typed.line)
+        if key.key in (Keys.ControlC, Keys.Escape):
+            self._maker.stop()
+        elif key.key == " " and not typing and not self._terminal.dumb:  # which would not tell of it
+            self._maker.pause()
+        elif key.key is Keys.Right and self._maker.is_pausing:
+            self._maker.make_more(self._view.going)
+        elif key.key == "?" and not typing:
+            self._said = "" if self._said == KEYS else KEYS
+        elif key.key is Keys.ControlM and self._sets_pace(self._typed.text):
+            self._set_pace(self._typed.text)
+            self._typed.line.clear()
+        else:
+            self._typed.press(key)
+
+    def _sets_pace(self, line: str) -> bool:
         try:
-            for place, record in self._answers.start(self._stopping.is_set):
-                self._records.put((place, record))
-                slow = self._session.settings.current.slow
-                if slow and isinstance(record, Token):
-                    self._stopping.wait(1 / slow / len(self._answers.heads))
-            self._records.put(None)
-        except BaseException as error:  # raised anew where the screen is
-            self._records.put(error)
+            return is_command(line) and split_line(line)[0].name == PACE
+        except UsageError:
+            return False
+
+    def _set_pace(self, line: str) -> None:
+        command, text = split_line(line)
+        try:
+            result = command.function(self._session, text)
+        except UsageError as error:
+            self._said = error.problem
+        else:
+            self._said = result.text if isinstance(result, Change) else ""
+
+    def _pace(self, made: Made) -> float | None:
+        """Seconds between two tokens, so that each answer keeps to the pace that is set for one."""
+        slow = self._session.settings.current.slow
+        return None if not isinstance(made[1], Token) else 1 / slow / self._view.going if slow else 0.0
+
+    def _status(self) -> str:
+        """What stands under the answers."""
+        if self._typed.text:
+            return f"› {self._typed.text}"
+        if self._maker.is_stopping:
+            return "stopping…"
+        if self._said == KEYS:
+            return KEYS
+        if self._maker.is_pausing:
+            return SEPARATOR.join(["paused", PAUSED])
+        return SEPARATOR.join([*filter(None, [self._said]), self._view.progress(), "esc stop", HINT])
 
 
 class _View:
@@ -119,14 +157,18 @@ class _View:
             case Notice() if record.text not in self._notices:
                 self._notices.append(record.text)
 
-    def draw(self, is_stopping: bool, typed: str) -> None:
+    @property
+    def going(self) -> int:
+        """How many answers are not over; at least 1."""
+        return max(1, len(self._heads) - len(self._finished))
+
+    def draw(self, status: str) -> None:
         """Draws all as far as the screen is high, and a line on how it stands."""
         if self._terminal.dumb:
             return
         width, height = self._terminal.size()
         lines = columns(self._heads, self._texts, width - 1, max(2, height - 2))
-        status = Line(fit(f"› {typed}" if typed else self._status(is_stopping), width - 1), is_head=True)
-        drawing = ((width, height), [*lines, status][: height - 1])
+        drawing = ((width, height), [*lines, Line(fit(status, width - 1), is_head=True)][: height - 1])
         if drawing != self._drawn:
             self._drawn = drawing
             self._region.draw([self._styled(line) for line in drawing[1]])
@@ -159,13 +201,11 @@ class _View:
             words.append(f"seed {seeds.pop()}")
         return SEPARATOR.join([*words, PICK])
 
-    def _status(self, is_stopping: bool) -> str:
-        if is_stopping:
-            return "stopping…"
+    def progress(self) -> str:
+        """`1 of 4 done · 312 tokens`."""
         if not self._tokens and not self._session.is_ready:
-            return f"{self._session.model.name} is loading… · esc stop"
-        count = len(self._heads)
-        return f"{len(self._finished)} of {count} done · {self._tokens:,} tokens · esc stop"
+            return f"{self._session.model.name} is loading…"
+        return f"{len(self._finished)} of {len(self._heads)} done{SEPARATOR}{self._tokens:,} tokens"
 
     def _styled(self, line: Line) -> str:
         return f"{DIM}{line.text}{RESET}" if line.is_head and self._terminal.colour else line.text

@@ -1,10 +1,5 @@
-"""Draws an answer while it is made, forward, and lets keys change how it goes on.
+"""Draws an answer while it is made, forward, and lets keys change how it goes on."""
 
-The records are made in a thread and wait in a short queue, so that the model never runs far ahead of the screen.
-"""
-
-import queue
-import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -18,18 +13,15 @@ from tinychat.commands.table import is_command, split_line
 from tinychat.errors import TinychatError, UsageError
 from tinychat.events import Changed, Finished, Notice, Part, Record, Token
 from tinychat.repl.keyboard import Keyboard, TypeAhead
+from tinychat.repl.making import FRAME, Maker
 from tinychat.repl.status import StatusLine
 from tinychat.repl.terminal import DIM, Terminal
 from tinychat.repl.toolbar import SEPARATOR, sampling
 from tinychat.session import Session
 from tinychat.settings import SAMPLING, find_setting
 
-FRAME = 0.02
-"""seconds between two looks at the keyboard, when no token comes"""
 RATE_SPAN = 1.0
 """seconds over which the rate of tokens is told"""
-AHEAD = 64
-"""records that may wait to be drawn"""
 PASTE_ON, PASTE_OFF = "\x1b[?2004h", "\x1b[?2004l"
 HINT = "? keys"
 KEYS = "esc stop · space pause, then → one token · ↑↓ temp · ←→ max · [ ] top-p · g greedy"
@@ -48,80 +40,6 @@ LIVE_KEYS: Mapping[str, Callable[[Session], Change]] = {
     "g": switch,
 }
 """Keys that change a setting while an answer is printed; letters do so until something else has been typed."""
-
-
-class _Maker:
-    """Makes records in a thread; `None` comes after the last, or after the error that was in the way.
-
-    Args:
-        answer: to make.
-        pace: asked after each token for the seconds until the next one may come.
-    """
-
-    def __init__(self, answer: Answer, pace: Callable[[], float]) -> None:
-        self._answer, self._pace = answer, pace
-        self._records: queue.Queue[Record | BaseException | None] = queue.Queue(AHEAD)
-        self._changed = threading.Condition()
-        self._stopping = self._pausing = False
-        self._tokens_to_come = 0  # in spite of the pause
-        threading.Thread(target=self._make, name="answer", daemon=True).start()
-
-    @property
-    def is_stopping(self) -> bool:
-        """Whether it has been asked to end."""
-        return self._stopping
-
-    @property
-    def is_pausing(self) -> bool:
-        """Whether no more tokens come by themselves."""
-        return self._pausing
-
-    def stop(self) -> None:
-        """Asks for the end, also of a pause."""
-        with self._changed:
-            self._stopping, self._pausing = True, False
-            self._changed.notify()
-
-    def pause(self) -> None:
-        """Makes no more tokens, or goes on."""
-        with self._changed:
-            self._pausing, self._tokens_to_come = not self._pausing, 0
-            self._changed.notify()
-
-    def make_one(self) -> None:
-        """Makes one token more in a pause."""
-        with self._changed:
-            self._tokens_to_come += 1
-            self._changed.notify()
-
-    def take(self) -> list[Record | BaseException | None]:
-        """All that is there; waits a moment for the first."""
-        taken: list[Record | BaseException | None] = []
-        try:
-            taken.append(self._records.get(timeout=FRAME))
-            while len(taken) < AHEAD:
-                taken.append(self._records.get_nowait())
-        except queue.Empty:
-            pass
-        return taken
-
-    def _make(self) -> None:
-        try:
-            for record in self._answer.start(lambda: self._stopping):
-                self._records.put(record)
-                if isinstance(record, Token):
-                    self._wait()
-        except BaseException as error:  # raised anew where the screen is
-            self._records.put(error)
-        self._records.put(None)
-
-    def _wait(self) -> None:
-        """Between two tokens: as long as the pace says, and to the end of a pause."""
-        with self._changed:
-            if seconds := self._pace():
-                self._changed.wait_for(lambda: self._stopping or self._pausing, seconds)
-            self._changed.wait_for(lambda: not self._pausing or self._tokens_to_come)
-            self._tokens_to_come = max(0, self._tokens_to_come - 1)
 
 
 class Player:
@@ -168,7 +86,7 @@ class Player:
 
     def _play(self, answer: Answer) -> None:
         self._terminal.write(answer.before, DIM)
-        maker = _Maker(answer, self._pace)
+        maker = Maker(answer.start, self._pace)
         if not self._session.is_ready and not self._status.is_there:
             self._terminal.line(self._loading(), DIM)
         over = False
@@ -213,7 +131,7 @@ class Player:
         self._terminal.write(text)
         return bool(records) and records[-1] is None
 
-    def _press(self, key: KeyPress, maker: _Maker) -> None:
+    def _press(self, key: KeyPress, maker: Maker[Record]) -> None:
         typing = bool(self._typed.line)
         if key.key in (Keys.ControlC, Keys.Escape):
             maker.stop()
@@ -221,7 +139,7 @@ class Player:
             maker.pause()
             self._say("" if self._status.is_there or not maker.is_pausing else f"paused: {PAUSED}")
         elif key.key is Keys.Right and maker.is_pausing:
-            maker.make_one()
+            maker.make_more()
         elif key.key == "?" and not typing:
             self._say("" if self._said == KEYS else KEYS)
         elif key.key in LIVE_KEYS and not (typing and len(key.key) == 1):
@@ -266,7 +184,7 @@ class Player:
         name = self._session.info.name if self._session.info else "the model"
         return f"{name} is loading…"
 
-    def _words(self, maker: _Maker) -> str:
+    def _words(self, maker: Maker[Record]) -> str:
         """What stands in the status line."""
         if self._typed.text:
             return f"› {self._typed.text}"
@@ -286,10 +204,10 @@ class Player:
             words.append(f"context {context_share(self._session):.0%}")
         return SEPARATOR.join([*words, HINT])
 
-    def _pace(self) -> float:
-        """Seconds between two tokens, at least."""
+    def _pace(self, record: Record) -> float | None:
+        """Seconds between a token and the next, at least; None where it is no token."""
         slow = self._session.settings.current.slow
-        return 1 / slow if slow else 0.0
+        return None if not isinstance(record, Token) else 1 / slow if slow else 0.0
 
 
 class Rate:
