@@ -83,3 +83,15 @@ def test_a_long_curve_is_thinned_out_and_keeps_its_end(tmp_path: Path) -> None:
     assert len(curve["training"]) <= LONGEST_CURVE
     assert curve["training"][-1][0] == 1501
     assert curve["validation"] == [[1500, 1.5]]
+
+
+def test_an_epoch_has_the_mean_loss_of_its_steps(tmp_path: Path) -> None:
+    path = tmp_path / "events.jsonl"
+    steps = [Stepped(step, 0.1, loss, 0.1, 1.0, 1.0, 1.0, 1.0, 9) for step, loss in ((1, 4.0), (3, 2.5), (5, 1.0))]
+    first = Evaluated(3, 2.0, 7.4, 2.9, True, accuracy=0.4, epoch=1)
+    glance, whole = (Evaluated(5, loss, 4.5, 2.2, True, accuracy=0.5, epoch=2) for loss in (1.5, 1.6))
+    write(path, *steps[:2], first, steps[2], glance, whole)
+    assert loss_curve(path)["epochs"] == [
+        {"epoch": 1, "step": 3, "loss": 2.0, "perplexity": 7.4, "accuracy": 0.4, "training_loss": 3.0},
+        {"epoch": 2, "step": 5, "loss": 1.6, "perplexity": 4.5, "accuracy": 0.5, "training_loss": 1.0},
+    ]

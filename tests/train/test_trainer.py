@@ -130,7 +130,10 @@ def test_by_epochs_each_is_measured_and_every_other_one_speaks(text: Path) -> No
     assert ended.samples[0] == ended.samples[2]  # at temperature 0
     training = read_training(find_model(run.name))
     last = evaluated[-1]
-    assert training["curve"]["epochs"][-1] == {
+    epochs = training["curve"]["epochs"]
+    losses = [epoch.pop("training_loss") for epoch in epochs]
+    assert losses == sorted(losses, reverse=True)
+    assert epochs[-1] == {
         "epoch": 4, "step": last.step, "loss": last.loss, "perplexity": last.perplexity, "accuracy": last.accuracy
     }  # fmt: skip
     assert training["accuracy"] == ended.accuracy == last.accuracy

@@ -2,12 +2,13 @@
 
 import json
 import os
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from tinychat.atomic import atomic_write
-from tinychat.events import Ended, Evaluated, Event, Failed, LineReader, to_json
+from tinychat.events import Ended, Evaluated, Event, Failed, LineReader, Stepped, to_json
 from tinychat.train.curves import Curves
 
 LONGEST_CURVE = 400
@@ -74,18 +75,34 @@ def loss_curve(path: Path) -> dict[str, list[Any]]:
     Where epochs ended with evaluations, also the figures of each.
     """
     curves = Curves()
-    epochs: dict[int, dict[str, Any]] = {}
-    for event in LineReader(path).events():
+    events = list(LineReader(path).events())
+    for event in events:
         curves.take(event)
-        if isinstance(event, Evaluated) and event.epoch is not None:
-            figures = ("epoch", "step", "loss", "perplexity", "accuracy")
-            epochs[event.epoch] = {name: getattr(event, name) for name in figures}
     training, validation = (
         [[step, round(loss, 5)] for step, loss in points] for points in (curves.training, curves.validation)
     )
     stride = -(-len(training) // LONGEST_CURVE) or 1
     curve = {"training": training[::-stride][::-1], "validation": validation}
-    return curve | ({"epochs": list(epochs.values())} if epochs else {})
+    epochs = _epochs(events)
+    return curve | ({"epochs": epochs} if epochs else {})
+
+
+def _epochs(events: Iterable[Event]) -> list[dict[str, Any]]:
+    """The figures at the end of each epoch, and the mean loss of training in it."""
+    epochs: dict[int, dict[str, Any]] = {}
+    last = steps = 0
+    total = 0.0
+    for event in events:
+        if isinstance(event, Stepped):
+            done = max(0, event.step - last)
+            last, steps, total = event.step, steps + done, total + done * event.loss
+        elif isinstance(event, Evaluated) and event.epoch is not None:
+            # The whole split is looked at in the end: the epoch's weights again, without a step before.
+            training = total / steps if steps else epochs.get(event.epoch, {}).get("training_loss")
+            figures = {name: getattr(event, name) for name in ("epoch", "step", "loss", "perplexity", "accuracy")}
+            epochs[event.epoch] = figures | {"training_loss": training}
+            steps, total = 0, 0.0
+    return list(epochs.values())
 
 
 def _name(kind: type[Any]) -> str:

@@ -173,6 +173,7 @@ class Loop:
 
     def evaluate(self) -> None:
         """Measures the model at a glance, keeps its weights where they are the best, and lets it speak."""
+        self._report()
         began = self.seconds
         result = evaluate(self.learner.model, self.text.measured, self.plan.glance_windows)
         self._check(result.loss)
