@@ -1,7 +1,7 @@
 """Draws what a model is made of: its parts under each other, and at their left how data flows through them."""
 
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from prompt_toolkit.utils import get_cwidth
@@ -47,38 +47,54 @@ def draw_architecture(terminal: Terminal, drawn: Architecture) -> None:
     for line in _wrap(drawn.title, terminal.width):
         terminal.line(line)
     flow = PLAIN if terminal.dumb else FLOW
-    rows = [row for row in _rows(drawn.diagram, sized=drawn.is_sized) if row.name or not terminal.dumb]
     gutter = max(map(len, flow.values()))
-    columns = [[row.name, row.about, row.shape, row.parameters] for row in rows]
-    widths = [max(get_cwidth(cell) for cell in cells) for cells in zip(*columns, strict=True)]
-    room = terminal.width - 1 - gutter
-    if room - widths[0] - widths[2] - widths[3] - 3 * len(GAP) < LEAST_ABOUT:
-        widths[2] = 0
-    about = room - sum(width + len(GAP) for place, width in enumerate(widths) if width and place != 1)
-    widths[1] = min(widths[1], about) if about >= LEAST_ABOUT else 0
-    if widths[0] + len(GAP) + widths[3] > room:
-        widths = [room, 0, 0, 0]
-    for row, cells in zip(rows, columns, strict=True):
-        fitted = [fit(cell, width) for cell, width in zip(cells, widths, strict=True)]
-        texts = [
-            " " * (width - get_cwidth(cell)) + cell if place == 3 else cell + " " * (width - get_cwidth(cell))
-            for place, (cell, width) in enumerate(zip(fitted, widths, strict=True))
-            if width
-        ]
-        line = GAP.join(texts)
-        left = flow[row.flow].ljust(gutter)
+    rows = [row for row in _rows(drawn.diagram, sized=drawn.is_sized) if row.name or not terminal.dumb]
+    widths = _widths(rows, terminal.width - 1 - gutter)
+    for row in rows:
+        left, right = flow[row.flow].ljust(gutter), _line(row, widths)
         if row.is_ruled and not terminal.dumb:
-            left = flow[row.flow] + (" " if row.name else "")
-            length = gutter + len(line) - len(left) - len(row.name) - (len(row.parameters) if widths[3] else 0)
-            rule = "─" * max(0, length - (1 if row.name else 0) - (1 if row.parameters else 0))
-            line = " ".join(filter(None, (row.name, rule, row.parameters if widths[3] else "")))
+            left, right = _ruled(row, flow[row.flow], gutter + len(right), has_parameters=bool(widths[-1]))
         terminal.fresh_line()
         terminal.write(left, DIM)
-        terminal.write(line.rstrip(), BOLD if row.is_ruled and row.name else "" if row.parameters else DIM)
+        terminal.write(right.rstrip(), BOLD if row.is_ruled and row.name else "" if row.parameters else DIM)
         terminal.fresh_line()
     for note in drawn.notes:
         for line in _wrap(note, terminal.width):
             terminal.line(line, DIM)
+
+
+def _widths(rows: Sequence[Row], room: int) -> list[int]:
+    """The cells of each column; 0: it is left out."""
+    name, about, shape, parameters = (max(map(get_cwidth, cells)) for cells in zip(*map(_cells, rows), strict=True))
+    taken = name + parameters + 2 * len(GAP)
+    if room - taken - shape - len(GAP) < LEAST_ABOUT:
+        shape = 0
+    taken += shape + len(GAP) * bool(shape)
+    about = min(about, room - taken) if room - taken >= LEAST_ABOUT else 0
+    return [name, about, shape, parameters] if name + len(GAP) + parameters <= room else [room, 0, 0, 0]
+
+
+def _cells(row: Row) -> tuple[str, str, str, str]:
+    return row.name, row.about, row.shape, row.parameters
+
+
+def _line(row: Row, widths: Sequence[int]) -> str:
+    """A row in columns, the figures at the right."""
+    texts = [_padded(fit(cell, width), width) for cell, width in zip(_cells(row), widths, strict=True) if width]
+    if widths[-1]:
+        texts[-1] = texts[-1].rstrip().rjust(widths[-1])
+    return GAP.join(texts)
+
+
+def _padded(text: str, width: int) -> str:
+    return text + " " * (width - get_cwidth(text))
+
+
+def _ruled(row: Row, left: str, length: int, *, has_parameters: bool) -> tuple[str, str]:
+    """A row that is a rule, with a name and a figure in it: what stands left of the name, and the rest."""
+    figure = row.parameters if has_parameters else ""
+    rule = "─" * max(0, length - len(" ".join(filter(None, (left, row.name, figure)))) - bool(row.name))
+    return left + (" " if row.name else ""), " ".join(filter(None, (row.name, rule, figure)))
 
 
 def _wrap(text: str, width: int) -> list[str]:
