@@ -50,6 +50,14 @@ def test_train_takes_sources_and_the_fields_of_a_recipe(talk: Talk, launched: li
     assert (recipe.batch_size, recipe.qk_norm) == (8, False)
 
 
+def test_a_run_on_the_data_of_its_recipe_is_named_after_that(
+    talk: Talk, launched: list[RunFolder], novel: Path
+) -> None:
+    for line in ("/train --recipe statquest", "/train --recipe statquest", f"/train '{novel}' --recipe statquest"):
+        talk.do(line)
+    assert [run.name for run in launched] == ["statquest", "statquest-2", "my-novel"]
+
+
 def test_a_run_may_train_in_the_background_and_be_stopped(talk: Talk, launched: list[RunFolder], novel: Path) -> None:
     said = talk.do("/train 'My Novel.txt' --name behind &")
     assert isinstance(said, Message)

@@ -93,7 +93,7 @@ def train(
     else:
         recipe = choose_recipe(recipe_name, overrides | ({"sources": sources} if sources else {}))
         _fetch(recipe.sources, face)
-        run = prepare_run(recipe, name, recipe_name=recipe_name, out=out, stdin=sys.stdin.buffer)
+        run = prepare_run(recipe, name, recipe_name=None if sources else recipe_name, out=out, stdin=sys.stdin.buffer)
     process = launch(run, tied=True, started=STARTED)
     return _exit_code(_watch(run, as_json, face, process))
 

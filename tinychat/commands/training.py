@@ -91,7 +91,10 @@ def train(session: Session, text: str) -> Result:
         if not recipe.sources and not recipe.texts:
             raise UsageError("there is nothing to train on", "name a text: `/train my-novel.txt`")
         run = prepare_run(
-            recipe, own.get("name"), recipe_name=own.get("recipe"), out=Path(own["out"]) if "out" in own else None
+            recipe,
+            own.get("name"),
+            recipe_name=None if sources else own.get("recipe"),
+            out=Path(own["out"]) if "out" in own else None,
         )
     process = launch(run, tied=not behind, started=started)
     return _leave_behind(session, run, process) if behind else Watch(run, process)

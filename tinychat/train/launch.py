@@ -49,7 +49,7 @@ def prepare_run(
 
     Args:
         name: of the run and its model; None: after the first source, with a number where that is taken.
-        recipe_name: after which it is named where there is no source.
+        recipe_name: of the recipe whose own data it is; it is named after that.
         out: the folder of the model at the end; None: in the user's models, under the run's name.
         stdin: what `-` reads; None: the standard input of this process.
 
@@ -67,7 +67,8 @@ def prepare_run(
     for source in recipe.sources:
         split_weight(source)  # before anything is made: a weight that is none is refused
     if name is None:
-        base = name_for(recipe.sources) if recipe.sources else slug(Path(recipe_name or "").stem)
+        own = slug(Path(recipe_name or "texts").stem)
+        base = name_for(recipe.sources) if recipe.sources and not recipe_name else own
         numbers = (base if number == 1 else f"{base}-{number}" for number in range(1, sys.maxsize))
         name = next(name for name in numbers if not _is_taken(name))
     elif name != slug(name):
