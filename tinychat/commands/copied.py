@@ -125,7 +125,8 @@ def _beginning(corpus: "Corpus", share: float) -> "Iterator[Passage]":
         for passage in source.corpus.passages():
             if passage.before >= end:
                 break
-            yield passage._replace(text=passage.text[: end - passage.before])
+            room = end - passage.before
+            yield passage if len(passage.text) <= room else passage._replace(text=passage.text[:room])
 
 
 def _place(passage: "Passage") -> str:

@@ -24,7 +24,9 @@ NOTABLE = 0.3
 WORTH_A_WORD = 0.05
 """the share from which on it is told of a head that is shown alone"""
 CANDIDATES = 5
-"""tokens of each row of `/lens`"""
+"""tokens of each row of `/lens`, at most"""
+WORTH_NAMING = 0.001
+"""the probability of all of these but the first, at least"""
 
 
 @command("attention", "inside", "what heads look at", usage="[LAYER [HEAD]]", example="/attention 2 1")
@@ -69,7 +71,8 @@ def lens(session: Session, text: str) -> Result:
     rows = []
     for voice in voices:
         share = ("" if voice.share is None else _percent(voice.share),) if mixed else ()
-        likeliest = " · ".join(f"{name(id)!r} {_percent(probability)}" for id, probability in voice.likeliest)
+        shown = [one for rank, one in enumerate(voice.likeliest) if not rank or one[1] >= WORTH_NAMING]
+        likeliest = " · ".join(f"{name(id)!r} {_percent(probability)}" for id, probability in shown)
         told = (_percent(voice.probability), f"{voice.rank:,}") if voice.likeliest else ("", "")
         rows.append((voice.part, *share, *told, likeliest or "nothing in sight is the same"))
     notes = ["each layer as if it were the last; before temperature and filters"]

@@ -140,6 +140,8 @@ def _blocks(passages: Iterable[Passage], overlap: int) -> Iterator[_Block]:
 
 def _from(passage: Passage, start: int) -> Passage:
     """What is left of a passage from a character on."""
+    if not start:
+        return passage
     lines = passage.text.count("\n", 0, start) if passage.unit == "line" else 0
     return passage._replace(text=passage.text[start:], number=passage.number + lines, before=passage.before + start)
 
