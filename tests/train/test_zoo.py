@@ -1,5 +1,6 @@
 """Recipes that follow known work: as many parameters as are counted by hand, and a few steps that learn."""
 
+import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -77,7 +78,7 @@ def test_it_has_the_parameters_that_are_counted_by_hand(name: str) -> None:
     [
         ("shakespeare", {"steps": 60, "batch_size": 16, "evaluate_every": 30}, 2.75, 0.2),
         ("nanogpt-cpu", {"steps": 60, "evaluate_every": 30}, 2.8, 0.2),
-        ("nanogpt", {"steps": 2, "batch_size": 2, "evaluate_every": 2}, 4.2, 0.0),
+        ("nanogpt", {"steps": 4, "batch_size": 2, "evaluate_every": 4, "learning_rate": 3e-4}, 3.9, 0.0),
         ("makemore", {"steps": 150, "evaluate_every": 75}, 2.75, 0.2),
     ],
 )
@@ -108,3 +109,14 @@ def test_an_epoch_of_the_plays_has_a_window_every_25_characters() -> None:
     windows = (int(1_115_394 * 0.995) - 1 - 100) // 25
     assert events(run, Planned)[0].steps == -(-windows // (64 * 100))
     assert events(run, Ended)[0].prompts == ("ROMEO: ",) * 3
+
+
+@pytest.mark.mirror
+@pytest.mark.slow
+def test_names_are_made_one_at_a_time_and_most_are_new() -> None:
+    run = train("makemore", steps=150, evaluate_every=75, sample_prompt=["", "a", "b", "c", "d"], sample_tokens=16)
+    names = set(Path(os.environ["TINYCHAT_MIRROR"], "names", "names.txt").read_text(encoding="utf-8").split())
+    (ended,) = events(run, Ended)
+    made = [prompt + sample for prompt, sample in zip(ended.prompts, ended.samples, strict=True)]
+    assert all(name.isalpha() and name.islower() for name in made)
+    assert sum(name not in names for name in made) > len(made) / 2

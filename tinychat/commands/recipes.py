@@ -67,7 +67,7 @@ def _training(recipe: "Recipe") -> str:
     words = [*(recipe.sources or (f"{len(recipe.texts)} texts of its own",)), recipe.optimizer]
     row = "document" if recipe.rows == "documents" else "pair" if recipe.mode == "translation" else "window"
     if recipe.epochs is not None:
-        words.append(f"{recipe.epochs:g} epoch{'s' * (recipe.epochs != 1)}")
+        words.append(count(recipe.epochs, "epoch"))
     elif recipe.steps is not None:
         words.append(count(recipe.steps, "step"))
     elif recipe.minutes is not None:

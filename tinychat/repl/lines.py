@@ -114,7 +114,7 @@ def ending(last: Ended, width: int | None = None) -> Iterator[str]:
     Args:
         width: of the screen; None: lines of a file.
     """
-    yield result_line(last)
+    yield from textwrap.wrap(result_line(last), width - 1) if width else [result_line(last)]
     for about, told in report(last):
         yield from _row(about, textwrap.wrap(told, width - LABELS - 1) if width else [told])
     for number, sample in enumerate(told_samples(last), 1):

@@ -60,7 +60,7 @@ def _bar(progress: Progress, width: int) -> RenderableType:
     step = progress.stepped
     assert step is not None
     epochs = progress.planned.epochs if progress.planned else None
-    epoch = "" if epochs is None else f"epoch {step.progress * epochs:.1f}/{epochs:g}{SEPARATOR}"
+    epoch = "" if epochs is None else f"epoch {step.progress * epochs:,.1f}/{epochs:,g}{SEPARATOR}"
     grid = Grid.grid(padding=(0, 1, 0, 0), expand=True)
     grid.width = width
     for ratio in (None, 1, None):

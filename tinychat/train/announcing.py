@@ -23,7 +23,7 @@ def announce(plan: Plan, facts: TextFacts, machine: Machine, parameters: int) ->
     begun = f", begun as {Path(plan.recipe.from_model).name}" if plan.recipe.from_model else ""
     steps = ("about " if by_clock else "") + count(plan.steps, "step")
     if plan.recipe.epochs is not None:
-        steps = f"{plan.recipe.epochs:g} epoch{'s' * (plan.recipe.epochs != 1)}, {steps}"
+        steps = f"{count(plan.recipe.epochs, 'epoch')}, {steps}"
     different = f"{facts.vocab_size:,}"
     if facts.source_vocab_size:
         different = f"{facts.source_vocab_size:,} → {different}"

@@ -196,6 +196,7 @@ def count_rows(recipe: Recipe, config: ModelConfig, texts: Sequence[Portion]) ->
     return sum(text.rows or count_windows(text.tokens, config.context, stride) for text in texts)
 
 
-def count(number: int, noun: str) -> str:
-    """`1 step`, `1,200 steps`."""
-    return f"{number:,} {noun}{'s' * (number != 1)}"
+def count(number: float, noun: str) -> str:
+    """`1 step`, `1,200 steps`, `0.5 epochs`."""
+    shown = f"{number:,}" if isinstance(number, int) else f"{number:,g}"
+    return f"{shown} {noun}{'s' * (number != 1)}"
