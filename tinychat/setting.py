@@ -81,6 +81,11 @@ class Setting:
             return f"{low} or more" if self.low is not None else low
         return f"{low}, to {self.high:.16g}" if self.above is not None else f"{low} to {self.high:.16g}"
 
+    @property
+    def meaning(self) -> str:
+        """What it takes and what more of it does, in one line: `0 to 100 · higher: more surprising`."""
+        return " · ".join(filter(None, (self.bounds, self.trend))) or self.help
+
     def parse(self, given: object) -> Any:
         """The value that `given` (typed text, or a JSON or TOML value) stands for.
 

@@ -12,6 +12,7 @@ from tinychat.commands.table import COMMANDS
 from tinychat.errors import SettingError, UsageError
 from tinychat.face import FACE
 from tinychat.layers import Layer
+from tinychat.setting import Setting
 from tinychat.settings import SETTINGS
 
 
@@ -98,14 +99,35 @@ def test_what_a_model_is_loaded_with_loads_it_again_and_keeps_the_conversation(t
 
 def test_values_are_completed_with_the_one_in_force_first(talk: Talk) -> None:
     assert [one.text for one in values_of(talk.session, SETTINGS["device"])] == ["auto", "cpu", "cuda", "mps"]
-    assert [one.text for one in values_of(talk.session, SETTINGS["top_k"])] == ["none", "40"]
-    first = next(iter(values_of(talk.session, SETTINGS["temperature"])))
-    assert (first.text, first.about) == ("0.8", "now; a number from 0 to 100")
+    assert [one.text for one in values_of(talk.session, SETTINGS["top_k"])] == ["none", "5", "40"]
+    assert [(one.text, one.about) for one in values_of(talk.session, SETTINGS["temperature"])] == [
+        ("0.8", "now · 0 to 100 · higher: more surprising"),
+        ("0", "greedy: the likeliest token, always"),
+        ("0.5", "steady"),
+        ("1", "the model's own odds"),
+        ("1.2", "daring"),
+    ]
+    talk.do(r"/stop \n")
+    assert [one.text for one in values_of(talk.session, SETTINGS["stop"])] == [r"\n", "none", r"\n\n"]
+    talk.do("/top-p 0.5")
+    assert [(one.text, one.about) for one in values_of(talk.session, SETTINGS["top_p"])] == [
+        ("0.5", "now · above 0, to 1 · lower: safer"),
+        ("0.9", "without the unlikely rest"),
+        ("1", "all tokens"),
+        ("0.95", "default"),
+    ]
     complete = COMMANDS["set"].complete
     assert complete is not None
     assert "top-p" in [one.text for one in complete(talk.session, ["to"])]
     assert "cuda" in [one.text for one in complete(talk.session, ["device", ""])]
     assert list(complete(talk.session, ["nonsense", ""])) == []
+
+
+@pytest.mark.parametrize("setting", SETTINGS.values(), ids=lambda setting: setting.name)
+def test_every_value_that_is_offered_can_be_set_and_says_what_it_does(talk: Talk, setting: Setting) -> None:
+    for one in values_of(talk.session, setting):
+        talk.session.settings.set(setting.name, one.text)
+        assert one.about
 
 
 def test_models_and_paths_are_completed(talk: Talk, tmp_path: Path) -> None:

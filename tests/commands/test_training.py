@@ -196,10 +196,14 @@ def test_flags_their_values_recipes_and_texts_are_completed(talk: Talk, novel: P
         return [one.text for one in complete(talk.session, list(words))]
 
     assert offered("My")[:1] == ["My Novel.txt"]
-    assert offered(r"My\ N")[:1] == ["My Novel.txt"]
+    assert offered("My N")[:1] == ["My Novel.txt"]
     assert "tinyshakespeare" in offered("")
     assert {"--minutes", "--n-layer", "--name", "--recipe"} <= set(offered("x", "--"))
-    assert offered("x", "--norm", "") == ["layernorm", "rmsnorm", "none"]
+    assert offered("x", "--norm", "") == ["auto", "layernorm", "rmsnorm", "none"]
+    assert offered("x", "--bias", "") == ["auto", "true", "false"]
+    assert offered("x", "--minutes", "") == ["auto", "1", "5", "15"]
+    assert offered("x", "--name", "") == []
+    assert offered("x", "")[-1] == "&"
     assert "default" in offered("x", "--recipe", "")
 
 

@@ -238,6 +238,53 @@ def test_commands_and_values_are_completed(sit_down: SitDown) -> None:
     person.sees("parrot (wordpiece, 3.4M, chat) is open: say something")
 
 
+def test_values_are_offered_with_their_bounds_and_meaning(sit_down: SitDown) -> None:
+    person = sit_down()
+    person.type("/temperature ")
+    person.sees(
+        lambda lines: any(line.strip() == "0.8    now · 0 to 100 · higher: more surprising" for line in lines),
+        lambda lines: any(line.strip() == "1      the model's own odds" for line in lines),
+    )
+
+
+def test_the_ruler_counts_what_is_typed_and_what_is_left(sit_down: SitDown) -> None:
+    person = sit_down()
+    person.type("hello there")
+    person.sees(lambda lines: re.fullmatch(r" parrot · .* max 256 +\d+ tokens · 506 left", lines[-1]))
+    person.type(CTRL_C)
+    person.sees(TOOLBAR)
+    person.type("/help")
+    person.sees("› /help", TOOLBAR)
+    person.type(CTRL_C, "\x1b[200~" + "hello\r" * 2000 + "\x1b[201~!")
+    person.sees(lambda lines: lines[-1].endswith(" too many"), "… !")
+
+
+def test_keys_of_functions_help_switch_and_change_the_keys(sit_down: SitDown) -> None:
+    person = sit_down()
+    person.type("/undo", "\x1bOP")
+    person.sees("/undo", "  Take back the last prompt and its answer; `/goto` returns to them.", "› /undo")
+    person.type("\x1bOQ")
+    person.sees(TOOLBAR.replace("0.8", "0").replace("sample", "greedy"))
+    person.type(CTRL_C, "\x1bOS", "one two")
+    person.sees(lambda lines: " vi insert · " in lines[-1])
+    person.type(ESCAPE)
+    person.sees(lambda lines: " vi navigation · " in lines[-1])
+    person.type("0dw", "i", ENTER)
+    person.sees("you said: two")
+
+
+def test_an_editor_changes_the_prompt_and_where_there_is_none_it_says_so(sit_down: SitDown, tmp_path: Path) -> None:
+    editor = tmp_path / "editor"
+    editor.write_text("#!/bin/sh\nprintf 'one\\ntwo\\n' >> \"$1\"\n")
+    editor.chmod(0o755)
+    person = sit_down(EDITOR=str(editor), VISUAL="")
+    person.type("zero ", "\x18\x05")
+    person.sees("› zero one", "… two")
+    person = sit_down(EDITOR="nowhere", VISUAL="")
+    person.type("zero", "\x18\x05")
+    person.sees("EDITOR is 'nowhere', which is no program here", "set it to an editor", "› zero")
+
+
 def test_history_outlives_the_session(sit_down: SitDown) -> None:
     first = sit_down()
     first.type("remember me", ENTER)

@@ -96,8 +96,8 @@ def test_history_that_cannot_be_written_is_no_reason_to_fall(tmp_path: Path) -> 
     ("line", "some"),
     [
         ("/tem", ["/temperature"]),
-        ("/temperature ", ["0.8", "1.2"]),
-        ("/set top-p ", ["0.95", "0.9"]),
+        ("/temperature ", ["0.8", "0"]),
+        ("/set top-p ", ["0.95", "0.5"]),
         ("/model p", ["parrot"]),
         ("/help tok", ["tokens"]),
         ("/device cu", ["cuda"]),
@@ -112,6 +112,30 @@ def test_history_that_cannot_be_written_is_no_reason_to_fall(tmp_path: Path) -> 
 def test_completion(session: Session, line: str, some: list[str]) -> None:
     offered = CommandCompleter(session).get_completions(Document(line), CompleteEvent())
     assert [one.text for one in offered][: len(some) or None] == some
+
+
+@pytest.mark.parametrize(
+    ("line", "typed"),
+    [
+        ("/train my", r"my\ novel.txt"),
+        (r"/train my\ n", r"my\ novel.txt"),
+        ('/train "my n', '"my novel.txt"'),
+        ("/train 'my ", "'my novel.txt'"),
+        ("/train it", '"it\'s.txt"'),
+        ('/save "texts ', '"texts of mine/'),
+        ("/open plain.txt texts", r"texts\ of\ mine/"),
+    ],
+)
+def test_names_with_spaces_come_as_they_were_begun(
+    session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str, typed: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "texts of mine").mkdir()
+    for name in ("my novel.txt", "it's.txt", "plain.txt"):
+        (tmp_path / name).touch()
+    (offered,) = CommandCompleter(session).get_completions(Document(line), CompleteEvent())
+    assert offered.text == typed
+    assert line[: len(line) + offered.start_position].endswith(" ")
 
 
 @pytest.mark.parametrize(

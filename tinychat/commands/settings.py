@@ -9,7 +9,7 @@ from tinychat.errors import UsageError
 from tinychat.face import FACE
 from tinychat.layers import Layers
 from tinychat.session import Session
-from tinychat.setting import Setting, find
+from tinychat.setting import Setting, escape, find
 from tinychat.settings import SETTINGS, find_setting
 
 ORIGINS = ("default", "model", "config file", "environment", "flag", "command")
@@ -76,15 +76,16 @@ def spell(setting: Setting) -> str:
 
 
 def values_of(session: Session, setting: Setting) -> Iterator[Suggestion]:
-    """Values that the setting can take, the one in force first."""
-    now = show(session, setting)
-    abouts = {setting.show(setting.default): "default"} | {now: f"now; {setting.expected}"}
-    values = [now, *setting.choices, setting.example, setting.show(setting.default)]
-    if setting.optional or setting.kind is tuple:
-        values.append(NONE)
-    yield from (
-        Suggestion(value.replace(NONE, "none"), abouts.get(value, "")) for value in dict.fromkeys(values) if value
-    )
+    """Values that the setting can take, the one in force first, with its bounds and what more of it does."""
+    value = getattr(session.settings.current, setting.name)
+    typed = " ".join(map(escape, value)) if setting.kind is tuple else setting.show(value)
+    now = typed.replace(NONE, "none") or "none"
+    default = setting.show(setting.default).replace(NONE, "none")
+    yield Suggestion(now, f"now · {setting.meaning}")
+    for value in dict.fromkeys((*setting.choices, *setting.values, default)):
+        about = [setting.values.get(value, ""), "default" if value == default else ""]
+        if value != now:
+            yield Suggestion(value, " · ".join(filter(None, about)))
 
 
 def _setting_command(setting: Setting) -> Command:

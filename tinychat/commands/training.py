@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from subprocess import Popen
+from typing import TYPE_CHECKING
 
 from tinychat.background import Background
 from tinychat.commands import completing
@@ -21,6 +22,9 @@ from tinychat.store import places
 from tinychat.store.models import read_info
 from tinychat.store.runs import RunFolder, find_run, list_runs
 from tinychat.store.weights import list_snapshots
+
+if TYPE_CHECKING:
+    from tinychat.train.recipe import RecipeField
 
 OWN_FLAGS = {"name": "of the run and its model", "recipe": "to train by", "out": "folder", "resume": "a stopped run"}
 """Flags of `/train` that are no field of a recipe."""
@@ -41,15 +45,17 @@ def _complete_train(session: Session, words: list[str]) -> Iterator[Suggestion]:
     from tinychat.train.recipe import RECIPE_FIELDS, list_recipes
 
     before = words[-2] if len(words) > 1 else ""
-    field = RECIPE_FIELDS.get(before.removeprefix("--").replace("-", "_"))
     if before == "--recipe":
         yield from (Suggestion(recipe.name, recipe.about) for recipe in list_recipes())
     elif before == "--resume":
         yield from completing.runs(session, words[-1:])
     elif before == "--from":
         yield from completing.models(session, words[-1:])
-    elif before.startswith("--") and field is not None and (field.choices or field.kind is bool):
-        yield from (Suggestion(choice) for choice in field.choices or ("true", "false"))
+    elif before == "--out":
+        yield from completing.paths(session, words)
+    elif before.startswith("--") and "=" not in before:
+        field = RECIPE_FIELDS.get(before.removeprefix("--").replace("-", "_"))
+        yield from _values_of(field) if field is not None else ()
     elif words[-1].startswith("-"):
         yield from (Suggestion(f"--{name}", about) for name, about in _flags().items())
     else:
@@ -57,6 +63,17 @@ def _complete_train(session: Session, words: list[str]) -> Iterator[Suggestion]:
 
         yield from completing.paths(session, words)
         yield from (Suggestion(name, known.about) for name, known in KNOWN.items())
+        if before:
+            yield Suggestion(BEHIND, "in the background")
+
+
+def _values_of(field: "RecipeField") -> Iterator[Suggestion]:
+    """Values that a field can take; the first says what it is, and its bounds."""
+    default = field.show(field.default).replace("–", "auto")
+    about = " · ".join(filter(None, (field.bounds, field.help)))
+    for value in dict.fromkeys((default, *field.values, *field.choices, *(("true", "false") * (field.kind is bool)))):
+        told = [field.values.get(value, ""), f"default · {about}" if value == default else ""]
+        yield Suggestion(value, " · ".join(filter(None, told)))
 
 
 @command(

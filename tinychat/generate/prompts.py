@@ -44,10 +44,13 @@ class Prompting:
         if self.template is not None:
             turns = [(Message("user", asked), Message("bot", answered)) for asked, answered in before]
             messages = [*(message for turn in turns for message in turn), Message("user", prompt)]
-            room = self.context - min(max_tokens, self.context // 2)
-            return self.template.encode(messages, self.tokenizer, for_answer=True, room=room)
+            return self.template.encode(messages, self.tokenizer, for_answer=True, room=self.room(max_tokens))
         text = "".join(f"{asked}{answered}\n" for asked, answered in before) + prompt
         return self._beginning() + self.tokenizer.encode(text) or [0]
+
+    def room(self, max_tokens: int) -> int:
+        """The most ids of a chat's prompt and the conversation before it: older turns are left out."""
+        return self.context - min(max_tokens, self.context // 2)
 
     def text_ids(self, text: str) -> list[int]:
         """A text by itself as the model has learned texts: a document, or what is said first; its end is left open."""

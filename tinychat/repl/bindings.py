@@ -5,9 +5,9 @@ import re
 import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import ParamSpec
+from typing import Any, ParamSpec
 
-from prompt_toolkit.application import run_in_terminal
+from prompt_toolkit.application import Application, run_in_terminal
 from prompt_toolkit.enums import DEFAULT_BUFFER, EditingMode
 from prompt_toolkit.filters import has_focus, vi_navigation_mode
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
@@ -16,11 +16,15 @@ from tinychat.commands.settings import switch
 from tinychat.commands.table import dispatch, is_command, split_line
 from tinychat.errors import UsageError
 from tinychat.repl.blocks import is_open_block
+from tinychat.repl.keyboard import ESCAPE_WAIT
 from tinychat.repl.terminal import Terminal
 from tinychat.session import Session
 
 EDITORS = ("/usr/bin/editor", "/usr/bin/nano", "/usr/bin/pico", "/usr/bin/vi", "/usr/bin/emacs")
 """what prompt_toolkit opens where nothing is set, in its order"""
+
+VI_WAIT, EMACS_WAIT = 0.3, 1.0
+"""seconds in which the next key may still belong to the one before: Esc Enter, Ctrl-X Ctrl-E"""
 
 P = ParamSpec("P")
 
@@ -73,10 +77,16 @@ def prompt_bindings(session: Session, terminal: Terminal) -> KeyBindings:
 
     @bindings.add("f4")
     def change_keys(event: KeyPressEvent) -> None:
-        vi = event.app.editing_mode is EditingMode.VI
-        event.app.editing_mode = EditingMode.EMACS if vi else EditingMode.VI
+        use_keys(event.app, vi=event.app.editing_mode is not EditingMode.VI)
 
     return bindings
+
+
+def use_keys(app: Application[Any], *, vi: bool) -> None:
+    """Edits with the keys of vi, whose Esc acts soon, or with those of emacs, which come one after the other."""
+    app.editing_mode = EditingMode.VI if vi else EditingMode.EMACS
+    app.ttimeoutlen = ESCAPE_WAIT
+    app.timeoutlen = VI_WAIT if vi else EMACS_WAIT
 
 
 def _tell(function: Callable[P, None], *args: P.args, **kwargs: P.kwargs) -> None:

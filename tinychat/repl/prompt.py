@@ -15,12 +15,13 @@ from prompt_toolkit.output import Output
 from prompt_toolkit.styles import Style
 
 from tinychat.commands.table import is_command
-from tinychat.repl.bindings import prompt_bindings, wants_vi
+from tinychat.repl.bindings import prompt_bindings, use_keys, wants_vi
 from tinychat.repl.blocks import unblock
 from tinychat.repl.completion import CommandCompleter
 from tinychat.repl.history import QuietHistory
+from tinychat.repl.ruler import Ruler
 from tinychat.repl.terminal import Terminal, fit
-from tinychat.repl.toolbar import toolbar
+from tinychat.repl.toolbar import SEPARATOR, beside, toolbar
 from tinychat.session import Session
 
 MARK, CONTINUATION = "› ", "… "
@@ -28,8 +29,14 @@ MENU_HEIGHT = 6
 LOOK = 1.0
 """seconds between two looks at the runs in the background"""
 
-COLOURS = {"mark": "bold ansicyan", "continuation": "dim", "bottom-toolbar": "noreverse dim", "auto-suggestion": "dim"}
-STYLES = {"dark": Style.from_dict(COLOURS), "light": Style.from_dict(COLOURS | {"mark": "bold ansiblue"})}
+COLOURS = {
+    "mark": "bold ansicyan",
+    "continuation": "dim",
+    "lacking": "underline ansired",
+    "bottom-toolbar": "noreverse dim",
+    "auto-suggestion": "dim",
+}
+STYLES = {"dark": Style.from_dict(COLOURS), "light": Style.from_dict(COLOURS | {"mark": "bold #008787"})}
 PLAIN = Style.from_dict({"bottom-toolbar": "noreverse"})
 
 
@@ -61,11 +68,12 @@ class Prompt:
         self._session, self._on_shown = session, on_shown
         face = session.face.current
         self._news = news
+        self._ruler = Ruler(session, lambda: self._prompt.app.invalidate())
         self._prompt: PromptSession[str] = PromptSession(
             FormattedText([("class:mark", MARK)]),
             multiline=True,
             prompt_continuation=FormattedText([("class:continuation", CONTINUATION)]),
-            editing_mode=EditingMode.VI if wants_vi(face.keys) else EditingMode.EMACS,
+            input_processors=[self._ruler],
             completer=CommandCompleter(session),
             complete_while_typing=Condition(lambda: is_command(self._prompt.default_buffer.text)),
             reserve_space_for_menu=MENU_HEIGHT,
@@ -79,6 +87,7 @@ class Prompt:
             input=input,
             output=output,
         )
+        use_keys(self._prompt.app, vi=wants_vi(face.keys))
         # A terminal that does not tell where its cursor stands has no toolbar; there is no need to warn of that.
         self._prompt.app.renderer.cpr_not_supported_callback = None
         self._prompt.app.after_render += self._after_render
@@ -93,6 +102,7 @@ class Prompt:
             EOFError: Ctrl-D on an empty line.
             KeyboardInterrupt: Ctrl-C on an empty line; elsewhere it clears the line.
         """
+        self._ruler.begin()
         return unblock(self._prompt.prompt(default=text, pre_run=self._begin_to_look))
 
     def _begin_to_look(self) -> None:
@@ -113,5 +123,13 @@ class Prompt:
         self._on_shown()
 
     def _toolbar(self) -> FormattedText:
-        width = self._prompt.app.output.get_size().columns
-        return FormattedText([("", fit(f" {toolbar(self._session)}", width))])
+        """The settings; at the right the keys, where they are vi's, and the ruler, while something is typed."""
+        app = self._prompt.app
+        aside = [f"vi {app.vi_state.input_mode.value[3:]}"] if app.editing_mode is EditingMode.VI else []
+        if (measure := self._ruler.look(self._prompt.default_buffer.text)) is not None:
+            aside.append(measure.words)
+        width = app.output.get_size().columns
+        words = f" {toolbar(self._session)}"
+        if aside:
+            words = beside(words, SEPARATOR.join(aside), width - 1)
+        return FormattedText([("", fit(words, width))])

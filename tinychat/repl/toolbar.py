@@ -2,11 +2,15 @@
 
 from collections.abc import Iterator, Sequence
 
+from prompt_toolkit.utils import get_cwidth
+
 from tinychat.background import Background
 from tinychat.session import Session
 from tinychat.settings import SAMPLING, SETTINGS, describe_sampling
 
 SEPARATOR = " · "
+GAP = 2
+"""cells, at least, between the words at the left and those at the right"""
 
 
 def toolbar(session: Session) -> str:
@@ -14,6 +18,15 @@ def toolbar(session: Session) -> str:
     name = session.info.name if session.info else "no model"
     words = SEPARATOR.join([name, *sampling(session), *limits(session)])
     return " │ ".join([*(training(run) for run in session.background[-1:]), words])
+
+
+def beside(words: str, aside: str, width: int) -> str:
+    """Words at the left and others at the right, in so many cells; of those at the left, the last give way."""
+    kept = words.split(SEPARATOR)
+    while kept and get_cwidth(SEPARATOR.join(kept)) + get_cwidth(aside) + GAP > width:
+        kept.pop()
+    left = SEPARATOR.join(kept)
+    return left + " " * max(0, width - get_cwidth(left) - get_cwidth(aside)) + aside
 
 
 def training(run: Background) -> str:

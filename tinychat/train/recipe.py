@@ -127,7 +127,10 @@ class Recipe:
     gradient_clip: float = _field("optimizer", float, 1.0, "the longest gradient; 0 for no limit", low=0)
 
     # --- schedule
-    minutes: float | None = _field("schedule", float, None, "train by the clock, all included", above=0, high=100_000)
+    minutes: float | None = _field(
+        "schedule", float, None, "train by the clock, all included", above=0, high=100_000,
+        values={"1": "a first look", "5": "a good tiny model", "15": "a better one"},
+    )  # fmt: skip
     steps: int | None = _field("schedule", int, None, "train this many steps", low=1)
     epochs: float | None = _field(
         "schedule", float, None, "train until each window was seen so often; evaluates after each", above=0

@@ -1,0 +1,125 @@
+"""The ruler under the prompt: tokens of what is typed, what it leaves, and what the model lacks."""
+
+import threading
+from pathlib import Path
+
+import pytest
+from prompt_toolkit.buffer import Buffer
+from prompt_toolkit.document import Document
+from prompt_toolkit.layout.controls import BufferControl
+from prompt_toolkit.layout.processors import TransformationInput
+from scripted import make_model
+
+from tinychat.repl.ruler import QUICK, Measure, Ruler, prompt_of
+from tinychat.repl.toolbar import beside
+from tinychat.session import Session
+from tinychat.text.chat import Message
+
+
+class Waiting:
+    """A ruler, and waiting for what it measures in a thread."""
+
+    def __init__(self, session: Session) -> None:
+        self._came = threading.Event()
+        self.ruler = Ruler(session, self._came.set)
+
+    def measure(self, text: str) -> Measure:
+        self._came.clear()
+        measure = self.ruler.look(text)
+        if measure is None or len(text) > QUICK:
+            assert self._came.wait(60)
+            measure = self.ruler.look(text)
+        assert measure is not None
+        return measure
+
+
+@pytest.fixture
+def waiting(session: Session) -> Waiting:
+    return Waiting(session)
+
+
+def test_tokens_are_those_of_the_text_and_the_rest_is_left(session: Session, waiting: Waiting) -> None:
+    measure = waiting.measure("hello there")
+    template, tokenizer = session.prompting.template, session.tokenizer
+    assert template is not None
+    whole = template.encode([Message("user", "hello there")], tokenizer, for_answer=True)
+    assert measure.tokens == len(tokenizer.encode("hello there"))
+    assert measure.left == 512 - len(whole)
+    assert not measure.forgets
+
+
+def test_what_has_been_said_takes_room_until_the_oldest_turns_make_it(session: Session, waiting: Waiting) -> None:
+    alone = waiting.measure("hello")
+    list(session.answer("hello"))
+    assert waiting.measure("hello").left == alone.left  # a prompt measures what was said before it once
+    waiting.ruler.begin()
+    after = waiting.measure("hello")
+    assert after.left < alone.left
+    assert not after.forgets
+    assert waiting.measure("hello " * 280).forgets
+
+
+def test_a_text_too_long_says_by_how_much(session: Session, waiting: Waiting) -> None:
+    assert waiting.measure("hello " * 1000).words.endswith(" too many")
+
+
+@pytest.mark.parametrize("mode", ["completion", "translation"])
+def test_prompts_that_stand_alone_count_no_conversation(session: Session, home: Path, mode: str) -> None:
+    session.open_model(str(make_model(home / "models", mode, mode=mode)))
+    waiting = Waiting(session)
+    measure = waiting.measure("hello")
+    assert measure.left == 512 - measure.tokens - 1  # the end of a text, before it or behind it
+
+
+def test_characters_without_a_token_are_named_and_marked(session: Session, home: Path) -> None:
+    folder = make_model(home / "models", "letters", mode="completion")
+    from tinychat.text.tokenizers import Tokenizer
+    from tinychat.text.vocabularies import train_vocabulary
+
+    Tokenizer(train_vocabulary("char", ["abc"], None, ["<|end|>"])).save(folder / "tokenizer.json")
+    session.open_model(str(folder))
+    waiting = Waiting(session)
+    measure = waiting.measure("abжc\nλ")
+    assert measure.words == "3 tokens · 508 left · unknown: \\n λ ж"
+    line = TransformationInput(
+        BufferControl(Buffer()), Document("abжc\nλ"), 0, lambda place: place, [("", "abжc")], 80, 24
+    )
+    assert waiting.ruler.apply_transformation(line).fragments == [("", "ab"), (" class:lacking", "ж"), ("", "c")]
+
+
+@pytest.mark.parametrize(
+    ("typed", "prompt"),
+    [("hello", "hello"), ("/temp 1", ""), ("//x", "/x"), ('"""\n/a\n"""', "/a"), ("", ""), ('"""/help', "/help")],
+)
+def test_only_a_prompt_is_measured(typed: str, prompt: str) -> None:
+    assert prompt_of(typed) == prompt
+
+
+def test_a_long_text_is_measured_in_a_thread(
+    session: Session, waiting: Waiting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waiting.measure("hello")
+    threads: list[str] = []
+    encode = type(session.tokenizer).encode_array
+
+    def note(self: object, text: str) -> object:
+        threads.append(threading.current_thread().name)
+        return encode(self, text)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(type(session.tokenizer), "encode_array", note)
+    waiting.measure("hello " * 20)
+    waiting.measure("hello " * 20_000)
+    assert threads == ["MainThread", "ruler"]
+
+
+@pytest.mark.parametrize(
+    ("width", "line"),
+    [
+        (40, "parrot · temp 0.8 · seed –        2 left"),
+        (26, "parrot · temp 0.8   2 left"),
+        (12, "      2 left"),
+        (4, "2 left"),
+    ],
+)
+def test_of_what_stands_at_the_left_the_last_gives_way(width: int, line: str) -> None:
+    assert beside("parrot · temp 0.8 · seed –", "2 left", width) == line
