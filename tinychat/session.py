@@ -329,8 +329,8 @@ class Session:
     def tokens_around(self) -> int:
         """How many tokens the next prompt stands among: those of the conversation, and those that mark who speaks."""
         prompting = self.prompting
-        if prompting.translates:
-            return len(prompting.source("") or ())
+        if (source := prompting.source("")) is not None:
+            return len(source)
         before = [(turn.prompt, turn.answer) for turn in self._before(len(self.turns))]
         return len(prompting.ids("", before, self.settings.current.max_tokens))
 

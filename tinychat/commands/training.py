@@ -24,7 +24,7 @@ from tinychat.store.runs import RunFolder, find_run, list_runs
 from tinychat.store.weights import list_snapshots
 
 if TYPE_CHECKING:
-    from tinychat.train.recipe import RecipeField
+    from tinychat.train.fields import RecipeField
 
 OWN_FLAGS = {"name": "of the run and its model", "recipe": "to train by", "out": "folder", "resume": "a stopped run"}
 """Flags of `/train` that are no field of a recipe."""

@@ -124,12 +124,13 @@ class _Measuring:
         """
         session = self._session
         prompting = session.prompting
+        tokenizer = session.reader
         if not self.is_ready:
             self._around = session.tokens_around()
         new = set(text) - self._known - self._lacking
-        self._lacking.update(prompting.tokenizer.unknown("".join(new)))
+        self._lacking.update(tokenizer.unknown("".join(new)))
         self._known |= new - self._lacking
-        count = len(prompting.tokenizer.encode_array(text))
+        count = len(tokenizer.encode_array(text))
         total = self._around + count
         most = prompting.room(session.settings.current.max_tokens)
         forgets = prompting.template is not None and bool(session.turns) and total > most
