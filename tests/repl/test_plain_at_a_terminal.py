@@ -63,7 +63,7 @@ def test_keys_still_change_an_answer_and_what_is_typed_meanwhile_is_kept(sit_dow
     person.type("temp", ENTER)
     person.sees(lambda lines: any("<0.8>" in line for line in lines))
     person.type("up", "another one", ENTER, "half")
-    person.sees(lambda lines: "<0.8>⟨temp 0.9⟩<0.9>" in "".join(lines))
+    person.sees(lambda lines: re.search("⟨temp 0.9⟩.*<0.9>", "".join(lines)) is not None)  # perhaps within a <0.8>
     person.type(CTRL_C)
     person.sees("> another one", "you said: another one", "> half")
 

@@ -4,6 +4,7 @@ import math
 import re
 from collections.abc import Callable, Sequence
 
+import pytest
 from prompt_toolkit.application.current import create_app_session
 from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.output import DummyOutput
@@ -52,8 +53,12 @@ def test_characters_are_typed_and_each_line_tells_what_came_of_them(session: Ses
     ]
 
 
-def test_on_a_dumb_terminal_the_keys_stand_in_a_line_and_the_game_ends_with_the_text(session: Session) -> None:
-    lines = played(session, "n\rbe\\nor not to be\r", dumb=True)
+def test_on_a_dumb_terminal_the_keys_stand_in_a_line_and_the_game_ends_with_the_text(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    guesses = iter(["n", "be\\nor not to be"])
+    monkeypatch.setattr("builtins.input", lambda mark: next(guesses))
+    lines = played(session, "", dumb=True)
     assert lines[-5] == "\\n is a new line · Enter tells · /quit ends"
     assert lines[-4] == "✗ 'n' · bits: you 1.0, parrot 0.0"
     assert lines[-2:] == [

@@ -73,14 +73,7 @@ class PlainPrompt:
         return unblock(line)
 
     def _read(self, mark: str, begun: str = "") -> str:
-        readline = self._readline
-        if readline is not None:
-            readline.set_startup_hook(lambda: readline.insert_text(begun))
-        try:
-            return input(mark)
-        except (EOFError, KeyboardInterrupt):
-            self._terminal.write("\n")
-            raise
+        return read_line(self._terminal, mark, begun)
 
     def _set_up(self, readline: ModuleType) -> None:
         keys = self._session.face.current.keys
@@ -116,6 +109,23 @@ class PlainPrompt:
             self._terminal.line(f"{one.text}: {one.about}" if one.about else one.text)
         self._terminal.write(MARK + begun)
         self._terminal.column = 0
+
+
+def read_line(terminal: Terminal, mark: str, begun: str = "") -> str:
+    """A line that is typed behind a mark, where something may stand already.
+
+    Raises:
+        EOFError: Ctrl-D on an empty line.
+        KeyboardInterrupt: Ctrl-C.
+    """
+    readline = _load_readline()
+    if readline is not None:
+        readline.set_startup_hook(lambda: readline.insert_text(begun))
+    try:
+        return input(mark)
+    except (EOFError, KeyboardInterrupt):
+        terminal.write("\n")
+        raise
 
 
 def _load_readline() -> ModuleType | None:

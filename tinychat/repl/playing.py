@@ -1,16 +1,16 @@
 """The guessing game on screen: a line for each guess, typed behind the text that is known."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from prompt_toolkit import PromptSession
 from prompt_toolkit.formatted_text import FormattedText
-from prompt_toolkit.input import Input
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
-from prompt_toolkit.output import Output
 from prompt_toolkit.styles import Style
 
 from tinychat.commands.results import Play
 from tinychat.guessing import ELSE, Game, Outcome
+from tinychat.repl.plain_prompt import read_line
+from tinychat.repl.prompt import PLAIN
 from tinychat.repl.terminal import DIM, GREEN, RED, Terminal, fit
 from tinychat.repl.toolbar import SEPARATOR, packed
 from tinychat.repl.watching import counted_interrupts
@@ -30,13 +30,10 @@ FEW = 30
 """characters up to which the winner was lucky"""
 LONGEST_REST = 200
 """characters"""
-COLOURS = Style.from_dict({"text": "bold", "cursor": "bold ansicyan", "bottom-toolbar": "noreverse dim"})
-PLAIN = Style.from_dict({"bottom-toolbar": "noreverse"})
+COLOURS = Style.from_dict({"text": "bold", "cursor": "dim", "bottom-toolbar": "noreverse dim"})
 
 
-def play(
-    result: Play, session: Session, terminal: Terminal, input: Input | None = None, output: Output | None = None
-) -> None:
+def play(result: Play, session: Session, terminal: Terminal) -> None:
     """Plays until the text or the person's patience ends, and says who has won.
 
     Raises:
@@ -54,16 +51,12 @@ def play(
         terminal.line(SEPARATOR.join([*keys[:-1], "/quit ends"]), DIM)
     if len(game.text) > terminal.width // 2 or "\n" in game.text.strip("\n"):
         terminal.line(game.text.rstrip("\n"))
-    prompt: PromptSession[str] = PromptSession(
-        key_bindings=_bindings(), bottom_toolbar=f" {SEPARATOR.join(keys)}", include_default_pygments_style=False,
-        style=COLOURS if terminal.colour else PLAIN, input=input, output=output,
-    )  # fmt: skip
-    prompt.app.renderer.cpr_not_supported_callback = None
+    ask = _asker(terminal, keys)
     while not game.is_over:
         if game.has_choices:
             _show_choices(game, terminal)
         try:
-            line = prompt.prompt(_message(game, terminal.width))
+            line = ask(_end_of(game, terminal.width))
         except (EOFError, KeyboardInterrupt):
             break
         if line.strip() in QUIT:
@@ -76,6 +69,20 @@ def play(
     _end(game, name, terminal)
 
 
+def _asker(terminal: Terminal, keys: Sequence[str]) -> Callable[[str], str]:
+    """What reads a guess, typed behind a text."""
+    if terminal.dumb:
+        return lambda text: read_line(terminal, text + CURSOR)
+    prompt: PromptSession[str] = PromptSession(
+        key_bindings=_bindings(),
+        bottom_toolbar=f" {SEPARATOR.join(keys)}",
+        style=COLOURS if terminal.colour else PLAIN,
+        include_default_pygments_style=False,
+    )
+    prompt.app.renderer.cpr_not_supported_callback = None
+    return lambda text: prompt.prompt(FormattedText([("class:text", text), ("class:cursor", CURSOR)]))
+
+
 def _bindings() -> KeyBindings:
     bindings = KeyBindings()
 
@@ -84,11 +91,6 @@ def _bindings() -> KeyBindings:
         event.app.exit(exception=EOFError)
 
     return bindings
-
-
-def _message(game: Game, width: int) -> FormattedText:
-    """The end of what is known, behind which the guess is typed."""
-    return FormattedText([("class:text", _end_of(game, width)), ("class:cursor", CURSOR)])
 
 
 def _end_of(game: Game, width: int) -> str:
