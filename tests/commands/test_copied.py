@@ -94,6 +94,15 @@ def test_an_answer_shorter_than_a_span_counts_as_a_whole(talk: Talk, tmp_path: P
     assert result.notes == ("spans of 11 characters or more",)
 
 
+def test_the_text_may_be_in_the_recipe(talk: Talk) -> None:
+    training = {"recipe": {"data": {"sources": [], "texts": ["hello there\tyou said: hello there"], "mode": "chat"}}}
+    (talk.session.model.folder / "training.json").write_text(json.dumps(training))
+    talk.ask("hello there")
+    result = talk.do("/copied")
+    assert isinstance(result, Table)
+    assert result.rows == (("21", "the recipe's own text, conversation 1", "'you said: hello there'"),)
+
+
 def test_a_model_that_was_begun_from_another_says_so(talk: Talk, tmp_path: Path) -> None:
     (tmp_path / "book.txt").write_text("nothing of it")
     note(talk, [str(tmp_path / "book.txt")], **{"from": {"name": "older"}})

@@ -129,4 +129,14 @@ def test_a_map_is_made_smaller_without_losing_weight_and_larger_by_repeating() -
     small = resize(cells, 3, 2)
     assert [sum(value for value in row if value is not None) for row in small] == pytest.approx([0.975, 1, 1])
     assert small[0][1] is None
+    assert resize(((1.0,),), 99, 99) == [[1.0] * 6] * 6
     assert resize(((1.0,), (0.5, 0.5)), 4, 7) == [[1.0] * 3 + [None] * 3] * 2 + [[0.5] * 6] * 2
+
+
+def test_in_plain_lines_a_row_names_what_it_gives_most_to() -> None:
+    screen = Screen()
+    heat = HeatMap("title", ("a", "b"), ("w", "x", "y", "z"), ((1.0, 0, 0, 0), (0.1, 0.5, 0.15, 0.25)), marked=1)
+    draw(screen.terminal(dumb=True), heat)
+    draw(screen.terminal(dumb=True), SMALL)
+    captions = [f"{row} {place} first 95 %" for row in (1, 2) for place in (1, 2)]
+    assert screen.lines == ["title", "b: x 50.0 %, z 25.0 %, y 15.0 %", "all heads", *captions, "more"]

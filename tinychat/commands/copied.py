@@ -23,6 +23,7 @@ SPANS = 8
 """that are shown"""
 BUNDLED_TEXT = "smalltalk.jsonl"
 """what the bundled model was trained on: a program of ours writes it, the same byte for byte"""
+RECIPE = "the recipe's own text"
 ELSEWHERE = "`/copied FILE` looks in another text"
 
 
@@ -81,9 +82,13 @@ def _read(model: str, training: Mapping[str, Any], named: list[str]) -> "Corpus"
     Raises:
         UsageError: it is not at hand.
     """
+    from tinychat.text.corpus import Corpus
+    from tinychat.text.parts import Given
     from tinychat.text.sources import read_sources
 
     own = training.get("recipe", {}).get("data", {})
+    if own.get("texts") and not named:
+        return Corpus(RECIPE, own.get("mode") or "completion", [Given(tuple(own["texts"]), RECIPE)])
     sources = named or list(own.get("sources", ()))
     if not sources:
         raise UsageError(f"{model} does not tell what it was trained on", ELSEWHERE)

@@ -12,6 +12,7 @@ from tinychat.generate.engine import window_start
 from tinychat.generate.looking import Head
 from tinychat.session import Session
 from tinychat.text.harmless import visible
+from tinychat.text.tokenizers import Tokenizer
 
 CROSS = "cross"
 """the word for attention to the encoder"""
@@ -147,19 +148,23 @@ def _whole_map(session: Session, turn: Turn, layer: int, head: int, cross: bool)
     told = session.engine.heads(ids, source=source, layer=layer, cross=cross, cells=1)[0][head]
     cells = session.engine.attention(ids, layer, head, source=source, cross=cross, newest=NEWEST)
     window = ids[window_start(len(ids), session.engine.context) :]
-    labels = [visible(session.tokenizer.token_text(id)) for id in window]
-    columns = [visible(session.tokenizer.token_text(id)) for id in source] if cross and source else labels
+    labels = _labels(session.tokenizer, window)
+    columns = _labels(session.reader, source) if cross and source else labels
     facts = [f"{word} {100 * share:.0f} %" for word, share in _patterns(told) if share >= WORTH_A_WORD]
     if not cross:
         facts.append(f"{told.distance:.1f} tokens back")
     return HeatMap(
         " · ".join([f"layer {layer + 1} head {head + 1}", *facts, f"entropy {told.entropy:z.1f} bits"]),
-        tuple(labels[len(labels) - len(cells) :]),
-        tuple(columns),
+        labels[len(labels) - len(cells) :],
+        columns,
         _seen(cells, cross),
         marked=max(0, len(cells) - len(turn.tokens)),
         notes=("a row looks at columns, to say the next row",),
     )
+
+
+def _labels(tokenizer: Tokenizer, ids: Sequence[int]) -> tuple[str, ...]:
+    return tuple(visible(tokenizer.token_text(id)) for id in ids)
 
 
 def _percent(share: float) -> str:

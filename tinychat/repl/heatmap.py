@@ -24,6 +24,8 @@ TALLEST_LABEL = 6
 """of a screen's lines, one in so many"""
 LEAST_SIDE = 4
 """rows and columns; of smaller maps nothing can be seen"""
+MOST_REPEATED = 6
+"""columns or rows that a token has in a small map"""
 GAP = 2
 EARLIER = "…"
 
@@ -94,7 +96,7 @@ def resize(cells: Sequence[Row], tall: int, wide: int) -> list[list[float | None
     padded = [[*row, *[None] * (columns - len(row))] for row in cells]
     narrow = [[_total(row[first:last]) for first, last in _parts(columns, wide)] for row in padded]
     rows = [[_mean(column) for column in zip(*narrow[a:b], strict=True)] for a, b in _parts(len(cells), tall)]
-    across, down = max(1, wide // columns), max(1, tall // len(cells))
+    across, down = (min(MOST_REPEATED, max(1, size // count)) for size, count in ((wide, columns), (tall, len(cells))))
     return [[value for value in row for _ in range(across)] for row in rows for _ in range(down)]
 
 

@@ -1,10 +1,13 @@
 """Draws what commands come back with as lines of words: for screen readers and slow lines."""
 
 import itertools
+from collections.abc import Sequence
 
-from tinychat.commands.results import Bars, Help, Outline, Result, Shaded, Table
+from tinychat.commands.results import Bars, HeatMap, HeatMaps, Help, Outline, Result, Shaded, Table
 from tinychat.repl.terminal import Terminal
 
+BRIGHTEST = 3
+"""columns of each row of a heat map"""
 SURPRISING = 3
 """bits from which on a token stands in brackets"""
 
@@ -32,6 +35,11 @@ def draw_plain(terminal: Terminal, result: Result) -> bool:
             known = [bits for _, bits in result.pieces if bits is not None]
             legend = f"in brackets: less likely than 1 in {2**SURPRISING}"
             lines = [bracketed(result), f"surprise, up to {max(known, default=0):.1f} bits, {legend}", *result.notes]
+        case HeatMaps():
+            lines = [result.title, *(one.caption for row in result.rows for one in row), *result.notes]
+        case HeatMap():
+            pairs = list(zip(result.rows, result.cells, strict=True))[result.marked :]
+            lines = [result.title, *(f"{row}: {_brightest(result.columns, cells)}" for row, cells in pairs)]
         case Help():
             lines = [
                 f"{theme}: " + ", ".join(f"/{one.name} {one.brief}".rstrip() for one in entries)
@@ -61,6 +69,12 @@ def _row(cells: tuple[str, ...]) -> str:
         first, *others = others
         first = f"here, {first}"
     return f"{first}: {', '.join(others)}" if others else first
+
+
+def _brightest(columns: Sequence[str], cells: Sequence[float]) -> str:
+    """`the 62.0 %, cat 20.1 %`: the columns that a row gives most to."""
+    order = sorted(range(len(cells)), key=lambda place: -cells[place])
+    return ", ".join(f"{columns[place]} {_share(cells[place])}" for place in order[:BRIGHTEST])
 
 
 def _share(share: float) -> str:
