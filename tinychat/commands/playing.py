@@ -25,8 +25,11 @@ ShouldStop = Callable[[], bool]
 
 
 def _complete(session: Session, words: list[str]) -> Iterator[Suggestion]:
+    from tinychat.text.datasets import KNOWN
+
     if len(words) == 1:
         yield from completing.paths(session, words)
+        yield from (Suggestion(name, known.about) for name, known in KNOWN.items())
 
 
 @command("play", "inside", "guess along", usage="[PROMPT or FILE]", example="/play hello there", complete=_complete)

@@ -52,20 +52,11 @@ def play(result: Play, session: Session, terminal: Terminal) -> None:
     if len(game.text) > terminal.width // 2 or "\n" in game.text.strip("\n"):
         terminal.line(game.text.rstrip("\n"))
     ask = _asker(terminal, keys)
-    while not game.is_over:
-        if game.has_choices:
-            _show_choices(game, terminal)
-        try:
-            line = ask(_end_of(game, terminal.width))
-        except (EOFError, KeyboardInterrupt):
-            break
-        if line.strip() in QUIT:
-            break
-        outcomes = _guess(game, line)
-        if outcomes:
-            _tell(outcomes, game, name, terminal)
-        else:
-            terminal.line(f"a number from 0 to {len(game.choices)}, or Enter to be told", DIM)
+    try:
+        while not game.is_over and (line := _ask(game, ask, terminal)).strip() not in QUIT:
+            _tell(_guess(game, line), game, name, terminal)
+    except (EOFError, KeyboardInterrupt):
+        pass
     _end(game, name, terminal)
 
 
@@ -99,6 +90,12 @@ def _end_of(game: Game, width: int) -> str:
     return text if len(text) <= width // 2 else "…" + text[1 - width // 2 :]
 
 
+def _ask(game: Game, ask: Callable[[str], str], terminal: Terminal) -> str:
+    if game.has_choices:
+        _show_choices(game, terminal)
+    return ask(_end_of(game, terminal.width))
+
+
 def _show_choices(game: Game, terminal: Terminal) -> None:
     words = [f"{number} {choice!r}" for number, choice in enumerate(game.choices, start=1) if choice in game.left]
     for line in packed([*words, "0 something else"] if ELSE in game.left else words, terminal.width - 1):
@@ -119,6 +116,9 @@ def _guess(game: Game, line: str) -> list[Outcome]:
 
 def _tell(outcomes: Sequence[Outcome], game: Game, name: str, terminal: Terminal) -> None:
     """`✓ 'ig' ✗ 't' · bits: you 23.1, talk 19.4 · its odds: 'i' 62 %, 'g' 99 %`."""
+    if not outcomes:
+        terminal.line(f"a number from 0 to {len(game.choices)}, or Enter to be told", DIM)
+        return
     right = "".join(one.text for one in outcomes if one.verdict == "right")
     if right:
         terminal.write(f"✓ {right!r} ", GREEN)
