@@ -16,7 +16,7 @@ from tinychat.commands.results import Answer, Result
 from tinychat.commands.table import dispatch
 from tinychat.errors import GenerationError
 from tinychat.events import Token
-from tinychat.generate.engine import Drawn, Engine, Odds, Request
+from tinychat.generate.engine import Drawn, Engine, Head, Odds, Request
 from tinychat.session import Session
 from tinychat.settings import Settings
 from tinychat.store.models import ModelInfo, read_tokenizer
@@ -69,6 +69,11 @@ class Scripted:
     def score(self, ids: Sequence[int]) -> list[float]:
         """Every second token is certain, every other one in four."""
         return [math.log(0.25) * (place % 2) for place in range(len(ids) - 1)]
+
+    def heads(self, *_: object, **__: object) -> list[list[Head]]:
+        raise GenerationError("it has no layers to look into", "open a model that has")
+
+    attention = lens = heads
 
     def _one(self, request: Request, n: int, alternatives: int) -> Iterator[Drawn]:
         for made in range(request.made, request.made + n):
@@ -150,7 +155,10 @@ def main() -> int:
     if "TINYCHAT_TEST_TORCH" not in os.environ:
         tinychat.generate.opening.open_engine = open_scripted
     session = make_session({"model": sys.argv[1]})
-    return run(session)
+    try:
+        return run(session)
+    except KeyboardInterrupt:
+        return 130
 
 
 if __name__ == "__main__":

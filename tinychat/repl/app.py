@@ -16,6 +16,7 @@ from tinychat.commands.table import dispatch, is_command
 from tinychat.commands.training import finish_training
 from tinychat.errors import TinychatError
 from tinychat.events import Failed
+from tinychat.repl.interrupts import counted_interrupts, raised_interrupts
 from tinychat.repl.keeping import Keeper
 from tinychat.repl.keyboard import Keyboard
 from tinychat.repl.plain_prompt import PlainPrompt
@@ -132,10 +133,12 @@ class Repl:
     def run(self) -> None:
         """Goes on until the person leaves. Whatever goes wrong costs one line, never the session."""
         # Plain lines are echoed by the system, as are those of any program.
-        with nullcontext() if self._terminal.dumb else self._keyboard.quiet():
+        with nullcontext() if self._terminal.dumb else self._keyboard.quiet(), counted_interrupts():
             while not self._left:
                 try:
-                    self._act(self._ask())
+                    line = self._ask()
+                    with raised_interrupts():
+                        self._act(line)
                 except EOFError:
                     self._left = True
                 except KeyboardInterrupt:
@@ -144,10 +147,10 @@ class Repl:
                     self._report(error.problem, error.remedy)
                 except Exception as error:
                     self._report(f"unexpected {type(error).__name__}: {error}", "`tinychat --debug` shows where")
-        for one in self._session.background:
-            self._terminal.line(f"{one.run.name} trains on; tinychat finds it again", DIM)
-        if self._keeper is not None and self._keeper.path is not None:
-            self._terminal.line(f"kept: /open {self._keeper.path.stem}", DIM)
+            for one in self._session.background:
+                self._terminal.line(f"{one.run.name} trains on; tinychat finds it again", DIM)
+            if self._keeper is not None and self._keeper.path is not None:
+                self._terminal.line(f"kept: /open {self._keeper.path.stem}", DIM)
 
     def _ask(self) -> str:
         begun, self._begun = self._begun, ""

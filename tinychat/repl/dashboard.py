@@ -11,12 +11,13 @@ from prompt_toolkit.keys import Keys
 from tinychat.errors import Interrupted
 from tinychat.events import Ended, Evaluated, Event, Failed, Noticed, Planned, Sampled
 from tinychat.face import Face
+from tinychat.repl.interrupts import counted_interrupts
 from tinychat.repl.keyboard import Keyboard
 from tinychat.repl.line_editor import LineEditor
 from tinychat.repl.lines import STOPPING, TOO_SOON, Last, ending, farewell, write_lines
 from tinychat.repl.region import Region
 from tinychat.repl.terminal import DIM, Terminal
-from tinychat.repl.watching import LOOK, Process, Progress, counted_interrupts, follow
+from tinychat.repl.watching import LOOK, Process, Progress, follow
 from tinychat.store.runs import RunFolder
 from tinychat.text.harmless import harmless
 

@@ -33,7 +33,7 @@ class Keyboard:
 
     @contextmanager
     def quiet(self) -> Iterator[None]:
-        """Keeps keys from being echoed, and Enter from being changed, while nothing reads them; Ctrl-C still acts."""
+        """Keeps keys from being echoed, changed or held back (Ctrl-S) while nothing reads them; Ctrl-C still acts."""
         if sys.platform == "win32":
             yield
             return
@@ -42,7 +42,7 @@ class Keyboard:
         descriptor = self.input.fileno()
         before = termios.tcgetattr(descriptor)
         quiet = termios.tcgetattr(descriptor)
-        quiet[0] &= ~(termios.ICRNL | termios.INLCR | termios.IGNCR)
+        quiet[0] &= ~(termios.ICRNL | termios.INLCR | termios.IGNCR | termios.IXON)
         quiet[3] &= ~(termios.ECHO | termios.ICANON)
         termios.tcsetattr(descriptor, termios.TCSANOW, quiet)
         try:

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator
 
 from tinychat.errors import Interrupted
 from tinychat.events import Ended, Evaluated, Event, Failed, Noticed, Planned, Sampled, Stepped, to_json
+from tinychat.repl.interrupts import counted_interrupts
 from tinychat.repl.watching import (
     LOOK,
     Process,
     Progress,
-    counted_interrupts,
     duration,
     follow,
     result_line,

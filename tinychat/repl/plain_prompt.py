@@ -12,6 +12,7 @@ from types import ModuleType
 from tinychat.repl.blocks import is_open_block, unblock
 from tinychat.repl.completion import complete
 from tinychat.repl.history import QuietHistory
+from tinychat.repl.interrupts import raised_interrupts
 from tinychat.repl.keyboard import Keyboard
 from tinychat.repl.terminal import Terminal
 from tinychat.session import Session
@@ -122,7 +123,8 @@ def read_line(terminal: Terminal, mark: str, begun: str = "") -> str:
     if readline is not None:
         readline.set_startup_hook(lambda: readline.insert_text(begun))
     try:
-        return input(mark)
+        with raised_interrupts():
+            return input(mark)
     except (EOFError, KeyboardInterrupt):
         terminal.write("\n")
         raise

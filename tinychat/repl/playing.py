@@ -9,11 +9,12 @@ from prompt_toolkit.styles import Style
 
 from tinychat.commands.results import Play
 from tinychat.guessing import ELSE, Game, Outcome
+from tinychat.repl import asking
+from tinychat.repl.interrupts import counted_interrupts
 from tinychat.repl.plain_prompt import read_line
 from tinychat.repl.prompt import PLAIN
 from tinychat.repl.terminal import DIM, GREEN, RED, Terminal, fit
 from tinychat.repl.toolbar import SEPARATOR, packed
-from tinychat.repl.watching import counted_interrupts
 from tinychat.session import Session
 from tinychat.setting import unescape
 from tinychat.text.harmless import harmless
@@ -71,7 +72,7 @@ def _asker(terminal: Terminal, keys: Sequence[str]) -> Callable[[str], str]:
         include_default_pygments_style=False,
     )
     prompt.app.renderer.cpr_not_supported_callback = None
-    return lambda text: prompt.prompt(FormattedText([("class:text", text), ("class:cursor", CURSOR)]))
+    return lambda text: asking.ask(prompt, FormattedText([("class:text", text), ("class:cursor", CURSOR)]))
 
 
 def _bindings() -> KeyBindings:

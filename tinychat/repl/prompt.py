@@ -15,6 +15,7 @@ from prompt_toolkit.output import Output
 from prompt_toolkit.styles import Style
 
 from tinychat.commands.table import is_command
+from tinychat.repl.asking import ask
 from tinychat.repl.bindings import prompt_bindings, use_keys, wants_vi
 from tinychat.repl.blocks import unblock
 from tinychat.repl.completion import CommandCompleter
@@ -103,7 +104,7 @@ class Prompt:
             KeyboardInterrupt: Ctrl-C on an empty line; elsewhere it clears the line.
         """
         self._ruler.begin()
-        return unblock(self._prompt.prompt(default=text, pre_run=self._begin_to_look))
+        return unblock(ask(self._prompt, text=text, begin=self._begin_to_look))
 
     def _begin_to_look(self) -> None:
         if self._session.background:

@@ -3,10 +3,8 @@
 import math
 import signal
 import subprocess
-import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from tinychat.events import Ended, Evaluated, Event, Failed, LineReader, Planned, Sampled, Stepped
@@ -94,31 +92,6 @@ def _await_end(run: RunFolder, process: Process | None) -> None:
         process.wait()
     while process is None and run.is_running():
         time.sleep(LOOK)
-
-
-@dataclass
-class Interrupts:
-    """How often Ctrl-C was pressed, or the signal came, so far."""
-
-    count: int = 0
-
-
-@contextmanager
-def counted_interrupts() -> Iterator[Interrupts]:
-    """Lets the interrupt signal be counted, in the main thread, where it would break off whatever is being done."""
-    interrupts = Interrupts()
-    if threading.current_thread() is not threading.main_thread():
-        yield interrupts
-        return
-
-    def note(*_: object) -> None:
-        interrupts.count += 1
-
-    before = signal.signal(signal.SIGINT, note)
-    try:
-        yield interrupts
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 def duration(seconds: float) -> str:

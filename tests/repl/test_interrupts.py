@@ -1,0 +1,59 @@
+"""The interrupt signal at awkward moments."""
+
+import importlib
+import signal
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from prompt_toolkit import PromptSession
+from prompt_toolkit.input import create_pipe_input
+from prompt_toolkit.output import DummyOutput
+
+from tinychat.repl.asking import ask
+from tinychat.repl.interrupts import counted_interrupts, raised_interrupts
+
+
+def interrupt() -> None:
+    signal.raise_signal(signal.SIGINT)
+
+
+def test_it_is_counted_and_breaks_nothing_off() -> None:
+    with counted_interrupts() as interrupts:
+        interrupt()
+        interrupt()
+    assert interrupts.count == 2
+
+
+def test_it_is_raised_once_so_that_the_next_does_not_break_off_what_follows() -> None:
+    def follow() -> None:
+        try:
+            interrupt()
+        finally:
+            interrupt()
+
+    with counted_interrupts(), raised_interrupts(), pytest.raises(KeyboardInterrupt) as raised:
+        follow()
+    assert raised.value.__context__ is None
+
+
+def test_a_module_that_is_being_imported_is_whole_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def load() -> None:
+        importlib.import_module("interrupted")
+        time.sleep(30)
+
+    (tmp_path / "interrupted.py").write_text("import signal\nsignal.raise_signal(signal.SIGINT)\nwhole = True\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with counted_interrupts(), raised_interrupts(), pytest.raises(KeyboardInterrupt):
+        load()
+    assert sys.modules.pop("interrupted").whole
+
+
+def test_a_prompt_ends_by_it_before_it_is_on_screen() -> None:
+    with create_pipe_input() as input:
+        prompt: PromptSession[str] = PromptSession(input=input, output=DummyOutput())
+        with pytest.raises(KeyboardInterrupt):
+            ask(prompt, begin=interrupt)
+        input.send_text("in time\r")
+        assert ask(prompt) == "in time"
