@@ -1,6 +1,7 @@
 """What is chosen where a recipe leaves it open."""
 
 import dataclasses
+import itertools
 
 import numpy as np
 import pytest
@@ -218,3 +219,19 @@ def test_larger_models_take_more_memory() -> None:
         for size in SIZES
     ]  # fmt: skip
     assert sizes == sorted(sizes)
+
+
+def test_a_sharded_model_takes_less_memory_of_each_process() -> None:
+    config = ModelConfig(65, n_layer=12, d_model=768, context=512)
+    sizes = [estimate_memory(config, 100_000_000, 1, 1_000_000, shards) for shards in (1, 2, 8)]
+    assert [before - after for before, after in itertools.pairwise(sizes)] == [400_000_000, 600_000_000]
+
+
+def test_one_process_shards_nothing_and_says_so() -> None:
+    recipe = Recipe(steps=100, strategy="fsdp")
+    one, two = (
+        make_plan(recipe, facts(1_000_000), Machine("cpu", "f32", 2, processes), machine_of(1e11), None, 0.0)
+        for processes in (1, 2)
+    )
+    assert one.notices == ("nothing is sharded: this process trains alone; --devices 2 makes two share the model",)
+    assert two.notices == ()

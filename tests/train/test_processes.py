@@ -16,6 +16,7 @@ from tinychat.events import Ended, Failed, LineReader, Planned, Stepped
 from tinychat.store.runs import RunFolder
 from tinychat.train.__main__ import main
 from tinychat.train.batches import Batch
+from tinychat.train.checkpoint import load_checkpoint
 from tinychat.train.launch import change_recipe, launch, prepare_run
 from tinychat.train.loop import Loop
 from tinychat.train.processes import ALONE, Place, find_place
@@ -107,8 +108,14 @@ def losses(run: RunFolder) -> dict[int, float]:
 @pytest.mark.usefixtures("every_step")
 @pytest.mark.parametrize(
     ("fields", "accumulation"),
-    [({"optimizer": "muon"}, 1), ({"optimizer": "adamw"}, 1), ({"ngram_order": 2}, 2)],
-    ids=["muon", "adamw", "in parts, with n-grams"],
+    [
+        ({"optimizer": "muon"}, 1),
+        ({"optimizer": "adamw"}, 1),
+        ({"ngram_order": 2}, 2),
+        ({"strategy": "fsdp", "optimizer": "muon"}, 1),
+        ({"strategy": "fsdp", "optimizer": "adamw", "ngram_order": 2}, 4),
+    ],
+    ids=["muon", "adamw", "in parts, with n-grams", "sharded, muon", "sharded, adamw, in parts, with n-grams"],
 )
 def test_two_learn_what_one_learns(
     text: Path, fields: dict[str, object], accumulation: int, monkeypatch: pytest.MonkeyPatch
@@ -126,26 +133,39 @@ def test_two_learn_what_one_learns(
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("every_step")
-def test_a_run_goes_on_with_another_number_of_processes(text: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    fields = {"steps": 20, "dropout": 0, "evaluate_every": 20}
-    whole = make(text, **fields)
+@pytest.mark.parametrize(("strategy", "sittings"), [("ddp", (1, 2, 1)), ("fsdp", (2, 1, 2))])
+def test_a_run_goes_on_with_another_number_of_processes(
+    text: Path, strategy: str, sittings: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fields = {"steps": 18, "dropout": 0, "evaluate_every": 18, "ngram_order": 2}
+    whole, run = make(text, **fields), make(text, strategy=strategy, **fields)
     assert train(whole, monkeypatch) == 0
     obey = Loop._obey
 
-    def stop_at_ten(loop: Loop) -> None:
+    def stop_now_and_then(loop: Loop) -> None:
         obey(loop)
-        loop.control.stopping = loop.step == 10
+        loop.control.stopping = loop.step in (6, 12)
 
-    for before, after in [(1, 2), (2, 1)]:
-        run = make(text, devices=before, **fields)
-        with monkeypatch.context() as patch:
-            patch.setattr(Loop, "_obey", stop_at_ten)
-            assert train(run, monkeypatch) == 0
-        assert (events(run, Ended)[0].step, events(run, Ended)[0].reason) == (10, "stopped")
-        change_recipe(run, {"devices": after})
+    monkeypatch.setattr(Loop, "_obey", stop_now_and_then)
+    for sitting, devices in enumerate(sittings, 1):
+        change_recipe(run, {"devices": devices})
         assert train(run, monkeypatch) == 0
-        assert events(run, Ended)[0].step == 20
-        assert losses(run) == pytest.approx(losses(whole), abs=1e-4)
+        assert events(run, Ended)[0].step == 6 * sitting
+    assert losses(run) == pytest.approx(losses(whole), abs=1e-4)
+    assert shapes(run) == shapes(whole)
+
+
+def shapes(run: RunFolder) -> object:
+    """What a checkpoint holds, of each tensor the shape."""
+
+    def one(values: object) -> object:
+        if isinstance(values, dict):
+            return {key: one(value) for key, value in values.items()}
+        return [one(value) for value in values] if isinstance(values, list) else getattr(values, "shape", None)
+
+    state = load_checkpoint(run.checkpoints)
+    assert state is not None
+    return one([state.weights, state.optimizers, state.best_weights])
 
 
 def followers_of(pid: int) -> list[int]:

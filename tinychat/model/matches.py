@@ -4,6 +4,8 @@ Each earlier place says what followed it, and weighs the more, the more of the l
 induction head (Olsson et al. 2022) that need not be learned, or the match model of a compressor (Mahoney 2005, §3.2).
 """
 
+from typing import Any
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -21,9 +23,9 @@ class Matches(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.worth = nn.Parameter(torch.empty(()))
+        self.worth = nn.Parameter(torch.empty(1))
         """log weight of an earlier place for each token that is the same"""
-        self.distance = nn.Parameter(torch.empty(()))
+        self.distance = nn.Parameter(torch.empty(1))
         """how much log weight falls with the logarithm of the distance"""
         self.initialize()
 
@@ -51,6 +53,13 @@ class Matches(nn.Module):
         looks = [self._look(history[:, : int(block.max()) + 1], block, vocab_size) for block in blocks]
         matched, lengths = zip(*looks, strict=True)
         return torch.cat(matched, dim=1), torch.cat(lengths, dim=1)
+
+    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *others: Any) -> None:
+        """Takes numbers without a dimension as well, as models had them at first."""
+        for name in (prefix + "worth", prefix + "distance"):
+            if isinstance(state_dict.get(name), Tensor) and state_dict[name].numel() == 1:
+                state_dict[name] = state_dict[name].reshape(1)
+        super()._load_from_state_dict(state_dict, prefix, *others)
 
     def _look(self, history: Tensor, places: Tensor, vocab_size: int) -> tuple[Tensor, Tensor]:
         """As `forward`, with places [1 or B, T]."""

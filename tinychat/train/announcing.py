@@ -11,7 +11,8 @@ from tinychat.train.planner import estimate_memory
 def announce(plan: Plan, facts: TextFacts, machine: Machine, parameters: int) -> Planned:
     """What is said before it starts: three lines."""
     config, tokens = plan.config, round(plan.batch_size * plan.row_tokens)
-    memory = estimate_memory(config, parameters, plan.batch_size, plan.train_tokens)
+    rows, shards = -(-plan.batch_size // machine.processes), machine.processes if plan.recipe.strategy == "fsdp" else 1
+    memory = estimate_memory(config, parameters, rows, plan.train_tokens, shards)
     ends = f"the ends of each, {plan.val_tokens:,} in all," if facts.mix else f"the last {plan.val_tokens:,}"
     if facts.rows:
         ends = f"{facts.rows - sum(text.rows for text in plan.texts):,} of {facts.rows:,} documents"
@@ -33,7 +34,7 @@ def announce(plan: Plan, facts: TextFacts, machine: Machine, parameters: int) ->
         f"model  {layers(config)}, {count(config.n_head, 'head')}, "
         f"context {config.context}, {count(parameters, 'parameter')}, dropout {config.dropout:g}{begun}",
         f"time   about {format_seconds(seconds)} on {machine}: {steps} of {count(tokens, 'token')}, "
-        f"{times} times {through}; {memory / 1e6:,.0f} MB of memory",
+        f"{times} times {through}; {memory / 1e6:,.0f} MB of memory{' each' * (machine.processes > 1)}",
     )
     return Planned(
         lines=lines,

@@ -50,18 +50,10 @@ class Batch(NamedTuple):
         """The same on a device."""
         return Batch(*(None if tensor is None else tensor.to(device) for tensor in self))  # type: ignore[arg-type]
 
-    def chunk(self, parts: int) -> "list[Batch]":
-        """At most so many batches of about as many rows each."""
-        return self._gather([None if tensor is None else tensor.chunk(parts) for tensor in self])
-
     def tensor_split(self, parts: int) -> "list[Batch]":
-        """Exactly so many, some of which may have no rows."""
-        return self._gather([None if tensor is None else tensor.tensor_split(parts) for tensor in self])
-
-    @staticmethod
-    def _gather(pieces: "Sequence[Sequence[Tensor] | None]") -> "list[Batch]":
-        count = len(pieces[0] or ())
-        return [Batch(*(None if piece is None else piece[place] for piece in pieces)) for place in range(count)]  # type: ignore[arg-type]
+        """Exactly so many batches of about as many rows each, some of which may have none."""
+        pieces = [None if tensor is None else tensor.tensor_split(parts) for tensor in self]
+        return [Batch(*(None if piece is None else piece[place] for piece in pieces)) for place in range(parts)]  # type: ignore[arg-type]
 
 
 class Batches(Protocol):

@@ -19,7 +19,7 @@ def follow(place: Place, parent: int | None) -> int:
     from tinychat.train.calibrate import set_up
     from tinychat.train.learner import Learner
     from tinychat.train.shortage import is_out_of_memory
-    from tinychat.train.team import Compile, Learn, Load, Make, Team
+    from tinychat.train.team import Compile, GatherOptimizers, GatherWeights, Learn, Load, Make, Team
 
     team = Team(place)
     learner: Learner | None = None
@@ -35,6 +35,10 @@ def follow(place: Place, parent: int | None) -> int:
                     learner.compile(batch)
                 case Learn(batch, factor, step) if learner:
                     learner.step(batch, factor, step)
+                case GatherWeights() if learner:
+                    learner.gather_weights()
+                case GatherOptimizers() if learner:
+                    learner.optimizer_states()
     except Exception as error:
         print(f"process {place.rank + 1} of {place.size}: {error}", file=sys.stderr)  # noqa: T201 - into the log
         return OUT_OF_MEMORY if is_out_of_memory(error) else 1

@@ -28,7 +28,7 @@ from tinychat.train.recipe import Recipe, find_field, load_recipe
 
 STANDARD_INPUT = "-"
 LONGEST_NAME = 60
-CHANGEABLE = ("devices", "threads", "accumulation")
+CHANGEABLE = ("devices", "strategy", "threads", "accumulation")
 """Fields of a recipe that say how a step is computed, not what: a run may go on with other values."""
 PATIENCE = 1.0
 """seconds: a watcher that looks whether the run is alive holds its lock for a moment"""

@@ -18,8 +18,9 @@ from tinychat.train.optimizers import make_optimizers, set_rate
 from tinychat.train.processes import smaller_parts
 from tinychat.train.recipe import Recipe
 from tinychat.train.rows import Ids
+from tinychat.train.sharding import empty, fill, find_mesh, gather, hollow, outline, scatter, whole
 from tinychat.train.shortage import is_out_of_memory
-from tinychat.train.team import Compile, Learn, Load, Make, Team
+from tinychat.train.team import Compile, GatherOptimizers, GatherWeights, Learn, Load, Make, Team
 
 for _name in ("lightning.fabric", "lightning.pytorch"):  # one package, which logs under either name
     logging.getLogger(_name).setLevel(logging.WARNING)  # which precision is used, the plan says
@@ -54,25 +55,52 @@ class Learner:
         self.accumulation = recipe.accumulation
         """the parts that a step is computed in; doubled where memory runs out"""
         torch.manual_seed(recipe.seed)
-        self.model = Transformer(config)
-        if self.model.ngrams is not None and counted is not None:
-            self.model.ngrams.count(counted)
-        self.optimizers = make_optimizers(self.model, recipe)
-        self._wrapped, *self._wrapped_optimizers = self.fabric.setup(self.model, *self.optimizers)
+        self._trained = Transformer(config)
+        if self._trained.ngrams is not None and counted is not None:
+            self._trained.ngrams.count(counted)
+        self._mesh = find_mesh(self.fabric)
+        self._whole = self._trained if self._mesh is None else hollow(self._trained)
+        self._is_whole = self._mesh is None
+        # A sharded model never is on its device as a whole, and optimizers are made for the shards.
+        self._wrapped = self.fabric.setup_module(self._trained, move_to_device=self._mesh is None)
         self._wrapped.mark_forward_method("loss")
-        self.model.train()
+        self.optimizers = make_optimizers(self._trained, recipe)
+        wrapped = self.fabric.setup_optimizers(*self.optimizers)
+        self._wrapped_optimizers = wrapped if isinstance(wrapped, tuple) else (wrapped,)
         self.rate = 0.0
         """the learning rate of the last step"""
         self.gradient_norm = torch.zeros(())
         """of the last step, before it was clipped"""
         if weights is not None:
-            self.load(weights, [optimizer.state_dict() for optimizer in self.optimizers])
+            self.load(weights, self.optimizer_states())
 
     def anew(self) -> Self:
         """A learner as this one was at its beginning."""
         learner = type(self)(self.config, self.recipe, self.team, self._counted, self._first)
-        learner.model.compile(on=bool(self.model.decoder.compiled))
+        learner._trained.compile(on=bool(self._trained.decoder.compiled))
         return learner
+
+    @property
+    def model(self) -> Transformer:
+        """The model with all of its weights, to measure, to talk to and to save.
+
+        Where these are sharded, the leader gathers them at the first look after a step; the next step lets them go.
+        """
+        if not self._is_whole:
+            self.gather_weights()
+        return self._whole
+
+    def gather_weights(self) -> None:
+        """Brings the weights together in the leader, where they are sharded."""
+        self.team.tell(GatherWeights())
+        if self._mesh is not None:
+            fill(self._whole, self._trained, keep=self.team.leads)
+        self._is_whole = True
+
+    def optimizer_states(self) -> list[dict[str, Any]]:
+        """The state of each optimizer, of all weights; in the leader alone where they are sharded."""
+        self.team.tell(GatherOptimizers())
+        return [gather(optimizer.state_dict(), keep=self.team.leads) for optimizer in self.optimizers]
 
     def load(self, weights: dict[str, Tensor], optimizers: list[dict[str, Any]], accumulation: int = 1) -> None:
         """Goes on from a state.
@@ -81,8 +109,15 @@ class Learner:
             optimizers: the state of each.
             accumulation: the parts that a step is computed in, unless there are more of them already.
         """
-        self.team.tell(Load(weights, optimizers, accumulation))
-        self.model.load_state_dict(weights)
+        if self._mesh is None:
+            self.team.tell(Load(weights, optimizers, accumulation))
+        else:
+            self.team.tell(Load(outline(weights), outline(optimizers), accumulation))
+            counts = {name: values for name, values in weights.items() if not values.is_floating_point()}
+            self._whole.load_state_dict(counts, strict=False)
+            weights, optimizers = scatter(weights, self._mesh), scatter(optimizers, self._mesh)
+            self._let_go()
+        self._trained.load_state_dict(weights)
         for optimizer, values in zip(self.optimizers, optimizers, strict=True):
             optimizer.load_state_dict(values)
         self.accumulation = max(self.accumulation, accumulation)
@@ -96,18 +131,16 @@ class Learner:
         self.team.tell(Compile(batch))
         # Processes that compile side by side would outlive a trainer that is killed.
         importlib.import_module("torch._inductor.config").compile_threads = 1  # type: ignore[attr-defined]
-        self.model.compile()
-        part = self.team.share(batch).chunk(self.accumulation)[0]
+        self._trained.compile()
         try:
-            with self.fabric.autocast():
-                ids, targets, folds, source = self.fabric.to_device(part)
-                loss = self.model.loss(ids, targets, folds=folds, source=source)
-            torch.autograd.grad(loss, list(self.model.parameters()), allow_unused=True)
+            self._gradients(batch)
         except Exception as error:  # whatever a compiler that is missing, or broken, makes of it
             if is_out_of_memory(error):
                 raise
-            self.model.compile(on=False)
+            self._trained.compile(on=False)
             return str(error).strip().partition("\n")[0]
+        finally:
+            self._forget_gradients()
         return ""
 
     def step(self, batch: Batch, factor: float, step: int = 0) -> Tensor:
@@ -129,36 +162,41 @@ class Learner:
                 f"try --batch-size {self.team.size}, or fewer --devices",
             )
         self.team.tell(Learn(batch, factor, step))
+        self._let_go()
         self.rate = set_rate(self.optimizers, factor)
-        own = self.team.share(batch)
-        predicted = int((batch.targets != IGNORED).sum())
-        while (loss := self._gradients(own, predicted, step)) is None:
-            self._halve()
-        loss = self.team.mean(loss)
-        self.gradient_norm = clip_grad_norm_(self.model.parameters(), self.recipe.gradient_clip or float("inf"))
+        loss = self.team.mean(self._gradients(batch, step))
+        norm = clip_grad_norm_(self._trained.parameters(), self.recipe.gradient_clip or float("inf"))
+        self.gradient_norm = whole(norm)
         for optimizer in self._wrapped_optimizers:
             optimizer.step()
-            optimizer.zero_grad()
+        self._forget_gradients()
         return loss
 
-    def _gradients(self, batch: Batch, predicted: int, step: int) -> Tensor | None:
+    def _gradients(self, batch: Batch, step: int = 0) -> Tensor:
         """Computes gradients; returns the part of the mean loss that this process has seen, times the team's size.
 
         Args:
-            batch: this process's share.
-            predicted: the number of targets of the whole team.
+            batch: of the whole team.
+        """
+        while (loss := self._try_gradients(batch, step)) is None:
+            self._halve()
+        return loss
+
+    def _try_gradients(self, batch: Batch, step: int) -> Tensor | None:
+        """The same.
 
         Returns:
             None where memory ran out and smaller parts can be tried.
         """
         self._seed(step)
         total = torch.zeros((), device=self.fabric.device)
-        parts = batch.chunk(self.accumulation)
+        parts, predicted = self._parts(batch), int((batch.targets != IGNORED).sum())
         try:
             for place, (ids, targets, folds, source) in enumerate(parts, 1):
                 # What the team averages comes from parts that differ in size: each counts by what is predicted in it.
                 share = self.team.size * int((targets != IGNORED).sum()) / max(1, predicted)
-                apart = self.team.size > 1 and place < len(parts)  # gradients go round once, after the last part
+                # Gradients go round once, after the last part; but until they do, none of them is sharded.
+                apart = self.team.size > 1 and place < len(parts) and self._mesh is None
                 with self.fabric.no_backward_sync(self._wrapped, enabled=apart):
                     with self.fabric.autocast():  # Fabric brings it along with `forward` alone, not with `loss`
                         # Where nothing is predicted, anything will do: it counts nothing, and has no mean.
@@ -182,13 +220,26 @@ class Learner:
             return None
         return total
 
+    def _parts(self, batch: Batch) -> list[Batch]:
+        """This process's share of a batch, in parts. All have as many: each computes its own as the others do."""
+        return self.team.share(batch).tensor_split(min(self.accumulation, len(batch.ids) // self.team.size))
+
+    def _let_go(self) -> None:
+        """Lets go of weights that were gathered."""
+        if self._mesh is not None:
+            empty(self._whole)
+            self._is_whole = False
+
     def _halve(self) -> None:
         """Makes the parts of a step half as large, and room for them."""
         self.accumulation *= 2
-        for optimizer in self._wrapped_optimizers:
-            optimizer.zero_grad()
+        self._forget_gradients()
         if self.fabric.device.type == "cuda":
             torch.cuda.empty_cache()
+
+    def _forget_gradients(self) -> None:
+        for optimizer in self._wrapped_optimizers:
+            optimizer.zero_grad()
 
     def _seed(self, step: int) -> None:
         """Random numbers follow from the seed and the step; each process has its own."""

@@ -120,7 +120,7 @@ class Loop:
             seconds=self.seconds,
             available=self.plan.available,
             weights=self.learner.model.state_dict(),
-            optimizers=[optimizer.state_dict() for optimizer in self.learner.optimizers],
+            optimizers=self.learner.optimizer_states(),
             best_weights=self.best_weights,
             best_loss=self.best.loss if self.best else math.inf,
             best_tokens=self.best.tokens if self.best else 0,
@@ -184,8 +184,8 @@ class Loop:
         best = self.best is None or result.loss < self.best.loss
         if best:
             self.best, self.best_step = result, self.step
-            self.best_weights = {  # what is counted stays as it is
-                name: weight.clone() if weight.is_floating_point() else weight
+            self.best_weights = {  # in the host's memory, where there is more of it; what is counted stays as it is
+                name: weight.to("cpu", copy=True) if weight.is_floating_point() else weight
                 for name, weight in self.learner.model.state_dict().items()
             }
         self._report_evaluation(result, self.step, best, began)
@@ -366,8 +366,8 @@ class Loop:
         rate, state = self.rate / 2, self._load()
         if state is None:
             self.learner = self.learner.anew()
-            optimizers = [optimizer.state_dict() for optimizer in self.learner.optimizers]
-            state = State(0, self.seconds, self.plan.available, self.learner.model.state_dict(), optimizers)
+            weights, optimizers = self.learner.model.state_dict(), self.learner.optimizer_states()
+            state = State(0, self.seconds, self.plan.available, weights, optimizers)
         self._restore(state)
         self.rate = rate
         self.report(Noticed(f"{error}: back to step {self.step:,} with half the learning rate"))

@@ -9,6 +9,7 @@ from torch.optim import SGD, Adam, AdamW, Optimizer
 
 from tinychat.model.transformer import Transformer
 from tinychat.train.recipe import RATES, Recipe
+from tinychat.train.sharding import by_matrix
 
 NEWTON_SCHULZ = (3.4445, -4.7750, 2.0315)
 """a, b, c of X ← aX + b(XXᵀ)X + c(XXᵀ)²X (Jordan et al. 2024)"""
@@ -51,7 +52,7 @@ class Muon(Optimizer):
                     shapes.setdefault(matrix.shape, []).append(matrix)
             for (rows, columns), matrices in shapes.items():
                 ahead = self._looked_ahead(matrices, group["momentum"])
-                updates = orthogonalize(ahead, group["iterations"], self.dtype)
+                updates = by_matrix(orthogonalize, ahead, group["iterations"], self.dtype)
                 length = group["lr"] * max(1.0, rows / columns) ** 0.5
                 for matrix, update in zip(matrices, updates, strict=True):
                     matrix.mul_(1 - group["lr"] * group["weight_decay"]).sub_(update, alpha=length)

@@ -202,12 +202,14 @@ def _complete(draft: Plan, facts: TextFacts, machine: Machine, seconds: float | 
         **{name: getattr(config, name) for name in CHOSEN},
         "n_encoder_layer": config.n_encoder_layer or None,
     }
-    notices = tuple(_notices(draft, facts))
+    notices = tuple(_notices(draft, facts, machine))
     return dataclasses.replace(draft, recipe=recipe.merged(filled), config=config, notices=notices)
 
 
-def _notices(plan: Plan, facts: TextFacts) -> Iterator[str]:
+def _notices(plan: Plan, facts: TextFacts, machine: Machine) -> Iterator[str]:
     """What a person should know of the plan."""
+    if plan.recipe.strategy == "fsdp" and machine.processes == 1:
+        yield "nothing is sharded: this process trains alone; --devices 2 makes two share the model"
     asked = plan.recipe.context
     if asked is not None and plan.config.context < asked:
         yield f"the text is short: a context of {plan.config.context} tokens, not {asked}"
@@ -261,13 +263,17 @@ def choose_dropout(epochs: float) -> float:
     return round(min(dropout, LONGEST_DROPOUT), 2)
 
 
-def estimate_memory(config: ModelConfig, parameters: int, batch_size: int, tokens: int) -> int:
-    """Bytes: weights, gradients, two moments and the best weights in f32; activations; n-grams; the process itself.
+def estimate_memory(config: ModelConfig, parameters: int, rows: int, tokens: int, shards: int = 1) -> int:
+    """Bytes of a process: weights, gradients, two moments and the best weights in f32; activations; n-grams; itself.
 
     Args:
+        rows: of a batch, that the process learns from.
         tokens: that are trained on.
+        shards: that weights, gradients and moments are cut into; the leader has whole weights too, to look at them.
     """
+    per_parameter = 20 if shards == 1 else 16 / shards + 8
     per_layer = 4 * (12 * config.d_model + 3 * config.feed_forward_width + 3 * config.n_head * config.context)
     per_token = config.n_layer * per_layer + 12 * config.vocab_size * (1 + config.ngram_order)
     counts = min(LARGEST_TABLE, tokens * config.vocab_size) if config.ngram_order else 0
-    return 20 * parameters + batch_size * config.context * per_token + (2 + FOLDS) * counts + PROCESS_MEMORY
+    activations = rows * config.context * per_token
+    return int(per_parameter * parameters) + activations + (2 + FOLDS) * counts + PROCESS_MEMORY

@@ -167,6 +167,9 @@ class Recipe:
     devices: int = _field(
         "machine", int, 1, "GPUs, or processes on a CPU, that share each step on this machine", low=1, high=64
     )
+    strategy: str = _field(
+        "machine", str, "ddp", "what each of them holds: all of the model, or its shard of it", choices=("ddp", "fsdp")
+    )
 
     def __post_init__(self) -> None:
         for name, field in RECIPE_FIELDS.items():

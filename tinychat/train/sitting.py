@@ -116,7 +116,7 @@ class Sitting:
         """Trains to the end, or until somebody stops it; then measures, saves and says so."""
         reason = self.loop.run()
         self.publisher.keep_snapshot(self.loop.step, self.loop.learner.model.state_dict())
-        self.team.end()
+        self.team.end()  # sharded weights have been gathered for the snapshot: the others are needed no more
         result = self.loop.conclude()
         measured = self.text.measured
         context = self.plan.config.context

@@ -1,9 +1,8 @@
 """The processes that learn together: how the leader tells the others what to do, and how a step is shared out.
 
-Orders go from the leader to all others as they come: to make a learner, to load a state into it, to compile it,
-to take a step. A
-step's order brings its batch along: ids are few beside the gradients that go round afterwards, and so followers need no
-text, no files, and no clock.
+Orders go from the leader to all others as they come: to make a learner, to load a state into it, to compile it, to take
+a step, to bring together what is sharded. A step's order brings its batch along: ids are few beside the gradients that
+go round afterwards, and so followers need no text, no files, and no clock.
 """
 
 import os
@@ -17,6 +16,7 @@ from lightning.fabric import Fabric
 from lightning.fabric.plugins.environments.lightning import LightningEnvironment
 from lightning.fabric.plugins.environments.slurm import SLURMEnvironment
 from lightning.fabric.strategies.ddp import DDPStrategy
+from lightning.fabric.strategies.strategy import Strategy
 from torch import Tensor
 
 from tinychat.model.config import ModelConfig
@@ -24,6 +24,7 @@ from tinychat.train.batches import Batch
 from tinychat.train.processes import ALONE, Place
 from tinychat.train.recipe import Recipe
 from tinychat.train.rows import Ids
+from tinychat.train.sharding import fsdp
 
 PATIENCE = timedelta(minutes=30)
 """A process waits so long for another one that lives but does not answer; the leader evaluates meanwhile."""
@@ -42,7 +43,7 @@ class Make:
 
 @dataclass(frozen=True)
 class Load:
-    """Take over this state; see `Learner.load`."""
+    """Take over this state, or one of these shapes; see `Learner.load`."""
 
     weights: dict[str, Tensor]
     optimizers: list[dict[str, Any]]
@@ -65,7 +66,17 @@ class Learn:
     step: int
 
 
-Order = Make | Load | Compile | Learn | None
+@dataclass(frozen=True)
+class GatherWeights:
+    """Bring the weights together; see `Learner.gather_weights`."""
+
+
+@dataclass(frozen=True)
+class GatherOptimizers:
+    """Bring the states of optimizers together; see `Learner.optimizer_states`."""
+
+
+Order = Make | Load | Compile | Learn | GatherWeights | GatherOptimizers | None
 """None: it is over."""
 
 
@@ -87,9 +98,14 @@ class Team:
         """How many there are, this one included."""
         return self.place.size
 
+    @property
+    def leads(self) -> bool:
+        """Whether the others do what this process tells them."""
+        return self.place.rank == 0
+
     def tell(self, order: Order) -> None:
         """Gives an order to all others, where this process leads."""
-        if self._joined and self.place.rank == 0:
+        if self._joined and self.leads:
             dist.broadcast_object_list([order], src=0)
 
     def hear(self) -> Order:
@@ -123,17 +139,22 @@ class Team:
         return value
 
     def fabric(self, recipe: Recipe) -> Fabric:
-        """What knows device, precision, and how gradients are averaged over the team."""
+        """What knows device, precision, and how a model is shared by the team: all of it, or sharded."""
         fabric = Fabric(
             accelerator=recipe.device,
             devices=self.place.local_size,
             num_nodes=max(1, self.size // self.place.local_size),
-            strategy="auto" if self.size == 1 else DDPStrategy(gradient_as_bucket_view=True, broadcast_buffers=False),
+            strategy="auto" if self.size == 1 else self._strategy(recipe),
             precision=PRECISIONS[recipe.precision],
             plugins=[LightningEnvironment()],
         )
         fabric.launch()
         return fabric
+
+    def _strategy(self, recipe: Recipe) -> Strategy:
+        if recipe.strategy == "fsdp":
+            return fsdp(self.size)
+        return DDPStrategy(gradient_as_bucket_view=True, broadcast_buffers=False)
 
     def _join(self) -> None:
         """Meets the others, where the environment says; what is in it is also for Fabric."""

@@ -1,0 +1,90 @@
+"""How much memory each of several processes takes, one line of JSON each:
+
+    python -m torch.distributed.run --nproc-per-node 2 tests/bench/sharding.py --strategy fsdp
+
+    --strategy S   ddp, where each holds all, or fsdp; fsdp by default
+    --optimizer O  muon by default
+    --n-layer N    12 by default
+    --d-model N    768 by default
+    --steps N      3 by default
+
+`weights` and `optimizers` are bytes that a process holds between two steps, `memory` is all that it then has, `most` what
+it had at any time, libraries included (`before`); `seconds` is the quickest step.
+"""
+
+import argparse
+import json
+import resource
+import time
+
+import torch
+from torch import Tensor
+from torch.distributed.tensor import DTensor
+
+from tinychat.model.config import ModelConfig
+from tinychat.train.batches import Batch
+from tinychat.train.calibrate import set_up
+from tinychat.train.learner import Learner
+from tinychat.train.memory import used_memory
+from tinychat.train.processes import find_place
+from tinychat.train.recipe import RATES, Recipe
+from tinychat.train.team import Order, Team
+
+CONTEXT, ROWS, VOCABULARY = 64, 1, 256
+
+
+class Peers(Team):
+    """Processes that all do the same, so that none has to be told."""
+
+    def tell(self, order: Order) -> None:
+        """Tells nobody."""
+
+
+def size(tensor: Tensor) -> int:
+    """The bytes of it that are here."""
+    return (tensor.to_local() if isinstance(tensor, DTensor) else tensor).nbytes
+
+
+def main() -> None:
+    """Trains a few steps on noise, and measures."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--strategy", choices=("ddp", "fsdp"), default="fsdp")
+    parser.add_argument("--optimizer", choices=RATES, default="muon")
+    parser.add_argument("--n-layer", type=int, default=12)
+    parser.add_argument("--d-model", type=int, default=768)
+    parser.add_argument("--steps", type=int, default=3)
+    given = parser.parse_args()
+    recipe = Recipe(device="cpu", precision="f32", strategy=given.strategy, optimizer=given.optimizer)
+    place = find_place()
+    set_up(recipe, "cpu", place.local_size)
+    team = Peers(place)
+    before = used_memory(torch.device("cpu"))
+    heads = max(1, given.d_model // 64)
+    config = ModelConfig(VOCABULARY, context=CONTEXT, n_layer=given.n_layer, n_head=heads, d_model=given.d_model)
+    learner = Learner(config, recipe, team)
+    rows = ROWS * place.size
+    ids = torch.randint(VOCABULARY, (rows, CONTEXT), generator=torch.Generator().manual_seed(0))
+    batch = Batch(ids, ids.roll(-1, dims=1), torch.zeros(rows, dtype=torch.long))
+    seconds = []
+    for step in range(given.steps):
+        began = time.perf_counter()
+        learner.step(batch, 1.0, step)
+        seconds.append(time.perf_counter() - began)
+    groups = [group for optimizer in learner.optimizers for group in optimizer.param_groups]
+    states = [state for optimizer in learner.optimizers for state in optimizer.state.values()]
+    figures = {
+        "process": place.rank + 1,
+        "weights": sum(size(weight) for group in groups for weight in group["params"]),
+        "optimizers": sum(size(value) for state in states for value in state.values()),
+        "before": before,
+        "memory": used_memory(torch.device("cpu")),
+        "most": 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss,
+        "seconds": round(min(seconds), 3),
+        "parameters": learner.model.parameter_count,
+    }
+    print(json.dumps(figures), flush=True)  # noqa: T201
+    team.leave()
+
+
+if __name__ == "__main__":
+    main()
