@@ -63,3 +63,9 @@ def test_rows_may_be_asked_for_different_places(behind: int) -> None:
         probabilities, lengths = matches(history, places, SIZE)
         assert probabilities[:, -1].argmax(-1).tolist() == [1, 3]
         assert lengths[:, -1].tolist() == [1, 4]
+
+
+def test_numbers_without_a_dimension_are_taken() -> None:
+    matches = Matches()
+    matches.load_state_dict({"worth": torch.tensor(0.7), "distance": torch.tensor(0.3)})
+    assert matches.state_dict() == {"worth": torch.tensor([0.7]), "distance": torch.tensor([0.3])}
