@@ -8,8 +8,9 @@
     --d-model N    768 by default
     --steps N      3 by default
 
-`weights` and `optimizers` are bytes that a process holds between two steps, `memory` is all that it then has, `most` what
-it had at any time, libraries included (`before`); `seconds` is the quickest step.
+`weights` and `optimizers` are bytes that a process holds between two steps; `memory` is all that it then has, `most`
+what it had at any time, `before` what the libraries take; `seconds` is the quickest step. The C library keeps memory
+that is let go for later, unless MALLOC_MMAP_THRESHOLD_=1000000 stands in the environment.
 """
 
 import argparse

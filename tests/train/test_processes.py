@@ -1,5 +1,6 @@
 """Several processes: the same run as with one, and none is left behind however it ends."""
 
+import json
 import os
 import random
 import signal
@@ -32,6 +33,7 @@ FIELDS = {
     "precision": "f32",
     "ngram_order": 0,
 }
+BENCH = Path(__file__).parent.parent / "bench"
 NAMES = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "NODE_RANK", "MASTER_ADDR", "MASTER_PORT")
 
 
@@ -166,6 +168,21 @@ def shapes(run: RunFolder) -> object:
     state = load_checkpoint(run.checkpoints)
     assert state is not None
     return one([state.weights, state.optimizers, state.best_weights])
+
+
+@pytest.mark.slow
+def test_each_of_two_holds_half() -> None:
+    call = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", str(BENCH / "sharding.py")]
+    done = subprocess.run(
+        [*call, "--n-layer=1", "--d-model=64", "--steps=1"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    held = [json.loads(part + "}") for part in done.stdout.split("}") if part.strip()]  # two write at the same time
+    assert len(held) == 2
+    for process in held:
+        assert process["weights"] == 4 * (256 * 64 * 2 + 12 * 64**2) / 2
+        # Muon remembers one number of each weight of a layer, AdamW two of each of the others, and its steps.
+        assert process["optimizers"] == 4 * (2 * 256 * 64 * 2 + 12 * 64**2) / 2 + 4 * 2
 
 
 def followers_of(pid: int) -> list[int]:

@@ -140,7 +140,7 @@ def is_severed(error: BaseException) -> bool:
 
 def smaller_parts() -> str:
     """What to do where memory ran out in a run of several processes."""
-    return "go on with smaller parts of a step: --resume NAME --accumulation 2, or 4, or 8"
+    return "go on in smaller parts, --resume NAME --accumulation 2, 4 or 8, or with a shard each, --strategy fsdp"
 
 
 def become_follower() -> NoReturn:

@@ -57,9 +57,9 @@ def scatter(values: Any, mesh: DeviceMesh) -> Any:
     def one(tensor: Tensor) -> Tensor:
         if not _is_sharded(tensor):
             return tensor
-        kind = mesh.device_type
-        values = torch.empty_like(tensor, device=kind) if tensor.is_meta else tensor.to(kind)
-        return distribute_tensor(values, mesh, [Shard(0)])
+        device = mesh.device_type
+        own = torch.empty_like(tensor, device=device) if tensor.is_meta else tensor.to(device)
+        return distribute_tensor(own, mesh, [Shard(0)])  # what is in the leader's
 
     return apply_to_collection(values, Tensor, one)
 
