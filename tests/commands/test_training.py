@@ -50,6 +50,14 @@ def test_train_takes_sources_and_the_fields_of_a_recipe(talk: Talk, launched: li
     assert (recipe.batch_size, recipe.qk_norm) == (8, False)
 
 
+def test_a_flag_may_be_given_several_times_where_that_says_something(
+    talk: Talk, launched: list[RunFolder], novel: Path
+) -> None:
+    talk.do(f"/train '{novel}' --sample-prompt ROMEO: --sample-prompt JULIET: --seed 1 --seed 2")
+    recipe = load_recipe(launched[0].recipe_file)
+    assert (recipe.sample_prompt, recipe.seed) == (("ROMEO:", "JULIET:"), 2)
+
+
 def test_a_run_on_the_data_of_its_recipe_is_named_after_that(
     talk: Talk, launched: list[RunFolder], novel: Path
 ) -> None:

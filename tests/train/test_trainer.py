@@ -151,18 +151,26 @@ def test_the_loss_that_is_told_is_that_of_the_model_that_is_kept(text: Path, tmp
 
 
 @pytest.mark.slow
-def test_a_run_that_was_stopped_goes_on_as_if_it_had_not_been(text: Path) -> None:
-    whole, halved = (make(text, steps=40, evaluate_every=10, dropout=0.1) for _ in range(2))
+@pytest.mark.parametrize(
+    "length",
+    [{"epochs": 2, "batch_size": 40}, pytest.param({"steps": 40, "evaluate_every": 10}, marks=pytest.mark.slow)],
+    ids=["epochs", "steps"],
+)
+def test_a_run_that_was_stopped_goes_on_as_if_it_had_not_been(text: Path, length: dict[str, float]) -> None:
+    whole, halved = (make(text, dropout=0.1, **length) for _ in range(2))
     assert train(whole) == 0
     halved.send("stop")
     assert train(halved) == 0
     (stopped,) = events(halved, Ended)
     assert stopped.reason == "stopped"
-    assert stopped.step < 40
+    last = events(whole, Ended)[0].step
+    assert stopped.step < last
     halved.control_file.unlink()
     assert train(halved) == 0
     (done,) = events(halved, Ended)
-    assert (done.reason, done.step) == ("done", 40)
+    assert (done.reason, done.step) == ("done", last)
+    ends, known = ([(event.epoch, event.step) for event in events(run, Evaluated)] for run in (whole, halved))
+    assert ends == known[-len(ends) :]  # and where it was stopped
     one, other = weights(whole), weights(halved)
     assert all(one[name].equal(other[name]) for name in one)
     assert done.loss == events(whole, Ended)[0].loss

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from subprocess import Popen
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tinychat.background import Background
 from tinychat.commands import completing
@@ -187,15 +187,21 @@ def _moment(step: int, stepped: Sequence[Stepped]) -> str:
     return f"step {step:,} · loss {near.loss:.2f}" if near else f"step {step:,}"
 
 
-def _parse(text: str) -> tuple[tuple[str, ...], dict[str, str]]:
-    """The words of `/train`: sources, and flags with their values; `--steps=5` is `--steps 5`."""
+def _parse(text: str) -> tuple[tuple[str, ...], dict[str, Any]]:
+    """The words of `/train`: sources, and flags with their values; `--steps=5` is `--steps 5`.
+
+    A flag that may be given several times has a list of them.
+    """
+    from tinychat.train.recipe import RECIPE_FIELDS
+
     try:
         words = shlex.split(text)
     except ValueError:
         raise UsageError("a quotation mark stands alone", "put names with spaces between two of them") from None
     sources: list[str] = []
-    flags: dict[str, str] = {}
+    flags: dict[str, Any] = {}
     known = _flags()
+    several = {field.flag[2:] for field in RECIPE_FIELDS.values() if field.kind is tuple}
     waiting = iter(words)
     for word in waiting:
         if not word.startswith("--"):
@@ -210,7 +216,7 @@ def _parse(text: str) -> tuple[tuple[str, ...], dict[str, str]]:
             value = next(waiting, "")
         if not value:
             raise UsageError(f"--{name} needs a value", known[name])
-        flags[name] = value
+        flags[name] = [*flags.get(name, ()), value] if name in several else value
     return tuple(sources), flags
 
 
