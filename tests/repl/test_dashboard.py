@@ -217,6 +217,20 @@ def test_keys_ask_the_trainer(run: RunFolder, input: PipeInput) -> None:
     assert "stopping after this step; all is kept" in screen.getvalue()
 
 
+def test_in_plain_lines_keys_are_obeyed_and_samples_told(run: RunFolder, input: PipeInput) -> None:
+    write(run, *EVENTS)
+    input.send_text("sxq")
+    threading.Timer(0.6, write, (run, ended(reason="stopped"))).start()
+    screen = Screen()
+    last = Dashboard(screen.terminal(dumb=True), Keyboard(input)).show(run, _trainer())
+    assert last == ended(reason="stopped")
+    assert commands(run) == ["sample", "stop"]
+    assert screen.lines[0] == "keys: b background, s sample now, e evaluate now, q stop and keep"
+    assert {"a sample comes after this step", "stopping after this step; all is kept"} <= set(screen.lines)
+    assert any(line.startswith("sample at step ") for line in screen.lines)
+    assert "\x1b" not in screen.getvalue()
+
+
 def test_another_prompt_is_typed_and_samples_come_at_once(run: RunFolder, input: PipeInput) -> None:
     write(run, *EVENTS)
     input.send_text("px\x1b")  # Esc leaves it as it was

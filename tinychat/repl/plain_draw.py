@@ -8,6 +8,8 @@ from tinychat.repl.terminal import Terminal
 
 BRIGHTEST = 3
 """columns of each row of a heat map"""
+MOST_CELLS = 3
+"""of a row of a heat map, how many are told"""
 SURPRISING = 3
 """bits from which on a token stands in brackets"""
 
@@ -16,9 +18,8 @@ def draw_plain(terminal: Terminal, result: Result) -> bool:
     """Shows a result that would else be drawn; False where it is lines of words anyway."""
     match result:
         case Table():
-            rows = [result.columns, *result.rows] if result.rows else []
-            lines = [result.title, *map(_row, rows)] if rows else [result.title, "none yet"]
-            lines += result.notes
+            rows = [_row(row) for row in (result.columns, *result.rows)] if result.rows else ["none yet"]
+            lines = [result.title, *rows, *result.notes]
         case Bars():
             lines = [result.title, *result.notes]
             lines[1:1] = [
@@ -26,6 +27,11 @@ def draw_plain(terminal: Terminal, result: Result) -> bool:
                 + ("" if bar.after is None else f", then {_share(bar.after)}" if bar.after else ", then cut")
                 for bar in result.bars
             ]
+        case HeatMap():
+            told = map(_most, result.rows, result.cells, itertools.repeat(result.columns))
+            lines = [result.title, *told, *result.notes]
+        case HeatMaps():
+            lines = [result.title, *(one.caption for row in result.rows for one in row), *result.notes]
         case Outline():
             lines = [
                 f"{'here, ' if row.is_here else ''}{row.text}, {len(row.prefix) // 3 + 1} deep" for row in result.rows
@@ -35,11 +41,6 @@ def draw_plain(terminal: Terminal, result: Result) -> bool:
             known = [bits for _, bits in result.pieces if bits is not None]
             legend = f"in brackets: less likely than 1 in {2**SURPRISING}"
             lines = [bracketed(result), f"surprise, up to {max(known, default=0):.1f} bits, {legend}", *result.notes]
-        case HeatMaps():
-            lines = [result.title, *(one.caption for row in result.rows for one in row), *result.notes]
-        case HeatMap():
-            pairs = list(zip(result.rows, result.cells, strict=True))[result.marked :]
-            lines = [result.title, *(f"{row}: {_brightest(result.columns, cells)}" for row, cells in pairs)]
         case Help():
             lines = [
                 f"{theme}: " + ", ".join(f"/{one.name} {one.brief}".rstrip() for one in entries)
@@ -60,6 +61,12 @@ def bracketed(shaded: Shaded) -> str:
         text = "".join(text for text, _ in pieces)
         parts.append(f"[{text}]" if surprising else text)
     return "".join(parts)
+
+
+def _most(label: str, cells: tuple[float, ...], columns: tuple[str, ...]) -> str:
+    """What a row of a heat map gives the most to: `there: hello 61.2 %, how 20.1 %`."""
+    best = sorted(range(len(cells)), key=lambda place: -cells[place])[:MOST_CELLS]
+    return f"{label}: " + ", ".join(f"{columns[place]} {_share(cells[place])}" for place in best)
 
 
 def _row(cells: tuple[str, ...]) -> str:
