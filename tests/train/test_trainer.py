@@ -151,11 +151,7 @@ def test_the_loss_that_is_told_is_that_of_the_model_that_is_kept(text: Path, tmp
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "length",
-    [{"epochs": 2, "batch_size": 40}, pytest.param({"steps": 40, "evaluate_every": 10}, marks=pytest.mark.slow)],
-    ids=["epochs", "steps"],
-)
+@pytest.mark.parametrize("length", [{"steps": 40, "evaluate_every": 10}, {"epochs": 2, "batch_size": 40}])
 def test_a_run_that_was_stopped_goes_on_as_if_it_had_not_been(text: Path, length: dict[str, float]) -> None:
     whole, halved = (make(text, dropout=0.1, **length) for _ in range(2))
     assert train(whole) == 0
