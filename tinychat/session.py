@@ -326,14 +326,6 @@ class Session:
         """The characters of a text that the model's vocabulary lacks."""
         return self.reader.unknown(text)
 
-    def tokens_around(self) -> int:
-        """How many tokens the next prompt stands among: those of the conversation, and those that mark who speaks."""
-        prompting = self.prompting
-        if (source := prompting.source("")) is not None:
-            return len(source)
-        before = [(turn.prompt, turn.answer) for turn in self._before(len(self.turns))]
-        return len(prompting.ids("", before, self.settings.current.max_tokens))
-
     def tokens(self, text: str) -> list[tuple[str, int]]:
         """The pieces into which the model's tokenizer cuts a text, with their ids."""
         return self.reader.pieces(text)

@@ -8,8 +8,6 @@ from tinychat.repl.terminal import Terminal
 
 BRIGHTEST = 3
 """columns of each row of a heat map"""
-MOST_CELLS = 3
-"""of a row of a heat map, how many are told"""
 SURPRISING = 3
 """bits from which on a token stands in brackets"""
 
@@ -28,7 +26,8 @@ def draw_plain(terminal: Terminal, result: Result) -> bool:
                 for bar in result.bars
             ]
         case HeatMap():
-            told = map(_most, result.rows, result.cells, itertools.repeat(result.columns))
+            pairs = list(zip(result.rows, result.cells, strict=True))[result.marked :]
+            told = [f"{row}: {_brightest(result.columns, cells)}" for row, cells in pairs]
             lines = [result.title, *told, *result.notes]
         case HeatMaps():
             lines = [result.title, *(one.caption for row in result.rows for one in row), *result.notes]
@@ -61,12 +60,6 @@ def bracketed(shaded: Shaded) -> str:
         text = "".join(text for text, _ in pieces)
         parts.append(f"[{text}]" if surprising else text)
     return "".join(parts)
-
-
-def _most(label: str, cells: tuple[float, ...], columns: tuple[str, ...]) -> str:
-    """What a row of a heat map gives the most to: `there: hello 61.2 %, how 20.1 %`."""
-    best = sorted(range(len(cells)), key=lambda place: -cells[place])[:MOST_CELLS]
-    return f"{label}: " + ", ".join(f"{columns[place]} {_share(cells[place])}" for place in best)
 
 
 def _row(cells: tuple[str, ...]) -> str:

@@ -126,7 +126,7 @@ class _Measuring:
         prompting = session.prompting
         tokenizer = session.reader
         if not self.is_ready:
-            self._around = session.tokens_around()
+            self._around = _tokens_around(session)
         new = set(text) - self._known - self._lacking
         self._lacking.update(tokenizer.unknown("".join(new)))
         self._known |= new - self._lacking
@@ -136,6 +136,17 @@ class _Measuring:
         forgets = prompting.template is not None and bool(session.turns) and total > most
         self.measure = Measure(count, prompting.context - total, forgets, frozenset(self._lacking & set(text)))
         self.text, self.is_ready = text, True
+
+
+def _tokens_around(session: Session) -> int:
+    """How many tokens the next prompt stands among: those of the conversation, and those that mark who speaks."""
+    prompting = session.prompting
+    if (source := prompting.source("")) is not None:
+        return len(source)
+    if prompting.template is None:
+        return len(prompting.text_ids(""))
+    before = [(turn.prompt, turn.answer) for turn in session.turns]
+    return len(prompting.ids("", before, session.settings.current.max_tokens))
 
 
 def prompt_of(typed: str) -> str:
