@@ -42,10 +42,12 @@ LAZY = {"torch", "safetensors"}
 
 WITHOUT_TORCH = {
     "model/config.py",
+    "model/diagram.py",
     "train/recipe.py",
     "train/launch.py",
     "train/plan.py",
     "train/planner.py",
+    "train/standing.py",
     "generate/engine.py",
 }
 
