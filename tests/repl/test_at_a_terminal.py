@@ -362,8 +362,12 @@ def test_the_window_may_change_its_size_while_an_answer_is_printed(sit_down: Sit
     assert sum("top-p" in line for line in lines) == 1
 
 
-def test_without_colour_there_is_none(sit_down: SitDown) -> None:
-    person = sit_down(NO_COLOR="1")
+@pytest.mark.parametrize("facts", [{"NO_COLOR": "1"}, {"TINYCHAT_THEME": "none"}])
+def test_without_colour_there_is_none(sit_down: SitDown, facts: dict[str, str]) -> None:
+    person = sit_down(**facts)
+    person.type("/tem")
+    person.sees(lambda lines: any(line.startswith(" /temperature ") for line in lines))
+    person.type(CTRL_C)
     person.type("hello", ENTER)
     person.sees(answered)
     person.type("/help", ENTER)

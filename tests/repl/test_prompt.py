@@ -157,6 +157,7 @@ def test_vi_keys_are_those_of_the_inputrc(tmp_path: Path) -> None:
     file.write_text("set editing-mode vi\n")
     assert wants_vi("auto", {"INPUTRC": str(file)})
     assert not wants_vi("emacs", {"INPUTRC": str(file)})
+    assert wants_vi("vi", {})
 
 
 def test_an_editor_that_is_not_there_is_an_error() -> None:

@@ -18,6 +18,12 @@ from tinychat.repl.terminal import Terminal
 from tinychat.session import Session
 
 MARK, CONTINUATION = "> ", "... "
+EDITLINE = {
+    "tab: complete": "bind ^I rl_complete",
+    "set editing-mode vi": "bind -v",
+    "set editing-mode emacs": "bind -e",
+}
+"""the same in the words of editline, which is called readline on a Mac"""
 MOST = 1000
 """lines of history that can be gone back to"""
 
@@ -77,11 +83,12 @@ class PlainPrompt:
         return read_line(self._terminal, mark, begun)
 
     def _set_up(self, readline: ModuleType) -> None:
-        keys = self._session.face.current.keys
-        if keys != "auto":
-            readline.parse_and_bind(f"set editing-mode {keys}")
-        readline.parse_and_bind("set show-all-if-ambiguous on")
-        readline.parse_and_bind("tab: complete")
+        wanted = ["tab: complete", "set show-all-if-ambiguous on"]
+        if (keys := self._session.face.current.keys) != "auto":
+            wanted.append(f"set editing-mode {keys}")
+        is_editline = "libedit" in (readline.__doc__ or "")
+        for one in wanted:
+            readline.parse_and_bind(EDITLINE.get(one, "") if is_editline else one)
         readline.set_auto_history(False)
         readline.set_completer_delims("")
         readline.set_completer(self._complete)

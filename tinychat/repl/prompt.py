@@ -11,7 +11,7 @@ from prompt_toolkit.enums import EditingMode
 from prompt_toolkit.filters import Condition
 from prompt_toolkit.formatted_text import FormattedText
 from prompt_toolkit.input import Input
-from prompt_toolkit.output import Output
+from prompt_toolkit.output import ColorDepth, Output
 from prompt_toolkit.styles import Style
 
 from tinychat.commands.table import is_command
@@ -84,6 +84,7 @@ class Prompt:
             key_bindings=prompt_bindings(session, terminal),
             bottom_toolbar=self._toolbar,
             style=STYLES[face.theme] if terminal.colour else PLAIN,
+            color_depth=None if terminal.colour else ColorDepth.DEPTH_1_BIT,
             include_default_pygments_style=False,
             input=input,
             output=output,
