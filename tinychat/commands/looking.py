@@ -34,8 +34,10 @@ WORTH_NAMING = 0.001
 def attention(session: Session, text: str) -> Result:
     """What the heads of attention looked at in the last prompt and answer: of all layers, of one, or of one head.
 
-    A map has a row for each token, in which its columns are the tokens that it may look at; the brighter, the more it
-    does. `cross` behind the numbers shows how a translation model looks at what it translates.
+    A map has a row for each token, in which its columns are the tokens that it may look at: the brighter, the more it
+    does. A head is named for what most of its weight goes to: the first token, the previous one, itself, the same one
+    where it came before, or what followed that (induction); else for how many tokens it is spread over. `cross` behind
+    the numbers shows how a translation model looks at what it translates.
     """
     from tinychat.model.config import ModelConfig
 

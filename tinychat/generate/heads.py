@@ -1,5 +1,6 @@
 """From the weights of attention to what a person can read of them."""
 
+import math
 from itertools import pairwise
 
 import torch
@@ -25,7 +26,7 @@ def describe_heads(weights: Tensor, ids: Tensor | None, cells: int) -> list[Head
     seen = weights[:, places]  # [H, T', S]
     values = {
         "first": seen[..., 0].mean(-1),
-        "entropy": -torch.special.xlogy(seen, seen).sum(-1).mean(-1) / torch.log(torch.tensor(2.0)),
+        "entropy": -torch.special.xlogy(seen, seen).sum(-1).mean(-1) / math.log(2),
     }
     if ids is not None:
         steps = torch.arange(len(ids), device=ids.device)
