@@ -125,6 +125,10 @@ def test_what_can_be_compared_is_completed(talk: Talk) -> None:
         "model=parrot,other",
         "model=parrot,smalltalk",
     ]
+    assert [one.text for one in complete(talk.session, ["temperature=0.8,"])][:2] == [
+        "temperature=0.8,0",
+        "temperature=0.8,0.5",
+    ]
     assert list(complete(talk.session, ["temp=1,2", "tell", "me"])) == []
 
 

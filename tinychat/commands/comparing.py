@@ -2,13 +2,13 @@
 
 import copy
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from tinychat.commands import completing
 from tinychat.commands.command import Suggestion, command, unquote
 from tinychat.commands.results import Answers, Message, Result
-from tinychat.commands.settings import spell
+from tinychat.commands.settings import spell, values_of
 from tinychat.comparing import Comparison, Way
 from tinychat.errors import UsageError
 from tinychat.generate.random import fresh_seed
@@ -44,14 +44,17 @@ def samples(session: Session, text: str) -> Result:
 
 
 def _complete(session: Session, words: list[str]) -> Iterator[Suggestion]:
-    """Names of settings; behind `model=`, names of models."""
-    word = words[-1]
-    if word.startswith("model="):
-        begun = word.rpartition(",")[0] + "," if "," in word else "model="
-        taken = begun.removeprefix("model=").split(",")
-        for one in completing.models(session, [""]):
-            if one.text not in taken:
-                yield Suggestion(begun + one.text, one.about)
+    """Names of settings, and of models; behind `NAME=`, values that are not there yet."""
+    name, equals, values = words[-1].partition("=")
+    if equals:
+        *taken, _ = values.split(",")
+        offered: Iterable[Suggestion] = ()
+        if name == "model":
+            offered = completing.models(session, [""])
+        elif (key := name.replace("-", "_")) in SAMPLING:
+            offered = values_of(session, SETTINGS[key])
+        begun = "".join(f"{one}," for one in taken)
+        yield from (Suggestion(f"{name}={begun}{one.text}", one.about) for one in offered if one.text not in taken)
     elif len(words) == 1 or "=" in words[-2]:
         for name in SAMPLING:
             yield Suggestion(spell(SETTINGS[name]) + "=", SETTINGS[name].help)
