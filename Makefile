@@ -2,6 +2,7 @@
 # make test   runs all checks: style, types, tests
 # make fast   the tests that take less than a minute
 # make model  trains the bundled model anew
+# make screens   makes the README's pictures anew
 
 PYTHON ?= python3
 VENV ?= .venv
@@ -9,7 +10,7 @@ ARGS ?=
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest -q
 
-.PHONY: chat test check fast slow model clean
+.PHONY: chat test check fast slow model screens clean
 
 chat: $(VENV)/chat-ready
 	@$(BIN)/tinychat $(ARGS)
@@ -49,6 +50,9 @@ model: $(VENV)/chat-ready
 	$(BIN)/tinychat train build/smalltalk.jsonl --recipe smalltalk --out build/smalltalk
 	rm -rf models/smalltalk
 	$(BIN)/tinychat export build/smalltalk --to tinychat --out models/smalltalk
+
+screens: $(VENV)/test-ready
+	$(BIN)/python tests/screens/make.py
 
 clean:
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist

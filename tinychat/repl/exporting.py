@@ -83,12 +83,17 @@ def _html(session: Session, terminal: Terminal) -> str:
 
 
 def _svg(session: Session, terminal: Terminal) -> str:
+    return as_svg(_record(session, terminal), session.model.name)
+
+
+def as_svg(record: "Console", title: str) -> str:
+    """What a console has recorded as a picture that fetches nothing."""
     from rich._export_format import CONSOLE_SVG_FORMAT
     from rich.terminal_theme import MONOKAI
 
     # rich's own form fetches a font from the network
     form = re.sub(r"@font-face \{\{.*?\}\}\s*", "", CONSOLE_SVG_FORMAT, flags=re.DOTALL)
-    return _record(session, terminal).export_svg(title=session.model.name, theme=MONOKAI, code_format=form)
+    return record.export_svg(title=title, theme=MONOKAI, code_format=form)
 
 
 def _record(session: Session, terminal: Terminal) -> "Console":
