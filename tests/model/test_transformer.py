@@ -10,7 +10,7 @@ from tinychat.errors import ModelError
 from tinychat.model.attention import Attention, attend
 from tinychat.model.config import FEED_FORWARDS, NORM_POSITIONS, NORMS, POSITIONS, ModelConfig
 from tinychat.model.layers import Dropout, drop
-from tinychat.model.transformer import IGNORED, Transformer
+from tinychat.model.transformer import IGNORED, NO_TOKEN, Transformer
 
 VOCABULARY, TIME = 11, 9
 
@@ -111,6 +111,15 @@ def test_the_loss_is_the_mean_over_real_targets() -> None:
     logits = model(ids)[:, :4].log_softmax(-1)
     by_hand = -logits.gather(2, targets[:, :4].unsqueeze(2)).mean()
     torch.testing.assert_close(model.loss(ids, targets), by_hand)
+
+
+def test_the_loss_of_translations_knows_the_source_and_not_its_padding() -> None:
+    model, ids, source = make(n_encoder_layer=1), some_ids(), some_ids(time=5).flip(0)
+    logits = model(ids, memory=model.encode(source)).log_softmax(-1)
+    by_hand = -logits.gather(2, ids.roll(-1, 1).unsqueeze(2)).mean()
+    torch.testing.assert_close(model.loss(ids, ids.roll(-1, 1), source=source), by_hand)
+    padded = torch.nn.functional.pad(source, (0, 3), value=NO_TOKEN)
+    torch.testing.assert_close(model.loss(ids, ids.roll(-1, 1), source=padded), by_hand)
 
 
 def test_a_new_model_knows_nothing() -> None:

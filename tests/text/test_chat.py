@@ -56,3 +56,17 @@ def test_a_template_goes_through_json() -> None:
 def test_a_tokenizer_without_the_marks_is_told() -> None:
     with pytest.raises(TokenizerError, match=r"no special token <\|user\|>"):
         TEMPLATE.encode(TALK, Tokenizer(train_vocabulary("char", ["ab"])))
+
+
+def test_turns_may_be_told_by_their_ends_alone() -> None:
+    tokenizer = Tokenizer(train_vocabulary("char", ["abcdefgh"], None, ("<|end|>",)))
+    template = ChatTemplate(user="", bot="")
+
+    def text(room: int | None = None) -> str:
+        ids = template.encode(TALK, tokenizer, for_answer=True, room=room)
+        return "".join(tokenizer.token_text(id) for id in ids).replace("<|end|>", ".")
+
+    assert text() == "ab.c.d.ef.gh."
+    assert text(8) == "d.ef.gh."
+    assert text(2) == "h."
+    assert template.end_ids(tokenizer) == {tokenizer.token_id("<|end|>")}

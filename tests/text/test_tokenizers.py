@@ -311,3 +311,16 @@ def test_a_million_characters_are_encoded_at_once() -> None:
     ids = tokenizer.encode_array(text)
     assert time.perf_counter() - began < 0.2
     assert tokenizer.decode(ids.tolist()) == text
+
+
+def test_words_between_spaces_are_taken_whole_or_not_at_all() -> None:
+    tokenizer = Tokenizer(train_vocabulary("whitespace", ["let's go a", "go\nhome"], None, ["<|end|>"]))
+    assert (tokenizer.kind, tokenizer.vocab_size) == ("whitespace", 5)
+    ids = tokenizer.encode("  go apple\ta let's   homes home")
+    assert [tokenizer.token_text(id) for id in ids] == [" go", " a", " let's", " home"]
+    assert tokenizer.decode(ids) == "go a let's home"
+    stream = tokenizer.stream()
+    assert "".join(stream.push(id) for id in ids) + stream.flush() == "go a let's home"
+    assert tokenizer.unknown("go apple homes apple") == ["apple", "homes"]
+    again = Tokenizer.from_json(tokenizer.to_json())
+    assert (again.kind, again.encode("a home")) == ("whitespace", tokenizer.encode("a home"))

@@ -5,6 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tinychat.model.transformer import IGNORED, NO_TOKEN
+from tinychat.text.rows import Rows
 from tinychat.train.batches import TextBatches
 from tinychat.train.folds import split_folds
 from tinychat.train.windows import count_windows
@@ -133,3 +135,52 @@ def test_each_row_knows_its_part_of_its_text() -> None:
     batch = TextBatches(ids, context=3, batch_size=20, seed=1).batch(0)
     for row, fold in zip(batch.ids.tolist(), batch.folds.tolist(), strict=True):
         assert row[0] in parts[fold]
+
+
+def documents(*lengths: int, source: bool = False) -> Rows:
+    """Rows of so many ids, each of which is the row's number."""
+    ends = np.cumsum(lengths)
+    ids = np.repeat(np.arange(len(lengths), dtype=np.uint16), lengths)
+    return Rows(ids, ends - lengths, ends, source=documents(*(length + 1 for length in lengths)) if source else None)
+
+
+def test_documents_are_padded_and_padding_is_not_learned() -> None:
+    batch = TextBatches([documents(3, 5)], context=9, batch_size=2, seed=1).batch(0)
+    short, long = sorted(range(2), key=lambda row: int(batch.ids[row, -1] + batch.targets[row, -1]))
+    assert batch.targets[short].tolist() == [0, 0, IGNORED, IGNORED]
+    assert batch.ids[long].tolist() == batch.targets[long].tolist() == [1, 1, 1, 1]
+    assert batch.source is None
+
+
+def test_what_an_encoder_reads_stands_beside_each_row() -> None:
+    batch = TextBatches([documents(3, 5, 2, source=True)], context=9, batch_size=3, seed=1).batch(0)
+    assert batch.source is not None
+    for ids, source in zip(batch.ids.tolist(), batch.source.tolist(), strict=True):
+        length = (4, 6, 3)[ids[0]]
+        assert source == [ids[0]] * length + [NO_TOKEN] * (6 - length)
+    cut = TextBatches([documents(3, 5, source=True)], context=2, batch_size=2, seed=1).batch(0)
+    assert cut.source is not None
+    assert cut.ids.shape == cut.targets.shape == cut.source.shape == (2, 2)
+
+
+def test_an_epoch_shows_each_document_once_with_others_of_its_length() -> None:
+    lengths = np.random.default_rng(0).integers(2, 60, size=300)
+    batches = TextBatches([documents(*lengths)], context=99, batch_size=10, seed=2)
+    seen = [batches.batch(step) for step in range(30)]
+    assert sorted(int(row[0]) for batch in seen for row in batch.ids) == list(range(300))
+    assert batches.epochs(30) == pytest.approx(1)
+    padding = sum(int((batch.targets == IGNORED).sum()) for batch in seen) / sum(batch.ids.numel() for batch in seen)
+    assert padding < 0.1
+    assert not batches.batch(0).ids[:, 0].equal(batches.batch(30).ids[:, 0])
+    assert batches.batch(7).ids.equal(TextBatches([documents(*lengths)], 99, 10, seed=2).batch(7).ids)
+    assert batches.tokens_per_batch == pytest.approx(10 * (lengths.mean() - 1), abs=1)
+
+
+def test_a_batch_is_shared_out_row_by_row() -> None:
+    batch = TextBatches([documents(3, 5, 2, 4, 4, source=True)], context=9, batch_size=5, seed=1).batch(0)
+    assert [len(part.ids) for part in batch.chunk(2)] == [3, 2]
+    assert [len(part.ids) for part in batch.tensor_split(3)] == [2, 2, 1]
+    parts = batch.chunk(2)
+    assert parts[0].source is not None
+    assert batch.source is not None
+    assert parts[0].source.equal(batch.source[:3])

@@ -9,6 +9,7 @@ import torch.nn.functional as F
 
 from tinychat.model.config import ModelConfig
 from tinychat.model.transformer import Transformer
+from tinychat.text.rows import Rows
 from tinychat.train.evaluation import Evaluation, evaluate
 from tinychat.train.folds import find_fold, split_folds
 
@@ -74,3 +75,22 @@ def test_what_was_trained_on_is_measured_by_the_counts_of_other_folds() -> None:
     targets = torch.from_numpy(ids[1:].astype(np.int64)).view(80, 8)
     folds = torch.tensor([find_fold(8 * row, len(ids)) for row in range(80)])
     assert honest.loss == pytest.approx(model.loss(rows, targets, folds=folds).item(), abs=1e-3)
+
+
+@torch.inference_mode()
+def test_of_documents_the_loss_is_that_of_each_by_itself() -> None:
+    torch.manual_seed(0)
+    config = ModelConfig(13, context=8, n_layer=1, d_model=16, initialization="torch", n_encoder_layer=1)
+    model = Transformer(config)
+    ends = np.cumsum([3, 12, 2, 7, 5])
+    ids = np.random.default_rng(0).integers(13, size=ends[-1]).astype(np.uint16)
+    rows = Rows(ids, ends - [3, 12, 2, 7, 5], ends, (12,), source=Rows(ids[::-1].copy(), ends - 2, ends))
+    losses = []
+    for place in range(5):
+        row, source = (torch.from_numpy(one.row(place).astype(np.int64))[None] for one in (rows, rows.source))
+        logits = model(row[:, :-1][:, :8], memory=model.encode(source))[0]
+        losses.append(F.cross_entropy(logits, row[0, 1:][:8], reduction="none"))
+    result = evaluate(model, rows)
+    assert result.tokens == rows.predicted(8) == 3 + 8 + 2 + 7 + 5
+    assert result.loss == pytest.approx(float(torch.cat(losses).mean()), abs=1e-5)
+    assert evaluate(model, rows, 2).tokens == 2 + 8  # the shortest and the longest

@@ -1,0 +1,161 @@
+"""Toys whose every number can be counted, and the same recipes with real data: what they learn, and how it is met."""
+
+import json
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+
+from tinychat.events import Ended, Evaluated, LineReader, Noticed, Planned, Sampled
+from tinychat.generate.stream import stream
+from tinychat.scoring import score
+from tinychat.session import Session
+from tinychat.settings import SettingStore
+from tinychat.store.models import find_model, read_card, read_info, read_weights
+from tinychat.store.runs import RunFolder
+from tinychat.text.tokenizers import load_tokenizer
+from tinychat.train.__main__ import main
+from tinychat.train.launch import prepare_run
+from tinychat.train.recipe import load_recipe
+
+QUICK = {"threads": 1, "precision": "f32"}
+
+
+@pytest.fixture(autouse=True)
+def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The trainer listens to signals: they are given back to the tests afterwards."""
+    monkeypatch.chdir(tmp_path)
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    yield
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
+
+
+def train(name: str, **fields: object) -> RunFolder:
+    own = None if "sources" in fields else name
+    run = prepare_run(load_recipe(name).merged(QUICK | fields), recipe_name=own)
+    assert main([str(run.path)]) == 0, list(LineReader(run.events_file).events())[-1]
+    return run
+
+
+def events(run: RunFolder, kind: type) -> list:
+    return [event for event in run.events() if isinstance(event, kind)]
+
+
+def ask(name: str, *prompts: str) -> list[tuple[str, str]]:
+    """What the model says to each prompt, with its own settings, and why it ended."""
+    session = Session()
+    session.open_model(name)
+    answers = []
+    for prompt in prompts:
+        *tokens, finished = stream(session.engine, session.make_answer(prompt))
+        answers.append(("".join(token.text for token in tokens), finished.reason))
+    return answers
+
+
+def test_statquest_has_37_parameters_and_answers_both_questions() -> None:
+    run = train("statquest")
+    assert run.name == "statquest"
+    (planned,) = events(run, Planned)
+    assert (planned.parameters, planned.steps) == (37, 60)
+    info = read_info(find_model("statquest"))
+    assert (info.mode, info.parameters, info.tokenizer_kind) == ("chat", 37, "whitespace")
+    assert load_tokenizer(info.folder / "tokenizer.json").vocab_size == 5
+    assert ask("statquest", "what is statquest", "statquest is what") == [("awesome", "end")] * 2
+    (ended,) = events(run, Ended)
+    assert ended.samples[:2] == ("awesome", "awesome")
+    assert ended.accuracy == 1  # of the prompts too: one is told from the other by its first word, and all follows
+    assert ended.split == "train"
+    session = Session()
+    session.open_model("statquest")
+    for _ in range(3):  # more than the context holds
+        *_, last = session.answer("what is statquest")
+        assert (session.turns[-1].answer, last.reason) == ("awesome", "end")
+
+
+def test_translation_has_78_parameters_and_translates_both_phrases() -> None:
+    run = train("translation")
+    assert events(run, Planned)[0].parameters == 78
+    info = read_info(find_model("translation"))
+    assert (info.mode, info.parameters) == ("translation", 78)
+    assert ask("translation", "let's go", "love you") == [("ir vamos", "end"), ("te amo", "end")]
+    assert events(run, Ended)[0].prompts[:2] == ("let's go", "love you")
+    assert "1 + 1 layer of 2" in read_card(info.folder)
+
+
+@pytest.mark.slow
+def test_a_translator_that_was_stopped_goes_on_as_if_it_had_not_been() -> None:
+    fields = {"epochs": 30, "sample_tokens": 0, "dropout": 0.1}
+    whole, stopped = train("translation", **fields), prepare_run(load_recipe("translation").merged(QUICK | fields), "t")
+    stopped.send("stop")
+    assert main([str(stopped.path)]) == 0
+    assert events(stopped, Ended)[0].reason == "stopped"
+    stopped.control_file.unlink()
+    assert main([str(stopped.path)]) == 0
+    one, other = (read_weights(read_info(run.model)) for run in (whole, stopped))
+    assert all(torch.equal(one[name], other[name]) for name in one)
+
+
+@pytest.mark.slow
+def test_translations_of_ones_own_are_learned_and_measured(tmp_path: Path) -> None:
+    """Numbers in figures and in words: 81 pairs, of which 9 are kept."""
+    words = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]
+    pairs = [f"{a}{b}\t{words[a - 1]} {words[b - 1]}" for a in range(1, 10) for b in range(1, 10)]
+    source = tmp_path / "numbers.tsv"
+    source.write_text("\n".join(pairs) + "\n")
+    run = train(
+        "translation", sources=[str(source)], tokenizer="char", d_model=32, n_head=2, norm="layernorm", epochs=60,
+        feed_forward="relu", output_projection=True, learning_rate=0.01, batch_size=9, evaluate_every=120, schedule="linear",
+        decay=0.8,
+    )  # fmt: skip
+    assert run.name == "numbers"
+    (ended,) = events(run, Ended)
+    assert ended.split == "val"
+    assert ended.loss < 0.2
+    answers = [text for text, _ in ask("numbers", *(pair.split("\t")[0] for pair in pairs))]
+    right = sum(pair.endswith(f"\t{answer}") for pair, answer in zip(pairs, answers, strict=True))
+    assert right >= 75
+    info = read_info(find_model("numbers"))
+    again = score(info, [str(source)], settings=SettingStore().current)
+    assert again.loss == pytest.approx(ended.loss, abs=1e-4)
+    assert (
+        again.tokens
+        == sum(len(pair.split("\t")[1]) + 1 for pair in pairs)
+        - score(info, [str(source)], "train", settings=SettingStore().current).tokens
+    )
+
+
+def test_documents_longer_than_the_context_are_cut_and_told(tmp_path: Path) -> None:
+    source = tmp_path / "lines.jsonl"
+    source.write_text("".join(json.dumps("ab" * (place + 1)) + "\n" for place in range(40)))
+    fields = {"rows": "documents", "context": 16, "n_layer": 1, "d_model": 16, "steps": 30, "sample_prompt": ["", "ab"]}
+    run = train("default", sources=[str(source)], sample_tokens=20, **fields)
+    assert "33 of 40 documents are longer than the context, and are cut" in [e.text for e in events(run, Noticed)]
+    assert [event.prompt for event in events(run, Sampled)][:2] == ["", "ab"]
+    assert "4 of 40 documents measure the model" in events(run, Planned)[0].lines[0]
+    assert "documents from all over it" in read_card(find_model("lines"))
+
+
+@pytest.mark.mirror
+@pytest.mark.slow
+def test_tinygpt_learns_news_a_document_a_row() -> None:
+    fields = {"d_model": 32, "n_head": 4, "d_ff": 64, "n_layer": 1, "batch_size": 8, "steps": 40, "evaluate_every": 20}
+    run = train("tinygpt", sources=["ag_news/test.csv"], sample_tokens=12, **fields)
+    losses = [event.loss for event in events(run, Evaluated)]
+    assert losses[-1] < losses[0] < 10.4  # 10.3 before anything is learned
+    assert [event.prompt for event in events(run, Sampled)][:3] == ["", "france starts", "vw considers opening"]
+
+
+@pytest.mark.mirror
+@pytest.mark.slow
+def test_translation_takes_real_pairs() -> None:
+    run = train(
+        "translation", sources=["eng_spa"], tokenizer="wordpiece", vocab_size=1000, d_model=32, n_head=2, steps=30,
+        norm="layernorm", feed_forward="relu", output_projection=True, learning_rate=0.003, batch_size=64,
+        evaluate_every=15,
+    )  # fmt: skip
+    losses = [event.loss for event in events(run, Evaluated)]
+    assert losses[-1] < losses[0] < 6.9  # 6.9 before anything is learned
+    assert "118,964 pairs measure the model" in events(run, Planned)[0].lines[0]
