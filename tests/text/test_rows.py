@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tinychat.errors import SourceError
-from tinychat.text.corpus import Corpus, Side
+from tinychat.text.corpus import Corpus
 from tinychat.text.parts import Given
 from tinychat.text.rows import Rows, encode_rows, join_rows, split_rows
 from tinychat.text.sources import read_sources
@@ -42,9 +42,8 @@ def test_a_token_for_the_beginning_is_there_once(tmp_path: Path) -> None:
 
 def test_of_translations_each_side_has_its_tokens(tmp_path: Path) -> None:
     corpus = Corpus("given", "translation", [Given(("let's go\tir vamos", "love you\tte amo"), "given")])
-    said, asked = (
-        train_tokenizer("whitespace", Side(corpus, role), None, ("begin", "end")) for role in ("bot", "user")
-    )
+    marks = ("begin", "end")
+    said, asked = (train_tokenizer("whitespace", side, None, marks) for side in (corpus.answered, corpus.asked))
     rows = encode_rows(corpus, said, tmp_path, reader=asked)
     assert rows.source is not None
     assert shown(rows, said) == ["<|begin|> ir vamos<|end|>", "<|begin|> te amo<|end|>"]

@@ -107,8 +107,8 @@ def test_translations_of_ones_own_are_learned_and_measured(tmp_path: Path) -> No
     source.write_text("\n".join(pairs) + "\n")
     run = train(
         "translation", sources=[str(source)], tokenizer="char", d_model=32, n_head=2, norm="layernorm", epochs=60,
-        feed_forward="relu", output_projection=True, learning_rate=0.01, batch_size=9, evaluate_every=120, schedule="linear",
-        decay=0.8,
+        feed_forward="relu", output_projection=True, learning_rate=0.01, batch_size=9, evaluate_every=120,
+        schedule="linear", decay=0.8,
     )  # fmt: skip
     assert run.name == "numbers"
     (ended,) = events(run, Ended)

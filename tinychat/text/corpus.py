@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from itertools import chain
 from typing import Literal, NamedTuple
 
@@ -109,6 +110,16 @@ class Corpus:
     def sources(self) -> "tuple[Source, ...]":
         """The texts of a mix with their shares; one text is all of itself."""
         return (Source(self, 1.0),)
+
+    @cached_property
+    def asked(self) -> "Side":
+        """Of translations: what is to be translated."""
+        return Side(self, "user")
+
+    @cached_property
+    def answered(self) -> "Side":
+        """Of translations: what it becomes."""
+        return Side(self, "bot")
 
     def items(self) -> Iterator[Chunk | Conversation]:
         """The documents in pieces, or the conversations, by the corpus' mode."""

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from tinychat.errors import SourceError
 from tinychat.text.chat import ChatTemplate
-from tinychat.text.corpus import Corpus, Side
+from tinychat.text.corpus import Corpus
 from tinychat.text.ids import IdFile, encode_corpus
 from tinychat.text.tokenizers import Ids, Tokenizer
 
@@ -142,8 +142,8 @@ def encode_rows(
         return Rows.of(encode_corpus(corpus, tokenizer, cache, template=template))
     source = None
     if reader is not None:
-        source = Rows.of(encode_corpus(Side(corpus, "user"), reader, cache))
-        corpus = Side(corpus, "bot")
+        source = Rows.of(encode_corpus(corpus.asked, reader, cache))
+        corpus = corpus.answered
     # Where nothing marks the beginning of a document, it is predicted from the end of another one.
     end = tokenizer.special("end")
     beginning = () if end is None or tokenizer.special("begin") is not None else (end,)

@@ -15,8 +15,8 @@ def announce(plan: Plan, facts: TextFacts, machine: Machine, parameters: int) ->
     memory = estimate_memory(config, parameters, rows, plan.train_tokens, shards)
     ends = f"the ends of each, {plan.val_tokens:,} in all," if facts.mix else f"the last {plan.val_tokens:,}"
     if facts.rows:
-        rows = "pairs" if facts.source_vocab_size else "documents"
-        ends = f"{facts.rows - sum(text.rows for text in plan.texts):,} of {facts.rows:,} {rows}"
+        kind = "pairs" if facts.source_vocab_size else "documents"
+        ends = f"{facts.rows - sum(text.rows for text in plan.texts):,} of {facts.rows:,} {kind}"
     kept = f"{ends} measure the model" if plan.val_tokens else "none kept for validation"
     times = " and ".join(f"{epochs:,.1f}" for epochs in plan.epochs_of_each)
     through = "through them" if facts.mix else "through the text"

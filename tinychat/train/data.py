@@ -12,7 +12,7 @@ from tinychat.store import places
 from tinychat.store.models import Mode
 from tinychat.store.runs import RunFolder
 from tinychat.text.chat import ChatTemplate
-from tinychat.text.corpus import Corpus, Side, Source
+from tinychat.text.corpus import Corpus, Source
 from tinychat.text.datasets import KNOWN, fetch
 from tinychat.text.ids import count_characters, encode_corpus, join
 from tinychat.text.parts import Given
@@ -98,9 +98,9 @@ def read_text(recipe: Recipe, run: RunFolder) -> TrainingText:
     start = read_start(run)
     translates = corpus.mode == "translation"
     _check(recipe, corpus)
-    said, asked = (Side(corpus, "bot"), Side(corpus, "user")) if translates else (corpus, None)
+    said = corpus.answered if translates else corpus
     tokenizer = _find_tokenizer(run.tokenizer_file, recipe, said, corpus.mode)
-    reader = None if asked is None else _find_tokenizer(run.source_tokenizer_file, recipe, asked, corpus.mode)
+    reader = _find_tokenizer(run.source_tokenizer_file, recipe, corpus.asked, corpus.mode) if translates else None
     if tokenizer.vocab_size < 2:
         raise SourceError(f"{corpus.name} is one character over and over: nothing can be learned", "give it more text")
     template = _template(recipe, corpus, start)
