@@ -1,5 +1,6 @@
 """What all tests share: a home of their own, and the mirror of data sets where there is one."""
 
+import contextlib
 import os
 from pathlib import Path
 from typing import Any
@@ -10,10 +11,24 @@ import pytest
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 
+@pytest.fixture(scope="session")
+def kernel(tmp_path_factory: pytest.TempPathFactory) -> Path | None:
+    """The native engine's library, compiled once for all tests; None where there is no compiler."""
+    from tinychat.generate.native import library
+
+    path = tmp_path_factory.mktemp("native") / library.library_file().name
+    with contextlib.suppress(library.Unavailable):
+        library.compile_kernel(path)
+    return path if path.exists() else None
+
+
 @pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A user's data folder that starts empty; no setting leaks in from the machine."""
-    folder = tmp_path / "home"
+def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch, kernel: Path | None) -> Path:
+    """A user's data folder that starts empty, but for the native engine; no setting leaks in from the machine."""
+    folder = tmp_path_factory.mktemp("home")
+    if kernel is not None:
+        (folder / "cache" / "native").mkdir(parents=True)
+        (folder / "cache" / "native" / kernel.name).symlink_to(kernel)
     for name in list(os.environ):
         if name.startswith("TINYCHAT_") and name != "TINYCHAT_MIRROR":
             monkeypatch.delenv(name)

@@ -1,17 +1,21 @@
 """The bundled model: there, small, and the same as when it was made."""
 
+import itertools
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from tinychat.generate.engine import Request
 from tinychat.generate.opening import open_engine
+from tinychat.generate.prompts import Prompting
 from tinychat.layers import Layer
 from tinychat.session import Session
 from tinychat.settings import Settings
 from tinychat.store import places
-from tinychat.store.models import read_info, read_training
+from tinychat.store.models import read_info, read_tokenizer, read_training
 
 SMALLTALK = places.bundled_models() / "smalltalk"
 
@@ -76,5 +80,29 @@ def test_it_answers_from_another_folder(tmp_path: Path) -> None:
 def test_the_engine_reads_half_precision_weights_as_f32() -> None:
     import torch
 
-    engine = open_engine(read_info(SMALLTALK), Settings(device="cpu"))
+    engine = open_engine(read_info(SMALLTALK), Settings(device="cpu", engine="torch"))
     assert engine.model.head.weight.dtype is torch.float32  # type: ignore[attr-defined]
+
+
+GREETINGS = ("hello", "hi there", "good morning", "hey", "Good evening!", "oh", "well", "so", "please", "my friend")
+NAMES = ("zorina", "Tamsin", "otto", "quill", "Bea", "marlow", "ines", "Pip", "rufus", "odette")
+QUESTIONS = (
+    "how are you?", "what is 3 plus 4", "tell me a story", "what colour is snow", "i am called that, remember it",
+    "count to five", "what comes after tuesday", "make yourself more random", "are you alive", "the opposite of hot?",
+)  # fmt: skip
+
+
+@pytest.mark.slow
+def test_both_engines_say_the_same_to_a_thousand_prompts() -> None:
+    info, settings = read_info(SMALLTALK), Settings(temperature=0, max_tokens=40)
+    prompting = Prompting(read_tokenizer(SMALLTALK), int(info.architecture["context"]), info.template)
+    prompts = [" ".join(words) for words in itertools.product(GREETINGS, NAMES, QUESTIONS)]
+    requests = [
+        Request(slot, prompting.ids(prompt, (), 40), 0, settings, seed=1, place=slot, end_ids=prompting.end_ids)
+        for slot, prompt in enumerate(prompts)
+    ]
+    engines = [open_engine(info, replace(settings, device="cpu", engine=name)) for name in ("torch", "native")]
+    for begin in range(0, len(requests), 50):
+        told = [engine.extend(requests[begin : begin + 50], 40) for engine in engines]
+        ids = [[[token.id for token in drawn] for drawn in answers] for answers in told]
+        assert ids[0] == ids[1]

@@ -3,8 +3,6 @@
 What needs torch is imported inside methods and in a thread, so that a face can draw its prompt first.
 """
 
-import shutil
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +14,7 @@ from tinychat.errors import ModelError, UsageError
 from tinychat.events import Ended, Finished, Notice, Record
 from tinychat.face import FaceStore
 from tinychat.generate.engine import Drawn, Engine
-from tinychat.generate.opening import Loading
+from tinychat.generate.opening import Loading, device_of
 from tinychat.generate.prompts import Prompting
 from tinychat.generate.random import fresh_seed
 from tinychat.generate.stream import Answer, stream
@@ -194,11 +192,7 @@ class Session:
     @property
     def device_name(self) -> str:
         """Where the model runs, or will, as far as can be told without torch."""
-        if self.settings.current.device != "auto":
-            return self.settings.current.device
-        if shutil.which("nvidia-smi"):
-            return "cuda"
-        return "mps" if sys.platform == "darwin" else "cpu"
+        return device_of(self.settings.current)
 
     def close(self) -> None:
         """Lets go of the model."""

@@ -91,6 +91,10 @@ class Settings:
         "auto", str, "the numbers that the model computes with", choices=("auto", "f32", "bf16"), example="bf16",
         values={"auto": "what suits the device", "f32": "exact, 4 bytes each", "bf16": "coarser, 2 bytes each"},
     )  # fmt: skip
+    engine: str = setting(
+        "auto", str, "what makes the tokens", choices=("auto", "torch", "native"), example="torch",
+        values={"auto": "the quicker one", "torch": "the reference", "native": "in C, without torch"},
+    )  # fmt: skip
     threads: int | None = setting(
         None, int, "processor threads; none takes what suits the model", optional=True, low=1, high=1024, example="2",
         values={"none": "what suits the model", "1": "leaves the others to other programs"},

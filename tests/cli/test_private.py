@@ -41,7 +41,6 @@ def test_the_flag_the_environment_and_the_config_file_say_so(
 ) -> None:
     assert not is_private()
     assert is_private("--private")
-    home.mkdir(parents=True)
     (home / "config.toml").write_text("private = true")
     assert is_private()
     monkeypatch.setenv("TINYCHAT_PRIVATE", "no")

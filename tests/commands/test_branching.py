@@ -9,6 +9,7 @@ from tinychat.commands.table import dispatch
 from tinychat.errors import UsageError
 from tinychat.events import Finished, Token
 from tinychat.generate.engine import Request
+from tinychat.model.loading import load_model
 from tinychat.session import Session
 
 
@@ -81,7 +82,7 @@ def test_a_branch_says_the_answer_anew_as_far_as_a_token(spelled: Session) -> No
 def test_the_tokens_of_a_branch_have_the_odds_that_the_model_gave_them(spelled: Session) -> None:
     said(spelled, "/branch 4 xyz")
     (turn,) = spelled.turns
-    model = spelled.engine.model  # type: ignore[attr-defined]
+    model = load_model(spelled.model)
     ids = torch.tensor([[*turn.prompt_ids, *(token.id for token in turn.tokens)]])
     with torch.inference_mode():
         logprobs = model(ids)[0].log_softmax(-1)

@@ -10,6 +10,7 @@ from scripted import Talk
 from tinychat.commands.results import Bars, Looks, Message, Shaded
 from tinychat.commands.table import dispatch
 from tinychat.errors import UsageError
+from tinychat.model.loading import load_model
 from tinychat.scoring import score
 from tinychat.session import Session
 from tinychat.settings import Settings
@@ -129,7 +130,7 @@ def test_the_surprise_of_each_token_is_its_cross_entropy(spelled: Session) -> No
     assert isinstance(result, Shaded)
     ids = torch.tensor(spelled.tokenizer.encode("hello there"))
     with torch.inference_mode():
-        logits = spelled.engine.model(ids[None, :-1])[0]  # type: ignore[attr-defined]
+        logits = load_model(spelled.model)(ids[None, :-1])[0]
         nats = torch.nn.functional.cross_entropy(logits, ids[1:], reduction="none")
     assert result.pieces[0] == ("h", None)
     assert [bits for _, bits in result.pieces[1:]] == pytest.approx((nats / math.log(2)).tolist(), abs=1e-4)

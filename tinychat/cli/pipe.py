@@ -32,7 +32,7 @@ LARGEST_BATCH = 32
 PIECE = 1 << 16
 """bytes that are read at once, at most"""
 
-PER_CALL = ("device", "precision", "threads")
+PER_CALL = ("device", "precision", "engine", "threads")
 """settings of the whole call, which a line of JSON cannot change"""
 
 

@@ -14,7 +14,7 @@ from tinychat.setting import escape
 from tinychat.settings import SETTINGS
 from tinychat.store.models import find_model, read_info
 
-OF_LOADING = ("device", "precision", "threads")
+OF_LOADING = ("device", "precision", "engine", "threads")
 """settings that hold for a whole call"""
 SAYS_NOTHING = ("seed", "slow")
 """the seed of an answer may have been drawn; the pace is for the eyes"""

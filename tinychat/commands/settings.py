@@ -15,7 +15,7 @@ from tinychat.settings import SETTINGS, find_setting
 ORIGINS = ("default", "model", "config file", "environment", "flag", "command")
 """What `Layer` is called."""
 
-OF_LOADING = ("device", "precision", "threads")
+OF_LOADING = ("device", "precision", "engine", "threads")
 """settings that a model is loaded with: to change one is to load it again"""
 
 NONE = "–"

@@ -1,7 +1,11 @@
 """Which engine serves a model."""
 
+import os
+import shutil
+import sys
 import threading
 
+from tinychat.errors import UsageError
 from tinychat.generate.engine import Engine
 from tinychat.settings import Settings
 from tinychat.store.models import ModelInfo
@@ -14,13 +18,52 @@ SMALL = 4_000_000
 """parameters up to which one thread decodes quicker than several, which would wait for each other at each layer"""
 
 
+MOST_THREADS = 4
+"""of the native engine, unless more are asked for: reading the weights is what takes time, and soon no quicker"""
+
+
 def open_engine(info: ModelInfo, settings: Settings) -> Engine:
-    """Loads a model and the engine for it; imports torch, which takes a second or two.
+    """Loads a model and the engine for it: the native one on a processor, where it knows the model, else torch's.
 
     Raises:
         ModelError: the model is damaged.
-        UsageError: the device is not there.
+        UsageError: the device is not there, or does not go with the engine.
+        GenerationError: the native engine was asked for, and is not available here.
     """
+    if settings.engine == "native" and settings.device in ("cuda", "mps"):
+        raise UsageError(f"the native engine runs on the processor, not on {settings.device}", "leave out one of them")
+    if settings.engine == "native" or (settings.engine == "auto" and device_of(settings) == "cpu"):
+        from tinychat.generate.native.library import Unavailable, is_compiled, start_compiling
+
+        try:
+            if settings.engine == "native" or is_compiled():
+                return _open_native(info, settings)
+            start_compiling()  # for the next time: torch is here sooner
+        except Unavailable:
+            if settings.engine == "native":
+                raise
+    return _open_reference(info, settings)
+
+
+def device_of(settings: Settings) -> str:
+    """Where a model runs, or will, as far as can be told without torch."""
+    if settings.device != "auto":
+        return settings.device
+    if shutil.which("nvidia-smi"):
+        return "cuda"
+    return "mps" if sys.platform == "darwin" else "cpu"
+
+
+def _open_native(info: ModelInfo, settings: Settings) -> Engine:
+    from tinychat.generate.native.engine import NativeEngine
+
+    threads = settings.threads or (1 if info.parameters <= SMALL else min(MOST_THREADS, os.cpu_count() or 1))
+    halve = settings.precision == "bf16"
+    return NativeEngine(info, threads, halve=halve, open_reference=lambda info: _open_reference(info, settings))
+
+
+def _open_reference(info: ModelInfo, settings: Settings) -> Engine:
+    """Imports torch, which takes a second or two."""
     import torch
 
     from tinychat.generate.torch_engine import TorchEngine

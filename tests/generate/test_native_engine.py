@@ -1,0 +1,279 @@
+"""The engine in C against the reference: the same models, the same numbers, the same tokens."""
+
+import itertools
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from tinychat.errors import GenerationError, ModelError
+from tinychat.generate.engine import Drawn, Request
+from tinychat.generate.native import library
+from tinychat.generate.native.engine import NativeEngine
+from tinychat.generate.native.library import Unavailable
+from tinychat.generate.torch_engine import TorchEngine
+from tinychat.model.config import FEED_FORWARDS, NORM_POSITIONS, NORMS, POSITIONS, ModelConfig
+from tinychat.model.transformer import Transformer
+from tinychat.settings import Settings
+from tinychat.store.models import WEIGHTS, ModelInfo
+from tinychat.store.weights import pack_weights
+
+VOCABULARY = 21
+GREEDY = Settings(temperature=0)
+
+VARIANTS: list[dict[str, Any]] = [
+    {},
+    {"n_kv_head": 1, "bias": True, "norm_affine": True},
+    {"n_head": 1, "output_projection": False, "scale_embedding": True, "tie_embeddings": True},
+    {"earlier_tokens": 3, "token_pairs": True, "norm_affine": True, "d_model": 40},
+    {"ngram_order": 4, "earlier_tokens": 1, "n_head": 4},
+    {"qk_norm": False, "final_norm": False, "d_ff": 12, "head_bias": True},
+]
+GRID = [
+    {"norm": norm, "norm_position": place, "feed_forward": feed_forward, "position": position, **variant}
+    for norm, place, feed_forward, position, variant in itertools.product(
+        NORMS, NORM_POSITIONS, FEED_FORWARDS, POSITIONS, VARIANTS
+    )
+]
+
+
+@pytest.fixture(autouse=True)
+def native(kernel: Path | None, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    if kernel is None:
+        pytest.skip("there is no C compiler")
+    monkeypatch.setattr(library, "library_file", lambda: kernel)
+    library.load_library.cache_clear()
+    yield
+    library.load_library.cache_clear()
+
+
+def make(**options: Any) -> Transformer:
+    """A small model with weights that are nowhere zero, far from what rounding could hide."""
+    torch.manual_seed(3)
+    if options.get("norm") == "none":
+        options["qk_norm"] = False
+    values = {"context": 24, "n_layer": 2, "n_head": 2, "d_model": 24} | options
+    model = Transformer(ModelConfig(VOCABULARY, **values)).eval()
+    with torch.no_grad():
+        for weight in model.parameters():
+            weight.normal_(std=0.1 if model.config.norm == "none" else 0.3)  # numbers must not explode
+    if model.ngrams is not None:
+        model.ngrams.count([torch.randint(VOCABULARY, (300,), generator=torch.Generator().manual_seed(1)).numpy()])
+    return model
+
+
+def save(model: Transformer, folder: Path, *, half: bool = False) -> ModelInfo:
+    folder.mkdir(exist_ok=True, parents=True)
+    tied = model.config.tie_embeddings
+    (folder / WEIGHTS).write_bytes(pack_weights(model.state_dict(), tied=tied, half=half))
+    return ModelInfo("small", folder, "completion", model.config.to_dict(), "char", 0)
+
+
+def request(ids: list[int], settings: Settings = GREEDY, **values: Any) -> Request:
+    return Request(**({"slot": 0, "ids": ids, "made": 0, "settings": settings, "seed": 5} | values))
+
+
+def ids_of(drawn: list[Drawn]) -> list[int]:
+    return [token.id for token in drawn]
+
+
+SOME_IDS = [3, 7, 1, 20, 7, 1, 0, 3, 7, 1, 5, 5, 5, 12, 3, 7, 1, 20, 9, 8]
+
+
+@pytest.mark.parametrize("grid", [GRID[::7], pytest.param(GRID, marks=pytest.mark.slow)], ids=["a seventh", "all"])
+def test_every_architecture_gives_the_numbers_of_the_reference(grid: list[dict[str, Any]], tmp_path: Path) -> None:
+    for number, options in enumerate(grid):
+        model = make(**options)
+        native = NativeEngine(save(model, tmp_path / "model"), threads=1 + (number % 20 == 0))
+        reference = TorchEngine(model)
+        expected = torch.tensor(reference.score(SOME_IDS))
+        got = torch.tensor(native.score(SOME_IDS))
+        torch.testing.assert_close(got, expected, rtol=1e-4, atol=1e-4, msg=lambda text, o=options: f"{o}\n{text}")
+        for length in (1, 20):
+            asked = request(SOME_IDS[:length], Settings(temperature=0.9, top_p=1))
+            odds = {one.id: one for one in native.odds(asked)}
+            for one in reference.odds(asked):
+                assert odds[one.id].logprob == pytest.approx(one.logprob, rel=1e-4, abs=1e-4), options
+                assert odds[one.id].drawn == pytest.approx(one.drawn, abs=1e-4), options
+
+
+SETTINGS = [
+    GREEDY,
+    Settings(temperature=1.3),
+    Settings(temperature=1.1, top_k=9),
+    Settings(temperature=0.9, top_p=0.8),
+    Settings(temperature=1, min_p=0.2),
+    Settings(temperature=2, top_k=15, top_p=0.95, min_p=0.01, repetition_penalty=1.3),
+    Settings(temperature=0, repetition_penalty=1.4),
+]
+
+
+@pytest.mark.parametrize("settings", SETTINGS)
+@pytest.mark.parametrize("options", [{}, {"ngram_order": 4}, {"position": "learned", "bias": True}])
+def test_the_same_tokens_come_far_beyond_the_context(
+    settings: Settings, options: dict[str, Any], tmp_path: Path
+) -> None:
+    model = make(**options)
+    native, reference = NativeEngine(save(model, tmp_path / "model")), TorchEngine(model)
+    for prompt in ([1], SOME_IDS * 3):
+        expected = reference.extend([request(prompt, settings)], 60, alternatives=3)[0]
+        got = native.extend([request(prompt, settings)], 60, alternatives=3)[0]
+        assert ids_of(got) == ids_of(expected)
+        for one, other in zip(got, expected, strict=True):
+            assert one.logprob == pytest.approx(other.logprob, abs=1e-4)
+            assert [id for id, _ in one.likeliest] == [id for id, _ in other.likeliest]
+            assert [v for _, v in one.likeliest] == pytest.approx([v for _, v in other.likeliest], abs=1e-4)
+
+
+def test_an_answer_is_the_same_however_it_is_cut_into_calls_and_with_any_threads(tmp_path: Path) -> None:
+    info, settings = save(make(), tmp_path / "model"), Settings(temperature=1.3)
+    whole = ids_of(NativeEngine(info).extend([request([4, 2], settings)], 40)[0])
+    engine, pieces = NativeEngine(info, threads=2), request([4, 2], settings)
+    for n in (1, 7, 3, 20, 9):
+        (drawn,) = engine.extend([pieces], n)
+        pieces.ids += ids_of(drawn)
+        pieces.made += n
+    assert pieces.ids[2:] == whole
+
+
+def test_rows_may_leave_join_go_back_and_end(tmp_path: Path) -> None:
+    info = save(make(), tmp_path / "model")
+    engine = NativeEngine(info)
+    alone = {i: ids_of(NativeEngine(info).extend([request([i, i + 1])], 30)[0]) for i in range(3)}
+    first, second, third = (request([i, i + 1], slot=i) for i in range(3))
+
+    def extend(*requests: Request) -> None:
+        for one, drawn in zip(requests, engine.extend(requests, 5), strict=True):
+            one.ids += ids_of(drawn)
+            one.made += 5
+
+    extend(first, second)
+    extend(second)
+    extend(third, second)
+    extend(second, first, third)
+    for i, one in enumerate((first, second, third)):
+        assert one.ids[2:] == alone[i][: len(one.ids) - 2]
+    end = alone[0][3]
+    (ended,) = engine.extend([request([0, 1], end_ids=frozenset([end]))], 30)
+    assert ids_of(ended) == alone[0][: alone[0].index(end) + 1]
+
+
+def test_weights_in_bf16_are_kept_so_and_lose_nothing(tmp_path: Path) -> None:
+    rounded = make()
+    rounded.load_state_dict({name: weight.bfloat16().float() for name, weight in rounded.state_dict().items()})
+    native = NativeEngine(save(rounded, tmp_path / "model", half=True))
+    expected = TorchEngine(rounded).score(SOME_IDS)
+    assert native.score(SOME_IDS) == pytest.approx(expected, rel=1e-4, abs=1e-4)
+    full = NativeEngine(save(make(), tmp_path / "full"), halve=True)
+    assert full.score(SOME_IDS) == pytest.approx(expected, rel=0.1, abs=0.1)
+
+
+def test_new_weights_are_taken_and_a_snapshot_brings_no_counts(tmp_path: Path) -> None:
+    model, other = make(ngram_order=3), make(ngram_order=3)
+    with torch.no_grad():
+        for weight in other.parameters():
+            weight.mul_(0.5)
+    info = save(model, tmp_path / "model")
+    learned = {name: value for name, value in other.state_dict().items() if value.is_floating_point()}
+    snapshot = tmp_path / "snapshot.safetensors"
+    snapshot.write_bytes(pack_weights(learned, tied=False))
+    engine = NativeEngine(info)
+    before = engine.score(SOME_IDS)
+    engine.reload(ModelInfo("small", info.folder, "completion", info.architecture, "char", 0, snapshot=snapshot))
+    assert engine.score(SOME_IDS) == pytest.approx(TorchEngine(other).score(SOME_IDS), rel=1e-4, abs=1e-4)
+    engine.reload(info)
+    assert engine.score(SOME_IDS) == before
+
+
+def test_damaged_weights_are_refused_before_the_kernel_reads_them(tmp_path: Path) -> None:
+    info = save(make(), tmp_path / "model")
+    path = info.folder / WEIGHTS
+    whole = path.read_bytes()
+    length = int.from_bytes(whole[:8], "little")
+    header = json.loads(whole[8 : 8 + length])
+
+    def refused(data: bytes) -> None:
+        path.write_bytes(data)
+        with pytest.raises(ModelError):
+            NativeEngine(info)
+
+    def changed(name: str, **values: Any) -> bytes:
+        text = json.dumps(header | {name: header[name] | values}).encode()
+        return len(text).to_bytes(8, "little") + text + whole[8 + length :]
+
+    for data in (b"", whole[:4], whole[:200], whole[:-1], b"\xff" * 8 + whole[8:], b"\x02\0\0\0\0\0\0\0[]"):
+        refused(data)
+    first, end = header["head.weight"]["data_offsets"]
+    refused(changed("head.weight", shape=[-VOCABULARY, -24]))
+    refused(changed("head.weight", data_offsets=[first + 10**9, end + 10**9]))
+    refused(changed("head.weight", dtype="F8"))
+    refused(changed("head.weight", shape=[VOCABULARY * 2, 12], data_offsets="x"))
+    without = json.dumps({name: values for name, values in header.items() if name != "head.weight"}).encode()
+    refused(len(without).to_bytes(8, "little") + without + whole[8 + length :])
+    path.unlink()
+    with pytest.raises(ModelError):
+        NativeEngine(info)
+
+
+def test_weights_that_are_no_numbers_are_told_of(tmp_path: Path) -> None:
+    model = make()
+    with torch.no_grad():
+        model.head.weight[3, 3] = float("nan")
+    engine = NativeEngine(save(model, tmp_path / "model"))
+    for ask in (
+        lambda: engine.extend([request([1])], 3),
+        lambda: engine.odds(request([1])),
+        lambda: engine.score([1, 2, 3]),
+    ):
+        with pytest.raises(GenerationError, match="NaN or infinite logits"):
+            ask()
+
+
+def test_what_it_does_not_know_is_left_to_another_engine(tmp_path: Path) -> None:
+    with pytest.raises(Unavailable, match="knows no encoder"):
+        NativeEngine(save(make(n_encoder_layer=1), tmp_path / "model"))
+    with pytest.raises(Unavailable, match="of a context up to 65536"):
+        NativeEngine(save(make(context=70_000, position="none"), tmp_path / "model"))
+
+
+@pytest.mark.parametrize("id", [-1, VOCABULARY, 2**31])
+def test_ids_of_another_vocabulary_never_reach_the_kernel(tmp_path: Path, id: int) -> None:
+    engine = NativeEngine(save(make(), tmp_path / "model"))
+    for ask in (
+        lambda: engine.extend([request([1, id])], 3),
+        lambda: engine.odds(request([id, 1])),
+        lambda: engine.score([1, id, 3]),
+    ):
+        with pytest.raises(ModelError, match="the model knows 21 tokens"):
+            ask()
+
+
+def test_without_a_compiler_or_with_a_broken_one_it_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    path = tmp_path / "made" / "kernel.so"
+    monkeypatch.setenv("CC", "false")
+    with pytest.raises(Unavailable, match="cannot be compiled"):
+        library.compile_kernel(path)
+    monkeypatch.delenv("CC")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(Unavailable, match="needs a C compiler"):
+        library.compile_kernel(path)
+    assert not path.exists()
+    monkeypatch.setattr(library, "library_file", lambda: tmp_path / "bad.so")
+    (tmp_path / "bad.so").write_bytes(b"no library")
+    library.load_library.cache_clear()
+    with pytest.raises(Unavailable, match="cannot be loaded"):
+        library.load_library()
+
+
+def test_sums_of_exponentials_are_right_to_the_sixth_place(tmp_path: Path) -> None:
+    """Logits as far apart as they come: their log-probabilities are those of torch."""
+    model = make(position="none", norm="none", feed_forward="none", n_layer=0, n_head=1)
+    with torch.no_grad():
+        model.decoder.embedding.weight.normal_(std=30)
+    expected = TorchEngine(model).odds(request([4]))
+    got = {one.id: one.logprob for one in NativeEngine(save(model, tmp_path / "model")).odds(request([4]))}
+    for one in expected:
+        assert got[one.id] == pytest.approx(one.logprob, rel=1e-5, abs=1e-5)

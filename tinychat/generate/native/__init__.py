@@ -1,0 +1,1 @@
+"""An engine in C, for a CPU: no torch, no Python inside."""

@@ -1,0 +1,1168 @@
+/* A decoder-only transformer on a CPU: from token ids to logits to the next tokens, in C alone.
+
+   All threads run the same code, each on its slice of the rows of each matrix, and wait for each other at barriers.
+   Between calls they sleep. Everything is computed in f32; weights are kept in f32 or bf16.
+
+   B rows of a call, D d_model, H heads, K width of one head, F width of the feed-forward, V vocabulary. */
+
+#include <math.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LANES = 16, MOST_ROWS = 16, LONGEST_MATCH = 12, MOST_ORDER = 64 };
+enum { NO_NORM, LAYERNORM, RMSNORM };
+enum { NO_FEED_FORWARD, GELU, GELU_TANH, RELU, RELU2, SWIGLU };
+enum { NO_POSITIONS, ROTARY, LEARNED, SINUSOIDAL };
+enum { MISSING, F32, BF16, F16, I16, I32, I64 };
+
+typedef float Lanes __attribute__((vector_size(64), aligned(4)));
+typedef int32_t Integers __attribute__((vector_size(64)));
+typedef uint32_t Words __attribute__((vector_size(64)));
+typedef uint16_t Halves __attribute__((vector_size(32), aligned(2)));
+
+/* What Python hands over; native/engine.py declares the same fields in the same order. */
+
+typedef struct {
+    int32_t vocab_size, context, n_layer, n_head, n_kv_head, d_model, d_ff;
+    int32_t norm, norm_is_before, final_norm, feed_forward, position, qk_norm, output_projection;
+    int32_t earlier_tokens, token_pairs, ngram_order, halve;
+    float norm_eps, rotary_base, embedding_scale;
+} Config;
+
+typedef struct {
+    const void *data;
+    int64_t kind, count;
+} Tensor;
+
+typedef struct {
+    double temperature, top_p, min_p, repetition_penalty;
+    int64_t top_k;
+    uint64_t seed, prompt, place;
+} Sampling;
+
+/* A matrix in panels of 16 rows: for each column the 16 numbers of these rows, so that no sum goes across lanes. */
+typedef struct {
+    int rows, columns, panels;
+    float *whole;
+    uint16_t *half;
+    float *bias;
+} Matrix;
+
+typedef struct {
+    int width;
+    float *gain, *bias;
+} Norm;
+
+typedef struct {
+    Norm before_attention, before_feed_forward;
+    Matrix query_key_value, output, up, gate, down;
+} Layer;
+
+typedef struct {
+    float *trust, *share, *strength, *worth, *variety; /* each with its biases behind its weights */
+    float match_worth, match_distance;
+    int64_t count;
+    int64_t *contexts, *begins;
+    int16_t *tokens;
+    float *counts, *totals, *varieties;
+} NGrams;
+
+typedef struct {
+    int32_t *ids;
+    float *keys;   /* [layer][head of keys][slots / 16][K][16] */
+    float *values; /* [layer][head of keys][slots][K, in whole lanes] */
+} Sequence;
+
+typedef struct Model {
+    Config config;
+    int d_head, stride, wide_head, slots; /* D and K in whole lanes; the context in whole panels */
+    float *embedding, **earlier, *pairs, *positions, *cosine, *sine;
+    Layer *layers;
+    Norm norm;
+    Matrix head;
+    NGrams ngrams;
+    /* what a call works on */
+    Sequence *sequence;
+    int start, rows, wants_all;
+    float *x, *mixed, *attended, *hidden, *gated, *logits;
+    /* threads */
+    int threads;
+    pthread_t *workers;
+    pthread_mutex_t lock;
+    pthread_cond_t work_is_there;
+    uint64_t calls;
+    int is_ending;
+    atomic_int arrived, turn;
+} Model;
+
+/* --- numbers ---------------------------------------------------------------------------------------------------- */
+
+static float number(const Tensor *tensor, int64_t place) {
+    switch (tensor->kind) {
+    case F32: return ((const float *)tensor->data)[place];
+    case BF16: {
+        uint32_t bits = (uint32_t)((const uint16_t *)tensor->data)[place] << 16;
+        float value;
+        memcpy(&value, &bits, sizeof value);
+        return value;
+    }
+    case I16: return ((const int16_t *)tensor->data)[place];
+    case I32: return (float)((const int32_t *)tensor->data)[place];
+    default: return (float)((const int64_t *)tensor->data)[place];
+    }
+}
+
+static uint16_t rounded_half(float value) { /* to the nearest bf16, ties to the even one */
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return (uint16_t)((bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
+}
+
+static float widened(uint16_t half) {
+    uint32_t bits = (uint32_t)half << 16;
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+static Lanes widen(Halves halves) { return (Lanes)(__builtin_convertvector(halves, Words) << 16); }
+
+static Lanes load(const float *from) { return *(const Lanes *)from; }
+
+static void store(float *to, Lanes value) { *(Lanes *)to = value; }
+
+static Lanes all(float value) { return (Lanes){0} + value; }
+
+static Lanes larger(Lanes a, Lanes b) {
+    Integers is = a > b;
+    return (Lanes)(((Integers)a & is) | ((Integers)b & ~is));
+}
+
+static float sum(Lanes x) {
+    float total = 0;
+    for (int lane = 0; lane < LANES; lane++) total += x[lane];
+    return total;
+}
+
+static float largest(Lanes x) {
+    float most = x[0];
+    for (int lane = 1; lane < LANES; lane++) most = x[lane] > most ? x[lane] : most;
+    return most;
+}
+
+static Lanes exponential(Lanes x) { /* to a part in 10 million; below −87 it is about 1e-38, above 88 about 1e38 */
+    x = larger(x, all(-87.0f));
+    x = -larger(-x, all(-88.0f));
+    Integers power = __builtin_convertvector(x * 1.44269504f + 127.5f, Integers); /* of 2, and 127 */
+    Lanes whole = __builtin_convertvector(power - 127, Lanes);
+    Lanes rest = x - whole * 0.693359375f - whole * -2.12194440e-4f; /* at most log(2) / 2 */
+    Lanes value = all(1.9875691500e-4f);
+    value = value * rest + 1.3981999507e-3f;
+    value = value * rest + 8.3334519073e-3f;
+    value = value * rest + 4.1665795894e-2f;
+    value = value * rest + 1.6666665459e-1f;
+    value = value * rest + 5.0000001201e-1f;
+    value = value * rest * rest + rest + 1.0f;
+    return value * (Lanes)(power << 23);
+}
+
+static Lanes activate(Lanes x, int kind) {
+    Lanes out = x;
+    switch (kind) {
+    case RELU: return larger(x, all(0));
+    case RELU2: x = larger(x, all(0)); return x * x;
+    case SWIGLU: return x / (1.0f + exponential(-x));
+    case GELU_TANH: return x / (1.0f + exponential(-1.5957691216f * (x + 0.044715f * x * x * x)));
+    default:
+        for (int lane = 0; lane < LANES; lane++) out[lane] = 0.5f * x[lane] * (1 + erff(x[lane] * 0.70710678f));
+        return out;
+    }
+}
+
+/* --- threads ---------------------------------------------------------------------------------------------------- */
+
+static void wait_for_all(Model *model) {
+    if (model->threads == 1) return;
+    int turn = atomic_load_explicit(&model->turn, memory_order_relaxed);
+    if (atomic_fetch_add_explicit(&model->arrived, 1, memory_order_acq_rel) == model->threads - 1) {
+        atomic_store_explicit(&model->arrived, 0, memory_order_relaxed);
+        atomic_store_explicit(&model->turn, turn + 1, memory_order_release);
+        return;
+    }
+    for (int spins = 0; atomic_load_explicit(&model->turn, memory_order_acquire) == turn; spins++) {
+#if defined(__x86_64__)
+        __builtin_ia32_pause();
+#endif
+        if (spins > 20000) sched_yield(); /* somebody else has the processor of the one that is missing */
+    }
+}
+
+static int slice(int count, int thread, int threads) { return (int)((int64_t)count * thread / threads); }
+
+/* --- layers ----------------------------------------------------------------------------------------------------- */
+
+/* Some panels of a matrix times some rows; the counts are constants wherever this is called, and all sums stay in
+   registers. */
+static inline __attribute__((always_inline)) void multiply_tile(
+    const Matrix *matrix, int panel, const float *x, int x_stride, float *out, int out_stride, int adds,
+    const int panels, const int rows) {
+    Lanes sums[4][4];
+    for (int row = 0; row < rows; row++)
+        for (int i = 0; i < panels; i++)
+            sums[row][i] = matrix->bias ? load(matrix->bias + (panel + i) * LANES) : all(0);
+    const int64_t size = (int64_t)matrix->columns * LANES;
+    if (matrix->half) {
+        const uint16_t *first = matrix->half + panel * size;
+        for (int column = 0; column < matrix->columns; column++)
+            for (int i = 0; i < panels; i++) {
+                Lanes weights = widen(*(const Halves *)(first + i * size + column * LANES));
+                for (int row = 0; row < rows; row++) sums[row][i] += weights * x[row * x_stride + column];
+            }
+    } else {
+        const float *first = matrix->whole + panel * size;
+        for (int column = 0; column < matrix->columns; column++)
+            for (int i = 0; i < panels; i++) {
+                Lanes weights = load(first + i * size + column * LANES);
+                for (int row = 0; row < rows; row++) sums[row][i] += weights * x[row * x_stride + column];
+            }
+    }
+    for (int row = 0; row < rows; row++)
+        for (int i = 0; i < panels; i++) {
+            float *to = out + row * out_stride + (panel + i) * LANES;
+            store(to, adds ? load(to) + sums[row][i] : sums[row][i]);
+        }
+}
+
+/* The slice of a thread of matrix · x for each row, which is stored or added. */
+static void multiply(
+    const Model *model, int thread, const Matrix *matrix, const float *x, int x_stride, float *out, int out_stride,
+    int adds, int rows) {
+    int end = slice(matrix->panels, thread + 1, model->threads);
+    for (int panel = slice(matrix->panels, thread, model->threads); panel < end;) {
+        int panels = end - panel >= 4 ? 4 : 1;
+        for (int row = 0; row < rows;) {
+            const float *from = x + row * x_stride;
+            float *to = out + row * out_stride;
+            if (rows - row >= 4) {
+                if (panels == 4) multiply_tile(matrix, panel, from, x_stride, to, out_stride, adds, 4, 4);
+                else multiply_tile(matrix, panel, from, x_stride, to, out_stride, adds, 1, 4);
+                row += 4;
+            } else {
+                if (panels == 4) multiply_tile(matrix, panel, from, x_stride, to, out_stride, adds, 4, 1);
+                else multiply_tile(matrix, panel, from, x_stride, to, out_stride, adds, 1, 1);
+                row += 1;
+            }
+        }
+        panel += panels;
+    }
+}
+
+/* Ba et al. 2016 or Zhang, Sennrich 2019, of a vector whose last lanes, behind its end, are 0. */
+static void normalize(const Config *config, const Norm *norm, const float *x, float *out) {
+    const int width = norm->width, padding = -width & (LANES - 1);
+    if (config->norm == NO_NORM) {
+        memcpy(out, x, (size_t)(width + padding) * sizeof *x);
+        return;
+    }
+    Lanes total = all(0), squares = all(0);
+    float mean = 0;
+    if (config->norm == LAYERNORM) {
+        for (int i = 0; i < width; i += LANES) total += load(x + i);
+        mean = sum(total) / width;
+    }
+    for (int i = 0; i < width; i += LANES) {
+        Lanes centered = load(x + i) - mean;
+        squares += centered * centered;
+    }
+    float scale = 1 / sqrtf((sum(squares) - padding * mean * mean) / width + config->norm_eps);
+    for (int i = 0; i < width; i += LANES) {
+        Lanes value = (load(x + i) - mean) * scale;
+        if (norm->gain) value *= load(norm->gain + i);
+        if (norm->bias) value += load(norm->bias + i);
+        store(out + i, value);
+    }
+    for (int i = width; i < width + padding; i++) out[i] = 0;
+}
+
+static void normalize_head(const Config *config, float *x, int width) {
+    float mean = 0, squares = 0;
+    if (config->norm == LAYERNORM) {
+        for (int i = 0; i < width; i++) mean += x[i];
+        mean /= width;
+    }
+    for (int i = 0; i < width; i++) squares += (x[i] - mean) * (x[i] - mean);
+    float scale = 1 / sqrtf(squares / width + config->norm_eps);
+    for (int i = 0; i < width; i++) x[i] = (x[i] - mean) * scale;
+}
+
+static void rotate(const Model *model, float *x, int place) { /* Su et al. 2021, §3.2.2; pairs are k and k + K/2 */
+    const int half = model->d_head / 2;
+    const float *cosine = model->cosine + (int64_t)place * half, *sine = model->sine + (int64_t)place * half;
+    for (int k = 0; k < half; k++) {
+        float first = x[k], second = x[k + half];
+        x[k] = first * cosine[k] - second * sine[k];
+        x[k + half] = second * cosine[k] + first * sine[k];
+    }
+}
+
+/* What one head of queries makes of the first `used` slots; `scores` has room for them in whole panels. */
+static void attend(
+    const Model *model, const float *query, const float *keys, const float *values, int used, float *scores,
+    float *out) {
+    const int width = model->d_head, wide = model->wide_head, panels = (used + LANES - 1) / LANES;
+    const float scale = 1 / sqrtf(width);
+    Lanes most = all(-INFINITY), total = all(0);
+    for (int panel = 0; panel < panels; panel++) {
+        const float *from = keys + (int64_t)panel * width * LANES;
+        Lanes score = all(0);
+        for (int k = 0; k < width; k++) score += load(from + k * LANES) * query[k];
+        score *= scale;
+        if (panel == panels - 1)
+            for (int lane = used - panel * LANES; lane < LANES; lane++) score[lane] = -INFINITY;
+        most = larger(most, score);
+        store(scores + panel * LANES, score);
+    }
+    float highest = largest(most);
+    for (int panel = 0; panel < panels; panel++) {
+        Lanes weight = exponential(load(scores + panel * LANES) - highest);
+        if (panel == panels - 1)
+            for (int lane = used - panel * LANES; lane < LANES; lane++) weight[lane] = 0;
+        total += weight;
+        store(scores + panel * LANES, weight);
+    }
+    float share = 1 / sum(total);
+    for (int k = 0; k < wide; k += LANES) {
+        Lanes even = all(0), odd = all(0);
+        int slot = 0;
+        for (; slot + 1 < used; slot += 2) {
+            even += load(values + (int64_t)slot * wide + k) * scores[slot];
+            odd += load(values + (int64_t)(slot + 1) * wide + k) * scores[slot + 1];
+        }
+        if (slot < used) even += load(values + (int64_t)slot * wide + k) * scores[slot];
+        even = (even + odd) * share;
+        for (int lane = 0; lane < LANES && k + lane < width; lane++) out[k + lane] = even[lane];
+    }
+}
+
+/* All rows of the heads of a thread: new keys and values go into the cache, then each row looks at what is before it. */
+static void look(Model *model, int thread, int layer, float *scores) {
+    const Config *config = &model->config;
+    const int width = model->d_head, wide = model->wide_head, group = config->n_head / config->n_kv_head;
+    const int mixed_stride = model->layers[layer].query_key_value.panels * LANES;
+    const int keys_at = config->n_head * width, values_at = keys_at + config->n_kv_head * width;
+    for (int head = slice(config->n_kv_head, thread, model->threads);
+         head < slice(config->n_kv_head, thread + 1, model->threads); head++) {
+        const int64_t plane = (int64_t)layer * config->n_kv_head + head;
+        float *keys = model->sequence->keys + plane * model->slots * width;
+        float *values = model->sequence->values + plane * model->slots * wide;
+        for (int row = 0; row < model->rows; row++) {
+            const int slot = model->start + row;
+            float *mixed = model->mixed + (int64_t)row * mixed_stride;
+            float *key = mixed + keys_at + head * width, *value = mixed + values_at + head * width;
+            if (config->qk_norm) normalize_head(config, key, width);
+            if (config->position == ROTARY) rotate(model, key, slot);
+            float *panel = keys + (int64_t)(slot / LANES) * width * LANES + slot % LANES;
+            for (int k = 0; k < width; k++) panel[k * LANES] = key[k];
+            memcpy(values + (int64_t)slot * wide, value, (size_t)width * sizeof *value);
+            for (int i = 0; i < group; i++) {
+                float *query = mixed + (head * group + i) * width;
+                if (config->qk_norm) normalize_head(config, query, width);
+                if (config->position == ROTARY) rotate(model, query, slot);
+                attend(
+                    model, query, keys, values, slot + 1, scores,
+                    model->attended + (int64_t)row * model->stride + (head * group + i) * width);
+            }
+        }
+    }
+}
+
+static void embed(Model *model) {
+    const Config *config = &model->config;
+    const int32_t *ids = model->sequence->ids;
+    const int64_t width = config->d_model, vocab_size = config->vocab_size;
+    for (int row = 0; row < model->rows; row++) {
+        const int place = model->start + row;
+        float *x = model->x + (int64_t)row * model->stride;
+        const float *from = model->embedding + ids[place] * width;
+        for (int i = 0; i < width; i++) x[i] = from[i];
+        for (int distance = 1; distance <= config->earlier_tokens; distance++) {
+            int64_t id = place >= distance ? ids[place - distance] + 1 : 0;
+            from = model->earlier[distance - 1] + id * width;
+            for (int i = 0; i < width; i++) x[i] += from[i];
+        }
+        if (config->token_pairs) {
+            int64_t previous = place >= 1 ? ids[place - 1] + 1 : 0;
+            from = model->pairs + (previous * vocab_size + ids[place]) * width;
+            for (int i = 0; i < width; i++) x[i] += from[i];
+        }
+        if (config->embedding_scale != 1)
+            for (int i = 0; i < width; i++) x[i] *= config->embedding_scale;
+        if (config->position == LEARNED || config->position == SINUSOIDAL) {
+            from = model->positions + place * width;
+            for (int i = 0; i < width; i++) x[i] += from[i];
+        }
+    }
+}
+
+/* What a sublayer is given: each thread normalizes for itself, which is quicker than to wait for another. */
+static const float *before_sublayer(Model *model, const Norm *norm, float *normed, int rows, const float *x) {
+    if (!model->config.norm_is_before || model->config.norm == NO_NORM) return x;
+    for (int row = 0; row < rows; row++)
+        normalize(&model->config, norm, x + (int64_t)row * model->stride, normed + (int64_t)row * model->stride);
+    return normed;
+}
+
+static void after_sublayer(Model *model, int thread, const Norm *norm) {
+    wait_for_all(model);
+    if (model->config.norm_is_before || model->config.norm == NO_NORM) return;
+    if (thread == 0)
+        for (int row = 0; row < model->rows; row++) {
+            float *x = model->x + (int64_t)row * model->stride;
+            normalize(&model->config, norm, x, x);
+        }
+    wait_for_all(model);
+}
+
+static void feed_forward(Model *model, int thread, Layer *layer, const float *x) {
+    const int wide = layer->up.panels * LANES, kind = model->config.feed_forward;
+    multiply(model, thread, &layer->up, x, model->stride, model->hidden, wide, 0, model->rows);
+    if (kind == SWIGLU) multiply(model, thread, &layer->gate, x, model->stride, model->gated, wide, 0, model->rows);
+    for (int row = 0; row < model->rows; row++)
+        for (int panel = slice(layer->up.panels, thread, model->threads);
+             panel < slice(layer->up.panels, thread + 1, model->threads); panel++) {
+            float *at = model->hidden + (int64_t)row * wide + panel * LANES;
+            if (kind == SWIGLU) store(at, load(at) * activate(load(model->gated + (at - model->hidden)), kind));
+            else store(at, activate(load(at), kind));
+        }
+    wait_for_all(model);
+    multiply(model, thread, &layer->down, model->hidden, wide, model->x, model->stride, 1, model->rows);
+}
+
+/* Rows from ids in the sequence to logits: of the last row, or of all. */
+static void run_layers(Model *model, int thread) {
+    const Config *config = &model->config;
+    float normed[MOST_ROWS * model->stride] __attribute__((aligned(64)));
+    float scores[model->slots] __attribute__((aligned(64)));
+    if (thread == 0) embed(model);
+    wait_for_all(model);
+    for (int i = 0; i < config->n_layer; i++) {
+        Layer *layer = &model->layers[i];
+        const float *x = before_sublayer(model, &layer->before_attention, normed, model->rows, model->x);
+        multiply(
+            model, thread, &layer->query_key_value, x, model->stride, model->mixed,
+            layer->query_key_value.panels * LANES, 0, model->rows);
+        wait_for_all(model);
+        look(model, thread, i, scores);
+        wait_for_all(model);
+        if (config->output_projection) {
+            multiply(
+                model, thread, &layer->output, model->attended, model->stride, model->x, model->stride, 1, model->rows);
+        } else if (thread == 0) {
+            for (int place = 0; place < model->rows * model->stride; place++) model->x[place] += model->attended[place];
+        }
+        after_sublayer(model, thread, &layer->before_attention);
+        if (config->feed_forward != NO_FEED_FORWARD) {
+            x = before_sublayer(model, &layer->before_feed_forward, normed, model->rows, model->x);
+            feed_forward(model, thread, layer, x);
+            after_sublayer(model, thread, &layer->before_feed_forward);
+        }
+    }
+    const int first = model->wants_all ? 0 : model->rows - 1, wide = model->head.panels * LANES;
+    const float *x = model->x + (int64_t)first * model->stride;
+    if (config->final_norm) x = before_sublayer(model, &model->norm, normed, model->rows - first, x);
+    multiply(
+        model, thread, &model->head, x, model->stride, model->logits + (int64_t)first * wide, wide, 0,
+        model->rows - first);
+    wait_for_all(model);
+    if (thread == 0 && x == normed) /* what the counts are weighed by */
+        memcpy(
+            model->x + (int64_t)first * model->stride, normed,
+            (size_t)(model->rows - first) * (size_t)model->stride * sizeof *normed);
+}
+
+/* --- counts and matches: see model/ngrams.py and model/matches.py ------------------------------------------------- */
+
+static float weigh(const float *weights, int width, const float *x) { /* one row of a small layer, its bias behind it */
+    float total = weights[width];
+    for (int i = 0; i < width; i++) total += weights[i] * x[i];
+    return total;
+}
+
+static void softmax(float *x, int count, int wide) { /* `wide`: in whole lanes */
+    for (int i = count; i < wide; i++) x[i] = -INFINITY;
+    Lanes most = all(-INFINITY), total = all(0);
+    for (int i = 0; i < wide; i += LANES) most = larger(most, load(x + i));
+    float highest = largest(most);
+    for (int i = count; i < wide; i++) x[i] = highest - 100;
+    for (int i = 0; i < wide; i += LANES) {
+        Lanes value = exponential(load(x + i) - highest);
+        total += value;
+        store(x + i, value);
+    }
+    float share = 1 / sum(total);
+    for (int i = 0; i < wide; i += LANES) store(x + i, load(x + i) * share);
+}
+
+static int64_t find_context(const NGrams *ngrams, int64_t key) {
+    int64_t low = 0, high = ngrams->count;
+    while (low < high) {
+        int64_t middle = (low + high) / 2;
+        if (ngrams->contexts[middle] < key) low = middle + 1;
+        else high = middle;
+    }
+    return low < ngrams->count && ngrams->contexts[low] == key ? low : -1;
+}
+
+static void count_on(const Model *model, int place, const float *x, float *counted, int wide) {
+    const NGrams *ngrams = &model->ngrams;
+    const int vocab_size = model->config.vocab_size, width = model->config.d_model;
+    const int32_t *ids = model->sequence->ids;
+    for (int token = 0; token < vocab_size; token++) counted[token] = 1.0f / vocab_size;
+    int64_t key = 0, power = 1;
+    for (int length = 0; length < model->config.ngram_order; length++) {
+        if (length > 0) {
+            if (place - length + 1 < 0) break;
+            key += (ids[place - length + 1] + 1) * power;
+            power *= vocab_size;
+        }
+        int64_t node = find_context(ngrams, key);
+        if (node < 0) continue;
+        float strength = weigh(ngrams->strength + length * (width + 1), width, x);
+        strength += ngrams->variety[length] * ngrams->varieties[node];
+        float alpha = expf(fminf(fmaxf(strength, -30), 30)), share = 1 / (ngrams->totals[node] + alpha);
+        for (int token = 0; token < vocab_size; token++) counted[token] *= alpha * share;
+        for (int64_t i = ngrams->begins[node]; i < ngrams->begins[node + 1]; i++)
+            counted[ngrams->tokens[i]] += ngrams->counts[i] * share;
+    }
+    float trust = weigh(ngrams->trust, width, x);
+    for (int token = 0; token < vocab_size; token++) counted[token] = trust * logf(fmaxf(counted[token], 1e-12f));
+    softmax(counted, vocab_size, wide);
+}
+
+/* What followed the places that match best; returns how many tokens matched there. */
+static int match(const Model *model, int place, float *matched) {
+    const NGrams *ngrams = &model->ngrams;
+    const int32_t *ids = model->sequence->ids;
+    float scores[place + 1], highest = -INFINITY, total = 0;
+    int slots[place + 1], found = 0, longest = 0;
+    for (int slot = 0; slot < place; slot++) {
+        if (ids[slot] != ids[place]) continue;
+        int length = 1;
+        while (length < LONGEST_MATCH && length <= slot && ids[slot - length] == ids[place - length]) length++;
+        float score = ngrams->match_worth * length - ngrams->match_distance * logf(place - slot);
+        scores[found] = score;
+        slots[found++] = slot;
+        highest = score > highest ? score : highest;
+        longest = length > longest ? length : longest;
+    }
+    for (int i = 0; i < found; i++) total += scores[i] = expf(scores[i] - highest);
+    for (int i = 0; i < found; i++) matched[ids[slots[i] + 1]] += scores[i] / total;
+    return longest;
+}
+
+static void mix(Model *model, int row) {
+    const NGrams *ngrams = &model->ngrams;
+    const int vocab_size = model->config.vocab_size, width = model->config.d_model, wide = model->head.panels * LANES;
+    const float *x = model->x + (int64_t)row * model->stride;
+    float *said = model->logits + (int64_t)row * wide;
+    float counted[wide], matched[wide];
+    memset(matched, 0, sizeof matched);
+    softmax(said, vocab_size, wide);
+    count_on(model, model->start + row, x, counted, wide);
+    int longest = match(model, model->start + row, matched);
+    float layers = weigh(ngrams->share, width, x), matches = -INFINITY;
+    if (longest) matches = weigh(ngrams->share + width + 1, width, x) + ngrams->worth[longest];
+    float most = fmaxf(0, fmaxf(layers, matches));
+    float of_layers = expf(layers - most), of_counts = expf(-most), of_matches = longest ? expf(matches - most) : 0;
+    float total = of_layers + of_counts + of_matches;
+    for (int token = 0; token < vocab_size; token++) {
+        float mixed = of_layers * said[token] + of_counts * counted[token] + of_matches * matched[token];
+        said[token] = logf(fmaxf(mixed / total, 1e-12f));
+    }
+}
+
+/* --- a call ------------------------------------------------------------------------------------------------------- */
+
+static void *work(void *argument) {
+    void **handed = argument;
+    Model *model = handed[0];
+    int thread = (int)(intptr_t)handed[1];
+    free(argument);
+    uint64_t seen = 0;
+    for (;;) {
+        pthread_mutex_lock(&model->lock);
+        while (model->calls == seen && !model->is_ending) pthread_cond_wait(&model->work_is_there, &model->lock);
+        seen = model->calls;
+        int is_ending = model->is_ending;
+        pthread_mutex_unlock(&model->lock);
+        if (is_ending) return NULL;
+        for (;;) {
+            wait_for_all(model);
+            if (model->rows == 0) break;
+            run_layers(model, thread);
+        }
+        wait_for_all(model); /* until each has seen that it is over */
+    }
+}
+
+static void begin_call(Model *model, Sequence *sequence) {
+    model->sequence = sequence;
+    if (model->threads == 1) return;
+    pthread_mutex_lock(&model->lock);
+    model->calls++;
+    pthread_cond_broadcast(&model->work_is_there);
+    pthread_mutex_unlock(&model->lock);
+}
+
+static void end_call(Model *model) {
+    model->rows = 0;
+    wait_for_all(model);
+    wait_for_all(model);
+}
+
+/* The logits behind some ids that stand in the sequence: of the last, or of all; the first row's. */
+static float *feed(Model *model, int start, int rows, int wants_all) {
+    model->start = start;
+    model->rows = rows;
+    model->wants_all = wants_all;
+    wait_for_all(model);
+    run_layers(model, 0);
+    const int first = wants_all ? 0 : rows - 1;
+    if (model->config.ngram_order)
+        for (int row = first; row < rows; row++) mix(model, row);
+    return model->logits + (int64_t)first * model->head.panels * LANES;
+}
+
+static float *feed_all(Model *model, const int32_t *ids, int count, int start) {
+    float *logits = NULL;
+    memcpy(model->sequence->ids + start, ids + start, (size_t)(count - start) * sizeof *ids);
+    while (start < count) {
+        int rows = count - start < MOST_ROWS ? count - start : MOST_ROWS;
+        logits = feed(model, start, rows, 0);
+        start += rows;
+    }
+    return logits;
+}
+
+static int is_finite(const float *x, int count) {
+    for (int i = 0; i < count; i++)
+        if (!isfinite(x[i])) return 0;
+    return 1;
+}
+
+static float log_of_sum(const float *x, int count) {
+    float highest = -INFINITY;
+    Lanes total = all(0);
+    float rest = 0;
+    int i = 0;
+    for (int j = 0; j < count; j++) highest = x[j] > highest ? x[j] : highest;
+    for (; i + LANES <= count; i += LANES) total += exponential(load(x + i) - highest);
+    for (; i < count; i++) rest += expf(x[i] - highest);
+    return highest + logf(sum(total) + rest);
+}
+
+/* --- from logits to a token: the rules of generate/sampling.py ------------------------------------------------------ */
+
+typedef struct {
+    float logit;
+    int32_t id;
+} Candidate;
+
+static int by_logit(const void *a, const void *b) {
+    float first = ((const Candidate *)a)->logit, second = ((const Candidate *)b)->logit;
+    if (first != second) return first < second ? 1 : -1;
+    return ((const Candidate *)a)->id < ((const Candidate *)b)->id ? -1 : 1;
+}
+
+/* The k-th largest of some numbers, whose order changes. */
+static float select_largest(float *x, int count, int k) {
+    int low = 0, high = count - 1;
+    for (;;) {
+        float pivot = x[(low + high) / 2];
+        int left = low, right = high;
+        while (left <= right) {
+            while (x[left] > pivot) left++;
+            while (x[right] < pivot) right--;
+            if (left <= right) {
+                float swapped = x[left];
+                x[left++] = x[right];
+                x[right--] = swapped;
+            }
+        }
+        if (k - 1 <= right) high = right;
+        else if (k - 1 >= left) low = left;
+        else return x[k - 1];
+    }
+}
+
+static void cut_top_p(float *logits, int count, float highest, double top_p, Candidate *candidates) {
+    double total = exp((double)(log_of_sum(logits, count) - highest)), before = 0;
+    float least = highest + (float)log((1 - top_p) / count * total); /* what is less likely cannot be reached */
+    int found = 0;
+    for (int id = 0; id < count; id++)
+        if (logits[id] >= least) candidates[found++] = (Candidate){logits[id], id};
+        else logits[id] = -INFINITY;
+    qsort(candidates, (size_t)found, sizeof *candidates, by_logit);
+    for (int i = 0; i < found; i++) {
+        if (before >= top_p) logits[candidates[i].id] = -INFINITY;
+        before += exp((double)(candidates[i].logit - highest)) / total;
+    }
+}
+
+/* Changes logits as the settings say: −∞ where a token is cut. */
+static void filter(float *logits, int count, const Sampling *sampling, const uint8_t *used) {
+    if (sampling->repetition_penalty != 1)
+        for (int id = 0; id < count; id++)
+            if (used[id]) {
+                float penalty = (float)sampling->repetition_penalty;
+                logits[id] = logits[id] > 0 ? logits[id] / penalty : logits[id] * penalty;
+            }
+    if (sampling->temperature == 0) return;
+    float highest = -INFINITY;
+    for (int id = 0; id < count; id++) {
+        logits[id] /= (float)sampling->temperature;
+        highest = logits[id] > highest ? logits[id] : highest;
+    }
+    if (sampling->top_k > 0 && sampling->top_k < count) {
+        float copy[count];
+        memcpy(copy, logits, sizeof copy);
+        float least = select_largest(copy, count, (int)sampling->top_k);
+        for (int id = 0; id < count; id++)
+            if (logits[id] < least) logits[id] = -INFINITY;
+    }
+    if (sampling->top_p < 1) {
+        Candidate *candidates = malloc((size_t)count * sizeof *candidates);
+        if (candidates) cut_top_p(logits, count, highest, sampling->top_p, candidates);
+        free(candidates);
+    }
+    if (sampling->min_p > 0) {
+        float least = highest + logf((float)sampling->min_p);
+        for (int id = 0; id < count; id++)
+            if (logits[id] < least) logits[id] = -INFINITY;
+    }
+}
+
+static uint64_t stir(uint64_t x) { /* SplitMix64: see generate/random.py */
+    x += 0x9E3779B97F4A7C15;
+    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9;
+    x = (x ^ (x >> 27)) * 0x94D049BB133111EB;
+    return x ^ (x >> 31);
+}
+
+static int choose(const float *logits, int count, const Sampling *sampling, uint64_t place) {
+    int best = 0;
+    for (int id = 1; id < count; id++) best = logits[id] > logits[best] ? id : best;
+    if (sampling->temperature == 0) return best;
+    double total = 0, reached = 0;
+    for (int id = 0; id < count; id++)
+        if (logits[id] > -INFINITY) total += exp((double)logits[id] - logits[best]);
+    double uniform = (double)(stir(stir(stir(sampling->seed) ^ sampling->prompt) ^ place) >> 11) * 0x1p-53;
+    int last = best;
+    for (int id = 0; id < count; id++) {
+        if (!(logits[id] > -INFINITY)) continue;
+        last = id;
+        reached += exp((double)logits[id] - logits[best]);
+        if (reached > uniform * total) break;
+    }
+    return last;
+}
+
+static void find_likeliest(const float *logits, int count, int wanted, int32_t *ids, float *values) {
+    int found = 0;
+    for (int id = 0; id < count; id++) {
+        if (found == wanted && logits[id] <= values[found - 1]) continue;
+        int place = found < wanted ? found++ : wanted - 1;
+        for (; place > 0 && values[place - 1] < logits[id]; place--) {
+            values[place] = values[place - 1];
+            ids[place] = ids[place - 1];
+        }
+        values[place] = logits[id];
+        ids[place] = id;
+    }
+}
+
+/* --- what Python calls ---------------------------------------------------------------------------------------------- */
+
+/* Goes on from ids, of which the first `start` are in the cache already; stops behind an end, or where the context is
+   full. Returns how many tokens were drawn; −1 where a logit is no number. */
+int native_extend(
+    Model *model, Sequence *sequence, const int32_t *ids, int count, int start, const Sampling *sampling, uint8_t *used,
+    int n, const uint8_t *ends, int alternatives, int32_t *drawn, float *logprobs, int32_t *likeliest,
+    float *likeliest_logprobs) {
+    const int vocab_size = model->config.vocab_size;
+    int made = 0;
+    begin_call(model, sequence);
+    float *logits = feed_all(model, ids, count, start);
+    for (;;) {
+        if (!is_finite(logits, vocab_size)) {
+            made = -1;
+            break;
+        }
+        float total = log_of_sum(logits, vocab_size);
+        if (alternatives) {
+            find_likeliest(
+                logits, vocab_size, alternatives, likeliest + made * alternatives,
+                likeliest_logprobs + made * alternatives);
+            for (int i = 0; i < alternatives; i++) likeliest_logprobs[made * alternatives + i] -= total;
+        }
+        float filtered[vocab_size];
+        memcpy(filtered, logits, sizeof filtered);
+        filter(filtered, vocab_size, sampling, used);
+        int id = choose(filtered, vocab_size, sampling, sampling->place + (uint64_t)made);
+        drawn[made] = id;
+        logprobs[made++] = logits[id] - total;
+        used[id] = 1;
+        if (made == n || ends[id] || count == model->config.context) break;
+        sequence->ids[count] = id;
+        logits = feed(model, count++, 1, 0);
+    }
+    end_call(model);
+    return made;
+}
+
+/* The log-probability of each token that may follow ids, and what it is drawn with. Returns −1 where one is no number. */
+int native_odds(
+    Model *model, Sequence *sequence, const int32_t *ids, int count, int start, const Sampling *sampling,
+    const uint8_t *used, float *logprobs, double *shares) {
+    const int vocab_size = model->config.vocab_size;
+    begin_call(model, sequence);
+    memcpy(logprobs, feed_all(model, ids, count, start), (size_t)vocab_size * sizeof *logprobs);
+    end_call(model);
+    if (!is_finite(logprobs, vocab_size)) return -1;
+    float filtered[vocab_size], total = log_of_sum(logprobs, vocab_size);
+    memcpy(filtered, logprobs, sizeof filtered);
+    filter(filtered, vocab_size, sampling, used);
+    int best = choose(filtered, vocab_size, &(Sampling){0}, 0);
+    double sum_of_shares = 0;
+    for (int id = 0; id < vocab_size; id++) {
+        logprobs[id] -= total;
+        shares[id] = sampling->temperature == 0 ? id == best : exp((double)filtered[id] - filtered[best]);
+        sum_of_shares += shares[id];
+    }
+    for (int id = 0; id < vocab_size; id++) shares[id] /= sum_of_shares;
+    return 0;
+}
+
+/* The log-probability of each of ids but the first. Returns −1 where a logit is no number. */
+int native_score(Model *model, Sequence *sequence, const int32_t *ids, int count, float *logprobs) {
+    const int vocab_size = model->config.vocab_size, wide = model->head.panels * LANES;
+    int is_sound = 1;
+    begin_call(model, sequence);
+    memcpy(sequence->ids, ids, (size_t)(count - 1) * sizeof *ids);
+    for (int start = 0; start < count - 1 && is_sound; start += MOST_ROWS) {
+        int rows = count - 1 - start < MOST_ROWS ? count - 1 - start : MOST_ROWS;
+        float *logits = feed(model, start, rows, 1);
+        for (int row = 0; row < rows; row++, logits += wide) {
+            is_sound = is_sound && is_finite(logits, vocab_size);
+            logprobs[start + row] = logits[ids[start + row + 1]] - log_of_sum(logits, vocab_size);
+        }
+    }
+    end_call(model);
+    return is_sound ? 0 : -1;
+}
+
+void native_free_sequence(Sequence *sequence) {
+    if (sequence == NULL) return;
+    free(sequence->ids);
+    free(sequence->keys);
+    free(sequence->values);
+    free(sequence);
+}
+
+static void *room(int64_t count, size_t size) { /* zeros, aligned to whole lanes */
+    size_t bytes = ((size_t)count * size + 63) / 64 * 64 + 64;
+    void *at = aligned_alloc(64, bytes);
+    if (at) memset(at, 0, bytes);
+    return at;
+}
+
+Sequence *native_new_sequence(const Model *model) {
+    const Config *config = &model->config;
+    const int64_t planes = (int64_t)config->n_layer * config->n_kv_head * model->slots;
+    Sequence *sequence = calloc(1, sizeof *sequence);
+    if (sequence == NULL) return NULL;
+    sequence->ids = room(config->context, sizeof *sequence->ids);
+    sequence->keys = room(planes * model->d_head, sizeof *sequence->keys);
+    sequence->values = room(planes * model->wide_head, sizeof *sequence->values);
+    if (sequence->ids && sequence->keys && sequence->values) return sequence;
+    native_free_sequence(sequence);
+    return NULL;
+}
+
+/* --- from tensors to a model ---------------------------------------------------------------------------------------- */
+
+/* Tensors come in one order, which native/engine.py knows too; `lacks` tells that one was not as it should be. */
+typedef struct {
+    const Tensor *next, *end;
+    int lacks;
+} Reader;
+
+static const Tensor *take(Reader *reader, int64_t count) { /* NULL where the model has none */
+    if (reader->next == reader->end) {
+        reader->lacks = 1;
+        return NULL;
+    }
+    const Tensor *tensor = reader->next++;
+    if (tensor->kind == MISSING) return NULL;
+    if (tensor->count != count) reader->lacks = 1;
+    return tensor->count == count ? tensor : NULL;
+}
+
+static float *read_numbers(Reader *reader, int64_t count) {
+    const Tensor *tensor = take(reader, count);
+    float *numbers = tensor ? room(count, sizeof *numbers) : NULL;
+    if (tensor && !numbers) reader->lacks = 1;
+    for (int64_t i = 0; numbers && i < count; i++) numbers[i] = number(tensor, i);
+    return numbers;
+}
+
+static float *read_needed(Reader *reader, int64_t count) {
+    float *numbers = read_numbers(reader, count);
+    if (numbers == NULL) reader->lacks = 1;
+    return numbers;
+}
+
+/* One matrix of the rows of several, whose weights come first, then their biases. */
+static void read_matrix(Reader *reader, Matrix *matrix, int columns, int halve, int parts, const int *rows) {
+    matrix->columns = columns;
+    for (int part = 0; part < parts; part++) matrix->rows += rows[part];
+    matrix->panels = (matrix->rows + LANES - 1) / LANES;
+    int64_t size = (int64_t)matrix->panels * LANES * columns;
+    if (halve) matrix->half = room(size, sizeof *matrix->half);
+    else matrix->whole = room(size, sizeof *matrix->whole);
+    if (!matrix->half && !matrix->whole) reader->lacks = 1;
+    for (int part = 0, first = 0; part < parts; first += rows[part++]) {
+        const Tensor *tensor = take(reader, (int64_t)rows[part] * columns);
+        if (tensor == NULL) reader->lacks = 1;
+        for (int row = 0; row < rows[part] && !reader->lacks; row++)
+            for (int column = 0; column < columns; column++) {
+                float value = number(tensor, (int64_t)row * columns + column);
+                int64_t panel = (first + row) / LANES, lane = (first + row) % LANES;
+                int64_t place = (panel * columns + column) * LANES + lane;
+                if (halve) matrix->half[place] = rounded_half(value);
+                else matrix->whole[place] = value;
+            }
+    }
+    for (int part = 0, first = 0; part < parts; first += rows[part++]) {
+        const Tensor *tensor = take(reader, rows[part]);
+        if (tensor && !matrix->bias) matrix->bias = room((int64_t)matrix->panels * LANES, sizeof *matrix->bias);
+        for (int row = 0; tensor && matrix->bias && row < rows[part]; row++)
+            matrix->bias[first + row] = number(tensor, row);
+    }
+}
+
+static void read_norm(Reader *reader, Norm *norm, int width) {
+    norm->width = width;
+    norm->gain = read_numbers(reader, width);
+    norm->bias = read_numbers(reader, width);
+}
+
+/* Rows of weights, each with its bias behind it. */
+static float *read_small(Reader *reader, int rows, int columns) {
+    float *weights = read_needed(reader, (int64_t)rows * columns), *biases = read_needed(reader, rows);
+    float *joined = room((int64_t)rows * (columns + 1), sizeof *joined);
+    if (joined == NULL) reader->lacks = 1;
+    for (int row = 0; row < rows && !reader->lacks; row++) {
+        memcpy(joined + row * (columns + 1), weights + row * columns, (size_t)columns * sizeof *joined);
+        joined[row * (columns + 1) + columns] = biases[row];
+    }
+    free(weights);
+    free(biases);
+    return joined;
+}
+
+static void read_ngrams(Reader *reader, const Config *config, NGrams *ngrams) {
+    const int width = config->d_model, order = config->ngram_order;
+    ngrams->trust = read_small(reader, 1, width);
+    ngrams->share = read_small(reader, 2, width);
+    ngrams->strength = read_small(reader, order, width);
+    ngrams->worth = read_needed(reader, LONGEST_MATCH + 1);
+    ngrams->variety = read_needed(reader, order);
+    float *worth = read_needed(reader, 1), *distance = read_needed(reader, 1);
+    if (worth) ngrams->match_worth = *worth;
+    if (distance) ngrams->match_distance = *distance;
+    free(worth);
+    free(distance);
+    if (reader->lacks || reader->end - reader->next < 4) {
+        reader->lacks = 1;
+        return;
+    }
+    const Tensor *contexts = reader->next++, *widths = reader->next++, *tokens = reader->next++, *counts = reader->next++;
+    const int64_t count = ngrams->count = contexts->count, entries = tokens->count;
+    ngrams->contexts = room(count, sizeof *ngrams->contexts);
+    ngrams->begins = room(count + 1, sizeof *ngrams->begins);
+    ngrams->totals = room(count, sizeof *ngrams->totals);
+    ngrams->varieties = room(count, sizeof *ngrams->varieties);
+    ngrams->tokens = room(entries, sizeof *ngrams->tokens);
+    ngrams->counts = room(entries, sizeof *ngrams->counts);
+    if (!ngrams->contexts || !ngrams->begins || !ngrams->totals || !ngrams->varieties || !ngrams->tokens ||
+        !ngrams->counts || contexts->kind != I64 || widths->count != count || counts->count != entries) {
+        reader->lacks = 1;
+        return;
+    }
+    for (int64_t entry = 0; entry < entries; entry++) {
+        ngrams->tokens[entry] = (int16_t)number(tokens, entry);
+        /* as the tables of model/ngrams.py hold them */
+        ngrams->counts[entry] = widened(rounded_half(number(counts, entry)));
+        if (ngrams->tokens[entry] < 0 || ngrams->tokens[entry] >= config->vocab_size) reader->lacks = 1;
+    }
+    for (int64_t node = 0, entry = 0; node < count; node++) {
+        ngrams->contexts[node] = ((const int64_t *)contexts->data)[node];
+        ngrams->begins[node] = entry;
+        int64_t end = entry + (int64_t)number(widths, node);
+        if (end < entry || end > entries) {
+            reader->lacks = 1;
+            return;
+        }
+        int different = 0;
+        for (; entry < end; entry++) {
+            ngrams->totals[node] += ngrams->counts[entry];
+            different += ngrams->counts[entry] > 0;
+        }
+        ngrams->varieties[node] = log1pf((float)different);
+        ngrams->begins[node + 1] = end;
+    }
+}
+
+/* place · base^(−2k/width), in f32, as model/layers.py has it. */
+static float angle(int place, int k, int width, double base) { return (float)(place * exp(-2 * k * log(base) / width)); }
+
+static void make_tables(Model *model, const Config *config, Reader *reader) {
+    const int half = model->d_head / 2, width = config->d_model;
+    if (config->position == ROTARY) {
+        model->cosine = room((int64_t)config->context * half, sizeof *model->cosine);
+        model->sine = room((int64_t)config->context * half, sizeof *model->sine);
+        if (!model->cosine || !model->sine) reader->lacks = 1;
+        for (int place = 0; place < config->context && !reader->lacks; place++)
+            for (int k = 0; k < half; k++) {
+                float turned = angle(place, k, model->d_head, config->rotary_base);
+                model->cosine[(int64_t)place * half + k] = cosf(turned);
+                model->sine[(int64_t)place * half + k] = sinf(turned);
+            }
+    } else if (config->position == SINUSOIDAL) {
+        model->positions = room((int64_t)config->context * width, sizeof *model->positions);
+        if (!model->positions) reader->lacks = 1;
+        for (int place = 0; place < config->context && !reader->lacks; place++)
+            for (int i = 0; i < width; i++) {
+                float turned = angle(place, i / 2, width, 10000);
+                model->positions[(int64_t)place * width + i] = i % 2 ? cosf(turned) : sinf(turned);
+            }
+    }
+}
+
+static void read_layers(Reader *reader, Model *model, const Config *config) {
+    const int width = config->d_model, keys = config->n_kv_head * model->d_head, halve = config->halve;
+    for (int i = 0; i < config->n_layer && !reader->lacks; i++) {
+        Layer *layer = &model->layers[i];
+        read_norm(reader, &layer->before_attention, width);
+        read_matrix(
+            reader, &layer->query_key_value, width, halve, 3, (int[]){config->n_head * model->d_head, keys, keys});
+        if (config->output_projection) read_matrix(reader, &layer->output, width, halve, 1, &width);
+        if (config->feed_forward == NO_FEED_FORWARD) continue;
+        read_norm(reader, &layer->before_feed_forward, width);
+        read_matrix(reader, &layer->up, width, halve, 1, &config->d_ff);
+        if (config->feed_forward == SWIGLU) read_matrix(reader, &layer->gate, width, halve, 1, &config->d_ff);
+        read_matrix(reader, &layer->down, config->d_ff, halve, 1, &width);
+    }
+}
+
+static void free_matrix(Matrix *matrix) {
+    free(matrix->whole);
+    free(matrix->half);
+    free(matrix->bias);
+}
+
+static void free_norm(Norm *norm) {
+    free(norm->gain);
+    free(norm->bias);
+}
+
+void native_free_model(Model *model) {
+    if (model == NULL) return;
+    pthread_mutex_lock(&model->lock);
+    model->is_ending = 1;
+    pthread_cond_broadcast(&model->work_is_there);
+    pthread_mutex_unlock(&model->lock);
+    for (int i = 0; i < model->threads - 1; i++) pthread_join(model->workers[i], NULL);
+    pthread_mutex_destroy(&model->lock);
+    pthread_cond_destroy(&model->work_is_there);
+    for (int i = 0; model->layers && i < model->config.n_layer; i++) {
+        Layer *layer = &model->layers[i];
+        free_norm(&layer->before_attention);
+        free_norm(&layer->before_feed_forward);
+        for (Matrix *matrix = &layer->query_key_value; matrix <= &layer->down; matrix++) free_matrix(matrix);
+    }
+    for (int i = 0; model->earlier && i < model->config.earlier_tokens; i++) free(model->earlier[i]);
+    free_norm(&model->norm);
+    free_matrix(&model->head);
+    NGrams *ngrams = &model->ngrams;
+    void *rooms[] = {
+        ngrams->trust, ngrams->share, ngrams->strength, ngrams->worth, ngrams->variety, ngrams->contexts,
+        ngrams->begins, ngrams->tokens, ngrams->counts, ngrams->totals, ngrams->varieties, model->embedding,
+        model->earlier, model->pairs, model->positions, model->cosine, model->sine, model->layers, model->x,
+        model->mixed, model->attended, model->hidden, model->gated, model->logits, model->workers, model};
+    for (size_t i = 0; i < sizeof rooms / sizeof *rooms; i++) free(rooms[i]);
+}
+
+static void make_room(Model *model, const Config *config, int threads, Reader *reader) {
+    const int mixed = (config->n_head + 2 * config->n_kv_head) * model->d_head + LANES;
+    model->x = room((int64_t)MOST_ROWS * model->stride, sizeof(float));
+    model->mixed = room((int64_t)MOST_ROWS * mixed, sizeof(float));
+    model->attended = room((int64_t)MOST_ROWS * model->stride, sizeof(float));
+    model->hidden = room((int64_t)MOST_ROWS * (config->d_ff + LANES), sizeof(float));
+    model->gated = room((int64_t)MOST_ROWS * (config->d_ff + LANES), sizeof(float));
+    model->logits = room((int64_t)MOST_ROWS * (config->vocab_size + LANES), sizeof(float));
+    model->workers = calloc((size_t)threads, sizeof *model->workers);
+    if (!model->x || !model->mixed || !model->attended || !model->hidden || !model->gated || !model->logits ||
+        !model->workers)
+        reader->lacks = 1;
+}
+
+/* A model, or NULL where the tensors are not what the configuration needs, or there is no room. */
+Model *native_new_model(const Config *config, const Tensor *tensors, int64_t count, int threads) {
+    Reader reader = {tensors, tensors + count, 0};
+    Model *model = calloc(1, sizeof *model);
+    if (model == NULL) return NULL;
+    const int64_t width = config->d_model, vocab_size = config->vocab_size;
+    model->config = *config;
+    model->threads = 1;
+    pthread_mutex_init(&model->lock, NULL);
+    pthread_cond_init(&model->work_is_there, NULL);
+    model->d_head = config->d_model / config->n_head;
+    model->stride = (config->d_model + LANES - 1) / LANES * LANES;
+    model->wide_head = (model->d_head + LANES - 1) / LANES * LANES;
+    model->slots = (config->context + LANES - 1) / LANES * LANES;
+    model->layers = calloc((size_t)config->n_layer + 1, sizeof *model->layers);
+    model->earlier = calloc((size_t)config->earlier_tokens + 1, sizeof *model->earlier);
+    if (!model->layers || !model->earlier) reader.lacks = 1;
+    model->embedding = read_needed(&reader, vocab_size * width);
+    for (int i = 0; i < config->earlier_tokens && !reader.lacks; i++)
+        model->earlier[i] = read_needed(&reader, (vocab_size + 1) * width);
+    if (config->token_pairs) model->pairs = read_needed(&reader, (vocab_size + 1) * vocab_size * width);
+    if (config->position == LEARNED) model->positions = read_needed(&reader, config->context * width);
+    make_tables(model, config, &reader);
+    if (!reader.lacks) read_layers(&reader, model, config);
+    if (config->final_norm) read_norm(&reader, &model->norm, config->d_model);
+    if (!reader.lacks) read_matrix(&reader, &model->head, config->d_model, config->halve, 1, &config->vocab_size);
+    if (config->ngram_order && !reader.lacks) read_ngrams(&reader, config, &model->ngrams);
+    if (!reader.lacks) make_room(model, config, threads, &reader);
+    if (reader.lacks || reader.next != reader.end) {
+        native_free_model(model);
+        return NULL;
+    }
+    for (; model->threads < threads; model->threads++) {
+        void **handed = malloc(2 * sizeof *handed);
+        if (handed == NULL) break;
+        handed[0] = model;
+        handed[1] = (void *)(intptr_t)model->threads;
+        if (pthread_create(&model->workers[model->threads - 1], NULL, work, handed) != 0) {
+            free(handed);
+            break;
+        }
+    }
+    return model;
+}
