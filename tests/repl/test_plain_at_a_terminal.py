@@ -16,7 +16,9 @@ def answered(lines: list[str]) -> bool:
     return re.search(r"stop: [^\n]*\n>(?:\n|$)", "\n".join(lines)) is not None
 
 
-@pytest.mark.parametrize("facts", [{"TINYCHAT_PLAIN": "1"}, {"TERM": "dumb"}], ids=["plain", "dumb"])
+@pytest.mark.parametrize(
+    "facts", [{"TINYCHAT_PLAIN": "1"}, pytest.param({"TERM": "dumb"}, marks=pytest.mark.slow)], ids=["plain", "dumb"]
+)
 def test_text_goes_forward_and_nothing_but_text_is_written(sit_down: SitDown, facts: dict[str, str]) -> None:
     person = sit_down(**facts)
     person.type("helo", BACKSPACE, "lo", ENTER)
