@@ -11,11 +11,12 @@ from tinychat.model.loading import choose_device, load_model
 from tinychat.settings import Settings
 from tinychat.store import places
 from tinychat.store.models import ModelInfo, read_source_tokenizer, read_tokenizer, read_training
+from tinychat.text.arrays import Ids
 from tinychat.text.corpus import Corpus
 from tinychat.text.ids import count_characters, encode_corpus, join, split
 from tinychat.text.rows import Rows, encode_rows, join_rows, split_rows
 from tinychat.text.sources import read_sources
-from tinychat.text.tokenizers import Ids, Tokenizer
+from tinychat.text.tokenizers import Tokenizer
 from tinychat.train.evaluation import evaluate
 
 Split = Literal["val", "train", "all"]

@@ -292,11 +292,26 @@ def test_ctrl_c_writes_what_is_there_and_exits_with_130(letters: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("arguments", [["--help"], ["train", "--help"], ["eval", "--help"], ["models"], ["--version"]])
 def test_help_comes_without_torch(arguments: list[str]) -> None:
+    assert runs_without("torch lightning transformers", arguments)
+
+
+@pytest.mark.parametrize("model", ["smalltalk", "letters"])
+def test_an_answer_by_the_native_engine_comes_without_torch_and_numpy(
+    kernel: Path | None, letters: Path, model: str
+) -> None:
+    if kernel is None:
+        pytest.skip("there is no C compiler")
+    arguments = ["-m", str(letters) if model == "letters" else model, "-p", "abc", "-n", "20"]
+    assert runs_without("torch lightning transformers numpy", arguments)
+    assert not runs_without("torch", [*arguments, "--engine", "torch"])
+
+
+def runs_without(libraries: str, arguments: list[str]) -> bool:
+    """Whether a command does what it is to do and imports none of some libraries."""
     code = f"""
 import sys
 from tinychat.cli.main import run
 code = run({arguments!r})
-assert not {{"torch", "lightning", "transformers"}} & set(sys.modules), "imported too much"
-sys.exit(code)
+sys.exit(code or bool(set({libraries.split()!r}) & set(sys.modules)))
 """
-    assert subprocess.run([sys.executable, "-c", code], check=False, capture_output=True).returncode == 0
+    return subprocess.run([sys.executable, "-c", code], check=False, capture_output=True).returncode == 0

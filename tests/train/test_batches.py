@@ -178,9 +178,9 @@ def test_an_epoch_shows_each_document_once_with_others_of_its_length() -> None:
 
 def test_a_batch_is_shared_out_row_by_row() -> None:
     batch = TextBatches([documents(3, 5, 2, 4, 4, source=True)], context=9, batch_size=5, seed=1).batch(0)
-    assert [len(part.ids) for part in batch.chunk(2)] == [3, 2]
+    assert [len(part.ids) for part in batch.tensor_split(2)] == [3, 2]
     assert [len(part.ids) for part in batch.tensor_split(3)] == [2, 2, 1]
-    parts = batch.chunk(2)
+    parts = batch.tensor_split(2)
     assert parts[0].source is not None
     assert batch.source is not None
     assert parts[0].source.equal(batch.source[:3])

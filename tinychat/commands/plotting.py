@@ -5,8 +5,6 @@ import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
-
 from tinychat.commands import completing
 from tinychat.commands.command import Command, Suggestion, command
 from tinychat.commands.results import LossCurve, Plot, Result
@@ -165,6 +163,8 @@ def _curve(name: str, training: Points, validation: Points, split: str, by: str,
         if by == "steps":
             return tuple(points)
         steps, seconds = zip(*times, strict=True)
+        import numpy as np
+
         minutes = np.interp([step for step, _ in points], steps, seconds) / 60
         return tuple((float(minute), loss) for minute, (_, loss) in zip(minutes, points, strict=True))
 

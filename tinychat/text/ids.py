@@ -13,10 +13,11 @@ import numpy.typing as npt
 
 from tinychat.atomic import atomic_file, atomic_write
 from tinychat.errors import SourceError, TokenizerError
+from tinychat.text.arrays import Ids
 from tinychat.text.chat import ChatTemplate, Conversation
 from tinychat.text.corpus import Corpus, Digest
 from tinychat.text.parts import Chunk
-from tinychat.text.tokenizers import Ids, Tokenizer
+from tinychat.text.tokenizers import Tokenizer
 
 FORMAT = 2
 """part of a file's name: a change of what is in it makes old files unknown"""

@@ -5,7 +5,6 @@ Encoding treats special tokens in a text as plain characters: nobody can forge t
 
 import hashlib
 import re
-from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cached_property
@@ -13,8 +12,6 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import numpy.typing as npt
 import tokenizers
 from tokenizers import decoders, models
 
@@ -25,9 +22,11 @@ from tinychat.text.streaming import ByteStream, StreamDecoder, WindowStream
 from tinychat.text.vocabularies import BYTE_CODES, read_bert_vocabulary, train_vocabulary
 
 if TYPE_CHECKING:
-    from tinychat.text.corpus import Corpus
+    import numpy as np
+    import numpy.typing as npt
 
-Ids = npt.NDArray[np.unsignedinteger[Any]]
+    from tinychat.text.arrays import CharacterTable, Ids
+    from tinychat.text.corpus import Corpus
 
 ROLES = {
     "end": ("<|end|>", "<|endoftext|>", "<|end_of_text|>", "<|im_end|>", "</s>", "<eos>", "[SEP]"),
@@ -59,9 +58,14 @@ class Tokenizer:
         inner.no_padding()
         self.inner = inner
         self.vocab_size: int = max(inner.get_vocab().values(), default=-1) + 1
-        self.dtype = np.dtype(np.uint16 if self.vocab_size <= 65_535 else np.uint32)
-        """the smallest type that holds its ids"""
         self._specials = {id for id, token in inner.get_added_tokens_decoder().items() if token.special}
+
+    @cached_property
+    def dtype(self) -> "np.dtype[np.unsignedinteger[Any]]":
+        """The smallest type that holds its ids."""
+        from tinychat.text.arrays import smallest_type
+
+        return smallest_type(self.vocab_size)
 
     @cached_property
     def kind(self) -> str:
@@ -91,18 +95,20 @@ class Tokenizer:
 
     def encode(self, text: str) -> list[int]:
         """The ids of a text; characters that the vocabulary lacks are left out, or unknown where there is a token."""
-        if self._table is not None:
-            return [int(id) for id in self._look_up(text).tolist()]
+        if self._characters is not None:
+            return [self._characters[char] for char in text if char in self._characters]
         return list(self.inner.encode(_sound(text), add_special_tokens=False).ids)
 
-    def encode_array(self, text: str) -> Ids:
+    def encode_array(self, text: str) -> "Ids":
         """The same as `encode`, quickly for long texts."""
-        return np.concatenate([np.zeros(0, self.dtype), *self.encode_pieces([text])])
+        from tinychat.text.arrays import join
 
-    def encode_pieces(self, pieces: Iterable[str]) -> Iterator[Ids]:
+        return join(list(self.encode_pieces([text])), self.dtype)
+
+    def encode_pieces(self, pieces: Iterable[str]) -> "Iterator[Ids]":
         """The ids of one text that comes in pieces: joined, those of the whole text."""
         if self._table is not None:
-            yield from map(self._look_up, pieces)
+            yield from map(self._table.look_up, pieces)
             return
         # The library lets go of Python while it works: meanwhile the ids of the texts before are taken over.
         begun: Future[list[tokenizers.Encoding]] | None = None
@@ -115,10 +121,10 @@ class Tokenizer:
             if begun is not None:
                 yield from map(self._take, begun.result())
 
-    def encode_batch(self, texts: Sequence[str]) -> list[Ids]:
+    def encode_batch(self, texts: Sequence[str]) -> "list[Ids]":
         """The ids of each text, all processors sharing the work."""
         if self._table is not None:
-            return [self._look_up(text) for text in texts]
+            return [self._table.look_up(text) for text in texts]
         return [self._take(encoding) for encoding in self._encode_batch(texts)]
 
     def unknown(self, text: str) -> list[str]:
@@ -151,14 +157,15 @@ class Tokenizer:
             return (self.inner.id_to_token(id) or "").replace("▁", " ")
         return self._bytes_of[id].decode("utf-8", "backslashreplace")
 
-    def count_characters(self, ids: npt.NDArray[np.integer[Any]]) -> int:
+    def count_characters(self, ids: "npt.NDArray[np.integer[Any]]") -> int:
         """How many characters of text the ids stand for."""
+        from tinychat.text.arrays import sum_by_id
+
         blocks = (ids[start : start + (1 << 18)] for start in range(0, len(ids), 1 << 18))
         if self._bytes_of is None:
             return sum(len(self.decode(block.tolist())) for block in blocks)
         begun = [sum(byte & 0xC0 != 0x80 for byte in data) for data in self._bytes_of]  # characters begin there
-        lengths = np.array(begun, np.int64)
-        return sum(int(lengths[block].sum()) for block in blocks)
+        return sum(sum_by_id(begun, block) for block in blocks)
 
     # --- files --------------------------------------------------------------------------------------------------
 
@@ -206,28 +213,26 @@ class Tokenizer:
         return {id for token, id in self.inner.get_vocab().items() if re.fullmatch("<0x[0-9A-F]{2}>", token)}
 
     @cached_property
-    def _table(self) -> npt.NDArray[np.int32] | None:
-        """For characters alone: the id of each by its code, -1 for none; the last entry is for all codes above."""
+    def _characters(self) -> dict[str, int] | None:
+        """For characters alone: the id of each."""
         if self.kind != "char":
             return None
-        ids = {token: id for token, id in self.inner.get_vocab(with_added_tokens=False).items() if len(token) == 1}
-        table = np.full(max(map(ord, ids), default=0) + 2, -1, np.int32)
-        for char, id in ids.items():
-            table[ord(char)] = id
-        return table
+        return {token: id for token, id in self.inner.get_vocab(with_added_tokens=False).items() if len(token) == 1}
 
-    def _look_up(self, text: str) -> Ids:
-        assert self._table is not None
-        codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
-        ids = self._table[np.minimum(codes, len(self._table) - 1)]
-        return ids[ids >= 0].astype(self.dtype)
+    @cached_property
+    def _table(self) -> "CharacterTable | None":
+        """The same, for long texts."""
+        from tinychat.text.arrays import CharacterTable
+
+        return None if self._characters is None else CharacterTable(self._characters, self.dtype)
 
     def _encode_batch(self, texts: Sequence[str]) -> list[tokenizers.Encoding]:
         return self.inner.encode_batch_fast([_sound(text) for text in texts], add_special_tokens=False)
 
-    def _take(self, encoding: tokenizers.Encoding) -> Ids:
-        # An `array` takes over a list of numbers in a third of the time that numpy does.
-        return np.frombuffer(array("I", encoding.ids), np.uintc).astype(self.dtype)
+    def _take(self, encoding: tokenizers.Encoding) -> "Ids":
+        from tinychat.text.arrays import take
+
+        return take(encoding.ids, self.dtype)
 
     def _cut_all(self, pieces: Iterable[str]) -> Iterator[str]:
         """Texts with the same ids, joined, as the pieces of one text."""

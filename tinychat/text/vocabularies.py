@@ -10,7 +10,6 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
-import numpy as np
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 
 from tinychat.errors import TokenizerError
@@ -59,6 +58,8 @@ def train_vocabulary(
 
 def count_codes(texts: Iterable[str]) -> Counter[str]:
     """How often each character occurs."""
+    import numpy as np
+
     counts: Counter[str] = Counter()
     for batch in gather(texts):
         codes = np.frombuffer("".join(batch).encode("utf-32-le"), np.uint32)

@@ -11,6 +11,7 @@ from tinychat.errors import SourceError, UsageError
 from tinychat.store import places
 from tinychat.store.models import Mode
 from tinychat.store.runs import RunFolder
+from tinychat.text.arrays import Ids
 from tinychat.text.chat import ChatTemplate
 from tinychat.text.corpus import Corpus, Source
 from tinychat.text.datasets import KNOWN, fetch
@@ -18,7 +19,7 @@ from tinychat.text.ids import count_characters, encode_corpus, join
 from tinychat.text.parts import Given
 from tinychat.text.rows import Rows, encode_rows, join_rows, split_rows
 from tinychat.text.sources import read_sources
-from tinychat.text.tokenizers import Ids, Tokenizer, load_tokenizer, train_tokenizer
+from tinychat.text.tokenizers import Tokenizer, load_tokenizer, train_tokenizer
 from tinychat.train.continuing import Start, notices, read_start
 from tinychat.train.folds import FOLDS, split_folds
 from tinychat.train.plan import SourceFacts, TextFacts

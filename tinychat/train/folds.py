@@ -1,6 +1,6 @@
 """The parts that a text falls into, so that what is learned from can be left out of what is counted. Needs no torch."""
 
-from tinychat.text.tokenizers import Ids
+from tinychat.text.arrays import Ids
 
 FOLDS = 8
 
