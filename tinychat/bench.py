@@ -4,7 +4,9 @@ Rates are compared with limits that are measured in the same run: the matrix pro
 the speed at which weights can be read. Both vary by ten per cent from run to run on a shared machine.
 """
 
+import contextlib
 import dataclasses
+import itertools
 import subprocess
 import sys
 import time
@@ -14,7 +16,9 @@ from typing import Any
 
 import torch
 
+from tinychat.errors import UsageError
 from tinychat.generate.engine import Engine, Request
+from tinychat.generate.native.library import Unavailable
 from tinychat.generate.opening import open_engine
 from tinychat.model.loading import choose_device, load_model
 from tinychat.model.transformer import Transformer
@@ -22,6 +26,7 @@ from tinychat.session import Session
 from tinychat.settings import Settings
 from tinychat.store import places
 from tinychat.store.models import ModelInfo, read_tokenizer
+from tinychat.store.tensors import TensorFile
 from tinychat.train.calibrate import find_machine, step_seconds
 from tinychat.train.overhead import loop_share
 from tinychat.train.recipe import load_recipe
@@ -48,13 +53,25 @@ class Rate:
 
 
 @dataclass(frozen=True)
+class EngineRates:
+    """How quick an engine is."""
+
+    prefill: Rate
+    decode: Rate
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON has it."""
+        return {"prefill": self.prefill.to_dict(), "decode": self.decode.to_dict()}
+
+
+@dataclass(frozen=True)
 class Bench:
     """What was measured."""
 
     model: ModelInfo
     device: str
-    prefill: Rate
-    decode: Rate
+    engines: dict[str, EngineRates]
+    """the one that serves the model here first"""
     training: Rate
     loop_share: float
     """the fraction of training that goes to batches, events and checkpoints; evaluations and samples aside"""
@@ -66,8 +83,8 @@ class Bench:
         return {
             "model": self.model.name,
             "device": self.device,
-            "prefill": self.prefill.to_dict(),
-            "decode": self.decode.to_dict(),
+            **next(iter(self.engines.values())).to_dict(),
+            "engines": {name: rates.to_dict() for name, rates in self.engines.items()},
             "training": self.training.to_dict() | {"loop_share": self.loop_share},
             "start_up": self.start_up,
         }
@@ -78,14 +95,22 @@ def run_bench(session: Session) -> Bench:
     info, settings = session.model, session.settings.current
     start_up = _median(3, lambda: _start_up(info))
     device = choose_device(settings.device)
-    engine = open_engine(info, settings)  # chooses the threads for decoding
     model = load_model(info, device)
+    engines: dict[str, EngineRates] = {}
+    for name in ("native", "torch") if settings.engine == "auto" else (settings.engine,):
+        with contextlib.suppress(Unavailable, UsageError):
+            engine = open_engine(info, dataclasses.replace(settings, engine=name))  # chooses the threads for decoding
+            engines[name] = EngineRates(_prefill(engine, model), _decode(engine, model, _weight_size(info, name)))
     threads = torch.get_num_threads()
-    decode = _decode(engine, model)
-    prefill = _prefill(model)
     training, share = _training(model, device, info)
     torch.set_num_threads(threads)
-    return Bench(info, device, prefill, decode, training, share, start_up)
+    return Bench(info, device, engines, training, share, start_up)
+
+
+def _weight_size(info: ModelInfo, engine: str) -> int:
+    """Bytes of a weight, as the engine reads it."""
+    embedding = TensorFile(info.weights_file).tensors["decoder.embedding.weight"]
+    return 2 if engine == "native" and embedding.kind == "BF16" else 4
 
 
 def _start_up(info: ModelInfo) -> float:
@@ -95,7 +120,7 @@ def _start_up(info: ModelInfo) -> float:
     return time.perf_counter() - began
 
 
-def _decode(engine: Engine, model: Transformer) -> Rate:
+def _decode(engine: Engine, model: Transformer, weight_size: int) -> Rate:
     """Batch 1, greedy, from a short prompt: each token reads every weight but the embeddings that it does not need."""
     count = min(DECODED, model.config.context - 2)
     settings = Settings(temperature=0)
@@ -104,19 +129,22 @@ def _decode(engine: Engine, model: Transformer) -> Rate:
         engine.extend([Request(0, [0], 0, settings, seed=0)], count)
 
     seconds = _typical_seconds(once) / count
-    read = 4 * (sum(weight.numel() for weight in model.matrices()) + model.head.weight.numel())
+    read = weight_size * (sum(weight.numel() for weight in model.matrices()) + model.head.weight.numel())
     with torch.inference_mode():
         limit = _reading_limit(read, model.head.weight.device)
     return Rate(1 / seconds, read / seconds / limit, f"{limit / 1e9:.0f} GB/s of reading")
 
 
-def _prefill(model: Transformer) -> Rate:
-    """One row as long as the context."""
+def _prefill(engine: Engine, model: Transformer) -> Rate:
+    """One row as long as the context, of which nothing is known from before."""
     context = model.config.context
-    ids = torch.zeros(1, context, dtype=torch.long, device=model.head.weight.device)
-    with torch.inference_mode():
-        seconds = _typical_seconds(lambda: model(ids))
-    limit = _matrix_limit(torch.float32, ids.device)
+    prompts = itertools.cycle([first] + [0] * (context - 1) for first in (0, 1))
+
+    def once() -> None:
+        engine.extend([Request(0, next(prompts), 0, Settings(temperature=0), seed=0)], 1)
+
+    seconds = _typical_seconds(once)
+    limit = _matrix_limit(torch.float32, model.head.weight.device)
     return Rate(context / seconds, _forward_operations(model) * context / seconds / limit, _operations(limit))
 
 

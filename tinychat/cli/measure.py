@@ -51,6 +51,10 @@ def eval_(
     click.echo(f"over                {result.tokens:,} tokens, {result.characters:,} characters ({split})")
 
 
+PARTS = ("prefill", "decode")
+"""of an answer, each with a speed of its own"""
+
+
 @click.command("bench", context_settings=NORMALIZE)
 @click.argument("model", required=False)
 @setting_options
@@ -67,9 +71,9 @@ def bench(model: str | None, as_json: bool, **given: Any) -> None:
         click.echo(json.dumps(result.to_dict()))
         return
     click.echo(f"{result.model.summary} on {result.device}")
-    for name in ("prefill", "decode", "training"):
-        rate = getattr(result, name)
+    rows = [(f"{engine} {name}", getattr(rates, name)) for engine, rates in result.engines.items() for name in PARTS]
+    for name, rate in [*rows, ("training", result.training)]:
         share = f"{rate.fraction_of_limit:6.1%} of {rate.limit}"
-        click.echo(f"{name:10} {rate.tokens_per_second:12,.0f} tokens/s   {share}")
-    click.echo(f"{'':10} {result.loop_share:12.1%} of training goes to batches, events and checkpoints")
-    click.echo(f"{'start-up':10} {result.start_up:12.2f} s to an answer of one token")
+        click.echo(f"{name:14} {rate.tokens_per_second:12,.0f} tokens/s   {share}")
+    click.echo(f"{'':14} {result.loop_share:12.1%} of training goes to batches, events and checkpoints")
+    click.echo(f"{'start-up':14} {result.start_up:12.2f} s to an answer of one token")
