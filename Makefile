@@ -45,9 +45,8 @@ $(VENV)/pyvenv.cfg:
 
 # A name of its own each time, so that an earlier run stays; the corpus is the same byte for byte everywhere.
 model: $(VENV)/chat-ready
-	mkdir -p build
-	$(BIN)/python data/smalltalk/make.py --conversations 60000 --seed 1 --out build/smalltalk.jsonl
-	$(BIN)/tinychat train build/smalltalk.jsonl --recipe smalltalk --out build/smalltalk
+	$(BIN)/python data/make.py smalltalk --count 60000 --seed 1 --out build/corpus
+	$(BIN)/tinychat train build/corpus/train.jsonl --recipe smalltalk --name smalltalk --out build/smalltalk
 	rm -rf models/smalltalk
 	$(BIN)/tinychat export build/smalltalk --to tinychat --out models/smalltalk
 

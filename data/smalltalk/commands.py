@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from grammar import Lines, listed
-from talk import Scenes, Talk
+
+from smalltalk.talk import Scenes, Talk
 
 HOW = (
     "(how (do|can|could|would|should) i|how to|can i|is there a way to|i want to|i'd like to|what do i type to|which "

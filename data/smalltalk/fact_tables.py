@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from grammar import listed
-from words import DAYS, MONTHS, SEASONS
+
+from smalltalk.words import DAYS, MONTHS, SEASONS
 
 __all__ = ["DAYS", "MONTHS", "SEASONS"]  # handed on
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import fact_tables as tables
 from grammar import Lines
-from talk import Scenes, Talk
+
+from smalltalk import fact_tables as tables
+from smalltalk.talk import Scenes, Talk
 
 Row = dict[str, str]
 

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from grammar import Lines
-from talk import Scenes, Talk
+
+from smalltalk.talk import Scenes, Talk
 
 I_FEEL = (
     "(i'm|i am|i feel|feeling|i'm feeling|today i feel|right now i'm|i am really|i'm so|i'm very|i'm a bit|i feel so)"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import fact_tables as tables
-import words
-from talk import Scenes, Talk
+from smalltalk import fact_tables as tables
+from smalltalk import words
+from smalltalk.talk import Scenes, Talk
 
 ANOTHER = (
     "(another one|one more|another|again|more|next one|and another|give me one more|tell me another one|do you have"

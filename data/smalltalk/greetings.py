@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from talk import Scenes, Talk
+from smalltalk.talk import Scenes, Talk
 
 HELLO = (
     "(hi|hello|hey|hiya|hullo|yo|howdy|hey hey|hi hi|hello hello|heya|oi|ahoy)( there| you| again| tinychat| little bot"

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import words
 from grammar import Lines
-from talk import Scenes, Talk
+
+from smalltalk import words
+from smalltalk.talk import Scenes, Talk
 
 # Questions about the bot with their replies; each pair is a topic of its own.
 ABOUT: tuple[tuple[Lines, Sequence[str]], ...] = (

@@ -1,29 +1,28 @@
-"""Makes the smalltalk conversations: `python make.py --conversations 20000 --seed 1 --out smalltalk.jsonl`.
+"""Makes the smalltalk conversations out of scenes.
 
 A conversation depends on the seed and its number alone, so the first thousand of any longer output are the same.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
-import sys
-import time
 from collections.abc import Iterator
-from pathlib import Path
 
-import commands
-import facts
-import feelings
-import fun
-import greetings
-import identity
-import memory
-import numbers_to_twenty
-import stories
-import unknown
 from grammar import Dice
-from talk import Scenes, Talk
+
+from smalltalk import (
+    commands,
+    facts,
+    feelings,
+    fun,
+    greetings,
+    identity,
+    memory,
+    numbers_to_twenty,
+    stories,
+    unknown,
+)
+from smalltalk.talk import Scenes, Talk
 
 TOPICS: Scenes = (
     greetings.SCENES
@@ -95,33 +94,10 @@ def conversations(count: int, seed: int, *, held_out: bool = False) -> Iterator[
         yield converse(Dice(f"smalltalk {part} {seed} {number}"), held_out=held_out)
 
 
-def line(turns: list[tuple[str, str]]) -> str:
-    """The conversation as one line of JSON."""
-    messages = []
-    for user, bot in turns:
-        messages += [{"role": "user", "content": user}, {"role": "bot", "content": bot}]
-    return json.dumps({"messages": messages}, ensure_ascii=False)
-
-
-def main() -> None:
-    """Reads the command line and writes the file."""
-    options = argparse.ArgumentParser(description="Makes the smalltalk conversations.")
-    options.add_argument("--conversations", type=int, default=20_000, metavar="N", help="how many (20,000)")
-    options.add_argument("--seed", type=int, default=1, help="the same seed gives the same bytes (1)")
-    options.add_argument("--out", required=True, metavar="FILE", help="the JSONL file to write; - is stdout")
-    options.add_argument("--held-out", action="store_true", help="names that the training part never uses")
-    chosen = options.parse_args()
-    started = time.perf_counter()
-    text = "".join(
-        line(turns) + "\n" for turns in conversations(chosen.conversations, chosen.seed, held_out=chosen.held_out)
-    )
-    if chosen.out == "-":
-        sys.stdout.buffer.write(text.encode())
-        return
-    Path(chosen.out).write_bytes(text.encode())
-    size = len(text.encode()) / 1e6
-    sys.stderr.write(f"{chosen.conversations:,} conversations, {size:.1f} MB, {time.perf_counter() - started:.1f} s\n")
-
-
-if __name__ == "__main__":
-    main()
+def make(count: int, seed: int, *, held_out: bool = False) -> Iterator[str]:
+    """The conversations, each a line of JSON."""
+    for turns in conversations(count, seed, held_out=held_out):
+        messages = []
+        for user, bot in turns:
+            messages += [{"role": "user", "content": user}, {"role": "bot", "content": bot}]
+        yield json.dumps({"messages": messages}, ensure_ascii=False) + "\n"

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-import words
 from grammar import Lines
-from talk import Scenes, Talk
+
+from smalltalk import words
+from smalltalk.talk import Scenes, Talk
 
 
 class Kind(NamedTuple):

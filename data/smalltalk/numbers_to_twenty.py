@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import fact_tables as tables
 from grammar import listed
-from talk import Scenes, Talk
+
+from smalltalk import fact_tables as tables
+from smalltalk.talk import Scenes, Talk
 
 LIMIT = 20
 WORDS = listed(

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import words
 from grammar import listed
-from talk import Scenes, Talk
+
+from smalltalk import words
+from smalltalk.talk import Scenes, Talk
 
 HEROES = listed(
     "cat dog fox owl bear rabbit frog mouse hedgehog duck goat snail bee otter squirrel penguin turtle dragon robot "

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import words
 from grammar import Dice, Lines, fill
-from typing_style import STYLES, WEIGHTS, typed, write
+
+from smalltalk import words
+from smalltalk.typing_style import STYLES, WEIGHTS, typed, write
 
 # What people put before and after a question.
 BEFORE = (

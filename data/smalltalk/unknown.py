@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from grammar import listed
-from talk import Scenes, Talk
+
+from smalltalk.talk import Scenes, Talk
 
 PEOPLE = listed(
     "the president,the mayor of <town>,napoleon,mozart,einstein,cleopatra,the king of <land>,the richest person,"

@@ -3,14 +3,12 @@
 import hashlib
 import json
 import re
-import subprocess
-import sys
 from collections import Counter
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
 
-MAKE = Path(__file__).parents[2] / "data" / "smalltalk" / "make.py"
+Make = Callable[..., tuple[bytes, bytes]]
 
 # Written down apart from the corpus; either order.
 OPPOSITE_PAIRS = """
@@ -27,11 +25,6 @@ wild tame, safe dangerous, bright dim, peace war, noisy silent
 OPPOSITES = {frozenset(pair.split()) for pair in OPPOSITE_PAIRS.split(",")}
 
 
-def make(*options: str) -> bytes:
-    """What the command writes."""
-    return subprocess.run([sys.executable, MAKE, *options, "--out", "-"], capture_output=True, check=True).stdout
-
-
 def conversations(text: bytes) -> list[list[dict[str, str]]]:
     return [json.loads(line)["messages"] for line in text.decode().splitlines()]
 
@@ -44,29 +37,23 @@ def turns(text: bytes) -> list[tuple[str, str]]:
 
 
 @pytest.fixture(scope="module")
-def small() -> bytes:
-    return make("--conversations", "2000", "--seed", "1")
+def small(make: Make) -> bytes:
+    return make("smalltalk", count=2000)[0]
 
 
 @pytest.fixture(scope="module")
-def large() -> bytes:
-    return make("--conversations", "20000", "--seed", "1")
+def large(make: Make) -> bytes:
+    return make("smalltalk", count=20_000)[0]
 
 
-def test_same_seed_gives_the_same_bytes_everywhere() -> None:
-    text = make("--conversations", "300", "--seed", "7")
+def test_same_seed_gives_the_same_bytes_everywhere(make: Make) -> None:
+    text, _ = make("smalltalk", seed=7, count=300)
     assert hashlib.sha256(text).hexdigest() == "888463dce8b85707170ac5d13ecbcd785cc2964d8ba17b3728aed350a36969aa"
 
 
-def test_a_longer_output_begins_with_the_shorter_one(small: bytes) -> None:
-    assert small.startswith(make("--conversations", "50", "--seed", "1"))
-    assert not small.startswith(make("--conversations", "1", "--seed", "2"))
-
-
-def test_file_and_stdout_agree(tmp_path: Path) -> None:
-    file = tmp_path / "talk.jsonl"
-    subprocess.run([sys.executable, MAKE, "--conversations", "20", "--seed", "3", "--out", file], check=True)
-    assert file.read_bytes() == make("--conversations", "20", "--seed", "3")
+def test_a_longer_output_begins_with_the_shorter_one(small: bytes, make: Make) -> None:
+    assert small.startswith(make("smalltalk", count=50)[0])
+    assert not small.startswith(make("smalltalk", seed=2, count=1)[0])
 
 
 def test_roles_alternate_from_user_to_bot(small: bytes) -> None:
@@ -157,11 +144,11 @@ def test_a_name_is_remembered_as_it_was_told(large: bytes) -> None:
     assert right == asked
 
 
-def test_held_out_names_are_never_trained_on() -> None:
+def test_held_out_names_are_never_trained_on(make: Make) -> None:
     def names(text: bytes) -> set[str]:
         return {found.lower() for found in re.findall(r"[Yy]our name is (\w+)\.", text.decode())}
 
-    train, held_out = names(make("--conversations", "3000")), names(make("--conversations", "3000", "--held-out"))
+    train, held_out = map(names, make("smalltalk", count=3000, held_out=3000))
     assert train
     assert held_out
     assert not train & held_out

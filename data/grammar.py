@@ -53,6 +53,10 @@ class Dice:
         return len(weights) - 1
 
 
+_SLOT = re.compile(r"<(a:)?(\w+)>")
+_LOOSE_MARK = re.compile(r" ([,.?!])")
+
+
 @dataclass(frozen=True)
 class Choice:
     """One `( | )` of a template: each option is a run of texts and further choices."""
@@ -94,6 +98,11 @@ def _walk(dice: Dice, choice: Choice) -> str:
     return "".join(part if isinstance(part, str) else _walk(dice, part) for part in option)
 
 
+def is_reserved(every: int, *words: str) -> bool:
+    """Whether a combination of words is for the held-out part: one in `every`, whose letters add up to a multiple."""
+    return sum(map(ord, " ".join(words))) % every == 0
+
+
 def listed(text: str, separator: str | None = None) -> list[str]:
     """The items of a list written as one text, apart by spaces or by `separator`."""
     return [item.strip() for item in text.split(separator)]
@@ -101,7 +110,7 @@ def listed(text: str, separator: str | None = None) -> list[str]:
 
 def a(noun: str) -> str:
     """The noun with "a" or "an"."""
-    return ("an " if noun[0].lower() in "aeiou" else "a ") + noun
+    return ("an " if noun[0].lower() in "aeiou" or noun.startswith(("honest", "hour")) else "a ") + noun
 
 
 def fill(dice: Dice, lines: Lines, values: dict[str, str], *, mark: bool = False) -> str:
@@ -114,6 +123,5 @@ def fill(dice: Dice, lines: Lines, values: dict[str, str], *, mark: bool = False
         marked = f"{{{word}}}" if mark else word
         return a(word).removesuffix(word) + marked if found.group(1) else marked
 
-    text = re.sub(r"<(a:)?(\w+)>", value, text)
-    text = re.sub(r"\s+", " ", text).strip()
-    return re.sub(r" ([,.?!])", r"\1", text)
+    text = " ".join(_SLOT.sub(value, text).split())
+    return _LOOSE_MARK.sub(r"\1", text)

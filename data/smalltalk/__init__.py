@@ -1,0 +1,1 @@
+"""Conversations of one to eight turns between a person and tinychat."""

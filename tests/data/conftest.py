@@ -1,0 +1,25 @@
+"""Runs the programs that write corpora, as a person would."""
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+PROGRAM = Path(__file__).parents[2] / "data" / "make.py"
+
+
+@pytest.fixture(scope="session")
+def make(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., tuple[bytes, bytes]]:
+    """Makes a corpus; gives the bytes of what is trained on, and of the held-out part."""
+
+    def make(name: str, *, seed: int = 1, count: int, held_out: int = 1) -> tuple[bytes, bytes]:
+        folder = tmp_path_factory.mktemp(name)
+        options = [f"--out={folder}", f"--seed={seed}", f"--count={count}", f"--held-out={held_out}"]
+        subprocess.run([sys.executable, PROGRAM, name, *options], capture_output=True, check=True)
+        train, held_out = sorted(folder.iterdir(), key=lambda path: path.name, reverse=True)
+        assert (train.stem, held_out.stem) == ("train", "held-out")
+        return train.read_bytes(), held_out.read_bytes()
+
+    return make
