@@ -1,0 +1,1 @@
+"""English sentences with their Spanish translations, from a grammar of both languages."""

@@ -1,0 +1,202 @@
+"""The pairs of phrases: the same bytes from the same seed, one translation each, and right by rules of their own."""
+
+import hashlib
+import re
+from collections.abc import Callable
+
+import pytest
+
+Pairs = list[tuple[str, str]]
+Make = Callable[..., tuple[bytes, bytes]]
+
+
+def named(text: str) -> set[str]:
+    return set(text.split())
+
+
+# Written down apart from the corpus: nouns by gender, adjectives by their four forms.
+MASCULINE = named("""
+libro coche perro gato sombrero abrigo vestido reloj teléfono zapato tren barco banco hotel museo árbol río
+lápiz cuaderno vaso plato cuchillo espejo sillón sofá escritorio mapa paraguas café té queso pan arroz jardín
+piso caballo examen problema día
+""")
+FEMININE = named("""
+casa camisa falda chaqueta mesa silla cama puerta ventana llave carta taza botella bolsa lámpara maleta bufanda
+corbata gorra playa iglesia escuela tienda plaza calle flor manzana sopa leche cerveza carne vaca oveja gallina
+radio foto moto lección canción estación
+""")
+ARTICLES = {
+    "el": ("m", 1), "un": ("m", 1), "este": ("m", 1), "ese": ("m", 1), "nuestro": ("m", 1),
+    "la": ("f", 1), "una": ("f", 1), "esta": ("f", 1), "esa": ("f", 1), "nuestra": ("f", 1),
+    "los": ("m", 2), "estos": ("m", 2), "esos": ("m", 2), "nuestros": ("m", 2),
+    "las": ("f", 2), "estas": ("f", 2), "esas": ("f", 2), "nuestras": ("f", 2),
+}  # fmt: skip
+ADJECTIVES = {
+    form: (gender, number)
+    for stem in ["roj", "blanc", "negr", "amarill", "pequeñ", "car", "barat", "nuev", "viej", "limpi", "suci", "bonit"]
+    for form, gender, number in (
+        (stem + "o", "m", 1), (stem + "a", "f", 1), (stem + "os", "m", 2), (stem + "as", "f", 2),
+    )
+}  # fmt: skip
+
+
+def split(text: bytes) -> Pairs:
+    return [(left, right) for left, right in (line.split("\t") for line in text.decode().splitlines())]
+
+
+@pytest.fixture(scope="module")
+def made(make: Make) -> tuple[Pairs, Pairs]:
+    train, held_out = make("phrases", count=12_000, held_out=1000)
+    return split(train), split(held_out)
+
+
+@pytest.fixture(scope="module")
+def train(made: tuple[Pairs, Pairs]) -> Pairs:
+    return made[0]
+
+
+def words(text: str) -> list[str]:
+    return re.findall(r"\w+", text.lower())
+
+
+def singular(word: str) -> str:
+    plain = {"lápices": "lápiz", "jardines": "jardín", "sillones": "sillón", "flores": "flor", "relojes": "reloj"}
+    plain |= {"trenes": "tren", "hoteles": "hotel", "árboles": "árbol", "canciones": "canción", "lecciones": "lección"}
+    plain |= {
+        "estaciones": "estación",
+        "exámenes": "examen",
+        "paraguas": "paraguas",
+        "calles": "calle",
+        "llaves": "llave",
+    }
+    return plain.get(word) or word.removesuffix("s")
+
+
+def test_same_seed_gives_the_same_bytes_everywhere(make: Make) -> None:
+    text, held_out = make("phrases", seed=7, count=2000, held_out=200)
+    digest = hashlib.sha256(text + held_out).hexdigest()
+    assert digest == "6c5044c3d4daaa081395d8d45d0ec145a0cceac590ecbc21ad635bad2b37c027"assert make("phrases", seed=7, count=800)[0] == b"".join(text.splitlines(keepends=True)[:800])
+
+
+def test_every_english_sentence_comes_once(made: tuple[Pairs, Pairs]) -> None:
+    train, held_out = made
+    assert len({english for english, _ in train}) == len(train)
+    assert not {english for english, _ in train} & {english for english, _ in held_out}
+
+
+@pytest.mark.slow
+def test_there_are_forty_thousand(make: Make) -> None:
+    train, held_out = map(split, make("phrases", count=40_000, held_out=4000))
+    assert len({english for english, _ in train}) == 40_000
+    assert not {english for english, _ in train} & {english for english, _ in held_out}
+
+
+@pytest.mark.parametrize(
+    ("english", "spanish"),
+    [
+        ("Hello.", "Hola."),
+        ("hello", "Hola."),
+        ("Thank you.", "Gracias."),
+        ("Where is the bathroom?", "¿Dónde está el baño?"),
+        ("I am tired.", "Estoy cansado."),
+        ("Good morning.", "Buenos días."),
+        ("I love you.", "Te quiero."),
+        ("How are you?", "¿Cómo estás?"),
+        ("What is your name?", "¿Cómo te llamas?"),
+        ("Where is Tom?", "¿Dónde está Tom?"),
+    ],
+)
+def test_what_people_try_first_is_there(train: Pairs, english: str, spanish: str) -> None:
+    assert (english, spanish) in train
+
+
+def test_marks_pair_and_nothing_is_doubled(train: Pairs) -> None:
+    for english, spanish in train:
+        assert not re.search(r"  |^ | $| [.,?!]|[<>{}|_=]", english + "\n" + spanish), (english, spanish)
+        assert not re.search(r"\b(\w+) \1\b", english.lower().replace("so so", "") + "\n" + spanish.lower()), english
+        assert spanish.count("¿") == spanish.count("?"), spanish
+        assert spanish.count("¡") == spanish.count("!"), spanish
+        if english.endswith(("?", "!")):
+            assert spanish.endswith(english[-1]), (english, spanish)
+        assert spanish[-1] in ".?!", spanish
+        assert spanish.lstrip("¿¡")[0].isupper(), spanish
+
+
+def test_a_and_el_are_contracted(train: Pairs) -> None:
+    assert not [spanish for _, spanish in train if re.search(r"\b(a|de) el\b", spanish.lower().replace("él", "ÉL"))]
+
+
+def test_articles_nouns_and_adjectives_agree(train: Pairs) -> None:
+    articles = adjectives = 0
+    for _, spanish in train:
+        said = words(spanish)
+        for before, noun, after in zip(said, said[1:], [*said[2:], ""], strict=False):
+            gender = "m" if singular(noun) in MASCULINE else "f" if singular(noun) in FEMININE else ""
+            if not gender or before not in ARTICLES:
+                continue
+            assert ARTICLES[before][0] == gender, spanish
+            number = ARTICLES[before][1]
+            assert noun == "paraguas" or (number == 2) == (noun != singular(noun)), spanish
+            articles += 1
+            if after in ADJECTIVES:
+                assert ADJECTIVES[after] == (gender, number), spanish
+                adjectives += 1
+    assert articles > 2000
+    assert adjectives > 60
+
+
+def test_predicates_agree_with_their_subjects(train: Pairs) -> None:
+    seen = 0
+    verbs = "es|son|está|están|era|eran|estaba|estaban"
+    pattern = re.compile(rf"^(El|La|Los|Las) (\w+) (?:no )?(?:{verbs})(?: muy| tan| demasiado)? (\w+)\.")
+    for _, spanish in train:
+        if (found := pattern.match(spanish)) and found[3] in ADJECTIVES:
+            assert ADJECTIVES[found[3]] == ARTICLES[found[1].lower()], spanish
+            seen += 1
+    assert seen > 20
+
+
+@pytest.mark.parametrize(
+    ("english", "spanish"),
+    [
+        (r"^I (?!like|love|really)", r"^(?!él |ella |ellos )"),
+        (r"^She (?!would|likes|loves|really|doesn't like|does not like|'d)", r"\bella\b"),
+        (r"^They (?!would|like|love|really|don't like|do not like|'d)", r"\bellos\b"),
+        (r"\b(?:not|n't|never|nobody)\b", r"\b(?:no|nunca|nadie|casi nunca)\b"),
+        (r"^(?!I |[Ww]ill you).*\bwill (?!not)", r"\w(?:é|ás|á|emos|án)\b"),
+        (r"^Why ", r"^¿Por qué "),
+        (r"^Where (?!did .* go|are you going)", r"^¿(?:D|De d)ónde "),
+        (r"^Who ", r"^¿(?:Q|De q|A q)uién"),
+        (r"\byesterday\b", r"\bayer\b"),
+        (r"\btomorrow\b", r"\bmañana\b"),
+        (r"\bhungry\b", r"\bhambre\b"),
+        (r"^(?:There is|There are) ", r"\bhay\b"),
+        (r"\bmine\b", r"\bm[íi][oa]s?\b"),
+    ],
+)
+def test_both_sides_say_the_same(train: Pairs, english: str, spanish: str) -> None:
+    said = [pair for pair in train if re.search(english, pair[0])]
+    wrong = [pair for pair in said if not re.search(spanish, pair[1], re.IGNORECASE)]
+    assert len(said) >= 20
+    assert wrong == []
+
+
+def test_both_languages_name_the_same_people(train: Pairs) -> None:
+    for english, spanish in train:
+        for name in ("Tom", "Anna", "Carlos", "Lucy") if english[0].isupper() else ():
+            assert len(re.findall(rf"\b{name}\b", english)) == len(re.findall(rf"\b{name}\b", spanish)), english
+
+
+def test_held_out_names_and_combinations_are_never_trained_on(made: tuple[Pairs, Pairs]) -> None:
+    train, held_out = made
+    names = {"Felipe", "George", "Hugo", "Oscar", "Nora", "Jane", "Silvia", "Olivia"}
+    assert not [english for english, _ in train if names & set(re.findall(r"\w+", english))]
+    assert [english for english, _ in held_out if names & set(re.findall(r"\w+", english))]
+
+    def said_of(pairs: Pairs) -> set[tuple[str, str]]:
+        """What adjective is said of what noun."""
+        pattern = re.compile(r"(?:The|This|That|My|Your) (\w+) (?:is|was)(?: not)?(?: very| too)? (\w+)\.")
+        return {(match[1], match[2]) for english, _ in pairs if (match := pattern.fullmatch(english))}
+
+    assert len(said_of(held_out)) > 5
+    assert not said_of(train) & said_of(held_out)
