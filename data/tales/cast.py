@@ -1,0 +1,117 @@
+"""Who may be in a tale, and where and when it plays."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from grammar import Dice, a, listed
+
+GIRLS = listed("""Mina Lila Tess Nell Ivy Poppy Juno Hana Maisie Dora Elsie Bea Fern Hattie Ida Josie Kira Lotte Mabel
+Nina Opal Pia Ruby Sadie Tilly Una Vera Willa Yara Zoe Greta Clover Hazel Marnie Olive Petra Rosa Stella""")
+BOYS = listed("""Pip Tobin Milo Finn Jasper Kit Leo Max Ned Otis Perry Quill Rufus Sam Theo Toby Wilf Alfie Barnaby
+Caspar Emil Felix Gus Henry Ivo Jonah Luca Mateo Noah Oskar Basil Cedric Dunstan Fergus Hamish Linus Monty Rowan""")
+HELD_OUT_GIRLS = listed("Anouk Daisy Flora Linnea Minka Saskia Thea Winnie")
+HELD_OUT_BOYS = listed("Arlo Bruno Elmo Hugo Jory Otto Silas Tarek")
+
+ANIMALS = listed("fox hare hedgehog mouse badger squirrel otter mole rabbit beaver kitten puppy dormouse raccoon"
+        " vole bear shrew "
+                 "marten")  # fmt: skip
+NEIGHBOURS = (*ANIMALS, *listed("wren frog tortoise toad duck robin snail goat sparrow lamb newt goose owl crow heron"))
+SIZES = listed("small little young tiny")
+TRAITS = listed("""curious cheerful quiet lively shy stubborn gentle clever dreamy brave careful merry patient restless
+thoughtful hasty sleepy proud honest bright""")
+
+# who | how spoken to | pronouns
+ELDERS_OF_CHILDREN = (
+    ("Grandmother", "she"), ("Grandfather", "he"), ("Aunt Rose", "she"), ("Uncle Ben", "he"), ("Mrs. Finch", "she"),
+    ("Mr. Alder", "he"), ("the old baker", "he"), ("the miller", "he"), ("the beekeeper", "she"),
+    ("the ferryman", "he"),
+    ("the shoemaker", "he"), ("the gardener", "she"), ("Great-aunt Ottilie", "she"), ("the lighthouse keeper", "she"),
+)  # fmt: skip
+ELDERS_OF_ANIMALS = (
+    ("Grandmother", "she"), ("Grandfather", "he"), ("Old Owl", "he"), ("the old tortoise", "she"),
+    ("Mother Goose", "she"),
+    ("Mr. Toad", "he"), ("the grey heron", "he"), ("Aunt Bramble", "she"), ("Uncle Thistle", "he"),
+    ("the old mole", "he"),
+    ("Mrs. Magpie", "she"), ("the wise carp", "she"),
+)  # fmt: skip
+
+HOMES_OF_CHILDREN = (
+    "in a (crooked|yellow|narrow|whitewashed) house (by the harbour|near the mill|above the bakery|at the end of"
+    " the lane)",
+    "in a village (between two hills|by the sea|where the river bends|at the foot of the mountain)",
+    "on a (small|windy|hilly) farm (with nine hens and a cow|behind the orchard|beside a lake|full of geese)",
+    "in a town (with seven bridges|full of chimneys|with a crooked clock tower|where every door was painted blue)",
+    "in the (lighthouse|old mill|ferry house|gardener's cottage)",
+)
+HOMES_OF_ANIMALS = (
+    "in a (snug|round|tidy|mossy) burrow (under an oak|by the brook|beneath the roots of a pine|at the edge of the"
+    " meadow)",
+    "in a hollow (log|tree|willow) (near the pond|in the middle of the wood|beside the stream|behind the brambles)",
+    "in a (tiny|warm|stony) den (on the hillside|under a hazel bush|among the ferns|close to the waterfall)",
+    "in a cottage (no bigger than a hat|thatched with reeds|with a round green door|made of twigs and clay)",
+    "in the (deep|green|whispering|old) (wood|forest) (beyond the river|behind the mill|where the owls nest|on the"
+    " hill)",
+)
+
+PLACES = (
+    "the duck pond", "the stone bridge", "the orchard", "the hay barn", "the old oak", "the mill", "the beehives",
+        "the well",
+    "the willow", "the ferry landing", "the bramble hedge", "the market square", "the brook", "the windmill",
+        "the boathouse",
+    "the stepping stones", "the crossroads", "the sheepfold", "the cherry tree", "the clearing",
+)  # fmt: skip
+
+MORNINGS = (
+    "one (bright|windy|misty|frosty|golden|quiet|rainy|warm) (morning|afternoon)", "one day in"
+        " (spring|summer|autumn|winter)",
+    "on the (first|last) day of (spring|summer|autumn|winter)", "on the (longest|coldest|hottest|windiest) day of"
+        " the year", "one (Monday|Tuesday|Friday|Sunday)",
+    "early one morning, (before the birds were up|while the dew was still on the grass|when the roofs were white"
+        " with frost)",
+    "one evening, (as the lamps were lit|when the swallows flew low|while the soup was on the stove)",
+    "the day after (the fair|the harvest|the first snow|midsummer)",
+    "one (day|morning) when (the wind smelled of rain|the plums were ripe|the snow had melted|the cuckoo called)",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Person:
+    """Someone in a tale."""
+
+    name: str
+    kind: str
+    """girl, boy, fox …; empty for elders"""
+    he: str
+
+    @property
+    def him(self) -> str:
+        return "him" if self.he == "he" else "her"
+
+    @property
+    def his(self) -> str:
+        return "his" if self.he == "he" else "her"
+
+    def slots(self, prefix: str = "") -> dict[str, str]:
+        """The words of templates that speak of this person: `<name>`, `<he>` …, with a prefix for all but the hero."""
+        words = {
+            "name": self.name, "kind": self.kind, "he": self.he, "him": self.him, "his": self.his,
+            "himself": "himself" if self.he == "he" else "herself",
+                "He": self.he.capitalize(), "His": self.his.capitalize(),
+            "Name": self.name[0].upper() + self.name[1:],
+        }  # fmt: skip
+        return {prefix + slot: word for slot, word in words.items()}
+
+
+def named(dice: Dice, kinds: tuple[str, ...] | list[str], *, held_out: bool, without: str = "") -> Person:
+    """Someone with a name, of one of these kinds; with `held_out` by a name that training never sees."""
+    kind = dice.choice(kinds)
+    he = "she" if kind == "girl" else "he" if kind == "boy" else dice.choice(("he", "she"))
+    names = (HELD_OUT_BOYS if held_out else BOYS) if he == "he" else HELD_OUT_GIRLS if held_out else GIRLS
+    return Person(dice.choice([name for name in names if name[0] != without[:1]]), kind, he)
+
+
+def described(dice: Dice, person: Person) -> str:
+    """ "a small, curious fox"."""
+    size, trait = dice.choice(SIZES), dice.choice(TRAITS)
+    return a(dice.choice((f"{size} {person.kind}", f"{trait} {person.kind}", f"{trait} {size} {person.kind}")))
