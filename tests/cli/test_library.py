@@ -8,6 +8,7 @@ import pytest
 
 from tinychat.cli.main import COMMANDS, run
 from tinychat.settings import SETTINGS
+from tinychat.text import making
 
 Call = Callable[..., tuple[int, str, str]]
 
@@ -95,8 +96,20 @@ def test_data_sets_are_listed_with_their_licence(call: Call) -> None:
     for dataset in known.values():
         assert dataset["licence"]
         assert dataset["split"]
-        assert all(len(file["sha256"]) == 64 and file["url"].startswith("https://") for file in dataset["files"])
+        assert all(len(file["sha256"]) == 64 for file in dataset["files"])
+        assert all(file["url"].startswith("https://") != dataset["is_made"] for file in dataset["files"])
     assert call("data", "get", "nonsense")[0] == 1
+
+
+def test_data_sets_of_our_own_are_made(call: Call, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "make.py").write_text("import sys; sys.stderr.write(' '.join(sys.argv[1:]))")
+    monkeypatch.setattr(making, "programs", lambda: tmp_path)
+    folder = home / "cache" / "data" / "tales"
+    assert call("data", "make", "tales") == (0, f"{folder}\n", f"tales --out {folder} --seed 1\n")
+    assert call("data", "make", "tales", "--out", "x", "--seed", "5") == (0, "x\n", "tales --out x --seed 5\n")
+    code, _, err = call("data", "make", "tinyshakespeare")
+    assert code == 2
+    assert "`tinychat data get tinyshakespeare` fetches it" in err
 
 
 def test_config_says_where_values_come_from(call: Call, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""Known data sets: fetched once, checked always. Nothing is asked of the network: the addresses are files."""
+"""Known data sets: fetched or made once, checked always. Nothing is asked of the network: the addresses are files."""
 
 import gzip
 import hashlib
@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from tinychat.errors import SourceError
-from tinychat.text import datasets
+from tinychat.text import datasets, making
 from tinychat.text.datasets import KNOWN, DataFile, Dataset, fetch, find_file
+from tinychat.text.sources import read_sources
 
 CONTENT = b"one\ntwo\n" * 20_000
 
@@ -21,12 +22,12 @@ def known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Dataset:
     with zipfile.ZipFile(tmp_path / "packed.zip", "w") as archive:
         archive.writestr("inner/b.txt", CONTENT[::-1])
     files = (
-        DataFile("a.txt", (tmp_path / "plain").as_uri(), len(CONTENT), hashlib.sha256(CONTENT).hexdigest()),
+        DataFile("a.txt", len(CONTENT), hashlib.sha256(CONTENT).hexdigest(), (tmp_path / "plain").as_uri()),
         DataFile(
             "b.txt",
-            (tmp_path / "packed.zip").as_uri(),
             len(CONTENT),
             hashlib.sha256(CONTENT[::-1]).hexdigest(),
+            (tmp_path / "packed.zip").as_uri(),
             member="inner/b.txt",
         ),
     )
@@ -82,6 +83,59 @@ def test_a_mirror_takes_the_place_of_downloading(tmp_path: Path, known: Dataset)
     assert not (tmp_path / "cache").exists()
 
 
+PROGRAM = """
+import pathlib, sys
+name, _, out, _, seed = sys.argv[1:]
+if seed == "13":
+    sys.exit("no luck")
+folder = pathlib.Path(out)
+folder.mkdir(parents=True)
+folder.joinpath("train.txt").write_text(f"{name} by seed {seed}")
+"""
+
+
+@pytest.fixture
+def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Dataset:
+    """A data set that a program makes."""
+    (tmp_path / "make.py").write_text(PROGRAM)
+    monkeypatch.setattr(making, "programs", lambda: tmp_path)
+    dataset = Dataset("own", "ours", "CC0", "none", (DataFile("train.txt", 13, "0" * 64),), is_made=True)
+    monkeypatch.setitem(datasets.KNOWN, "own", dataset)
+    return dataset
+
+
+def test_a_data_set_of_our_own_is_made_once(tmp_path: Path, own: Dataset) -> None:
+    made = fetch("own", cache=tmp_path / "cache", mirror=tmp_path / "mirror") / "train.txt"
+    assert made == tmp_path / "cache" / "own" / "train.txt"
+    assert made.read_text() == "own by seed 1"
+    made.write_text("own by another seed")
+    assert (fetch("own", cache=tmp_path / "cache") / "train.txt").read_text() == "own by another seed"
+
+
+def test_that_it_was_made_is_told_once(tmp_path: Path, own: Dataset) -> None:
+    first, second = (read_sources(["own"], cache=tmp_path / "cache") for _ in range(2))
+    assert first.fingerprint == second.fingerprint
+    assert first.notices == ("own: made by its own program, with seed 1 (`tinychat data make` takes another)",)
+    assert second.notices == ()
+
+
+def test_a_program_that_fails_is_told(tmp_path: Path, own: Dataset) -> None:
+    with pytest.raises(SourceError, match="own cannot be made: no luck"):
+        making.make("own", tmp_path / "cache" / "own", seed=13)
+    assert not (tmp_path / "cache").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "dataset", [dataset for dataset in KNOWN.values() if dataset.is_made], ids=lambda made: made.name
+)
+def test_what_is_made_here_is_what_is_known(tmp_path: Path, dataset: Dataset) -> None:
+    folder = fetch(dataset.name, cache=tmp_path)
+    for file in dataset.files:
+        content = (folder / file.name).read_bytes()
+        assert (len(content), hashlib.sha256(content).hexdigest()) == (file.bytes, file.sha256)
+
+
 def test_an_unknown_name_gets_the_nearest() -> None:
     with pytest.raises(SourceError, match="'tinyshakespere'") as caught:
         fetch("tinyshakespere", cache=Path())
@@ -95,6 +149,6 @@ def test_every_data_set_is_told_in_full(dataset: Dataset) -> None:
     assert dataset.split
     assert any(file.is_read for file in dataset.files)
     for file in dataset.files:
-        assert file.url.startswith("https://")
+        assert file.url.startswith("https://") != dataset.is_made
         assert len(file.sha256) == 64
         assert file.bytes > 0

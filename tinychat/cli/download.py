@@ -1,4 +1,4 @@
-"""Fetches known data sets, with a progress bar at a terminal."""
+"""Fetches known data sets, with a progress bar at a terminal; those that are made here, with a line that says so."""
 
 import sys
 from pathlib import Path
@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.progress import DownloadColumn, Progress, TransferSpeedColumn
 
 from tinychat.store import places
-from tinychat.text.datasets import fetch
+from tinychat.text.datasets import fetch, find_dataset, is_there
 
 
 def fetch_with_bar(name: str, *, plain: bool = False) -> Path:
@@ -16,7 +16,14 @@ def fetch_with_bar(name: str, *, plain: bool = False) -> Path:
     Raises:
         SourceError: there is none of that name, it cannot be reached, or is not what was published.
     """
-    bar = DownloadBar(name) if sys.stderr.isatty() and not plain and places.mirror() is None else None
+    dataset = find_dataset(name)
+    if dataset.is_made and not is_there(dataset, places.datasets_folder() / name):
+        sys.stderr.write(f"making {name}, which takes some seconds, once\n")
+    bar = (
+        DownloadBar(name)
+        if not dataset.is_made and sys.stderr.isatty() and not plain and places.mirror() is None
+        else None
+    )
     try:
         return fetch(name, cache=places.datasets_folder(), mirror=places.mirror(), progress=bar)
     finally:

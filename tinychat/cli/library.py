@@ -120,7 +120,7 @@ def runs(names: tuple[str, ...], as_json: bool) -> None:
 @debug_option
 @click.pass_context
 def data(context: click.Context, as_json: bool) -> None:
-    """List the known data sets; `tinychat data get NAME` fetches one."""
+    """List the known data sets; `tinychat data get NAME` fetches one, `make NAME` makes one of tinychat's own."""
     if context.invoked_subcommand is not None:
         return
     from tinychat.text.datasets import KNOWN
@@ -139,6 +139,23 @@ def data_get(name: str) -> None:
     from tinychat.cli.download import fetch_with_bar
 
     click.echo(fetch_with_bar(name, plain=load_face().plain))
+
+
+@data.command("make", context_settings=NORMALIZE)
+@click.argument("name")
+@click.option("--out", type=click.Path(path_type=Path), help="the folder to write [among your data sets]")
+@click.option("--seed", type=int, default=1, show_default=True, help="the same seed gives the same text, everywhere")
+@debug_option
+def data_make(name: str, out: Path | None, seed: int) -> None:
+    """Make a data set of tinychat's own, smalltalk, tales or phrases: one part to train on, one held out."""
+    from tinychat.text.datasets import find_dataset
+    from tinychat.text.making import make
+
+    if not find_dataset(name).is_made:
+        raise UsageError(f"{name} is not made but published", f"`tinychat data get {name}` fetches it")
+    folder = out or places.datasets_folder() / name
+    click.echo(make(name, folder, seed), err=True)
+    click.echo(folder)
 
 
 @click.command("config", context_settings=NORMALIZE)

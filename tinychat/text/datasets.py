@@ -14,6 +14,7 @@ from pathlib import Path
 from tinychat.atomic import atomic_file
 from tinychat.errors import SourceError
 from tinychat.text.decoding import open_bytes
+from tinychat.text.making import make
 
 Progress = Callable[[int, int | None], None]
 """told the bytes done, and all of them"""
@@ -30,9 +31,10 @@ class DataFile:
     """One file: its size and checksum are those of its plain bytes, packed or not."""
 
     name: str
-    url: str
     bytes: int
     sha256: str
+    url: str = ""
+    """empty where the file is made here"""
     member: str = ""
     """the file within the zip archive at `url`"""
     is_read: bool = True
@@ -56,6 +58,8 @@ class Dataset:
     """what stands between the documents of a plain text"""
     mode: str = "completion"
     is_text: bool = True
+    is_made: bool = False
+    """by a program of tinychat's own; sizes and checksums are those of seed 1"""
 
     @property
     def bytes(self) -> int:
@@ -88,7 +92,7 @@ def find_dataset(name: str) -> Dataset:
 
 
 def fetch(name: str, *, cache: Path, mirror: Path | None = None, progress: Progress | None = None) -> Path:
-    """The folder with the files of a data set, each checked; `find_file` finds them in it.
+    """The folder with the files of a data set, each checked; `find_file` finds them in it. One to be made is made once.
 
     Args:
         name: of the data set.
@@ -97,9 +101,11 @@ def fetch(name: str, *, cache: Path, mirror: Path | None = None, progress: Progr
         progress: told of the download.
 
     Raises:
-        SourceError: there is no such data set, it cannot be reached, or a file is not what was published.
+        SourceError: there is no such data set, it cannot be reached or made, or a file is not what was published.
     """
     dataset = find_dataset(name)
+    if dataset.is_made:
+        return make_once(dataset, cache / name)
     folder = (mirror or cache) / name
     done = 0
     for file in dataset.files:
@@ -112,6 +118,22 @@ def fetch(name: str, *, cache: Path, mirror: Path | None = None, progress: Progr
             _download(folder / file.name, file, progress, done, dataset.bytes)
         done += file.bytes
     return folder
+
+
+def make_once(dataset: Dataset, folder: Path) -> Path:
+    """The folder with the files of a data set that is made, which is done where one is missing.
+
+    Raises:
+        SourceError: its program fails.
+    """
+    if not is_there(dataset, folder):
+        make(dataset.name, folder)
+    return folder
+
+
+def is_there(dataset: Dataset, folder: Path) -> bool:
+    """Whether all files of a data set lie in a folder."""
+    return all(find_file(folder, file) is not None for file in dataset.files)
 
 
 def find_file(folder: Path, file: DataFile) -> Path | None:

@@ -16,7 +16,7 @@ from typing import BinaryIO, cast
 
 from tinychat.errors import SourceError
 from tinychat.text.corpus import Corpus, Mix, Mode
-from tinychat.text.datasets import KNOWN, Dataset, Progress, fetch, find_file
+from tinychat.text.datasets import KNOWN, Dataset, Progress, fetch, find_file, is_there
 from tinychat.text.decoding import PIECE
 from tinychat.text.formats import JSON_FORMATS
 from tinychat.text.notices import Notes
@@ -57,10 +57,10 @@ def read_sources(
     fetch_it = partial(fetch, cache=cache, mirror=mirror, progress=progress)
     names, weights = zip(*map(split_weight, specs), strict=True)
     if len(specs) == 1 or not any(weights):
-        return _read(names, _Finder(fetch_it, column, field, mode, stdin))
+        return _read(names, _Finder(cache, fetch_it, column, field, mode, stdin))
     corpora: list[Corpus] = []
     for name in names:
-        corpora.append(_read([name], _Finder(fetch_it, column, field, mode, stdin)))
+        corpora.append(_read([name], _Finder(cache, fetch_it, column, field, mode, stdin)))
         mode = corpora[0].mode
     return Mix(corpora, [weight or 1.0 for weight in weights])
 
@@ -80,6 +80,7 @@ def _read(specs: Sequence[str], finder: "_Finder") -> Corpus:
 class _Finder:
     """Turns what a person names into files."""
 
+    cache: Path
     fetch: Callable[[str], Path]
     column: str | None
     field: str | None
@@ -152,6 +153,10 @@ class _Finder:
         if not files:
             names = ", ".join(f"{dataset.name}/{file.name}" for file in dataset.files)
             raise SourceError(f"there is no file {file_name!r} in {dataset.name}", f"its files: {names}")
+        notes = Notes()
+        if dataset.is_made and not is_there(dataset, self.cache / dataset.name):
+            notes.add("made by its own program, with seed 1 (`tinychat data make` takes another)")
+        self.notes.append((dataset.name, notes))
         folder = self.fetch(dataset.name)
         self.mode = self.mode or cast("Mode", dataset.mode)
         for file in files:
