@@ -21,3 +21,14 @@ def talk(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Talk:
     session = Session()
     session.open_model("parrot")
     return Talk(session)
+
+
+@pytest.fixture
+def spelled(letters: Path) -> Session:
+    """A session with a small model of characters that has said something."""
+    session = Session()
+    session.open_model(str(letters))
+    session.settings.set("seed", 1)
+    session.settings.set("max_tokens", 12)
+    list(session.answer("abc"))
+    return session

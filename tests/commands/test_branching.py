@@ -57,17 +57,6 @@ def test_what_is_not_there_is_refused(talk: Talk, line: str) -> None:
     assert len(talk.session.conversation.all) == 1
 
 
-@pytest.fixture
-def spelled(letters: object) -> Session:
-    """A session with a small model of characters that has said something."""
-    session = Session()
-    session.open_model(str(letters))
-    session.settings.set("seed", 1)
-    session.settings.set("max_tokens", 12)
-    list(session.answer("abc"))
-    return session
-
-
 def test_a_branch_says_the_answer_anew_as_far_as_a_token(spelled: Session) -> None:
     (old,) = spelled.turns
     text = said(spelled, '/branch 4 "xyz"')

@@ -16,17 +16,6 @@ from tinychat.session import Session
 from tinychat.settings import Settings
 
 
-@pytest.fixture
-def spelled(letters: Path) -> Session:
-    """A session with a small model of characters that has said something."""
-    session = Session()
-    session.open_model(str(letters))
-    session.settings.set("seed", 1)
-    session.settings.set("max_tokens", 12)
-    list(session.answer("abc"))
-    return session
-
-
 def why(session: Session, line: str) -> Bars:
     """What `/why` shows first."""
     looks = dispatch(session, line)
