@@ -13,6 +13,7 @@ from tinychat.generate.stream import stream
 from tinychat.scoring import score
 from tinychat.session import Session
 from tinychat.settings import SettingStore
+from tinychat.store.interchange import export_model
 from tinychat.store.models import find_model, read_card, read_info, read_weights
 from tinychat.store.runs import RunFolder
 from tinychat.text.tokenizers import load_tokenizer
@@ -83,6 +84,12 @@ def test_translation_has_78_parameters_and_translates_both_phrases() -> None:
     assert ask("translation", "let's go", "love you") == [("ir vamos", "end"), ("te amo", "end")]
     assert events(run, Ended)[0].prompts[:2] == ("let's go", "love you")
     assert "1 + 1 layer of 2" in read_card(info.folder)
+    session = Session()
+    session.open_model("translation")
+    assert session.tokens("love you") == session.reader.pieces("love you")
+    assert session.unknown("let's go home") == ["home"]
+    export_model(info, "tinychat", Path("elsewhere"))
+    assert ask("elsewhere", "love you") == [("te amo", "end")]
 
 
 @pytest.mark.slow

@@ -20,6 +20,7 @@ from tinychat.store.models import (
     ModelInfo,
     read_card,
     read_info,
+    read_source_tokenizer,
     read_tokenizer,
     read_training,
     read_weights,
@@ -173,8 +174,9 @@ def _export_to_hand_on(info: ModelInfo, folder: Path) -> None:
         data["sources"] = [Path(source).name for source in data["sources"]]
     save_model(
         folder, name=info.name, mode=info.mode, architecture=info.architecture, weights=read_weights(info),
-        parameters=info.parameters, tokenizer=read_tokenizer(info.folder), template=info.template,
-        settings=info.settings, about=info.about, training=training, card=read_card(info.folder), half=True,
+        parameters=info.parameters, tokenizer=read_tokenizer(info.folder),
+        source_tokenizer=read_source_tokenizer(info.folder), template=info.template, settings=info.settings,
+        about=info.about, training=training, card=read_card(info.folder), half=True,
     )  # fmt: skip
 
 
@@ -233,7 +235,8 @@ def import_model(path: Path, name: str, folder: Path) -> ModelInfo:
     parameters = sum(weight.numel() for weight in {id(weight): weight for weight in weights.values()}.values())
     save_model(
         folder, name=name, mode=mode, architecture=architecture, weights=weights, parameters=parameters,
-        tokenizer=tokenizer, template=template, settings=settings, about=about,
+        tokenizer=tokenizer, source_tokenizer=read_source_tokenizer(path), template=template, settings=settings,
+        about=about,
         training={"imported_from": str(theirs.get("model_type", "tinychat"))}, card=f"# {name}\n\n{about}\n",
     )  # fmt: skip
     return read_info(folder)
