@@ -218,6 +218,25 @@ def test_damaged_weights_are_refused_before_the_kernel_reads_them(tmp_path: Path
         NativeEngine(info)
 
 
+def test_counts_that_lie_elsewhere_than_they_should_are_refused(tmp_path: Path) -> None:
+    model = make(ngram_order=3)
+    info = save(model, tmp_path / "model")
+    state = model.state_dict()
+
+    def refused(name: str, values: torch.Tensor) -> None:
+        changed = state | {f"ngrams.{name}": values}
+        (info.folder / WEIGHTS).write_bytes(pack_weights(changed, tied=False))
+        with pytest.raises(ModelError):
+            NativeEngine(info)
+
+    widths, tokens, counts = (state[f"ngrams.{name}"].long() for name in ("widths", "tokens", "counts"))
+    refused("widths", widths.index_fill(0, torch.tensor(1), 2**62))
+    refused("widths", widths.index_fill(0, torch.tensor(1), -5))
+    refused("widths", widths[:-1])
+    refused("tokens", tokens.index_fill(0, torch.tensor(2), VOCABULARY))
+    refused("counts", counts[:-1])
+
+
 def test_weights_that_are_no_numbers_are_told_of(tmp_path: Path) -> None:
     model = make()
     with torch.no_grad():

@@ -101,18 +101,32 @@ typedef struct Model {
 
 /* --- numbers ---------------------------------------------------------------------------------------------------- */
 
-static float number(const Tensor *tensor, int64_t place) {
+static float widened(uint16_t half) {
+    uint32_t bits = (uint32_t)half << 16;
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+/* Numbers of a file may lie at any address. */
+static int64_t whole_number(const Tensor *tensor, int64_t place) {
+    int16_t of_two;
+    int32_t of_four;
+    int64_t of_eight;
     switch (tensor->kind) {
-    case F32: return ((const float *)tensor->data)[place];
-    case BF16: {
-        uint32_t bits = (uint32_t)((const uint16_t *)tensor->data)[place] << 16;
-        float value;
-        memcpy(&value, &bits, sizeof value);
-        return value;
+    case I16: memcpy(&of_two, (const char *)tensor->data + 2 * place, 2); return of_two;
+    case I32: memcpy(&of_four, (const char *)tensor->data + 4 * place, 4); return of_four;
+    default: memcpy(&of_eight, (const char *)tensor->data + 8 * place, 8); return of_eight;
     }
-    case I16: return ((const int16_t *)tensor->data)[place];
-    case I32: return (float)((const int32_t *)tensor->data)[place];
-    default: return (float)((const int64_t *)tensor->data)[place];
+}
+
+static float number(const Tensor *tensor, int64_t place) {
+    float value;
+    uint16_t half;
+    switch (tensor->kind) {
+    case F32: memcpy(&value, (const char *)tensor->data + 4 * place, 4); return value;
+    case BF16: memcpy(&half, (const char *)tensor->data + 2 * place, 2); return widened(half);
+    default: return (float)whole_number(tensor, place);
     }
 }
 
@@ -120,13 +134,6 @@ static uint16_t rounded_half(float value) { /* to the nearest bf16, ties to the 
     uint32_t bits;
     memcpy(&bits, &value, sizeof bits);
     return (uint16_t)((bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
-}
-
-static float widened(uint16_t half) {
-    uint32_t bits = (uint32_t)half << 16;
-    float value;
-    memcpy(&value, &bits, sizeof value);
-    return value;
 }
 
 static Lanes widen(Halves halves) { return (Lanes)(__builtin_convertvector(halves, Words) << 16); }
@@ -1005,19 +1012,20 @@ static void read_ngrams(Reader *reader, const Config *config, NGrams *ngrams) {
         return;
     }
     for (int64_t entry = 0; entry < entries; entry++) {
-        ngrams->tokens[entry] = (int16_t)number(tokens, entry);
+        ngrams->tokens[entry] = (int16_t)whole_number(tokens, entry);
         /* as the tables of model/ngrams.py hold them */
         ngrams->counts[entry] = widened(rounded_half(number(counts, entry)));
         if (ngrams->tokens[entry] < 0 || ngrams->tokens[entry] >= config->vocab_size) reader->lacks = 1;
     }
     for (int64_t node = 0, entry = 0; node < count; node++) {
-        ngrams->contexts[node] = ((const int64_t *)contexts->data)[node];
+        ngrams->contexts[node] = whole_number(contexts, node);
         ngrams->begins[node] = entry;
-        int64_t end = entry + (int64_t)number(widths, node);
-        if (end < entry || end > entries) {
+        const int64_t width = whole_number(widths, node);
+        if (width < 0 || width > entries - entry) {
             reader->lacks = 1;
             return;
         }
+        const int64_t end = entry + width;
         int different = 0;
         for (; entry < end; entry++) {
             ngrams->totals[node] += ngrams->counts[entry];

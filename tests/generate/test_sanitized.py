@@ -1,0 +1,41 @@
+"""The tests of the native engine once more, with a kernel that watches each access to memory and each operation."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tinychat.generate.native.library import SOURCE
+
+SANITIZERS = ("address", "undefined")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux" or not shutil.which("gcc"), reason="needs gcc and its sanitizers")
+def test_the_kernel_touches_nothing_that_is_not_its_own(tmp_path: Path) -> None:
+    kernel = tmp_path / "kernel.so"
+    flags = ["-std=gnu11", "-O1", "-g", "-march=native", "-fPIC", "-shared", "-pthread"]
+    flags += [f"-fsanitize={','.join(SANITIZERS)}", "-fno-sanitize-recover=all"]
+    made = subprocess.run(["gcc", *flags, SOURCE, "-o", kernel, "-lm"], check=False, capture_output=True, text=True)
+    if made.returncode:
+        pytest.skip(f"gcc has no sanitizers here: {made.stderr.splitlines()[0]}")
+    runtimes = " ".join(_runtime(name) for name in ("libasan.so", "libubsan.so"))
+    environment = os.environ | {
+        "SANITIZED_KERNEL": str(kernel),
+        "LD_PRELOAD": runtimes,
+        "ASAN_OPTIONS": "detect_leaks=0",  # Python lets the system take back what it has at its end
+    }
+    call = [sys.executable, "-m", "pytest", "-q", "-s", "-n0", "-m", "not slow", "-p", "no:cacheprovider"]
+    done = subprocess.run(
+        [*call, str(Path(__file__).with_name("test_native_engine.py"))],
+        env=environment, check=False, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-5000:]
+
+
+def _runtime(name: str) -> str:
+    told = subprocess.run(["gcc", f"-print-file-name={name}"], check=True, capture_output=True, text=True)
+    return told.stdout.strip()
