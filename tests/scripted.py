@@ -45,8 +45,8 @@ def make_model(folder: Path, name: str = "parrot", mode: str = "chat") -> Path:
 class Scripted:
     """Says what its prompt asks for.
 
-    `count` and `lines` go on without end, `temp` tells the temperature of each token, `fail` and `bug` end in errors,
-    `escape` is a control sequence, `wide` is wide characters; all else is repeated.
+    `count`, `lines` and `flood` go on without end, `flood` at any speed; `temp` tells the temperature of each token,
+    `fail` and `bug` end in errors, `escape` is a control sequence, `wide` is wide characters; all else is repeated.
     """
 
     context = 512
@@ -79,10 +79,11 @@ class Scripted:
         for made in range(request.made, request.made + n):
             time.sleep(self.delay)
             ids = self._answer(self._asked(request), request.settings, made)
-            others = (ids[made], *(id for id in range(alternatives) if id != ids[made]))
+            chosen = ids[made % len(ids)]
+            others = (chosen, *(id for id in range(alternatives) if id != chosen))
             tops = tuple((id, math.log(0.5) * (rank + 1)) for rank, id in enumerate(others[:alternatives]))
-            yield Drawn(ids[made], math.log(0.5), tops)
-            if ids[made] in request.end_ids:
+            yield Drawn(chosen, math.log(0.5), tops)
+            if chosen in request.end_ids:
                 return
 
     def _asked(self, request: Request) -> str:
@@ -104,6 +105,8 @@ class Scripted:
                 raise ValueError("a bug")
             case "count":
                 text = " ".join(map(str, range(made + 2)))
+            case "flood":  # over and over
+                return self.tokenizer.encode(" hello there")
             case "lines":
                 text = "".join(f"line {number}\n" for number in range(made + 2))
             case "temp":
