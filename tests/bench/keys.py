@@ -1,9 +1,9 @@
 """How soon a key acts on an answer that is printing: `python tests/bench/keys.py [--presses N]`.
 
 A key is pressed at a random moment while text streams in a pseudo-terminal of 80×24; measured is the time until what it
-does is written: the new temperature, the word for a pause, the last line of an answer that was stopped. Once at the
-pace of the bundled model, once as fast as a scripted one can. And a reader who takes 960 bytes a second (9,600 baud)
-tells how far the output runs ahead of them, and how long they read on after Ctrl-C.
+does is written: the new temperature, the word for a pause, the last of the text and the last line of an answer that was
+stopped. Once at the pace of the bundled model, once as fast as a scripted one can. And a reader who takes 960 bytes a
+second (9,600 baud) tells how far the output runs ahead of them, and how long they read on after Ctrl-C.
 """
 
 import argparse
@@ -28,6 +28,8 @@ SCRIPT = Path(__file__).parent.parent / "scripted.py"
 UP, DOWN, ESCAPE, SPACE, ENTER = "\x1b[A", "\x1b[B", "\x1b", " ", "\r"
 BAUD_BYTES = 960
 """bytes that 9,600 baud carry in a second"""
+TEXT = re.compile(rb"hello|there")
+STATUS = re.compile(rb"\x1b7.*?\x1b8|\x1b\[[0-9;?]*[a-zA-Z]", re.DOTALL)
 TEMPERATURES = re.compile(rb"temp (\d[\d.]*)")
 
 
@@ -80,6 +82,19 @@ class Talk:
         self.process.send(key)
         return self.read_until(seen)
 
+    def stand(self, key: str, moment: float) -> float:
+        """Seconds from the key, pressed at that moment, to the last text of the answer."""
+        self.drink(moment)
+        self.process.send(key)
+        began = last = time.perf_counter()
+        data = b""
+        while b"stop: " not in data:
+            new = self.process.read_nonblocking(1 << 20, 10)
+            data += new
+            if TEXT.search(STATUS.sub(b"", new)):
+                last = time.perf_counter()
+        return last - began
+
 
 def shown_temperature(wanted: str) -> Callable[[bytes], bool]:
     return lambda data: wanted.encode() in TEMPERATURES.findall(data)
@@ -104,6 +119,20 @@ def pause(talk: Talk, presses: int, chosen: random.Random) -> list[float]:
         talk.react(SPACE, lambda data: b"tok/s" in data, 0.01)
     talk.react(ESCAPE, lambda data: b"stop: " in data, 0.1)
     return times
+
+
+def stand(key: str) -> Callable[[Talk, int, random.Random], list[float]]:
+    """A key that stops, until the last of the text."""
+
+    def measure(talk: Talk, presses: int, chosen: random.Random) -> list[float]:
+        times = []
+        for _ in range(presses):
+            talk.begin()
+            times.append(talk.stand(key, chosen.uniform(0.01, 0.1)))
+            talk.drink(0.05)
+        return times
+
+    return measure
 
 
 def stop(key: str) -> Callable[[Talk, int, random.Random], list[float]]:
@@ -149,7 +178,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--presses", type=int, default=200)
     presses = parser.parse_args().presses
-    measures = {"temperature": temperature, "pause": pause, "stop, Ctrl-C": stop("\x03"), "stop, Esc": stop(ESCAPE)}
+    measures = {
+        "temperature": temperature, "pause": pause, "Esc, last of the text": stand(ESCAPE),
+        "Esc, the prompt": stop(ESCAPE), "Ctrl-C, the prompt": stop("\x03"),
+    }  # fmt: skip
     chosen = random.Random(1)
     with tempfile.TemporaryDirectory(prefix="tinychat-bench-") as folder:
         home = Path(folder)

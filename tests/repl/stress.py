@@ -51,6 +51,7 @@ PRESSING = 1.0
 """seconds from one Ctrl-C to the next until it does"""
 REMEMBERED = 80
 """actions that are told when something goes wrong"""
+DUMB_MARK = ">"
 NEVER = (b"Traceback (most recent", b"unexpected ")
 """what must not be written"""
 
@@ -96,7 +97,7 @@ class Stress:
         self._home, self._in_earnest = folder / "home", model is not None
         self._model = find_model(model) if model else make_model(self._home / "models")
         self._tokenizer: Tokenizer = read_tokenizer(self._model)
-        self._mark = ">" if environment.get("TERM") == "dumb" else "›"
+        self._mark = DUMB_MARK if environment.get("TERM") == "dumb" else "›"
         self._environment = {"EDITOR": "true", "PYTHONFAULTHANDLER": "1", "TINYCHAT_TEST_DELAY": "0.001"} | environment
         if self._in_earnest:
             self._environment |= {"TINYCHAT_TEST_TORCH": "1"}
@@ -199,6 +200,8 @@ class Stress:
             self._break_off()
         if (self._person.screen.columns, self._person.screen.lines) != self.size:
             self._resize(*self.size)
+        if self._mark == DUMB_MARK:  # which nothing wipes once the size has changed
+            self._person.screen.reset()
         self._person.raw = b""
         self._do(f"/reset{ENTER}/model {self._model}{ENTER}/clear")
         self._answers_a_prompt()

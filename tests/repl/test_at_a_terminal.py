@@ -318,6 +318,13 @@ def test_an_error_is_a_line_or_two_and_the_session_goes_on(sit_down: SitDown) ->
     person.sees("you said: hello")
 
 
+def test_a_name_that_no_file_can_have_is_told_in_a_line(sit_down: SitDown) -> None:
+    person = sit_down()
+    person.type("hello", ENTER, f"/save {'x' * 300}", ENTER)
+    person.sees(lambda lines: "File name too long" in "".join(lines))
+    assert b"unexpected" not in person.raw
+
+
 def test_a_model_that_still_loads_is_waited_for_and_can_be_interrupted(sit_down: SitDown) -> None:
     person = sit_down(TINYCHAT_TEST_LOADING="60")
     person.type("hello", ENTER)

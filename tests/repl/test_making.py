@@ -37,6 +37,28 @@ def test_in_a_pause_comes_what_is_asked_for_and_stopping_ends_it() -> None:
     assert taken(maker, 1) == [None]
 
 
+def test_nothing_is_made_while_it_is_held_and_stopping_ends_that() -> None:
+    go, made = threading.Event(), threading.Event()
+
+    def count(should_stop: Callable[[], bool]) -> Iterator[int]:
+        go.wait(PATIENCE)
+        yield from range(2)
+        made.set()
+        yield from itertools.takewhile(lambda _: not should_stop(), itertools.count(2))
+
+    maker = Maker(count, lambda number: 0.0)
+    maker.hold(True)
+    go.set()
+    assert taken(maker, 1) == [0]
+    assert not made.is_set()
+    maker.hold(False)
+    assert taken(maker, 1)[0] == 1
+    maker.hold(True)
+    maker.stop()
+    while taken(maker, 1)[-1] is not None:
+        pass
+
+
 def test_what_has_no_pace_comes_in_a_pause_too() -> None:
     go = threading.Event()
 

@@ -14,7 +14,7 @@ from tinychat.background import Background
 from tinychat.commands.results import Answer, Answers, EditPrompt, Export, Leave, Looks, Play, Plot, Result, Watch
 from tinychat.commands.table import dispatch, is_command
 from tinychat.commands.training import finish_training
-from tinychat.errors import TinychatError
+from tinychat.errors import TinychatError, failure
 from tinychat.events import Failed
 from tinychat.repl.interrupts import counted_interrupts, raised_interrupts
 from tinychat.repl.keeping import Keeper
@@ -145,6 +145,8 @@ class Repl:
                     self._terminal.line("Ctrl-D or /quit leaves", DIM)
                 except TinychatError as error:
                     self._report(error.problem, error.remedy)
+                except OSError as error:  # of a file that somebody named: too long a name, say
+                    self._report(failure(error), "")
                 except Exception as error:
                     self._report(f"unexpected {type(error).__name__}: {error}", "`tinychat --debug` shows where")
             for one in self._session.background:

@@ -30,6 +30,8 @@ class Keyboard:
         self.input = input or create_input()
         self._clock = clock
         self._read_at = clock()
+        self.is_undecided = False
+        """whether an Esc has come that may yet turn out to be the first byte of an arrow key"""
 
     @contextmanager
     def quiet(self) -> Iterator[None]:
@@ -65,8 +67,13 @@ class Keyboard:
         """
         if self._is_readable(wait):
             self._read_at = self._clock()
-            return self.input.read_keys()
-        return self.input.flush_keys() if self._clock() - self._read_at > ESCAPE_WAIT else []
+            keys = self.input.read_keys()
+            self.is_undecided = not keys
+            return keys
+        if self._clock() - self._read_at <= ESCAPE_WAIT:
+            return []
+        self.is_undecided = False
+        return self.input.flush_keys()
 
     def keep(self, keys: list[KeyPress]) -> None:
         """Hands keys on to the next prompt."""

@@ -34,7 +34,7 @@ class Maker(Generic[Made]):
         self._start, self._pace = start, pace
         self._records: queue.Queue[Made | BaseException | None] = queue.Queue(ahead)
         self._changed = threading.Condition()
-        self._stopping = self._pausing = False
+        self._stopping = self._pausing = self._holding = False
         self._to_come = 0  # in spite of the pause
         threading.Thread(target=self._make, name="answer", daemon=True).start()
 
@@ -58,6 +58,12 @@ class Maker(Generic[Made]):
         """Makes no more tokens, or goes on."""
         with self._changed:
             self._pausing, self._to_come = not self._pausing, 0
+            self._changed.notify()
+
+    def hold(self, holding: bool) -> None:
+        """Makes nothing meanwhile, unless it is to end."""
+        with self._changed:
+            self._holding = holding
             self._changed.notify()
 
     def make_more(self, count: int = 1) -> None:
@@ -93,5 +99,6 @@ class Maker(Generic[Made]):
         with self._changed:
             if seconds:
                 self._changed.wait_for(lambda: self._stopping or self._pausing, seconds)
+            self._changed.wait_for(lambda: self._stopping or not self._holding)
             self._changed.wait_for(lambda: not self._pausing or self._to_come)
             self._to_come = max(0, self._to_come - 1)

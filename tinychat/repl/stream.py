@@ -96,6 +96,7 @@ class Player:
                 over = self._draw(maker.take())
                 for key in self._keyboard.read():
                     self._press(key, maker)
+                maker.hold(self._keyboard.is_undecided)  # an Esc, most likely: the text stands still at once
             except KeyboardInterrupt:  # a signal from outside; the key itself is read above
                 maker.stop()
 
