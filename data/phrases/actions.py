@@ -163,7 +163,7 @@ def question_word(draft: Draft) -> tuple[str, str]:
             word, palabra = "where", "dónde"
     said, after = tail(draft, subject, verb)
     form = form_for(dice, verb)
-    while form == "perfect" or (word == "when" and form == "now"):
+    while form == "perfect" or (word in ("when", "how") and form == "now"):
         form = form_for(dice, verb)
     en, _ = ask(subject, verb, form, after)
     es = in_question(subject, groups(subject, verb, form)[2], after, pronoun_first=False)

@@ -44,16 +44,19 @@ def possessive(person: int, noun: Noun, number: int) -> str:
     return spanish.inflect(word, noun.gender, number) if person == 3 else word + ("s" if number == 2 else "")
 
 
+COUNTED = ("buy", "have", "need", "eat", "draw", "plant", "see", "send", "break")
+"""verbs that may have two, three … objects"""
 DESCRIBED = ("buy", "need", "have", "wear", "look for", "find", "see", "sell", "wash")
+"""verbs whose object may have an adjective, to say which one"""
 
 
 def phrase(draft: Draft, subject: Subject, it: Object, verb: Verb) -> tuple[str, str]:
     """The object with an article: its own, or another that fits; and with an adjective where one would say which."""
     dice = draft.dice
     article, noun, number = it
-    if article in ("a", "0") and dice.chance(0.3):
+    if article in ("a", "0") and verb.base != "have" and dice.chance(0.3):
         article = "the"
-    elif article == "a" and dice.chance(0.15) and noun.number == 1:
+    elif article == "a" and verb.base in COUNTED and dice.chance(0.2) and noun.number == 1:
         count, cuenta = dice.choice(NUMBERS)
         return f"{count} {noun.in_english(2)}", f"{cuenta} {noun.in_spanish(2)}"
     elif article == "the" and dice.chance(0.18):
@@ -156,7 +159,7 @@ def in_question(subject: Subject, whole: str, after: str, *, pronoun_first: bool
 
 def adverb(dice: Dice, form: str, verb: Verb) -> tuple[str, str]:
     """A time that fits the form; often none."""
-    if verb.base in ("have", "live", "know") or verb.spanish.endswith("se"):
+    if (verb.lasts and form == "past") or verb.base in ("have", "live", "know") or verb.spanish.endswith("se"):
         return "", ""
     times = {"present": HABITS, "past": PAST, "future": FUTURE, "going": FUTURE, "now": NOW}.get(form, ())
     if not times or dice.chance(0.4 if form != "now" else 0.7):
@@ -170,6 +173,8 @@ def form_for(dice: Dice, verb: Verb) -> str:
     fitting = [form for form in FORMS if not (form == "now" and not verb.now)]
     if not verb.habit and (verb.objects or verb.complements) and not verb.lasts:
         fitting = [form for form in fitting if form != "present"]
+    if verb.spanish.endswith("se"):
+        fitting.remove("perfect")
     if verb.base in ("lose", "break", "forget"):
         return dice.choice(("past", "past", "perfect"))
     if verb.lasts:

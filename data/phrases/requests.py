@@ -18,7 +18,7 @@ IMPERATIVES = {
 }
 
 
-UNASKED = ("have", "need", "lose", "see", "understand", "live", "break", "forget", "arrive", "find", "remember")
+UNASKED = ("have", "need", "lose", "see", "understand", "live", "break", "forget", "arrive", "find", "remember", "sell")
 
 
 def imperative(infinitive: str) -> str:

@@ -212,7 +212,7 @@ def price(draft: Draft) -> tuple[str, str]:
         if dice.chance(0.4):
             return f"how much {'are' if number == 2 else 'is'} {word}?", f"¿cuánto {cost} {palabra}?"
         return f"how much {verb} {word} cost?", f"¿cuánto {cost} {palabra}?"
-    amount = dice.between(2, 90)
+    amount = dice.between(2, 9 if noun in nouns.FRUIT + nouns.DISHES else 90)
     euros = f"{of_years(amount)} euros"
     verb = "cost" if number == 2 else "costs"
     return f"{word} {verb} {NUMBER_WORDS[amount][0]} euros", f"{palabra} {cost} {euros}"

@@ -33,7 +33,7 @@ ELDERS_OF_ANIMALS = (
     ("Mother Goose", "she"),
     ("Mr. Toad", "he"), ("the grey heron", "he"), ("Aunt Bramble", "she"), ("Uncle Thistle", "he"),
     ("the old mole", "he"),
-    ("Mrs. Magpie", "she"), ("the wise carp", "she"),
+    ("Mrs. Magpie", "she"), ("the wise goat", "she"),
 )  # fmt: skip
 
 HOMES_OF_CHILDREN = (

@@ -81,8 +81,8 @@ def storm(tale: Tale) -> None:
         (
             "to spend the evening (reading|baking apples) by the fire",
             "to finish <his> ship in a bottle in peace",
-            "to have one quiet day without visitors",
-            "to sleep in, for once",
+            "to stay in <his> armchair and look at the rain",
+            "to bake a cake and eat it by the stove",
         )
     )
     tale.let(wish=wish)

@@ -53,7 +53,7 @@ def hero(tale: str) -> str:
 def test_same_seed_gives_the_same_bytes_everywhere(make: Make) -> None:
     train, held_out = make("tales", seed=7, count=200, held_out=50)
     digest = hashlib.sha256(train + held_out).hexdigest()
-    assert digest == "ab97d62d7d3f877d1248185b561fe71d0dcc1a26de3361b760f45e438f21ee6f"
+    assert digest == "9e46e98a3bc938732ae7a4f1795b3673995decea317e76d32406be2c4fa42e11"
     assert make("tales", seed=7, count=50)[0] == b"".join(train.splitlines(keepends=True)[:50])
 
 
@@ -116,7 +116,7 @@ def test_pronouns_are_those_of_the_hero(tales: list[str]) -> None:
             continue
         other = r"\b(?:he|his|him|himself)\b" if named[0] in GIRLS else r"\b(?:she|her|hers|herself)\b"
         assert not re.search(other, first), tale
-        if not re.search(r"Grand|[Aa]unt|Uncle|[Oo]ld|Mr|Mother|friend|the \w+(?:er|man|carp|heron|mole)\b", second):
+        if not re.search(r"Grand|[Aa]unt|Uncle|[Oo]ld|Mr|Mother|friend|the \w+(?:er|man|goat|heron|mole)\b", second):
             assert not re.search(other, second), tale
         checked += 1
     assert checked > 100
