@@ -149,7 +149,10 @@ class ModelWriter:
             part = "documents from all over it" if facts.rows else part
             measured = f"{part}, which it was not trained on"
         source = f"; {facts.source_vocab_size:,} of what is translated" if facts.source_vocab_size else ""
-        row = f"documents of {self.plan.row_tokens:.0f} tokens on average" if facts.rows else f"{config.context} tokens"
+        feed_forward = "no feed-forward" if config.feed_forward == "none" else config.feed_forward
+        step = f"{self.plan.batch_size} × {config.context} tokens"
+        if facts.rows:
+            step = f"{count(self.plan.batch_size, 'document')} of {self.plan.row_tokens:.0f} tokens on average"
         lines = [
             f"# {self.name}",
             "",
@@ -162,12 +165,12 @@ class ModelWriter:
             f"| for | {self.text.mode} |",
             f"| parameters | {self.parameters:,} |",
             f"| architecture | {layers(config)}, {count(config.n_head, 'head')}, "
-            f"{config.feed_forward}, {config.position} positions"
+            f"{feed_forward}, {config.position} positions"
             f"{f', mixed with n-grams up to {config.ngram_order} and matches' if config.ngram_order else ''} |",
             f"| context | {config.context} tokens |",
             f"| tokenizer | {facts.tokenizer}, {facts.vocab_size:,} tokens{source} |",
             f"| text | {facts.characters:,} characters in {facts.documents:,} document{'s' * (facts.documents != 1)} |",
-            f"| training | {figures.step:,} steps of {self.plan.batch_size} × {row} with "
+            f"| training | {figures.step:,} steps of {step} with "
             f"{recipe.optimizer}, {format_seconds(figures.seconds)} on {self.machine} |",
         ]
         if self.text.start:
