@@ -79,7 +79,7 @@ def with_modal(draft: Draft) -> tuple[str, str]:
     kind = dice.weighted((5, 2, 2.4))
     if modal == "prefer to" or (modal == "must" and kind == 2):
         kind = 0
-    time, cuando = adverb(dice, "future", verb) if dice.chance(0.4) else ("", "")
+    time, cuando = adverb(dice, "future", verb) if modal not in ("prefer to", "must") and dice.chance(0.5) else ("", "")
     if kind == 1:
         no = f"{english.do(subject.person)} not {modal}" if takes_do else "cannot" if modal == "can" else "must not"
         return f"{subject.english} {no} {verb.base} {said}{time}", f"{subject.begins()}no {whole} {after}{cuando}"

@@ -52,8 +52,11 @@ SER = (
     Adjective("big", "grande", nouns.LARGE + nouns.HOMES + nouns.ANIMALS + nouns.TOWN + nouns.NATURE
               + nouns.VEHICLES
               + _named("bag box suitcase backpack bottle plate ball umbrella basket key map"), "bigger"),
-    Adjective("small", "pequeño", nouns.LARGE + nouns.HOMES + nouns.ANIMALS + nouns.SMALL + nouns.SHOPS
-              + nouns.VEHICLES + _named("village island lake garden"), "smaller"),
+    Adjective("small", "pequeño", nouns.LARGE + nouns.HOMES + nouns.ANIMALS + nouns.SHOPS + nouns.VEHICLES
+              + _named("village island lake garden book bag umbrella watch phone camera notebook bottle cup")
+              + _named("glass plate knife spoon box ball lamp map backpack suitcase towel ring toy flower")
+              + _named("candle basket guitar radio pillow"),
+              "smaller"),
     Adjective("expensive", "caro", nouns.PRICED + nouns.VEHICLES
               + _named("house flat hotel restaurant shop supermarket bread cheese fish meat coffee wine")),
     Adjective("cheap", "barato", nouns.PRICED

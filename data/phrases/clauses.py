@@ -159,7 +159,8 @@ def in_question(subject: Subject, whole: str, after: str, *, pronoun_first: bool
 
 def adverb(dice: Dice, form: str, verb: Verb) -> tuple[str, str]:
     """A time that fits the form; often none."""
-    if (verb.lasts and form == "past") or verb.base in ("have", "live", "know") or verb.spanish.endswith("se"):
+    unfit = (form == "past" and verb.lasts) or (form == "present" and not verb.habit)
+    if unfit or verb.base in ("have", "live", "know") or verb.spanish.endswith("se"):
         return "", ""
     times = {"present": HABITS, "past": PAST, "future": FUTURE, "going": FUTURE, "now": NOW}.get(form, ())
     if not times or dice.chance(0.4 if form != "now" else 0.7):

@@ -196,11 +196,15 @@ def says(draft: Draft) -> tuple[str, str]:
     return f"{speaker.english} {says} that {en} {said}", f"{speaker.spanish} {dice_que} que {es} {after}"
 
 
+UNPLANNED = ("eat", "get up", "wake up", "go to bed", "understand", "find", "remember")
+"""what nobody does after lunch or before an exam"""
+
+
 def before_and_after(draft: Draft) -> tuple[str, str]:
     """After dinner we played chess. Después de la cena jugamos al ajedrez."""
     dice = draft.dice
     subject, verb = draft.anyone(), _verb(draft)
-    while verb.base.startswith(("have ", "eat", "get up", "wake", "go to bed")):
+    while verb.base in UNPLANNED or verb.base.startswith("have "):
         verb = _verb(draft)
     said, after = tail(draft, subject, verb)
     when, cuando = dice.choice(WHILES[1:])
@@ -211,6 +215,10 @@ def before_and_after(draft: Draft) -> tuple[str, str]:
     return f"{en} {said} {when}", f"{es} {after} {cuando}"
 
 
+CHILDISH = ("play", "eat", "read", "draw", "sleep", "swim", "run", "walk", "listen to", "sing", "dance", "help",
+            "watch", "get up", "go to bed", "wake up", "go")  # fmt: skip
+
+
 def as_a_child(draft: Draft) -> tuple[str, str]:
     """When I was young, I played in the garden every day. Cuando era joven, jugaba en el jardín todos los días."""
     dice = draft.dice
@@ -218,7 +226,8 @@ def as_a_child(draft: Draft) -> tuple[str, str]:
     said, after = in_general(draft, subject, verb)
     person = subject.person
     was = english.was(person)
-    age, edad = dice.choice((("young", "joven"), ("little", "pequeño")))
+    little = verb.base in CHILDISH and dice.chance(0.6)
+    age, edad = ("little", "pequeño") if little else ("young", "joven")
     edad = spanish.inflect(edad, subject.gender, subject.number)
     used = f"{again(subject)} used to {verb.base} {said}"
     return (

@@ -124,7 +124,7 @@ def in_town(draft: Draft) -> tuple[str, str]:
 
 
 def find_way(draft: Draft) -> tuple[str, str]:
-    """Excuse me, where is the station? Perdone, ¿dónde está la estación?"""
+    """Excuse me, where is the station? Perdona, ¿dónde está la estación?"""
     dice = draft.dice
     place = dice.choice([noun for noun in nouns.TOWN if noun.english != "shop"])
     the = place.the()
@@ -152,7 +152,7 @@ def find_way(draft: Draft) -> tuple[str, str]:
     )
     en, es = dice.choice(asked)
     draft.note(en.split()[0], place.english)
-    before, antes = dice.choice((("", ""), ("", ""), ("excuse me, ", "perdone, "), ("please, ", "por favor, ")))
+    before, antes = dice.choice((("", ""), ("", ""), ("excuse me, ", "perdona, "), ("please, ", "por favor, ")))
     return (before + en, antes + es) if en.endswith("?") else (en, es)
 
 

@@ -75,7 +75,7 @@ def singular(word: str) -> str:
 def test_same_seed_gives_the_same_bytes_everywhere(make: Make) -> None:
     text, held_out = make("phrases", seed=7, count=2000, held_out=200)
     digest = hashlib.sha256(text + held_out).hexdigest()
-    assert digest == "fd30048b7c28e9f6c045b5be1fbdefade5c5a49329bda6b98a00f4ef31c9098d"
+    assert digest == "cd5e2d67fd0a44d64461381db3c5440dd6c8828393f39561436c3a7aa6890487"
     assert make("phrases", seed=7, count=800)[0] == b"".join(text.splitlines(keepends=True)[:800])
 
 
