@@ -106,7 +106,8 @@ def test_data_sets_of_our_own_are_made(call: Call, home: Path, tmp_path: Path, m
     monkeypatch.setattr(making, "programs", lambda: tmp_path)
     folder = home / "cache" / "data" / "tales"
     assert call("data", "make", "tales") == (0, f"{folder}\n", f"tales --out {folder} --seed 1\n")
-    assert call("data", "make", "tales", "--out", "x", "--seed", "5") == (0, "x\n", "tales --out x --seed 5\n")
+    called = call("data", "make", "tales", "--out", "x", "--seed", "5", "--count", "9")
+    assert called == (0, "x\n", "tales --out x --seed 5 --count 9\n")
     code, _, err = call("data", "make", "tinyshakespeare")
     assert code == 2
     assert "`tinychat data get tinyshakespeare` fetches it" in err

@@ -118,7 +118,9 @@ def test_a_model_that_was_begun_from_another_says_so(talk: Talk, tmp_path: Path)
         ([], "parrot does not tell what it was trained on", "`/copied FILE` looks in another text"),
         (["gone.txt"], "the text of parrot cannot be read: gone.txt", "`/copied FILE` looks in another text"),
         (["smalltalk.jsonl"], "the text of parrot cannot be read: smalltalk.jsonl",
-         "make it: python data/smalltalk/make.py --conversations 60000 --seed 1 --out smalltalk.jsonl"),
+         "`tinychat data make smalltalk --count 60000 --seed 1 --out corpus` makes it anew; "
+         "then `/copied corpus/train.jsonl`"),
+        (["tales"], "the data set tales is not here", "`tinychat data make tales` makes it"),
         (["tinyshakespeare"], "the data set tinyshakespeare is not here",
          "`tinychat data get tinyshakespeare` fetches it"),
     ],

@@ -23,7 +23,7 @@ from tinychat.repl.exporting import as_svg
 
 HERE = Path(__file__).parent
 COLUMNS, ROWS = 80, 24
-CORPUS = HERE.parent.parent / "data" / "smalltalk" / "make.py"
+CORPUS = HERE.parent.parent / "data" / "make.py"
 ENTER, UP = "\r", "\x1b[A"
 PATIENCE = 600.0
 NAMES = {"brown": "yellow", "brightbrown": "bright_yellow", "default": "default"}
@@ -135,9 +135,9 @@ def why(home: Path) -> None:
 
 def training(home: Path) -> None:
     """The dashboard, towards the end of a training run."""
-    corpus = home / "corpus.jsonl"
-    make = [sys.executable, str(CORPUS), "--conversations", "4000", "--seed", "1", "--out", str(corpus)]
+    make = [sys.executable, str(CORPUS), "smalltalk", "--count", "4000", "--seed", "1", "--out", str(home / "corpus")]
     subprocess.run(make, check=True, capture_output=True)
+    (home / "corpus" / "train.jsonl").rename(home / "corpus.jsonl")
     sitter = Sitter(home)
     sitter.wait(lambda text: "\n›\n" in text)
     sitter.type("/train corpus.jsonl --mode chat --steps 200 --n-layer 2 --d-model 96 --context 128" + ENTER)

@@ -145,8 +145,9 @@ def data_get(name: str) -> None:
 @click.argument("name")
 @click.option("--out", type=click.Path(path_type=Path), help="the folder to write [among your data sets]")
 @click.option("--seed", type=int, default=1, show_default=True, help="the same seed gives the same text, everywhere")
+@click.option("--count", type=click.IntRange(min=1), help="how many documents to train on [the data set's own]")
 @debug_option
-def data_make(name: str, out: Path | None, seed: int) -> None:
+def data_make(name: str, out: Path | None, seed: int, count: int | None) -> None:
     """Make a data set of tinychat's own, smalltalk, tales or phrases: one part to train on, one held out."""
     from tinychat.text.datasets import find_dataset
     from tinychat.text.making import make
@@ -154,7 +155,7 @@ def data_make(name: str, out: Path | None, seed: int) -> None:
     if not find_dataset(name).is_made:
         raise UsageError(f"{name} is not made but published", f"`tinychat data get {name}` fetches it")
     folder = out or places.datasets_folder() / name
-    click.echo(make(name, folder, seed), err=True)
+    click.echo(make(name, folder, seed, count), err=True)
     click.echo(folder)
 
 

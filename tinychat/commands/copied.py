@@ -22,7 +22,7 @@ LEAST = 12
 SPANS = 8
 """that are shown"""
 BUNDLED_TEXT = "smalltalk.jsonl"
-"""what the bundled model was trained on: a program of ours writes it, the same byte for byte"""
+"""what the bundled model was trained on: tinychat makes it anew, the same byte for byte"""
 RECIPE = "the recipe's own text"
 ELSEWHERE = "`/copied FILE` looks in another text"
 
@@ -106,20 +106,23 @@ def _read(model: str, training: Mapping[str, Any], named: list[str]) -> "Corpus"
 
 def _check_is_here(source: str) -> None:
     """Nothing is downloaded for a look."""
-    from tinychat.text.datasets import KNOWN, find_file
+    from tinychat.text.datasets import KNOWN, is_there
     from tinychat.text.weights import split_weight
 
     name = split_weight(source)[0].partition("/")[0]
     if name in KNOWN and not Path(source).expanduser().exists():
-        folder = (places.mirror() or places.datasets_folder()) / name
-        if not all(find_file(folder, file) for file in KNOWN[name].files):
-            raise UsageError(f"the data set {name} is not here", f"`tinychat data get {name}` fetches it")
+        is_made = KNOWN[name].is_made
+        mirror = None if is_made else places.mirror()
+        if not is_there(KNOWN[name], (mirror or places.datasets_folder()) / name):
+            remedy = f"`tinychat data make {name}` makes it" if is_made else f"`tinychat data get {name}` fetches it"
+            raise UsageError(f"the data set {name} is not here", remedy)
 
 
 def _remedy(sources: Sequence[str], training: Mapping[str, Any]) -> str:
     if list(sources) == [BUNDLED_TEXT]:
         count, seed = training["data"]["documents"], training["seed"]
-        return f"make it: python data/smalltalk/make.py --conversations {count} --seed {seed} --out {BUNDLED_TEXT}"
+        make = f"tinychat data make smalltalk --count {count} --seed {seed} --out corpus"
+        return f"`{make}` makes it anew; then `/copied corpus/train.jsonl`"
     return ELSEWHERE
 
 

@@ -16,7 +16,7 @@ def programs() -> Path:
     return installed if installed.is_dir() else package.parent / "data"
 
 
-def make(name: str, folder: Path, seed: int = SEED) -> str:
+def make(name: str, folder: Path, seed: int = SEED, count: int | None = None) -> str:
     """Writes a data set into a folder: what to train on, and a held-out part.
 
     The programs are no part of the package: they run in a process of their own.
@@ -25,6 +25,7 @@ def make(name: str, folder: Path, seed: int = SEED) -> str:
         name: of the data set.
         folder: is made where it is missing.
         seed: the same seed gives the same bytes on every machine.
+        count: documents to train on; None: as many as the data set has.
 
     Returns:
         What was written, a line a file.
@@ -34,6 +35,7 @@ def make(name: str, folder: Path, seed: int = SEED) -> str:
     """
     program = programs() / "make.py"
     command = [sys.executable, str(program), name, "--out", str(folder), "--seed", str(seed)]
+    command += ["--count", str(count)] if count else []
     done = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", errors="replace", check=False)
     if done.returncode:
         why = done.stderr.strip().splitlines()[-1:] or [f"it ended with {done.returncode}"]
