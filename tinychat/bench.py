@@ -91,8 +91,14 @@ class Bench:
 
 
 def run_bench(session: Session) -> Bench:
-    """Measures the session's model."""
+    """Measures the session's model.
+
+    Raises:
+        UsageError: it translates: what is measured here goes on with a text.
+    """
     info, settings = session.model, session.settings.current
+    if info.mode == "translation":
+        raise UsageError(f"{info.name} translates, and bench measures what goes on with a text", "name another model")
     start_up = _median(3, lambda: _start_up(info))
     device = choose_device(settings.device)
     model = load_model(info, device)

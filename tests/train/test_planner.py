@@ -235,3 +235,24 @@ def test_one_process_shards_nothing_and_says_so() -> None:
     )
     assert one.notices == ("nothing is sharded: this process trains alone; --devices 2 makes two share the model",)
     assert two.notices == ()
+
+
+def test_of_documents_an_epoch_is_each_once() -> None:
+    rows = TextFacts("names", 700, 100, 1000, 27, "char", rows=100, longest_row=16)
+    recipe = Recipe(epochs=3, batch_size=10, n_layer=1, d_model=32)
+    made = make_plan(recipe, rows, CPU, machine_of(1e11), None, elapsed=0)
+    assert (made.epoch_rows, made.steps, made.epochs) == (90, 27, pytest.approx(3))  # ten are kept
+    assert [step for step in range(1, 28) if made.epoch_after(step)] == [9, 18, 27]
+    assert (made.config.context, made.row_tokens, made.glance_windows) == (16, 10, 10)
+    assert made.recipe.rows == "documents"
+    assert made.config.ngram_order == 0
+    text, _, time = announce(made, rows, CPU, 1234).lines
+    assert text.endswith("10 of 100 documents measure the model")
+    assert "27 steps of 100 tokens, 3.0 times through the text" in time
+
+
+def test_a_context_that_is_asked_for_need_not_be_filled_by_documents() -> None:
+    rows = TextFacts("pairs", 700, 100, 1000, 27, "char", rows=100, longest_row=16, source_vocab_size=9)
+    made = make_plan(Recipe(steps=10, context=40, n_layer=2), rows, CPU, machine_of(1e11), None, elapsed=0)
+    assert (made.config.context, made.config.source_vocab_size, made.config.n_encoder_layer) == (40, 9, 2)
+    assert not made.recipe.compile
