@@ -151,11 +151,13 @@ class Evaluated:
 
 @dataclass(frozen=True, slots=True)
 class Sampled:
-    """What the model says at this step, from `prompt`."""
+    """What the model says at this step to `prompt`."""
 
     step: int
     prompt: str
     text: str
+    goes_on: bool = True
+    """whether the text goes on from the prompt; else it answers it"""
 
 
 @dataclass(frozen=True, slots=True)

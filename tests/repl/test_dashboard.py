@@ -26,7 +26,7 @@ from tinychat.store.runs import RunFolder
 
 PLANNED = Planned(("a text of 1,000 characters", "a model", "a minute"), 10, 900, 4000, 60.0, "cpu", 1)
 EVALUATED = Evaluated(1480, 1.83, 6.234, 2.64, True)
-SAMPLED = Sampled(1480, "ROMEO:", "\nWhat light \x1b[31mthrough yonder window breaks, it is the east and more\n")
+SAMPLED = Sampled(1480, "ROMEO:", "\nA lamp was \x1b[31mleft behind window panes, it is a quiet night or more\n")
 SAVED = Saved(1480)
 
 
@@ -83,8 +83,8 @@ def test_the_panel_at_80_columns() -> None:
     assert lines[5].startswith("    4┤⠉")
     assert [line[40:] for line in lines[5:8]] == [
         "ROMEO:",
-        "What light ␛[31mthrough yonder window",
-        "breaks, it is the east and more",
+        "A lamp was ␛[31mleft behind window",
+        "panes, it is a quiet night or more",
     ]
     assert lines[-4].startswith("    2┤")
     assert lines[-3][:38].endswith("◆")
@@ -123,6 +123,11 @@ def test_samples_from_several_prompts_stand_under_each_other() -> None:
     assert list(describe(end))[-2:] == ["sample 1  what is it → a toy", "sample 2  is it good → yes"]
     again = drawn(80, 24, more=[*more, Sampled(1500, "is it good", "no")])
     assert again[6][40:] == "is it good → no"
+
+
+def test_a_sample_that_answers_its_prompt_is_told_from_one_that_goes_on_from_it() -> None:
+    answer = Sampled(1500, "are you well", "quite well", goes_on=False)
+    assert drawn(80, 24, more=[answer])[5][40:] == "are you well → quite well"
 
 
 def test_a_narrow_panel_has_all_of_it_below_each_other() -> None:

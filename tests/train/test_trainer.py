@@ -232,6 +232,7 @@ def test_what_is_asked_while_it_trains_is_done(text: Path) -> None:
     run.send("evaluate")
     train(run)
     assert events(run, Sampled)[0].prompt == "the king"
+    assert events(run, Sampled)[0].goes_on
     assert events(run, Evaluated)[0].step <= events(run, Sampled)[1].step
 
 
@@ -283,6 +284,7 @@ def test_conversations_make_a_chat_model(tmp_path: Path) -> None:
     assert info.mode == "chat"
     assert info.template is not None
     assert events(run, Sampled)[0].prompt == "how are you?"
+    assert not events(run, Sampled)[0].goes_on
 
 
 @pytest.mark.parametrize(

@@ -81,7 +81,8 @@ def write_lines(
             for line in describe(event):
                 write(line)
             if isinstance(event, Sampled) and obey is not None:
-                write(f"sample at step {event.step:,}: {event.prompt}{event.text}")
+                between = "" if event.goes_on else " → "
+                write(f"sample at step {event.step:,}: {event.prompt}{between}{event.text}")
             if before is None and progress.overfits_since is not None:
                 write(f"overfits since step {progress.overfits_since:,}: val loss rises, train loss falls")
             if isinstance(event, Ended | Failed):

@@ -142,7 +142,7 @@ def _sample(console: Console, progress: Progress, width: int, height: int) -> Se
     room = max(1, (height - 1) // len(samples))
     lines: list[Text] = []
     for sampled in samples:
-        between = " → " if len(samples) > 1 else ""
+        between = "" if sampled.goes_on and len(samples) == 1 else " → "
         text = Text(harmless(sampled.prompt + between + sampled.text).strip("\n").expandtabs(4))
         lines += list(text.wrap(console, width))[:room]
     what = "sample" if len(samples) == 1 else "samples"

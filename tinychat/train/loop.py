@@ -213,7 +213,7 @@ class Loop:
             texts = self.sampler.sample(self.learner.model, self.prompts, [self.step] * len(self.prompts))
             self._sample_seconds = self.seconds - began
             for prompt, text in zip(self.prompts, texts, strict=True):
-                self.report(Sampled(self.step, prompt, text))
+                self.report(Sampled(self.step, prompt, text, self.sampler.goes_on))
 
     def save(self) -> None:
         """Writes a checkpoint, of weights that are good as far as is known.

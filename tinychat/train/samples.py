@@ -25,6 +25,11 @@ class Sampler:
     tokens: int
     temperature: float | None = None
 
+    @property
+    def goes_on(self) -> bool:
+        """Whether samples go on from their prompts; else they answer them."""
+        return self.prompting.template is None and self.prompting.reader is None
+
     def sample(self, model: Transformer, prompts: Sequence[str], seeds: Sequence[int]) -> list[str]:
         """An answer to each prompt with its seed; the model is left as it was, in training mode or not."""
         usual = Settings(max_tokens=self.tokens)
