@@ -39,7 +39,7 @@ def test_a_text_is_trained_on_and_its_model_talked_to(person: Person) -> None:
     person.type("/why 3", ENTER)
     person.sees(has("token 3 of 8", "entropy"))
     person.type("/show", ENTER)
-    person.sees(has("├─╮", "attention"), has("in all"))
+    person.sees(has("│ ⊕─╯ add"), has("in all"))
     person.type("/quit", ENTER)
     assert person.leaves() == 0
 
