@@ -134,6 +134,7 @@ def test_translations_of_ones_own_are_learned_and_measured(tmp_path: Path) -> No
     )
 
 
+@pytest.mark.slow
 def test_documents_longer_than_the_context_are_cut_and_told(tmp_path: Path) -> None:
     source = tmp_path / "lines.jsonl"
     source.write_text("".join(json.dumps("ab" * (place + 1)) + "\n" for place in range(40)))
