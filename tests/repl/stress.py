@@ -183,9 +183,9 @@ class Stress:
 
     def _says_quit(self) -> bool:
         history = (self._home / "history").read_text(encoding="utf-8", errors="replace")
-        line = history.rstrip("\n").rpartition("\n+")[2].strip()
+        _, *lines = history.rstrip("\n").rpartition("\n# ")[2].split("\n")  # the time, then each line behind a +
         try:
-            return split_line(line)[0] is COMMANDS["quit"]
+            return split_line("\n".join(line.removeprefix("+") for line in lines))[0] is COMMANDS["quit"]
         except UsageError:
             return False
 
