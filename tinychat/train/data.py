@@ -74,9 +74,10 @@ class TrainingText:
         return "val" if len(self.val) else "train"
 
     def characters_per_token(self) -> float:
-        """Of the measured part."""
+        """Of the measured part; the first token of a document is not measured, and does not count."""
         ids = _flat(self.measured)
-        return count_characters(ids, self.tokenizer) / max(1, len(ids))
+        tokens = int((self.measured.lengths - 1).sum()) if isinstance(self.measured, Rows) else len(ids)
+        return count_characters(ids, self.tokenizer) / max(1, tokens)
 
     def cut(self, context: int) -> int:
         """How many documents are longer than a model with that context sees."""
