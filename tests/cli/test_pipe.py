@@ -303,7 +303,11 @@ def test_an_answer_by_the_native_engine_comes_without_torch_and_numpy(
         pytest.skip("there is no C compiler")
     arguments = ["-m", str(letters) if model == "letters" else model, "-p", "abc", "-n", "20"]
     assert runs_without("torch lightning transformers numpy", arguments)
-    assert not runs_without("torch", [*arguments, "--engine", "torch"])
+
+
+@pytest.mark.slow
+def test_the_reference_needs_torch(letters: Path) -> None:
+    assert not runs_without("torch", ["-m", str(letters), "-p", "abc", "-n", "2", "--engine", "torch"])
 
 
 def runs_without(libraries: str, arguments: list[str]) -> bool:

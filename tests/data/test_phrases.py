@@ -6,6 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
+pytestmark = pytest.mark.slow  # a corpus takes seconds to make
+
 Pairs = list[tuple[str, str]]
 Make = Callable[..., tuple[bytes, bytes]]
 

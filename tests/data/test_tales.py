@@ -8,6 +8,8 @@ from collections.abc import Callable
 
 import pytest
 
+pytestmark = pytest.mark.slow  # a corpus takes seconds to make
+
 Make = Callable[..., tuple[bytes, bytes]]
 
 

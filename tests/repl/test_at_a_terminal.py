@@ -357,7 +357,9 @@ def test_text_that_scrolls_is_whole_and_the_status_stays_at_the_bottom(sit_down:
     assert numbers == list(range(numbers[0], numbers[0] + len(numbers)))
 
 
-@pytest.mark.parametrize(("columns", "rows"), [(100, 30), (100, 16), (66, 24)])
+@pytest.mark.parametrize(
+    ("columns", "rows"), [(100, 30), *(pytest.param(*size, marks=pytest.mark.slow) for size in [(100, 16), (66, 24)])]
+)
 def test_the_window_may_change_its_size_while_an_answer_is_printed(sit_down: SitDown, columns: int, rows: int) -> None:
     person = sit_down(**SLOW)
     person.type("lines", ENTER)
