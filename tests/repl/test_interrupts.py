@@ -3,7 +3,9 @@
 import importlib
 import signal
 import sys
+import threading
 import time
+import weakref
 from pathlib import Path
 
 import pytest
@@ -48,6 +50,29 @@ def test_a_module_that_is_being_imported_is_whole_first(tmp_path: Path, monkeypa
     with counted_interrupts(), raised_interrupts(), pytest.raises(KeyboardInterrupt):
         load()
     assert sys.modules.pop("interrupted").whole
+
+
+class Awkward:
+    def __del__(self) -> None:
+        interrupt()
+
+
+def test_it_comes_a_moment_later_where_nothing_can_be_raised(capfd: pytest.CaptureFixture[str]) -> None:
+    def collect() -> None:
+        Awkward()
+        time.sleep(30)
+
+    def forget() -> None:
+        held = {"it": threading.Event()}
+        reference = weakref.ref(held["it"], lambda _: interrupt())
+        held.clear()
+        time.sleep(30)
+        assert reference
+
+    for awkward in (collect, forget):
+        with counted_interrupts(), raised_interrupts(), pytest.raises(KeyboardInterrupt):
+            awkward()
+    assert "Exception ignored" not in capfd.readouterr().err
 
 
 def test_a_prompt_ends_by_it_before_it_is_on_screen() -> None:

@@ -41,14 +41,26 @@ def raised_interrupts() -> Iterator[None]:
     """Lets the signal raise KeyboardInterrupt, once: what that leads to is not broken off by the next."""
 
     def interrupt(number: int, frame: FrameType | None) -> None:
-        if _is_delicate(frame):
+        if _is_importing(frame):
             threading.Timer(RETRY, _send_again, [number]).start()
             return
         signal.signal(number, _ignore)
         raise KeyboardInterrupt
 
-    with _handled(interrupt):
-        yield
+    def tell(lost: "sys.UnraisableHookArgs") -> None:
+        if lost.exc_type is not KeyboardInterrupt:
+            before(lost)
+            return
+        signal.signal(signal.SIGINT, interrupt)
+        threading.Timer(RETRY, _send_again, [signal.SIGINT]).start()
+
+    before = sys.unraisablehook
+    sys.unraisablehook = tell  # where nothing can be raised: while garbage is collected
+    try:
+        with _handled(interrupt):
+            yield
+    finally:
+        sys.unraisablehook = before
 
 
 def _send_again(number: int) -> None:
@@ -59,10 +71,10 @@ def _send_again(number: int) -> None:
         signal.pthread_kill(main, number)  # which ends what it waits for
 
 
-def _is_delicate(frame: FrameType | None) -> bool:
-    """Whether a module is being imported, half of which would stay; or garbage collected, which raises nothing."""
+def _is_importing(frame: FrameType | None) -> bool:
+    """Whether a module is being imported, half of which would stay."""
     while frame is not None:
-        if frame.f_code.co_filename.startswith("<frozen importlib") or frame.f_code.co_name == "__del__":
+        if frame.f_code.co_filename.startswith("<frozen importlib"):
             return True
         frame = frame.f_back
     return False
