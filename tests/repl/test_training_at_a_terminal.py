@@ -94,3 +94,28 @@ def test_a_text_that_is_not_there_is_told_of_in_a_line_or_two(person: Person) ->
     person.sees(has("there is no file", "'nowhere.txt'"), "›")
     assert "Traceback" not in "\n".join(person.lines)
     assert KEYS not in person.lines
+
+
+@pytest.mark.parametrize(("columns", "rows"), [(80, 24), (200, 50)])
+def test_one_looks_inside_what_was_trained(
+    sit_down: SitDown, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, columns: int, rows: int
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "text.txt").write_text("the quick brown fox jumps over the lazy dog. " * 400)
+    person = sit_down(TINYCHAT_TEST_TORCH="1", columns=columns, rows=rows)
+    person.type(f"/train text.txt --steps 60 {SMALL}", ENTER)
+    person.sees(has("done at step 60"))
+    person.type("/max 12", ENTER, "/seed 1", ENTER, "the", ENTER)
+    person.sees(has("12 tokens", "stop: max tokens"))
+    for line, *words in (
+        ("/attention", "attention, by layer and head"),
+        ("/attention 1 1", "layer 1"),
+        ("/lens 2", "token 2 of 12"),
+        ("/copied", "word for word"),
+        ("/color", "perplexity"),
+        ("/plot", "loss by steps"),
+        ("/tree", "/goto N goes to a turn"),
+    ):
+        person.type("\x0c", line, ENTER)  # on an empty screen
+        person.sees(has(*words), lambda lines: "›" in lines)
+    assert b"unexpected" not in person.raw
