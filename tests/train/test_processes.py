@@ -248,3 +248,20 @@ def test_a_batch_too_small_to_share_is_refused(text: Path, monkeypatch: pytest.M
     run = make(text, steps=4, batch_size=1, devices=2)
     assert train(run, monkeypatch) == 1
     assert "--batch-size 2" in events(run, Failed)[0].remedy
+
+
+@pytest.mark.slow
+def test_what_connected_the_processes_is_not_taken_apart(tmp_path: Path) -> None:
+    """Torch's destructor of it, called by Python, can wait for ever for a thread that waits for Python."""
+    code = f"""
+import gc, os, weakref
+import torch.distributed as dist
+from tinychat.train.team import Team
+dist.init_process_group("gloo", init_method="file://{tmp_path / "meeting"}", rank=0, world_size=1)
+group, team = weakref.ref(dist.group.WORLD), Team()
+team._joined = True
+team.leave()
+gc.collect()
+os._exit(dist.is_initialized() or group() is None)
+"""
+    assert subprocess.run([sys.executable, "-c", code], check=False, timeout=120).returncode == 0

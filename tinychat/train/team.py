@@ -29,6 +29,10 @@ from tinychat.train.sharding import fsdp
 PATIENCE = timedelta(minutes=30)
 """A process waits so long for another one that lives but does not answer; the leader evaluates meanwhile."""
 
+KEPT: list[object] = []
+"""Connections that are cut are never taken apart, as the process ends soon: torch would wait for a thread of its own
+then, which may wait for Python meanwhile, for ever."""
+
 PRECISIONS: dict[str, Literal["32-true", "bf16-mixed"]] = {"f32": "32-true", "bf16": "bf16-mixed"}
 
 
@@ -123,6 +127,7 @@ class Team:
         """Cuts the connection."""
         if self._joined:
             self._joined = False
+            KEPT.extend(dist.distributed_c10d._world.pg_map)
             dist.destroy_process_group()
 
     def share(self, batch: Batch) -> Batch:
