@@ -15,6 +15,8 @@ import time
 import pexpect
 
 PROMPT = "› "
+HERE = "\x1b[3;1R"
+"""what a terminal answers that is asked where its cursor stands; without it the prompt would wait for a second"""
 
 
 def repl(model: str) -> tuple[float, float]:
@@ -24,7 +26,7 @@ def repl(model: str) -> tuple[float, float]:
     child = pexpect.spawn(sys.executable, arguments, dimensions=(24, 80), encoding="utf-8", timeout=60)
     child.expect(PROMPT)
     prompt = time.perf_counter() - began
-    child.send("hello\r")
+    child.send(f"{HERE}hello\r")
     child.expect("stop: ")
     token = time.perf_counter() - began
     child.sendeof()

@@ -11,7 +11,7 @@ MOST = 40_000
 """bytes"""
 WORDS = {
     "first-minute": ["tinychat 0.1", "› hello there", "⟨temp 1.1⟩", "tok/s · stop: end of turn"],
-    "why": ["/why 17", "entropy", "before", "after", "▇▇"],
+    "why": ["/why 16", "entropy", "before", "after", "▇▇"],
     "training": ["loss", "tok/s", "learning rate", "sample at step", "◆ val", "q stop and keep"],
 }
 
