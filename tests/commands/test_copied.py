@@ -58,6 +58,13 @@ def test_copied_spans_come_with_their_places(talk: Talk, book: Path) -> None:
     )
 
 
+def test_a_span_that_comes_again_is_shown_once(talk: Talk, book: Path) -> None:
+    talk.ask("x nothing, as x nothing, as x")
+    result = talk.do("/copied")
+    assert isinstance(result, Table)
+    assert result.rows == (("13", "book.txt, line 2", "' nothing, as ', 2 times"),)
+
+
 def test_what_the_model_was_not_trained_on_is_not_looked_at(talk: Talk, book: Path) -> None:
     talk.ask("end of the book")
     assert talk.do("/copied") == Message(

@@ -1,6 +1,7 @@
 """`/copied`: what of an answer stands word for word in the text that the model was trained on."""
 
 import shlex
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -59,14 +60,23 @@ def copied(session: Session, text: str) -> Result:
     if not copies:
         return Message((f"no {least} characters in a row stand word for word in {corpus.name}",), tuple(notes))
     length = sum(len(copy.text) for copy in copies)
-    more = f", and {len(copies) - SPANS} more" if len(copies) > SPANS else ""
+    times = Counter(copy.text for copy in copies)
+    different = [next(copy for copy in copies if copy.text == span) for span in times]
+    more = f", and {len(different) - SPANS} more" if len(different) > SPANS else ""
     return Table(
         ("characters", "first place", "span"),
-        tuple((f"{len(copy.text):,}", _place(copy.place), repr(copy.text)) for copy in copies[:SPANS]),
+        tuple(
+            (f"{len(copy.text):,}", _place(copy.place), _span(copy.text, times[copy.text]))
+            for copy in different[:SPANS]
+        ),
         f"{100 * length / len(answer):.0f} % of the answer stands word for word in {corpus.name}",
         right=(0,),
         notes=(f"spans of {least} characters or more{more}", *notes),
     )
+
+
+def _span(text: str, times: int) -> str:
+    return repr(text) if times == 1 else f"{text!r}, {times} times"
 
 
 def _words(text: str) -> list[str]:
