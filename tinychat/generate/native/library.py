@@ -83,7 +83,7 @@ def compile_kernel(path: Path) -> None:
             with contextlib.suppress(OSError):
                 Path(made).unlink()
     except subprocess.CalledProcessError as error:
-        first = next(iter(error.stderr.splitlines()), "")
+        first = next(iter(error.stderr.splitlines()), f"{compiler} failed")
         raise Unavailable(f"the native engine cannot be compiled: {first}") from None
     except (OSError, subprocess.TimeoutExpired) as error:
         raise Unavailable(f"the native engine cannot be compiled: {error}") from None
