@@ -93,6 +93,17 @@ def test_color_shows_the_surprise_of_each_token_of_the_last_answer(talk: Talk) -
     assert talk.do("/colour") == result
 
 
+@torch.inference_mode()
+def test_color_tells_how_open_it_was_what_would_come(spelled: Session) -> None:
+    result = dispatch(spelled, "/color")
+    assert isinstance(result, Shaded)
+    (turn,) = spelled.turns
+    ids = torch.tensor([spelled.ids_before(turn, len(turn.tokens))])
+    logits = load_model(spelled.model)(ids[:, :-1])[0, -len(turn.tokens) :]
+    expected = torch.distributions.Categorical(logits=logits).entropy() / math.log(2)
+    assert result.entropies == pytest.approx(expected.tolist(), abs=1e-4)
+
+
 def test_a_character_of_several_tokens_has_the_surprise_of_all_of_them(talk: Talk) -> None:
     talk.ask("é")
     (turn,) = talk.session.turns

@@ -92,6 +92,8 @@ def test_every_architecture_gives_the_numbers_of_the_reference(grid: list[dict[s
         expected = torch.tensor(reference.score(SOME_IDS))
         got = torch.tensor(native.score(SOME_IDS))
         torch.testing.assert_close(got, expected, rtol=1e-4, atol=1e-4, msg=lambda text, o=options: f"{o}\n{text}")
+        entropies = [torch.tensor(engine.entropies(SOME_IDS)) for engine in (native, reference)]
+        torch.testing.assert_close(*entropies, rtol=1e-3, atol=1e-3, msg=lambda text, o=options: f"{o}\n{text}")
         for length in (1, 20):
             asked = request(SOME_IDS[:length], Settings(temperature=0.9, top_p=1))
             odds = {one.id: one for one in native.odds(asked)}

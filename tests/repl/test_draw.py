@@ -1,5 +1,7 @@
 """What commands come back with, as it stands on screen."""
 
+import dataclasses
+
 import pytest
 from screens import Screen
 
@@ -93,6 +95,11 @@ def test_a_shaded_text_is_shaded_where_there_is_colour() -> None:
         "surprise, up to 7.0 bits · likelier than 1 in 2, 1 in 8, 1 in 64, or less",
         "perplexity 4.00",
     ]
+
+
+def test_entropies_are_a_line_of_their_own() -> None:
+    shaded = dataclasses.replace(SHADED, entropies=(0.0, 1.0, 2.0, 4.0))
+    assert drawn(shaded)[3:] == ["▁▃▅█", "entropy, up to 4.0 bits, 1.8 on average", "perplexity 4.00"]
 
 
 def test_a_line_of_surprises_is_no_wider_than_the_screen() -> None:

@@ -1,7 +1,7 @@
 """`/why`, `/color`, `/score` and `/tokens`: why a token was chosen, how likely a text is, what tokens it is made of."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cache
 
 from tinychat.commands.branching import branch_at, token_place
@@ -40,10 +40,17 @@ def why(session: Session, text: str) -> Result:
 
 @command("color", "inside", "shaded by surprise", aliases=("colour",))
 def color(session: Session, text: str) -> Result:
-    """The last answer again, each token shaded by how likely the model found it; under it the surprise of each."""
+    """The last answer again, each token shaded by how likely the model found it.
+
+    Under it a line of how surprising each token was, and one of how open it was what would come: the entropy.
+    """
     turn = last_answer(session)
     given = [(turn.given, None)] if turn.given else []
-    return _shaded([*given, *((token.text, token.logprob) for token in turn.tokens)])
+    entropies: list[float] = []
+    if session.prompting.reader is None:
+        count = len(turn.tokens)
+        entropies = session.engine.entropies(session.ids_before(turn, count))[-count:]
+    return _shaded([*given, *((token.text, token.logprob) for token in turn.tokens)], entropies)
 
 
 @command("score", "inside", "how likely a text is", usage="TEXT", example="/score to be or not")
@@ -67,7 +74,7 @@ def score(session: Session, text: str) -> Result:
     texts[-1] += decoder.flush()
     unknown = session.unknown(text)
     notes = ("unknown to this model, left out: " + " ".join(map(repr, unknown)),) if unknown else ()
-    return _shaded(zip(texts, [None, *session.engine.score(ids)], strict=True), notes)
+    return _shaded(zip(texts, [None, *session.engine.score(ids)], strict=True), session.engine.entropies(ids), notes)
 
 
 @command(
@@ -127,8 +134,10 @@ def _bars(session: Session, turn: Turn, place: int, odds: list[Odds]) -> Bars:
     )
 
 
-def _shaded(tokens: Iterable[tuple[str, float | None]], notes: tuple[str, ...] = ()) -> Shaded:
-    """Tokens and their log-probabilities as a shaded text, and what these say of all of it.
+def _shaded(
+    tokens: Iterable[tuple[str, float | None]], entropies: Sequence[float], notes: tuple[str, ...] = ()
+) -> Shaded:
+    """Tokens and their log-probabilities as a shaded text, with entropies (nats), and what these say of all of it.
 
     A token that holds only a part of a character adds to the surprise of the one that completes it.
     """
@@ -150,7 +159,7 @@ def _shaded(tokens: Iterable[tuple[str, float | None]], notes: tuple[str, ...] =
     if characters:
         facts.append(f"{loss / math.log(2) * len(logprobs) / characters:.3f} bits/char")
     facts.append(f"{len(logprobs):,} {'token' if len(logprobs) == 1 else 'tokens'}")
-    return Shaded(tuple(pieces), (" · ".join(facts), *notes))
+    return Shaded(tuple(pieces), (" · ".join(facts), *notes), tuple(entropy / math.log(2) for entropy in entropies))
 
 
 COMMANDS = (why, color, score, tokens)

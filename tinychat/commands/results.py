@@ -101,10 +101,14 @@ class Outline:
 
 @dataclass(frozen=True)
 class Shaded:
-    """A text in pieces, each with its surprise: the bits that it takes, −log₂ of its probability; None: not known."""
+    """A text in pieces, each with its surprise: the bits that it takes, −log₂ of its probability; None: not known.
+
+    `entropies` are, for each token, the bits that were open before it.
+    """
 
     pieces: tuple[tuple[str, float | None], ...]
     notes: tuple[str, ...] = ()
+    entropies: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -90,6 +90,16 @@ class Engine(Protocol):
         """
         ...
 
+    def entropies(self, ids: Sequence[int]) -> list[float]:
+        """The entropy (nats) of what could have come in the place of each token but the first, before any filter.
+
+        In windows, as `score`.
+
+        Raises:
+            GenerationError: the model gave NaN or infinite logits.
+        """
+        ...
+
     def heads(
         self,
         ids: Sequence[int],

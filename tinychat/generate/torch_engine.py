@@ -1,6 +1,6 @@
 """The reference engine: torch, for every architecture and device."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import torch
 from torch import Tensor
@@ -76,13 +76,28 @@ class TorchEngine:
     @torch.inference_mode()
     def score(self, ids: Sequence[int]) -> list[float]:
         """As `Engine.score`."""
-        logprobs: list[float] = []
+        return [
+            logprob
+            for ids_of_window, logprobs in self._windows(ids)
+            for logprob in logprobs.gather(1, ids_of_window[1:, None]).flatten().tolist()
+        ]
+
+    @torch.inference_mode()
+    def entropies(self, ids: Sequence[int]) -> list[float]:
+        """As `Engine.entropies`."""
+        return [
+            entropy
+            for _, logprobs in self._windows(ids)
+            for entropy in torch.special.entr(logprobs.exp()).sum(dim=-1).tolist()
+        ]
+
+    def _windows(self, ids: Sequence[int]) -> Iterator[tuple[Tensor, Tensor]]:
+        """The ids of each window, [T + 1], and the log-probabilities of what could follow all but its last, [T, V]."""
         for start in range(0, len(ids) - 1, self.context):
-            window = torch.tensor([ids[start : start + self.context + 1]], device=self.device)  # [1, T + 1]
-            logits = self.model(window[:, :-1]).float()  # [1, T, V]
+            window = torch.tensor(ids[start : start + self.context + 1], device=self.device)
+            logits = self.model(window[None, :-1]).float()[0]
             _check(logits)
-            logprobs += logits.log_softmax(dim=-1).gather(2, window[:, 1:, None]).flatten().tolist()
-        return logprobs
+            yield window, logits.log_softmax(dim=-1)
 
     @torch.inference_mode()
     def heads(

@@ -23,7 +23,7 @@ from tinychat.repl.architecture import draw_architecture
 from tinychat.repl.bars import bars_drawing
 from tinychat.repl.heatmap import draw_map, draw_maps
 from tinychat.repl.overview import draw_help
-from tinychat.repl.plain_draw import SURPRISING, bracketed, draw_plain
+from tinychat.repl.plain_draw import SURPRISING, bracketed, draw_plain, told_entropy
 from tinychat.repl.plot import sparkline
 from tinychat.repl.terminal import CYAN, DIM, RED, YELLOW, Terminal, fit
 from tinychat.text.harmless import harmless
@@ -104,7 +104,7 @@ def _draw_outline(terminal: Terminal, outline: Outline) -> None:
 
 
 def _draw_shaded(terminal: Terminal, shaded: Shaded) -> None:
-    """The text in colours, or with what is surprising in brackets; under it a line of how surprising each token is."""
+    """The text in colours, or with what is surprising in brackets; under it lines of surprises and of entropies."""
     terminal.fresh_line()
     if terminal.colour:
         for text, bits in shaded.pieces:
@@ -121,6 +121,9 @@ def _draw_shaded(terminal: Terminal, shaded: Shaded) -> None:
     else:
         terminal.write(f" · in brackets: less likely than 1 in {2**SURPRISING}", DIM)
     terminal.fresh_line()
+    if shaded.entropies:
+        terminal.line(sparkline(list(shaded.entropies), terminal.width - 1), DIM)
+        terminal.line(told_entropy(shaded), DIM)
     _notes(terminal, shaded.notes)
 
 

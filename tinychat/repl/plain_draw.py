@@ -39,7 +39,9 @@ def draw_plain(terminal: Terminal, result: Result) -> bool:
         case Shaded():
             known = [bits for _, bits in result.pieces if bits is not None]
             legend = f"in brackets: less likely than 1 in {2**SURPRISING}"
-            lines = [bracketed(result), f"surprise, up to {max(known, default=0):.1f} bits, {legend}", *result.notes]
+            lines = [bracketed(result), f"surprise, up to {max(known, default=0):.1f} bits, {legend}"]
+            lines += [told_entropy(result)] if result.entropies else []
+            lines += result.notes
         case Help():
             lines = [
                 f"{theme}: " + ", ".join(f"/{one.name} {one.brief}".rstrip() for one in entries)
@@ -60,6 +62,12 @@ def bracketed(shaded: Shaded) -> str:
         text = "".join(text for text, _ in pieces)
         parts.append(f"[{text}]" if surprising else text)
     return "".join(parts)
+
+
+def told_entropy(shaded: Shaded) -> str:
+    """`entropy, up to 4.1 bits, 1.9 on average`."""
+    entropies = shaded.entropies
+    return f"entropy, up to {max(entropies):.1f} bits, {sum(entropies) / len(entropies):.1f} on average"
 
 
 def _row(cells: tuple[str, ...]) -> str:

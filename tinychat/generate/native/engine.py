@@ -131,15 +131,24 @@ class NativeEngine:
 
     def score(self, ids: Sequence[int]) -> list[float]:
         """As `Engine.score`."""
+        return [logprob for logprobs, _ in self._windows(ids) for logprob in logprobs]
+
+    def entropies(self, ids: Sequence[int]) -> list[float]:
+        """As `Engine.entropies`."""
+        return [entropy for _, entropies in self._windows(ids) for entropy in entropies]
+
+    def _windows(self, ids: Sequence[int]) -> Iterator[tuple[list[float], list[float]]]:
+        """Of each token of a window but its first: its log-probability, and the entropy of what could have come."""
         row, size = self._spare_row(), self.config.vocab_size
-        logprobs: list[float] = []
         for start in range(0, len(ids) - 1, self.context):
             window = ids[start : start + self.context + 1]
-            told = (c_float * len(window))()
-            _check(self._kernel.native_score(self._model, row.sequence, _array(window, size), len(window), told))
-            logprobs += told[: len(window) - 1]
+            count = len(window)
+            logprobs, entropies = (c_float * count)(), (c_float * count)()
+            _check(
+                self._kernel.native_score(self._model, row.sequence, _array(window, size), count, logprobs, entropies)
+            )
+            yield logprobs[: count - 1], entropies[: count - 1]
         self._spare.append(_Row(row.sequence))
-        return logprobs
 
     @property
     def _inside(self) -> Engine:
@@ -225,7 +234,7 @@ def _declare(kernel: ctypes.CDLL) -> ctypes.CDLL:
             [*begun, c_int, c_char_p, c_void_p, c_int, c_void_p, c_int, c_void_p, c_void_p, c_void_p, c_void_p],
         ),
         "native_odds": (c_int, [*begun, c_int, c_char_p, c_void_p, c_void_p, c_void_p]),
-        "native_score": (c_int, [*begun, c_void_p]),
+        "native_score": (c_int, [*begun, c_void_p, c_void_p]),
     }
     for name, (result, arguments) in functions.items():
         function = getattr(kernel, name)

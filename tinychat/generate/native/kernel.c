@@ -854,8 +854,17 @@ int native_odds(
     return 0;
 }
 
-/* The log-probability of each of ids but the first. Returns −1 where a logit is no number. */
-int native_score(Model *model, Sequence *sequence, const int32_t *ids, int count, float *logprobs) {
+/* What the distribution of some logits leaves open, in nats. */
+static float entropy(const float *logits, int count) {
+    float total = log_of_sum(logits, count), open = 0;
+    for (int i = 0; i < count; i++) open -= expf(logits[i] - total) * (logits[i] - total);
+    return open;
+}
+
+/* The log-probability of each of ids but the first, and the entropy of what could have come there. Returns −1 where a
+   logit is no number. */
+int native_score(
+    Model *model, Sequence *sequence, const int32_t *ids, int count, float *logprobs, float *entropies) {
     const int vocab_size = model->config.vocab_size, wide = model->head.panels * LANES;
     int is_sound = 1;
     begin_call(model, sequence);
@@ -866,6 +875,7 @@ int native_score(Model *model, Sequence *sequence, const int32_t *ids, int count
         for (int row = 0; row < rows; row++, logits += wide) {
             is_sound = is_sound && is_finite(logits, vocab_size);
             logprobs[start + row] = logits[ids[start + row + 1]] - log_of_sum(logits, vocab_size);
+            entropies[start + row] = entropy(logits, vocab_size);
         }
     }
     end_call(model);
