@@ -4,7 +4,6 @@ Rates are compared with limits that are measured in the same run: the matrix pro
 the speed at which weights can be read. Both vary by ten per cent from run to run on a shared machine.
 """
 
-import contextlib
 import dataclasses
 import itertools
 import subprocess
@@ -104,9 +103,13 @@ def run_bench(session: Session) -> Bench:
     model = load_model(info, device)
     engines: dict[str, EngineRates] = {}
     for name in ("native", "torch") if settings.engine == "auto" else (settings.engine,):
-        with contextlib.suppress(Unavailable, UsageError):
+        try:
             engine = open_engine(info, dataclasses.replace(settings, engine=name))  # chooses the threads for decoding
-            engines[name] = EngineRates(_prefill(engine, model), _decode(engine, model, _weight_size(info, name)))
+        except (Unavailable, UsageError):  # no compiler, or a GPU
+            if name == settings.engine:
+                raise
+            continue
+        engines[name] = EngineRates(_prefill(engine, model), _decode(engine, model, _weight_size(info, name)))
     threads = torch.get_num_threads()
     training, share = _training(model, device, info)
     torch.set_num_threads(threads)
