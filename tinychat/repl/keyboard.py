@@ -12,7 +12,7 @@ from prompt_toolkit.input.typeahead import get_typeahead, store_typeahead
 from prompt_toolkit.key_binding import KeyPress
 from prompt_toolkit.keys import Keys
 
-ESCAPE_WAIT = 0.1
+ESCAPE_WAIT = 0.03
 """seconds after which an Esc is a key of its own, and not the first byte of an arrow key on a slow line"""
 
 ENTER = KeyPress(Keys.ControlM, "\r")
