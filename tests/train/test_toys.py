@@ -159,6 +159,23 @@ def test_tinygpt_learns_news_a_document_a_row() -> None:
 
 @pytest.mark.mirror
 @pytest.mark.slow
+def test_tinygpt_stops_where_a_document_ends(tmp_path: Path) -> None:
+    news = {
+        "the ferry": "to the island runs again",
+        "a baker": "wins the race",
+        "rain is": "expected on friday in the north",
+    }
+    documents = [f"{begin} {rest}" for begin, rest in news.items()]
+    (tmp_path / "news.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in documents * 4))
+    train(
+        "tinygpt", sources=["news.jsonl"], d_model=64, n_head=4, d_ff=64, n_layer=1, batch_size=12, dropout=0.0,
+        learning_rate=0.01, epochs=60.0, evaluate_every=60, sample_tokens=4, sample_temperature=0.0,
+    )  # fmt: skip
+    assert ask("news", *news) == [(rest, "end") for rest in news.values()]
+
+
+@pytest.mark.mirror
+@pytest.mark.slow
 def test_translation_takes_real_pairs() -> None:
     run = train(
         "translation", sources=["eng_spa"], tokenizer="wordpiece", vocab_size=1000, d_model=32, n_head=2, steps=30,
