@@ -14,6 +14,8 @@ from phrases.subjects import Subject
 HELD_OUT_EVERY = 17
 HELD_OUT_NAMES = 0.3
 """how often the held-out part draws its people from the names that it has for itself"""
+TYPED = 0.1
+"""how often a sentence is as people type it"""
 
 CONTRACTIONS = (
     (r"\b(I) am\b(?= \w)", r"\1'm"),
@@ -32,6 +34,10 @@ class Pair(NamedTuple):
 
     english: str
     spanish: str
+
+    def as_typed(self) -> Pair:
+        """In small letters, without the last mark; the translation is as it was."""
+        return Pair(self.english.lower().rstrip(".?"), self.spanish)
 
 
 class Draft:

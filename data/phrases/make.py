@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from grammar import Dice
 
 from phrases import actions, everyday, joined, likes, people, places, requests, subjects, things, times
-from phrases.draft import Draft, Frames, Pair, finish
+from phrases.draft import TYPED, Draft, Frames, Pair, finish
 
 TOPICS: Frames = (
     actions.FRAMES
@@ -37,6 +37,7 @@ def pairs(count: int, seed: int, *, held_out: bool = False) -> Iterator[Pair]:
         draft = Draft(dice, held_out=held_out)
         made = finish(dice, *TOPICS[dice.weighted(WEIGHTS)][1](draft))
         is_reserved = draft.is_reserved or not HELD_OUT_NAMES.isdisjoint(re.findall(r"\w+", made.english))
+        made = made.as_typed() if dice.chance(TYPED) else made
         if is_reserved == held_out and made.english not in seen:
             seen.add(made.english)
             count -= 1

@@ -139,10 +139,13 @@ def storm(tale: Tale) -> None:
 
 def contest(tale: Tale) -> None:
     """To win is not everything."""
-    tale.note("contest", tale.draw("contest", "contest")["event"], tale.hero.name)
+    row = tale.draw("contest", "contest")
+    tale.note("contest", row["event"], tale.hero.name)
+    tale.let(the_prize="the" + row["prize"].removeprefix("a"))
     beats.open_with(tale, "to win <event>")
     tale.say(
-        "The prize was <prize>, and <name> <skill>.", "<He> <skill>, and <he> could already see <prize> on the shelf."
+        "The prize was <prize>, and <name> <skill>.",
+        "<He> <skill>, and <he> could already see <the_prize> on the shelf.",
     )
     tale.say(
         "The only one as good as <he> was <the_friend>.",
@@ -157,8 +160,8 @@ def contest(tale: Tale) -> None:
     )
     tale.say("But then <mishap>.", "And then it happened: <mishap>.")
     tale.say(
-        "<name> could have gone on. <He> thought of <prize>. Then <he> looked at <fname>'s face.",
-        "Now nobody stood between <name> and <prize>. But it did not feel right.",
+        "<name> could have gone on. <He> thought of <the_prize>. Then <he> looked at <fname>'s face.",
+        "Now nobody stood between <name> and <the_prize>. But it did not feel right.",
         "For the length of a breath <name> (hesitated|was glad). Then <he> was ashamed of it.",
     )
     tale.say("<He> <deed>.", "So <name> <deed>.")
@@ -180,8 +183,8 @@ def contest(tale: Tale) -> None:
     tale.say("In the end, <decided>.", "And so <decided>.")
     tale.paragraph()
     tale.say(
-        "<name> did not take home <prize>. <He> took home something better, and it talked all the way.",
-        "Did <name> win? Not <prize>. But ask <fname> who was best that day.",
+        "<name> did not take home <the_prize>. <He> took home something better, and it talked all the way.",
+        "Did <name> win? Not <the_prize>. But ask <fname> who was best that day.",
         "<name> had wanted to win."
         " Now <he> did not mind at all, for <fname> walked beside <him>, telling everyone what <name> had"
         " done.",
@@ -237,7 +240,7 @@ def learned(tale: Tale) -> None:
         tale.speaks(
             tale.hero, "I can do it!", "Did you see that?", "Look! Look at me!", how=("cried", "shouted", "called")
         )
-    tale.say("By (autumn|spring|the end of the year), <later>.", "It was not long before <later>.")
+    tale.say("(Before the month was out|Within a few weeks|In no time), <later>.", "It was not long before <later>.")
     tale.say(
         "And when the little ones ask how <he> learned it, <name> tells them what <ename> once told <him>.",
         "<name> had learned it at last, and <ename> was nearly as proud as <he>.",

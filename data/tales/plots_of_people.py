@@ -278,7 +278,10 @@ def cheered(tale: Tale) -> None:
     tale.let(last=last)
     tale.let(first=f"{one['deed']}, but {one['result']}", second=f"{other['deed']}, but {other['result']}")
     beats.open_with(tale, "to make <ename> (smile|laugh) again")
-    tale.say("For <ename> <sorrow>.", "<eName> <sorrow>, and <ehis> face was as long as a (wet week|rainy Sunday).")
+    tale.say(
+        "(The trouble was this|And this was the trouble): <ename> <sorrow>.",
+        "<eName> <sorrow>, and <ehis> face was as long as a (wet week|rainy Sunday).",
+    )
     tale.paragraph()
     tale.say(
         "So <name> <first>. <eName> (only sighed|said it was kind of <him>|looked out of the window).",
