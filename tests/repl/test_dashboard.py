@@ -21,7 +21,7 @@ from tinychat.repl.dashboard import Dashboard, watch
 from tinychat.repl.keyboard import Keyboard
 from tinychat.repl.lines import describe
 from tinychat.repl.panel import panel
-from tinychat.repl.watching import Progress, duration
+from tinychat.repl.watching import Progress
 from tinychat.store.runs import RunFolder
 
 PLANNED = Planned(("a text of 1,000 characters", "a model", "a minute"), 10, 900, 4000, 60.0, "cpu", 1)
@@ -348,11 +348,6 @@ def test_a_run_of_another_process_is_followed_by_its_lock(run: RunFolder) -> Non
     write_later: Callable[[], None] = lambda: write(run, ended())  # noqa: E731
     threading.Timer(0.3, write_later).start()
     assert watch(run, terminal=False, json=False, out=io.StringIO(), err=io.StringIO()) == ended()
-
-
-@pytest.mark.parametrize(("seconds", "shown"), [(-1, "0:00"), (62, "1:02"), (59.6, "1:00"), (7322, "2:02:02")])
-def test_durations(seconds: float, shown: str) -> None:
-    assert duration(seconds) == shown
 
 
 def test_what_a_person_need_not_know_is_not_told() -> None:

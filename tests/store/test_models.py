@@ -10,7 +10,7 @@ import torch
 from tinychat.errors import ModelError
 from tinychat.model.loading import list_parts, load_model
 from tinychat.store import places
-from tinychat.store.models import find_model, format_count, list_models, read_info, read_tokenizer, read_training
+from tinychat.store.models import find_model, list_models, read_info, read_tokenizer, read_training
 
 
 def test_a_model_comes_back_as_it_went(letters: Path) -> None:
@@ -96,10 +96,3 @@ def test_half_precision_weights_load_as_f32(letters: Path, tmp_path: Path) -> No
     whole, half = load_model(info), load_model(read_info(tmp_path / "half"))
     assert half.head.weight.dtype is torch.float32
     torch.testing.assert_close(half.head.weight, whole.head.weight.bfloat16().float())
-
-
-@pytest.mark.parametrize(
-    ("count", "shown"), [(37, "37"), (999, "999"), (12_345, "12.3k"), (984_320, "984k"), (3_400_000, "3.4M")]
-)
-def test_counts_are_short(count: int, shown: str) -> None:
-    assert format_count(count) == shown

@@ -13,11 +13,12 @@ import click
 from tinychat.cli.options import NORMALIZE, debug_option, json_option, load_face, load_settings
 from tinychat.errors import ModelError, UsageError
 from tinychat.face import FACE
+from tinychat.formatting import compact
 from tinychat.layers import Layers
 from tinychat.settings import SETTINGS
 from tinychat.store import places
 from tinychat.store.interchange import FORMATS, export_model, import_model
-from tinychat.store.models import ModelInfo, find_model, format_count, list_models, read_info, read_training
+from tinychat.store.models import ModelInfo, find_model, list_models, read_info, read_training
 
 if TYPE_CHECKING:
     from tinychat.commands.results import Architecture
@@ -35,7 +36,7 @@ def models(as_json: bool) -> None:
     if as_json:
         _print_json([_model_facts(info) | {"about": info.about} for info in found])
     elif found:
-        counts = [format_count(info.parameters) for info in found]
+        counts = [compact(info.parameters) for info in found]
         kinds = [(info.name, info.mode, info.tokenizer_kind) for info in found]
         _print_columns([(*kind, count, info.about) for kind, count, info in zip(kinds, counts, found, strict=True)])
     else:

@@ -7,6 +7,7 @@ from tinychat.commands.command import Suggestion, command, unquote
 from tinychat.commands.results import Answer, Message, Outline, OutlineRow, Result
 from tinychat.conversation import Conversation, Turn
 from tinychat.errors import UsageError
+from tinychat.formatting import count
 from tinychat.session import Session
 
 EXAMPLE = 'for example `/branch 5 "blue"`; `/why` shows the tokens by their numbers'
@@ -117,9 +118,7 @@ def goto(session: Session, text: str) -> Result:
         return Message(("before the first turn",))
     turn = conversation.go_to(int(text))
     before = len(conversation.turns) - 1
-    return Message(
-        (f"› {turn.prompt}", turn.answer), (f"turn {text}, after {before} {'other' if before == 1 else 'others'}",)
-    )
+    return Message((f"› {turn.prompt}", turn.answer), (f"turn {text}, after {count(before, 'other')}",))
 
 
 COMMANDS = (branch, tree, goto)

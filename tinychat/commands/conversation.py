@@ -8,6 +8,7 @@ from tinychat.commands.command import command, unquote
 from tinychat.commands.results import Answer, EditPrompt, Export, Message, Result
 from tinychat.conversation import Turn
 from tinychat.errors import UsageError
+from tinychat.formatting import count
 from tinychat.session import Session
 from tinychat.store import places
 
@@ -38,7 +39,7 @@ def undo(session: Session, text: str) -> Result:
     number = session.conversation.number(turn)
     return Message(
         (f"taken back: {quoted!r}",),
-        (f"{left} {'turn is' if left == 1 else 'turns are'} left · /goto {number} returns to it",),
+        (f"{count(left, 'turn')} {'is' if left == 1 else 'are'} left · /goto {number} returns to it",),
     )
 
 
@@ -64,8 +65,7 @@ def save(session: Session, text: str) -> Result:
     if path.exists() and not _is_transcript(path):
         raise UsageError(f"{path} exists and is no transcript", "choose another name")
     session.save(path)
-    count = len(session.turns)
-    return Message((f"saved {count} {'turn' if count == 1 else 'turns'} in {path}",))
+    return Message((f"saved {count(len(session.turns), 'turn')} in {path}",))
 
 
 @command("open", "talk", "from a file", usage="FILE", example="/open talk.json", complete=completing.transcripts)
@@ -77,9 +77,9 @@ def open_(session: Session, text: str) -> Result:
     kept = places.transcripts_folder() / path.name
     if path == Path(path.name) and not path.exists() and kept.exists():
         path = kept
-    count = session.open_transcript(path)
+    turns = session.open_transcript(path)
     lines = [line for turn in session.turns for line in (f"› {turn.prompt}", turn.answer)]
-    return Message(tuple(lines), (f"{count} {'turn' if count == 1 else 'turns'} from {path}",))
+    return Message(tuple(lines), (f"{count(turns, 'turn')} from {path}",))
 
 
 @command("export", "talk", "to read or show", usage="FILE", example="/export talk.html", complete=completing.paths)

@@ -11,6 +11,7 @@ from tinychat.commands.command import command
 from tinychat.commands.inspecting import last_answer
 from tinychat.commands.results import Message, Result, Table
 from tinychat.errors import SourceError, UsageError
+from tinychat.formatting import percent
 from tinychat.session import Session
 from tinychat.store import places
 from tinychat.store.models import read_training
@@ -54,7 +55,7 @@ def copied(session: Session, text: str) -> Result:
         what = "this is another text than" if text else "the text has changed since"
         notes.append(f"{what} {name} was trained on{'' if text else ' it'}")
     elif share < 1:
-        notes.append(f"looked at: the {100 * share:.0f} % of the text that {name} was trained on")
+        notes.append(f"looked at: the {percent(share, 0)} of the text that {name} was trained on")
     if training.get("from"):
         notes.append(f"{name} was begun from {training['from']['name']}, whose text was not looked at")
     if not copies:
@@ -69,7 +70,7 @@ def copied(session: Session, text: str) -> Result:
             (f"{len(copy.text):,}", _place(copy.place), _span(copy.text, times[copy.text]))
             for copy in different[:SPANS]
         ),
-        f"{100 * length / len(answer):.0f} % of the answer stands word for word in {corpus.name}",
+        f"{percent(length / len(answer), 0)} of the answer stands word for word in {corpus.name}",
         right=(0,),
         notes=(f"spans of {least} characters or more{more}", *notes),
     )

@@ -10,6 +10,7 @@ from tinychat.commands.results import Answer, Bar, Bars, Looks, Message, Result,
 from tinychat.conversation import Turn
 from tinychat.errors import UsageError
 from tinychat.events import Token
+from tinychat.formatting import count
 from tinychat.generate.engine import Odds, Request
 from tinychat.session import Session
 from tinychat.settings import Settings, describe_sampling
@@ -158,7 +159,7 @@ def _shaded(
     facts = [f"perplexity {math.exp(loss):,.2f}" if loss < 700 else "perplexity inf"]
     if characters:
         facts.append(f"{loss / math.log(2) * len(logprobs) / characters:.3f} bits/char")
-    facts.append(f"{len(logprobs):,} {'token' if len(logprobs) == 1 else 'tokens'}")
+    facts.append(count(len(logprobs), "token"))
     return Shaded(tuple(pieces), (" · ".join(facts), *notes), tuple(entropy / math.log(2) for entropy in entropies))
 
 

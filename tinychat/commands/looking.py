@@ -8,6 +8,7 @@ from tinychat.commands.inspecting import last_answer
 from tinychat.commands.results import HeatMap, HeatMaps, Result, SmallMap, Table
 from tinychat.conversation import Turn
 from tinychat.errors import UsageError
+from tinychat.formatting import percent
 from tinychat.generate.engine import window_start
 from tinychat.generate.looking import Head
 from tinychat.session import Session
@@ -122,7 +123,7 @@ def _sequence(session: Session, ids: Sequence[int]) -> str:
 def _pattern(head: Head) -> str:
     """What a head looks at, in two words."""
     word, share = _patterns(head)[0]
-    return f"{word} {100 * share:.0f} %" if share >= NOTABLE else f"spread over {2**head.entropy:.0f}"
+    return f"{word} {percent(share, 0)}" if share >= NOTABLE else f"spread over {2**head.entropy:.0f}"
 
 
 def _patterns(head: Head) -> list[tuple[str, float]]:
@@ -152,7 +153,7 @@ def _whole_map(session: Session, turn: Turn, layer: int, head: int, cross: bool)
     window = ids[window_start(len(ids), session.engine.context) :]
     labels = _labels(session.tokenizer, window)
     columns = _labels(session.reader, source) if cross and source else labels
-    facts = [f"{word} {100 * share:.0f} %" for word, share in _patterns(told) if share >= WORTH_A_WORD]
+    facts = [f"{word} {percent(share, 0)}" for word, share in _patterns(told) if share >= WORTH_A_WORD]
     if not cross:
         facts.append(f"{told.distance:.1f} tokens back")
     return HeatMap(
@@ -170,7 +171,7 @@ def _labels(tokenizer: Tokenizer, ids: Sequence[int]) -> tuple[str, ...]:
 
 
 def _percent(share: float) -> str:
-    return f"{100 * share:.1f} %" if share < 0.0995 else f"{100 * share:.0f} %"
+    return percent(share, 1 if share < 0.0995 else 0)
 
 
 def _number(words: Sequence[str], most: int, name: str) -> int | None:

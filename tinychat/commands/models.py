@@ -3,10 +3,11 @@
 from tinychat.commands import completing
 from tinychat.commands.command import command
 from tinychat.commands.results import Architecture, Message, Result, Table
+from tinychat.formatting import compact
 from tinychat.model.config import ModelConfig
 from tinychat.model.diagram import make_diagram
 from tinychat.session import Session
-from tinychat.store.models import ModelInfo, find_model, format_count, list_models, read_info
+from tinychat.store.models import ModelInfo, find_model, list_models, read_info
 
 HOW_TO_TALK = {
     "chat": "say something",
@@ -44,7 +45,7 @@ def models(session: Session, text: str) -> Result:
             info.name,
             info.mode,
             info.tokenizer_kind,
-            format_count(info.parameters),
+            compact(info.parameters),
             info.about,
         )
         for info in list_models()

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from tinychat.commands.command import Suggestion, command
 from tinychat.commands.results import Architecture, Result, Table
+from tinychat.formatting import count
 from tinychat.model.diagram import make_diagram
 from tinychat.session import Session
 
@@ -62,8 +63,6 @@ def describe_recipe(name: str) -> Architecture:
 
 def _training(recipe: "Recipe") -> str:
     """`tinyshakespeare · adam · 20 epochs · 64 windows a step · dropout 0.1`."""
-    from tinychat.train.plan import count
-
     words = [*(recipe.sources or (f"{len(recipe.texts)} texts of its own",)), recipe.optimizer]
     row = "document" if recipe.rows == "documents" else "pair" if recipe.mode == "translation" else "window"
     if recipe.epochs is not None:

@@ -8,8 +8,8 @@ from tinychat.commands import completing
 from tinychat.commands.command import command
 from tinychat.commands.results import Result, Table
 from tinychat.errors import RunError
+from tinychat.formatting import compact, duration, percent
 from tinychat.session import Session
-from tinychat.store.models import format_count
 from tinychat.store.runs import list_runs
 
 if TYPE_CHECKING:
@@ -60,22 +60,19 @@ def find_standings(patterns: Sequence[str] = ()) -> "list[Standing]":
 
 
 def _listed(standing: "Standing") -> tuple[str, ...]:
-    from tinychat.train.announcing import format_seconds
-
     over = standing.step == standing.steps and standing.state not in ("at work", "interrupted")
     return (
         standing.name,
         standing.state,
         f"{standing.step:,}" if over or not standing.steps else f"{standing.step:,}/{standing.steps:,}",
-        NONE if standing.parameters is None else format_count(standing.parameters),
+        NONE if standing.parameters is None else compact(standing.parameters),
         NONE if standing.loss is None else f"{standing.loss:.3f}",
         NONE if standing.tokens_per_second is None else f"{standing.tokens_per_second:,.0f}",
-        format_seconds(standing.remaining) if standing.state == "at work" else "",
+        duration(standing.remaining) if standing.state == "at work" else "",
     )
 
 
 def _compared(standings: "Sequence[Standing]") -> Table:
-    from tinychat.train.announcing import format_seconds
     from tinychat.train.recipe import RECIPE_FIELDS
     from tinychat.train.standing import find_differences
 
@@ -86,9 +83,9 @@ def _compared(standings: "Sequence[Standing]") -> Table:
             f"{standing.step:,}",
             NONE if standing.parameters is None else f"{standing.parameters:,}",
             NONE if standing.loss is None else f"{standing.loss:.4f}",
-            NONE if standing.accuracy is None else f"{100 * standing.accuracy:.1f} %",
+            NONE if standing.accuracy is None else percent(standing.accuracy),
             NONE if standing.tokens_per_second is None else f"{standing.tokens_per_second:,.0f}",
-            format_seconds(standing.seconds),
+            duration(standing.seconds),
             *(RECIPE_FIELDS[name].show(standing.recipe.get(name)) for name in differences),
         )
         for standing in standings

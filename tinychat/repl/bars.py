@@ -8,6 +8,7 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from tinychat.commands.results import Bar, Bars
+from tinychat.formatting import percent
 from tinychat.repl.terminal import fit
 from tinychat.text.harmless import harmless
 
@@ -64,15 +65,11 @@ def _grid(bars: tuple[Bar, ...], width: int, pointed_at: int | None) -> Grid:
 
 
 def _cells(bar: Bar, longest: int) -> Iterator[Text]:
-    yield _share(bar.share)
+    yield Text(percent(bar.share))
     yield _length(bar.share, longest)
     if bar.after is not None:
-        yield _share(bar.after) if bar.after else Text("cut", style="dim")
+        yield Text(percent(bar.after)) if bar.after else Text("cut", style="dim")
         yield _length(bar.after, longest)
-
-
-def _share(share: float) -> Text:
-    return Text(f"{100 * share:.1f} %")
 
 
 def _length(share: float, longest: int) -> Text:

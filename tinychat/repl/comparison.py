@@ -10,6 +10,7 @@ from tinychat.commands.results import Answers, Change
 from tinychat.commands.table import is_command, split_line
 from tinychat.errors import UsageError
 from tinychat.events import Finished, Notice, Record, Token
+from tinychat.formatting import count
 from tinychat.repl.columns import Line, columns
 from tinychat.repl.keyboard import Keyboard, TypeAhead
 from tinychat.repl.making import AHEAD, Maker
@@ -190,7 +191,7 @@ class _View:
 
     def summary(self, *, show_seed: bool) -> str:
         """`4 answers · 312 tokens · 402 tok/s · /pick N goes on from one`."""
-        words = [f"{len(self._heads)} answers", f"{self._tokens:,} {'token' if self._tokens == 1 else 'tokens'}"]
+        words = [f"{len(self._heads)} answers", count(self._tokens, "token")]
         seconds = max((one.seconds for one in self._finished), default=0.0)
         if self._tokens and seconds:
             words.append(f"{self._tokens / seconds:,.0f} tok/s")

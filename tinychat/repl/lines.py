@@ -7,16 +7,9 @@ from collections.abc import Callable, Iterator
 
 from tinychat.errors import Interrupted
 from tinychat.events import Ended, Evaluated, Event, Failed, Noticed, Planned, Sampled, Stepped, to_json
+from tinychat.formatting import duration, percent
 from tinychat.repl.interrupts import counted_interrupts
-from tinychat.repl.watching import (
-    LOOK,
-    Process,
-    Progress,
-    duration,
-    follow,
-    result_line,
-    score,
-)
+from tinychat.repl.watching import LOOK, Process, Progress, follow, result_line, score
 from tinychat.store.runs import RunFolder
 from tinychat.train.report import report, told_samples
 
@@ -99,7 +92,7 @@ def describe(event: Event) -> Iterator[str]:
             yield event.text
         case Stepped():
             rate, left = f"{event.tokens_per_second:,.0f} tok/s", f"{duration(event.remaining)} left"
-            share = f"{100 * event.progress:.0f} %"
+            share = percent(event.progress, 0)
             yield f"step {event.step:,}/{event.steps:,} · {share} · loss {event.loss:.3f} · {rate} · {left}"
         case Evaluated():
             epoch = "" if event.epoch is None else f"epoch {event.epoch:,} · "

@@ -7,9 +7,10 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table as Grid
 from rich.text import Text
 
+from tinychat.formatting import duration, percent
 from tinychat.repl.plot import LABEL, MARK, plot
 from tinychat.repl.toolbar import SEPARATOR, packed
-from tinychat.repl.watching import Progress, duration
+from tinychat.repl.watching import Progress
 from tinychat.text.harmless import harmless
 from tinychat.train.curves import smoothed
 
@@ -69,7 +70,7 @@ def _bar(progress: Progress, width: int) -> RenderableType:
     grid.add_row(
         f"{epoch}step {step.step:,}/{step.steps:,}",
         ProgressBar(total=1.0, completed=done),
-        f"{100 * done:.0f} % · {duration(step.remaining)} left",
+        f"{percent(done, 0)} · {duration(step.remaining)} left",
     )
     return grid
 
@@ -85,7 +86,7 @@ def _figures(progress: Progress) -> list[str]:
         words += [f"{evaluated.split} {evaluated.loss:.2f}{best}", f"perplexity {evaluated.perplexity:.1f}"]
         words.append(f"{evaluated.bits_per_character:.2f} bits/char")
         if evaluated.accuracy is not None:
-            words.append(f"accuracy {100 * evaluated.accuracy:.1f} %")
+            words.append(f"accuracy {percent(evaluated.accuracy)}")
     words.append(f"{step.tokens_per_second:,.0f} tok/s")
     words.append(f"learning rate {step.learning_rate:.2g}")
     words.append(f"gradient norm {step.gradient_norm:.2g}")

@@ -4,6 +4,7 @@ import itertools
 from collections.abc import Sequence
 
 from tinychat.commands.results import Bars, HeatMap, HeatMaps, Help, Outline, Result, Shaded, Table
+from tinychat.formatting import percent
 from tinychat.repl.terminal import Terminal
 
 BRIGHTEST = 3
@@ -21,8 +22,8 @@ def draw_plain(terminal: Terminal, result: Result) -> bool:
         case Bars():
             lines = [result.title, *result.notes]
             lines[1:1] = [
-                f"{'chosen: ' if bar.marked else ''}{bar.label.strip()} {_share(bar.share)}"
-                + ("" if bar.after is None else f", then {_share(bar.after)}" if bar.after else ", then cut")
+                f"{'chosen: ' if bar.marked else ''}{bar.label.strip()} {percent(bar.share)}"
+                + ("" if bar.after is None else f", then {percent(bar.after)}" if bar.after else ", then cut")
                 for bar in result.bars
             ]
         case HeatMap():
@@ -82,8 +83,4 @@ def _row(cells: tuple[str, ...]) -> str:
 def _brightest(columns: Sequence[str], cells: Sequence[float]) -> str:
     """`the 62.0 %, cat 20.1 %`: the columns that a row gives most to."""
     order = sorted(range(len(cells)), key=lambda place: -cells[place])
-    return ", ".join(f"{columns[place]} {_share(cells[place])}" for place in order[:BRIGHTEST])
-
-
-def _share(share: float) -> str:
-    return f"{100 * share:.1f} %"
+    return ", ".join(f"{columns[place]} {percent(cells[place])}" for place in order[:BRIGHTEST])

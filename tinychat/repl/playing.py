@@ -8,6 +8,7 @@ from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.styles import Style
 
 from tinychat.commands.results import Play
+from tinychat.formatting import count, percent
 from tinychat.guessing import ELSE, Game, Outcome
 from tinychat.repl import asking
 from tinychat.repl.interrupts import counted_interrupts
@@ -128,7 +129,7 @@ def _tell(outcomes: Sequence[Outcome], game: Game, name: str, terminal: Terminal
             terminal.write(f"✗ {one.text!r} " if one.text else "✗ it is one of them ", RED)
         elif one.verdict == "told":
             terminal.write(f"it was {one.text!r} ")
-    known = [f"{one.text!r} {100 * one.probability:.0f} %" for one in outcomes if one.verdict != "wrong"]
+    known = [f"{one.text!r} {percent(one.probability, 0)}" for one in outcomes if one.verdict != "wrong"]
     words = f"bits: you {game.bits:.1f}, {name} {game.score.model:.1f}"
     if known:
         words += f"{SEPARATOR}its odds: {', '.join(known)}"
@@ -146,7 +147,7 @@ def _end(game: Game, name: str, terminal: Terminal) -> None:
         return
     paid = {"you": score.person, name: score.model}
     words = [f"{who} {bits / score.characters:.2f} bits/char" for who, bits in paid.items()]
-    words.append(f"{score.characters} {'character' if score.characters == 1 else 'characters'}")
+    words.append(count(score.characters, "character"))
     terminal.line(SEPARATOR.join(words))
     lead = abs(score.person - score.model)
     won = {"person": "you won", "model": f"{name} won", "nobody": "nobody won"}[score.winner]

@@ -13,6 +13,7 @@ from prompt_toolkit.layout.processors import Processor, Transformation, Transfor
 
 from tinychat.commands.table import is_command
 from tinychat.errors import TinychatError
+from tinychat.formatting import count
 from tinychat.repl.blocks import unblock
 from tinychat.repl.toolbar import SEPARATOR
 from tinychat.session import Session
@@ -39,7 +40,7 @@ class Measure:
     @property
     def words(self) -> str:
         """`12 tokens · 1,830 left`."""
-        words = [f"{self.tokens:,} {'token' if self.tokens == 1 else 'tokens'}"]
+        words = [count(self.tokens, "token")]
         if self.forgets:
             words.append("the oldest turns make room")
         else:

@@ -12,6 +12,7 @@ from tinychat.commands.settings import nudge, switch
 from tinychat.commands.table import is_command, split_line
 from tinychat.errors import TinychatError, UsageError
 from tinychat.events import Changed, Finished, Notice, Part, Record, Token
+from tinychat.formatting import count
 from tinychat.repl.keyboard import Keyboard, TypeAhead
 from tinychat.repl.making import FRAME, Maker
 from tinychat.repl.status import StatusLine
@@ -240,7 +241,7 @@ def context_share(session: Session) -> float:
 
 def summary(finished: Finished, session: Session, *, show_seed: bool) -> str:
     """`14 tokens · 2,310 tok/s · stop: end of turn`."""
-    words = [f"{finished.tokens:,} {'token' if finished.tokens == 1 else 'tokens'}"]
+    words = [count(finished.tokens, "token")]
     if finished.tokens and finished.tokens_per_second:
         words.append(f"{finished.tokens_per_second:,.0f} tok/s")
     mode = session.info.mode if session.info else ""

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from prompt_toolkit.utils import get_cwidth
 
 from tinychat.background import Background
+from tinychat.formatting import duration
 from tinychat.session import Session
 from tinychat.settings import SAMPLING, SETTINGS, describe_sampling
 
@@ -31,8 +32,6 @@ def beside(words: str, aside: str, width: int) -> str:
 
 def training(run: Background) -> str:
     """`shakespeare trains: step 1,480/4,000 · loss 1.71 · 1:02 left`."""
-    from tinychat.repl.watching import duration
-
     now = run.stepped
     if now is None:
         return f"{run.run.name} is starting"

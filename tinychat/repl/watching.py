@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from tinychat.events import Ended, Evaluated, Event, Failed, LineReader, Planned, Sampled, Stepped
+from tinychat.formatting import duration, percent
 from tinychat.store.runs import RunFolder
 from tinychat.train.curves import Curves, recent_loss
 
@@ -94,17 +95,10 @@ def _await_end(run: RunFolder, process: Process | None) -> None:
         time.sleep(LOOK)
 
 
-def duration(seconds: float) -> str:
-    """`1:05`, `2:03:00`."""
-    minutes, rest = divmod(round(max(0.0, seconds)), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
-
-
 def score(result: Evaluated | Ended) -> str:
     """`1.7104 · perplexity 5.53 · 2.467 bits/char · accuracy 49.1 %`: the same wherever a result is told."""
     words = f"{result.loss:.4f} · perplexity {result.perplexity:.2f} · {result.bits_per_character:.3f} bits/char"
-    return words if result.accuracy is None else f"{words} · accuracy {100 * result.accuracy:.1f} %"
+    return words if result.accuracy is None else f"{words} · accuracy {percent(result.accuracy)}"
 
 
 def result_line(last: Ended) -> str:

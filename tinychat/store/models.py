@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 from tinychat.atomic import atomic_folder
 from tinychat.errors import ModelError, TinychatError
+from tinychat.formatting import compact
 from tinychat.store import places
 from tinychat.store.runs import RunFolder
 from tinychat.store.weights import pack_weights
@@ -63,15 +64,7 @@ class ModelInfo:
     @property
     def summary(self) -> str:
         """`smalltalk (wordpiece, 3.4M, chat)`."""
-        return f"{self.name} ({self.tokenizer_kind}, {format_count(self.parameters)}, {self.mode})"
-
-
-def format_count(count: int) -> str:
-    """37 → `37`, 812_345 → `812k`, 3_400_000 → `3.4M`."""
-    for unit, letter in ((1_000_000_000, "B"), (1_000_000, "M"), (1_000, "k")):
-        if count >= unit:
-            return f"{count / unit:.{1 if count < 100 * unit else 0}f}{letter}"
-    return str(count)
+        return f"{self.name} ({self.tokenizer_kind}, {compact(self.parameters)}, {self.mode})"
 
 
 def find_model(name: str) -> Path:

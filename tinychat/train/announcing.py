@@ -3,8 +3,9 @@
 from pathlib import Path
 
 from tinychat.events import Planned
+from tinychat.formatting import count, duration
 from tinychat.model.config import ModelConfig
-from tinychat.train.plan import Machine, Plan, TextFacts, count
+from tinychat.train.plan import Machine, Plan, TextFacts
 from tinychat.train.planner import estimate_memory
 
 
@@ -34,7 +35,7 @@ def announce(plan: Plan, facts: TextFacts, machine: Machine, parameters: int) ->
         f"({facts.tokenizer}, {different} different); {kept}",
         f"model  {layers(config)}, {count(config.n_head, 'head')}, "
         f"context {config.context}, {count(parameters, 'parameter')}, dropout {config.dropout:g}{begun}",
-        f"time   about {format_seconds(seconds)} on {machine}: {steps} of {count(tokens, 'token')}, "
+        f"time   about {duration(seconds)} on {machine}: {steps} of {count(tokens, 'token')}, "
         f"{times} times {through}; {memory / 1e6:,.0f} MB of memory{' each' * (machine.processes > 1)}",
     )
     return Planned(
@@ -53,10 +54,3 @@ def layers(config: ModelConfig) -> str:
     """`4 layers of 128`; `3 + 3 layers of 256` with an encoder."""
     number = count(config.n_layer, "layer")
     return f"{f'{config.n_encoder_layer} + ' if config.encoder_decoder else ''}{number} of {config.d_model}"
-
-
-def format_seconds(seconds: float) -> str:
-    """75 → `1:15`; 4,000 → `1:06:40`."""
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

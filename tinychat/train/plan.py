@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
+from tinychat.formatting import count
 from tinychat.model.config import ModelConfig
 from tinychat.train.recipe import Recipe
 from tinychat.train.windows import count_windows
@@ -194,9 +195,3 @@ def count_rows(recipe: Recipe, config: ModelConfig, texts: Sequence[Portion]) ->
     """The rows of an epoch: windows, or documents."""
     stride = recipe.stride or config.context
     return sum(text.rows or count_windows(text.tokens, config.context, stride) for text in texts)
-
-
-def count(number: float, noun: str) -> str:
-    """`1 step`, `1,200 steps`, `0.5 epochs`."""
-    shown = f"{number:,}" if isinstance(number, int) else f"{number:,g}"
-    return f"{shown} {noun}{'s' * (number != 1)}"

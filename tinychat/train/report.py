@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from tinychat.events import Ended
-from tinychat.train.announcing import format_seconds
+from tinychat.formatting import count, duration, percent
 
 SLIGHT = 0.1
 """how far, as a share of the loss of training, validation loss may lie above it before that is worth a word"""
@@ -53,22 +53,21 @@ def copied(ended: Ended) -> str:
     if not ended.copied:
         return "nothing word for word"
     quoted = ended.copied if len(ended.copied) <= QUOTED else ended.copied[:QUOTED].rstrip() + "…"
-    where = f"{100 * ended.copied_position:.0f} % into the text"
-    searched = "" if ended.copied_searched >= 1 else f" (looked at: its first {100 * ended.copied_searched:.0f} %)"
-    count = len(ended.copied)
-    return f"at most {count:,} character{'s' * (count != 1)} word for word: {quoted!r}, {where}{searched}"
+    where = f"{percent(ended.copied_position, 0)} into the text"
+    searched = "" if ended.copied_searched >= 1 else f" (looked at: its first {percent(ended.copied_searched, 0)})"
+    return f"at most {count(len(ended.copied), 'character')} word for word: {quoted!r}, {where}{searched}"
 
 
 def times(ended: Ended) -> str:
     """Where the time went."""
-    whole = f"{format_seconds(ended.start_seconds + ended.seconds)} in all"
+    whole = f"{duration(ended.start_seconds + ended.seconds)} in all"
     if not ended.step_seconds:
         return whole
     other = max(0.0, ended.seconds - ended.step_seconds - ended.evaluation_seconds)
     parts = (
-        f"{format_seconds(ended.start_seconds)} to start",
-        f"{format_seconds(ended.step_seconds)} in {ended.step:,} step{'s' * (ended.step != 1)}",
-        f"{format_seconds(ended.evaluation_seconds)} evaluating",
-        f"{format_seconds(other)} sampling and saving",
+        f"{duration(ended.start_seconds)} to start",
+        f"{duration(ended.step_seconds)} in {count(ended.step, 'step')}",
+        f"{duration(ended.evaluation_seconds)} evaluating",
+        f"{duration(other)} sampling and saving",
     )
     return f"{whole}: {', '.join(parts)}"

@@ -10,11 +10,12 @@ from torch import Tensor
 
 import tinychat
 from tinychat.events import Ended
+from tinychat.formatting import count, duration, percent
 from tinychat.store.models import save_model
-from tinychat.train.announcing import format_seconds, layers
+from tinychat.train.announcing import layers
 from tinychat.train.data import TrainingText
 from tinychat.train.evaluation import Evaluation
-from tinychat.train.plan import Machine, Plan, count
+from tinychat.train.plan import Machine, Plan
 from tinychat.train.report import report, told_samples
 
 LIBRARIES = ("torch", "lightning", "tokenizers", "numpy")
@@ -169,9 +170,9 @@ class ModelWriter:
             f"{f', mixed with n-grams up to {config.ngram_order} and matches' if config.ngram_order else ''} |",
             f"| context | {config.context} tokens |",
             f"| tokenizer | {facts.tokenizer}, {facts.vocab_size:,} tokens{source} |",
-            f"| text | {facts.characters:,} characters in {facts.documents:,} document{'s' * (facts.documents != 1)} |",
+            f"| text | {facts.characters:,} characters in {count(facts.documents, 'document')} |",
             f"| training | {figures.step:,} steps of {step} with "
-            f"{recipe.optimizer}, {format_seconds(figures.seconds)} on {self.machine} |",
+            f"{recipe.optimizer}, {duration(figures.seconds)} on {self.machine} |",
         ]
         if self.text.start:
             start = self.text.start
@@ -183,7 +184,7 @@ class ModelWriter:
                 f"| bits per character | {figures.bits_per_character:.3f} |",
             ]
             if result.accuracy is not None:
-                lines += [f"| accuracy | {100 * result.accuracy:.1f} % of the tokens were the likeliest |"]
+                lines += [f"| accuracy | {percent(result.accuracy)} of the tokens were the likeliest |"]
         if figures.ended:
             told = [(about, text.replace("|", "\\|")) for about, text in report(figures.ended)]  # a bar ends a cell
             lines += [f"| {about} | {text} |" for about, text in told if about in ON_THE_CARD]
