@@ -1,6 +1,6 @@
 """Values in layers: each knows where it came from, and the later layer wins."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from enum import IntEnum
 from typing import Any, Generic, TypeVar
 
@@ -71,6 +71,11 @@ class Layers(Generic[T]):
         """The layer whose value is in force."""
         key = find(self._settings, name).name
         return next((layer for layer in reversed(Layer) if key in self._layers[layer]), Layer.DEFAULT)
+
+    def in_force(self) -> Iterator[tuple[Setting, Any, Layer]]:
+        """Every setting with its value, and the layer that this comes from."""
+        for name, setting in self._settings.items():
+            yield setting, getattr(self.current, name), self.origin(name)
 
     def _parsed(self, values: Mapping[str, object]) -> dict[str, Any]:
         found = [(find(self._settings, name), value) for name, value in values.items()]

@@ -20,7 +20,6 @@ from tinychat.text.tokenizers import Tokenizer
 from tinychat.train.evaluation import evaluate
 
 Split = Literal["val", "train", "all"]
-SPLITS: tuple[Split, ...] = ("val", "train", "all")
 
 
 @dataclass(frozen=True)

@@ -113,9 +113,11 @@ class Settings:
 SETTINGS = declared(Settings)
 """Every setting by its name, in the order in which they are shown."""
 
-
 SAMPLING = tuple(SETTINGS)[: tuple(SETTINGS).index("max_tokens")]
-"""The settings that say how the next token is chosen."""
+"""Those that say how the next token is chosen."""
+
+LOADING = ("device", "precision", "engine", "threads")
+"""Those that a model is loaded with: to change one is to load it again."""
 
 
 def describe_sampling(settings: Settings, other_than: Settings | None = None) -> list[str]:

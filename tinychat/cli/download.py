@@ -16,33 +16,16 @@ def fetch_with_bar(name: str, *, plain: bool = False) -> Path:
     Raises:
         SourceError: there is none of that name, it cannot be reached, or is not what was published.
     """
-    dataset = find_dataset(name)
-    if dataset.is_made and not is_there(dataset, places.datasets_folder() / name):
+    dataset, cache, mirror = find_dataset(name), places.datasets_folder(), places.mirror()
+    if dataset.is_made and not is_there(dataset, cache / name):
         sys.stderr.write(f"making {name}, which takes some seconds, once\n")
-    bar = (
-        DownloadBar(name)
-        if not dataset.is_made and sys.stderr.isatty() and not plain and places.mirror() is None
-        else None
-    )
-    try:
-        return fetch(name, cache=places.datasets_folder(), mirror=places.mirror(), progress=bar)
-    finally:
-        if bar is not None:
-            bar.close()
+    if dataset.is_made or plain or mirror is not None or not sys.stderr.isatty():
+        return fetch(name, cache=cache, mirror=mirror)
+    columns = (*Progress.get_default_columns(), DownloadColumn(), TransferSpeedColumn())
+    with Progress(*columns, console=Console(stderr=True)) as bar:
+        task = bar.add_task(name, total=None)
 
+        def show(done: int, total: int | None) -> None:
+            bar.update(task, completed=done, total=total)
 
-class DownloadBar:
-    """A progress bar on stderr for a download."""
-
-    def __init__(self, name: str) -> None:
-        columns = (*Progress.get_default_columns(), DownloadColumn(), TransferSpeedColumn())
-        self._progress = Progress(*columns, console=Console(stderr=True))
-        self._task = self._progress.add_task(name, total=None)
-        self._progress.start()
-
-    def __call__(self, done: int, total: int | None) -> None:
-        self._progress.update(self._task, completed=done, total=total)
-
-    def close(self) -> None:
-        """Takes it down."""
-        self._progress.stop()
+        return fetch(name, cache=cache, mirror=mirror, progress=show)

@@ -10,12 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tinychat.cli.options import NORMALIZE, debug_option, json_option, load_face, load_settings
+from tinychat.cli.options import debug_option, json_option, load_face, load_settings
 from tinychat.errors import ModelError, UsageError
-from tinychat.face import FACE
 from tinychat.formatting import compact
-from tinychat.layers import Layers
-from tinychat.settings import SETTINGS
 from tinychat.store import places
 from tinychat.store.interchange import FORMATS, export_model, import_model
 from tinychat.store.models import ModelInfo, find_model, list_models, read_info, read_training
@@ -27,7 +24,7 @@ ENDLESS = 10_000
 """columns where there is no screen"""
 
 
-@click.command("models", context_settings=NORMALIZE)
+@click.command("models")
 @json_option
 @debug_option
 def models(as_json: bool) -> None:
@@ -36,14 +33,14 @@ def models(as_json: bool) -> None:
     if as_json:
         _print_json([_model_facts(info) | {"about": info.about} for info in found])
     elif found:
-        counts = [compact(info.parameters) for info in found]
-        kinds = [(info.name, info.mode, info.tokenizer_kind) for info in found]
-        _print_columns([(*kind, count, info.about) for kind, count, info in zip(kinds, counts, found, strict=True)])
+        _print_columns(
+            [(info.name, info.mode, info.tokenizer_kind, compact(info.parameters), info.about) for info in found]
+        )
     else:
         click.echo("no models yet: `tinychat train TEXT` makes one")
 
 
-@click.command("show", context_settings=NORMALIZE)
+@click.command("show")
 @click.argument("model")
 @json_option
 @debug_option
@@ -62,14 +59,14 @@ def show(model: str, as_json: bool) -> None:
     _draw(describe_model(info))
 
 
-@click.command("recipes", context_settings=NORMALIZE)
+@click.command("recipes")
 @click.argument("recipe", required=False)
 @click.option("--toml", "as_toml", is_flag=True, help="RECIPE as a file, every value written out")
 @json_option
 @debug_option
 def recipes(recipe: str | None, as_toml: bool, as_json: bool) -> None:
     """List the recipes to train by, or show what the model of RECIPE is made of."""
-    from tinychat.train.recipe import list_recipes, load_recipe
+    from tinychat.train.recipe import find_recipe, list_recipes, load_recipe
 
     if recipe is None:
         found = list_recipes()
@@ -80,22 +77,18 @@ def recipes(recipe: str | None, as_toml: bool, as_json: bool) -> None:
     elif as_toml:
         click.echo(load_recipe(recipe).to_toml(), nl=False)
     else:
-        _show_recipe(recipe, as_json)
+        from tinychat.commands.recipes import describe_recipe
+
+        described = describe_recipe(recipe)
+        if not as_json:
+            _draw(described)
+            return
+        sized = {"parameters": described.diagram.parameters, "stages": described.diagram.to_list()}
+        known = sized if described.is_sized else {}
+        _print_json(find_recipe(recipe).to_dict() | known | load_recipe(recipe).to_dict())
 
 
-def _show_recipe(recipe: str, as_json: bool) -> None:
-    from tinychat.commands.recipes import describe_recipe
-    from tinychat.train.recipe import find_recipe, load_recipe
-
-    described = describe_recipe(recipe)
-    if not as_json:
-        _draw(described)
-        return
-    sized = {"parameters": described.diagram.parameters, "stages": described.diagram.to_list()}
-    _print_json(find_recipe(recipe).to_dict() | (sized if described.is_sized else {}) | load_recipe(recipe).to_dict())
-
-
-@click.command("runs", context_settings=NORMALIZE)
+@click.command("runs")
 @click.argument("names", nargs=-1, metavar="[RUN]...")
 @json_option
 @debug_option
@@ -116,7 +109,7 @@ def runs(names: tuple[str, ...], as_json: bool) -> None:
         click.echo("no runs yet: `tinychat train TEXT` begins one")
 
 
-@click.group("data", context_settings=NORMALIZE, invoke_without_command=True)
+@click.group("data", invoke_without_command=True)
 @json_option
 @debug_option
 @click.pass_context
@@ -132,7 +125,7 @@ def data(context: click.Context, as_json: bool) -> None:
         _print_columns([(name, _size(known.bytes), known.licence, known.about) for name, known in KNOWN.items()])
 
 
-@data.command("get", context_settings=NORMALIZE)
+@data.command("get")
 @click.argument("name")
 @debug_option
 def data_get(name: str) -> None:
@@ -142,7 +135,7 @@ def data_get(name: str) -> None:
     click.echo(fetch_with_bar(name, plain=load_face().plain))
 
 
-@data.command("make", context_settings=NORMALIZE)
+@data.command("make")
 @click.argument("name")
 @click.option("--out", type=click.Path(path_type=Path), help="the folder to write [among your data sets]")
 @click.option("--seed", type=int, default=1, show_default=True, help="the same seed gives the same text, everywhere")
@@ -160,7 +153,7 @@ def data_make(name: str, out: Path | None, seed: int, count: int | None) -> None
     click.echo(folder)
 
 
-@click.command("config", context_settings=NORMALIZE)
+@click.command("config")
 @json_option
 @debug_option
 def config(as_json: bool) -> None:
@@ -176,23 +169,18 @@ def config(as_json: bool) -> None:
         "bundled_models": places.bundled_models(),
         "mirror": places.mirror(),
     }
-    stores: tuple[Layers[Any], ...] = (face, settings)
-    in_force = [
-        (setting, getattr(store.current, name), store.origin(name).name.lower())
-        for store, table in zip(stores, (FACE, SETTINGS), strict=True)
-        for name, setting in table.items()
-    ]
+    in_force = [*face.in_force(), *settings.in_force()]
     if as_json:
         places_json = {name: str(path) if path else None for name, path in folders.items()}
-        values = {setting.name: {"value": value, "from": origin} for setting, value, origin in in_force}
+        values = {setting.name: {"value": value, "from": layer.name.lower()} for setting, value, layer in in_force}
         _print_json({**places_json, "model": face.current.model, "settings": values})
         return
     _print_columns([(name, str(path) if path else "–") for name, path in folders.items()])
     click.echo()
-    _print_columns([(setting.name, setting.show(value), origin) for setting, value, origin in in_force])
+    _print_columns([(setting.name, setting.show(value), layer.name.lower()) for setting, value, layer in in_force])
 
 
-@click.command("export", context_settings=NORMALIZE)
+@click.command("export")
 @click.argument("model")
 @click.option("--to", "to", required=True, metavar="FORMAT", help="; ".join(f"{k}: {v}" for k, v in FORMATS.items()))
 @click.option("--out", type=click.Path(path_type=Path), help="the folder to write [NAME-FORMAT]")
@@ -207,7 +195,7 @@ def export(model: str, to: str, out: Path | None) -> None:
     click.echo(folder)
 
 
-@click.command("import", context_settings=NORMALIZE)
+@click.command("import")
 @click.argument("path", type=click.Path(path_type=Path))
 @click.option("--name", help="what to call it [the folder's name]")
 @click.option("--out", type=click.Path(path_type=Path), help="the folder to write [among your own models]")

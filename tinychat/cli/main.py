@@ -1,5 +1,6 @@
 """`tinychat`: the REPL at a terminal, prompts from a pipe, and the table of all other commands."""
 
+import dataclasses
 import importlib
 import os
 import sys
@@ -9,7 +10,7 @@ from typing import Any, NoReturn
 import click
 
 from tinychat import __version__
-from tinychat.cli.options import NORMALIZE, debug_option, face_options, make_session, setting_options
+from tinychat.cli.options import debug_option, face_options, make_session, setting_options
 from tinychat.errors import TinychatError, UsageError, failure
 from tinychat.face import FACE
 from tinychat.generate.opening import PATIENT_THREADS
@@ -29,6 +30,13 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "import": ("tinychat.cli.library", "Take in a model of another tool."),
 }
 """Each command, the module that holds it, and its line of help: read without importing the module."""
+
+CONTEXT = {
+    "token_normalize_func": lambda name: name.replace("_", "-"),
+    "help_option_names": ["-h", "--help"],
+    "max_content_width": 110,
+}
+"""of all commands, which inherit it; `_` for `-` is accepted everywhere"""
 
 
 class Commands(click.Group):
@@ -68,7 +76,7 @@ class Commands(click.Group):
 @click.group(
     cls=Commands,
     invoke_without_command=True,
-    context_settings=NORMALIZE | {"max_content_width": 110},
+    context_settings=CONTEXT,
     help="Train a tiny language model on your own text, talk to it, and see why it says what it says.\n\n"
     "At a terminal this opens the REPL; piped stdin is read as prompts, one a line.",
 )
@@ -98,8 +106,8 @@ def tinychat(context: click.Context, /, prompts: tuple[str, ...], **given: Any) 
         return run(session, debug=wants_debug())
     from tinychat.cli.pipe import PipeOptions, answer_prompts
 
-    names = ("echo", "null", "escapes", "conversation", "whole", "jsonl", "logprobs", "verbose")
-    return answer_prompts(session, PipeOptions(**{name: given[name] for name in names}), prompts)
+    options = PipeOptions(**{field.name: given[field.name] for field in dataclasses.fields(PipeOptions)})
+    return answer_prompts(session, options, prompts)
 
 
 def wants_debug() -> bool:

@@ -6,14 +6,14 @@ from typing import Any
 
 import click
 
-from tinychat.cli.options import NORMALIZE, debug_option, json_option, make_session, setting_options
+from tinychat.cli.options import debug_option, json_option, make_session, set_flags, setting_options
 from tinychat.settings import SettingStore
 from tinychat.store.models import find_model, read_info
 
 SPLITS = ("val", "train", "all")
 
 
-@click.command("eval", context_settings=NORMALIZE)
+@click.command("eval")
 @click.argument("model")
 @click.argument("sources", nargs=-1, required=True, metavar="SOURCE...")
 @click.option("--split", type=click.Choice(SPLITS), default="val", help="val (the last tenth), train, or all")
@@ -29,9 +29,7 @@ def eval_(
     """Loss, perplexity, bits per character and accuracy of MODEL on a text."""
     info = read_info(find_model(model))
     settings = SettingStore()
-    for name, value in given.items():
-        if value is not None:
-            settings.set(name, value)
+    set_flags(settings, given)
 
     from tinychat.scoring import score
 
@@ -55,7 +53,7 @@ PARTS = ("prefill", "decode")
 """of an answer, each with a speed of its own"""
 
 
-@click.command("bench", context_settings=NORMALIZE)
+@click.command("bench")
 @click.argument("model", required=False)
 @setting_options
 @json_option

@@ -17,19 +17,18 @@ from tinychat.store.places import config_file
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-NORMALIZE = {"token_normalize_func": lambda name: name.replace("_", "-"), "help_option_names": ["-h", "--help"]}
-"""`_` for `-` is accepted everywhere."""
+debug_option = click.option("--debug", is_flag=True, expose_value=False, help="show tracebacks")
+"""`main` looks for it itself, so that it counts from the first moment."""
+
+json_option = click.option("--json", "as_json", is_flag=True, help="as JSON")
 
 
 def setting_options(function: F) -> F:
     """Adds a flag for each setting, and `--greedy` and `--sample`."""
-    sampling = (
-        click.Option(["--greedy/--sample", "greedy"], default=None, help="take the likeliest token always, or draw"),
-    )
-    options = [_option(setting) for setting in SETTINGS.values()]
-    options[1:1] = sampling
-    for option in reversed(options):
-        _add(function, option)
+    greedy = click.option("--greedy/--sample", "greedy", default=None, help="take the likeliest token always, or draw")
+    temperature, *others = map(_option, SETTINGS.values())
+    for option in reversed((temperature, greedy, *others)):
+        function = option(function)
     return function
 
 
@@ -38,22 +37,10 @@ def face_options(*names: str) -> Callable[[F], F]:
 
     def add(function: F) -> F:
         for name in reversed(names):
-            _add(function, _option(FACE[name]))
+            function = _option(FACE[name])(function)
         return function
 
     return add
-
-
-def debug_option(function: F) -> F:
-    """Adds `--debug`; `main` looks for it itself, so that it counts from the first moment."""
-    _add(function, click.Option(["--debug"], is_flag=True, expose_value=False, help="show tracebacks"))
-    return function
-
-
-def json_option(function: F) -> F:
-    """Adds `--json`."""
-    _add(function, click.Option(["--json", "as_json"], is_flag=True, help="as JSON"))
-    return function
 
 
 def make_session(given: Mapping[str, Any]) -> Session:
@@ -62,27 +49,10 @@ def make_session(given: Mapping[str, Any]) -> Session:
     Raises:
         TinychatError: a value is wrong, or the model is not there.
     """
-    settings, face = load_settings()
-    set_flags(settings, given)
-    _set_face_flags(face, given)
+    settings, face = load_settings(given)
     session = Session(settings, face)
     session.open_model(face.current.model)
     return session
-
-
-def load_settings() -> tuple[SettingStore, FaceStore]:
-    """The settings and the options of the face that the config file and the environment make.
-
-    Raises:
-        UsageError: a name or a value is wrong.
-    """
-    settings, face = SettingStore(), FaceStore()
-    for name, value in read_config().items():
-        _set(settings, face, name, value, Layer.FILE, str(config_file()))
-    for name, setting in (FACE | SETTINGS).items():
-        if value := os.environ.get(setting.variable):
-            _set(settings, face, name, value, Layer.ENVIRONMENT, setting.variable)
-    return settings, face
 
 
 def load_face(given: Mapping[str, Any] | None = None) -> Face:
@@ -91,13 +61,28 @@ def load_face(given: Mapping[str, Any] | None = None) -> Face:
     Raises:
         UsageError: a name or a value is wrong.
     """
-    _, face = load_settings()
-    _set_face_flags(face, given or {})
+    _, face = load_settings(given)
     return face.current
 
 
-def _set_face_flags(face: FaceStore, given: Mapping[str, Any]) -> None:
+def load_settings(given: Mapping[str, Any] | None = None) -> tuple[SettingStore, FaceStore]:
+    """The settings and the options of the face that the config file, the environment and flags make.
+
+    Args:
+        given: the flags; those that were not given are None, or empty.
+
+    Raises:
+        UsageError: a name or a value is wrong.
+    """
+    settings, face, given = SettingStore(), FaceStore(), given or {}
+    for name, value in read_config().items():
+        _set(settings, face, name, value, Layer.FILE, str(config_file()))
+    for name, setting in (FACE | SETTINGS).items():
+        if value := os.environ.get(setting.variable):
+            _set(settings, face, name, value, Layer.ENVIRONMENT, setting.variable)
+    set_flags(settings, given)
     face.update({name: given[name] for name in FACE if given.get(name) is not None}, Layer.FLAG)
+    return settings, face
 
 
 def set_flags(settings: SettingStore, given: Mapping[str, Any]) -> None:
@@ -120,25 +105,17 @@ def _set(settings: SettingStore, face: FaceStore, name: str, value: object, laye
     try:
         found = find(FACE | SETTINGS, name)
         (face if found.name in FACE else settings).set(found.name, value, layer)
-    except SettingError as error:
-        raise UsageError(f"{place}: {error.problem}", "correct it, or take it out") from None
     except UsageError as error:
-        raise UsageError(f"{place}: {error.problem}", error.remedy) from None
+        remedy = "correct it, or take it out" if isinstance(error, SettingError) else error.remedy
+        raise UsageError(f"{place}: {error.problem}", remedy) from None
 
 
-def _option(setting: Setting) -> click.Option:
-    flags = [*setting.flags, setting.flag, *(f"--{alias}" for alias in setting.aliases)]
+def _option(setting: Setting) -> Callable[[F], F]:
+    flags = [*setting.flags, setting.flag, *(f"--{alias}" for alias in setting.aliases), setting.name]
     if setting.kind is bool:
-        return click.Option([*flags, setting.name], is_flag=True, default=None, help=setting.help)
+        return click.option(*flags, is_flag=True, default=None, help=setting.help)
     texts: dict[type, str] = {tuple: "TEXT", str: setting.name.upper()}
     metavar = "|".join(setting.choices) or texts.get(setting.kind, "N")
     default = setting.show(setting.default)
     text = setting.help + (f" [{default}]" if default != "–" else "")
-    return click.Option([*flags, setting.name], metavar=metavar, multiple=setting.kind is tuple, help=text)
-
-
-def _add(function: Callable[..., Any], option: click.Option) -> None:
-    """What click's own decorators do, for an option that is made by a program."""
-    params: list[click.Parameter] = getattr(function, "__click_params__", [])
-    params.append(option)
-    function.__click_params__ = params  # type: ignore[attr-defined]
+    return click.option(*flags, metavar=metavar, multiple=setting.kind is tuple, help=text)

@@ -23,7 +23,7 @@ from tinychat.generate.random import fresh_seed
 from tinychat.generate.stream import Answer, Batch
 from tinychat.session import Session, unknown_notice
 from tinychat.setting import unescape
-from tinychat.settings import Settings, find_setting
+from tinychat.settings import LOADING, Settings, find_setting
 from tinychat.text.harmless import harmless
 
 LARGEST_BATCH = 32
@@ -31,9 +31,6 @@ LARGEST_BATCH = 32
 
 PIECE = 1 << 16
 """bytes that are read at once, at most"""
-
-PER_CALL = ("device", "precision", "engine", "threads")
-"""settings of the whole call, which a line of JSON cannot change"""
 
 
 @dataclass(frozen=True)
@@ -304,7 +301,7 @@ def _parse_line(line: str, settings: Settings) -> tuple[str, Settings, dict[str,
     values: dict[str, Any] = {}
     for name, value in given.items():
         setting = find_setting(name)
-        if setting.name in PER_CALL:
+        if setting.name in LOADING:
             raise UsageError(f"{setting.name} holds for the whole call", f"give it as {setting.flag}")
         values[setting.name] = setting.parse(value)
     if greedy is True:

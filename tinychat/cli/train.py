@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from tinychat.cli.options import NORMALIZE, debug_option, face_options, json_option, load_face
+from tinychat.cli.options import debug_option, face_options, json_option, load_face
 from tinychat.errors import UsageError
 from tinychat.events import Ended, Failed
 from tinychat.face import Face
@@ -47,7 +47,7 @@ class TrainCommand(click.Command):
                 formatter.write_dl(records)
 
 
-@click.command("train", cls=TrainCommand, context_settings=NORMALIZE | {"max_content_width": 110})
+@click.command("train", cls=TrainCommand)
 @click.argument("sources", nargs=-1, metavar="SOURCE...")
 @click.option("--recipe", "recipe_name", metavar="R", help="a recipe's name (see `tinychat recipes`) or file")
 @click.option("--name", help="of the run and its model [after the first source]")

@@ -11,11 +11,9 @@ from tinychat.errors import UsageError
 from tinychat.layers import Layer
 from tinychat.session import Session
 from tinychat.setting import escape
-from tinychat.settings import SETTINGS
+from tinychat.settings import LOADING, SETTINGS
 from tinychat.store.models import find_model, read_info
 
-OF_LOADING = ("device", "precision", "engine", "threads")
-"""settings that hold for a whole call"""
 SAYS_NOTHING = ("seed", "slow")
 """the seed of an answer may have been drawn; the pace is for the eyes"""
 
@@ -76,10 +74,10 @@ def _conversation(session: Session, turns: Sequence[Turn]) -> str:
     lines = []
     for turn in turns:
         assert turn.finished is not None
-        values = {name: getattr(turn.settings, name) for name in _telling(session, turn) if name not in OF_LOADING}
+        values = {name: getattr(turn.settings, name) for name in _telling(session, turn) if name not in LOADING}
         line = {"prompt": turn.prompt, **values, "seed": turn.finished.seed}
         lines.append(json.dumps(line, ensure_ascii=False))
-    words = ["tinychat", "-m", turns[-1].model, "--conversation", "--jsonl", *_flags(session, turns[-1], OF_LOADING)]
+    words = ["tinychat", "-m", turns[-1].model, "--conversation", "--jsonl", *_flags(session, turns[-1], LOADING)]
     return f"printf '%s\\n' {shlex.join(lines)} | {shlex.join(words)}"
 
 
@@ -115,7 +113,7 @@ def _telling(session: Session, turn: Turn) -> list[str]:
 
 
 def _of_loading(turn: Turn) -> list[object]:
-    return [getattr(turn.settings, name) for name in OF_LOADING]
+    return [getattr(turn.settings, name) for name in LOADING]
 
 
 COMMANDS: tuple[Command, ...] = (repeat,)

@@ -1,22 +1,17 @@
 """A command for each setting, made from the table of settings; and those that act on several."""
 
 from collections.abc import Iterator
-from typing import Any
 
 from tinychat.commands.command import Command, Suggestion, command
 from tinychat.commands.results import Change, Message, Result, Table
 from tinychat.errors import UsageError
 from tinychat.face import FACE
-from tinychat.layers import Layers
 from tinychat.session import Session
 from tinychat.setting import Setting, escape, find
-from tinychat.settings import SETTINGS, find_setting
+from tinychat.settings import LOADING, SETTINGS, find_setting
 
 ORIGINS = ("default", "model", "config file", "environment", "flag", "command")
 """What `Layer` is called."""
-
-OF_LOADING = ("device", "precision", "engine", "threads")
-"""settings that a model is loaded with: to change one is to load it again"""
 
 NONE = "–"
 """how no value is shown"""
@@ -36,7 +31,7 @@ def change(session: Session, name: str, value: object) -> Change:
     old = show(session, setting)
     session.settings.set(setting.name, value)
     new = show(session, setting)
-    if setting.name in OF_LOADING and old != new and session.info is not None:
+    if setting.name in LOADING and old != new and session.info is not None:
         session.reopen_model(session.info.folder)
     return Change(spell(setting), old, new)
 
@@ -109,7 +104,7 @@ def _setting_command(setting: Setting) -> Command:
         usage="[" + ("TEXT" if setting.kind is tuple else "|".join(setting.choices) or "N") + "]",
         example=f"/{spell(setting)} {setting.example}",
         aliases=setting.aliases,
-        while_busy=setting.name not in OF_LOADING,
+        while_busy=setting.name not in LOADING,
         complete=complete,
     )
 
@@ -129,11 +124,9 @@ def sample_again(session: Session, text: str) -> Result:
 @command("settings", "settings", aliases=("parameters",))
 def settings(session: Session, text: str) -> Result:
     """All settings: their values, where these come from, what they do."""
-    stores: tuple[Layers[Any], ...] = (session.settings, session.face)
     rows = (
-        (spell(setting), setting.show(getattr(store.current, name)), ORIGINS[store.origin(name)], setting.help)
-        for store, table in zip(stores, (SETTINGS, FACE), strict=True)
-        for name, setting in table.items()
+        (spell(setting), setting.show(value), ORIGINS[layer], setting.help)
+        for setting, value, layer in (*session.settings.in_force(), *session.face.in_force())
     )
     return Table(("setting", "value", "from", "what it does"), tuple(rows))
 
