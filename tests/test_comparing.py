@@ -85,7 +85,7 @@ def test_what_has_been_said_since_becomes_a_branch(session: Session) -> None:
     assert session.conversation.all == [more, *comparison.turns]
     with pytest.raises(UsageError, match="there is no answer 3"):
         comparison.pick(3)
-    session.clear()
+    session.conversation = Conversation()
     with pytest.raises(UsageError, match="another conversation has begun since"):
         comparison.pick(1)
 

@@ -1,13 +1,18 @@
-"""A training run in the background: how far it has come, how it ended, and its newest weights."""
+"""Training runs in the background: how far they have come, how they ended, and the one whose newest weights answer."""
 
 import subprocess
 import time
 from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tinychat.events import Ended, Failed, LineReader, Stepped
 from tinychat.store.models import CONFIG, WEIGHTS
 from tinychat.store.runs import RunFolder
 from tinychat.store.weights import read_step
+
+if TYPE_CHECKING:
+    from tinychat.session import Session
 
 LOOK = 0.02
 """seconds between two looks whether newer weights have come"""
@@ -15,7 +20,7 @@ PATIENCE = 1.0
 """seconds that an answer waits for the newest weights before it takes those that are there"""
 
 
-class Background:
+class BackgroundRun:
     """A run that goes on while something else is on screen.
 
     Args:
@@ -68,3 +73,96 @@ class Background:
             return (self.run.model / WEIGHTS).stat().st_mtime_ns
         except FileNotFoundError:  # its folder is just being exchanged for a newer one
             return -1
+
+
+class BackgroundRuns:
+    """The runs that a session knows of, and the one that it follows: the newest weights of that one answer.
+
+    Args:
+        session: whose model they change.
+    """
+
+    def __init__(self, session: "Session") -> None:
+        self.all: list[BackgroundRun] = []
+        """the newest last"""
+        self.followed: BackgroundRun | None = None
+        self._session = session
+        self._step: int | None = None
+        """after how many steps of it the weights are that answer now"""
+
+    def find(self, name: str) -> BackgroundRun | None:
+        """The one of that name that is at work."""
+        return next((one for one in self.all if one.run.name == name and one.last is None), None)
+
+    def add(self, run: RunFolder, process: "subprocess.Popen[bytes] | None") -> None:
+        """Takes in a run, which is followed from now on, unless it has been known before."""
+        if all(one.run != run for one in self.all):
+            self.all.append(BackgroundRun(run, process))
+            self.followed = self.all[-1]
+
+    def remove(self, run: RunFolder) -> None:
+        """Forgets a run."""
+        self.all = [one for one in self.all if one.run != run]
+        if self.followed is not None and self.followed.run == run:
+            self.follow(None)
+
+    def take_ended(self) -> list[BackgroundRun]:
+        """Looks at all of them, and forgets those that have ended."""
+        for one in self.all:
+            one.look()
+        self.keep_up()
+        ended = [one for one in self.all if one.last is not None]
+        self.all = [one for one in self.all if one.last is None]
+        return ended
+
+    def follow(self, run: BackgroundRun | None) -> None:
+        """Lets the newest weights of a run answer from now on, as soon as there are any; None: of no run."""
+        self.followed, self._step = run, None
+        if run is not None and run.has_weights:
+            self._open(run)
+
+    def keep_up(self) -> None:
+        """Opens the model of the run that is followed, as soon as there is one; and once it has ended, what it made."""
+        run = self.followed
+        if run is None:
+            return
+        run.look()
+        if run.last is None:
+            if run.has_weights and not self._is_open(run):
+                self._open(run)
+        else:
+            is_open = self._is_open(run)
+            self.follow(None)
+            if isinstance(run.last, Ended) and is_open:
+                self._session.reopen_model(Path(run.last.folder))
+
+    def catch_up(self, should_stop: Callable[[], bool]) -> None:
+        """Takes the newest weights of the run that is followed, which come with the conversation as it is."""
+        self.keep_up()
+        run = self.followed
+        if run is None or not self._is_open(run):
+            return
+        run.ask_for_weights(should_stop)
+        if run.weights_step != self._step:
+            self._session.engine.reload(self._session.model)
+            self._step = run.weights_step
+
+    @property
+    def speaker(self) -> str:
+        """Who answers: `shakespeare (training, step 1,480)`; empty where it is simply the model at hand."""
+        if self.followed is None or self._step is None:
+            return ""
+        return f"{self._session.model.name} (training, step {self._step:,})"
+
+    @property
+    def obstacle(self) -> str:
+        """Why what is said now will not be said again; empty where it will."""
+        return "the model was still in training" if self.speaker else ""
+
+    def _is_open(self, run: BackgroundRun) -> bool:
+        return self._session.info is not None and self._session.info.folder == run.run.model
+
+    def _open(self, run: BackgroundRun) -> None:
+        self._session.open_model(str(run.run.model))
+        self._step = run.weights_step
+        self._session.preload()

@@ -7,7 +7,7 @@ from tinychat.conversation import Turn
 from tinychat.errors import UsageError
 from tinychat.events import Finished, Record
 from tinychat.generate.stream import Answer, Batch
-from tinychat.session import Session, unknown_notice
+from tinychat.session import Session
 from tinychat.settings import Settings
 from tinychat.store.models import call_of
 
@@ -46,7 +46,7 @@ class Comparison:
 
         The last one of each answer is `Finished`; none of them becomes a turn.
         """
-        self.session.catch_up(should_stop)
+        self.session.runs.catch_up(should_stop)
         batches: dict[Session, Batch] = {}
         places: dict[Answer, int] = {}
         try:
@@ -56,11 +56,11 @@ class Comparison:
                 answer = self._answer(way)
                 turn = self.turns[place]
                 turn.prompt_ids, turn.model, turn.settings = list(answer.ids), call_of(way.session.model), way.settings
-                turn.obstacle = "the model was still in training" if way.session.speaker else ""
+                turn.obstacle = way.session.runs.obstacle
                 places[answer] = place
                 batches.setdefault(way.session, Batch(way.session.engine, should_stop)).add(answer)
-                if unknown := way.session.unknown(self._prompt):
-                    yield place, unknown_notice(unknown)
+                if notice := way.session.unknown_notice(self._prompt):
+                    yield place, notice
             while any(batch.answers for batch in batches.values()):
                 for batch in batches.values():
                     for answer, records in batch.step():

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tinychat.events import Finished, Part, Record
 from tinychat.generate.stream import stream
-from tinychat.session import Session, unknown_notice
+from tinychat.session import Session
 from tinychat.settings import Settings
 
 GLIMPSE = 100
@@ -25,8 +25,8 @@ def look_back(
         should_stop: whether to end before its time.
     """
     finished = Finished("interrupted", 0, 0.0, session.make_answer(prompt).request.seed)
-    if unknown := session.unknown(prompt):
-        yield unknown_notice(unknown)
+    if notice := session.unknown_notice(prompt):
+        yield notice
     if session.wait(should_stop):
         model, engine = session.model, session.engine
         try:

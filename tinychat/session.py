@@ -8,13 +8,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tinychat.background import Background
+from tinychat.background import BackgroundRuns
 from tinychat.conversation import Conversation, Turn
 from tinychat.errors import ModelError, UsageError
-from tinychat.events import Ended, Finished, Notice, Record
+from tinychat.events import Finished, Notice, Record
 from tinychat.face import FaceStore
 from tinychat.generate.engine import Drawn, Engine
-from tinychat.generate.opening import Loading, device_of
+from tinychat.generate.opening import Loading
 from tinychat.generate.prompts import Prompting
 from tinychat.generate.random import fresh_seed
 from tinychat.generate.stream import Answer, stream
@@ -22,14 +22,13 @@ from tinychat.layers import Layer
 from tinychat.settings import Settings, SettingStore
 from tinychat.store.models import ModelInfo, call_of, find_model, read_info, read_source_tokenizer, read_tokenizer
 from tinychat.text.tokenizers import Tokenizer
-from tinychat.transcript import read_transcript, write_transcript
 
 if TYPE_CHECKING:
     from tinychat.comparing import Comparison
 
 
 class Session:
-    """Settings, the model, the conversation."""
+    """Settings, the model, the conversation, the runs."""
 
     def __init__(self, settings: SettingStore | None = None, face: FaceStore | None = None) -> None:
         self.settings = settings or SettingStore()
@@ -38,12 +37,7 @@ class Session:
         self.comparison: Comparison | None = None
         """the newest answers to choose from, of which none is a turn before it is chosen"""
         self.info: ModelInfo | None = None
-        self.background: list[Background] = []
-        """the runs that train in the background, as far as this session knows of them"""
-        self.following: Background | None = None
-        """the one whose newest weights answer"""
-        self.weights_step: int | None = None
-        """after how many steps of it the weights are that answer now"""
+        self.runs = BackgroundRuns(self)
         self._tokenizer: Tokenizer | None = None
         self._reader: Tokenizer | None = None
         self._loading: Loading | None = None
@@ -82,53 +76,13 @@ class Session:
         Raises:
             ModelError: there is none, or it is damaged; the model at hand stays.
         """
-        found = next((one for one in self.background if one.run.name == name and one.last is None), None)
-        if found is not None and found.has_weights:
-            self.following = found
-            self.keep_up(anew=True)
+        run = self.runs.find(name)
+        if run is not None and run.has_weights:
+            self.runs.follow(run)
             return self.model
         info = self.open_model(name)
-        self.following = found  # not yet
+        self.runs.follow(run)  # not yet
         return info
-
-    def keep_up(self, *, anew: bool = False) -> None:
-        """Opens the model of the run that is followed, as soon as there is one; and once it has ended, what it made.
-
-        Args:
-            anew: even if it is open.
-        """
-        following = self.following
-        if following is None:
-            return
-        following.look()
-        here = self.info.folder if self.info else None
-        if following.last is None:
-            if following.has_weights and (anew or here != following.run.model):
-                self.open_model(str(following.run.model))
-                self.weights_step = following.weights_step
-                self.preload()
-        else:
-            self.following = self.weights_step = None
-            if isinstance(following.last, Ended) and here == following.run.model:
-                self.reopen_model(Path(following.last.folder))
-
-    def catch_up(self, should_stop: Callable[[], bool]) -> None:
-        """Takes the newest weights of the run that is followed, which come with the conversation as it is."""
-        self.keep_up()
-        if self.following is None or self.info is None or self.info.folder != self.following.run.model:
-            return
-        self.following.ask_for_weights(should_stop)
-        step = self.following.weights_step
-        if step != self.weights_step:
-            self.engine.reload(self.info)
-            self.weights_step = step
-
-    @property
-    def speaker(self) -> str:
-        """Who answers: `shakespeare (training, step 1,480)`; empty where it is simply the model at hand."""
-        if self.following is None or self.weights_step is None or self.info is None:
-            return ""
-        return f"{self.info.name} (training, step {self.weights_step:,})"
 
     def preload(self) -> None:
         """Begins to import torch and to load the weights, in a thread."""
@@ -189,11 +143,6 @@ class Session:
             self.reader if model.mode == "translation" else None,
         )
 
-    @property
-    def device_name(self) -> str:
-        """Where the model runs, or will, as far as can be told without torch."""
-        return device_of(self.settings.current)
-
     def close(self) -> None:
         """Lets go of the model."""
         self._loading = None
@@ -239,23 +188,20 @@ class Session:
             source=prompting.source(prompt),
         )
 
-    def answer(
-        self, prompt: str, *, should_stop: Callable[[], bool] = lambda: False, alternatives: int = 0
-    ) -> Iterator[Record]:
+    def answer(self, prompt: str, *, should_stop: Callable[[], bool] = lambda: False) -> Iterator[Record]:
         """Answers a prompt, which becomes the newest turn; the last record is `Finished`."""
-        self.catch_up(should_stop)
+        self.runs.catch_up(should_stop)
         before = self._before(len(self.turns))
         # Its place is the one that `--conversation` gives it: the same seed says the same there.
-        answer = self.make_answer(prompt, turns=before, place=len(before), alternatives=alternatives)
-        unknown = self.unknown(prompt)
+        answer = self.make_answer(prompt, turns=before, place=len(before))
         turn = Turn(prompt, list(answer.ids), model=call_of(self.model), settings=answer.request.settings)
-        turn.obstacle = "the model was still in training" if self.speaker else ""
+        turn.obstacle = self.runs.obstacle
         self.conversation.add(turn)
-        if unknown:
-            yield unknown_notice(unknown)
+        if notice := self.unknown_notice(prompt):
+            yield notice
         yield from self._run(turn, answer, should_stop)
 
-    def retry(self, *, should_stop: Callable[[], bool] = lambda: False, alternatives: int = 0) -> Iterator[Record]:
+    def retry(self, *, should_stop: Callable[[], bool] = lambda: False) -> Iterator[Record]:
         """Answers the last prompt again.
 
         Raises:
@@ -263,18 +209,16 @@ class Session:
         """
         turn = self._last()
         self.conversation.back()
-        return self.answer(turn.prompt, should_stop=should_stop, alternatives=alternatives)
+        return self.answer(turn.prompt, should_stop=should_stop)
 
-    def continue_answer(
-        self, *, should_stop: Callable[[], bool] = lambda: False, alternatives: int = 0
-    ) -> Iterator[Record]:
+    def continue_answer(self, *, should_stop: Callable[[], bool] = lambda: False) -> Iterator[Record]:
         """Goes on where the last answer stopped.
 
         Raises:
             UsageError: there is none.
         """
         turn = self._last()
-        answer = self.make_answer(turn.prompt, alternatives=alternatives)
+        answer = self.make_answer(turn.prompt)
         answer.go_on(self.ids_before(turn, len(turn.tokens)), [token.id for token in turn.tokens], made=0)
         turn.obstacle = "it was continued"
         return self._run(turn, answer, should_stop)
@@ -312,17 +256,11 @@ class Session:
         given = self.tokenizer.encode(turn.given) if turn.given else []
         return [*prompt, *given, *(token.id for token in turn.tokens[:place])]
 
-    def clear(self) -> None:
-        """Begins a new conversation."""
-        self.conversation = Conversation()
-
-    def unknown(self, text: str) -> list[str]:
-        """The characters of a text that the model's vocabulary lacks."""
-        return self.reader.unknown(text)
-
-    def tokens(self, text: str) -> list[tuple[str, int]]:
-        """The pieces into which the model's tokenizer cuts a text, with their ids."""
-        return self.reader.pieces(text)
+    def unknown_notice(self, text: str) -> Notice | None:
+        """Names the characters of a text that the model's vocabulary lacks; None where it has them all."""
+        unknown = self.reader.unknown(text)
+        shown = " ".join(map(repr, unknown[:8])) + (" …" if len(unknown) > 8 else "")
+        return Notice(f"unknown to this model, left out: {shown}") if unknown else None
 
     def _before(self, place: int) -> list[Turn]:
         """The turns that a prompt at that place follows: in chat mode those before it; else each stands alone."""
@@ -332,16 +270,14 @@ class Session:
         self, turn: Turn, answer: Answer, should_stop: Callable[[], bool], first: Sequence[int] = ()
     ) -> Iterator[Record]:
         """Streams an answer, of which the first tokens may be given, and notes it in its turn."""
-        if not self.wait(should_stop):
-            never = Finished("interrupted", 0, 0.0, answer.request.seed)
-            turn.note(never, answer.request.settings)
-            yield never
-            return
         for record in self._records(answer, should_stop, first):
             turn.note(record, answer.request.settings)
             yield record
 
     def _records(self, answer: Answer, should_stop: Callable[[], bool], first: Sequence[int]) -> Iterator[Record]:
+        if not self.wait(should_stop):
+            yield Finished("interrupted", 0, 0.0, answer.request.seed)
+            return
         for id in first:
             if answer.finished is None:
                 logprob = next(one.logprob for one in self.engine.odds(answer.request) if one.id == id)
@@ -362,28 +298,3 @@ class Session:
         if not self.turns:
             raise UsageError("there is no answer yet", "type a prompt first")
         return self.turns[-1]
-
-    # --- transcripts ---------------------------------------------------------------------------------------------
-
-    def save(self, path: Path) -> None:
-        """Writes the conversation as JSON.
-
-        Raises:
-            TinychatError: it cannot be written there.
-        """
-        write_transcript(path, self.model.name, self.settings.current, self.conversation)
-
-    def open_transcript(self, path: Path) -> int:
-        """Goes on with a conversation that was saved; returns the number of its turns.
-
-        Raises:
-            TinychatError: it is no transcript; the conversation at hand stays.
-        """
-        self.conversation = read_transcript(path)
-        return len(self.turns)
-
-
-def unknown_notice(characters: Sequence[str]) -> Notice:
-    """Names the characters that a model does not know and so never sees."""
-    shown = " ".join(repr(character) for character in characters[:8]) + (" …" if len(characters) > 8 else "")
-    return Notice(f"unknown to this model, left out: {shown}")

@@ -8,6 +8,7 @@ from scripted import Talk
 
 from tinychat.commands.results import Answer, EditPrompt, Export, Message, Table
 from tinychat.commands.table import COMMANDS
+from tinychat.conversation import Conversation
 from tinychat.errors import ModelError, TinychatError, UsageError
 
 
@@ -77,9 +78,9 @@ def test_a_conversation_is_saved_and_opened_again(talk: Talk, tmp_path: Path) ->
 def test_a_kept_conversation_is_completed_and_opened_by_its_name(talk: Talk, home: Path, tmp_path: Path) -> None:
     folder = home / "transcripts"
     for name, prompt in (("2026-11-20-090000", "older"), ("2026-11-21-090000", "newer")):
-        talk.session.clear()
+        talk.session.conversation = Conversation()
         talk.ask(prompt)
-        talk.session.save(folder / f"{name}.json")
+        talk.do(f"/save {folder / name}.json")
     complete = COMMANDS["open"].complete
     assert complete is not None
     offered = [(one.text, one.about) for one in complete(talk.session, ["2026"])]

@@ -70,8 +70,8 @@ def test_an_answer_in_a_chat_comes_with_its_conversation(chatter: Path, tmp_path
     ask(session, "how are\nyou, 'dear'?")
     dispatch(session, "/seed 5")
     said = ask(session, "thanks")
-    session.save(tmp_path / "talk.json")
-    session.open_transcript(tmp_path / "talk.json")
+    dispatch(session, f"/save {tmp_path}/talk.json")
+    dispatch(session, f"/open {tmp_path}/talk.json")
     lines = run(repeated(session)).decode().splitlines()
     assert [json.loads(line)["completion"] for line in lines] == [turn.answer for turn in session.turns]
     assert json.loads(lines[-1])["completion"] == said
@@ -108,7 +108,7 @@ def test_an_answer_that_no_command_makes_is_said_to_be_so(chatter: Path, tmp_pat
         dispatch(session, "/repeat 1")
     with pytest.raises(UsageError, match="answer 2 again: it follows answer 1: its settings changed meanwhile"):
         dispatch(session, "/repeat")
-    session.clear()
+    session.conversation = Conversation()
     ask(session, "hello")
     list(session.continue_answer())
     with pytest.raises(UsageError, match="answer 1 again: it was continued"):

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from screens import Person
 
+from tinychat.conversation import Conversation
 from tinychat.repl import keeping
 from tinychat.repl.keeping import Keeper
 from tinychat.session import Session
@@ -48,7 +49,7 @@ def test_each_answer_joins_the_file_and_a_new_conversation_begins_another(sessio
     ask(session, keeper, "two")
     (first,) = kept_transcripts()
     assert (first.name, prompts(first)) == ("2026-11-21-120000.json", ["one", "two"])
-    session.clear()
+    session.conversation = Conversation()
     keeper.keep()
     ask(session, keeper, "three")
     assert {path.name: prompts(path) for path in kept_transcripts()} == {

@@ -21,7 +21,7 @@ from tinychat.errors import TinychatError, UsageError
 from tinychat.events import Finished, Notice, Token
 from tinychat.generate.random import fresh_seed
 from tinychat.generate.stream import Answer, Batch
-from tinychat.session import Session, unknown_notice
+from tinychat.session import Session
 from tinychat.setting import unescape
 from tinychat.settings import LOADING, Settings, find_setting
 from tinychat.text.harmless import harmless
@@ -202,9 +202,8 @@ class _Pipe:
             seed = self._seed if settings.seed is None else settings.seed
         else:
             job.prompt = unescape(prompt) if self._options.escapes else prompt
-        unknown = self._session.unknown(job.prompt)
-        if unknown:
-            self._tell(job, unknown_notice(unknown).text)
+        if notice := self._session.unknown_notice(job.prompt):
+            self._tell(job, notice.text)
         return self._session.make_answer(
             job.prompt,
             turns=self._turns,

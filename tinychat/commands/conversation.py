@@ -6,11 +6,12 @@ from pathlib import Path
 from tinychat.commands import completing
 from tinychat.commands.command import command, unquote
 from tinychat.commands.results import Answer, EditPrompt, Export, Message, Result
-from tinychat.conversation import Turn
+from tinychat.conversation import Conversation, Turn
 from tinychat.errors import UsageError
 from tinychat.formatting import count
 from tinychat.session import Session
 from tinychat.store import places
+from tinychat.transcript import read_transcript, write_transcript
 
 NOTHING_YET = ("nothing has been said yet", "type a prompt first")
 LONGEST_QUOTE = 50
@@ -52,7 +53,7 @@ def edit(session: Session, text: str) -> Result:
 @command("clear", "talk", "begin anew", aliases=("new",))
 def clear(session: Session, text: str) -> Result:
     """Forget what has been said and begin a new conversation."""
-    session.clear()
+    session.conversation = Conversation()
     return Message(("a new conversation",))
 
 
@@ -64,7 +65,7 @@ def save(session: Session, text: str) -> Result:
     _last(session)
     if path.exists() and not _is_transcript(path):
         raise UsageError(f"{path} exists and is no transcript", "choose another name")
-    session.save(path)
+    write_transcript(path, session.model.name, session.settings.current, session.conversation)
     return Message((f"saved {count(len(session.turns), 'turn')} in {path}",))
 
 
@@ -77,9 +78,9 @@ def open_(session: Session, text: str) -> Result:
     kept = places.transcripts_folder() / path.name
     if path == Path(path.name) and not path.exists() and kept.exists():
         path = kept
-    turns = session.open_transcript(path)
+    session.conversation = read_transcript(path)
     lines = [line for turn in session.turns for line in (f"› {turn.prompt}", turn.answer)]
-    return Message(tuple(lines), (f"{count(turns, 'turn')} from {path}",))
+    return Message(tuple(lines), (f"{count(len(session.turns), 'turn')} from {path}",))
 
 
 @command("export", "talk", "to read or show", usage="FILE", example="/export talk.html", complete=completing.paths)

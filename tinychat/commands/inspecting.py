@@ -73,9 +73,8 @@ def score(session: Session, text: str) -> Result:
     decoder = session.tokenizer.stream()
     texts = [decoder.push(id) for id in ids]
     texts[-1] += decoder.flush()
-    unknown = session.unknown(text)
-    notes = ("unknown to this model, left out: " + " ".join(map(repr, unknown)),) if unknown else ()
-    return _shaded(zip(texts, [None, *session.engine.score(ids)], strict=True), session.engine.entropies(ids), notes)
+    logprobs = [None, *session.engine.score(ids)]
+    return _shaded(zip(texts, logprobs, strict=True), session.engine.entropies(ids), _unknown(session, text))
 
 
 @command(
@@ -87,11 +86,14 @@ def tokens(session: Session, text: str) -> Result:
         if not session.turns:
             raise UsageError("there is no text to cut", "for example `/tokens to be or not`")
         text = session.turns[-1].prompt
-    pieces = session.tokens(text)
-    notes = [f"{len(pieces):,} tokens for {len(text):,} characters"]
-    if unknown := session.unknown(text):
-        notes.append("unknown to this model, left out: " + " ".join(map(repr, unknown)))
-    return Message(("  ".join(f"{piece!r} {id}" for piece, id in pieces),), tuple(notes))
+    pieces = session.reader.pieces(text)
+    notes = (f"{len(pieces):,} tokens for {len(text):,} characters", *_unknown(session, text))
+    return Message(("  ".join(f"{piece!r} {id}" for piece, id in pieces),), notes)
+
+
+def _unknown(session: Session, text: str) -> tuple[str, ...]:
+    unknown = session.reader.unknown(text)
+    return ("unknown to this model, left out: " + " ".join(map(repr, unknown)),) if unknown else ()
 
 
 def last_answer(session: Session) -> Turn:

@@ -9,7 +9,6 @@ from pathlib import Path
 from subprocess import Popen
 from typing import TYPE_CHECKING, Any
 
-from tinychat.background import Background
 from tinychat.commands import completing
 from tinychat.commands.command import Command, Suggestion, command, unquote
 from tinychat.commands.models import introduce
@@ -119,9 +118,7 @@ def train(session: Session, text: str) -> Result:
 
 def _leave_behind(session: Session, run: RunFolder, process: "Popen[bytes] | None") -> Message:
     """Lets a run train on in the background; from now on it answers, if the session has not known of it before."""
-    if all(one.run != run for one in session.background):
-        session.background.append(Background(run, process))
-        session.following = session.background[-1]
+    session.runs.add(run, process)
     notes = ("prompts are answered by its newest weights · /attach shows it, /stop ends it",)
     return Message((f"{run.name} trains on in the background",), notes)
 
@@ -136,12 +133,10 @@ def finish_training(
     """
     if last is None:
         return _leave_behind(session, run, process)
-    session.background = [one for one in session.background if one.run != run]
-    followed = session.following is not None and session.following.run == run
-    if followed or isinstance(last, Ended):  # whose model takes the place of whatever answered
-        session.following = session.weights_step = None
+    session.runs.remove(run)
     if isinstance(last, Failed):
         raise RunError(last.problem, last.remedy)
+    session.runs.follow(None)  # what the run has made takes the place of whatever answered
     info = session.open_model(last.folder)
     session.preload()
     return introduce(info)
@@ -151,7 +146,7 @@ def finish_training(
 def attach(session: Session, text: str) -> Result:
     """Watch a training run that is at work in the background; without a name, the newest."""
     run = _running(text)
-    return Watch(run, next((one.process for one in session.background if one.run == run), None))
+    return Watch(run, next((one.process for one in session.runs.all if one.run == run), None))
 
 
 @command("finish", "training", "end one", usage="[NAME]", example="/finish my-novel", complete=completing.runs)
@@ -224,7 +219,7 @@ def or_finish(setting: Command) -> Command:
     """The command of a setting, `/stop`, that without a value ends the run in the background where there is one."""
 
     def stop(session: Session, text: str) -> Result:
-        at_work = [one for one in session.background if one.last is None]
+        at_work = [one for one in session.runs.all if one.last is None]
         return (
             setting.function(session, text) if text or not at_work else finish.function(session, at_work[-1].run.name)
         )

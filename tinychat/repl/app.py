@@ -10,12 +10,13 @@ from pathlib import Path
 from types import FrameType
 
 from tinychat import __version__
-from tinychat.background import Background
+from tinychat.background import BackgroundRun
 from tinychat.commands.results import Answer, Answers, EditPrompt, Export, Leave, Looks, Play, Plot, Result, Watch
 from tinychat.commands.table import dispatch, is_command
 from tinychat.commands.training import finish_training
 from tinychat.errors import TinychatError, failure
 from tinychat.events import Failed
+from tinychat.generate.opening import device_of
 from tinychat.repl.interrupts import counted_interrupts, raised_interrupts
 from tinychat.repl.keeping import Keeper
 from tinychat.repl.keyboard import Keyboard
@@ -70,23 +71,19 @@ def greet(terminal: Terminal, session: Session, *, first: bool) -> None:
     """`tinychat 0.1 · smalltalk (wordpiece, 3.4M, chat) · cpu · /help`; the first time also what to try."""
     version = ".".join(__version__.split(".")[:2])
     model = session.info.summary if session.info else "no model yet"
-    terminal.line(f"tinychat {version} · {model} · {session.device_name} · /help")
+    terminal.line(f"tinychat {version} · {model} · {device_of(session.settings.current)} · /help")
     if first:
         terminal.line(FIRST_HINT, DIM)
     for run in list_runs():
         if run.is_running():
-            session.background.insert(0, Background(run))
-            session.background[0].look()
-            terminal.line(f"{training(session.background[0])} · /attach, /model {run.name}", DIM)
+            session.runs.all.insert(0, BackgroundRun(run))
+            session.runs.all[0].look()
+            terminal.line(f"{training(session.runs.all[0])} · /attach, /model {run.name}", DIM)
 
 
 def news(session: Session, terminal: Terminal) -> Callable[[], None] | None:
     """Looks at the runs in the background; what tells of those that have ended, None where none has."""
-    for one in session.background:
-        one.look()
-    session.keep_up()
-    ended = [one for one in session.background if one.last is not None]
-    session.background = [one for one in session.background if one.last is None]
+    ended = session.runs.take_ended()
 
     def tell() -> None:
         for one in ended:
@@ -149,7 +146,7 @@ class Repl:
                     self._report(failure(error), "")
                 except Exception as error:
                     self._report(f"unexpected {type(error).__name__}: {error}", "`tinychat --debug` shows where")
-            for one in self._session.background:
+            for one in self._session.runs.all:
                 self._terminal.line(f"{one.run.name} trains on; tinychat finds it again", DIM)
             if self._keeper is not None and self._keeper.path is not None:
                 self._terminal.line(f"kept: /open {self._keeper.path.stem}", DIM)
@@ -162,7 +159,7 @@ class Repl:
         """Does what a line says; a blank one says nothing."""
         if not line.strip():
             return
-        self._session.keep_up()
+        self._session.runs.keep_up()
         if is_command(line):
             self._take(dispatch(self._session, line))
             return

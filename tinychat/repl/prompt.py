@@ -108,12 +108,12 @@ class Prompt:
         return unblock(ask(self._prompt, text=text, begin=self._begin_to_look))
 
     def _begin_to_look(self) -> None:
-        if self._session.background:
+        if self._session.runs.all:
             self._prompt.app.create_background_task(self._look())
 
     async def _look(self) -> None:
         """Keeps the toolbar up to date, and tells of runs that end."""
-        while self._session.background:
+        while self._session.runs.all:
             tell = self._news()
             if tell is not None:
                 await run_in_terminal(tell)

@@ -246,8 +246,8 @@ def summary(finished: Finished, session: Session, *, show_seed: bool) -> str:
         words.append(f"{finished.tokens_per_second:,.0f} tok/s")
     mode = session.info.mode if session.info else ""
     words.append("stop: " + REASONS.get(finished.reason, ENDS.get(mode, "end of text")))
-    if session.speaker:
-        words.append(session.speaker)
+    if session.runs.speaker:
+        words.append(session.runs.speaker)
     elif show_seed:  # weights on their way are gone tomorrow: their seed makes nothing again
         words.append(f"seed {finished.seed}")
     return SEPARATOR.join(words)

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from prompt_toolkit.utils import get_cwidth
 
-from tinychat.background import Background
+from tinychat.background import BackgroundRun
 from tinychat.formatting import duration
 from tinychat.session import Session
 from tinychat.settings import SAMPLING, SETTINGS, describe_sampling
@@ -18,7 +18,7 @@ def toolbar(session: Session) -> str:
     """`smalltalk · temp 0.8 · top-p 0.95 · sample · max 256 · seed –`."""
     name = session.info.name if session.info else "no model"
     words = SEPARATOR.join([name, *sampling(session), *limits(session)])
-    return " │ ".join([*(training(run) for run in session.background[-1:]), words])
+    return " │ ".join([*(training(run) for run in session.runs.all[-1:]), words])
 
 
 def beside(words: str, aside: str, width: int) -> str:
@@ -30,7 +30,7 @@ def beside(words: str, aside: str, width: int) -> str:
     return left + " " * max(0, width - get_cwidth(left) - get_cwidth(aside)) + aside
 
 
-def training(run: Background) -> str:
+def training(run: BackgroundRun) -> str:
     """`shakespeare trains: step 1,480/4,000 · loss 1.71 · 1:02 left`."""
     now = run.stepped
     if now is None:
