@@ -1,4 +1,4 @@
-"""Numbers as people read them."""
+"""Numbers and texts as people read them."""
 
 
 def count(number: float, noun: str) -> str:
@@ -25,3 +25,8 @@ def duration(seconds: float) -> str:
 def percent(share: float, decimals: int = 1) -> str:
     """0.0512 → `5.1 %`."""
     return f"{100 * share:.{decimals}f} %"
+
+
+def shorten(text: str, most: int) -> str:
+    """The text, of which so many characters are kept, with … where more would follow."""
+    return text if len(text) <= most else text[: most - 1] + "…"

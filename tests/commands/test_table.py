@@ -85,7 +85,7 @@ def test_every_setting_has_its_command_and_its_aliases() -> None:
 def test_help_lists_every_command_once_by_theme(talk: Talk) -> None:
     result = talk.do("/help")
     assert isinstance(result, Help)
-    assert sorted(entry.name for _, entries in result.themes for entry in entries) == sorted(COMMANDS)
+    assert sorted(name for entries in result.themes.values() for name in entries) == sorted(COMMANDS)
 
 
 def test_help_of_one_command_has_its_usage_its_bounds_and_an_example(talk: Talk) -> None:

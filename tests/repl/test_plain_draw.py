@@ -10,7 +10,6 @@ from tinychat.commands.results import (
     HeatMap,
     HeatMaps,
     Help,
-    HelpEntry,
     Outline,
     OutlineRow,
     Shaded,
@@ -43,7 +42,7 @@ RESULTS: list[tuple[Drawn, list[str]]] = [
     ),
     (HeatMaps("heads", ((SmallMap("1 1", ((1.0,),)), SmallMap("1 2", ((1.0,),))),)), ["heads", "1 1", "1 2"]),
     (
-        Help((("talk", (HelpEntry("undo", "take it back"), HelpEntry("seed", ""))),)),
+        Help({"talk": {"undo": "take it back", "seed": ""}}),
         [
             "talk: /undo take it back, /seed",
             "/help COMMAND says more, with an example; the beginning of a name is enough",

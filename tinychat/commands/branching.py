@@ -3,11 +3,12 @@
 import re
 from collections.abc import Iterator
 
-from tinychat.commands.command import Suggestion, command, unquote
+from tinychat.commands.arguments import unquote
+from tinychat.commands.command import Suggestion, command
 from tinychat.commands.results import Answer, Message, Outline, OutlineRow, Result
 from tinychat.conversation import Conversation, Turn
 from tinychat.errors import UsageError
-from tinychat.formatting import count
+from tinychat.formatting import count, shorten
 from tinychat.session import Session
 
 EXAMPLE = 'for example `/branch 5 "blue"`; `/why` shows the tokens by their numbers'
@@ -94,8 +95,7 @@ def _walk(conversation: Conversation, turn: Turn | None, indent: str) -> Iterato
 
 
 def _brief(turn: Turn) -> str:
-    prompt = turn.prompt if len(turn.prompt) <= LONGEST_PROMPT else turn.prompt[: LONGEST_PROMPT - 1] + "…"
-    return f"{prompt} → {turn.answer}"
+    return f"{shorten(turn.prompt, LONGEST_PROMPT)} → {turn.answer}"
 
 
 def _complete_goto(session: Session, words: list[str]) -> Iterator[Suggestion]:

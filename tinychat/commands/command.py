@@ -6,6 +6,7 @@ Dispatch, near-miss hints, completion and `/help` are read from here.
 import inspect
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from tinychat.commands.results import Result
 from tinychat.session import Session
@@ -58,27 +59,16 @@ class Command:
         """`/save FILE`."""
         return f"/{self.name} {self.usage}".rstrip()
 
-
-def command(
-    name: str,
-    theme: str,
-    brief: str = "",
-    *,
-    usage: str = "",
-    example: str = "",
-    aliases: tuple[str, ...] = (),
-    while_busy: bool = False,
-    complete: Complete | None = None,
-) -> Callable[[Function], Command]:
-    """Makes a command of a function; its docstring is the help."""
-
-    def declare(function: Function) -> Command:
-        help = inspect.getdoc(function) or ""
-        return Command(name, function, theme, help, brief, usage, example, aliases, while_busy, complete)
-
-    return declare
+    @property
+    def summary(self) -> str:
+        """The first line of its help, which stands for itself."""
+        return self.help.partition("\n")[0]
 
 
-def unquote(text: str) -> str:
-    """A text without the quotation marks around it, where it has some."""
-    return text[1:-1] if len(text) > 1 and text[0] == text[-1] and text[0] in "\"'" else text
+def command(name: str, theme: str, brief: str = "", **facts: Any) -> Callable[[Function], Command]:
+    """Makes a command of a function; its docstring is the help.
+
+    Args:
+        facts: the other fields of `Command`.
+    """
+    return lambda function: Command(name, function, theme, inspect.getdoc(function) or "", brief, **facts)

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from tinychat.commands import completing
-from tinychat.commands.command import Suggestion, command, unquote
+from tinychat.commands.arguments import unquote
+from tinychat.commands.command import Suggestion, command
 from tinychat.commands.results import Answers, Message, Result
 from tinychat.commands.settings import spell, values_of
 from tinychat.comparing import Comparison, Way

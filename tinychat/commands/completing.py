@@ -9,8 +9,6 @@ from tinychat.commands.command import Suggestion
 from tinychat.session import Session
 from tinychat.store.places import kept_transcripts
 
-ESCAPED_SPACE = "\\ "
-"""how a space is typed within a word"""
 MOST_KEPT = 20
 """conversations that are offered at once"""
 

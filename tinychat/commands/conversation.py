@@ -4,11 +4,12 @@ import json
 from pathlib import Path
 
 from tinychat.commands import completing
-from tinychat.commands.command import command, unquote
+from tinychat.commands.arguments import to_path, unquote
+from tinychat.commands.command import command
 from tinychat.commands.results import Answer, EditPrompt, Export, Message, Result
 from tinychat.conversation import Conversation, Turn
 from tinychat.errors import UsageError
-from tinychat.formatting import count
+from tinychat.formatting import count, shorten
 from tinychat.session import Session
 from tinychat.store import places
 from tinychat.transcript import read_transcript, write_transcript
@@ -35,11 +36,10 @@ def continue_(session: Session, text: str) -> Result:
 def undo(session: Session, text: str) -> Result:
     """Take back the last prompt and its answer; `/goto` returns to them."""
     turn = _take_back(session)
-    quoted = turn.prompt if len(turn.prompt) <= LONGEST_QUOTE else turn.prompt[: LONGEST_QUOTE - 1] + "…"
     left = len(session.turns)
     number = session.conversation.number(turn)
     return Message(
-        (f"taken back: {quoted!r}",),
+        (f"taken back: {shorten(turn.prompt, LONGEST_QUOTE)!r}",),
         (f"{count(left, 'turn')} {'is' if left == 1 else 'are'} left · /goto {number} returns to it",),
     )
 
@@ -110,7 +110,7 @@ def _path(text: str, name: str, example: str = "talk.json") -> Path:
     text = unquote(text)
     if not text:
         raise UsageError(f"/{name} needs the name of a file", f"for example `/{name} {example}`")
-    return Path(text.replace(completing.ESCAPED_SPACE, " ")).expanduser()
+    return to_path(text)
 
 
 def _is_transcript(path: Path) -> bool:

@@ -1,12 +1,12 @@
 """`/copied`: what of an answer stands word for word in the text that the model was trained on."""
 
-import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tinychat.commands import completing
+from tinychat.commands.arguments import split_words
 from tinychat.commands.command import command
 from tinychat.commands.inspecting import last_answer
 from tinychat.commands.results import Message, Result, Table
@@ -44,7 +44,7 @@ def copied(session: Session, text: str) -> Result:
     if not answer:
         raise UsageError("the last answer has no text", "type a prompt first")
     name, training = session.model.name, read_training(session.model.folder)
-    corpus = _read(name, training, _words(text))
+    corpus = _read(name, training, split_words(text))
     data = training.get("data", {})
     is_own = corpus.fingerprint == data.get("fingerprint")
     share = data["train_tokens"] / data["tokens"] if is_own else 1.0
@@ -78,13 +78,6 @@ def copied(session: Session, text: str) -> Result:
 
 def _span(text: str, times: int) -> str:
     return repr(text) if times == 1 else f"{text!r}, {times} times"
-
-
-def _words(text: str) -> list[str]:
-    try:
-        return shlex.split(text)
-    except ValueError:
-        raise UsageError("a quotation mark stands alone", "put names with spaces between two of them") from None
 
 
 def _read(model: str, training: Mapping[str, Any], named: list[str]) -> "Corpus":

@@ -4,8 +4,9 @@ import math
 from collections.abc import Iterable, Sequence
 from functools import cache
 
+from tinychat.commands.arguments import unquote
 from tinychat.commands.branching import branch_at, token_place
-from tinychat.commands.command import command, unquote
+from tinychat.commands.command import command
 from tinychat.commands.results import Answer, Bar, Bars, Looks, Message, Result, Shaded
 from tinychat.conversation import Turn
 from tinychat.errors import UsageError

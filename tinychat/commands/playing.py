@@ -3,10 +3,10 @@
 import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from pathlib import Path
 
 from tinychat.commands import completing
-from tinychat.commands.command import Command, Suggestion, command, unquote
+from tinychat.commands.arguments import to_path, unquote
+from tinychat.commands.command import Command, Suggestion, command
 from tinychat.commands.results import Play, Result
 from tinychat.errors import Interrupted, UsageError
 from tinychat.generate.engine import Odds, Request
@@ -44,7 +44,7 @@ def play(session: Session, text: str) -> Result:
     from tinychat.text.datasets import KNOWN
 
     text = unquote(text)
-    path = Path(text.replace(completing.ESCAPED_SPACE, " ")).expanduser()
+    path = to_path(text)
     if text and (text in KNOWN or path.is_file()):
         return Play(lambda should_stop: _passage(session, text if text in KNOWN else str(path), should_stop))
     place = len(session.turns)

@@ -1,11 +1,11 @@
 """`/plot`: the loss curves of runs, and of models whose runs are gone."""
 
 import difflib
-import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
 from tinychat.commands import completing
+from tinychat.commands.arguments import split_flags
 from tinychat.commands.command import Command, Suggestion, command
 from tinychat.commands.results import LossCurve, Plot, Result
 from tinychat.errors import ModelError, RunError, UsageError
@@ -57,27 +57,20 @@ def plot(session: Session, text: str) -> Result:
 
 def _parse(text: str) -> tuple[list[str], str, Path | None]:
     """Names, each once, the unit, and the file to write."""
-    try:
-        waiting = iter(shlex.split(text))
-    except ValueError:
-        raise UsageError("a quotation mark stands alone", "put names with spaces between two of them") from None
-    names: dict[str, None] = {}
+    words, given = split_flags(text)
+    names = list(dict.fromkeys(words))
     flags = {"by": "steps", "out": ""}
-    for word in waiting:
-        if not word.startswith("--"):
-            names[word] = None
-            continue
-        name, equals, value = word[2:].partition("=")
+    for name, value in given:
         if name not in flags:
             raise UsageError(f"/plot has no --{name}", "it has --by and --out: see /help plot")
-        flags[name] = value if equals else next(waiting, "")
-        if not flags[name]:
+        if not value:
             raise UsageError(f"--{name} needs a value", "for example `/plot --by minutes --out curves.svg`")
+        flags[name] = value
     if len(names) > MOST:
         raise UsageError(f"/plot takes up to {MOST} runs, not {len(names)}", "plot some of them")
     if flags["by"] not in UNITS:
         raise UsageError(f"--by takes {' or '.join(UNITS)}, not {flags['by']!r}")
-    return list(names), flags["by"], _file(flags["out"]) if flags["out"] else None
+    return names, flags["by"], _file(flags["out"]) if flags["out"] else None
 
 
 def _file(name: str) -> Path:

@@ -1,6 +1,6 @@
 """What a command comes back with: plain data, which a face draws or acts on."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from subprocess import Popen
@@ -181,18 +181,10 @@ class Play:
 
 
 @dataclass(frozen=True)
-class HelpEntry:
-    """A command in the overview; without a `brief` its name says enough."""
-
-    name: str
-    brief: str
-
-
-@dataclass(frozen=True)
 class Help:
-    """The overview: the commands of each theme."""
+    """The overview: of each theme its commands, with a few words on each; without them its name says enough."""
 
-    themes: tuple[tuple[str, tuple[HelpEntry, ...]], ...]
+    themes: Mapping[str, Mapping[str, str]]
 
 
 @dataclass(frozen=True)

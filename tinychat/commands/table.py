@@ -7,6 +7,7 @@ from tinychat.commands import (
     comparing,
     conversation,
     copied,
+    helping,
     inspecting,
     looking,
     models,
@@ -19,7 +20,6 @@ from tinychat.commands import (
     training,
 )  # fmt: skip
 from tinychat.commands.command import Command
-from tinychat.commands.help import help_command, quit_
 from tinychat.commands.results import Result
 from tinychat.errors import UsageError
 from tinychat.session import Session
@@ -77,22 +77,9 @@ def split_line(line: str) -> tuple[Command, str]:
 COMMANDS: dict[str, Command] = {}
 """Every command by its name, in the order in which they are shown."""
 
-for _command in (
-    *conversation.COMMANDS,
-    *repeating.COMMANDS,
-    *branching.COMMANDS,
-    *comparing.COMMANDS,
-    *settings.COMMANDS,
-    *models.COMMANDS,
-    *training.COMMANDS,
-    *runs.COMMANDS,
-    *recipes.COMMANDS,
-    *plotting.COMMANDS,
-    *inspecting.COMMANDS,
-    *looking.COMMANDS,
-    *copied.COMMANDS,
-    *playing.COMMANDS,
-    help_command(COMMANDS, find_command),
-    quit_,
-):
-    COMMANDS[_command.name] = training.or_finish(_command) if _command.name == "stop" else _command
+for _module in (
+    conversation, repeating, branching, comparing, settings, models, training, runs, recipes, plotting, inspecting,
+    looking, copied, playing, helping,
+):  # fmt: skip
+    COMMANDS |= {command.name: command for command in _module.COMMANDS}
+COMMANDS["stop"] = training.or_finish(COMMANDS["stop"])

@@ -1,7 +1,6 @@
 """`/train` and what belongs to it: runs are processes of their own, which are started, watched and ended from here."""
 
 import difflib
-import shlex
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -10,7 +9,8 @@ from subprocess import Popen
 from typing import TYPE_CHECKING, Any
 
 from tinychat.commands import completing
-from tinychat.commands.command import Command, Suggestion, command, unquote
+from tinychat.commands.arguments import split_flags, unquote
+from tinychat.commands.command import Command, Suggestion, command
 from tinychat.commands.models import introduce
 from tinychat.commands.results import Answer, Message, Result, Watch
 from tinychat.errors import RunError, UsageError
@@ -189,29 +189,18 @@ def _parse(text: str) -> tuple[tuple[str, ...], dict[str, Any]]:
     """
     from tinychat.train.recipe import RECIPE_FIELDS
 
-    try:
-        words = shlex.split(text)
-    except ValueError:
-        raise UsageError("a quotation mark stands alone", "put names with spaces between two of them") from None
-    sources: list[str] = []
+    sources, given = split_flags(text)
     flags: dict[str, Any] = {}
     known = _flags()
-    several = {field.flag[2:] for field in RECIPE_FIELDS.values() if field.kind is tuple}
-    waiting = iter(words)
-    for word in waiting:
-        if not word.startswith("--"):
-            sources.append(word)
-            continue
-        name, equals, value = word[2:].partition("=")
-        name = name.lower().replace("_", "-")
+    for typed, value in given:
+        name = typed.lower().replace("_", "-")
         if name not in known:
             near = difflib.get_close_matches(name, known, n=1)
             raise UsageError(f"/train has no --{name}", f"did you mean --{near[0]}?" if near else "see /help train")
-        if not equals:
-            value = next(waiting, "")
         if not value:
             raise UsageError(f"--{name} needs a value", known[name])
-        flags[name] = [*flags.get(name, ()), value] if name in several else value
+        field = RECIPE_FIELDS.get(name.replace("-", "_"))
+        flags[name] = [*flags.get(name, ()), value] if field and field.kind is tuple else value
     return tuple(sources), flags
 
 

@@ -7,7 +7,6 @@ from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 
 from tinychat.commands.command import Suggestion
-from tinychat.commands.help import first_line
 from tinychat.commands.table import COMMANDS, is_command, split_line
 from tinychat.errors import UsageError
 from tinychat.session import Session
@@ -60,7 +59,7 @@ def split_words(line: str) -> tuple[list[str], str, str]:
 def suggest(session: Session, words: list[str]) -> Iterator[Suggestion]:
     """What the last word of a command could be, whatever has been typed of it."""
     if len(words) == 1:
-        yield from (Suggestion(f"/{one.name}", first_line(one.help)) for one in COMMANDS.values())
+        yield from (Suggestion(f"/{one.name}", one.summary) for one in COMMANDS.values())
         return
     try:
         command = split_line(words[0])[0]

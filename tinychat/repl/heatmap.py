@@ -7,6 +7,7 @@ from itertools import pairwise, zip_longest
 from prompt_toolkit.utils import get_cwidth
 
 from tinychat.commands.results import HeatMap, HeatMaps, SmallMap
+from tinychat.formatting import shorten
 from tinychat.repl.terminal import DIM, Terminal, fit
 
 Row = Sequence[float | None]
@@ -163,8 +164,7 @@ def _colour(value: float) -> int:
 
 def _upright(labels: Sequence[str], tall: int, across: int) -> list[str]:
     """Labels over their columns, read from above; a longer one ends with …."""
-    columns = [label if len(label) <= tall else label[: tall - 1] + "…" for label in labels]
-    lines = zip(*(f"{column:>{tall}}" for column in columns), strict=True)
+    lines = zip(*(f"{shorten(label, tall):>{tall}}" for label in labels), strict=True)
     return ["".join(char + " " * (across - get_cwidth(char)) for char in line).rstrip() for line in lines]
 
 

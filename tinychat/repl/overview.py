@@ -42,16 +42,16 @@ def _grid(help: Help, width: int, names_alone: Collection[str]) -> Grid:
     grid.add_column(width=THEME_WIDTH, style="dim", no_wrap=True)
     grid.add_column()
     across = max(1, (width - THEME_WIDTH) // ENTRY_WIDTH)
-    for theme, entries in help.themes:
-        plain = [entry for entry in entries if not entry.brief or theme in names_alone]
+    for theme, entries in help.themes.items():
+        plain = [name for name, brief in entries.items() if not brief or theme in names_alone]
         if plain:
-            grid.add_row(theme, Text("  ".join(f"/{entry.name}" for entry in plain), style="cyan"))
-        explained = [entry for entry in entries if entry not in plain]
+            grid.add_row(theme, Text("  ".join(f"/{name}" for name in plain), style="cyan"))
+        explained = [(name, brief) for name, brief in entries.items() if name not in plain]
         for place in range(0, len(explained), across):
             line = Text(no_wrap=True, overflow="ellipsis")
-            for entry in explained[place : place + across]:
-                line.append(f"{'/' + entry.name:{NAME_WIDTH}}", style="cyan")
-                line.append(f"{entry.brief:{ENTRY_WIDTH - NAME_WIDTH}}")
+            for name, brief in explained[place : place + across]:
+                line.append(f"{'/' + name:{NAME_WIDTH}}", style="cyan")
+                line.append(f"{brief:{ENTRY_WIDTH - NAME_WIDTH}}")
             line.rstrip()
             grid.add_row(theme if place == 0 and not plain else "", line)
     for theme, words in KEYS:

@@ -45,8 +45,8 @@ def draw_plain(terminal: Terminal, result: Result) -> bool:
             lines += result.notes
         case Help():
             lines = [
-                f"{theme}: " + ", ".join(f"/{one.name} {one.brief}".rstrip() for one in entries)
-                for theme, entries in result.themes
+                f"{theme}: " + ", ".join(f"/{name} {brief}".rstrip() for name, brief in entries.items())
+                for theme, entries in result.themes.items()
             ]
             lines.append("/help COMMAND says more, with an example; the beginning of a name is enough")
         case _:
