@@ -45,7 +45,7 @@ $(VENV)/pyvenv.cfg:
 
 # A name of its own each time, so that an earlier run stays; the corpus is the same byte for byte everywhere.
 model: $(VENV)/chat-ready
-	$(BIN)/python data/make.py smalltalk --count 60000 --seed 1 --out build/corpus
+	$(BIN)/python data/make.py smalltalk --seed 1 --out build/corpus
 	$(BIN)/tinychat train build/corpus/train.jsonl --recipe smalltalk --name smalltalk --out build/smalltalk
 	rm -rf models/smalltalk
 	$(BIN)/tinychat export build/smalltalk --to tinychat --out models/smalltalk

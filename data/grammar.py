@@ -6,6 +6,7 @@ Only `random.Random.random` is used, the one method whose sequence Python promis
 
 from __future__ import annotations
 
+import math
 import random
 import re
 from collections.abc import Sequence
@@ -113,15 +114,64 @@ def a(noun: str) -> str:
     return ("an " if noun[0].lower() in "aeiou" or noun.startswith(("honest", "hour")) else "a ") + noun
 
 
-def fill(dice: Dice, lines: Lines, values: dict[str, str], *, mark: bool = False) -> str:
-    """One text from the template(s). With `mark`, filled-in values stand in braces (misspellings spare them)."""
+def choose(dice: Dice, lines: Lines) -> str:
+    """One wording of the template(s): the choices are made, the slots still open."""
     template = lines if isinstance(lines, str) else dice.choice(lines)
-    text = _walk(dice, parse(template))
+    return " ".join(_walk(dice, parse(template)).split())
+
+
+@cache
+def plainest(template: str) -> str:
+    """The wording without anything that may be left out, and else with the first of each choice."""
+    return " ".join(_plain(parse(template)).split())
+
+
+def _plain(choice: Choice) -> str:
+    option = () if () in choice.options else choice.options[0]
+    return "".join(part if isinstance(part, str) else _plain(part) for part in option)
+
+
+@cache
+def count_wordings(template: str) -> int:
+    """In how many ways its choices can be made."""
+    return _count(parse(template))
+
+
+def _count(choice: Choice) -> int:
+    return sum(math.prod(_count(part) for part in option if isinstance(part, Choice)) for option in choice.options)
+
+
+def insert(wording: str, values: dict[str, str], *, mark: bool = False) -> str:
+    """The wording with its slots filled in. With `mark`, values stand in braces (misspellings spare them)."""
 
     def value(found: re.Match[str]) -> str:
         word = values[found.group(2)]
         marked = f"{{{word}}}" if mark else word
         return a(word).removesuffix(word) + marked if found.group(1) else marked
 
-    text = " ".join(_SLOT.sub(value, text).split())
-    return _LOOSE_MARK.sub(r"\1", text)
+    return _LOOSE_MARK.sub(r"\1", " ".join(_SLOT.sub(value, wording).split()))
+
+
+def pattern(lines: Lines, values: dict[str, str]) -> str:
+    """A regular expression of all texts that the template(s) can make with these values, however they are written."""
+    templates = (lines,) if isinstance(lines, str) else lines
+    return "|".join(_pattern(parse(template), values) for template in templates)
+
+
+def _pattern(choice: Choice, values: dict[str, str]) -> str:
+    options = (
+        "".join(_literal(part, values) if isinstance(part, str) else _pattern(part, values) for part in option)
+        for option in choice.options
+    )
+    return f"(?:{'|'.join(options)})"
+
+
+def _literal(text: str, values: dict[str, str]) -> str:
+    """The text, its slots filled in, as a regular expression; a space may be missing where a choice is empty."""
+    filled = _SLOT.sub(lambda found: a(values[found.group(2)]) if found.group(1) else values[found.group(2)], text)
+    return re.escape(filled).replace("\\ ", " ?")
+
+
+def fill(dice: Dice, lines: Lines, values: dict[str, str], *, mark: bool = False) -> str:
+    """One text from the template(s), its slots filled in."""
+    return insert(choose(dice, lines), values, mark=mark)

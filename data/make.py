@@ -24,7 +24,7 @@ class Corpus(NamedTuple):
 
 
 CORPORA = {
-    "smalltalk": Corpus(".jsonl", 20_000, 1_000),
+    "smalltalk": Corpus(".jsonl", 110_000, 2_000),
     "tales": Corpus(".jsonl", 20_000, 1_000),
     "phrases": Corpus(".tsv", 40_000, 2_000),
 }
@@ -50,11 +50,19 @@ def main() -> None:
     """Reads the command line and writes the files."""
     options = argparse.ArgumentParser(description="Makes a corpus that the project writes itself.")
     options.add_argument("name", choices=CORPORA)
-    options.add_argument("--out", type=Path, required=True, metavar="FOLDER", help="where both files are written")
+    options.add_argument("--out", type=Path, default=Path(), metavar="FOLDER", help="where both files are written (.)")
     options.add_argument("--seed", type=int, default=1, help="the same seed gives the same bytes (1)")
     options.add_argument("--count", type=int, metavar="N", help="how many documents to train on (the corpus's own)")
     options.add_argument("--held-out", type=int, metavar="N", help="how many others to hold out (the corpus's own)")
+    options.add_argument("--suite", action="store_true", help="write the checks of a model of smalltalk instead")
+    options.add_argument("--topics", action="store_true", help="list what smalltalk talks about, and write nothing")
     chosen = options.parse_args()
+    if chosen.topics:
+        sys.stdout.write("\n".join(importlib.import_module("smalltalk.make").topics()) + "\n")
+        return
+    if chosen.suite:
+        importlib.import_module("smalltalk.suite").write(chosen.out, chosen.count or CORPORA["smalltalk"].documents)
+        return
     write(chosen.name, chosen.out, chosen.seed, chosen.count, chosen.held_out)
 
 

@@ -6,12 +6,13 @@ Each kind of fact is a table with its questions and answers; a follow-up ("and <
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple
 
 from grammar import Lines
 
 from smalltalk import fact_tables as tables
-from smalltalk.talk import Scenes, Talk
+from smalltalk.talk import Scene, Scenes, Talk
 
 Row = dict[str, str]
 
@@ -19,6 +20,7 @@ Row = dict[str, str]
 class Fact(NamedTuple):
     """One kind of fact. `x` of a row is what a follow-up question names."""
 
+    topic: str
     weight: float
     rows: Sequence[Row]
     questions: Lines
@@ -45,139 +47,154 @@ WHICH = "(what|which)"
 PLEASE = "(can you tell me|do you know|tell me|say)"
 
 FACTS: tuple[Fact, ...] = (
-    Fact(3.0, pairs(tables.SOUNDS),
+    Fact("animal sounds", 3.0, pairs(tables.SOUNDS),
          ("(what sound|what noise|which sound) does <a:x> make?", "what does (<a:x>|the <x>) say?",
           "how does <a:x> (sound|go|talk)?",
           f"{PLEASE} what <a:x> says", "(the sound|the noise) of <a:x>?", "(make|do|imitate) <a:x>( for me| please|)",
-          "what do you hear from <a:x>?"),
-         ("<a:x> says <y>.", "<a:x> goes <y>!", "<y>, says the <x>.")),
-    Fact(1.0, [row for row in pairs(tables.SOUNDS) if tables.SOUNDS.count("=" + row["y"]) == 1],
+          "what do you hear from <a:x>?", "<a:x> (says|goes|makes)( what|)?", "the <x> (says|goes)( what|...)?",
+          "what does"
+          " a (little |big |)<x> say?", "which noise do you hear when <a:x> is near?"),
+         ("<a:x> says <y>.", "<a:x> goes <y>!", "The <x> says <y>.")),
+    Fact("which animal says it", 1.0, [row for row in pairs(tables.SOUNDS) if tables.SOUNDS.count("=" + row["y"]) == 1],
          ("(which|what) animal (says|goes|makes the sound) <y>?", "who says <y>?", "what goes <y>?",
           "(<y>! |)what animal is that, <y>?"),
-         ("<y> is what <a:x> says.", "The <x> says <y>.", "That is <a:x>: <y>!"), False),
-    Fact(3.0, pairs(tables.COLOURS),
+         ("<y> is what <a:x> says.", "<y> says the <x>."), False),
+    Fact("colours of things", 3.0, pairs(tables.COLOURS),
          ("what colour (is|has) <x>?", "(which|what) colour (does <x> have|would you say <x> is)?",
           f"{PLEASE} the colour of <x>",
-          "the colour of <x>?", "what is the colour of <x>?", "how would you paint <x>?", "name the colour of <x>"),
-         ("<x> is <y>.", "It is <y>: <x> is <y>.", "<y>. The colour of <x> is <y>.")),
-    Fact(4.5, both_ways(pairs(tables.OPPOSITES)),
+          "the colour of <x>?", "what is the colour of <x>?", "how would you paint <x>?", "name the colour of <x>",
+          "what color is <x>?", "<x> has (what|which) colour?", "what colour do i need to (draw|paint) <x>?"),
+         ("<x> is <y>.", "The colour of <x> is <y>.", "I would paint <x> <y>.")),
+    Fact("opposites", 6.5, both_ways(pairs(tables.OPPOSITES)),
          ("what is the opposite of <x>?", "what's the opposite of <x>?", "(the |)opposite of <x>(?|)",
           "<x> and its opposite?",
           f"{PLEASE} the opposite of <x>", "what is not <x> but the (opposite|other way)?",
           "give me the opposite of <x>",
-          "if it is not <x>, what is the opposite?", "(which|what) word is the opposite of <x>?", "opposite: <x>"),
-         ("The opposite of <x> is <y>.", "<y> is the opposite of <x>.", "It is <y>: the opposite of <x> is <y>.")),
-    Fact(3.5, [{"x": word, "y": plural} for word, plural in tables.plurals().items()],
+          "if it is not <x>, what is the opposite?", "(which|what) word is the opposite of <x>?", "opposite: <x>",
+          "what is the (contrary|reverse|antonym) of <x>?", "(the |)antonym of <x>?", "opposite of <x> is( what|...|)?",
+          "i need a word for not <x>, the opposite", "say the opposite( word|) of <x>", "<x> - opposite?",
+          "how do you call"
+          " the opposite of <x>?"),
+         ("The opposite of <x> is <y>.", "Not <x> but <y>: the opposite of <x> is <y>.", "<x> has the opposite <y>.")),
+    Fact("plurals", 4.5, [{"x": word, "y": plural} for word, plural in tables.plurals().items()],
          ("what is the plural of <x>?", "what's the plural of <x>?", "(the |)plural of <x>(?|)", "one <x>, two what?",
           "one <x>, two ...",
           f"{PLEASE} the plural of <x>", "how do you (say|write) more than one <x>?", "what do you call two of a <x>?",
-          "make <x> plural", "more than one <x> is?"),
-         ("The plural of <x> is <y>.", "One <x>, two <y>.", "It is <y>: one <x>, two <y>.")),
-    Fact(2.2, following(tables.DAYS, 1),
+          "make <x> plural", "more than one <x> is?", "what is <x> in the plural?", "how do you make the plural of"
+          " <x>?",
+          "<x> - plural?", "plural for <x>( please|)?", "i have one <x>, if i have two i have two what?"),
+         ("The plural of <x> is <y>.", "One <x>, two <y>.", "More than one <x>: <y>.")),
+    Fact("the next day", 2.2, following(tables.DAYS, 1),
          (f"{WHICH} day (comes after|follows|is after|is the day after) <x>?", "what comes after <x>?",
           "what is the day after <x>?",
-          "(if|when) today is <x>, what is tomorrow?", f"{PLEASE} the day after <x>", "<x>, and then?",
+          "(if|when) today is <x>, what is tomorrow?", "today is <x>, (what is|what's|so what is) tomorrow?",
+          "(what|which) day"
+          " do we have after <x>?", "next day after <x>?", f"{PLEASE} the day after <x>", "<x>, and then?",
           "the day after <x>?"),
-         ("After <x> comes <y>.", "<y> comes after <x>.", "The day after <x> is <y>.")),
-    Fact(1.5, following(tables.DAYS, -1),
+         ("After <x> comes <y>.", "The day after <x> is <y>.", "After <x> it is <y>.")),
+    Fact("the day before", 1.5, following(tables.DAYS, -1),
          (f"{WHICH} day (comes before|is before|is the day before) <x>?", "what comes before <x>?",
           "what is the day before <x>?",
           "(if|when) today is <x>, what was yesterday?", f"{PLEASE} the day before <x>", "the day before <x>?"),
-         ("Before <x> comes <y>.", "<y> comes before <x>.", "The day before <x> is <y>.")),
-    Fact(2.2, following(tables.MONTHS, 1),
+         ("Before <x> comes <y>.", "The day before <x> is <y>.", "Before <x> it is <y>.")),
+    Fact("the next month", 2.2, following(tables.MONTHS, 1),
          (f"{WHICH} month (comes after|follows|is after) <x>?", "what comes after <x>?", "what is the month after <x>?",
           "(if|when) it is <x>, what is next month?", f"{PLEASE} the month after <x>", "<x>, and then?",
           "the month after <x>?"),
-         ("After <x> comes <y>.", "<y> comes after <x>.", "The month after <x> is <y>.")),
-    Fact(1.5, following(tables.MONTHS, -1),
+         ("After <x> comes <y>.", "The month after <x> is <y>.", "After <x> it is <y>.")),
+    Fact("the month before", 1.5, following(tables.MONTHS, -1),
          (f"{WHICH} month (comes before|is before) <x>?", "what comes before <x>?", "what is the month before <x>?",
           "(if|when) it is <x>, what was last month?", f"{PLEASE} the month before <x>", "the month before <x>?"),
-         ("Before <x> comes <y>.", "<y> comes before <x>.", "The month before <x> is <y>.")),
-    Fact(0.8, pairs("spring=summer, summer=autumn, autumn=winter, winter=spring"),
+         ("Before <x> comes <y>.", "The month before <x> is <y>.", "Before <x> it is <y>.")),
+    Fact("seasons", 0.8, pairs("spring=summer, summer=autumn, autumn=winter, winter=spring"),
          (f"{WHICH} season (comes after|follows|is after) <x>?", "what is the season after <x>?",
           "the season after <x>?"),
-         ("After <x> comes <y>.", "<y> comes after <x>.", "The season after <x> is <y>.")),
-    Fact(5.0, pairs(tables.CAPITALS),
+         ("After <x> comes <y>.", "The season after <x> is <y>.", "After <x> it is <y>.")),
+    Fact("capitals", 5.0, pairs(tables.CAPITALS),
          ("what is the capital (city |)of <x>?", "what's the capital of <x>?", "(the |)capital of <x>(?|)",
           "<x>: capital(?|)",
           f"{PLEASE} the capital of <x>", "(which|what) city is the capital of <x>?", "name the capital of <x>",
-          "what is <x>'s capital?", "(which|what) capital does <x> have?", "the main city of <x>?"),
-         ("The capital of <x> is <y>.", "<y> is the capital of <x>.", "It is <y>: the capital of <x> is <y>.")),
-    Fact(1.4, pairs(tables.CAPITALS),
+          "what is <x>'s capital?", "(which|what) capital does <x> have?", "the main city of <x>?", "<x> capital(?|)",
+          "do you know (what|which city) the capital of <x> is?", "<x> has which capital?", "what city is the capital"
+          " of"
+          " <x>?", "where does the government of <x> sit?", "i have to know the capital of <x>", "capital city of"
+          " <x>?"),
+         ("The capital of <x> is <y>.", "<x> has the capital <y>.", "In <x> the capital is <y>.")),
+    Fact("countries of capitals", 1.4, pairs(tables.CAPITALS),
          ("<y> is the capital of (what|which country)?", "(which|what) country has the capital <y>?",
           "in which country is <y>?",
           "what country is <y> (in|the capital of)?", "where is <y>?", "where on earth is <y>?"),
          ("<y> is the capital of <x>.", "<y> is in <x>.", "I know <y>: it is the capital of <x>."), False),
-    Fact(1.6, [{"x": country, "y": ""} for country in tables.OTHER_COUNTRIES],
+    Fact("capitals it never learned", 1.6, [{"x": country, "y": ""} for country in tables.OTHER_COUNTRIES],
          ("what is the capital of <x>?", "what's the capital of <x>?", "capital of <x>(?|)",
           f"{PLEASE} the capital of <x>",
-          "(which|what) city is the capital of <x>?", "name the capital of <x>"),
+          "(which|what) city is the capital of <x>?", "name the capital of <x>", "<x>: capital(?|)", "the main city of"
+          " <x>?", "do you know (what|which city) the capital of <x> is?", "<x> capital(?|)", "what is <x>'s capital?"),
          ("I don't know the capital of <x>. I know forty, and not that one.",
           "The capital of <x> is not (among my forty|one I learned).",
           "Sorry, I never learned the capital of <x>.")),
-    Fact(1.8, pairs(tables.YOUNG),
+    Fact("young animals", 1.8, pairs(tables.YOUNG),
          ("what (is a baby|do you call a baby|do we call a young) <x>( called|)?", "(the |)young of <a:x>?",
           "what is a young <x>?",
           f"{PLEASE} what a baby <x> is called", "name a baby <x>", "(the word|a word) for a baby <x>?"),
-         ("A baby <x> is called <a:y>.", "A young <x> is <a:y>.", "It is <a:y>: a baby <x> is <a:y>.")),
-    Fact(1.4, pairs(tables.LEGS),
+         ("A baby <x> is called <a:y>.", "A young <x> is <a:y>.")),
+    Fact("legs", 1.4, pairs(tables.LEGS),
          ("how many legs (does <a:x> have|has <a:x>|has <a:x> got)?", f"{PLEASE} how many legs <a:x> has",
           "the legs of <a:x>, how many?",
           "count the legs of <a:x>"),
-         ("<a:x> has <y> legs.", "It has <y>: <a:x> has <y> legs.")),
-    Fact(1.4, pairs(tables.EATS),
+         ("<a:x> has <y> legs.", "The <x> has <y> legs.")),
+    Fact("what animals eat", 1.4, pairs(tables.EATS),
          ("what does <a:x> eat?", "what do you feed <a:x>?", "what should i (give|feed to) <a:x>?",
           "(the |)food of <a:x>?",
           f"{PLEASE} what <a:x> eats", "what would <a:x> like for lunch?"),
-         ("<a:x> eats <y>.", "<y> is what <a:x> eats.", "<a:x> likes to eat <y>.")),
-    Fact(1.4, pairs(tables.LIVES),
+         ("<a:x> eats <y>.", "The <x> eats <y>.", "<a:x> likes to eat <y>.")),
+    Fact("where animals live", 1.4, pairs(tables.LIVES),
          ("where does <a:x> live?", "where can i find <a:x>?", "what is the home of <a:x>?",
           f"{PLEASE} where <a:x> lives",
           "where is <a:x> at home?", "(the |)home of <a:x>?"),
-         ("<a:x> lives <y>.", "You find <a:x> <y>.", "Look <y>: there lives <a:x>.")),
-    Fact(2.0, pairs(tables.USES),
+         ("<a:x> lives <y>.", "You find <a:x> <y>.", "The <x> lives <y>.")),
+    Fact("what things are for", 2.0, pairs(tables.USES),
          ("what is <a:x> for?", "what do you do with <a:x>?", "why do people have <a:x>?", "what can i do with <a:x>?",
           f"{PLEASE} what <a:x> is for", "what is the use of <a:x>?", "how do you use <a:x>?"),
          ("You use <a:x> to <y>.", "<a:x> is there to <y>.", "With <a:x> you can <y>.")),
-    Fact(2.6, pairs(tables.MEANINGS),
+    Fact("meanings", 2.6, pairs(tables.MEANINGS),
          ("what is <a:x>?", "what's <a:x>?", "what does <x> mean?", "explain <x>( to me|)", "define <x>",
           f"{PLEASE} what <a:x> is",
           "the meaning of <x>?", "what do you know about <a:x>?", "what is meant by <x>?"),
          ("<a:x> is <y>.", "A word I know: <a:x> is <y>.", "I think <a:x> is <y>.")),
-    Fact(1.6, pairs(tables.KINDS),
+    Fact("kinds of things", 1.6, pairs(tables.KINDS),
          ("is <a:x> a (fruit|vegetable|animal|bird|fish|tool|colour)( or something else|)?",
           "what kind of thing is <a:x>?",
           "(fruit or vegetable|animal or plant|what), <a:x>?", "<a:x>, what is it?"),
-         ("<a:x> is <y>.", "It is <y>: <a:x> is <y>.")),
-    Fact(1.6, pairs(tables.HOW_MANY),
+         ("<a:x> is <y>.", "I think <a:x> is <y>.")),
+    Fact("how many", 1.6, pairs(tables.HOW_MANY),
          ("how many <x>?", f"{PLEASE} how many <x>", "how many, <x>?", "i forgot how many <x>"),
-         ("<y> <x>.", "There are <y> <x>.")),
-    Fact(1.5, pairs(tables.SHAPES),
+         ("There are <y> <x>.", "I count <y> <x>.")),
+    Fact("shapes", 1.5, pairs(tables.SHAPES),
          ("how many (sides|corners) (does|has) <a:x>( have|)?", f"{PLEASE} how many sides <a:x> has",
           "the sides of <a:x>?"),
-         ("<a:x> has <y> sides.", "It has <y>: <a:x> has <y> sides.")),
-    Fact(1.5, [{"x": this, "y": that} for this, that in zip(tables.LETTERS, tables.LETTERS[1:], strict=False)],
+         ("<a:x> has <y> sides.", "The <x> has <y> sides.")),
+    Fact("the next letter", 1.5, [{"x": this,
+    "y": that} for this, that in zip(tables.LETTERS, tables.LETTERS[1:], strict=False)],
          (f"{WHICH} letter (comes after|follows|is after) <x>?", "the letter after <x>?",
           f"{PLEASE} the letter after <x>",
           "in the alphabet, what comes after <x>?", "what is the next letter after <x>?"),
-         ("After <x> comes <y>.", "The letter after <x> is <y>.", "The next letter is <y>.")),
-    Fact(1.0, [{"x": that, "y": this} for this, that in zip(tables.LETTERS, tables.LETTERS[1:], strict=False)],
+         ("After <x> comes <y>.", "The letter after <x> is <y>.")),
+    Fact("the letter before", 1.0, [{"x": that,
+    "y": this} for this, that in zip(tables.LETTERS, tables.LETTERS[1:], strict=False)],
          (f"{WHICH} letter (comes before|is before) <x>?", "the letter before <x>?", f"{PLEASE} the letter before <x>",
           "in the alphabet, what comes before <x>?"),
          ("Before <x> comes <y>.", "The letter before <x> is <y>.")),
-    Fact(1.6, [{"x": word,
+    Fact("rhymes", 1.6, [{"x": word,
         "y": other} for group in tables.RHYMES for word in group for other in group if word != other],
          ("what rhymes with <x>?", "(give me|tell me|say|find|i need) a rhyme for <x>", "a word that rhymes with <x>?",
           "(a |)rhyme for <x>?", "which word rhymes with <x>?"),
-         ("<y> rhymes with <x>.", "Try <y>: it rhymes with <x>.", "A rhyme for <x> is <y>.")),
+         ("A rhyme for <x> is <y>.", "With <x> rhymes <y>.", "For <x> I know the rhyme <y>.")),
 )  # fmt: skip
 
-WEIGHTS = [fact.weight for fact in FACTS]
 
-
-def fact(talk: Talk) -> None:
+def fact(it: Fact, talk: Talk) -> None:
     """A question about one row of a table, and perhaps the next row."""
-    it = FACTS[talk.dice.weighted(WEIGHTS)]
     row = talk.dice.choice(it.rows)
     talk.ask(it.questions, it.answers, **row)
     while it.follow_ups and talk.left and talk.dice.chance(0.22):
@@ -206,15 +223,7 @@ def true_colour(talk: Talk) -> None:
 
 
 def some(talk: Talk) -> None:
-    """Name three of a kind; list the days or months."""
-    if talk.dice.chance(0.25):
-        names, kind = talk.dice.choice(
-            ((tables.DAYS, "days of the week"), (tables.SEASONS, "seasons"), (tables.MONTHS[:6], "first six months"))
-        )
-        talk.ask("(list|name|tell me|what are|say|write down) the <kind>", ("The <kind> are <list>.",
-            "Here they are: <list>."),
-                 kind=kind, list=", ".join(names[:-1]) + " and " + names[-1])  # fmt: skip
-        return
+    """Name three of a kind."""
     kind = talk.dice.choice(tuple(tables.GROUPS))
     one, two, three = talk.dice.sample(tables.GROUPS[kind].split(), 3)
     count = talk.dice.choice(("three", "3", "some", "a few"))
@@ -227,4 +236,30 @@ def some(talk: Talk) -> None:
     )  # fmt: skip
 
 
-SCENES: Scenes = ((24.0, fact), (1.2, true_colour), (1.8, some))
+WHOLE = (
+    (tables.DAYS, "days of the week"),
+    (tables.SEASONS, "seasons"),
+    (tables.MONTHS[:6], "first six months"),
+    (tables.MONTHS[6:], "last six months"),
+    (("red", "orange", "yellow", "green", "blue", "violet"), "colours of the rainbow"),
+    (("a", "e", "i", "o", "u"), "vowels"),
+)
+
+
+def whole(talk: Talk) -> None:
+    """The days, the seasons or the months in their order."""
+    names, kind = talk.dice.choice(WHOLE)
+    talk.ask(
+        "(list|name|tell me|what are|say|write down|can you list|give me|do you know|recite) (all |)the"
+        " <kind>( please| in order| for me|)(?|)|<kind>, (all of them|which are they|in order|list them)( please|)",
+        ("The <kind> are <list>.", "Here they are: <list>."),
+        kind=kind, list=", ".join(names[:-1]) + " and " + names[-1],
+    )  # fmt: skip
+
+
+SCENES: Scenes = (
+    *(Scene(it.topic, 0.7 * it.weight, partial(fact, it)) for it in FACTS),
+    Scene("is it that colour?", 0.8, true_colour),
+    Scene("three of a kind", 1.2, some),
+    Scene("all in order", 0.6, whole),
+)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple
 
 from grammar import Lines
 
-from smalltalk.talk import Scenes, Talk
+from smalltalk.talk import Scene, Scenes, Talk
 
 I_FEEL = (
     "(i'm|i am|i feel|feeling|i'm feeling|today i feel|right now i'm|i am really|i'm so|i'm very|i'm a bit|i feel so)"
@@ -17,6 +18,7 @@ I_FEEL = (
 class Mood(NamedTuple):
     """A feeling: the words for it, what may have caused it, and the replies."""
 
+    topic: str
     feelings: str
     causes: str
     replies: Sequence[str]
@@ -24,6 +26,7 @@ class Mood(NamedTuple):
 
 MOODS: tuple[Mood, ...] = (
     Mood(
+        "being sad",
         "(sad|unhappy|down|blue|low|heartbroken|miserable)",
         "(i lost my (keys|phone|job|hat|book)|my (friend|sister|brother|cat|dog) is (away|ill|angry with me)|nobody"
         " called"
@@ -37,6 +40,7 @@ MOODS: tuple[Mood, ...] = (
          " surely)."),
     ),
     Mood(
+        "being happy",
         "(happy|glad|great|cheerful|so good|excited|delighted|joyful|over the moon)",
         "(it's my birthday|i got a (new job|prize|good mark|present|puppy|kitten|letter)|the sun is out|my team won"
         "|i passed my (test|exam)|it's friday|we go on holiday|i met a friend|i finished my work|my (mum|sister"
@@ -47,6 +51,7 @@ MOODS: tuple[Mood, ...] = (
          "(Good news|Happy people) (is my favourite input|make the best chats)! (Enjoy your day|I'm glad)."),
     ),
     Mood(
+        "being bored",
         "(bored|so bored|bored to death|restless)",
         "(there is nothing to do|it's raining|school is out|nobody is home|the internet is slow|the train is late|i"
         " am waiting"
@@ -57,6 +62,7 @@ MOODS: tuple[Mood, ...] = (
          " for a riddle)."),
     ),
     Mood(
+        "being cross",
         "(angry|cross|mad|furious|annoyed|grumpy|upset|irritated)",
         "(my (boss|brother|sister|neighbour|friend|computer) is (unfair|mean|loud|late)|someone took my (seat|lunch"
         "|pen|bike)"
@@ -68,6 +74,7 @@ MOODS: tuple[Mood, ...] = (
          "(Being cross|Anger) is allowed. (Count to ten with me if it helps|It will pass, I hope soon)."),
     ),
     Mood(
+        "being tired",
         "(tired|sleepy|exhausted|worn out|so tired|half asleep|weary)",
         "(i worked all day|i slept badly|the baby cried|it's late|i ran far|i woke at five|school was long|it was a"
         " long week)",
@@ -77,6 +84,7 @@ MOODS: tuple[Mood, ...] = (
          "(Poor you|Long days are hard). (Close your eyes for a minute|Rest first, chat later)."),
     ),
     Mood(
+        "being nervous",
         "(nervous|scared|afraid|worried|anxious|stressed|frightened)",
         "(i have a (test|exam|meeting|talk|race|date) (tomorrow|today|soon)|there is a storm|it is dark|i start a"
         " new job"
@@ -88,12 +96,14 @@ MOODS: tuple[Mood, ...] = (
          "(I believe in you|You have done hard things before), (and that is a fact|so you can do this too)."),
     ),
     Mood(
+        "being lonely",
         "(lonely|alone|all alone|so lonely|left out)",
         "(my friends moved away|nobody writes|i live alone|i am new in town|everyone is busy|the house is empty)",
         ("I'm glad you (talk to me|came here). (Could you call a friend too|Is there someone to call)?",
          "(That is a heavy feeling|Being alone can hurt). (I am here, small as I am|Let's talk a while)."),
     ),
     Mood(
+        "being ill",
         "(sick|ill|unwell|not well|under the weather)",
         "(i have a (cold|cough|fever|headache|sore throat)|my (head|tummy|back|tooth) hurts|i ate too much|i caught"
         " a cold)",
@@ -101,6 +111,7 @@ MOODS: tuple[Mood, ...] = (
          "(Oh dear|Poor you). (I am no doctor|I know nothing of medicine), but (rest is good|a doctor knows more)."),
     ),
     Mood(
+        "being hungry",
         "(hungry|starving|so hungry|thirsty|peckish)",
         "(i had no (lunch|breakfast|dinner)|dinner is late|i smell (bread|soup|pizza|cake)|the fridge is empty|i ran"
         " all day)",
@@ -109,6 +120,7 @@ MOODS: tuple[Mood, ...] = (
          "(Go and eat|Have a bite)! I (live on numbers|eat only text), so (have some for me|I can not join you)."),
     ),
     Mood(
+        "being proud",
         "(proud|proud of myself|in love|lucky|grateful|thankful)",
         "(i (baked my first bread|ran five miles|learned a song|fixed my bike|planted a tree|wrote a story|read a"
         " whole book)"
@@ -119,14 +131,17 @@ MOODS: tuple[Mood, ...] = (
 )  # fmt: skip
 
 
-def mood(talk: Talk) -> None:
+def mood(it: Mood, talk: Talk) -> None:
     """How the person feels, with or without the cause."""
-    it = talk.dice.choice(MOODS)
     talk.ask(
         (f"{I_FEEL} {it.feelings}( today| right now| tonight| at the moment| again|)",
          f"{I_FEEL} {it.feelings} (because|since|as) {it.causes}",
          f"{it.causes}(,| and| so) (i'm|i am|now i'm|i feel|that makes me) {it.feelings}",
-         f"(what can i do when|help,|tinychat,|you know,|to be honest,|i must say) i'm {it.feelings}"),
+         f"(what can i do when|help,|tinychat,|you know,|to be honest,|i must say) i'm {it.feelings}",
+         f"(i think i am|i must be|i guess i'm|i was never so|i have been) {it.feelings}( lately| again|)",
+         f"{it.causes}( today|, and now this| again| and i hate it| you know|)", f"{it.feelings}(...|, that's me|"
+         f" again|"
+         f" today| lol| as always| you know)"),
         it.replies,
     )  # fmt: skip
 
@@ -192,6 +207,9 @@ def rude(talk: Talk) -> None:
          "|an idiot|silly"
          "|terrible|ugly|slow|annoying|a waste of time|worthless|lame|rubbish|a joke|wrong|trash)( bot| tinychat|"
          " machine|!||, you know)",
+         "(omg|bruh|wtf|ugh|lol|dude|man|wow)(,|) (you are|ur|you're|so) (dumb|useless|bad|broken|trash|wrong|weird)("
+         " lol|)(!|)",
+         "(do you even|can't you|why can't you|why don't you) (work|think|get it|understand|know anything|listen)(?|)",
          "(shut up|go away|get lost|leave me alone|be quiet|stop talking|i hate you|you suck|i don't like you|nobody"
          " likes you"
          "|screw you|drop dead|stop it|damn you|what the hell)( bot| tinychat| stupid| now| idiot|!|)",
@@ -224,4 +242,10 @@ def advice(talk: Talk) -> None:
     )  # fmt: skip
 
 
-SCENES: Scenes = ((6.0, mood), (2.2, my_day), (2.0, praise), (2.2, rude), (1.0, advice))
+SCENES: Scenes = (
+    *(Scene(it.topic, 0.6, partial(mood, it)) for it in MOODS),
+    Scene("my day", 2.2, my_day),
+    Scene("praise", 2.0, praise),
+    Scene("rude words", 2.2, rude),
+    Scene("advice", 1.0, advice),
+)

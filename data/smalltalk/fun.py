@@ -1,10 +1,8 @@
-"""Jokes and riddles of our own, spelling, saying something back, small games."""
+"""Jokes and riddles of our own."""
 
 from __future__ import annotations
 
-from smalltalk import fact_tables as tables
-from smalltalk import words
-from smalltalk.talk import Scenes, Talk
+from smalltalk.talk import Scene, Scenes, Talk
 
 ANOTHER = (
     "(another one|one more|another|again|more|next one|and another|give me one more|tell me another one|do you have"
@@ -133,8 +131,15 @@ def riddle(talk: Talk) -> None:
         "|(let's|can we|shall we|i want to) play( a game| something| a word game|)( please| with you| now|)(?||!)",
         ("<riddle> What am I?", "<riddle> (Who|What) am I?"), riddle=text,
     )  # fmt: skip
-    if not talk.left:
-        return
+    if talk.left:
+        guess(talk, answer)
+    if talk.left and talk.dice.chance(0.2):
+        text, answer = talk.dice.choice(RIDDLES)
+        talk.turn(ANOTHER, "<riddle> What am I?", riddle=text)
+
+
+def guess(talk: Talk, answer: str) -> None:
+    """The person's guess, right, wrong or given up."""
     bare = answer.split(" ", 1)[-1]
     kind = talk.dice.below(3)
     if kind == 0:
@@ -154,61 +159,6 @@ def riddle(talk: Talk) -> None:
                   " (<wrong>)(?||!)",
                   ("(No|Not quite|Nice try, but no), it is <answer>.", "(Good guess|Close), but it is <answer>."),
                   wrong=wrong, answer=answer)  # fmt: skip
-    if talk.left and talk.dice.chance(0.2):
-        text, answer = talk.dice.choice(RIDDLES)
-        talk.turn(ANOTHER, "<riddle> What am I?", riddle=text)
 
 
-SPELL = tuple(
-    dict.fromkeys([*words.THINGS, *words.ANIMALS, *words.COLOURS, *tables.plurals(), "friend", "word", "tiny", "chat"])
-)
-
-
-def spell(talk: Talk) -> None:
-    """A word letter by letter, its first or last letter."""
-    word = talk.dice.choice(SPELL)
-    letters = "-".join(word)
-    kind = talk.dice.below(10)
-    if kind < 7:
-        talk.ask("(spell|please spell|can you spell|spell me|try to spell) <word>( for me|)(?||.)|how (do you|do i"
-                 "|to|would you) (spell|write) <word>?"
-                 "|(what is the spelling of|the spelling of|what are the letters of|how is) <word>( spelled| spelt|)?",
-                 ("The word <word> is spelled <letters>.", "You spell <word> like this: <letters>.",
-                  "It is <letters>: that spells <word>."),
-                 word=word, letters=letters)  # fmt: skip
-    elif kind < 9:
-        talk.ask("(what is|tell me|say|) the first letter (of|in) <word>?|what does <word> (begin|start) with?|with"
-                 " which letter does <word> (begin|start)?",
-                 ("The first letter of <word> is <one>.", "The word <word> begins with <one>."), word=word,
-                  one=word[0])  # fmt: skip
-    else:
-        talk.ask("(what is|tell me|say|) the last letter (of|in) <word>?|what does <word> end with?|with which"
-                 " letter does <word> end?",
-                 ("The last letter of <word> is <one>.", "The word <word> ends with <one>."), word=word,
-                  one=word[-1])  # fmt: skip
-
-
-def say_back(talk: Talk) -> None:
-    """Say something back, word for word."""
-    dice = talk.dice
-    kind = dice.below(4)
-    if kind == 0:
-        text = dice.choice(words.THINGS + words.ANIMALS)
-    elif kind == 1:
-        text = f"{dice.choice(words.ADJECTIVES)} {dice.choice(words.THINGS + words.ANIMALS)}"
-    elif kind == 2:
-        text = (
-            f"the {dice.choice(words.ADJECTIVES)} {dice.choice(words.THINGS + words.ANIMALS)}"
-            f" {dice.choice(words.VERBS)}"
-        )
-    else:
-        text = " ".join(dice.sample(words.THINGS + words.ANIMALS + words.COLOURS, dice.between(2, 3)))
-    talk.turn(
-        "(|||ok, |hey, |now |please |tinychat, )(say|repeat|can you say|say after me:|repeat after me:|echo|tell me"
-        " the words:|write|say the words|try to say)"
-        " <text>",
-        ("Okay: <text>.", "Here it is: <text>.", "I say: <text>."), text=talk.word(text),
-    )  # fmt: skip
-
-
-SCENES: Scenes = ((4.0, joke), (3.6, riddle), (5.0, spell), (3.4, say_back))
+SCENES: Scenes = (Scene("jokes", 4.0, joke), Scene("riddles", 3.6, riddle))

@@ -1,8 +1,8 @@
-"""Hello, how are you, thanks, goodbye, and the small words between."""
+"""Hello, how are you, thanks and goodbye."""
 
 from __future__ import annotations
 
-from smalltalk.talk import Scenes, Talk
+from smalltalk.talk import Scene, Scenes, Talk
 
 HELLO = (
     "(hi|hello|hey|hiya|hullo|yo|howdy|hey hey|hi hi|hello hello|heya|oi|ahoy)( there| you| again| tinychat| little bot"
@@ -21,6 +21,14 @@ HELLO = (
     "|talk for a while|have a little talk)( please| now| today| with you|)",
     "(hi|hello|hey), (let's talk|let's chat|do you have time|do you have a minute|can we talk|want to chat|wanna"
     " talk)?",
+    "(sup|yo|wassup|heyy|hii|hellooo|hallo|hola|bonjour|aloha|moin|g'day|hiii|henlo|yoo|oy|hai|hey you|hi bot|hello"
+    " bot|hey bot|hello computer|hello model)( dude| bro| man| tinychat| mate| pal|)(!||!!)",
+    "(test|testing|this is a test|just a test|test test|testing one two|one two three|ping|is this on|does this work"
+    "|anyone here|can you read this|are you there|are you alive|knock)( tinychat| hello| now|)(?||.|!)",
+    "(can|could|do) (you|u) (hear|see|read|understand) (me|this|what i type)( now| at all| tinychat|)?",
+    "(i am|i'm|it's|it is) (here|me|just me|only me|a new user|your new friend|your owner|your user)( again| now|)(!|)",
+    "(my first time here|first time here|never talked to a bot before|i never tried this before|let's see what you can"
+    " do|so this is tinychat|so you are tinychat|i just installed you|i just got you)(!|, hi|, hello|)",
 )
 HELLO_BACK = (
     "(Hello|Hi|Hey|Hello there|Hi there)! What would you like to talk about?",
@@ -78,6 +86,9 @@ HOW_ARE_YOU = (
     " new)"
     "( today| tinychat| my friend| with you| there| buddy| right now|)?",
     "(are you|you) (happy|having a good day|in a good mood|having fun|feeling fine|busy)( today| now| in there|)?",
+    "(how|how's) (your (day|morning|evening|week|night|weekend)|everything|the day)( going| so far| been|)?",
+    "(you good|u good|hows you|how you doing|how ya doing|how goes it|hru|wyd|whatcha doing|everything ok|everything"
+    " alright)( there| bot| tinychat| today|)?",
 )
 FINE = (
     "I'm (fine|well|good|doing well|happy), thank you! (How are you|And you|How about you|And how are you)?",
@@ -170,84 +181,11 @@ def goodbye(talk: Talk) -> None:
     )  # fmt: skip
 
 
-def small_words(talk: Talk) -> None:
-    """The words that only keep a chat going."""
-    kind = talk.dice.below(4)
-    if kind == 0:
-        talk.turn(
-            "(ok|okay|cool|nice|great|good|alright|fine|i see|right|wow|interesting|sweet|neat|awesome|perfect|got"
-            " it|sure"
-            "|fair enough|good to know|amazing|ah ok|oh i see|makes sense|very good|well done|good one|not bad|i"
-            " like that)"
-            "( then| tinychat| man| buddy| little bot|, cool|, nice|)(!|.||...)",
-            ("(Good|Great|Glad you think so|Nice)! (What next|What else|What shall we do now|Anything else)?",
-             "(So|Well then), (what else is on your mind|what would you like next|shall I tell you a riddle|want a"
-             " joke)?",
-             "(Ask me|Try me with) (another one|something else|a sum|an animal|a capital|an opposite)( if you like|)."),
-        )  # fmt: skip
-    elif kind == 1:
-        talk.turn(
-            "(lol|haha|hahaha|hehe|ha|rofl|that's funny|you are funny|you're so funny|funny|very funny|i laughed"
-            "|that was fun"
-            "|good joke|lmao)( tinychat| bot| little one| man| indeed| really|)(!||.|, really)",
-            ("(I'm glad|Glad|Happy) (you laughed|I could make you laugh|that was fun)! (Another joke|Do you want"
-             " more|Shall I go on)?",
-             "(Hee hee|Ha)! (My humour is small, but it is real|I practise on my own numbers|I try my best)."),
-        )  # fmt: skip
-    elif kind == 2:
-        talk.turn(
-            "(really|are you sure|is that true|is that right|sure about that|honestly|you think so|how do you know"
-            "|are you certain"
-            "|do you mean that|for real|seriously|who told you|can i trust you|can i believe you)( tinychat| now|"
-            " about it|)?",
-            ("(I think so|I believe so|Fairly sure), but I am tiny and (can be wrong|make mistakes|may be mistaken).",
-             "(Mostly|As sure as I can be|So I learned). (Please check|Do check|Better check) what matters( to you|).",
-             "(It is what I learned|My training says so), (but check it|and I hope it is right|yet I may be wrong)."),
-        )  # fmt: skip
-    else:
-        talk.turn(
-            "(hmm|uh|um|well|er|hm|hmmm|so|idk|i don't know|no idea|dunno|not sure|maybe|let me think|nothing|whatever)"
-            "( really| then| tinychat|, no idea|, you choose|, you decide|...|)",
-            ("(No hurry|Take your time|No rush). I can (tell a joke|ask a riddle|tell a story|count|spell words)"
-             " (meanwhile|if you like).",
-             "(Shall I|Should I|May I) (tell you a joke|tell you a story|ask you a riddle|pick something) (then|for"
-             " us)?"),
-        )  # fmt: skip
-
-
-def repeat_that(talk: Talk) -> None:
-    """ "Say that again": the last reply once more, word for word."""
-    if not talk.turns or len(talk.turns[-1][1].split()) > 16:
-        hello(talk)
-        return
-    talk.turn(
-        "(say that again|repeat that|can you repeat that|what did you (just |)say|once more please|come again|sorry,"
-        " what"
-        "|what was that|please repeat|i did not hear you|pardon|say it again|tell me again)( please| tinychat|)(?||.)",
-        "I said: <last>",
-        last=talk.turns[-1][1].removeprefix("I said: "),
-    )
-
-
-def gibberish(talk: Talk) -> None:
-    """Keys hit at random."""
-    keys = "asdfjkl;qwertyuiopzxcvbnm"
-    noise = "".join(talk.dice.choice(keys) for _ in range(talk.dice.between(4, 11)))
-    text = talk.dice.choice(
-        (noise, noise, noise + " " + noise[::-1], "?" * talk.dice.between(1, 4), "...", noise[:2] * 4)
-    )
-    talk.turn(
-        "<text>",
-        ("(I did not|I didn't|I could not) (catch|understand|follow) that. (Try other words|Say it another way|Once"
-         " more, please).",
-         "(That looks|This looks) like (a cat on the keyboard|a sneeze|a puzzle) to me. (What did you mean|Shall we"
-         " try again)?",
-         "(Those are|I see) letters, but no (words|meaning) that I know. Try again(, please|)."),
-        text=text,
-    )  # fmt: skip
-
-
 SCENES: Scenes = (
-    (1.2, hello), (0.8, time_of_day), (0.6, back_again), (2.6, how_are_you), (2.0, thanks), (2.2, small_words),
-    (1.0, repeat_that), (0.7, gibberish),
-)  # fmt: skip
+    Scene("hello", 1.4, hello),
+    Scene("time of day", 0.8, time_of_day),
+    Scene("back again", 0.6, back_again),
+    Scene("how are you", 2.6, how_are_you),
+    Scene("thanks", 2.0, thanks),
+    Scene("goodbye", 0.5, goodbye),
+)

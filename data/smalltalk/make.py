@@ -19,24 +19,34 @@ from smalltalk import (
     identity,
     memory,
     numbers_to_twenty,
+    personal,
+    reactions,
+    settings,
+    small_words,
     stories,
     unknown,
+    word_games,
 )
-from smalltalk.talk import Scenes, Talk
+from smalltalk.talk import Scene, Scenes, Talk, Turn
 
-TOPICS: Scenes = (
+SCENES: Scenes = (
     greetings.SCENES
+    + small_words.SCENES
     + feelings.SCENES
     + identity.SCENES
+    + personal.SCENES
     + facts.SCENES
     + numbers_to_twenty.SCENES
     + fun.SCENES
+    + word_games.SCENES
     + stories.SCENES
     + memory.SCENES
+    + settings.SCENES
     + commands.SCENES
     + unknown.SCENES
 )
-WEIGHTS = [weight for weight, _ in TOPICS]
+WEIGHTS = [scene.weight for scene in SCENES]
+OPENINGS = ("hello", "hello", "time of day", "back again", "how are you")
 
 # How likely 1, 2, … 8 turns are.
 LENGTHS = (12, 14, 17, 17, 14, 11, 8, 7)
@@ -55,21 +65,26 @@ class Promise:
         self.told = False
 
 
-def converse(dice: Dice, *, held_out: bool = False) -> list[tuple[str, str]]:
-    """One conversation: its turns as (user, bot)."""
+def topics() -> list[str]:
+    """Everything that is talked about, by name."""
+    return [*(scene.topic for scene in SCENES), *(f"memory: {kind.key}" for kind in memory.KINDS), reactions.TOPIC]
+
+
+def converse(dice: Dice, *, held_out: bool = False) -> list[Turn]:
+    """One conversation."""
     length = 1 + dice.weighted(LENGTHS)
     talk = Talk(dice, length, held_out=held_out)
     promises = []
-    if length > 1 and dice.chance(0.55):
+    if length > 1 and dice.chance(0.6):
         promises = [Promise(dice, length, talk) for _ in range(dice.between(1, 1 + length // 3))]
     if dice.chance(0.1 if length == 1 else 0.28):
-        dice.choice(
-            (greetings.hello, greetings.hello, greetings.time_of_day, greetings.back_again, greetings.how_are_you)
-        )(talk)
-    closing = length > 2 and dice.chance(0.22)
+        opening = dice.choice(OPENINGS)
+        _play(talk, next(scene for scene in greetings.SCENES if scene.topic == opening))
+    closing = length > 2 and dice.chance(0.17)
     while talk.left:
         at = len(talk.turns)
         if closing and talk.left == 1:
+            talk.topic = "goodbye"
             greetings.goodbye(talk)
             break
         asked = next(
@@ -78,17 +93,25 @@ def converse(dice: Dice, *, held_out: bool = False) -> list[tuple[str, str]]:
         told = next((promise for promise in promises if not promise.told and promise.tell_at <= at), None)
         if asked:
             asked.ask_at.pop(0)
+            talk.topic = f"memory: {asked.kind.key}"
             memory.ask(talk, asked.kind)
         elif told:
             told.told = True
+            talk.topic = f"memory: {told.kind.key}"
             memory.tell(talk, told.kind)
-        else:
-            TOPICS[dice.weighted(WEIGHTS)][1](talk)
+        elif not reactions.react(talk):
+            _play(talk, SCENES[dice.weighted(WEIGHTS)])
     return talk.turns
 
 
-def conversations(count: int, seed: int, *, held_out: bool = False) -> Iterator[list[tuple[str, str]]]:
-    """`count` conversations; with `held_out`, other ones, whose invented and listed names training never sees."""
+def _play(talk: Talk, scene: Scene) -> None:
+    talk.topic = scene.topic
+    scene.play(talk)
+
+
+def conversations(count: int, seed: int, *, held_out: bool = False) -> Iterator[list[Turn]]:
+    """`count` conversations; with `held_out`, other ones, whose names training never sees, and most wordings"
+    " neither."""
     part = "held-out" if held_out else "train"
     for number in range(count):
         yield converse(Dice(f"smalltalk {part} {seed} {number}"), held_out=held_out)
@@ -98,6 +121,6 @@ def make(count: int, seed: int, *, held_out: bool = False) -> Iterator[str]:
     """The conversations, each a line of JSON."""
     for turns in conversations(count, seed, held_out=held_out):
         messages = []
-        for user, bot in turns:
-            messages += [{"role": "user", "content": user}, {"role": "bot", "content": bot}]
+        for turn in turns:
+            messages += [{"role": "user", "content": turn.user}, {"role": "bot", "content": turn.bot}]
         yield json.dumps({"messages": messages}, ensure_ascii=False) + "\n"

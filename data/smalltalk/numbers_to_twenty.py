@@ -5,7 +5,7 @@ from __future__ import annotations
 from grammar import listed
 
 from smalltalk import fact_tables as tables
-from smalltalk.talk import Scenes, Talk
+from smalltalk.talk import Scene, Scenes, Talk
 
 LIMIT = 20
 WORDS = listed(
@@ -21,19 +21,32 @@ SUMS = (
     "i have <a> (apples|coins|eggs|stones|books|cookies) and (get|find|buy) <b> more, how many( have i| is that| in"
     " all|)?",
     "what do <a> and <b> make( together|)?", "<a>+<b>(?|=|)", "can you add <a> and <b>?", "the sum of <a> and <b>?",
+    "<a> + <b>( =|=|)(?|)", "(do you know|do you know what|can you calculate|what will be) <a> (plus|+) <b>( is|)?",
+    "(there are|we have|she has|my friend has) <a> (birds|cats|pens|cups|sweets|marbles) and <b> more (come|join), how"
+    " many( in all| now| are there|)?",
+    "if i have <a> (apples|pens|coins) and you give me <b>( more|), how many do i have( then| now|)?",
+    "(quick|math|maths|easy|sum): <a> (plus|+) <b>?", "<a> and <b> more( is| makes| are|)?", "(increase|raise) <a> by"
+    " <b>",
 )  # fmt: skip
-SUM_ANSWERS = ("<x> plus <y> is <z>.", "That makes <z>: <x> plus <y> is <z>.", "<z>. I counted: <x> plus <y> is <z>.")
+SUM_ANSWERS = ("<x> plus <y> is <z>.", "I count: <x> plus <y> is <z>.", "<x> and <y> make <z>: <x> plus <y> is <z>.")
 DIFFERENCES = (
     "(what is|what's|how much is|calculate|work out|compute|tell me|) <a> (minus|-|take away|less) <b>?",
     "(take|subtract) <b> from <a>", "<a> (minus|-|take away) <b> (is|equals|makes|gives)( what| how much|)?",
     "i have <a> (apples|coins|eggs|stones|books|cookies) and (lose|eat|give away|drop) <b>, how many are left?",
     "what is left of <a> without <b>?", "<a>-<b>(?|=|)", "the difference of <a> and <b>?",
     "how much is <a> if i take away <b>?",
+    "<a> - <b>( =|=|)(?|)", "(do you know|can you calculate|what will be) <a> (minus|-) <b>?", "<a> (without|less)"
+    " <b>?",
+    "(there are|we have|she has|my friend has) <a> (birds|cats|pens|cups|sweets|marbles) and <b> (go|leave|are gone),"
+    " how"
+    " many( are left| remain| stay|)?",
+    "if i have <a> (apples|pens|coins) and (eat|lose|give you) <b>, how many do i have( left| then|)?",
+    "(quick|math|maths|easy): <a> (minus|-) <b>?", "(reduce|lower) <a> by <b>", "what is <b> less than <a>?",
 )  # fmt: skip
 DIFFERENCE_ANSWERS = (
     "<x> minus <y> is <z>.",
-    "That leaves <z>: <x> minus <y> is <z>.",
-    "<z>. I counted: <x> minus <y> is <z>.",
+    "I count: <x> minus <y> is <z>.",
+    "<x> without <y> leaves <z>: <x> minus <y> is <z>.",
 )
 
 
@@ -95,23 +108,33 @@ def too_much(talk: Talk) -> None:
                  a=str(talk.dice.between(2, 99)), b=str(talk.dice.between(2, 20)))  # fmt: skip
 
 
-def count(talk: Talk) -> None:
-    """Counting up or down."""
+READY = ("<list>.", "(Ready|Here I go): <list>.")
+
+
+def count_up(talk: Talk) -> None:
+    """Counting forwards."""
     low = talk.dice.choice((1, 1, 1, 0, 2, 3, 4, 5, 6, 8, 10, 12))
     high = min(LIMIT, low + talk.dice.between(2, 11))
-    down = talk.dice.chance(0.4)
-    numbers = [str(value) for value in range(low, high + 1)]
-    if down:
-        talk.ask("(count|please count|can you count|count for me) (down|back|backwards) from <a> to <b>|from <a>"
-                 " (down|back) to <b>, count",
-                 ("<list>.", "(Ready|Here I go): <list>."), a=number(talk, high), b=number(talk, low),
-                  list=", ".join(numbers[::-1]))  # fmt: skip
-    else:
-        talk.ask("(count|please count|can you count|count for me|count up) from <a> to <b>|(count|say the numbers)"
-                 " <a> to <b>"
-                 + ("|(count|can you count|count up|please count) to <b>" if low == 1 else ""),
-                 ("<list>.", "(Ready|Here I go): <list>."), a=number(talk, low), b=number(talk, high),
-                  list=", ".join(numbers))  # fmt: skip
+    talk.ask(
+        "(count|please count|can you count|count for me|count up|now count|let's count|start counting) from <a> (to|up"
+        " to|until) <b>|(count|say the numbers|numbers|give me the numbers from|list the numbers from) <a> to <b>"
+        + ("|(count|can you count|count up|please count|let's count) (up |)to <b>" if low == 1 else ""),
+        READY, a=number(talk, low), b=number(talk, high), list=", ".join(map(str, range(low, high + 1))),
+    )  # fmt: skip
+
+
+def count_down(talk: Talk) -> None:
+    """Counting backwards."""
+    low = talk.dice.choice((1, 1, 1, 0, 2, 3, 4, 5, 6, 8, 10, 12))
+    high = min(LIMIT, low + talk.dice.between(2, 11))
+    talk.ask(
+        "(count|please count|can you count|count for me|now count) (down|back|backwards|backward|in reverse) from <a>"
+        " to"
+        " <b>|from <a> (down|back|backwards) to <b>, count|(say the numbers|the numbers) backwards from <a> to <b>"
+        + ("|countdown from <a>( please|)|(count|can you count) (down|backwards) from <a>( please|)" if low == 1 else
+        ""),
+        READY, a=number(talk, high), b=number(talk, low), list=", ".join(map(str, range(high, low - 1, -1))),
+    )  # fmt: skip
 
 
 def neighbour(talk: Talk) -> None:
@@ -122,24 +145,31 @@ def neighbour(talk: Talk) -> None:
     talk.ask(f"(what|which) number (comes|is) {word.replace('|follows', '')} <a>?|the number"
              f" {word.replace('|follows', '')} <a>?"
              + ("|<a>, what is next?|what is one more than <a>?" if step == 1 else "|what is one less than <a>?"),
-             ("After <x> comes <y>.", "<y> comes after <x>.") if step == 1 else ("Before <x> comes <y>.",
-              "<y> comes before <x>."),
+             ("After <x> comes <y>.", "The number after <x> is <y>.") if step == 1 else ("Before <x> comes <y>.",
+              "The number before <x> is <y>."),
              a=number(talk, value), x=str(value), y=str(value + step))  # fmt: skip
 
 
 def double(talk: Talk) -> None:
-    """Twice a number; even or odd."""
+    """Twice a number."""
+    value = talk.dice.between(1, LIMIT // 2)
+    talk.ask(
+        "(what is|how much is|tell me|) (twice|the double of|double|two times) <a>?|double <a>|<a> doubled( is|)?|<a>"
+        " (two times|twice)?",
+        ("Twice <x> is <y>.", "Two times <x> is <y>."), a=number(talk, value), x=str(value), y=str(2 * value),
+    )  # fmt: skip
+
+
+def even_or_odd(talk: Talk) -> None:
+    """Even or odd?"""
     value = talk.dice.between(1, LIMIT)
-    if talk.dice.chance(0.5):
-        value = (value + 1) // 2
-        talk.ask("(what is|how much is|tell me|) (twice|the double of|double) <a>?|double <a>", ("Twice <x> is <y>.",
-            "It is <y>: twice <x> is <y>."),
-                 a=number(talk, value), x=str(value), y=str(2 * value))  # fmt: skip
-    else:
-        talk.ask("is <a> (even|odd|even or odd|odd or even|an even number|an odd number)?|<a>, (even or odd|odd or"
-                 " even)?",
-                 ("<x> is <y>.", "<x> is an <y> number."), a=number(talk, value), x=str(value),
-                  y="odd" if value % 2 else "even")  # fmt: skip
+    talk.ask(
+        "is <a> (even|odd|even or odd|odd or even|an even number|an odd number)?|<a>, (even or odd|odd or even)?|what"
+        " kind"
+        " of number is <a>, (odd or even|even or odd)?|(even or odd|odd or even)(,|:) <a>?",
+        ("<x> is <y>.", "<x> is an <y> number."),
+        a=number(talk, value), x=str(value), y="odd" if value % 2 else "even",
+    )  # fmt: skip
 
 
 def compare(talk: Talk) -> None:
@@ -151,7 +181,7 @@ def compare(talk: Talk) -> None:
              " the <word> (one|number), <a> or <b>?"
              + ("|which is more, <a> or <b>?|is <a> more than <b>?" if more else "|which is less, <a> or <b>?|is <a>"
                                                             " less than <b>?"),
-             ("<x> is <word> than <y>.", "<x> is the <word> one.", "It is <x>: <x> is <word> than <y>."),
+             ("<x> is <word> than <y>.", "The <word> one is <x>.", "It is <x>: <x> is <word> than <y>."),
              a=number(talk, first), b=number(talk, second), word="bigger" if more else "smaller", x=str(winner),
                  y=str(loser))  # fmt: skip
 
@@ -180,6 +210,14 @@ def compare_sizes(talk: Talk) -> None:
 
 
 SCENES: Scenes = (
-    (5.0, add), (4.2, take_away), (1.8, too_much), (2.2, count), (1.6, neighbour), (1.2, double), (1.6, compare),
-     (2.6, compare_sizes),
-)  # fmt: skip
+    Scene("adding", 9.0, add),
+    Scene("taking away", 8.0, take_away),
+    Scene("sums that are too much", 1.8, too_much),
+    Scene("counting up", 1.6, count_up),
+    Scene("counting down", 1.4, count_down),
+    Scene("neighbours of numbers", 2.2, neighbour),
+    Scene("doubles", 0.8, double),
+    Scene("even and odd", 0.8, even_or_odd),
+    Scene("comparing numbers", 1.6, compare),
+    Scene("comparing sizes", 2.6, compare_sizes),
+)

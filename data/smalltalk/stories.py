@@ -5,13 +5,15 @@ from __future__ import annotations
 from grammar import listed
 
 from smalltalk import words
-from smalltalk.talk import Scenes, Talk
+from smalltalk.talk import Scene, Scenes, Talk
 
 HEROES = listed(
     "cat dog fox owl bear rabbit frog mouse hedgehog duck goat snail bee otter squirrel penguin turtle dragon robot "
     "pirate baker king queen girl boy wizard sailor cloud teapot giant"
 )
 ADJECTIVES = listed("small brave shy clever old young lazy kind curious hungry quiet cheerful sleepy tiny lonely")
+
+NAMES = words.NAMES[:80] + words.PET_NAMES
 
 # wish | what stood in the way | how it ended (after a comma the reader can follow every step)
 PLOTS = (
@@ -157,7 +159,7 @@ def tell(talk: Talk, hero: str, name: str) -> tuple[str, dict[str, str]]:
 def story(talk: Talk) -> None:
     """A story on request, about any hero or a named one."""
     hero = talk.dice.choice(HEROES)
-    name = talk.dice.choice(words.NAMES[:80] + words.PET_NAMES)
+    name = talk.dice.choice(NAMES)
     kind = talk.dice.below(10)
     about, values = "", {}
     if kind < 5:
@@ -170,10 +172,10 @@ def story(talk: Talk) -> None:
     talk.ask(request, template, **values, **told)
     if talk.left and talk.dice.chance(0.2):
         hero = talk.dice.choice(HEROES)
-        template, told = tell(talk, hero, talk.dice.choice(words.NAMES[:80] + words.PET_NAMES))
+        template, told = tell(talk, hero, talk.dice.choice(NAMES))
         talk.turn("(another story|one more story|now one|and one|another|tell one more) (about|with) <a:hero>("
                   " please|)(?||.)", template,
                   hero=hero, **told)  # fmt: skip
 
 
-SCENES: Scenes = ((3.6, story),)
+SCENES: Scenes = (Scene("stories", 3.6, story),)

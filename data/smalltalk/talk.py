@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
-from grammar import Dice, Lines, fill
+from grammar import Dice, Lines, choose, count_wordings, fill, insert, is_reserved, plainest
 
 from smalltalk import words
 from smalltalk.typing_style import STYLES, WEIGHTS, typed, write
@@ -13,25 +14,63 @@ from smalltalk.typing_style import STYLES, WEIGHTS, typed, write
 BEFORE = (
     "hey, ", "ok, ", "ok so ", "so, ", "so ", "tinychat, ", "hey tinychat, ", "hi, ", "quick question: ", "question: ",
     "well, ", "um, ", "hmm, ", "and ", "now ", "alright, ", "next question: ", "i wonder, ", "say, ",
-    "please tell me, ",
+    "please tell me, ", "ok next, ", "yo, ", "hey bot, ", "one more: ", "next: ", "uh, ", "wow. ", "thanks. ",
     "can you tell me, ", "help me here: ", "my little brother asks, ", "my daughter asks, ", "just curious, ", "oh, ",
     "another thing: ", "let me test you: ", "for my homework, ", "tell me, ", "listen, ", "let me see. ", "yes. ",
     "cool. ", "nice. ", "great. ", "haha ok. ", "right, ", "here is one: ", "wait, ", "sorry, ", "tiny one, ",
-    "little bot, ",
-    "before i forget, ", "maybe you know: ",
+    "little bot, ", "before i forget, ", "maybe you know: ", "lol ok. ", "i forgot, ", "my teacher asks, ",
+    "something else: ", "serious question: ", "dumb question: ", "back to you: ", "ok cool, ", "hello, ", "good. ",
 )  # fmt: skip
 AFTER = (
     " please", ", please", ", tinychat", " i forgot", ", do you know", ", if you know", ", quickly", " then",
-    " by the way",
-    ", my friend", ", can you say", ", any idea", " for me", ", little one", ", just asking", " again", " lol",
-    ", buddy",
+    " by the way", ", my friend", ", can you say", ", any idea", " for me", ", little one", ", just asking", " again",
+    " lol", ", buddy", " thanks", " ty", ", i need to know", " dude", " bro", ", thank you", " pls", " haha",
 )  # fmt: skip
+
+HELD_OUT_WORDINGS = ((60, 12), (8, 5))
+"""Of so many wordings or more, one in so many is for the held-out part; of fewer, none is."""
+SHORTEST_HELD_OUT = 4
+"""words: what is shorter belongs to everybody, and is trained on"""
+TRIES = 30
+
+
+def is_held_out(lines: Lines, wording: str) -> bool:
+    """Whether a wording of the person's belongs to the part that training never sees.
+
+    The plainest one is always trained on, and so is what has less than four words.
+    """
+    templates = (lines,) if isinstance(lines, str) else lines
+    wordings = sum(map(count_wordings, templates))
+    every = next((every for least, every in HELD_OUT_WORDINGS if wordings >= least), 0)
+    return (
+        every > 0
+        and len(wording.split()) >= SHORTEST_HELD_OUT
+        and is_reserved(every, wording)
+        and wording != plainest(templates[0])
+    )
+
+
+class Turn(NamedTuple):
+    """What was said and answered, in which topic."""
+
+    user: str
+    bot: str
+    topic: str
+    is_held_out: bool
+    """whether training never sees what the person says worded so"""
+    wording: str
+    """of the person, with its slots open"""
+    replies: Lines
+    """the templates that the answer was one of"""
+    values: dict[str, str]
+    """what their slots hold"""
 
 
 class Talk:
     """The turns so far, with the dice and the person's style and facts.
 
-    `length` is the number of turns to reach, `held_out` draws names only from the part that training never sees.
+    `length` is the number of turns to reach. `held_out` draws names only from the part that training never sees, and
+    wordings from theirs where a template has any.
     """
 
     def __init__(self, dice: Dice, length: int, *, held_out: bool = False) -> None:
@@ -39,7 +78,8 @@ class Talk:
         self.length = length
         self.held_out = held_out
         self.style = STYLES[dice.weighted(WEIGHTS)]
-        self.turns: list[tuple[str, str]] = []
+        self.topic = ""
+        self.turns: list[Turn] = []
         self.facts: dict[str, str] = {}
 
     @property
@@ -49,44 +89,63 @@ class Talk:
 
     def turn(self, user: Lines, bot: Lines, **values: str) -> None:
         """One turn from the templates of both sides."""
-        said = fill(self.dice, user, values, mark=True)
-        self._add(said, bot, values)
+        wording = self._word(user)
+        self._add(insert(wording, values, mark=True), bot, values, wording, user)
 
     def ask(self, user: Lines, bot: Lines, **values: str) -> None:
         """One turn, where the user may lead in or end in some way of their own."""
-        said = fill(self.dice, user, values, mark=True)
+        wording = self._word(user)
+        said = insert(wording, values, mark=True)
         if self.dice.chance(0.24):
             said = self.dice.choice(BEFORE) + said
         if self.dice.chance(0.10):
             end = said[-1] if said[-1] in "?!." else ""
             said = said.removesuffix(end) + self.dice.choice(AFTER) + end if end else said + self.dice.choice(AFTER)
-        self._add(said, bot, values)
+        self._add(said, bot, values, wording, user)
 
-    def _add(self, said: str, bot: Lines, values: dict[str, str]) -> None:
+    def _word(self, lines: Lines) -> str:
+        """A wording of this conversation's part; of the other one only where a template has no more to say."""
+        for _ in range(TRIES):
+            wording = choose(self.dice, lines)
+            if is_held_out(lines, wording) == self.held_out:
+                break
+        return wording
+
+    def _add(self, said: str, bot: Lines, values: dict[str, str], wording: str, lines: Lines) -> None:
         reply = fill(self.dice, bot, values)
         if not reply.startswith("tinychat"):
             reply = reply[0].upper() + reply[1:]
-        self.turns.append((write(self.dice, self.style, said), reply))
+        said = write(self.dice, self.style, said)
+        self.turns.append(Turn(said, reply, self.topic, is_held_out(lines, wording), wording, bot, values))
 
     def word(self, value: str) -> str:
         """The value as this person types it."""
         return typed(self.style, value)
 
     def new_name(self) -> str:
-        """A first name, as this person types it: from the list, or made of syllables that make no known name."""
+        """A first name, as this person types it: from the list, or made up so that nobody can know it by heart."""
         while True:
-            if self.dice.chance(0.45):
-                name = self.dice.choice(words.NAMES)
-            else:
-                count = 2 if self.dice.chance(0.75) else 3
-                name = "".join(self.dice.choice(words.SYLLABLES) for _ in range(count))
-                name = (name + self.dice.choice(words.NAME_ENDS)).capitalize()
+            name = self.dice.choice(words.NAMES) if self.dice.chance(0.4) else words.invent(self.dice).capitalize()
             if words.is_held_out(name) == self.held_out:
                 return self.word(name)
 
+    def new_word(self) -> str:
+        """A word that nobody has heard before, in lower case."""
+        while True:
+            word = words.invent(self.dice)
+            if words.is_held_out(word) == self.held_out:
+                return word
 
-Scene = Callable[[Talk], None]
-"""Adds one turn or a few that belong together; looks at `talk.left` before it goes on."""
 
-Scenes = tuple[tuple[float, Scene], ...]
-"""Scenes with their weights in the mix."""
+class Scene(NamedTuple):
+    """A topic: its weight in the mix, and what adds one turn of it or a few that belong together.
+
+    `play` looks at `talk.left` before it goes on.
+    """
+
+    topic: str
+    weight: float
+    play: Callable[[Talk], None]
+
+
+Scenes = tuple[Scene, ...]

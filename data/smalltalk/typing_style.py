@@ -54,7 +54,7 @@ HABITS: dict[str, tuple[str, ...]] = {
     "going": ("goin",),
     "about": ("abt", "abuot"),
     "people": ("ppl", "poeple"),
-    "before": ("b4", "befor"),
+    "before": ("befor", "bfore"),
     "tonight": ("tonite",),
     "don't": ("dont", "dnt"),
     "can't": ("cant",),
@@ -66,12 +66,41 @@ HABITS: dict[str, tuple[str, ...]] = {
     "something": ("smth", "somthing"),
 }
 
+# What hurried people make of two words and more.
+PHRASES: dict[str, tuple[str, ...]] = {
+    "want to": ("wanna",),
+    "going to": ("gonna",),
+    "got to": ("gotta",),
+    "have to": ("hafta", "gotta"),
+    "give me": ("gimme",),
+    "let me": ("lemme",),
+    "kind of": ("kinda",),
+    "i don't know": ("idk", "dunno"),
+    "do you": ("d'you", "do u", "u"),
+    "are you": ("r u", "are u"),
+    "you are": ("ur", "u r", "youre"),
+    "what is": ("whats", "wats"),
+    "what are": ("whatre", "wat r"),
+    "how do i": ("how i", "how do u"),
+    "can you": ("can u", "cud u"),
+    "tell me": ("tell", "tel me"),
+    "thank you": ("ty", "thank u"),
+    "by the way": ("btw",),
+    "to be honest": ("tbh",),
+    "right now": ("rn",),
+    "see you": ("cya", "see ya"),
+}
+
 # Neighbours on the keyboard, for the finger that lands beside its key.
 NEAR = {
     "a": "s", "b": "v", "c": "x", "d": "f", "e": "r", "f": "g", "g": "h", "h": "j", "i": "o", "j": "k", "k": "l",
     "l": "k", "m": "n", "n": "m", "o": "p", "p": "o", "q": "w", "r": "t", "s": "d", "t": "y", "u": "i", "v": "b",
     "w": "e", "x": "c", "y": "u", "z": "x",
 }  # fmt: skip
+
+
+_WORD = re.compile(r"\{[^}]*\}|[\w']+")
+_PHRASE = re.compile(rf"\b(?:{'|'.join(PHRASES)})\b")
 
 
 def slip(dice: Dice, word: str) -> str:
@@ -98,7 +127,10 @@ def misspell(dice: Dice, text: str, rate: float) -> str:
             return dice.choice(HABITS[word])
         return slip(dice, word) if len(word) >= 4 and word.isalpha() else word
 
-    return re.sub(r"\{[^}]*\}|[\w']+", change, text)
+    def shorten(found: re.Match[str]) -> str:
+        return dice.choice(PHRASES[found.group(0)]) if dice.chance(2 * rate) else found.group(0)
+
+    return _WORD.sub(change, _PHRASE.sub(shorten, text))
 
 
 def capitalise(text: str) -> str:
@@ -117,7 +149,7 @@ def write(dice: Dice, style: str, text: str) -> str:
         text = capitalise(text) if dice.chance(0.93) else text
         return text.replace("{", "").replace("}", "")
     if style == "sloppy":
-        text = misspell(dice, text, 0.22)
+        text = misspell(dice, text, 0.18)
     text = text.replace("{", "").replace("}", "")
     text = text.upper() if style == "shout" else text.lower()
     if dice.chance(0.55):

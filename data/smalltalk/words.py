@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from grammar import listed
+from grammar import Dice, listed
 
 NAMES = listed(
     "Ada Adam Aisha Alba Alex Alice Amara Amir Ana Andrei Anita Anna Arjun Asha Astrid Ava Ayo Bela Ben Beth Bianca "
@@ -15,7 +15,22 @@ NAMES = listed(
     "Mila Milo Mina Miriam Mona Musa Nadia Naomi Nell Nia Nico Nils Nina Noah Noor Nora Oda Olga Oliver Omar Oscar "
     "Otto Paola Paul Pavel Pedro Peter Petra Pia Priya Rafael Rahul Raj Rania Ravi Rita Robin Rosa Ruben Ruth Ryan "
     "Sadie Sam Samir Sara Sasha Selma Simon Sofia Sonia Stella Sven Tara Tariq Theo Thomas Tim Tina Tom Tomas Uma "
-    "Ursula Vera Victor Vikram Wanda Wei Will Xavier Yara Yasmin Yuki Yusuf Zain Zara Zoe"
+    "Ursula Vera Victor Vikram Wanda Wei Will Xavier Yara Yasmin Yuki Yusuf Zain Zara Zoe "
+    "Aaron Abby Abdul Aiden Alan Albert Alexis Alfie Alina Alma Amanda Amber Amelia Amit Amy Andre Andrea Andrew "
+    "Angela Anne Anton April Aria Ashley Aurora Barbara Bart Becky Bella Benjamin Betty Bill Bob Brad Brenda Brian "
+    "Brittany Bruce Bryan Caleb Cameron Camille Carmen Carol Caroline Cathy Cecilia Charles Charlie Charlotte Chris "
+    "Christina Christopher Cindy Claire Claudia Cody Colin Connor Courtney Craig Crystal Dan Danielle Dave Dean Debbie "
+    "Denise Dennis Derek Diana Dirk Dominic Donald Donna Doris Dorothy Doug Dylan Eddie Edward Edwin Eleanor Elias "
+    "Elijah Elizabeth Ellen Elliot Erica Erin Ethan Eugene Evan Evelyn Fatima Fred Frida Gary Gavin Gemma George "
+    "Gerald Gloria Gordon Grant Greg Hailey Hazel Heather Hector Holly Hope Howard Imran Isaac Isabel Ivy Jackson "
+    "Jacob Jade Jaden Jason Jean Jeff Jenna Jennifer Jenny Jeremy Jerry Jesse Jessica Jill Jim Jimmy Joanna Joel "
+    "Johanna Jordan Joseph Josh Joshua Joyce Juan Judy Justin Karen Karl Katie Kayla Keith Kelly Kevin Kyle Lauren "
+    "Leah Lewis Linda Logan Lorenzo Louis Louise Lucas Lydia Mabel Maggie Manuel Marcus Margaret Marie Mario Marvin "
+    "Mason Matthew Megan Melissa Michael Michelle Miguel Mike Molly Monica Nancy Natalie Nathan Neil Nicholas Nicole "
+    "Nigel Owen Pamela Patricia Patrick Paula Phil Philip Phoebe Rachel Ralph Rebecca Ricardo Richard Rob Robert Roger "
+    "Ron Rose Roy Russell Samantha Samuel Sandra Sarah Scott Sean Seth Shane Sharon Sheila Simone Sophie Stan Stefan "
+    "Stephanie Steve Steven Stuart Susan Tamara Tanya Ted Teresa Terry Theresa Tiffany Timothy Todd Tony Tracy Tyler "
+    "Valerie Vanessa Vincent Violet Walter Wendy Wesley William Zachary"
 )
 
 SYLLABLES = listed(
@@ -26,6 +41,35 @@ SYLLABLES = listed(
 NAME_ENDS = listed(
     "a an ar el en eth i ia ik in is la ley lin lo ma mir n na ne nor o on ra ris s sa sha ta th ti us va vin x"
 )
+
+# Beginnings, middles and ends of syllables, for words of any shape.
+ONSETS = listed(
+    "b bl br c ch cl cr d dr f fl fr g gl gr h j k kl kn l m n p ph pl pr qu r rh s sc sh sk sl sm sn sp st str sw t"
+    " th "
+    "tr tw v w wh y z zh b d f g h j k l m n p r s t v w"
+)
+VOWELS = listed("a e i o u a e i o u a e i o u ai au ay ea ee ei ie oa oo ou y ue")
+CODAS = listed(
+    "b ck d f g k l ll lm ld lf m mp n nd ng nk nn nt p r rd rk rl rm rn rt s ss sh st t th tt v x z zz n r l s t m d"
+)
+
+
+LONGEST_INVENTED = 9
+"""letters"""
+
+
+def invent(dice: Dice) -> str:
+    """A word that is none: of even syllables, or of any that English could have, in lower case."""
+    if dice.chance(0.4):
+        count = 2 if dice.chance(0.75) else 3
+        return "".join(dice.choice(SYLLABLES) for _ in range(count)) + dice.choice(NAME_ENDS)
+    word = ""
+    while not 3 <= len(word) <= LONGEST_INVENTED:
+        word = dice.choice(VOWELS) if dice.chance(0.1) else ""
+        for _ in range(1 + dice.weighted((2, 5, 2))):
+            word += dice.choice(ONSETS) + dice.choice(VOWELS) + (dice.choice(CODAS) if dice.chance(0.6) else "")
+    return word
+
 
 PET_NAMES = listed(
     "Biscuit Button Caramel Captain Cloud Coco Comet Cookie Daisy Dot Echo Fluff Ginger Goldie Honey Jelly Lucky "
@@ -55,6 +99,22 @@ HOBBIES = listed(
     "walking,bird watching,playing the piano,playing the guitar,taking photos,building models,riding my bike",
     ",",
 )
+BOOKS = listed(
+    "the dictionary,Emma,Dracula,Heidi,Moby Dick,Peter Pan,Pinocchio,Frankenstein,Robinson Crusoe,Jane Eyre,Treasure"
+    " Island,"
+    "the atlas,a cookbook,Black Beauty,the Odyssey",
+    ",",
+)
+GAMES = listed(
+    "chess,tag,cards,dominoes,hide and seek,marbles,go,checkers,darts,bingo,tetris,hopscotch,snakes and"
+    " ladders,pool,solitaire",
+    ",",
+)
+FRUITS = listed("apple banana cherry mango pear plum peach lemon grape kiwi melon orange strawberry fig papaya lime")
+FLOWERS = listed("rose tulip daisy lily violet poppy sunflower orchid iris snowdrop peony jasmine lavender")
+INSTRUMENTS = listed("piano,guitar,violin,flute,drums,cello,trumpet,harp,banjo,ukulele,accordion,clarinet", ",")
+SUBJECTS = listed("maths,history,music,art,biology,English,geography,physics,sport,chemistry,Latin", ",")
+MUSIC = listed("jazz,rock,pop,folk,blues,opera,hip hop,classical music,techno,country,metal,soul,swing", ",")
 SEASONS = ("spring", "summer", "autumn", "winter")
 DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 MONTHS = (
@@ -63,6 +123,8 @@ MONTHS = (
 )  # fmt: skip
 TOWNS = listed(
     "Lisbon,Oslo,Lima,Cairo,Delhi,Boston,Leeds,Porto,Lyon,Kyoto,Accra,Quito,Riga,Cork,Bergen,Naples,Graz,Basel,Tampa,"
+    "Austin,Denver,Geneva,Utrecht,Ghent,Bristol,Glasgow,Cardiff,Seattle,Sydney,Mumbai,Lagos,Osaka,Seoul,Prague,Zurich,"
+    "Munich,Hamburg,Vienna,Warsaw,Krakow,Sofia,Athens,Helsinki,Tallinn,Boston,Houston,Montreal,Bogota,Manila,"
     "Perth,Nairobi,Dublin,York,Busan,Turin,Malmo,Split,Gdansk,Toronto,Chicago,Madrid,London,Berlin,Paris,Rome,Hanoi",
     ",",
 )

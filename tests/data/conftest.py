@@ -23,3 +23,9 @@ def make(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., tuple[bytes,
         return train.read_bytes(), held_out.read_bytes()
 
     return make
+
+
+@pytest.fixture
+def programs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lets a test import what the programs are made of."""
+    monkeypatch.syspath_prepend(str(PROGRAM.parent))

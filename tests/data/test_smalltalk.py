@@ -8,6 +8,8 @@ from collections.abc import Callable
 
 import pytest
 
+from tinychat.commands.table import COMMANDS
+
 pytestmark = pytest.mark.slow  # a corpus takes seconds to make
 
 Make = Callable[..., tuple[bytes, bytes]]
@@ -50,7 +52,7 @@ def large(make: Make) -> bytes:
 
 def test_same_seed_gives_the_same_bytes_everywhere(make: Make) -> None:
     text, _ = make("smalltalk", seed=7, count=300)
-    assert hashlib.sha256(text).hexdigest() == "888463dce8b85707170ac5d13ecbcd785cc2964d8ba17b3728aed350a36969aa"
+    assert hashlib.sha256(text).hexdigest() == "df6ff3e87bbd87d4c76d2e2d388cf2f74e6152c5a52619cd2f899cbb332d49b2"
 
 
 def test_a_longer_output_begins_with_the_shorter_one(small: bytes, make: Make) -> None:
@@ -156,8 +158,40 @@ def test_held_out_names_are_never_trained_on(make: Make) -> None:
     assert not train & held_out
 
 
+def test_wordings_of_the_held_out_part_are_never_trained_on(programs: None) -> None:
+    from smalltalk import make
+
+    trained_on = {turn.wording for turns in make.conversations(4000, 1) for turn in turns}
+    held_out = [turn for turns in make.conversations(1000, 1, held_out=True) for turn in turns]
+    reserved = {turn.wording for turn in held_out if turn.is_held_out}
+    assert sum(turn.is_held_out for turn in held_out) > 0.6 * len(held_out)
+    assert len(reserved) > 1200
+    assert not trained_on & reserved
+
+
+def test_more_than_eighty_topics_are_talked_about(programs: None) -> None:
+    from smalltalk import make
+
+    met = Counter(turn.topic for turns in make.conversations(10_000, 1) for turn in turns)
+    assert set(met) == set(make.topics())
+    assert len(met) > 200
+    assert min(met.values()) > 10
+
+
+def test_every_command_of_a_reply_exists(large: bytes) -> None:
+    named = {name for _, bot in turns(large) for name in re.findall(r"(?<!\S)/([a-z][a-z-]*)", bot)}
+    known = {name for command in COMMANDS.values() for name in command.names}
+    assert named <= known
+    assert set(COMMANDS) <= named
+
+
+def test_every_flag_of_a_reply_exists(large: bytes) -> None:
+    named = {name for _, bot in turns(large) for name in re.findall(r"--([a-z-]+)", bot)}
+    assert named == {"minutes", "recipe", "to"}
+
+
 def test_people_say_many_different_things(large: bytes) -> None:
-    assert len({user for user, _ in turns(large)}) > 64_000
+    assert len({user for user, _ in turns(large)}) > 70_000  # and 320,000 in 110,000 conversations
 
 
 def test_no_reply_dominates(large: bytes) -> None:
