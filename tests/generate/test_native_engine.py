@@ -169,8 +169,33 @@ def test_weights_in_bf16_are_kept_so_and_lose_nothing(tmp_path: Path) -> None:
     native = NativeEngine(save(rounded, tmp_path / "model", half=True))
     expected = TorchEngine(rounded).score(SOME_IDS)
     assert native.score(SOME_IDS) == pytest.approx(expected, rel=1e-4, abs=1e-4)
-    full = NativeEngine(save(make(), tmp_path / "full"), halve=True)
+    full = NativeEngine(save(make(), tmp_path / "full"), precision="bf16")
     assert full.score(SOME_IDS) == pytest.approx(expected, rel=0.1, abs=0.1)
+
+
+@pytest.mark.parametrize("options", [{}, {"d_model": 132, "n_head": 1, "d_ff": 77, "bias": True}])
+def test_each_kind_of_processor_gives_the_same(options: dict[str, Any], tmp_path: Path) -> None:
+    """Of those that this machine can play; whatever else it is, the numbers are those of plain C."""
+    model = make(**options)
+    info = save(model, tmp_path / "model")
+    assert library.levels_here()[-1] == "plain"
+    for precision, tolerance in {"f32": 1e-4, "bf16": 1e-4, "int8": 1e-2}.items():
+        scores = [
+            NativeEngine(info, precision=precision, level=level).score(SOME_IDS) for level in library.levels_here()
+        ]
+        for other in scores[1:]:
+            assert other == pytest.approx(scores[0], rel=tolerance, abs=tolerance)
+
+
+def test_int8_is_as_near_as_eight_bits_can_be(tmp_path: Path) -> None:
+    model = make(d_model=132, n_head=1, d_ff=77)
+    with torch.no_grad():
+        for weight in model.parameters():
+            weight.mul_(0.3)
+    info = save(model, tmp_path / "model")
+    exact, near = (NativeEngine(info, precision=precision).score(SOME_IDS) for precision in ("f32", "int8"))
+    assert near != exact
+    assert near == pytest.approx(exact, abs=0.05)
 
 
 def test_new_weights_are_taken_and_a_snapshot_brings_no_counts(tmp_path: Path) -> None:

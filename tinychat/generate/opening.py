@@ -58,8 +58,8 @@ def _open_native(info: ModelInfo, settings: Settings) -> Engine:
     from tinychat.generate.native.engine import NativeEngine
 
     threads = settings.threads or (1 if info.parameters <= SMALL else min(MOST_THREADS, os.cpu_count() or 1))
-    halve = settings.precision == "bf16"
-    return NativeEngine(info, threads, halve=halve, open_reference=lambda info: _open_reference(info, settings))
+    precision = "f32" if settings.precision == "auto" else settings.precision
+    return NativeEngine(info, threads, precision=precision, open_reference=lambda info: _open_reference(info, settings))
 
 
 def _open_reference(info: ModelInfo, settings: Settings) -> Engine:

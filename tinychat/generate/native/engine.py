@@ -5,17 +5,19 @@ import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from ctypes import c_char_p, c_double, c_float, c_int, c_int32, c_int64, c_uint8, c_void_p
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any
 
 from tinychat.errors import GenerationError, ModelError
 from tinychat.generate.engine import Drawn, Engine, Odds, Request, window_start
 from tinychat.generate.looking import Head, Voice
-from tinychat.generate.native.library import Unavailable, load_library
+from tinychat.generate.native.library import Unavailable, levels_here, load_library
 from tinychat.model.config import ModelConfig
 from tinychat.store.models import DAMAGED, WEIGHTS, ModelInfo
 from tinychat.store.tensors import Tensor, TensorFile
 
 KINDS: Mapping[str, int] = {"F32": 1, "BF16": 2, "I16": 4, "I32": 5, "I64": 6}
+PRECISIONS: Mapping[str, int] = {"f32": 1, "bf16": 2, "int8": 3}
 NORMS: Mapping[str, int] = {"none": 0, "layernorm": 1, "rmsnorm": 2}
 FEED_FORWARDS: Mapping[str, int] = {"none": 0, "gelu": 1, "gelu_tanh": 2, "relu": 3, "relu2": 4, "swiglu": 5}
 POSITIONS: Mapping[str, int] = {"none": 0, "rotary": 1, "learned": 2, "sinusoidal": 3}
@@ -50,7 +52,9 @@ class NativeEngine:
     Args:
         info: of the model.
         threads: that compute.
-        halve: keep matrices in bf16 where the file has them in f32.
+        precision: of the matrices: f32 (bf16 where the file has them so, which loses nothing), bf16, or int8: each row
+            of 64 columns with a scale of its own, and what they are multiplied with likewise (Dettmers et al. 2022).
+        level: the instructions to use, one of `library.levels_here()`; None: the best.
         open_reference: opens the engine that looks inside a model, which this one does not.
 
     Raises:
@@ -63,7 +67,8 @@ class NativeEngine:
         info: ModelInfo,
         threads: int = 1,
         *,
-        halve: bool = False,
+        precision: str = "f32",
+        level: str | None = None,
         open_reference: Callable[[ModelInfo], Engine] | None = None,
     ) -> None:
         self.config = ModelConfig.from_dict(info.architecture)
@@ -73,8 +78,8 @@ class NativeEngine:
             if getattr(self.config, name) > most:
                 raise Unavailable(f"the native engine takes models of a {name} up to {most}")
         self.context = self.config.context
-        self._threads, self._halve = threads, halve
-        self._kernel = _declare(load_library())
+        self._threads, self._precision = threads, precision
+        self._kernel = _declare(load_library(), level or levels_here()[0])
         self._model: int | None = None
         self._rows: dict[int, _Row] = {}
         self._spare: list[_Row] = []
@@ -89,8 +94,9 @@ class NativeEngine:
         names = list(_names(self.config))
         handed = b"".join(_handed(tensors.get(name)) for name in names)
         embedding = tensors.get(EMBEDDING)
-        halve = self._halve or (embedding is not None and embedding.kind == "BF16")  # which loses nothing
-        model = self._kernel.native_new_model(_config(self.config, halve=halve), handed, len(names), self._threads)
+        is_half = embedding is not None and embedding.kind == "BF16"
+        precision = "bf16" if self._precision == "f32" and is_half else self._precision
+        model = self._kernel.native_new_model(_config(self.config, precision), handed, len(names), self._threads)
         if not model:
             raise ModelError(f"the weights in {info.folder} do not fit its architecture", DAMAGED)
         self.close()
@@ -221,8 +227,8 @@ class NativeEngine:
         return _Row(sequence)
 
 
-def _declare(kernel: ctypes.CDLL) -> ctypes.CDLL:
-    """Tells ctypes what the functions take and give; structures are handed over as bytes."""
+def _declare(kernel: ctypes.CDLL, level: str) -> SimpleNamespace:
+    """A level's functions; ctypes is told what they take and give. Structures are handed over as bytes."""
     begun = [c_void_p, c_void_p, c_void_p, c_int]
     functions = {
         "native_new_model": (c_void_p, [c_char_p, c_char_p, c_int64, c_int]),
@@ -236,20 +242,22 @@ def _declare(kernel: ctypes.CDLL) -> ctypes.CDLL:
         "native_odds": (c_int, [*begun, c_int, c_char_p, c_void_p, c_void_p, c_void_p]),
         "native_score": (c_int, [*begun, c_void_p, c_void_p]),
     }
+    declared = SimpleNamespace()
     for name, (result, arguments) in functions.items():
-        function = getattr(kernel, name)
+        function = getattr(kernel, f"{name}_{level}")
         function.restype, function.argtypes = result, arguments
-    return kernel
+        setattr(declared, name, function)
+    return declared
 
 
-def _config(config: ModelConfig, *, halve: bool) -> bytes:
+def _config(config: ModelConfig, precision: str) -> bytes:
     return struct.pack(
         CONFIG,
         config.vocab_size, config.context, config.n_layer, config.n_head, config.kv_heads, config.d_model,
         config.feed_forward_width, NORMS[config.norm], config.norm_position == "pre",
         config.final_norm and config.norm_position == "pre", FEED_FORWARDS[config.feed_forward],
         POSITIONS[config.position], config.qk_norm, config.output_projection, config.earlier_tokens,
-        config.token_pairs, config.ngram_order, halve,
+        config.token_pairs, config.ngram_order, PRECISIONS[precision],
         config.norm_eps, config.rotary_base, config.d_model**0.5 if config.scale_embedding else 1.0,
     )  # fmt: skip
 

@@ -1,7 +1,11 @@
 /* A decoder-only transformer on a CPU: from token ids to logits to the next tokens, in C alone.
 
    All threads run the same code, each on its slice of the rows of each matrix, and wait for each other at barriers.
-   Between calls they sleep. Everything is computed in f32; weights are kept in f32 or bf16.
+   Between calls they sleep. Everything is computed in f32, and the weights of matrices are kept in f32, bf16 or int8.
+
+   This file is compiled once for each kind of processor that native/library.py knows, with the instructions that it has:
+   LEVEL names it, and is part of the name of each function that Python calls. What does not say otherwise is written in
+   vectors that every compiler for every processor turns into its own.
 
    B rows of a call, D d_model, H heads, K width of one head, F width of the feed-forward, V vocabulary. */
 
@@ -12,24 +16,56 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#if defined(__x86_64__)
+#include <immintrin.h>
+#elif defined(__ARM_FEATURE_DOTPROD)
+#include <arm_neon.h>
+#endif
+#if defined(__linux__) && defined(__aarch64__)
+#include <sys/auxv.h>
+#endif
 
-enum { LANES = 16, MOST_ROWS = 16, LONGEST_MATCH = 12, MOST_ORDER = 64 };
+#ifndef LEVEL
+#define LEVEL plain
+#endif
+#define JOINED(name, level) name##_##level
+#define WITH_LEVEL(name, level) JOINED(name, level)
+#define EXPORTED(name) WITH_LEVEL(name, LEVEL)
+#define native_runs_here EXPORTED(native_runs_here)
+#define native_new_model EXPORTED(native_new_model)
+#define native_free_model EXPORTED(native_free_model)
+#define native_new_sequence EXPORTED(native_new_sequence)
+#define native_free_sequence EXPORTED(native_free_sequence)
+#define native_extend EXPORTED(native_extend)
+#define native_odds EXPORTED(native_odds)
+#define native_score EXPORTED(native_score)
+
+#if defined(__AVX512F__)
+enum { LANES = 16 };
+#elif defined(__AVX2__)
+enum { LANES = 8 };
+#else
+enum { LANES = 4 };
+#endif
+#define INLINE static inline __attribute__((always_inline))
+
+enum { MOST_ROWS = 16, GROUP = 64, LONGEST_MATCH = 12, MOST_ORDER = 64 };
 enum { NO_NORM, LAYERNORM, RMSNORM };
 enum { NO_FEED_FORWARD, GELU, GELU_TANH, RELU, RELU2, SWIGLU };
 enum { NO_POSITIONS, ROTARY, LEARNED, SINUSOIDAL };
-enum { MISSING, F32, BF16, F16, I16, I32, I64 };
+enum { MISSING, F32, BF16, INT8, I16, I32, I64 };
 
-typedef float Lanes __attribute__((vector_size(64), aligned(4)));
-typedef int32_t Integers __attribute__((vector_size(64)));
-typedef uint32_t Words __attribute__((vector_size(64)));
-typedef uint16_t Halves __attribute__((vector_size(32), aligned(2)));
+typedef float Lanes __attribute__((vector_size(4 * LANES), aligned(4)));
+typedef int32_t Integers __attribute__((vector_size(4 * LANES), aligned(4)));
+typedef uint32_t Words __attribute__((vector_size(4 * LANES), aligned(4)));
+typedef int8_t Bytes __attribute__((vector_size(LANES), aligned(1)));
 
 /* What Python hands over; native/engine.py declares the same fields in the same order. */
 
 typedef struct {
     int32_t vocab_size, context, n_layer, n_head, n_kv_head, d_model, d_ff;
     int32_t norm, norm_is_before, final_norm, feed_forward, position, qk_norm, output_projection;
-    int32_t earlier_tokens, token_pairs, ngram_order, halve;
+    int32_t earlier_tokens, token_pairs, ngram_order, precision;
     float norm_eps, rotary_base, embedding_scale;
 } Config;
 
@@ -44,13 +80,23 @@ typedef struct {
     uint64_t seed, prompt, place;
 } Sampling;
 
-/* A matrix in panels of 16 rows: for each column the 16 numbers of these rows, so that no sum goes across lanes. */
+/* A matrix in panels of as many rows as there are lanes, so that no sum goes across lanes. A panel has, for each column,
+   the numbers of its rows: one column after the other in f32, pairs of columns in bf16, fours in int8 (plus 128). There each
+   row of each group of columns has a scale. */
 typedef struct {
-    int rows, columns, panels;
-    float *whole;
-    uint16_t *half;
+    int rows, columns, panels, groups;
+    int precision;
+    void *weights;
+    float *scales; /* [panel][group][lane] */
     float *bias;
 } Matrix;
+
+/* Rows that a matrix in int8 is multiplied with. */
+typedef struct {
+    int8_t *values;   /* [row][column] */
+    float *scales;    /* [row][group] */
+    int32_t *offsets; /* [row][group]: what sums begin with, for weights that lie 128 too high */
+} Quantized;
 
 typedef struct {
     int width;
@@ -89,8 +135,9 @@ typedef struct Model {
     Sequence *sequence;
     int start, rows, wants_all;
     float *x, *mixed, *attended, *hidden, *gated, *logits;
+    Quantized *quantized; /* by thread */
     /* threads */
-    int threads;
+    int threads, most_threads;
     pthread_t *workers;
     pthread_mutex_t lock;
     pthread_cond_t work_is_there;
@@ -136,32 +183,69 @@ static uint16_t rounded_half(float value) { /* to the nearest bf16, ties to the 
     return (uint16_t)((bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
 }
 
-static Lanes widen(Halves halves) { return (Lanes)(__builtin_convertvector(halves, Words) << 16); }
+INLINE Lanes load(const float *from) { return *(const Lanes *)from; }
 
-static Lanes load(const float *from) { return *(const Lanes *)from; }
+INLINE void store(float *to, Lanes value) { *(Lanes *)to = value; }
 
-static void store(float *to, Lanes value) { *(Lanes *)to = value; }
+INLINE Lanes all(float value) { return (Lanes){0} + value; }
 
-static Lanes all(float value) { return (Lanes){0} + value; }
-
-static Lanes larger(Lanes a, Lanes b) {
+INLINE Lanes larger(Lanes a, Lanes b) {
+#if defined(__AVX512F__)
+    return (Lanes)_mm512_max_ps((__m512)a, (__m512)b);
+#elif defined(__AVX2__)
+    return (Lanes)_mm256_max_ps((__m256)a, (__m256)b);
+#else
     Integers is = a > b;
     return (Lanes)(((Integers)a & is) | ((Integers)b & ~is));
+#endif
 }
 
-static float sum(Lanes x) {
-    float total = 0;
-    for (int lane = 0; lane < LANES; lane++) total += x[lane];
-    return total;
+INLINE float sum(Lanes x) {
+    float lanes[LANES];
+    memcpy(lanes, &x, sizeof lanes);
+    for (int half = LANES / 2; half; half /= 2)
+        for (int lane = 0; lane < half; lane++) lanes[lane] += lanes[lane + half];
+    return lanes[0];
 }
 
-static float largest(Lanes x) {
+INLINE float largest(Lanes x) {
     float most = x[0];
     for (int lane = 1; lane < LANES; lane++) most = x[lane] > most ? x[lane] : most;
     return most;
 }
 
-static Lanes exponential(Lanes x) { /* to a part in 10 million; below −87 it is about 1e-38, above 88 about 1e38 */
+/* To each sum the products of four weights, which lie 128 too high, with four numbers, which are the same for all lanes.
+   Where the processor takes weights as they lie, 128 times the numbers are too much: OFFSET tells. */
+#if defined(__AVX512VNNI__)
+enum { OFFSET = -128 };
+INLINE Integers add_products(Integers sums, Integers weights, int32_t numbers) {
+    return (Integers)_mm512_dpbusd_epi32((__m512i)sums, (__m512i)weights, _mm512_set1_epi32(numbers));
+}
+#elif defined(__AVX2__)
+enum { OFFSET = 0 };
+INLINE Integers add_products(Integers sums, Integers weights, int32_t numbers) {
+    const __m256i signed_weights = _mm256_xor_si256((__m256i)weights, _mm256_set1_epi8(-128));
+    const __m256i signed_numbers = _mm256_sign_epi8(_mm256_set1_epi32(numbers), signed_weights);
+    const __m256i pairs = _mm256_maddubs_epi16(_mm256_abs_epi8(signed_weights), signed_numbers);
+    return sums + (Integers)_mm256_madd_epi16(pairs, _mm256_set1_epi16(1));
+}
+#elif defined(__ARM_FEATURE_DOTPROD)
+enum { OFFSET = 0 };
+INLINE Integers add_products(Integers sums, Integers weights, int32_t numbers) {
+    const int8x16_t signed_weights = veorq_s8((int8x16_t)weights, vdupq_n_s8(-128));
+    return (Integers)vdotq_s32((int32x4_t)sums, signed_weights, vreinterpretq_s8_s32(vdupq_n_s32(numbers)));
+}
+#else
+enum { OFFSET = 0 };
+INLINE Integers add_products(Integers sums, Integers weights, int32_t numbers) {
+    weights ^= (int32_t)0x80808080;
+    for (int byte = 0; byte < 32; byte += 8)
+        sums += (weights << (24 - byte) >> 24) * ((int32_t)((uint32_t)numbers << (24 - byte)) >> 24);
+    return sums;
+}
+#endif
+
+INLINE Lanes exponential(Lanes x) { /* to a part in 10 million; below −87 it is about 1e-38, above 88 about 1e38 */
     x = larger(x, all(-87.0f));
     x = -larger(-x, all(-88.0f));
     Integers power = __builtin_convertvector(x * 1.44269504f + 127.5f, Integers); /* of 2, and 127 */
@@ -177,7 +261,7 @@ static Lanes exponential(Lanes x) { /* to a part in 10 million; below −87 it i
     return value * (Lanes)(power << 23);
 }
 
-static Lanes activate(Lanes x, int kind) {
+INLINE Lanes activate(Lanes x, int kind) {
     Lanes out = x;
     switch (kind) {
     case RELU: return larger(x, all(0));
@@ -212,35 +296,105 @@ static int slice(int count, int thread, int threads) { return (int)((int64_t)cou
 
 /* --- layers ----------------------------------------------------------------------------------------------------- */
 
-/* Some panels of a matrix times some rows; the counts are constants wherever this is called, and all sums stay in
-   registers. */
-static inline __attribute__((always_inline)) void multiply_tile(
-    const Matrix *matrix, int panel, const float *x, int x_stride, float *out, int out_stride, int adds,
-    const int panels, const int rows) {
-    Lanes sums[4][4];
-    for (int row = 0; row < rows; row++)
-        for (int i = 0; i < panels; i++)
-            sums[row][i] = matrix->bias ? load(matrix->bias + (panel + i) * LANES) : all(0);
+/* Some panels of a matrix times some rows; both counts are constants wherever these are called, and all sums stay in
+   registers. A row's sums are the same in any company. */
+
+INLINE void multiply_f32(const Matrix *matrix, int panel, const float *x, int x_stride, Lanes sums[4][8], int panels, int rows) {
     const int64_t size = (int64_t)matrix->columns * LANES;
-    if (matrix->half) {
-        const uint16_t *first = matrix->half + panel * size;
-        for (int column = 0; column < matrix->columns; column++)
-            for (int i = 0; i < panels; i++) {
-                Lanes weights = widen(*(const Halves *)(first + i * size + column * LANES));
-                for (int row = 0; row < rows; row++) sums[row][i] += weights * x[row * x_stride + column];
-            }
-    } else {
-        const float *first = matrix->whole + panel * size;
-        for (int column = 0; column < matrix->columns; column++)
-            for (int i = 0; i < panels; i++) {
-                Lanes weights = load(first + i * size + column * LANES);
-                for (int row = 0; row < rows; row++) sums[row][i] += weights * x[row * x_stride + column];
-            }
-    }
-    for (int row = 0; row < rows; row++)
+    const float *first = (const float *)matrix->weights + panel * size;
+    for (int column = 0; column < matrix->columns; column++)
         for (int i = 0; i < panels; i++) {
-            float *to = out + row * out_stride + (panel + i) * LANES;
-            store(to, adds ? load(to) + sums[row][i] : sums[row][i]);
+            Lanes weights = load(first + i * size + column * LANES);
+            for (int row = 0; row < rows; row++) sums[row][i] += weights * x[row * x_stride + column];
+        }
+}
+
+INLINE void multiply_bf16(const Matrix *matrix, int panel, const float *x, int x_stride, Lanes sums[4][8], int panels, int rows) {
+    const int pairs = (matrix->columns + 1) / 2;
+    const int64_t size = (int64_t)pairs * LANES;
+    const uint32_t *first = (const uint32_t *)matrix->weights + panel * size;
+    for (int pair = 0; pair < pairs; pair++)
+        for (int i = 0; i < panels; i++) {
+            Words both = *(const Words *)(first + i * size + pair * LANES);
+            Lanes even = (Lanes)(both << 16), odd = (Lanes)(both & 0xFFFF0000);
+            for (int row = 0; row < rows; row++) {
+                sums[row][i] += even * x[row * x_stride + 2 * pair];
+                sums[row][i] += odd * x[row * x_stride + 2 * pair + 1];
+            }
+        }
+}
+
+INLINE void multiply_int8(const Matrix *matrix, int panel, const Quantized *x, int first_row, Lanes sums[4][8], int panels, int rows) {
+    const int fours = (matrix->columns + 3) / 4, groups = matrix->groups;
+    const int64_t size = (int64_t)fours * LANES;
+    const int32_t *first = (const int32_t *)matrix->weights + panel * size;
+    for (int group = 0; group < groups; group++) {
+        const int end = (group + 1) * (GROUP / 4) < fours ? (group + 1) * (GROUP / 4) : fours;
+        Integers parts[4][8];
+        for (int row = 0; row < rows; row++)
+            for (int i = 0; i < panels; i++) parts[row][i] = (Integers){0} + x->offsets[(first_row + row) * groups + group];
+        for (int four = group * (GROUP / 4); four < end; four++)
+            for (int i = 0; i < panels; i++) {
+                Integers weights = *(const Integers *)(first + i * size + four * LANES);
+                for (int row = 0; row < rows; row++) {
+                    int32_t numbers;
+                    memcpy(&numbers, x->values + ((int64_t)(first_row + row) * fours + four) * 4, sizeof numbers);
+                    parts[row][i] = add_products(parts[row][i], weights, numbers);
+                }
+            }
+        for (int i = 0; i < panels; i++) {
+            Lanes scales = load(matrix->scales + ((int64_t)(panel + i) * groups + group) * LANES);
+            for (int row = 0; row < rows; row++)
+                sums[row][i] += __builtin_convertvector(parts[row][i], Lanes) * (scales * x->scales[(first_row + row) * groups + group]);
+        }
+    }
+}
+
+INLINE void multiply_tile(
+    const Matrix *matrix, int panel, const float *x, int x_stride, const Quantized *quantized, int row, float *out,
+    int out_stride, int adds, const int panels, const int rows) {
+    Lanes sums[4][8];
+    for (int i = 0; i < panels; i++) {
+        Lanes bias = matrix->bias ? load(matrix->bias + (panel + i) * LANES) : all(0);
+        for (int j = 0; j < rows; j++) sums[j][i] = bias;
+    }
+    switch (matrix->precision) {
+    case INT8: multiply_int8(matrix, panel, quantized, row, sums, panels, rows); break;
+    case BF16: multiply_bf16(matrix, panel, x + row * x_stride, x_stride, sums, panels, rows); break;
+    default: multiply_f32(matrix, panel, x + row * x_stride, x_stride, sums, panels, rows);
+    }
+    for (int j = 0; j < rows; j++)
+        for (int i = 0; i < panels; i++) {
+            float *to = out + (row + j) * out_stride + (panel + i) * LANES;
+            store(to, adds ? load(to) + sums[j][i] : sums[j][i]);
+        }
+}
+
+/* Whole numbers up to 127 in the place of some rows, each group of columns with a scale of its own. */
+static void quantize(const Matrix *matrix, const float *x, int x_stride, int rows, const Quantized *out) {
+    const int wide = (matrix->columns + 3) / 4 * 4;
+    for (int row = 0; row < rows; row++)
+        for (int group = 0; group < matrix->groups; group++) {
+            const int first = group * GROUP, end = first + GROUP < wide ? first + GROUP : wide;
+            const float *from = x + row * x_stride;
+            int8_t *to = out->values + (int64_t)row * wide;
+            int column = first;
+            Lanes most = all(0);
+            for (; column + LANES <= end; column += LANES) most = larger(most, larger(load(from + column), -load(from + column)));
+            float highest = largest(most);
+            for (; column < end; column++) highest = fmaxf(highest, fabsf(from[column]));
+            const float share = highest > 0 ? 127 / highest : 0;
+            Integers total = {0};
+            int32_t rest = 0;
+            for (column = first; column + LANES <= end; column += LANES) { /* 1.5 · 2^23 has no bits behind the point */
+                Integers whole = (Integers)(load(from + column) * share + 0x1.8p23f) - 0x4B400000;
+                *(Bytes *)(to + column) = __builtin_convertvector(whole, Bytes);
+                total += whole;
+            }
+            for (; column < end; column++) rest += to[column] = (int8_t)lrintf(from[column] * share);
+            for (int lane = 0; lane < LANES; lane++) rest += total[lane];
+            out->scales[row * matrix->groups + group] = highest / 127;
+            out->offsets[row * matrix->groups + group] = OFFSET * rest;
         }
 }
 
@@ -248,24 +402,24 @@ static inline __attribute__((always_inline)) void multiply_tile(
 static void multiply(
     const Model *model, int thread, const Matrix *matrix, const float *x, int x_stride, float *out, int out_stride,
     int adds, int rows) {
-    int end = slice(matrix->panels, thread + 1, model->threads);
-    for (int panel = slice(matrix->panels, thread, model->threads); panel < end;) {
-        int panels = end - panel >= 4 ? 4 : 1;
-        for (int row = 0; row < rows;) {
-            const float *from = x + row * x_stride;
-            float *to = out + row * out_stride;
-            if (rows - row >= 4) {
-                if (panels == 4) multiply_tile(matrix, panel, from, x_stride, to, out_stride, adds, 4, 4);
-                else multiply_tile(matrix, panel, from, x_stride, to, out_stride, adds, 1, 4);
-                row += 4;
-            } else {
-                if (panels == 4) multiply_tile(matrix, panel, from, x_stride, to, out_stride, adds, 4, 1);
-                else multiply_tile(matrix, panel, from, x_stride, to, out_stride, adds, 1, 1);
-                row += 1;
-            }
-        }
-        panel += panels;
+    const int end = slice(matrix->panels, thread + 1, model->threads);
+    const Quantized *quantized = &model->quantized[thread];
+    if (matrix->precision == INT8) quantize(matrix, x, x_stride, rows, quantized);
+#define TILE(panels, rows) multiply_tile(matrix, panel, x, x_stride, quantized, row, out, out_stride, adds, panels, rows)
+    for (int panel = slice(matrix->panels, thread, model->threads), panels; panel < end; panel += panels) {
+        panels = end - panel >= 8 ? 8 : end - panel >= 4 ? 4 : 1;
+        int row = 0;
+        for (; rows - row >= 4; row += 4)
+            if (panels >= 4) {
+                TILE(4, 4);
+                panels = 4;
+            } else TILE(1, 4);
+        for (; row < rows; row++)
+            if (panels == 8) TILE(8, 1);
+            else if (panels == 4) TILE(4, 1);
+            else TILE(1, 1);
     }
+#undef TILE
 }
 
 /* Ba et al. 2016 or Zhang, Sennrich 2019, of a vector whose last lanes, behind its end, are 0. */
@@ -296,14 +450,20 @@ static void normalize(const Config *config, const Norm *norm, const float *x, fl
 }
 
 static void normalize_head(const Config *config, float *x, int width) {
-    float mean = 0, squares = 0;
+    const int whole = width / LANES * LANES;
+    float mean = 0, rest = 0;
+    Lanes total = all(0);
     if (config->norm == LAYERNORM) {
-        for (int i = 0; i < width; i++) mean += x[i];
-        mean /= width;
+        for (int i = 0; i < whole; i += LANES) total += load(x + i);
+        for (int i = whole; i < width; i++) rest += x[i];
+        mean = (sum(total) + rest) / width;
+        total = all(rest = 0);
     }
-    for (int i = 0; i < width; i++) squares += (x[i] - mean) * (x[i] - mean);
-    float scale = 1 / sqrtf(squares / width + config->norm_eps);
-    for (int i = 0; i < width; i++) x[i] = (x[i] - mean) * scale;
+    for (int i = 0; i < whole; i += LANES) total += (load(x + i) - mean) * (load(x + i) - mean);
+    for (int i = whole; i < width; i++) rest += (x[i] - mean) * (x[i] - mean);
+    const float scale = 1 / sqrtf((sum(total) + rest) / width + config->norm_eps);
+    for (int i = 0; i < whole; i += LANES) store(x + i, (load(x + i) - mean) * scale);
+    for (int i = whole; i < width; i++) x[i] = (x[i] - mean) * scale;
 }
 
 static void rotate(const Model *model, float *x, int place) { /* Su et al. 2021, §3.2.2; pairs are k and k + K/2 */
@@ -316,6 +476,29 @@ static void rotate(const Model *model, float *x, int place) { /* Su et al. 2021,
     }
 }
 
+INLINE void score(const float *query, const float *keys, int width, float scale, float *scores, const int panels) {
+    Lanes sums[4];
+    for (int i = 0; i < panels; i++) sums[i] = all(0);
+    for (int k = 0; k < width; k++)
+        for (int i = 0; i < panels; i++) sums[i] += load(keys + (i * width + k) * LANES) * query[k];
+    for (int i = 0; i < panels; i++) store(scores + i * LANES, sums[i] * scale);
+}
+
+INLINE void average(const float *shares, const float *values, int wide, int used, float *out, const int parts) {
+    Lanes even[4], odd[4];
+    int slot = 0;
+    for (int i = 0; i < parts; i++) even[i] = odd[i] = all(0);
+    for (; slot + 1 < used; slot += 2)
+        for (int i = 0; i < parts; i++) {
+            even[i] += load(values + (int64_t)slot * wide + i * LANES) * shares[slot];
+            odd[i] += load(values + (int64_t)(slot + 1) * wide + i * LANES) * shares[slot + 1];
+        }
+    for (int i = 0; i < parts; i++) {
+        if (slot < used) even[i] += load(values + (int64_t)slot * wide + i * LANES) * shares[slot];
+        store(out + i * LANES, even[i] + odd[i]);
+    }
+}
+
 /* What one head of queries makes of the first `used` slots; `scores` has room for them in whole panels. */
 static void attend(
     const Model *model, const float *query, const float *keys, const float *values, int used, float *scores,
@@ -323,36 +506,28 @@ static void attend(
     const int width = model->d_head, wide = model->wide_head, panels = (used + LANES - 1) / LANES;
     const float scale = 1 / sqrtf(width);
     Lanes most = all(-INFINITY), total = all(0);
-    for (int panel = 0; panel < panels; panel++) {
-        const float *from = keys + (int64_t)panel * width * LANES;
-        Lanes score = all(0);
-        for (int k = 0; k < width; k++) score += load(from + k * LANES) * query[k];
-        score *= scale;
-        if (panel == panels - 1)
-            for (int lane = used - panel * LANES; lane < LANES; lane++) score[lane] = -INFINITY;
-        most = larger(most, score);
-        store(scores + panel * LANES, score);
+    int panel = 0;
+    for (; panel + 4 <= panels; panel += 4)
+        score(query, keys + (int64_t)panel * width * LANES, width, scale, scores + panel * LANES, 4);
+    for (; panel < panels; panel++)
+        score(query, keys + (int64_t)panel * width * LANES, width, scale, scores + panel * LANES, 1);
+    for (int slot = used; slot < panels * LANES; slot++) scores[slot] = -INFINITY;
+    for (panel = 0; panel < panels; panel++) most = larger(most, load(scores + panel * LANES));
+    const float highest = largest(most);
+    for (int slot = used; slot < panels * LANES; slot++) scores[slot] = highest - 100; /* e^-87 is added at most */
+    for (panel = 0; panel < panels; panel++) {
+        Lanes share = exponential(load(scores + panel * LANES) - highest);
+        total += share;
+        store(scores + panel * LANES, share);
     }
-    float highest = largest(most);
-    for (int panel = 0; panel < panels; panel++) {
-        Lanes weight = exponential(load(scores + panel * LANES) - highest);
-        if (panel == panels - 1)
-            for (int lane = used - panel * LANES; lane < LANES; lane++) weight[lane] = 0;
-        total += weight;
-        store(scores + panel * LANES, weight);
-    }
-    float share = 1 / sum(total);
-    for (int k = 0; k < wide; k += LANES) {
-        Lanes even = all(0), odd = all(0);
-        int slot = 0;
-        for (; slot + 1 < used; slot += 2) {
-            even += load(values + (int64_t)slot * wide + k) * scores[slot];
-            odd += load(values + (int64_t)(slot + 1) * wide + k) * scores[slot + 1];
-        }
-        if (slot < used) even += load(values + (int64_t)slot * wide + k) * scores[slot];
-        even = (even + odd) * share;
-        for (int lane = 0; lane < LANES && k + lane < width; lane++) out[k + lane] = even[lane];
-    }
+    const Lanes share = all(1 / sum(total));
+    float averages[wide] __attribute__((aligned(64)));
+    int k = 0;
+    for (; k + 4 * LANES <= wide; k += 4 * LANES) average(scores, values + k, wide, used, averages + k, 4);
+    for (; k + 2 * LANES <= wide; k += 2 * LANES) average(scores, values + k, wide, used, averages + k, 2);
+    for (; k < wide; k += LANES) average(scores, values + k, wide, used, averages + k, 1);
+    for (k = 0; k < wide; k += LANES) store(averages + k, load(averages + k) * share);
+    memcpy(out, averages, (size_t)width * sizeof *out);
 }
 
 /* All rows of the heads of a thread: new keys and values go into the cache, then each row looks at what is before it. */
@@ -882,6 +1057,20 @@ int native_score(
     return is_sound ? 0 : -1;
 }
 
+/* Whether this processor has the instructions that this file was compiled with. */
+int native_runs_here(void) {
+#if defined(__AVX512F__)
+    return __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
+           __builtin_cpu_supports("avx512vnni");
+#elif defined(__AVX2__)
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+#elif defined(__linux__) && defined(__ARM_FEATURE_DOTPROD)
+    return (getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0;
+#else
+    return 1;
+#endif
+}
+
 void native_free_sequence(Sequence *sequence) {
     if (sequence == NULL) return;
     free(sequence->ids);
@@ -943,30 +1132,57 @@ static float *read_needed(Reader *reader, int64_t count) {
     return numbers;
 }
 
+static int columns_at_once(int precision) { return precision == INT8 ? 4 : precision == BF16 ? 2 : 1; }
+
+/* Puts the numbers of a row where they belong; in int8 as many steps, up to 127, of the largest of their group. */
+static void place_row(Matrix *matrix, int row, const float *numbers) {
+    const int panel = row / LANES, lane = row % LANES, at_once = columns_at_once(matrix->precision);
+    const int64_t wide = (matrix->columns + at_once - 1) / at_once * at_once;
+    float share = 0;
+    for (int column = 0; column < matrix->columns; column++) {
+        if (matrix->precision == INT8 && column % GROUP == 0) {
+            float highest = 0;
+            for (int i = column; i < column + GROUP && i < matrix->columns; i++) highest = fmaxf(highest, fabsf(numbers[i]));
+            for (int i = column; i < column + GROUP && i < matrix->columns; i++)
+                if (!isfinite(numbers[i])) highest = NAN; /* the logits tell of it */
+            matrix->scales[((int64_t)panel * matrix->groups + column / GROUP) * LANES + lane] = highest / 127;
+            share = highest > 0 ? 127 / highest : 0;
+        }
+        const int64_t place = (panel * wide + column / at_once * at_once) * LANES + lane * at_once + column % at_once;
+        switch (matrix->precision) {
+        case INT8: ((uint8_t *)matrix->weights)[place] = (uint8_t)(share > 0 ? lrintf(numbers[column] * share) + 128 : 128); break;
+        case BF16: ((uint16_t *)matrix->weights)[place] = rounded_half(numbers[column]); break;
+        default: ((float *)matrix->weights)[place] = numbers[column];
+        }
+    }
+}
+
 /* One matrix of the rows of several, whose weights come first, then their biases. */
-static void read_matrix(Reader *reader, Matrix *matrix, int columns, int halve, int parts, const int *rows) {
+static void read_matrix(Reader *reader, Matrix *matrix, int columns, int precision, int parts, const int *rows) {
+    const size_t sizes[] = {[F32] = 4, [BF16] = 2, [INT8] = 1};
+    const int at_once = columns_at_once(precision);
     matrix->columns = columns;
+    matrix->precision = precision;
+    matrix->groups = (columns + GROUP - 1) / GROUP;
     for (int part = 0; part < parts; part++) matrix->rows += rows[part];
     matrix->panels = (matrix->rows + LANES - 1) / LANES;
-    int64_t size = (int64_t)matrix->panels * LANES * columns;
-    if (halve) matrix->half = room(size, sizeof *matrix->half);
-    else matrix->whole = room(size, sizeof *matrix->whole);
-    if (!matrix->half && !matrix->whole) reader->lacks = 1;
+    const int64_t padded = (int64_t)matrix->panels * LANES;
+    matrix->weights = room(padded * ((columns + at_once - 1) / at_once * at_once), sizes[precision]);
+    if (precision == INT8) matrix->scales = room(padded * matrix->groups, sizeof *matrix->scales);
+    float *numbers = room(columns, sizeof *numbers);
+    if (!matrix->weights || !numbers || (precision == INT8 && !matrix->scales)) reader->lacks = 1;
     for (int part = 0, first = 0; part < parts; first += rows[part++]) {
         const Tensor *tensor = take(reader, (int64_t)rows[part] * columns);
         if (tensor == NULL) reader->lacks = 1;
-        for (int row = 0; row < rows[part] && !reader->lacks; row++)
-            for (int column = 0; column < columns; column++) {
-                float value = number(tensor, (int64_t)row * columns + column);
-                int64_t panel = (first + row) / LANES, lane = (first + row) % LANES;
-                int64_t place = (panel * columns + column) * LANES + lane;
-                if (halve) matrix->half[place] = rounded_half(value);
-                else matrix->whole[place] = value;
-            }
+        for (int row = 0; row < rows[part] && !reader->lacks; row++) {
+            for (int column = 0; column < columns; column++) numbers[column] = number(tensor, (int64_t)row * columns + column);
+            place_row(matrix, first + row, numbers);
+        }
     }
+    free(numbers);
     for (int part = 0, first = 0; part < parts; first += rows[part++]) {
         const Tensor *tensor = take(reader, rows[part]);
-        if (tensor && !matrix->bias) matrix->bias = room((int64_t)matrix->panels * LANES, sizeof *matrix->bias);
+        if (tensor && !matrix->bias) matrix->bias = room(padded, sizeof *matrix->bias);
         for (int row = 0; tensor && matrix->bias && row < rows[part]; row++)
             matrix->bias[first + row] = number(tensor, row);
     }
@@ -1073,24 +1289,24 @@ static void make_tables(Model *model, const Config *config, Reader *reader) {
 }
 
 static void read_layers(Reader *reader, Model *model, const Config *config) {
-    const int width = config->d_model, keys = config->n_kv_head * model->d_head, halve = config->halve;
+    const int width = config->d_model, keys = config->n_kv_head * model->d_head, precision = config->precision;
     for (int i = 0; i < config->n_layer && !reader->lacks; i++) {
         Layer *layer = &model->layers[i];
         read_norm(reader, &layer->before_attention, width);
         read_matrix(
-            reader, &layer->query_key_value, width, halve, 3, (int[]){config->n_head * model->d_head, keys, keys});
-        if (config->output_projection) read_matrix(reader, &layer->output, width, halve, 1, &width);
+            reader, &layer->query_key_value, width, precision, 3, (int[]){config->n_head * model->d_head, keys, keys});
+        if (config->output_projection) read_matrix(reader, &layer->output, width, precision, 1, &width);
         if (config->feed_forward == NO_FEED_FORWARD) continue;
         read_norm(reader, &layer->before_feed_forward, width);
-        read_matrix(reader, &layer->up, width, halve, 1, &config->d_ff);
-        if (config->feed_forward == SWIGLU) read_matrix(reader, &layer->gate, width, halve, 1, &config->d_ff);
-        read_matrix(reader, &layer->down, config->d_ff, halve, 1, &width);
+        read_matrix(reader, &layer->up, width, precision, 1, &config->d_ff);
+        if (config->feed_forward == SWIGLU) read_matrix(reader, &layer->gate, width, precision, 1, &config->d_ff);
+        read_matrix(reader, &layer->down, config->d_ff, precision, 1, &width);
     }
 }
 
 static void free_matrix(Matrix *matrix) {
-    free(matrix->whole);
-    free(matrix->half);
+    free(matrix->weights);
+    free(matrix->scales);
     free(matrix->bias);
 }
 
@@ -1115,6 +1331,11 @@ void native_free_model(Model *model) {
         for (Matrix *matrix = &layer->query_key_value; matrix <= &layer->down; matrix++) free_matrix(matrix);
     }
     for (int i = 0; model->earlier && i < model->config.earlier_tokens; i++) free(model->earlier[i]);
+    for (int i = 0; model->quantized && i < model->most_threads; i++) {
+        free(model->quantized[i].values);
+        free(model->quantized[i].scales);
+        free(model->quantized[i].offsets);
+    }
     free_norm(&model->norm);
     free_matrix(&model->head);
     NGrams *ngrams = &model->ngrams;
@@ -1122,7 +1343,7 @@ void native_free_model(Model *model) {
         ngrams->trust, ngrams->share, ngrams->strength, ngrams->worth, ngrams->variety, ngrams->contexts,
         ngrams->begins, ngrams->tokens, ngrams->counts, ngrams->totals, ngrams->varieties, model->embedding,
         model->earlier, model->pairs, model->positions, model->cosine, model->sine, model->layers, model->x,
-        model->mixed, model->attended, model->hidden, model->gated, model->logits, model->workers, model};
+        model->mixed, model->attended, model->hidden, model->gated, model->logits, model->quantized, model->workers, model};
     for (size_t i = 0; i < sizeof rooms / sizeof *rooms; i++) free(rooms[i]);
 }
 
@@ -1135,7 +1356,17 @@ static void make_room(Model *model, const Config *config, int threads, Reader *r
     model->gated = room((int64_t)MOST_ROWS * (config->d_ff + LANES), sizeof(float));
     model->logits = room((int64_t)MOST_ROWS * (config->vocab_size + LANES), sizeof(float));
     model->workers = calloc((size_t)threads, sizeof *model->workers);
-    if (!model->x || !model->mixed || !model->attended || !model->hidden || !model->gated || !model->logits ||
+    model->quantized = calloc((size_t)threads, sizeof *model->quantized);
+    model->most_threads = threads;
+    const int64_t widest = config->d_model > config->d_ff ? config->d_model : config->d_ff;
+    for (int i = 0; model->quantized && i < threads; i++) {
+        Quantized *rows = &model->quantized[i];
+        rows->values = room(MOST_ROWS * (widest + 4), sizeof *rows->values);
+        rows->scales = room(MOST_ROWS * (widest / GROUP + 1), sizeof *rows->scales);
+        rows->offsets = room(MOST_ROWS * (widest / GROUP + 1), sizeof *rows->offsets);
+        if (!rows->values || !rows->scales || !rows->offsets) reader->lacks = 1;
+    }
+    if (!model->quantized || !model->x || !model->mixed || !model->attended || !model->hidden || !model->gated || !model->logits ||
         !model->workers)
         reader->lacks = 1;
 }
@@ -1165,7 +1396,7 @@ Model *native_new_model(const Config *config, const Tensor *tensors, int64_t cou
     make_tables(model, config, &reader);
     if (!reader.lacks) read_layers(&reader, model, config);
     if (config->final_norm) read_norm(&reader, &model->norm, config->d_model);
-    if (!reader.lacks) read_matrix(&reader, &model->head, config->d_model, config->halve, 1, &config->vocab_size);
+    if (!reader.lacks) read_matrix(&reader, &model->head, config->d_model, config->precision, 1, &config->vocab_size);
     if (config->ngram_order && !reader.lacks) read_ngrams(&reader, config, &model->ngrams);
     if (!reader.lacks) make_room(model, config, threads, &reader);
     if (reader.lacks || reader.next != reader.end) {

@@ -1,4 +1,4 @@
-"""The kernel as a library: compiled once for this processor, kept in the user's cache."""
+"""The kernel as a library: compiled once for all processors of a family, kept in the user's cache."""
 
 import contextlib
 import ctypes
@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tinychat.errors import GenerationError
@@ -17,7 +18,19 @@ from tinychat.store import places
 
 SOURCE = Path(__file__).with_name("kernel.c")
 COMPILERS = ("cc", "gcc", "clang")
-FLAGS = ("-std=gnu11", "-O3", "-march=native", "-fPIC", "-shared", "-pthread")
+FLAGS = ("-std=gnu11", "-O3", "-fPIC", "-pthread")
+PLAIN: Mapping[str, Sequence[str]] = {"plain": ()}
+LEVELS: Mapping[str, Mapping[str, Sequence[str]]] = {
+    "x86_64": {
+        "avx512": ("-march=x86-64-v4", "-mavx512vnni", "-mprefer-vector-width=512"),
+        "avx2": ("-march=x86-64-v3",),
+        **PLAIN,
+    },
+    "aarch64": {"neon": ("-march=armv8.2-a+dotprod",), **PLAIN},
+}
+"""By family of processors: the kinds that the kernel is compiled for, the best first, each with its flags. Which of
+them runs here is found when it is loaded."""
+FAMILIES: Mapping[str, str] = {"amd64": "x86_64", "arm64": "aarch64"}
 PATIENCE = 120
 """seconds that a compiler may take"""
 
@@ -56,14 +69,27 @@ def start_compiling() -> None:
         )  # fmt: skip
 
 
+def levels() -> Mapping[str, Sequence[str]]:
+    """Those of this machine."""
+    machine = platform.machine().lower()
+    return LEVELS.get(FAMILIES.get(machine, machine), PLAIN)
+
+
+def levels_here() -> list[str]:
+    """Those that were compiled and that this processor can run, the best first."""
+    kernel = load_library()
+    runs = {level: getattr(kernel, f"native_runs_here_{level}", None) for level in levels()}
+    return [level for level, runs_here in runs.items() if runs_here is not None and runs_here()]
+
+
 def library_file() -> Path:
-    """Where it lies: a file for each source and processor."""
-    made_of = SOURCE.read_bytes() + " ".join(FLAGS).encode() + _processor().encode()
+    """Where it lies: a file for each source, and family of processors."""
+    made_of = SOURCE.read_bytes() + repr((FLAGS, levels())).encode()
     return places.cache_folder() / "native" / f"kernel-{hashlib.sha256(made_of).hexdigest()[:16]}.so"
 
 
-def compile_kernel(path: Path) -> None:
-    """Compiles the kernel; the file is there whole or not at all.
+def compile_kernel(path: Path, flags: Sequence[str] = FLAGS) -> None:
+    """Compiles the kernel for each level that the compiler knows; the file is there whole or not at all.
 
     Raises:
         Unavailable: there is no compiler, or it fails.
@@ -71,31 +97,43 @@ def compile_kernel(path: Path) -> None:
     compiler = os.environ.get("CC") or next(filter(shutil.which, COMPILERS), None)
     if compiler is None:
         raise Unavailable("the native engine needs a C compiler", f"install one of {', '.join(COMPILERS)}")
+    call = [*compiler.split(), *flags]
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, made = tempfile.mkstemp(dir=path.parent, suffix=".so")
-        os.close(handle)
-        try:
-            command = [*compiler.split(), *FLAGS, str(SOURCE), "-o", made, "-lm"]
-            subprocess.run(command, check=True, capture_output=True, text=True, timeout=PATIENCE)
-            Path(made).replace(path)
-        finally:
-            with contextlib.suppress(OSError):
-                Path(made).unlink()
-    except subprocess.CalledProcessError as error:
-        first = next(iter(error.stderr.splitlines()), f"{compiler} failed")
-        raise Unavailable(f"the native engine cannot be compiled: {first}") from None
+        with tempfile.TemporaryDirectory(dir=path.parent) as folder:
+            objects = [f"{folder}/{level}.o" for level in levels()]
+            running = [
+                _start([*call, f"-DLEVEL={level}", *special, "-c", str(SOURCE), "-o", made])
+                for made, (level, special) in zip(objects, levels().items(), strict=True)
+            ]
+            failures = [_finish(process) for process in running]
+            if failures[-1]:  # without what is plain there is nothing; of the others an old compiler may know less
+                raise Unavailable(f"the native engine cannot be compiled: {_first_line(failures[-1], compiler)}")
+            good = [made for made, failure in zip(objects, failures, strict=True) if not failure]
+            linked = f"{folder}/kernel.so"
+            failure = _finish(_start([*call, "-shared", *good, "-o", linked, "-lm"]))
+            if failure:
+                raise Unavailable(f"the native engine cannot be linked: {_first_line(failure, compiler)}")
+            Path(linked).replace(path)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise Unavailable(f"the native engine cannot be compiled: {error}") from None
 
 
-def _processor() -> str:
-    """What tells this processor from one for which other instructions would be chosen."""
-    with contextlib.suppress(OSError):
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-        told = [line for line in lines if line.startswith(("model name", "flags", "Features", "CPU part"))]
-        return platform.machine() + "\n".join(dict.fromkeys(told))
-    return f"{platform.machine()} {platform.processor()}"
+def _start(call: Sequence[str]) -> "subprocess.Popen[str]":
+    return subprocess.Popen(call, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+
+
+def _finish(process: "subprocess.Popen[str]") -> str | None:
+    """What went wrong."""
+    try:
+        _, told = process.communicate(timeout=PATIENCE)
+    finally:
+        process.kill()
+    return (told or " ") if process.returncode else None
+
+
+def _first_line(told: str, compiler: str) -> str:
+    return next(filter(str.strip, told.splitlines()), f"{compiler} failed")
 
 
 if __name__ == "__main__":
