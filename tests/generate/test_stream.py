@@ -176,7 +176,7 @@ def test_a_change_while_it_is_made_is_as_one_before(letters: Path) -> None:
 def test_more_than_the_context_is_said_once() -> None:
     records = list(stream(Script(LETTERS.encode("abcdefgh"), context=4), answer(max_tokens=8)))
     assert [record.text for record in records if isinstance(record, Notice)] == [
-        "longer than the model's context of 4 tokens: it goes on from the newest part"
+        "all together longer than the model's context of 4 tokens: it goes on from the newest part"
     ]
 
 

@@ -106,7 +106,9 @@ class Answer:
                 return
         if len(self.request.ids) > context and not self._told_of_context:
             self._told_of_context = True
-            yield Notice(f"longer than the model's context of {context} tokens: it goes on from the newest part")
+            yield Notice(
+                f"all together longer than the model's context of {context} tokens: it goes on from the newest part"
+            )
         if self.left <= 0:
             yield from self.finish("length")
 
