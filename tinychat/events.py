@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 # --- an answer ---------------------------------------------------------------------------------------------------
 
@@ -227,9 +227,7 @@ class Failed:
 
 Event = Planned | Stepped | Evaluated | Sampled | Saved | Noticed | Ended | Failed
 
-EVENTS: dict[str, type[Event]] = {
-    kind.__name__.lower(): kind for kind in (Planned, Stepped, Evaluated, Sampled, Saved, Noticed, Ended, Failed)
-}
+EVENTS: dict[str, type[Event]] = {kind.__name__.lower(): kind for kind in get_args(Event)}
 
 
 def to_json(event: Event) -> str:

@@ -10,7 +10,9 @@ from prompt_toolkit.layout.controls import BufferControl
 from prompt_toolkit.layout.processors import TransformationInput
 from scripted import make_model
 
-from tinychat.repl.ruler import QUICK, Measure, Ruler, prompt_of
+from tinychat.commands.table import prompt_of
+from tinychat.repl.blocks import unblock
+from tinychat.repl.ruler import QUICK, Measure, Ruler
 from tinychat.repl.toolbar import beside
 from tinychat.session import Session
 from tinychat.text.chat import Message
@@ -92,7 +94,7 @@ def test_characters_without_a_token_are_named_and_marked(session: Session, home:
     [("hello", "hello"), ("/temp 1", ""), ("//x", "/x"), ('"""\n/a\n"""', "/a"), ("", ""), ('"""/help', "/help")],
 )
 def test_only_a_prompt_is_measured(typed: str, prompt: str) -> None:
-    assert prompt_of(typed) == prompt
+    assert prompt_of(unblock(typed)) == prompt
 
 
 def test_a_long_text_is_measured_in_a_thread(

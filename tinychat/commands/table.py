@@ -32,6 +32,13 @@ def is_command(line: str) -> bool:
     return line.startswith(MARK) and not line.startswith(MARK * 2)
 
 
+def prompt_of(line: str) -> str:
+    """The prompt that a line stands for; empty for a command."""
+    if is_command(line):
+        return ""
+    return line.removeprefix(MARK) if line.startswith(MARK) else line
+
+
 def find_command(name: str) -> Command:
     """The command of that name or alias, or the only one that begins so; `_` and `-` are the same.
 

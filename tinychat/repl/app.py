@@ -12,7 +12,7 @@ from types import FrameType
 from tinychat import __version__
 from tinychat.background import BackgroundRun
 from tinychat.commands.results import Answer, Answers, EditPrompt, Export, Leave, Looks, Play, Plot, Result, Watch
-from tinychat.commands.table import dispatch, is_command
+from tinychat.commands.table import dispatch, is_command, prompt_of
 from tinychat.commands.training import finish_training
 from tinychat.errors import TinychatError, failure
 from tinychat.events import Failed
@@ -163,7 +163,7 @@ class Repl:
         if is_command(line):
             self._take(dispatch(self._session, line))
             return
-        prompt = line[1:] if line.startswith("//") else line
+        prompt = prompt_of(line)
         self._take(Answer(lambda should_stop: self._session.answer(prompt, should_stop=should_stop)))
         if line.strip().lower() in BARE_WORDS:
             self._terminal.line(f"that was a prompt: the command is /{line.strip().lower()}", DIM)

@@ -8,7 +8,7 @@ from prompt_toolkit.utils import get_cwidth
 
 from tinychat.commands.results import Architecture
 from tinychat.model.diagram import Diagram, Layer, Stage
-from tinychat.repl.terminal import BOLD, DIM, Terminal, fit
+from tinychat.repl.terminal import BOLD, DIM, Terminal, fit, pad
 
 GAP = "  "
 LEAST_ABOUT = 18
@@ -80,14 +80,10 @@ def _cells(row: Row) -> tuple[str, str, str, str]:
 
 def _line(row: Row, widths: Sequence[int]) -> str:
     """A row in columns, the figures at the right."""
-    texts = [_padded(fit(cell, width), width) for cell, width in zip(_cells(row), widths, strict=True) if width]
+    texts = [pad(fit(cell, width), width) for cell, width in zip(_cells(row), widths, strict=True) if width]
     if widths[-1]:
         texts[-1] = texts[-1].rstrip().rjust(widths[-1])
     return GAP.join(texts)
-
-
-def _padded(text: str, width: int) -> str:
-    return text + " " * (width - get_cwidth(text))
 
 
 def _ruled(row: Row, left: str, length: int, *, has_parameters: bool) -> tuple[str, str]:

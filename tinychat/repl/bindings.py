@@ -3,9 +3,10 @@
 import os
 import re
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
-from typing import Any, ParamSpec
+from typing import Any
 
 from prompt_toolkit.application import Application, run_in_terminal
 from prompt_toolkit.enums import DEFAULT_BUFFER, EditingMode
@@ -25,8 +26,6 @@ EDITORS = ("/usr/bin/editor", "/usr/bin/nano", "/usr/bin/pico", "/usr/bin/vi", "
 
 VI_WAIT, EMACS_WAIT = 0.3, 1.0
 """seconds in which the next key may still belong to the one before: Esc Enter, Ctrl-X Ctrl-E"""
-
-P = ParamSpec("P")
 
 
 def prompt_bindings(session: Session, terminal: Terminal) -> KeyBindings:
@@ -63,13 +62,13 @@ def prompt_bindings(session: Session, terminal: Terminal) -> KeyBindings:
         try:
             find_editor()
         except UsageError as error:
-            _tell(terminal.problem, error.problem, error.remedy)
+            run_in_terminal(partial(terminal.problem, error.problem, error.remedy))
             return
         event.current_buffer.open_in_editor()
 
     @bindings.add("f1")
     def help(event: KeyPressEvent) -> None:
-        _tell(_show_help, session, terminal, event.current_buffer.text)
+        run_in_terminal(partial(_show_help, session, terminal, event.current_buffer.text))
 
     @bindings.add("f2")
     def change_sampling(event: KeyPressEvent) -> None:
@@ -87,11 +86,6 @@ def use_keys(app: Application[Any], *, vi: bool) -> None:
     app.editing_mode = EditingMode.VI if vi else EditingMode.EMACS
     app.ttimeoutlen = ESCAPE_WAIT
     app.timeoutlen = VI_WAIT if vi else EMACS_WAIT
-
-
-def _tell(function: Callable[P, None], *args: P.args, **kwargs: P.kwargs) -> None:
-    """Writes above the prompt."""
-    run_in_terminal(lambda: function(*args, **kwargs))
 
 
 def _show_help(session: Session, terminal: Terminal, typed: str) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from prompt_toolkit.utils import get_cwidth
 
-from tinychat.repl.terminal import TAB, fit
+from tinychat.repl.terminal import TAB, fit, pad
 from tinychat.text.harmless import harmless
 
 LEAST_WIDTH = 24
@@ -75,4 +75,4 @@ def wrap(text: str, width: int) -> list[str]:
 
 
 def _beside(parts: Sequence[str], cells: int) -> str:
-    return BETWEEN.join(part + " " * (cells - get_cwidth(part)) for part in parts).rstrip()
+    return BETWEEN.join(pad(part, cells) for part in parts).rstrip()

@@ -1,8 +1,5 @@
 """Draws several answers while they are made, in a region that is written anew; on a dumb terminal, at their end."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 from prompt_toolkit.key_binding import KeyPress
 from prompt_toolkit.keys import Keys
 
@@ -15,7 +12,7 @@ from tinychat.repl.columns import Line, columns
 from tinychat.repl.keyboard import Keyboard, TypeAhead
 from tinychat.repl.making import AHEAD, Maker
 from tinychat.repl.region import Region
-from tinychat.repl.stream import HINT, PASTE_OFF, PASTE_ON
+from tinychat.repl.stream import HINT
 from tinychat.repl.terminal import DIM, RESET, Size, Terminal, fit
 from tinychat.repl.toolbar import SEPARATOR
 from tinychat.session import Session
@@ -56,7 +53,8 @@ class _Comparison:
         seed_is_set = self._session.settings.current.seed is not None
         is_over = False
         try:
-            with self._keyboard.live(), _pastes_as_one(self._terminal):
+            with self._keyboard.live():
+                self._terminal.take_pastes_whole(True)
                 while not is_over:
                     try:
                         self._view.draw(self._status())
@@ -67,6 +65,7 @@ class _Comparison:
                         self._maker.stop()
         finally:
             self._maker.stop()
+            self._terminal.take_pastes_whole(False)
             self._keyboard.keep(self._typed.keys)
             self._view.close()
         self._terminal.line(self._view.summary(show_seed=not seed_is_set), DIM)
@@ -210,16 +209,3 @@ class _View:
 
     def _styled(self, line: Line) -> str:
         return f"{DIM}{line.text}{RESET}" if line.is_head and self._terminal.colour else line.text
-
-
-@contextmanager
-def _pastes_as_one(terminal: Terminal) -> Iterator[None]:
-    """A pasted block comes as one key meanwhile, so that its lines are not typed one after the other."""
-    if terminal.dumb:
-        yield
-        return
-    terminal.control(PASTE_ON)
-    try:
-        yield
-    finally:
-        terminal.control(PASTE_OFF)

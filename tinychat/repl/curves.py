@@ -4,7 +4,6 @@ from pathlib import Path
 
 from tinychat.atomic import atomic_write
 from tinychat.commands.results import LossCurve, Plot
-from tinychat.errors import UsageError, failure
 from tinychat.repl.plot import Series, Span, plot_all
 from tinychat.repl.terminal import BLUE, CYAN, DIM, GREEN, MAGENTA, RED, YELLOW, Terminal, fit
 from tinychat.repl.toolbar import SEPARATOR
@@ -61,15 +60,12 @@ def write_picture(plot: Plot, path: Path) -> None:
     """Writes them as a picture, in the form that the file's ending says.
 
     Raises:
-        UsageError: it cannot be written there.
+        OSError: it cannot be written there.
     """
     from tinychat.repl.figure import figure
     from tinychat.repl.pictures import PICTURES
 
-    try:
-        atomic_write(path, PICTURES[path.suffix.lower()](figure(plot, [legend(one) for one in plot.curves])))
-    except OSError as error:
-        raise UsageError(failure(error)) from None
+    atomic_write(path, PICTURES[path.suffix.lower()](figure(plot, [legend(one) for one in plot.curves])))
 
 
 def _series(curve: LossCurve, place: int, width: int, *, plain: bool) -> Series:

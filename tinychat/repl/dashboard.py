@@ -31,7 +31,6 @@ EVALUATING = "an evaluation comes after this step"
 PROMPT = "prompt for samples: "
 EDITING_KEYS = ("Enter sets it and samples", "Esc leaves it", "Ctrl-J new line", "↑ the present one")
 PLAIN_KEYS, PLAIN_KEYS_OBEYED = "keys: b background, s sample now, e evaluate now, q stop and keep", "bseq"
-PASTES_AS_ONE, PASTES_AS_KEYS = "\x1b[?2004h", "\x1b[?2004l"
 
 
 def watch(
@@ -176,7 +175,7 @@ class Dashboard:
             case "p":
                 samples = self._progress.samples
                 self._editor = LineEditor(samples[-1].prompt if samples else "")
-                self._terminal.control(PASTES_AS_ONE)
+                self._terminal.take_pastes_whole(True)
             case "q" | Keys.ControlC:
                 if self._said == STOPPING and key.key is Keys.ControlC:
                     raise Interrupted(*TOO_SOON)
@@ -197,7 +196,7 @@ class Dashboard:
     def _leave_editor(self) -> None:
         if self._editor is not None:
             self._editor = None
-            self._terminal.control(PASTES_AS_KEYS)
+            self._terminal.take_pastes_whole(False)
 
     def _draw_in_time(self) -> None:
         if self._clock() - self._drawn_at >= FRAME:

@@ -69,10 +69,6 @@ def _notes(terminal: Terminal, notes: tuple[str, ...]) -> None:
         terminal.line(note, DIM)
 
 
-def _text(text: str, style: str = "") -> Text:
-    return Text(harmless(text), style=style)
-
-
 def _draw_table(terminal: Terminal, table: Table) -> None:
     """Columns as wide as they need; where the screen is too narrow, the last one is cut off."""
     if table.title:

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tinychat.atomic import atomic_write
-from tinychat.errors import UsageError, failure
+from tinychat.errors import UsageError
+from tinychat.repl.pictures import fit_for_xml
 from tinychat.repl.stream import summary
 from tinychat.repl.terminal import Terminal
 from tinychat.session import Session
@@ -22,23 +23,19 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 FENCE = re.compile("`{3,}")
-UNFIT_FOR_XML = {0xFFFE: "\ufffd", 0xFFFF: "\ufffd"}
-"""characters that no XML may hold, and that `harmless` leaves"""
 
 
 def export(session: Session, terminal: Terminal, path: Path) -> None:
     """Writes the conversation.
 
     Raises:
-        UsageError: the ending stands for no form, or it cannot be written there.
+        UsageError: the ending stands for no form.
+        OSError: it cannot be written there.
     """
     form = FORMS.get(path.suffix.lower())
     if form is None:
         raise UsageError(f"{path} has no ending that says what to write", "one of " + " ".join(FORMS))
-    try:
-        atomic_write(path, form(session, terminal).encode("utf-8", "replace"))
-    except OSError as error:
-        raise UsageError(failure(error)) from None
+    atomic_write(path, form(session, terminal).encode("utf-8", "replace"))
 
 
 def _markdown(session: Session, terminal: Terminal) -> str:
@@ -107,15 +104,11 @@ def _record(session: Session, terminal: Terminal) -> "Console":
     )  # fmt: skip
     console.print(Text(harmless(session.model.summary), "dim"))
     for turn in session.turns:
-        console.print(Text.assemble(("› ", "bold cyan"), _fit_for_xml(turn.prompt)))
-        console.print(Text(_fit_for_xml(turn.answer).removesuffix("\n")))
+        console.print(Text.assemble(("› ", "bold cyan"), fit_for_xml(turn.prompt)))
+        console.print(Text(fit_for_xml(turn.answer).removesuffix("\n")))
         if turn.finished is not None and turn.tokens:
             console.print(Text(summary(turn.finished, session, show_seed=True), "dim"))
     return console
-
-
-def _fit_for_xml(text: str) -> str:
-    return harmless(text).translate(UNFIT_FOR_XML)
 
 
 FORMS: Mapping[str, Callable[[Session, Terminal], str]] = {

@@ -8,7 +8,7 @@ from prompt_toolkit.utils import get_cwidth
 
 from tinychat.commands.results import HeatMap, HeatMaps, SmallMap
 from tinychat.formatting import shorten
-from tinychat.repl.terminal import DIM, Terminal, fit
+from tinychat.repl.terminal import DIM, Terminal, fit, pad
 
 Row = Sequence[float | None]
 """None where a row may not look; so may it not at what it lacks at its end"""
@@ -49,7 +49,7 @@ def draw_map(terminal: Terminal, heat: HeatMap) -> None:
     for place in range(start, len(heat.rows)):
         row = heat.cells[place]
         label = fit(heat.rows[place], gutter)
-        terminal.write(label + " " * (gutter + 1 - get_cwidth(label)), "" if place >= heat.marked else DIM)
+        terminal.write(pad(label, gutter + 1), "" if place >= heat.marked else DIM)
         _blocks(terminal, [[sum(row[:first]), *row[first:]] if cut else row], across)
         terminal.fresh_line()
     _scale(terminal)

@@ -44,7 +44,7 @@ def raised_interrupts() -> Iterator[None]:
         if _is_importing(frame):
             threading.Timer(RETRY, _send_again, [number]).start()
             return
-        signal.signal(number, _ignore)
+        signal.signal(number, lambda *_: None)
         raise KeyboardInterrupt
 
     def tell(lost: "sys.UnraisableHookArgs") -> None:
@@ -90,7 +90,3 @@ def _handled(handler: Callable[..., None]) -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
-
-
-def _ignore(*_: object) -> None:
-    """Does nothing."""

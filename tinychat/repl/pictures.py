@@ -14,6 +14,7 @@ FINER = 2
 ANCHORS = {"start": "ls", "middle": "ms", "end": "rs"}
 """as Pillow calls them, on the base line"""
 UNFIT_FOR_XML = {0xFFFE: "\ufffd", 0xFFFF: "\ufffd"}
+"""characters that no XML may hold, and that `harmless` leaves"""
 
 
 def svg(figure: Figure) -> bytes:
@@ -28,6 +29,11 @@ def svg(figure: Figure) -> bytes:
     return ("\n".join(lines) + "\n").encode("utf-8", "replace")
 
 
+def fit_for_xml(text: str) -> str:
+    """The text without what XML may not hold; it is not escaped."""
+    return harmless(text).translate(UNFIT_FOR_XML)
+
+
 def _element(shape: Shape) -> str:
     match shape:
         case Stroke(points, colour, width):
@@ -37,7 +43,7 @@ def _element(shape: Shape) -> str:
         case Dot((x, y), radius, colour):
             return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius:g}" fill="{colour}"/>'
         case Words((x, y), text, anchor, size):
-            text = escape(harmless(text).translate(UNFIT_FOR_XML))
+            text = escape(fit_for_xml(text))
             return f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size}" text-anchor="{anchor}">{text}</text>'
 
 

@@ -4,8 +4,7 @@ What is typed is edited, completed and searched by readline, as in a shell.
 """
 
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
@@ -72,15 +71,12 @@ class PlainPrompt:
         if is_whole:
             self._terminal.line(MARK + line)
         else:
-            line = self._read(MARK, text + line)
+            line = read_line(self._terminal, MARK, text + line)
             while is_open_block(line):
-                line += "\n" + self._read(CONTINUATION)
+                line += "\n" + read_line(self._terminal, CONTINUATION)
         if line.strip():
             self._remember(line)
         return unblock(line)
-
-    def _read(self, mark: str, begun: str = "") -> str:
-        return read_line(self._terminal, mark, begun)
 
     def _set_up(self, readline: ModuleType) -> None:
         wanted = ["tab: complete", "set show-all-if-ambiguous on"]
@@ -139,22 +135,14 @@ def read_line(terminal: Terminal, mark: str, begun: str = "") -> str:
 
 def _load_readline() -> ModuleType | None:
     """The module, told that the terminal is dumb, so that it writes no control sequences; None where there is none."""
-    try:
-        with _dumb():
-            import readline
-    except ImportError:  # Windows, and a few builds of Python: lines are read as the system does
-        return None
-    return readline
-
-
-@contextmanager
-def _dumb() -> Iterator[None]:
     before = os.environ.get("TERM")
     os.environ["TERM"] = "dumb"
     try:
-        yield
+        import readline
+    except ImportError:  # Windows, and a few builds of Python: lines are read as the system does
+        return None
     finally:
-        if before is None:
-            del os.environ["TERM"]
-        else:
+        del os.environ["TERM"]
+        if before is not None:
             os.environ["TERM"] = before
+    return readline

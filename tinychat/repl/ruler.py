@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from prompt_toolkit.layout.processors import Processor, Transformation, TransformationInput
 
-from tinychat.commands.table import is_command
+from tinychat.commands.table import prompt_of
 from tinychat.errors import TinychatError
 from tinychat.formatting import count
 from tinychat.repl.blocks import unblock
@@ -70,7 +70,7 @@ class Ruler(Processor):
 
     def look(self, typed: str) -> Measure | None:
         """The measure of what is typed, or the one before, while it comes; None for a command, or nothing."""
-        now, text = self._now, prompt_of(typed)
+        now, text = self._now, prompt_of(unblock(typed))
         if not text or self._session.info is None:
             return None
         if text != now.text and not now.is_busy:
@@ -148,11 +148,3 @@ def _tokens_around(session: Session) -> int:
         return len(prompting.text_ids(""))
     before = [(turn.prompt, turn.answer) for turn in session.turns]
     return len(prompting.ids("", before, session.settings.current.max_tokens))
-
-
-def prompt_of(typed: str) -> str:
-    """The prompt that would be sent; empty for a command."""
-    text = unblock(typed)
-    if is_command(text):
-        return ""
-    return text[1:] if text.startswith("//") else text

@@ -5,7 +5,6 @@ changed without touching it. The line always lies below the cursor: when the win
 below the cursor is wiped, and the line begins anew at the new bottom with the next line of text.
 """
 
-from types import TracebackType
 from typing import Self
 
 from tinychat.repl.terminal import DIM, RESET, Terminal, fit
@@ -38,9 +37,7 @@ class StatusLine:
         self._reserve()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self.is_there:
             self._terminal.control(f"{SAVE}{WHOLE_SCREEN}\x1b[{self._size[1]};1H{WIPE_LINE}{RESTORE}")
             self._size = NOWHERE

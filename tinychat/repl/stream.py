@@ -17,13 +17,12 @@ from tinychat.repl.keyboard import Keyboard, TypeAhead
 from tinychat.repl.making import FRAME, Maker
 from tinychat.repl.status import StatusLine
 from tinychat.repl.terminal import DIM, Terminal
-from tinychat.repl.toolbar import SEPARATOR, sampling
+from tinychat.repl.toolbar import SEPARATOR
 from tinychat.session import Session
-from tinychat.settings import SAMPLING, find_setting
+from tinychat.settings import SAMPLING, describe_sampling, find_setting
 
 RATE_SPAN = 1.0
 """seconds over which the rate of tokens is told"""
-PASTE_ON, PASTE_OFF = "\x1b[?2004h", "\x1b[?2004l"
 HINT = "? keys"
 KEYS = "esc stop · space pause, then → one token · ↑↓ temp · ←→ max · [ ] top-p · g greedy"
 PAUSED = "space goes on · → one token"
@@ -71,14 +70,12 @@ class Player:
         seed_is_set = self._session.settings.current.seed is not None
         try:
             with self._keyboard.live(), self._status:
-                if not self._terminal.dumb:
-                    self._terminal.control(PASTE_ON)
+                self._terminal.take_pastes_whole(True)
                 self._play(answer)
                 self._terminal.fresh_line()
         finally:
             self._terminal.fresh_line()
-            if not self._terminal.dumb:
-                self._terminal.control(PASTE_OFF)
+            self._terminal.take_pastes_whole(False)
             self._keyboard.keep(self._typed.keys)
             for notice in self._notices:
                 self._terminal.line(notice, DIM)
@@ -89,7 +86,7 @@ class Player:
         self._terminal.write(answer.before, DIM)
         maker = Maker(answer.start, self._pace)
         if not self._session.is_ready and not self._status.is_there:
-            self._terminal.line(self._loading(), DIM)
+            self._terminal.line(f"{self._session.model.name} is loading…", DIM)
         over = False
         while not over:
             try:
@@ -182,10 +179,6 @@ class Player:
         if text and not self._status.is_there:
             self._terminal.write(f"⟨{text}⟩", DIM)
 
-    def _loading(self) -> str:
-        name = self._session.info.name if self._session.info else "the model"
-        return f"{name} is loading…"
-
     def _words(self, maker: Maker[Record]) -> str:
         """What stands in the status line."""
         if self._typed.text:
@@ -193,13 +186,13 @@ class Player:
         if maker.is_stopping:
             return "stopping…"
         if self._tokens == 0 and not self._session.is_ready:
-            return SEPARATOR.join([self._loading(), "esc stop"])
+            return SEPARATOR.join([f"{self._session.model.name} is loading…", "esc stop"])
         if maker.is_pausing and self._said != KEYS:
-            return SEPARATOR.join(["paused", *sampling(self._session), PAUSED])
+            return SEPARATOR.join(["paused", *describe_sampling(self._session.settings.current), PAUSED])
         if self._said:
             return SEPARATOR.join([self._said, HINT] if self._said != KEYS else [KEYS])
         current = self._session.settings.current
-        words = [*sampling(self._session), f"{self._tokens}/{current.max_tokens}"]
+        words = [*describe_sampling(current), f"{self._tokens}/{current.max_tokens}"]
         if rate := self._rate.now():
             words.append(f"{rate:,.0f} tok/s")
         if self._session.turns:

@@ -78,7 +78,7 @@ class Terminal:
             return
         text = harmless(text)
         self._move(text)
-        self._emit(f"{self.readable(style)}{text}{RESET}" if style and self.colour else text)
+        self.control(f"{self.readable(style)}{text}{RESET}" if style and self.colour else text)
 
     def line(self, text: str = "", style: str = "") -> None:
         """Writes a line of its own."""
@@ -98,13 +98,20 @@ class Terminal:
             self.line(remedy, DIM)
 
     def control(self, sequence: str) -> None:
-        """Writes a control sequence that leaves the cursor where it is, in the end."""
-        self._emit(sequence)
+        """Writes as it is what leaves the cursor at the same place, in the end."""
+        encoding = self.out.encoding or "utf-8"  # what it cannot write (half a surrogate pair, say) becomes a `?`
+        self.out.write(sequence.encode(encoding, "replace").decode(encoding))
+        self.out.flush()
+
+    def take_pastes_whole(self, whole: bool) -> None:
+        """Lets a pasted block come as one key, or as the keys that it is made of."""
+        if not self.dumb:
+            self.control("\x1b[?2004h" if whole else "\x1b[?2004l")
 
     def show(self, drawing: "RenderableType") -> None:
         """Writes something that rich draws, which holds no control characters."""
         self.fresh_line()
-        self._emit(self.render(drawing))
+        self.control(self.render(drawing))
 
     def render(self, drawing: "RenderableType", width: int | None = None) -> str:
         """What rich makes of a drawing: lines, each with its end."""
@@ -139,13 +146,8 @@ class Terminal:
         )
 
     def _end_line(self) -> None:
-        self._emit("\n")
+        self.control("\n")
         self.column = 0
-
-    def _emit(self, text: str) -> None:
-        encoding = self.out.encoding or "utf-8"  # what it cannot write (half a surrogate pair, say) becomes a `?`
-        self.out.write(text.encode(encoding, "replace").decode(encoding))
-        self.out.flush()
 
     def _move(self, text: str) -> None:
         """Follows the cursor."""
@@ -158,6 +160,11 @@ class Terminal:
             else:
                 cells = get_cwidth(char)
                 self.column = cells if self.column + cells > width else self.column + cells
+
+
+def pad(text: str, width: int) -> str:
+    """The text with spaces behind it, in so many cells."""
+    return text + " " * (width - get_cwidth(text))
 
 
 def fit(text: str, width: int) -> str:

@@ -16,9 +16,12 @@ GAP = 2
 
 def toolbar(session: Session) -> str:
     """`smalltalk · temp 0.8 · top-p 0.95 · sample · max 256 · seed –`."""
-    name = session.info.name if session.info else "no model"
-    words = SEPARATOR.join([name, *sampling(session), *limits(session)])
-    return " │ ".join([*(training(run) for run in session.runs.all[-1:]), words])
+    current = session.settings.current
+    words = [session.info.name if session.info else "no model", *describe_sampling(current)]
+    for name, setting in SETTINGS.items():
+        if name not in SAMPLING and setting.toolbar:
+            words += filter(None, [setting.toolbar(getattr(current, name))])
+    return " │ ".join([*(training(run) for run in session.runs.all[-1:]), SEPARATOR.join(words)])
 
 
 def beside(words: str, aside: str, width: int) -> str:
@@ -37,18 +40,6 @@ def training(run: BackgroundRun) -> str:
         return f"{run.run.name} is starting"
     steps = f"{run.run.name} trains: step {now.step:,}/{now.steps:,}"
     return SEPARATOR.join([steps, f"loss {now.loss:.2f}", f"{duration(now.remaining)} left"])
-
-
-def sampling(session: Session) -> list[str]:
-    """How the next token is chosen: `temp 0.8`, `top-p 0.95`, `sample`."""
-    return describe_sampling(session.settings.current)
-
-
-def limits(session: Session) -> list[str]:
-    """Where an answer ends, and what makes it repeatable: `max 256`, `seed –`."""
-    current = session.settings.current
-    others = (setting for name, setting in SETTINGS.items() if name not in SAMPLING)
-    return [form for one in others if one.toolbar and (form := one.toolbar(getattr(current, one.name)))]
 
 
 def packed(words: Sequence[str], width: int) -> Iterator[str]:
