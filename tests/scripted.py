@@ -4,6 +4,7 @@ Run as a program, it is `tinychat` on that engine. `TINYCHAT_TEST_DELAY` is the 
 `TINYCHAT_TEST_LOADING` those that the model takes to load; with `TINYCHAT_TEST_TORCH` models are loaded in earnest.
 """
 
+import functools
 import json
 import math
 import os
@@ -12,8 +13,10 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import tokenizers
+
 from tinychat.commands.results import Answer, Result
-from tinychat.commands.table import dispatch
+from tinychat.commands.table import COMMANDS, dispatch
 from tinychat.errors import GenerationError
 from tinychat.events import Token
 from tinychat.generate.engine import Drawn, Engine, Head, Odds, Request
@@ -27,11 +30,17 @@ from tinychat.text.vocabularies import train_vocabulary
 SPECIALS = ["<|end|>", "<|user|>", "<|bot|>"]
 
 
+@functools.cache
+def vocabulary() -> tokenizers.Tokenizer:
+    """Learned once for all tests."""
+    return train_vocabulary("wordpiece", ["you said hello there 你好 0123456789 " * 9], 300, SPECIALS)
+
+
 def make_model(folder: Path, name: str = "parrot", mode: str = "chat") -> Path:
     """A model's folder, without weights."""
     folder = folder / name
     folder.mkdir(parents=True)
-    tokenizer = Tokenizer(train_vocabulary("wordpiece", ["you said hello there 你好 0123456789 " * 9], 300, SPECIALS))
+    tokenizer = Tokenizer(vocabulary())
     tokenizer.save(folder / "tokenizer.json")
     config = {
         "format": 1, "name": name, "mode": mode, "about": "repeats what it hears", "tokenizer": "wordpiece",
@@ -140,6 +149,10 @@ class Talk:
     def do(self, line: str) -> Result:
         """Runs a command."""
         return dispatch(self.session, line)
+
+    def offered(self, name: str, *words: str) -> dict[str, str]:
+        """What may stand behind a command's name, the last word being typed, and what it is."""
+        return {one.text: one.about for one in COMMANDS[name].complete(self.session, list(words))}
 
     def said(self, line: str) -> str:
         """Runs a command that lets the model speak."""

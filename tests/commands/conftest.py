@@ -1,6 +1,7 @@
 """A session with a model that repeats what it hears."""
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,10 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from scripted import Talk, make_model, open_scripted
 
+from tinychat.events import Event, to_json
 from tinychat.session import Session
+from tinychat.store.runs import RunFolder
+from tinychat.train.recipe import Recipe
 
 
 @pytest.fixture
@@ -21,6 +25,20 @@ def talk(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Talk:
     session = Session()
     session.open_model("parrot")
     return Talk(session)
+
+
+@pytest.fixture
+def make_run(home: Path) -> Callable[..., RunFolder]:
+    """Writes a run: its name, its events, and the fields of its recipe that are no defaults."""
+
+    def make(name: str, *events: Event, **fields: object) -> RunFolder:
+        run = RunFolder(home / "runs" / name)
+        run.path.mkdir(parents=True)
+        run.recipe_file.write_text(Recipe().merged(fields).to_toml())
+        run.events_file.write_text("".join(to_json(event) + "\n" for event in events))
+        return run
+
+    return make
 
 
 @pytest.fixture

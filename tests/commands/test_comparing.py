@@ -4,7 +4,6 @@ import pytest
 from scripted import Talk
 
 from tinychat.commands.results import Answers, Message
-from tinychat.commands.table import COMMANDS
 from tinychat.errors import ModelError, UsageError
 from tinychat.events import Token
 
@@ -118,18 +117,16 @@ def test_a_model_that_is_not_there_changes_nothing(talk: Talk) -> None:
 
 
 def test_what_can_be_compared_is_completed(talk: Talk) -> None:
-    complete = COMMANDS["compare"].complete
-    assert complete is not None
-    assert [one.text for one in complete(talk.session, [""])][:2] == ["temperature=", "top-k="]
-    assert [one.text for one in complete(talk.session, ["model=parrot,"])] == [
+    assert list(talk.offered("compare", ""))[:2] == ["temperature=", "top-k="]
+    assert list(talk.offered("compare", "model=parrot,")) == [
         "model=parrot,other",
         "model=parrot,smalltalk",
     ]
-    assert [one.text for one in complete(talk.session, ["temperature=0.8,"])][:2] == [
+    assert list(talk.offered("compare", "temperature=0.8,"))[:2] == [
         "temperature=0.8,0",
         "temperature=0.8,0.5",
     ]
-    assert list(complete(talk.session, ["temp=1,2", "tell", "me"])) == []
+    assert talk.offered("compare", "temp=1,2", "tell", "me") == {}
 
 
 @pytest.mark.parametrize("number", ["", "x", "0", "3"])

@@ -7,7 +7,6 @@ import pytest
 from scripted import Talk
 
 from tinychat.commands.results import Answer, EditPrompt, Export, Message, Table
-from tinychat.commands.table import COMMANDS
 from tinychat.conversation import Conversation
 from tinychat.errors import ModelError, TinychatError, UsageError
 
@@ -81,10 +80,10 @@ def test_a_kept_conversation_is_completed_and_opened_by_its_name(talk: Talk, hom
         talk.session.conversation = Conversation()
         talk.ask(prompt)
         talk.do(f"/save {folder / name}.json")
-    complete = COMMANDS["open"].complete
-    assert complete is not None
-    offered = [(one.text, one.about) for one in complete(talk.session, ["2026"])]
-    assert offered == [("2026-11-21-090000", "newer"), ("2026-11-20-090000", "older")]
+    assert list(talk.offered("open", "2026").items()) == [
+        ("2026-11-21-090000", "newer"),
+        ("2026-11-20-090000", "older"),
+    ]
     talk.do("/open 2026-11-20-090000")
     assert [turn.prompt for turn in talk.session.turns] == ["older"]
     (tmp_path / "2026-11-20-090000.json").write_bytes((folder / "2026-11-21-090000.json").read_bytes())

@@ -6,7 +6,6 @@ import pytest
 from scripted import Talk
 
 from tinychat.commands.results import Play
-from tinychat.commands.table import COMMANDS
 from tinychat.errors import Interrupted, UsageError
 from tinychat.guessing import Game
 
@@ -70,8 +69,6 @@ def test_the_making_of_the_answer_can_be_stopped(talk: Talk) -> None:
 
 def test_files_and_data_sets_are_completed(talk: Talk) -> None:
     Path("novel.txt").touch()
-    complete = COMMANDS["play"].complete
-    assert complete is not None
-    offered = [one.text for one in complete(talk.session, ["no"])]
+    offered = list(talk.offered("play", "no"))
     assert offered[0] == "novel.txt"
     assert "tinyshakespeare" in offered

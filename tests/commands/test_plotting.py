@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -9,9 +10,8 @@ from filelock import FileLock
 from scripted import Talk
 
 from tinychat.commands.results import LossCurve, Plot
-from tinychat.commands.table import COMMANDS
 from tinychat.errors import RunError, TinychatError
-from tinychat.events import Evaluated, Event, Stepped, to_json
+from tinychat.events import Evaluated, Stepped
 from tinychat.store.runs import RunFolder
 
 
@@ -23,18 +23,13 @@ def evaluated(step: int, loss: float) -> Evaluated:
     return Evaluated(step, loss, 4.0, 2.0, True)
 
 
-def make_run(home: Path, name: str, *events: Event) -> RunFolder:
-    run = RunFolder(home / "runs" / name)
-    run.path.mkdir(parents=True)
-    run.recipe_file.touch()
-    run.events_file.write_text("".join(to_json(event) + "\n" for event in events))
-    return run
+MakeRun = Callable[..., RunFolder]
 
 
 @pytest.fixture
-def run(home: Path) -> RunFolder:
+def run(make_run: MakeRun) -> RunFolder:
     losses = [stepped(10, 3.0, 60), stepped(20, 2.0, 120), evaluated(20, 2.5), stepped(40, 1.0, 360)]
-    return make_run(home, "novel", *losses, evaluated(40, 1.5), evaluated(20, 2.4))
+    return make_run("novel", *losses, evaluated(40, 1.5), evaluated(20, 2.4))
 
 
 NOVEL = LossCurve("novel", ((10, 3.0), (20, 2.0), (40, 1.0)), ((20, 2.4), (40, 1.5)))
@@ -55,8 +50,8 @@ def test_by_minutes_each_loss_stands_at_the_time_of_its_step(talk: Talk, run: Ru
     assert result.curves == (LossCurve("novel", ((1, 3.0), (2, 2.0), (6, 1.0)), ((2, 2.4), (6, 1.5))),)
 
 
-def test_where_a_run_went_back_its_later_losses_count(talk: Talk, home: Path) -> None:
-    make_run(home, "back", stepped(10, 3.0, 60), stepped(20, 9.0, 120), stepped(15, 2.0, 90))
+def test_where_a_run_went_back_its_later_losses_count(talk: Talk, make_run: MakeRun) -> None:
+    make_run("back", stepped(10, 3.0, 60), stepped(20, 9.0, 120), stepped(15, 2.0, 90))
     result = talk.do("/plot back --by=minutes")
     assert isinstance(result, Plot)
     assert result.curves[0].training == ((1, 3.0), (1.5, 2.0))
@@ -72,19 +67,19 @@ def test_a_model_carries_its_curve(talk: Talk) -> None:
 
 
 def test_without_a_name_it_is_the_run_at_work_or_that_of_the_model_or_the_newest(
-    talk: Talk, run: RunFolder, home: Path
+    talk: Talk, run: RunFolder, make_run: MakeRun
 ) -> None:
     assert talk.do("/plot") == Plot((NOVEL,))
     with_curve(talk.session.model.folder, {"training": [[1, 3.0]], "validation": []}, run="mine")
     assert talk.do("/plot") == Plot((LossCurve("parrot", ((1, 3.0),), ()),))
-    make_run(home, "mine", stepped(1, 2.5, 1))
+    make_run("mine", stepped(1, 2.5, 1))
     assert talk.do("/plot") == Plot((LossCurve("mine", ((1, 2.5),), ()),))
     with FileLock(run.lock_file):
         assert talk.do("/plot") == Plot((NOVEL,))
 
 
-def test_several_are_plotted_over_each_other_each_once(talk: Talk, run: RunFolder, home: Path) -> None:
-    make_run(home, "poem", stepped(1, 2.5, 1))
+def test_several_are_plotted_over_each_other_each_once(talk: Talk, run: RunFolder, make_run: MakeRun) -> None:
+    make_run("poem", stepped(1, 2.5, 1))
     result = talk.do("/plot poem novel poem")
     assert isinstance(result, Plot)
     assert [curve.name for curve in result.curves] == ["poem", "novel"]
@@ -112,9 +107,11 @@ def test_a_picture_is_told_by_its_ending_and_replaces_nothing(talk: Talk, run: R
         ("/plot 'a", "a quotation mark stands alone", "put names with spaces between two of them"),
     ],
 )
-def test_what_is_wrong_is_said(talk: Talk, run: RunFolder, home: Path, line: str, problem: str, remedy: str) -> None:
+def test_what_is_wrong_is_said(
+    talk: Talk, run: RunFolder, make_run: MakeRun, line: str, problem: str, remedy: str
+) -> None:
     os.utime(run.recipe_file, (0, 0))
-    make_run(home, "empty")
+    make_run("empty")
     with pytest.raises(TinychatError) as caught:
         talk.do(line)
     assert (caught.value.problem, caught.value.remedy) == (problem, remedy)
@@ -126,10 +123,7 @@ def test_where_nothing_was_ever_trained_that_is_said(talk: Talk) -> None:
 
 
 def test_runs_then_models_are_completed(talk: Talk, run: RunFolder) -> None:
-    complete = COMMANDS["plot"].complete
-    assert complete is not None
-    offered = [(one.text, one.about) for one in complete(talk.session, [""])]
-    assert offered[:2] == [("novel", "run"), ("parrot", "model")]
-    assert next(one.text for one in complete(talk.session, ["novel", ""])) == "parrot"
-    assert [one.text for one in complete(talk.session, ["novel", "--by", ""])] == ["steps", "minutes"]
-    assert [one.text for one in complete(talk.session, ["--"])] == ["--by", "--out"]
+    assert list(talk.offered("plot", "").items())[:2] == [("novel", "run"), ("parrot", "model")]
+    assert next(iter(talk.offered("plot", "novel", ""))) == "parrot"
+    assert list(talk.offered("plot", "novel", "--by", "")) == ["steps", "minutes"]
+    assert list(talk.offered("plot", "--")) == ["--by", "--out"]

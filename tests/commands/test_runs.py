@@ -1,17 +1,12 @@
 """`/runs`: what runs are doing, and several side by side."""
 
-from pathlib import Path
-
 import pytest
 from filelock import FileLock
 from scripted import Talk
 
 from tinychat.commands.results import Table
-from tinychat.commands.table import COMMANDS
 from tinychat.errors import RunError
-from tinychat.events import Ended, Evaluated, Event, Failed, Planned, Stepped, to_json
-from tinychat.store.runs import RunFolder
-from tinychat.train.recipe import Recipe
+from tinychat.events import Ended, Evaluated, Failed, Planned, Stepped
 from tinychat.train.standing import read_standing
 
 PLANNED = Planned(("a plan",), 413_249, 900, 4000, None, "cpu", 1)
@@ -20,18 +15,6 @@ EVALUATED = Evaluated(1480, 1.83, 6.23, 2.64, True, accuracy=0.45)
 
 def stepped(step: int, speed: float) -> Stepped:
     return Stepped(step, step / 4000, 1.71, 0.01, 0.5, speed, 60.0, 62.0, 4000)
-
-
-@pytest.fixture
-def make_run(home: Path):
-    def make(name: str, *events: Event, **fields: object) -> RunFolder:
-        run = RunFolder(home / "runs" / name)
-        run.path.mkdir(parents=True)
-        run.recipe_file.write_text(Recipe().merged(fields).to_toml())
-        run.events_file.write_text("".join(to_json(event) + "\n" for event in events))
-        return run
-
-    return make
 
 
 def test_runs_tells_what_each_is_doing(talk: Talk, make_run) -> None:
@@ -85,7 +68,5 @@ def test_a_recipe_that_cannot_be_read_hides_no_run(make_run) -> None:
 def test_names_are_completed_that_are_not_there_yet(talk: Talk, make_run) -> None:
     make_run("a")
     make_run("b")
-    complete = COMMANDS["runs"].complete
-    assert complete is not None
-    assert {one.text for one in complete(talk.session, [""])} == {"a", "b"}
-    assert [one.text for one in complete(talk.session, ["a", ""])] == ["b"]
+    assert set(talk.offered("runs", "")) == {"a", "b"}
+    assert list(talk.offered("runs", "a", "")) == ["b"]

@@ -8,7 +8,6 @@ from scripted import Talk
 from tinychat.commands.completing import models, paths
 from tinychat.commands.results import Change, Message, Table
 from tinychat.commands.settings import change, nudge, switch, values_of
-from tinychat.commands.table import COMMANDS
 from tinychat.errors import SettingError, UsageError
 from tinychat.face import FACE
 from tinychat.layers import Layer
@@ -116,11 +115,9 @@ def test_values_are_completed_with_the_one_in_force_first(talk: Talk) -> None:
         ("1", "all tokens"),
         ("0.95", "default"),
     ]
-    complete = COMMANDS["set"].complete
-    assert complete is not None
-    assert "top-p" in [one.text for one in complete(talk.session, ["to"])]
-    assert "cuda" in [one.text for one in complete(talk.session, ["device", ""])]
-    assert list(complete(talk.session, ["nonsense", ""])) == []
+    assert "top-p" in talk.offered("set", "to")
+    assert "cuda" in talk.offered("set", "device", "")
+    assert talk.offered("set", "nonsense", "") == {}
 
 
 @pytest.mark.parametrize("setting", SETTINGS.values(), ids=lambda setting: setting.name)

@@ -11,7 +11,6 @@ from filelock import FileLock
 from scripted import Talk, make_model
 
 from tinychat.commands.results import Answer, Message, Watch
-from tinychat.commands.table import COMMANDS
 from tinychat.commands.training import finish_training
 from tinychat.errors import RunError, UsageError
 from tinychat.events import Ended, Evaluated, Failed, Part, Stepped, Token, to_json
@@ -168,18 +167,6 @@ def test_when_asks_each_snapshot_of_the_run_that_made_the_model(talk: Talk, home
 MakeRun = Callable[..., RunFolder]
 
 
-@pytest.fixture
-def make_run(home: Path) -> MakeRun:
-    def make(name: str, *events: Stepped | Evaluated | Ended | Failed) -> RunFolder:
-        run = RunFolder(home / "runs" / name)
-        run.path.mkdir(parents=True)
-        run.recipe_file.write_text("")
-        run.events_file.write_text("".join(to_json(event) + "\n" for event in events))
-        return run
-
-    return make
-
-
 STEPPED = Stepped(1480, 0.37, 1.71, 0.01, 0.5, 48_000.0, 60.0, 62.0, 4000)
 EVALUATED = Evaluated(1480, 1.83, 6.23, 2.64, True)
 
@@ -197,11 +184,8 @@ def test_attach_and_finish_need_a_run_at_work(talk: Talk, make_run: MakeRun) -> 
 
 
 def test_flags_their_values_recipes_and_texts_are_completed(talk: Talk, novel: Path) -> None:
-    complete = COMMANDS["train"].complete
-    assert complete is not None
-
     def offered(*words: str) -> list[str]:
-        return [one.text for one in complete(talk.session, list(words))]
+        return list(talk.offered("train", *words))
 
     assert offered("My")[:1] == ["My Novel.txt"]
     assert offered("My N")[:1] == ["My Novel.txt"]

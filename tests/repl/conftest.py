@@ -5,6 +5,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from prompt_toolkit.input import PipeInput, create_pipe_input
+from prompt_toolkit.input.typeahead import clear_typeahead
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 sys.path.insert(0, str(Path(__file__).parent))
@@ -26,6 +28,14 @@ def session(model: Path, monkeypatch: pytest.MonkeyPatch) -> Session:
     session = Session()
     session.open_model(str(model))
     return session
+
+
+@pytest.fixture
+def input() -> Iterator[PipeInput]:
+    """Keys to press without a terminal."""
+    with create_pipe_input() as pipe:
+        yield pipe
+        clear_typeahead(pipe)
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 import io
 import os
+import re
 import sys
 import time
 from collections.abc import Callable
@@ -109,3 +110,9 @@ class Person:
         if callable(wanted):
             return wanted(self.lines)
         return wanted in self.lines
+
+
+def answered(lines: list[str]) -> bool:
+    """Whether an answer is over and the prompt is back under its last line."""
+    text = "\n".join(lines)
+    return re.search(r"\d+ tokens? · (?:[\d,]+ tok/s · )?stop: [^\n]*\n[›>](?:\n|$)", text) is not None

@@ -7,19 +7,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from screens import Person
+from screens import Person, answered
 
 SitDown = Callable[..., Person]
 
 SLOW = {"TINYCHAT_TEST_DELAY": "0.03"}
 TOOLBAR = " parrot · temp 0.8 · top-p 0.95 · sample · max 256 · seed –"
 CTRL_C, CTRL_D, ESCAPE, ENTER = "\x03", "\x04", "\x1b", "\r"
-
-
-def answered(lines: list[str]) -> bool:
-    """Whether an answer is over and the prompt is back under its last line."""
-    text = "\n".join(lines)
-    return re.search(r"\d+ tokens? · (?:[\d,]+ tok/s · )?stop: [^\n]*\n›(?:\n|$)", text) is not None
 
 
 def test_the_greeting_the_prompt_and_the_toolbar(sit_down: SitDown) -> None:

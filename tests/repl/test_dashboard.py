@@ -8,11 +8,11 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
-from prompt_toolkit.input import PipeInput, create_pipe_input
+from prompt_toolkit.input import PipeInput
 from screens import Screen
 
 from tinychat.errors import Interrupted
@@ -52,12 +52,6 @@ def run(tmp_path: Path) -> RunFolder:
 def write(run: RunFolder, *events: Event) -> None:
     with run.events_file.open("a", encoding="utf-8") as file:
         file.write("".join(to_json(event) + "\n" for event in events))
-
-
-@pytest.fixture
-def input() -> Iterator[PipeInput]:
-    with create_pipe_input() as pipe:
-        yield pipe
 
 
 def drawn(columns: int, rows: int, said: str = "", more: Sequence[Event] = ()) -> list[str]:

@@ -7,7 +7,7 @@ from datetime import datetime
 from pathlib import Path
 
 import pytest
-from screens import Person
+from screens import Person, answered
 
 from tinychat.conversation import Conversation
 from tinychat.repl import keeping
@@ -31,11 +31,6 @@ def ask(session: Session, keeper: Keeper, prompt: str) -> None:
 
 def prompts(path: Path) -> list[str]:
     return [turn.prompt for turn in read_transcript(path).turns]
-
-
-def answered(lines: list[str]) -> bool:
-    """Whether an answer is over and the prompt is back."""
-    return any("stop: end of turn" in line for line in lines) and [line for line in lines if line][-2] == "›"
 
 
 def test_nothing_is_written_before_the_first_answer(keeper: Keeper, home: Path) -> None:
@@ -99,7 +94,7 @@ def test_a_folder_that_cannot_be_written_is_told_of_once(sit_down: Callable[...,
     person = sit_down()
     for prompt in ("one", "two"):
         person.type(prompt, "\r")
-        person.sees(f"you said: {prompt}", answered)
+        person.sees(f"you said: {prompt}", lambda lines: [line for line in lines if line][-2] == "›")
     person.type("/quit", "\r")
     assert person.leaves() == 0
     assert person.raw.count(b"cannot be written") == 1

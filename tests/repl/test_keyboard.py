@@ -1,18 +1,9 @@
 """Keys as they come."""
 
-from collections.abc import Iterator
-
-import pytest
-from prompt_toolkit.input import PipeInput, create_pipe_input
+from prompt_toolkit.input import PipeInput
 from prompt_toolkit.keys import Keys
 
 from tinychat.repl.keyboard import ESCAPE_WAIT, Keyboard
-
-
-@pytest.fixture
-def input() -> Iterator[PipeInput]:
-    with create_pipe_input() as pipe:
-        yield pipe
 
 
 def test_an_esc_is_one_when_nothing_follows(input: PipeInput) -> None:

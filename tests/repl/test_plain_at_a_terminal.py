@@ -4,16 +4,11 @@ import re
 from collections.abc import Callable
 
 import pytest
-from screens import Person
+from screens import Person, answered
 
 SitDown = Callable[..., Person]
 
 CTRL_C, CTRL_D, ENTER, BACKSPACE = "\x03", "\x04", "\r", "\x7f"
-
-
-def answered(lines: list[str]) -> bool:
-    """Whether an answer is over and the prompt is back under its last line."""
-    return re.search(r"stop: [^\n]*\n>(?:\n|$)", "\n".join(lines)) is not None
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,12 @@
 """The prompt without a terminal: what its keys do, what it completes, what it keeps."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.document import Document
-from prompt_toolkit.input import PipeInput, create_pipe_input
+from prompt_toolkit.input import PipeInput
 from prompt_toolkit.output import DummyOutput
 from screens import Screen
 
@@ -18,12 +18,6 @@ from tinychat.repl.history import QuietHistory
 from tinychat.repl.prompt import Prompt
 from tinychat.repl.toolbar import toolbar
 from tinychat.session import Session
-
-
-@pytest.fixture
-def input() -> Iterator[PipeInput]:
-    with create_pipe_input() as pipe:
-        yield pipe
 
 
 @pytest.fixture

@@ -5,8 +5,8 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 
 import pytest
-from prompt_toolkit.input import PipeInput, create_pipe_input
-from prompt_toolkit.input.typeahead import clear_typeahead, get_typeahead
+from prompt_toolkit.input import PipeInput
+from prompt_toolkit.input.typeahead import get_typeahead
 from screens import Screen
 
 from tinychat.commands.results import Answer
@@ -17,13 +17,6 @@ from tinychat.repl.stream import Player, Rate, summary
 from tinychat.session import Session
 
 END = Finished("end", 2, 0.001, 123)
-
-
-@pytest.fixture
-def input() -> Iterator[PipeInput]:
-    with create_pipe_input() as pipe:
-        yield pipe
-        clear_typeahead(pipe)
 
 
 def token(text: str) -> Token:

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 
 import pytest
-from screens import Person
-from test_at_a_terminal import CTRL_C, ENTER, ESCAPE, answered
+from screens import Person, answered
+from test_at_a_terminal import CTRL_C, ENTER, ESCAPE
 
 SitDown = Callable[..., Person]
 HINT = "←/→ walk · ↑/↓ choose, Enter goes on from there · any other key ends"

@@ -47,7 +47,7 @@ class Command:
     example: str = ""
     aliases: tuple[str, ...] = ()
     while_busy: bool = False
-    complete: Complete | None = None
+    complete: Complete = lambda session, words: ()
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -65,8 +65,7 @@ def suggest(session: Session, words: list[str]) -> Iterator[Suggestion]:
         command = split_line(words[0])[0]
     except UsageError:
         return
-    if command.complete:
-        yield from command.complete(session, words[1:])
+    yield from command.complete(session, words[1:])
 
 
 def _typed(text: str, quote: str) -> str:
