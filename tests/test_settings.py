@@ -46,6 +46,7 @@ def test_what_a_person_types_is_understood(name: str, typed: object, value: obje
         ("top_p", 0, "top-p takes a number above 0 and at most 1, not 0"),
         ("top_k", 0, "top-k takes a whole number of at least 1 or none, not 0"),
         ("top_k", "2.5", "top-k takes a whole number of at least 1 or none, not '2.5'"),
+        ("max_tokens", "9" * 400, f"max-tokens takes a whole number of at least 1, not '{'9' * 400}'"),
         ("max_tokens", 2.5, "max-tokens takes a whole number of at least 1, not 2.5"),
         ("stop", [1], "stop takes text or none, not [1]"),
         ("device", "tpu", "device takes one of auto, cpu, cuda, mps, not 'tpu'"),

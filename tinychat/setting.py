@@ -92,55 +92,48 @@ class Setting:
         Raises:
             SettingError: it is of another type, not a number, or out of bounds.
         """
+        try:
+            return self._read(given)
+        except (ValueError, OverflowError):
+            raise SettingError(self.name, self.expected, given) from None
+
+    def _read(self, given: object) -> Any:
+        """As `parse`, but what it cannot take is a ValueError or an OverflowError."""
         word = given.strip().lower() if isinstance(given, str) else given
-        if self.kind is tuple:
-            return self._parse_texts(given)
+        if self.kind is tuple:  # as typed, with `\n` for a new line, or a list as JSON and TOML have it
+            if given is None or (isinstance(given, str) and given.lower() in ABSENT):
+                return ()
+            texts = (unescape(given),) if isinstance(given, str) else given
+            if not isinstance(texts, list | tuple) or not all(isinstance(text, str) and text for text in texts):
+                raise ValueError
+            return tuple(texts)
         if self.kind is bool:
             truth = TRUTHS.get(word) if isinstance(word, str) else given
             if not isinstance(truth, bool):
-                raise SettingError(self.name, self.expected, given)
+                raise ValueError
             return truth
-        if self.choices and word in self.choices:
+        if word in self.choices:
             return word
         if word is None or word in ABSENT:
-            if self.optional:
-                return None
-            raise SettingError(self.name, self.expected, given)
+            if not self.optional:
+                raise ValueError
+            return None
+        if isinstance(given, bool) or not isinstance(given, int | float | str):
+            raise ValueError
         if self.kind is str:
-            return self._parse_text(given)
-        value = self._parse_number(given)
+            if self.choices or not isinstance(given, str) or not given:
+                raise ValueError
+            return given
+        value = self.kind(given)
         if (
-            (self.above is not None and value <= self.above)
+            not math.isfinite(value)
+            or (isinstance(given, float) and value != given)
+            or (self.above is not None and value <= self.above)
             or (self.low is not None and value < self.low)
             or (self.high is not None and value > self.high)
         ):
-            raise SettingError(self.name, self.expected, given)
+            raise ValueError
         return value
-
-    def _parse_text(self, given: object) -> str:
-        if self.choices or not isinstance(given, str) or not given:
-            raise SettingError(self.name, self.expected, given)
-        return given
-
-    def _parse_number(self, given: object) -> float | int:
-        if isinstance(given, bool) or not isinstance(given, int | float | str):
-            raise SettingError(self.name, self.expected, given)
-        try:
-            value = self.kind(given)
-        except (ValueError, OverflowError):
-            raise SettingError(self.name, self.expected, given) from None
-        if not math.isfinite(value) or (isinstance(given, float) and value != given):
-            raise SettingError(self.name, self.expected, given)
-        return value  # type: ignore[no-any-return]
-
-    def _parse_texts(self, given: object) -> tuple[str, ...]:
-        """A stop string as typed (with `\\n` for a new line), or a list of them as JSON and TOML have it."""
-        if given is None or (isinstance(given, str) and given.lower() in ABSENT):
-            return ()
-        texts = (unescape(given),) if isinstance(given, str) else given
-        if not isinstance(texts, list | tuple) or not all(isinstance(text, str) and text for text in texts):
-            raise SettingError(self.name, self.expected, given)
-        return tuple(texts)
 
     def show(self, value: Any) -> str:
         """The value as a person would type it; `–` for none."""

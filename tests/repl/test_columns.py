@@ -13,7 +13,7 @@ from tinychat.commands.results import Answers
 from tinychat.errors import GenerationError
 from tinychat.events import Finished, Notice, Record, Token
 from tinychat.repl.columns import columns, wrap
-from tinychat.repl.comparison import play_all
+from tinychat.repl.comparison import AnswersPlayer
 from tinychat.repl.keyboard import Keyboard
 from tinychat.session import Session
 
@@ -79,7 +79,8 @@ def play(session: Session, records: list[tuple[int, Record]], *, dumb: bool) -> 
 
     with create_pipe_input() as input:
         try:
-            play_all(Answers(("1 · a", "2 · b"), start), session, screen.terminal(dumb=dumb), Keyboard(input))
+            answers = Answers(("1 · a", "2 · b"), start)
+            AnswersPlayer(answers, session, screen.terminal(dumb=dumb), Keyboard(input)).play()
         finally:
             clear_typeahead(input)
     return screen
@@ -115,7 +116,7 @@ def test_an_error_is_raised_behind_what_was_said(session: Session) -> None:
         raise GenerationError("the model gave NaN")
 
     with create_pipe_input() as input, pytest.raises(GenerationError):
-        play_all(Answers(("1", "2"), start), session, screen.terminal(dumb=True), Keyboard(input))
+        AnswersPlayer(Answers(("1", "2"), start), session, screen.terminal(dumb=True), Keyboard(input)).play()
     assert screen.getvalue() == "1\nhel\n2\n\n"
 
 

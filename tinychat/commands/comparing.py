@@ -140,7 +140,7 @@ def _parse(text: str) -> tuple[dict[str, list[str]], bool, str]:
     given: dict[str, list[str]] = {}
     greedy = False
     while True:
-        if (found := ASSIGNED.match(text)) and (not given or _is_known(found["name"])):
+        if (found := ASSIGNED.match(text)) and (not given or found["name"].lower() == "model" or _find(found["name"])):
             given.setdefault(found["name"].lower(), []).extend(filter(None, found["values"].split(",")))
         elif found := GREEDY.match(text):
             greedy = True
@@ -152,20 +152,18 @@ def _parse(text: str) -> tuple[dict[str, list[str]], bool, str]:
     return given, greedy, text
 
 
-def _is_known(name: str) -> bool:
-    """Whether a name is that of something to compare; else it belongs to a prompt."""
+def _find(name: str) -> Setting | None:
     try:
-        return name.lower() == "model" or bool(find_setting(name))
+        return find_setting(name)
     except UsageError:
-        return False
+        return None
 
 
 def _sampling(name: str) -> Setting:
     """The setting of that name, which must be one of those by which tokens are chosen."""
-    known = ", ".join(spell(SETTINGS[one]) for one in SAMPLING)
-    if not _is_known(name):
+    known, setting = ", ".join(spell(SETTINGS[one]) for one in SAMPLING), _find(name)
+    if setting is None:
         raise UsageError(f"there is no setting {name!r}", f"compared are {known} and model")
-    setting = find_setting(name)
     if setting.name not in SAMPLING:
         raise UsageError(f"{spell(setting)} does not say how tokens are chosen", f"compared are {known} and model")
     return setting

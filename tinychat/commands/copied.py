@@ -62,22 +62,19 @@ def copied(session: Session, text: str) -> Result:
         return Message((f"no {least} characters in a row stand word for word in {corpus.name}",), tuple(notes))
     length = sum(len(copy.text) for copy in copies)
     times = Counter(copy.text for copy in copies)
-    different = [next(copy for copy in copies if copy.text == span) for span in times]
-    more = f", and {len(different) - SPANS} more" if len(different) > SPANS else ""
+    first = {copy.text: copy.place for copy in reversed(copies)}
+    rows = [
+        (f"{len(span):,}", _place(first[span]), repr(span) + (f", {count} times" if count > 1 else ""))
+        for span, count in times.items()
+    ]
+    more = f", and {len(rows) - SPANS} more" if len(rows) > SPANS else ""
     return Table(
         ("characters", "first place", "span"),
-        tuple(
-            (f"{len(copy.text):,}", _place(copy.place), _span(copy.text, times[copy.text]))
-            for copy in different[:SPANS]
-        ),
+        tuple(rows[:SPANS]),
         f"{percent(length / len(answer), 0)} of the answer stands word for word in {corpus.name}",
         right=(0,),
         notes=(f"spans of {least} characters or more{more}", *notes),
     )
-
-
-def _span(text: str, times: int) -> str:
-    return repr(text) if times == 1 else f"{text!r}, {times} times"
 
 
 def _read(model: str, training: Mapping[str, Any], named: list[str]) -> "Corpus":

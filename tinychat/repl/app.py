@@ -6,8 +6,6 @@ import sys
 import traceback
 from collections.abc import Callable
 from contextlib import nullcontext
-from pathlib import Path
-from types import FrameType
 
 from tinychat import __version__
 from tinychat.background import BackgroundRun
@@ -44,8 +42,15 @@ def run(session: Session, *, debug: bool = False) -> int:
     terminal, keyboard = Terminal.standard(plain=face.plain, theme=face.theme), Keyboard()
     history = places.history_file()
     greet(terminal, session, first=not history.exists())
-    prompt = open_prompt(session, terminal, keyboard, history)
-    signal.signal(signal.SIGTERM, _leave)
+    prompt: Prompt | PlainPrompt
+    if terminal.dumb:
+        session.preload()
+        prompt = PlainPrompt(session, terminal, keyboard, history, news=lambda: news(session, terminal))
+    else:  # torch is imported once the prompt is on screen, behind it
+        on_shown = session.preload
+        prompt = Prompt(session, terminal, history, on_shown=on_shown, news=lambda: news(session, terminal))
+    # Being told to end, the process leaves the terminal as it found it.
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     try:
         keeper = None if face.private else Keeper(session)
         Repl(session, terminal, keyboard, prompt, keeper, debug=debug).run()
@@ -57,14 +62,6 @@ def run(session: Session, *, debug: bool = False) -> int:
         sys.stdout.flush()
         os._exit(0)
     return 0
-
-
-def open_prompt(session: Session, terminal: Terminal, keyboard: Keyboard, history: Path) -> Prompt | PlainPrompt:
-    """A prompt for the terminal; torch is imported once it is on screen, behind it."""
-    if terminal.dumb:
-        session.preload()
-        return PlainPrompt(session, terminal, keyboard, history, news=lambda: news(session, terminal))
-    return Prompt(session, terminal, history, on_shown=session.preload, news=lambda: news(session, terminal))
 
 
 def greet(terminal: Terminal, session: Session, *, first: bool) -> None:
@@ -133,7 +130,8 @@ class Repl:
         with nullcontext() if self._terminal.dumb else self._keyboard.quiet(), counted_interrupts():
             while not self._left:
                 try:
-                    line = self._ask()
+                    begun, self._begun = self._begun, ""
+                    line = self._prompt.ask(begun)
                     with raised_interrupts():
                         self._act(line)
                 except EOFError:
@@ -150,10 +148,6 @@ class Repl:
                 self._terminal.line(f"{one.run.name} trains on; tinychat finds it again", DIM)
             if self._keeper is not None and self._keeper.path is not None:
                 self._terminal.line(f"kept: /open {self._keeper.path.stem}", DIM)
-
-    def _ask(self) -> str:
-        begun, self._begun = self._begun, ""
-        return self._prompt.ask(begun)
 
     def _act(self, line: str) -> None:
         """Does what a line says; a blank one says nothing."""
@@ -195,9 +189,9 @@ class Repl:
 
                 play(result, self._session, self._terminal)
             case Answers():
-                from tinychat.repl.comparison import play_all
+                from tinychat.repl.comparison import AnswersPlayer
 
-                play_all(result, self._session, self._terminal, self._keyboard)
+                AnswersPlayer(result, self._session, self._terminal, self._keyboard).play()
             case Looks():
                 from tinychat.repl.walking import walk
 
@@ -228,8 +222,3 @@ class Repl:
         if self._debug:
             self._terminal.line(traceback.format_exc().rstrip("\n"), DIM)
         self._terminal.problem(problem, remedy)
-
-
-def _leave(number: int, frame: FrameType | None) -> None:
-    """Being told to end, the process leaves the terminal as it found it."""
-    raise SystemExit(128 + number)

@@ -29,16 +29,7 @@ Made = tuple[int, Record]
 """a record, with the place of its answer"""
 
 
-def play_all(answers: Answers, session: Session, terminal: Terminal, keyboard: Keyboard) -> None:
-    """Shows answers to their end, and says how to choose one; what was typed meanwhile goes to the next prompt.
-
-    Raises:
-        TinychatError: they could not be made; what was there stays on screen.
-    """
-    _Comparison(answers, session, terminal, keyboard).play()
-
-
-class _Comparison:
+class AnswersPlayer:
     """Answers in the making, and the keys that act on them."""
 
     def __init__(self, answers: Answers, session: Session, terminal: Terminal, keyboard: Keyboard) -> None:
@@ -49,7 +40,11 @@ class _Comparison:
         self._said = ""
 
     def play(self) -> None:
-        """Shows them to their end."""
+        """Shows them to their end, and says how to choose one; what was typed meanwhile goes to the next prompt.
+
+        Raises:
+            TinychatError: they could not be made; what was there stays on screen.
+        """
         seed_is_set = self._session.settings.current.seed is not None
         is_over = False
         try:

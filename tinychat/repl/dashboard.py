@@ -110,7 +110,9 @@ class Dashboard:
                     elif event is not None:
                         self._take(event)
                     else:
-                        self._draw_in_time()
+                        if self._clock() - self._drawn_at >= FRAME:
+                            self._drawn_at = self._clock()
+                            self._region.draw(self._lines())
                         keys = self._keyboard.read(LOOK) + [KeyPress(Keys.ControlC)] * interrupts.count
                         interrupts.count = 0
                         if any([self._press(key, run) for key in keys]):  # noqa: C419 - each is obeyed
@@ -197,11 +199,6 @@ class Dashboard:
         if self._editor is not None:
             self._editor = None
             self._terminal.take_pastes_whole(False)
-
-    def _draw_in_time(self) -> None:
-        if self._clock() - self._drawn_at >= FRAME:
-            self._drawn_at = self._clock()
-            self._region.draw(self._lines())
 
     def _lines(self, live: bool = True) -> list[str]:
         """The panel as it is now; one that is not live any more has no keys."""

@@ -104,7 +104,8 @@ def _draw_shaded(terminal: Terminal, shaded: Shaded) -> None:
     terminal.fresh_line()
     if terminal.colour:
         for text, bits in shaded.pieces:
-            terminal.write(text, DIM if bits is None else _shade(bits))
+            style = DIM if bits is None else next(style for most, style, _ in SHADES if bits <= most)
+            terminal.write(text, style)
     else:
         terminal.write(bracketed(shaded))
     known = [bits for _, bits in shaded.pieces if bits is not None]
@@ -121,7 +122,3 @@ def _draw_shaded(terminal: Terminal, shaded: Shaded) -> None:
         terminal.line(sparkline(list(shaded.entropies), terminal.width - 1), DIM)
         terminal.line(told_entropy(shaded), DIM)
     _notes(terminal, shaded.notes)
-
-
-def _shade(bits: float) -> str:
-    return next(style for most, style, _ in SHADES if bits <= most)

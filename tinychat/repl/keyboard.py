@@ -48,7 +48,8 @@ class Keyboard:
         quiet[3] &= ~(termios.ECHO | termios.ICANON)
         termios.tcsetattr(descriptor, termios.TCSANOW, quiet)
         try:
-            self._keep_early_keys()
+            if self._is_readable(0):  # pressed before the terminal was ours: an Enter among them is a new line by now
+                self.keep([ENTER if key.key is Keys.ControlJ else key for key in self.input.read_keys()])
             yield
         finally:
             termios.tcsetattr(descriptor, termios.TCSANOW, before)
@@ -91,11 +92,6 @@ class Keyboard:
             self.keep(keys[ends[0] + 1 :])
             keys = keys[: ends[0]]
         return "".join(key.data for key in keys).replace("\r\n", "\n").replace("\r", "\n"), bool(ends)
-
-    def _keep_early_keys(self) -> None:
-        """Keys pressed before the terminal was ours: an Enter among them has become a new line."""
-        if self._is_readable(0):
-            self.keep([ENTER if key.key is Keys.ControlJ else key for key in self.input.read_keys()])
 
     def _is_readable(self, wait: float) -> bool:
         if sys.platform == "win32":  # a console is no file that select knows; reading it does not wait

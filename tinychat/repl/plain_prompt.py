@@ -75,7 +75,9 @@ class PlainPrompt:
             while is_open_block(line):
                 line += "\n" + read_line(self._terminal, CONTINUATION)
         if line.strip():
-            self._remember(line)
+            self._history.store_string(line)
+            if self._readline is not None:
+                self._readline.add_history(line)
         return unblock(line)
 
     def _set_up(self, readline: ModuleType) -> None:
@@ -91,11 +93,6 @@ class PlainPrompt:
         readline.set_completion_display_matches_hook(self._show_offered)
         for line in list(self._history.load_history_strings())[MOST - 1 :: -1]:
             readline.add_history(line)
-
-    def _remember(self, line: str) -> None:
-        self._history.store_string(line)
-        if self._readline is not None:
-            self._readline.add_history(line)
 
     def _complete(self, line: str, number: int) -> str | None:
         """The whole line as it would be with the suggestion of that number."""

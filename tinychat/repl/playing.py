@@ -86,22 +86,14 @@ def _bindings() -> KeyBindings:
     return bindings
 
 
-def _end_of(game: Game, width: int) -> str:
-    """As much of what is known as leaves half of a line for a guess."""
-    text = harmless(game.text.replace("\n", NEW_LINE).replace("\t", " "))
-    return text if len(text) <= width // 2 else "…" + text[1 - width // 2 :]
-
-
 def _ask(game: Game, ask: Callable[[str], str], terminal: Terminal) -> str:
+    """A guess, typed behind as much of what is known as leaves half of a line for it."""
     if game.has_choices:
-        _show_choices(game, terminal)
-    return ask(_end_of(game, terminal.width))
-
-
-def _show_choices(game: Game, terminal: Terminal) -> None:
-    words = [f"{number} {choice!r}" for number, choice in enumerate(game.choices, start=1) if choice in game.left]
-    for line in packed([*words, "0 something else"] if ELSE in game.left else words, terminal.width - 1):
-        terminal.line(line)
+        words = [f"{number} {choice!r}" for number, choice in enumerate(game.choices, start=1) if choice in game.left]
+        for line in packed([*words, "0 something else"] if ELSE in game.left else words, terminal.width - 1):
+            terminal.line(line)
+    text, room = harmless(game.text.replace("\n", NEW_LINE).replace("\t", " ")), terminal.width // 2
+    return ask(text if len(text) <= room else "…" + text[1 - room :])
 
 
 def _guess(game: Game, line: str) -> list[Outcome]:

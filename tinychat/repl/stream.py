@@ -196,7 +196,8 @@ class Player:
         if rate := self._rate.now():
             words.append(f"{rate:,.0f} tok/s")
         if self._session.turns:
-            words.append(f"context {context_share(self._session):.0%}")
+            turn, context = self._session.turns[-1], int(self._session.model.architecture["context"])
+            words.append(f"context {min(1.0, (len(turn.prompt_ids) + len(turn.tokens)) / context):.0%}")
         return SEPARATOR.join([*words, HINT])
 
     def _pace(self, record: Record) -> float | None:
@@ -224,12 +225,6 @@ class Rate:
         if len(self._moments) < 2:
             return float(len(self._moments))
         return len(self._moments) / max(FRAME, now - self._moments[0])
-
-
-def context_share(session: Session) -> float:
-    """How much of the model's context the last prompt and its answer fill, from 0 to 1."""
-    turn = session.turns[-1]
-    return min(1.0, (len(turn.prompt_ids) + len(turn.tokens)) / int(session.model.architecture["context"]))
 
 
 def summary(finished: Finished, session: Session, *, show_seed: bool) -> str:
