@@ -11,7 +11,7 @@ import pytest
 from tinychat.generate.engine import Request
 from tinychat.generate.opening import open_engine
 from tinychat.generate.prompts import Prompting
-from tinychat.layers import Layer
+from tinychat.origins import Origin
 from tinychat.session import Session
 from tinychat.settings import Settings
 from tinychat.store import places
@@ -47,7 +47,7 @@ def test_it_says_how_it_was_made() -> None:
 def test_it_says_what_it_said_when_it_was_made(prompt: str) -> None:
     session = Session()
     session.open_model("smalltalk")
-    session.settings.update({"temperature": 0, "max_tokens": 60}, Layer.FLAG)
+    session.settings.update({"temperature": 0, "max_tokens": 60}, Origin.FLAG)
     list(session.answer(prompt))
     assert session.turns[0].answer == GOLDEN[prompt]
 
@@ -55,7 +55,7 @@ def test_it_says_what_it_said_when_it_was_made(prompt: str) -> None:
 def test_it_remembers_a_name_within_the_conversation() -> None:
     session = Session()
     session.open_model("smalltalk")
-    session.settings.update({"temperature": 0, "max_tokens": 60}, Layer.FLAG)
+    session.settings.update({"temperature": 0, "max_tokens": 60}, Origin.FLAG)
     for prompt in ("hi my name is zorina", "what is 2 plus 2?", "what is my name?"):
         list(session.answer(prompt))
     assert "zorina" in session.turns[-1].answer

@@ -9,14 +9,14 @@ from tinychat.comparing import Comparison, Way
 from tinychat.conversation import Conversation
 from tinychat.errors import UsageError
 from tinychat.events import Finished, Notice, Record, Token
-from tinychat.layers import Layer
+from tinychat.origins import Origin
 from tinychat.session import Session
 
 
 @pytest.fixture
 def session(letters: Path) -> Session:
     session = Session()
-    session.settings.update({"seed": 5, "max_tokens": 12}, Layer.FLAG)
+    session.settings.update({"seed": 5, "max_tokens": 12}, Origin.FLAG)
     session.open_model(str(letters))
     return session
 
@@ -110,7 +110,7 @@ def test_stopping_before_a_model_has_loaded_ends_all(session: Session) -> None:
 
 def test_models_answer_together_and_the_chosen_one_speaks(session: Session, chatter: Path) -> None:
     other = Session()
-    other.settings.update({"seed": 5, "max_tokens": 12}, Layer.FLAG)
+    other.settings.update({"seed": 5, "max_tokens": 12}, Origin.FLAG)
     other.open_model(str(chatter))
     ways = [Way(one.model.name, one, one.settings.current, 5) for one in (session, other)]
     comparison = Comparison(session, "hello", 0, ways)

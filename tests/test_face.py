@@ -11,7 +11,7 @@ from tinychat.cli.main import tinychat
 from tinychat.cli.options import load_face
 from tinychat.errors import SettingError, UsageError
 from tinychat.face import FACE, Face, FaceStore
-from tinychat.layers import Layer
+from tinychat.origins import Origin
 
 
 @pytest.fixture
@@ -65,8 +65,8 @@ def test_what_is_wrong_in_the_file_is_told_with_the_file_the_name_and_the_value(
 
 def test_a_store_of_the_face_is_one_of_layers() -> None:
     face = FaceStore()
-    face.set("theme", "light", Layer.FILE)
-    face.set("theme", "none", Layer.FLAG)
-    assert (face.current.theme, face.origin("theme")) == ("none", Layer.FLAG)
+    face.set("theme", "light", Origin.FILE)
+    face.set("theme", "none", Origin.FLAG)
+    assert (face.current.theme, face.origin("theme")) == ("none", Origin.FLAG)
     with pytest.raises(SettingError):
         face.set("keys", "nano")

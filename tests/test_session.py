@@ -8,8 +8,8 @@ import pytest
 
 from tinychat.errors import ModelError, TinychatError, UsageError
 from tinychat.events import Finished, Notice, Part, Record, Token
-from tinychat.layers import Layer
 from tinychat.looking_back import look_back
+from tinychat.origins import Origin
 from tinychat.session import Session
 from tinychat.store.models import read_weights
 from tinychat.store.weights import pack_weights
@@ -19,7 +19,7 @@ from tinychat.transcript import read_transcript, write_transcript
 @pytest.fixture
 def session(letters: Path) -> Session:
     session = Session()
-    session.settings.update({"seed": 5, "max_tokens": 6}, Layer.FLAG)
+    session.settings.update({"seed": 5, "max_tokens": 6}, Origin.FLAG)
     session.open_model(str(letters))
     return session
 
@@ -129,7 +129,7 @@ def test_a_chat_goes_through_the_template_and_forgets_its_oldest_turns(chatter: 
     session = Session()
     session.open_model(str(chatter))
     assert session.settings.current.temperature == 0.7  # the model's own
-    session.settings.update({"seed": 1, "max_tokens": 4}, Layer.FLAG)
+    session.settings.update({"seed": 1, "max_tokens": 4}, Origin.FLAG)
     tokenizer = session.tokenizer
     user, bot, end = (tokenizer.special(role) for role in ("user", "bot", "end"))
     for _ in range(8):

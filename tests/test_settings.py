@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tinychat.errors import SettingError, UsageError
-from tinychat.layers import Layer
+from tinychat.origins import Origin
 from tinychat.setting import unescape
 from tinychat.settings import SETTINGS, Settings, SettingStore, find_setting
 
@@ -72,25 +72,25 @@ def test_a_snapshot_is_checked_and_hashable() -> None:
 
 def test_the_later_layer_wins_and_is_named() -> None:
     store = SettingStore()
-    for layer, value in ((Layer.COMMAND, 1.5), (Layer.MODEL, 0.5), (Layer.FLAG, 1.0), (Layer.FILE, 0.6)):
+    for layer, value in ((Origin.COMMAND, 1.5), (Origin.MODEL, 0.5), (Origin.FLAG, 1.0), (Origin.FILE, 0.6)):
         store.set("temperature", value, layer)
-    assert (store.current.temperature, store.origin("temperature")) == (1.5, Layer.COMMAND)
+    assert (store.current.temperature, store.origin("temperature")) == (1.5, Origin.COMMAND)
     store.reset("temperature")
-    assert (store.current.temperature, store.origin("temperature")) == (1.0, Layer.FLAG)
-    assert store.origin("top_p") is Layer.DEFAULT
+    assert (store.current.temperature, store.origin("temperature")) == (1.0, Origin.FLAG)
+    assert store.origin("top_p") is Origin.DEFAULT
 
 
 def test_several_values_are_set_all_or_none() -> None:
     store = SettingStore()
     with pytest.raises(SettingError):
-        store.update({"temperature": 1, "top_p": 7}, Layer.FILE)
+        store.update({"temperature": 1, "top_p": 7}, Origin.FILE)
     assert store.current == Settings()
 
 
 def test_another_model_forgets_what_the_last_one_brought() -> None:
     store = SettingStore()
-    store.replace({"temperature": 0.3}, Layer.MODEL)
-    store.replace({"top_p": 0.5}, Layer.MODEL)
+    store.replace({"temperature": 0.3}, Origin.MODEL)
+    store.replace({"top_p": 0.5}, Origin.MODEL)
     assert (store.current.temperature, store.current.top_p) == (0.8, 0.5)
 
 

@@ -13,7 +13,7 @@ import tinychat
 PACKAGE = Path(tinychat.__file__).parent
 
 FLOORS = [
-    {"errors", "setting", "layers", "settings", "face", "events", "atomic", "formatting"},
+    {"errors", "setting", "origins", "settings", "face", "events", "atomic", "formatting"},
     {"text"},
     {"store"},
     {"model"},

@@ -6,7 +6,7 @@ are read from here.
 
 from dataclasses import dataclass
 
-from tinychat.layers import Layers
+from tinychat.origins import Layered
 from tinychat.setting import declared, setting
 
 DEFAULT_MODEL = "smalltalk"
@@ -42,7 +42,7 @@ FACE = declared(Face)
 """Every option by its name, in the order in which they are shown."""
 
 
-class FaceStore(Layers[Face]):
+class FaceStore(Layered[Face]):
     """The options in force, which know where each of them came from."""
 
     def __init__(self) -> None:

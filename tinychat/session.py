@@ -18,7 +18,7 @@ from tinychat.generate.opening import Loading
 from tinychat.generate.prompts import Prompting
 from tinychat.generate.random import fresh_seed
 from tinychat.generate.stream import Answer, stream
-from tinychat.layers import Layer
+from tinychat.origins import Origin
 from tinychat.settings import Settings, SettingStore
 from tinychat.store.models import ModelInfo, call_of, find_model, read_info, read_source_tokenizer, read_tokenizer
 from tinychat.text.tokenizers import Tokenizer
@@ -54,7 +54,7 @@ class Session:
 
         info = read_info(find_model(name))
         ModelConfig.from_dict(info.architecture)  # says at once what is wrong with it
-        self.settings.replace(info.settings, Layer.MODEL)
+        self.settings.replace(info.settings, Origin.MODEL)
         self.info, self._tokenizer, self._reader, self._loading = info, None, None, None
         self.conversation = Conversation()
         return info

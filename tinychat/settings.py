@@ -7,7 +7,7 @@ read from here, so a new setting is one field.
 
 from dataclasses import dataclass
 
-from tinychat.layers import Layer, Layers
+from tinychat.origins import Layered, Origin
 from tinychat.setting import Setting, declared, find, setting
 
 
@@ -145,17 +145,17 @@ def find_setting(name: str) -> Setting:
     return find(SETTINGS, name)
 
 
-class SettingStore(Layers[Settings]):
+class SettingStore(Layered[Settings]):
     """The settings in force, which know where each of them came from, and the temperature that greedy took over."""
 
     def __init__(self) -> None:
         self._last_temperature = SETTINGS["temperature"].default
         super().__init__(SETTINGS, Settings)
 
-    def sample(self, layer: Layer = Layer.COMMAND) -> None:
+    def sample(self, origin: Origin = Origin.COMMAND) -> None:
         """Draws again after greedy: the last temperature above 0 returns."""
         if self.current.greedy:
-            self.set("temperature", self._last_temperature, layer)
+            self.set("temperature", self._last_temperature, origin)
 
     def _refresh(self) -> None:
         super()._refresh()

@@ -4,7 +4,7 @@ import pytest
 import torch
 from scripted import Talk
 
-from tinychat.commands.results import Answer, Looks, Message, Outline
+from tinychat.commands.results import Answer, Message, Outline, Walk
 from tinychat.commands.table import dispatch
 from tinychat.errors import UsageError
 from tinychat.events import Finished, Token
@@ -101,7 +101,7 @@ def test_characters_that_the_model_does_not_know_cannot_be_said(spelled: Session
 def test_another_token_that_why_shows_is_gone_on_from(spelled: Session) -> None:
     (old,) = spelled.turns
     looks = dispatch(spelled, "/why 3")
-    assert isinstance(looks, Looks)
+    assert isinstance(looks, Walk)
     bars = looks.at(looks.place).bars
     other = next(place for place, bar in enumerate(bars) if not bar.marked)
     records = list(looks.choose(looks.place, other).start(lambda: False))

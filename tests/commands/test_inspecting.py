@@ -7,7 +7,7 @@ import pytest
 import torch
 from scripted import Talk
 
-from tinychat.commands.results import Bars, Looks, Message, Shaded
+from tinychat.commands.results import Bars, Message, Shaded, Walk
 from tinychat.commands.table import dispatch
 from tinychat.errors import UsageError
 from tinychat.model.loading import load_model
@@ -19,7 +19,7 @@ from tinychat.settings import Settings
 def why(session: Session, line: str) -> Bars:
     """What `/why` shows first."""
     looks = dispatch(session, line)
-    assert isinstance(looks, Looks)
+    assert isinstance(looks, Walk)
     return looks.at(looks.place)
 
 

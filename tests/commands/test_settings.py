@@ -10,7 +10,7 @@ from tinychat.commands.results import Change, Message, Table
 from tinychat.commands.settings import change, nudge, switch, values_of
 from tinychat.errors import SettingError, UsageError
 from tinychat.face import FACE
-from tinychat.layers import Layer
+from tinychat.origins import Origin
 from tinychat.setting import Setting
 from tinychat.settings import SETTINGS
 
@@ -26,7 +26,7 @@ def test_a_setting_is_changed_by_its_name(talk: Talk) -> None:
 
 
 def test_a_setting_alone_is_shown_with_its_bound_and_meaning(talk: Talk) -> None:
-    talk.session.settings.set("top_p", 0.9, Layer.FLAG)
+    talk.session.settings.set("top_p", 0.9, Origin.FLAG)
     assert talk.do("/top-p") == Message(
         ("top-p 0.9",),
         (
@@ -66,7 +66,7 @@ def test_a_nudge_goes_as_far_as_the_bounds(talk: Talk) -> None:
 
 
 def test_reset_takes_back_what_commands_set_and_no_more(talk: Talk) -> None:
-    talk.session.settings.set("top_p", 0.9, Layer.FLAG)
+    talk.session.settings.set("top_p", 0.9, Origin.FLAG)
     talk.do("/top-p 0.5")
     talk.do("/temperature 1.2")
     assert talk.do("/reset top-p") == Message(("top-p 0.5 → 0.9",))

@@ -19,8 +19,8 @@ from tinychat.errors import Interrupted
 from tinychat.events import Ended, Evaluated, Event, Failed, Noticed, Planned, Sampled, Saved, Stepped, to_json
 from tinychat.repl.dashboard import Dashboard, watch
 from tinychat.repl.keyboard import Keyboard
-from tinychat.repl.lines import describe
 from tinychat.repl.panel import panel
+from tinychat.repl.training_lines import describe
 from tinychat.repl.watching import Progress
 from tinychat.store.runs import RunFolder
 

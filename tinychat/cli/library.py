@@ -172,12 +172,12 @@ def config(as_json: bool) -> None:
     in_force = [*face.in_force(), *settings.in_force()]
     if as_json:
         places_json = {name: str(path) if path else None for name, path in folders.items()}
-        values = {setting.name: {"value": value, "from": layer.name.lower()} for setting, value, layer in in_force}
+        values = {setting.name: {"value": value, "from": origin.name.lower()} for setting, value, origin in in_force}
         _print_json({**places_json, "model": face.current.model, "settings": values})
         return
     _print_columns([(name, str(path) if path else "–") for name, path in folders.items()])
     click.echo()
-    _print_columns([(setting.name, setting.show(value), layer.name.lower()) for setting, value, layer in in_force])
+    _print_columns([(setting.name, setting.show(value), origin.name.lower()) for setting, value, origin in in_force])
 
 
 @click.command("export")

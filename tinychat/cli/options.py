@@ -8,7 +8,7 @@ import click
 
 from tinychat.errors import SettingError, UsageError
 from tinychat.face import FACE, Face, FaceStore
-from tinychat.layers import Layer
+from tinychat.origins import Origin
 from tinychat.session import Session
 from tinychat.setting import Setting, find
 from tinychat.settings import SETTINGS, SettingStore
@@ -76,12 +76,12 @@ def load_settings(given: Mapping[str, Any] | None = None) -> tuple[SettingStore,
     """
     settings, face, given = SettingStore(), FaceStore(), given or {}
     for name, value in read_config().items():
-        _set(settings, face, name, value, Layer.FILE, str(config_file()))
+        _set(settings, face, name, value, Origin.FILE, str(config_file()))
     for name, setting in (FACE | SETTINGS).items():
         if value := os.environ.get(setting.variable):
-            _set(settings, face, name, value, Layer.ENVIRONMENT, setting.variable)
+            _set(settings, face, name, value, Origin.ENVIRONMENT, setting.variable)
     set_flags(settings, given)
-    face.update({name: given[name] for name in FACE if given.get(name) is not None}, Layer.FLAG)
+    face.update({name: given[name] for name in FACE if given.get(name) is not None}, Origin.FLAG)
     return settings, face
 
 
@@ -91,20 +91,20 @@ def set_flags(settings: SettingStore, given: Mapping[str, Any]) -> None:
     for name in values:
         if SETTINGS[name].kind is tuple:  # each as it is typed: `none`, and `\\n` for a new line
             values[name] = [text for one in values[name] for text in SETTINGS[name].parse(one)]
-    settings.update(values, Layer.FLAG)
+    settings.update(values, Origin.FLAG)
     if given.get("greedy") is True:
         if float(values.get("temperature", 0)):
             raise UsageError(f"--greedy is temperature 0, not {values['temperature']}", "give one of the two")
-        settings.set("temperature", 0, Layer.FLAG)
+        settings.set("temperature", 0, Origin.FLAG)
     elif given.get("greedy") is False:
-        settings.sample(Layer.FLAG)
+        settings.sample(Origin.FLAG)
 
 
-def _set(settings: SettingStore, face: FaceStore, name: str, value: object, layer: Layer, place: str) -> None:
+def _set(settings: SettingStore, face: FaceStore, name: str, value: object, origin: Origin, place: str) -> None:
     """Sets one of either; what is wrong with it is told with its place."""
     try:
         found = find(FACE | SETTINGS, name)
-        (face if found.name in FACE else settings).set(found.name, value, layer)
+        (face if found.name in FACE else settings).set(found.name, value, origin)
     except UsageError as error:
         remedy = "correct it, or take it out" if isinstance(error, SettingError) else error.remedy
         raise UsageError(f"{place}: {error.problem}", remedy) from None

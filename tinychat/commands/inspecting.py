@@ -7,7 +7,7 @@ from functools import cache
 from tinychat.commands.arguments import unquote
 from tinychat.commands.branching import branch_at, token_place
 from tinychat.commands.command import command
-from tinychat.commands.results import Answer, Bar, Bars, Looks, Message, Result, Shaded
+from tinychat.commands.results import Answer, Bar, Bars, Message, Result, Shaded, Walk
 from tinychat.conversation import Turn
 from tinychat.errors import UsageError
 from tinychat.events import Token
@@ -35,7 +35,7 @@ def why(session: Session, text: str) -> Result:
         return branch_at(session, turn, place, [_shown(odds_at(place), turn.tokens[place])[bar].id])
 
     count = len(turn.tokens)
-    return Looks(
+    return Walk(
         token_place(text, count, "why"), count, lambda place: _bars(session, turn, place, odds_at(place)), choose
     )
 

@@ -8,7 +8,7 @@ from tinychat.commands.command import Command, command
 from tinychat.commands.results import Message, Result
 from tinychat.conversation import Turn
 from tinychat.errors import UsageError
-from tinychat.layers import Layer
+from tinychat.origins import Origin
 from tinychat.session import Session
 from tinychat.setting import escape
 from tinychat.settings import LOADING, SETTINGS
@@ -106,7 +106,7 @@ def _telling(session: Session, turn: Turn) -> list[str]:
     for name, setting in SETTINGS.items():
         value = getattr(turn.settings, name)
         shown = setting.toolbar is not None and setting.toolbar(value)
-        elsewhere = value != setting.default or session.settings.origin(name) is not Layer.DEFAULT
+        elsewhere = value != setting.default or session.settings.origin(name) is not Origin.DEFAULT
         if name not in SAYS_NOTHING and (shown or elsewhere):
             telling.append(name)
     return telling

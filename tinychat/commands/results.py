@@ -65,7 +65,7 @@ class Bars:
 
 
 @dataclass(frozen=True)
-class Looks:
+class Walk:
     """Places of an answer that can be looked at one after the other; in each, something else can be chosen.
 
     Args:
@@ -240,4 +240,4 @@ class Leave:
 Drawn = Message | Change | Table | Bars | Outline | Shaded | HeatMap | HeatMaps | Architecture | Help
 """What is drawn and done with."""
 
-Result = Drawn | Looks | Plot | Play | Answer | Answers | Watch | EditPrompt | Export | Leave
+Result = Drawn | Walk | Plot | Play | Answer | Answers | Watch | EditPrompt | Export | Leave

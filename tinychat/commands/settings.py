@@ -11,7 +11,7 @@ from tinychat.setting import Setting, escape, find
 from tinychat.settings import LOADING, SETTINGS, find_setting
 
 ORIGINS = ("default", "model", "config file", "environment", "flag", "command")
-"""What `Layer` is called."""
+"""What each `Origin` is called."""
 
 NONE = "–"
 """how no value is shown"""
@@ -125,8 +125,8 @@ def sample_again(session: Session, text: str) -> Result:
 def settings(session: Session, text: str) -> Result:
     """All settings: their values, where these come from, what they do."""
     rows = (
-        (spell(setting), setting.show(value), ORIGINS[layer], setting.help)
-        for setting, value, layer in (*session.settings.in_force(), *session.face.in_force())
+        (spell(setting), setting.show(value), ORIGINS[origin], setting.help)
+        for setting, value, origin in (*session.settings.in_force(), *session.face.in_force())
     )
     return Table(("setting", "value", "from", "what it does"), tuple(rows))
 

@@ -9,7 +9,7 @@ from tinychat.commands import (
     copied,
     helping,
     inspecting,
-    looking,
+    internals,
     models,
     playing,
     plotting,
@@ -86,7 +86,7 @@ COMMANDS: dict[str, Command] = {}
 
 for _module in (
     conversation, repeating, branching, comparing, settings, models, training, runs, recipes, plotting, inspecting,
-    looking, copied, playing, helping,
+    internals, copied, playing, helping,
 ):  # fmt: skip
     COMMANDS |= {command.name: command for command in _module.COMMANDS}
 COMMANDS["stop"] = training.or_finish(COMMANDS["stop"])

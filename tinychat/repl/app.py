@@ -9,18 +9,18 @@ from contextlib import nullcontext
 
 from tinychat import __version__
 from tinychat.background import BackgroundRun
-from tinychat.commands.results import Answer, Answers, EditPrompt, Export, Leave, Looks, Play, Plot, Result, Watch
+from tinychat.commands.results import Answer, Answers, EditPrompt, Export, Leave, Play, Plot, Result, Walk, Watch
 from tinychat.commands.table import dispatch, is_command, prompt_of
 from tinychat.commands.training import finish_training
 from tinychat.errors import TinychatError, failure
 from tinychat.events import Failed
 from tinychat.generate.opening import device_of
+from tinychat.repl.autosave import Autosave
 from tinychat.repl.interrupts import counted_interrupts, raised_interrupts
-from tinychat.repl.keeping import Keeper
 from tinychat.repl.keyboard import Keyboard
 from tinychat.repl.plain_prompt import PlainPrompt
+from tinychat.repl.player import Player
 from tinychat.repl.prompt import Prompt
-from tinychat.repl.stream import Player
 from tinychat.repl.terminal import DIM, Terminal
 from tinychat.repl.toolbar import training
 from tinychat.session import Session
@@ -52,8 +52,8 @@ def run(session: Session, *, debug: bool = False) -> int:
     # Being told to end, the process leaves the terminal as it found it.
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     try:
-        keeper = None if face.private else Keeper(session)
-        Repl(session, terminal, keyboard, prompt, keeper, debug=debug).run()
+        autosave = None if face.private else Autosave(session)
+        Repl(session, terminal, keyboard, prompt, autosave, debug=debug).run()
     finally:
         ready = session.is_ready
         session.close()
@@ -104,7 +104,7 @@ class Repl:
         terminal: to draw on.
         keyboard: for keys while something is shown.
         prompt: for lines.
-        keeper: of the conversation, where it is to be kept.
+        autosave: of the conversation, where it is to be kept.
         debug: show tracebacks.
     """
 
@@ -114,12 +114,12 @@ class Repl:
         terminal: Terminal,
         keyboard: Keyboard,
         prompt: Prompt | PlainPrompt,
-        keeper: Keeper | None = None,
+        autosave: Autosave | None = None,
         *,
         debug: bool = False,
     ) -> None:
         self._session, self._terminal, self._keyboard, self._prompt = session, terminal, keyboard, prompt
-        self._keeper = keeper
+        self._autosave = autosave
         self._debug = debug
         self._begun = ""  # what stands in the prompt already
         self._left = False
@@ -146,8 +146,8 @@ class Repl:
                     self._report(f"unexpected {type(error).__name__}: {error}", "`tinychat --debug` shows where")
             for one in self._session.runs.all:
                 self._terminal.line(f"{one.run.name} trains on; tinychat finds it again", DIM)
-            if self._keeper is not None and self._keeper.path is not None:
-                self._terminal.line(f"kept: /open {self._keeper.path.stem}", DIM)
+            if self._autosave is not None and self._autosave.path is not None:
+                self._terminal.line(f"kept: /open {self._autosave.path.stem}", DIM)
 
     def _act(self, line: str) -> None:
         """Does what a line says; a blank one says nothing."""
@@ -192,7 +192,7 @@ class Repl:
                 from tinychat.repl.comparison import AnswersPlayer
 
                 AnswersPlayer(result, self._session, self._terminal, self._keyboard).play()
-            case Looks():
+            case Walk():
                 from tinychat.repl.walking import walk
 
                 if (chosen := walk(result, self._terminal, self._keyboard)) is not None:
@@ -209,12 +209,12 @@ class Repl:
 
     def _keep(self) -> None:
         """Keeps the conversation; where that fails it is said once, and given up."""
-        if self._keeper is None:
+        if self._autosave is None:
             return
         try:
-            self._keeper.keep()
+            self._autosave.keep()
         except TinychatError as error:
-            self._keeper = None
+            self._autosave = None
             remedy = "nothing is kept from now on; `/save FILE` writes it elsewhere"
             raise TinychatError(error.problem, remedy) from None
 

@@ -10,9 +10,9 @@ from tinychat.events import Finished, Notice, Record, Token
 from tinychat.formatting import count
 from tinychat.repl.columns import Line, columns
 from tinychat.repl.keyboard import Keyboard, TypeAhead
-from tinychat.repl.making import AHEAD, Maker
+from tinychat.repl.player import HINT
+from tinychat.repl.producer import AHEAD, Producer
 from tinychat.repl.region import Region
-from tinychat.repl.stream import HINT
 from tinychat.repl.terminal import DIM, RESET, Size, Terminal, fit
 from tinychat.repl.toolbar import SEPARATOR
 from tinychat.session import Session
@@ -35,7 +35,7 @@ class AnswersPlayer:
     def __init__(self, answers: Answers, session: Session, terminal: Terminal, keyboard: Keyboard) -> None:
         self._session, self._terminal, self._keyboard = session, terminal, keyboard
         self._view = _View(answers.heads, session, terminal)
-        self._maker: Maker[Made] = Maker(answers.start, self._pace, AHEAD * len(answers.heads))
+        self._producer: Producer[Made] = Producer(answers.start, self._pace, AHEAD * len(answers.heads))
         self._typed = TypeAhead()
         self._said = ""
 
@@ -57,9 +57,9 @@ class AnswersPlayer:
                             self._press(key)
                         is_over = self._take()
                     except KeyboardInterrupt:  # a signal from outside; the key itself is read above
-                        self._maker.stop()
+                        self._producer.stop()
         finally:
-            self._maker.stop()
+            self._producer.stop()
             self._terminal.take_pastes_whole(False)
             self._keyboard.keep(self._typed.keys)
             self._view.close()
@@ -71,7 +71,7 @@ class AnswersPlayer:
         Raises:
             BaseException: the error that was in the way.
         """
-        for record in self._maker.take(wait=0):
+        for record in self._producer.take(wait=0):
             if record is None:
                 return True
             if isinstance(record, BaseException):
@@ -83,11 +83,11 @@ class AnswersPlayer:
         """As keys act on one answer; but how tokens are chosen stays, which is what is compared."""
         typing = bool(self._typed.line)
         if key.key in (Keys.ControlC, Keys.Escape):
-            self._maker.stop()
+            self._producer.stop()
         elif key.key == " " and not typing and not self._terminal.dumb:  # which would not tell of it
-            self._maker.pause()
-        elif key.key is Keys.Right and self._maker.is_pausing:
-            self._maker.make_more(self._view.going)
+            self._producer.pause()
+        elif key.key is Keys.Right and self._producer.is_pausing:
+            self._producer.make_more(self._view.going)
         elif key.key == "?" and not typing:
             self._said = "" if self._said == KEYS else KEYS
         elif key.key is Keys.ControlM and self._sets_pace(self._typed.text):
@@ -120,11 +120,11 @@ class AnswersPlayer:
         """What stands under the answers."""
         if self._typed.text:
             return f"› {self._typed.text}"
-        if self._maker.is_stopping:
+        if self._producer.is_stopping:
             return "stopping…"
         if self._said == KEYS:
             return KEYS
-        if self._maker.is_pausing:
+        if self._producer.is_pausing:
             return SEPARATOR.join(["paused", PAUSED])
         return SEPARATOR.join([*filter(None, [self._said]), self._view.progress(), "esc stop", HINT])
 

@@ -14,9 +14,9 @@ from tinychat.face import Face
 from tinychat.repl.interrupts import counted_interrupts
 from tinychat.repl.keyboard import Keyboard
 from tinychat.repl.line_editor import LineEditor
-from tinychat.repl.lines import STOPPING, TOO_SOON, Last, ending, farewell, write_lines
 from tinychat.repl.region import Region
 from tinychat.repl.terminal import DIM, Terminal
+from tinychat.repl.training_lines import STOPPING, TOO_SOON, Last, ending, farewell, write_lines
 from tinychat.repl.watching import LOOK, Process, Progress, follow
 from tinychat.store.runs import RunFolder
 from tinychat.text.harmless import harmless

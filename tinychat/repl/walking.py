@@ -3,7 +3,7 @@
 from prompt_toolkit.key_binding import KeyPress
 from prompt_toolkit.keys import Keys
 
-from tinychat.commands.results import Answer, Looks
+from tinychat.commands.results import Answer, Walk
 from tinychat.repl.bars import bars_drawing
 from tinychat.repl.keyboard import Keyboard
 from tinychat.repl.plain_draw import draw_plain
@@ -15,7 +15,7 @@ WAIT = 0.2
 KEYS = "←/→ walk · ↑/↓ choose, Enter goes on from there · any other key ends"
 
 
-def walk(looks: Looks, terminal: Terminal, keyboard: Keyboard) -> Answer | None:
+def walk(looks: Walk, terminal: Terminal, keyboard: Keyboard) -> Answer | None:
     """Shows one place after the other as keys say; what was chosen to go on from, or None.
 
     The key that ends it, unless it is Esc or Enter, belongs to the next prompt, with all behind it.
@@ -27,7 +27,7 @@ def walk(looks: Looks, terminal: Terminal, keyboard: Keyboard) -> Answer | None:
 
 
 class _Walk:
-    def __init__(self, looks: Looks, terminal: Terminal, keyboard: Keyboard) -> None:
+    def __init__(self, looks: Walk, terminal: Terminal, keyboard: Keyboard) -> None:
         self._looks, self._terminal, self._keyboard = looks, terminal, keyboard
         self._region = Region(terminal)
         self._place = looks.place

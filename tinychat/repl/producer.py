@@ -16,7 +16,7 @@ AHEAD = 64
 Made = TypeVar("Made")
 
 
-class Maker(Generic[Made]):
+class Producer(Generic[Made]):
     """Makes records in a thread; `None` comes after the last, or after the error that was in the way.
 
     Args:

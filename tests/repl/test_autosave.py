@@ -10,8 +10,7 @@ import pytest
 from screens import Person, answered
 
 from tinychat.conversation import Conversation
-from tinychat.repl import keeping
-from tinychat.repl.keeping import Keeper
+from tinychat.repl.autosave import Autosave
 from tinychat.session import Session
 from tinychat.store.places import kept_transcripts
 from tinychat.transcript import read_transcript
@@ -20,33 +19,33 @@ NOON = datetime(2026, 11, 21, 12)
 
 
 @pytest.fixture
-def keeper(session: Session) -> Keeper:
-    return Keeper(session, lambda: NOON)
+def autosave(session: Session) -> Autosave:
+    return Autosave(session, lambda: NOON)
 
 
-def ask(session: Session, keeper: Keeper, prompt: str) -> None:
+def ask(session: Session, autosave: Autosave, prompt: str) -> None:
     list(session.answer(prompt))
-    keeper.keep()
+    autosave.keep()
 
 
 def prompts(path: Path) -> list[str]:
     return [turn.prompt for turn in read_transcript(path).turns]
 
 
-def test_nothing_is_written_before_the_first_answer(keeper: Keeper, home: Path) -> None:
-    keeper.keep()
-    assert keeper.path is None
+def test_nothing_is_written_before_the_first_answer(autosave: Autosave, home: Path) -> None:
+    autosave.keep()
+    assert autosave.path is None
     assert not (home / "transcripts").exists()
 
 
-def test_each_answer_joins_the_file_and_a_new_conversation_begins_another(session: Session, keeper: Keeper) -> None:
-    ask(session, keeper, "one")
-    ask(session, keeper, "two")
+def test_each_answer_joins_the_file_and_a_new_conversation_begins_another(session: Session, autosave: Autosave) -> None:
+    ask(session, autosave, "one")
+    ask(session, autosave, "two")
     (first,) = kept_transcripts()
     assert (first.name, prompts(first)) == ("2026-11-21-120000.json", ["one", "two"])
     session.conversation = Conversation()
-    keeper.keep()
-    ask(session, keeper, "three")
+    autosave.keep()
+    ask(session, autosave, "three")
     assert {path.name: prompts(path) for path in kept_transcripts()} == {
         "2026-11-21-120000.json": ["one", "two"],
         "2026-11-21-120000-2.json": ["three"],
@@ -54,22 +53,22 @@ def test_each_answer_joins_the_file_and_a_new_conversation_begins_another(sessio
 
 
 @pytest.mark.skipif(os.name != "posix", reason="files have no modes")
-def test_a_kept_conversation_is_for_its_owner_alone(session: Session, keeper: Keeper) -> None:
-    ask(session, keeper, "one")
-    ask(session, keeper, "two")
-    assert keeper.path is not None
-    assert stat.S_IMODE(keeper.path.stat().st_mode) == 0o600
+def test_a_kept_conversation_is_for_its_owner_alone(session: Session, autosave: Autosave) -> None:
+    ask(session, autosave, "one")
+    ask(session, autosave, "two")
+    assert autosave.path is not None
+    assert stat.S_IMODE(autosave.path.stat().st_mode) == 0o600
 
 
 def test_the_oldest_go_and_what_a_person_put_there_stays(
-    session: Session, keeper: Keeper, home: Path, monkeypatch: pytest.MonkeyPatch
+    session: Session, autosave: Autosave, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(keeping, "MOST", 2)
+    monkeypatch.setattr("tinychat.repl.autosave.MOST", 2)
     folder = home / "transcripts"
     folder.mkdir(parents=True)
     for name in ("2026-11-19-090000", "2026-11-20-090000", "mine"):
         (folder / f"{name}.json").write_text("{}")
-    ask(session, keeper, "one")
+    ask(session, autosave, "one")
     left = ["2026-11-20-090000.json", "2026-11-21-120000.json", "mine.json"]
     assert sorted(path.name for path in folder.iterdir()) == left
 

@@ -1,4 +1,4 @@
-"""Values in layers: each knows where it came from, and the later layer wins."""
+"""Values that know where they came from; the later origin wins."""
 
 from collections.abc import Callable, Iterator, Mapping
 from enum import IntEnum
@@ -9,7 +9,7 @@ from tinychat.setting import Setting, find
 T = TypeVar("T")
 
 
-class Layer(IntEnum):
+class Origin(IntEnum):
     """Where a value comes from; the later one wins."""
 
     DEFAULT = 0
@@ -20,7 +20,7 @@ class Layer(IntEnum):
     COMMAND = 5
 
 
-class Layers(Generic[T]):
+class Layered(Generic[T]):
     """The values in force of a table of settings.
 
     `current` is a frozen snapshot, replaced as a whole when a value changes: a thread may read it at any moment.
@@ -32,11 +32,11 @@ class Layers(Generic[T]):
 
     def __init__(self, settings: Mapping[str, Setting], make: Callable[..., T]) -> None:
         self._settings, self._make = settings, make
-        self._layers: dict[Layer, dict[str, Any]] = {layer: {} for layer in Layer}
+        self._given: dict[Origin, dict[str, Any]] = {origin: {} for origin in Origin}
         self.current: T
         self._refresh()
 
-    def set(self, name: str, given: object, layer: Layer = Layer.COMMAND) -> Any:
+    def set(self, name: str, given: object, origin: Origin = Origin.COMMAND) -> Any:
         """Sets one setting from typed text or a JSON value, and returns the value as read.
 
         Raises:
@@ -45,35 +45,35 @@ class Layers(Generic[T]):
         """
         setting = find(self._settings, name)
         value = setting.parse(given)
-        self._layers[layer][setting.name] = value
+        self._given[origin][setting.name] = value
         self._refresh()
         return value
 
-    def update(self, values: Mapping[str, object], layer: Layer) -> None:
+    def update(self, values: Mapping[str, object], origin: Origin) -> None:
         """Sets several; all or none."""
-        self._layers[layer].update(self._parsed(values))
+        self._given[origin].update(self._parsed(values))
         self._refresh()
 
-    def replace(self, values: Mapping[str, object], layer: Layer) -> None:
-        """Sets several and forgets the others of that layer: a model brings its own, whole."""
-        self._layers[layer] = self._parsed(values)
+    def replace(self, values: Mapping[str, object], origin: Origin) -> None:
+        """Sets several and forgets the others of that origin: a model brings its own, whole."""
+        self._given[origin] = self._parsed(values)
         self._refresh()
 
     def reset(self, name: str | None = None) -> None:
         """Takes back what commands set: one setting, or all of them."""
         if name is None:
-            self._layers[Layer.COMMAND].clear()
+            self._given[Origin.COMMAND].clear()
         else:
-            self._layers[Layer.COMMAND].pop(find(self._settings, name).name, None)
+            self._given[Origin.COMMAND].pop(find(self._settings, name).name, None)
         self._refresh()
 
-    def origin(self, name: str) -> Layer:
-        """The layer whose value is in force."""
+    def origin(self, name: str) -> Origin:
+        """Where the value in force comes from."""
         key = find(self._settings, name).name
-        return next((layer for layer in reversed(Layer) if key in self._layers[layer]), Layer.DEFAULT)
+        return next((origin for origin in reversed(Origin) if key in self._given[origin]), Origin.DEFAULT)
 
-    def in_force(self) -> Iterator[tuple[Setting, Any, Layer]]:
-        """Every setting with its value, and the layer that this comes from."""
+    def in_force(self) -> Iterator[tuple[Setting, Any, Origin]]:
+        """Every setting with its value, and where that comes from."""
         for name, setting in self._settings.items():
             yield setting, getattr(self.current, name), self.origin(name)
 
@@ -82,7 +82,4 @@ class Layers(Generic[T]):
         return {setting.name: setting.parse(value) for setting, value in found}
 
     def _refresh(self) -> None:
-        merged: dict[str, Any] = {}
-        for layer in Layer:
-            merged.update(self._layers[layer])
-        self.current = self._make(**merged)
+        self.current = self._make(**{name: value for origin in Origin for name, value in self._given[origin].items()})

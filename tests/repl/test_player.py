@@ -13,7 +13,7 @@ from tinychat.commands.results import Answer
 from tinychat.errors import GenerationError
 from tinychat.events import Changed, Finished, Notice, Part, Record, Token
 from tinychat.repl.keyboard import Keyboard
-from tinychat.repl.stream import Player, Rate, summary
+from tinychat.repl.player import Player, Rate, summary
 from tinychat.session import Session
 
 END = Finished("end", 2, 0.001, 123)

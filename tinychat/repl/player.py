@@ -14,7 +14,7 @@ from tinychat.errors import TinychatError, UsageError
 from tinychat.events import Changed, Finished, Notice, Part, Record, Token
 from tinychat.formatting import count
 from tinychat.repl.keyboard import Keyboard, TypeAhead
-from tinychat.repl.making import FRAME, Maker
+from tinychat.repl.producer import FRAME, Producer
 from tinychat.repl.status import StatusLine
 from tinychat.repl.terminal import DIM, Terminal
 from tinychat.repl.toolbar import SEPARATOR
@@ -84,19 +84,19 @@ class Player:
 
     def _play(self, answer: Answer) -> None:
         self._terminal.write(answer.before, DIM)
-        maker = Maker(answer.start, self._pace)
+        producer = Producer(answer.start, self._pace)
         if not self._session.is_ready and not self._status.is_there:
             self._terminal.line(f"{self._session.model.name} is loading…", DIM)
         over = False
         while not over:
             try:
-                self._status.show(self._words(maker))
-                over = self._draw(maker.take())
+                self._status.show(self._words(producer))
+                over = self._draw(producer.take())
                 for key in self._keyboard.read():
-                    self._press(key, maker)
-                maker.hold(self._keyboard.is_undecided)  # an Esc, most likely: the text stands still at once
+                    self._press(key, producer)
+                producer.hold(self._keyboard.is_undecided)  # an Esc, most likely: the text stands still at once
             except KeyboardInterrupt:  # a signal from outside; the key itself is read above
-                maker.stop()
+                producer.stop()
 
     def _draw(self, records: list[Record | BaseException | None]) -> bool:
         """Draws records, tokens that came together in one go; whether they were the last."""
@@ -130,15 +130,15 @@ class Player:
         self._terminal.write(text)
         return bool(records) and records[-1] is None
 
-    def _press(self, key: KeyPress, maker: Maker[Record]) -> None:
+    def _press(self, key: KeyPress, producer: Producer[Record]) -> None:
         typing = bool(self._typed.line)
         if key.key in (Keys.ControlC, Keys.Escape):
-            maker.stop()
+            producer.stop()
         elif key.key == " " and not typing:
-            maker.pause()
-            self._say("" if self._status.is_there or not maker.is_pausing else f"paused: {PAUSED}")
-        elif key.key is Keys.Right and maker.is_pausing:
-            maker.make_more()
+            producer.pause()
+            self._say("" if self._status.is_there or not producer.is_pausing else f"paused: {PAUSED}")
+        elif key.key is Keys.Right and producer.is_pausing:
+            producer.make_more()
         elif key.key == "?" and not typing:
             self._say("" if self._said == KEYS else KEYS)
         elif key.key in LIVE_KEYS and not (typing and len(key.key) == 1):
@@ -179,15 +179,15 @@ class Player:
         if text and not self._status.is_there:
             self._terminal.write(f"⟨{text}⟩", DIM)
 
-    def _words(self, maker: Maker[Record]) -> str:
+    def _words(self, producer: Producer[Record]) -> str:
         """What stands in the status line."""
         if self._typed.text:
             return f"› {self._typed.text}"
-        if maker.is_stopping:
+        if producer.is_stopping:
             return "stopping…"
         if self._tokens == 0 and not self._session.is_ready:
             return SEPARATOR.join([f"{self._session.model.name} is loading…", "esc stop"])
-        if maker.is_pausing and self._said != KEYS:
+        if producer.is_pausing and self._said != KEYS:
             return SEPARATOR.join(["paused", *describe_sampling(self._session.settings.current), PAUSED])
         if self._said:
             return SEPARATOR.join([self._said, HINT] if self._said != KEYS else [KEYS])

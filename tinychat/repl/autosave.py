@@ -14,7 +14,7 @@ MOST = 200
 """that are kept; older ones go"""
 
 
-class Keeper:
+class Autosave:
     """Keeps what is said in a session, a file for each conversation, named by when it began.
 
     Args:
