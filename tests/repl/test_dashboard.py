@@ -1,23 +1,36 @@
 """A training run on screen: what is drawn, what is written elsewhere, and what keys ask the trainer for."""
 
 import dataclasses
-import io
 import json
 import os
 import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
 from prompt_toolkit.input import PipeInput
 from screens import Screen
 
+from tinychat.cli.train import watch
 from tinychat.errors import Interrupted
-from tinychat.events import Ended, Evaluated, Event, Failed, Noticed, Planned, Sampled, Saved, Stepped, to_json
-from tinychat.repl.dashboard import Dashboard, watch
+from tinychat.events import (
+    Ended,
+    Evaluated,
+    Event,
+    Failed,
+    Noticed,
+    Planned,
+    Sampled,
+    Saved,
+    Stepped,
+    from_json,
+    to_json,
+)
+from tinychat.face import Face
+from tinychat.repl.dashboard import Dashboard
 from tinychat.repl.keyboard import Keyboard
 from tinychat.repl.panel import panel
 from tinychat.repl.training_lines import describe
@@ -270,12 +283,23 @@ def test_a_trainer_that_dies_is_told_of(run: RunFolder, input: PipeInput) -> Non
     assert str(run.log_file) in last.remedy
 
 
-def test_elsewhere_there_are_lines_on_stderr(run: RunFolder) -> None:
+Told = Callable[[], tuple[list[str], list[str]]]
+
+
+@pytest.fixture
+def told(capsys: pytest.CaptureFixture[str]) -> Iterator[Told]:
+    """The lines on stdout and on stderr."""
+    before = signal.getsignal(signal.SIGTERM)
+    yield lambda: tuple(map(str.splitlines, capsys.readouterr()))  # type: ignore[return-value]
+    signal.signal(signal.SIGTERM, before)
+
+
+def test_elsewhere_there_are_lines_on_stderr(run: RunFolder, told: Told) -> None:
     write(run, *EVENTS, ended())
-    out, err = io.StringIO(), io.StringIO()
-    assert watch(run, terminal=False, json=False, out=out, err=err, process=_trainer()) == ended()
-    assert out.getvalue() == ""
-    assert err.getvalue().splitlines() == [
+    assert watch(run, as_json=False, face=Face(), process=_trainer()) == ended()
+    out, err = told()
+    assert out == []
+    assert err == [
         "a text of 1,000 characters",
         "a model",
         "a minute",
@@ -289,11 +313,10 @@ def test_elsewhere_there_are_lines_on_stderr(run: RunFolder) -> None:
     ]
 
 
-def test_a_run_that_was_stopped_says_how_to_go_on_and_where_its_model_is(run: RunFolder) -> None:
+def test_a_run_that_was_stopped_says_how_to_go_on_and_where_its_model_is(run: RunFolder, told: Told) -> None:
     write(run, ended("/elsewhere/x", "stopped"))
-    err = io.StringIO()
-    watch(run, terminal=False, json=False, out=io.StringIO(), err=err, process=_trainer())
-    assert err.getvalue().splitlines() == [
+    watch(run, as_json=False, face=Face(), process=_trainer())
+    assert told()[1] == [
         "stopped at step 4,000 after 2:01 · loss 1.7104 · perplexity 5.53 · 2.468 bits/char",
         "overfits  no: train loss is 1.6521, val 0.06 above it",
         "time      2:01 in all",
@@ -303,16 +326,16 @@ def test_a_run_that_was_stopped_says_how_to_go_on_and_where_its_model_is(run: Ru
     ]
 
 
-def test_json_is_every_event_on_stdout_and_errors_alone_on_stderr(run: RunFolder) -> None:
-    events = [*EVENTS, Failed("there is not enough memory", "try a smaller --batch-size")]
+def test_json_is_every_event_on_stdout_and_errors_alone_on_stderr(run: RunFolder, told: Told) -> None:
+    events = [*EVENTS, Sampled(1480, "a", "\x9b"), Failed("there is not enough memory", "try a smaller --batch-size")]
     write(run, *events)
-    out, err = io.StringIO(), io.StringIO()
-    assert watch(run, terminal=False, json=True, out=out, err=err, process=_trainer()) == events[-1]
-    assert out.getvalue().splitlines() == [to_json(event) for event in events]
-    assert err.getvalue() == "tinychat: there is not enough memory\n  try a smaller --batch-size\n"
+    assert watch(run, as_json=True, face=Face(), process=_trainer()) == events[-1]
+    out, err = told()
+    assert list(map(from_json, out)) == events
+    assert err == ["tinychat: there is not enough memory", "  try a smaller --batch-size"]
 
 
-def test_an_interrupt_stops_the_run_and_a_second_one_leaves(run: RunFolder) -> None:
+def test_an_interrupt_stops_the_run_and_a_second_one_leaves(run: RunFolder, told: Told) -> None:
     before = signal.getsignal(signal.SIGINT)
 
     def interrupt_after(seconds: float) -> None:
@@ -321,27 +344,26 @@ def test_an_interrupt_stops_the_run_and_a_second_one_leaves(run: RunFolder) -> N
     write(run, *EVENTS)
     interrupt_after(0.3)
     threading.Timer(0.8, write, (run, ended(reason="stopped"))).start()
-    err = io.StringIO()
-    last = watch(run, terminal=False, json=False, out=io.StringIO(), err=err, process=_trainer())
+    last = watch(run, as_json=False, face=Face(), process=_trainer())
     assert last == ended(reason="stopped")
     assert commands(run) == ["stop"]
-    assert "stopping after this step; all is kept" in err.getvalue()
+    assert "stopping after this step; all is kept" in told()[1]
     run.events_file.unlink()
     write(run, *EVENTS)
     interrupt_after(0.3)
     interrupt_after(0.8)
     process = _trainer()
     with pytest.raises(Interrupted):
-        watch(run, terminal=False, json=False, out=io.StringIO(), err=err, process=process)
+        watch(run, as_json=False, face=Face(), process=process)
     process.kill()
     assert signal.getsignal(signal.SIGINT) is before
 
 
-def test_a_run_of_another_process_is_followed_by_its_lock(run: RunFolder) -> None:
+def test_a_run_of_another_process_is_followed_by_its_lock(run: RunFolder, told: Told) -> None:
     write(run, stepped(0))
     write_later: Callable[[], None] = lambda: write(run, ended())  # noqa: E731
     threading.Timer(0.3, write_later).start()
-    assert watch(run, terminal=False, json=False, out=io.StringIO(), err=io.StringIO()) == ended()
+    assert watch(run, as_json=False, face=Face()) == ended()
 
 
 def test_what_a_person_need_not_know_is_not_told() -> None:

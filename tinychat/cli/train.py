@@ -5,7 +5,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,10 +14,14 @@ from tinychat.errors import UsageError
 from tinychat.events import Ended, Failed
 from tinychat.face import Face
 from tinychat.store.runs import RunFolder, find_run
+from tinychat.text.harmless import harmless
 from tinychat.train.fields import RecipeField
 from tinychat.train.launch import change_recipe, launch, name_for, prepare_run
 from tinychat.train.processes import become_follower, find_place
 from tinychat.train.recipe import RECIPE_FIELDS, choose_recipe
+
+if TYPE_CHECKING:
+    from tinychat.repl.training_lines import Last
 
 STARTED = time.monotonic()
 """when this command was given, or near enough: `--minutes` counts from here"""
@@ -86,7 +90,7 @@ def train(
         run = _find(resume or name, sources)
         if run.is_running():
             # A trainer whose command was killed a moment ago is still saving; or it is at work in the background.
-            last = _watch(run, as_json, face)
+            last = watch(run, as_json=as_json, face=face)
             if not (isinstance(last, Ended) and last.reason == "stopped"):
                 return _exit_code(last)
         change_recipe(run, overrides)
@@ -95,7 +99,7 @@ def train(
         _fetch(recipe.sources, face)
         run = prepare_run(recipe, name, recipe_name=None if sources else recipe_name, out=out, stdin=sys.stdin.buffer)
     process = launch(run, tied=True, started=STARTED)
-    return _exit_code(_watch(run, as_json, face, process))
+    return _exit_code(watch(run, as_json=as_json, face=face, process=process))
 
 
 train.params += [_option(field) for field in RECIPE_FIELDS.values() if field.name != "sources"]
@@ -123,19 +127,49 @@ def _find(name: str | None, sources: tuple[str, ...]) -> RunFolder:
     return find_run(name)
 
 
-def _watch(
-    run: RunFolder, as_json: bool, face: Face, process: "subprocess.Popen[bytes] | None" = None
-) -> Ended | Failed | None:
-    """Shows what happens until the trainer ends or is left in the background; its last event."""
-    from tinychat.repl.dashboard import watch
+def watch(run: RunFolder, *, as_json: bool, face: Face, process: "subprocess.Popen[bytes] | None" = None) -> "Last":
+    """Shows a run until it ends, at a terminal as a dashboard; Ctrl-C stops it and keeps what it has learned.
+
+    Args:
+        run: to show.
+        as_json: write each event to stdout, a line each, and nothing but errors to stderr.
+        face: how the dashboard is to look.
+        process: the trainer, where it is a child of this process.
+
+    Raises:
+        Interrupted: Ctrl-C came twice, before the trainer had stopped.
+    """
+    from tinychat.repl.dashboard import Dashboard
+    from tinychat.repl.keyboard import Keyboard
+    from tinychat.repl.terminal import Terminal
+    from tinychat.repl.training_lines import farewell, write_lines
 
     # A terminal that closes, or `kill`: the trainer is told, stops after its step, and keeps everything.
     signal.signal(signal.SIGTERM, lambda *_: run.send("stop"))
-    terminal = sys.stdout.isatty() and sys.stderr.isatty() and not as_json
-    return watch(run, terminal=terminal, json=as_json, out=sys.stdout, err=sys.stderr, process=process, face=face)
+    terminal = Terminal.standard(sys.stdout, plain=face.plain, theme=face.theme)
+    if as_json:
+        last = write_lines(run, process, click.echo, as_json=True)
+    elif sys.stdout.isatty() and sys.stderr.isatty() and not terminal.dumb:
+        last = Dashboard(terminal, Keyboard()).show(run, process)
+    else:
+        last = write_lines(run, process, _tell)
+    if isinstance(last, Failed):
+        _tell(f"tinychat: {last.problem}")
+        if last.remedy:
+            _tell(f"  {last.remedy}")
+    elif last is None:
+        terminal.line(f"{run.name} trains on in the background: `tinychat train --resume {run.name}` shows it again")
+    elif not as_json:
+        for line in farewell(run, last):
+            _tell(line)
+    return last
 
 
-def _exit_code(last: Ended | Failed | None) -> int:
+def _tell(line: str) -> None:
+    click.echo(harmless(line), err=True)
+
+
+def _exit_code(last: "Last") -> int:
     """0: done, or left in the background; 1: it failed; 130: stopped before its end."""
     match last:
         case Failed():

@@ -1,25 +1,22 @@
-"""A training run on screen: a dashboard at a terminal, lines elsewhere, events as JSON lines. Keys act on the run."""
+"""A training run on screen: drawn in place, or on a dumb terminal in lines. Keys act on the run."""
 
 import textwrap
 import time
 from collections.abc import Callable
-from typing import TextIO
 
 from prompt_toolkit.key_binding import KeyPress
 from prompt_toolkit.keys import Keys
 
 from tinychat.errors import Interrupted
 from tinychat.events import Ended, Evaluated, Event, Failed, Noticed, Planned, Sampled
-from tinychat.face import Face
 from tinychat.repl.interrupts import counted_interrupts
 from tinychat.repl.keyboard import Keyboard
 from tinychat.repl.line_editor import LineEditor
 from tinychat.repl.region import Region
 from tinychat.repl.terminal import DIM, Terminal
-from tinychat.repl.training_lines import STOPPING, TOO_SOON, Last, ending, farewell, write_lines
+from tinychat.repl.training_lines import STOPPING, TOO_SOON, Last, ending, write_lines
 from tinychat.repl.watching import LOOK, Process, Progress, follow
 from tinychat.store.runs import RunFolder
-from tinychat.text.harmless import harmless
 
 FRAME = 0.25
 """seconds between two drawings of the dashboard, unless something is to be seen at once"""
@@ -31,49 +28,6 @@ EVALUATING = "an evaluation comes after this step"
 PROMPT = "prompt for samples: "
 EDITING_KEYS = ("Enter sets it and samples", "Esc leaves it", "Ctrl-J new line", "↑ the present one")
 PLAIN_KEYS, PLAIN_KEYS_OBEYED = "keys: b background, s sample now, e evaluate now, q stop and keep", "bseq"
-
-
-def watch(
-    run: RunFolder,
-    *,
-    terminal: bool,
-    json: bool,
-    out: TextIO,
-    err: TextIO,
-    process: Process | None = None,
-    face: Face | None = None,
-) -> Last:
-    """Shows a run until it ends, for `tinychat train`; Ctrl-C stops it and keeps what it has learned.
-
-    Args:
-        run: to show.
-        terminal: draw a dashboard on `out`; else write lines of progress to `err`.
-        json: write each event to `out`, a line each, and nothing else but errors to `err`.
-        out: standard output.
-        err: standard error.
-        process: the trainer, where it is a child of this process.
-        face: how the dashboard is to look.
-
-    Raises:
-        Interrupted: Ctrl-C came twice, before the trainer had stopped.
-    """
-    face = face or Face()
-    screen = Terminal.standard(out, plain=face.plain, theme=face.theme)
-    tell = _writer(err)
-    if terminal and not screen.dumb:
-        last = Dashboard(screen, Keyboard()).show(run, process)
-    else:
-        last = write_lines(run, process, _writer(out) if json else None, _silent if json else tell)
-    if isinstance(last, Failed):
-        tell(f"tinychat: {last.problem}")
-        if last.remedy:
-            tell(f"  {last.remedy}")
-    elif last is None:
-        screen.line(f"{run.name} trains on in the background: `tinychat train --resume {run.name}` shows it again")
-    elif not json:
-        for line in farewell(run, last):
-            tell(line)
-    return last
 
 
 class Dashboard:
@@ -139,7 +93,7 @@ class Dashboard:
             return False
 
         with self._keyboard.live():
-            last = write_lines(run, process, None, self._terminal.line, obey)
+            last = write_lines(run, process, self._terminal.line, obey)
         if last is None:
             run.send("background")
         return last
@@ -220,15 +174,3 @@ class Dashboard:
         if self._progress.stepped is not None:
             self._region.draw(self._lines(live=False))
             self._region.leave()
-
-
-def _silent(line: str) -> None:
-    """Where events are JSON, there are no lines beside them."""
-
-
-def _writer(file: TextIO) -> Callable[[str], None]:
-    def write(line: str) -> None:
-        file.write(harmless(line) + "\n")
-        file.flush()
-
-    return write

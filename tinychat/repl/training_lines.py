@@ -29,18 +29,19 @@ SAMPLE_LINES, SAMPLE_WIDTH = 4, 100
 def write_lines(
     run: RunFolder,
     process: Process | None,
-    write_json: Callable[[str], None] | None,
     write: Callable[[str], None],
     obey: Callable[[], bool] | None = None,
+    *,
+    as_json: bool = False,
 ) -> Last:
-    """Lines of progress: the plan, one every ten seconds, evaluations and the end; and every event as JSON.
+    """Lines of progress: the plan, one every ten seconds, evaluations and the end; or every event as JSON.
 
     Args:
         run: to tell of.
         process: its trainer, where that is a child of this process.
-        write_json: writes a line of JSON.
         write: writes a line.
         obey: does what keys ask for; whether the run is to be left in the background. With keys, samples are told too.
+        as_json: whether the lines are JSON, and nothing else.
 
     Raises:
         Interrupted: Ctrl-C came twice, before the trainer had stopped.
@@ -56,14 +57,18 @@ def write_lines(
             if interrupts.count and not stopping:
                 stopping = True
                 run.send("stop")
-                write(STOPPING)
+                if not as_json:
+                    write(STOPPING)
             if event is None:
                 if obey is not None and obey():
                     return None
                 time.sleep(LOOK)
                 continue
-            if write_json is not None:
-                write_json(to_json(event))
+            if isinstance(event, Ended | Failed):
+                last = event
+            if as_json:
+                write(to_json(event))
+                continue
             before = progress.overfits_since
             progress.take(event)
             if isinstance(event, Stepped):
@@ -78,8 +83,6 @@ def write_lines(
                 write(f"sample at step {event.step:,}: {event.prompt}{between}{event.text}")
             if before is None and progress.overfits_since is not None:
                 write(f"overfits since step {progress.overfits_since:,}: val loss rises, train loss falls")
-            if isinstance(event, Ended | Failed):
-                last = event
     return last
 
 
