@@ -24,7 +24,6 @@ class BackgroundRun:
     """A run that goes on while something else is on screen.
 
     Args:
-        run: to look at.
         process: its trainer, where that is a child of this process.
     """
 
@@ -76,11 +75,7 @@ class BackgroundRun:
 
 
 class BackgroundRuns:
-    """The runs that a session knows of, and the one that it follows: the newest weights of that one answer.
-
-    Args:
-        session: whose model they change.
-    """
+    """The runs that a session knows of, and the one that it follows: the newest weights of that one answer."""
 
     def __init__(self, session: "Session") -> None:
         self.all: list[BackgroundRun] = []

@@ -27,10 +27,7 @@ class Comparison:
     """Answers to one prompt that nothing has come of yet.
 
     Args:
-        session: in which one may become a turn.
-        prompt: to answer.
         place: of the prompt in the conversation: what has stood there gives way to the answer that is chosen.
-        ways: how the answers are made.
     """
 
     def __init__(self, session: Session, prompt: str, place: int, ways: Sequence[Way]) -> None:

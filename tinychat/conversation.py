@@ -35,12 +35,7 @@ class Turn:
         return (self.given or "") + "".join(token.text for token in self.tokens)
 
     def note(self, record: Record, settings: Settings) -> None:
-        """Takes up what comes of the answer.
-
-        Args:
-            record: of the answer.
-            settings: in force for it.
-        """
+        """Takes up what comes of the answer."""
         if isinstance(record, Token):
             if not self.changes or self.changes[-1][1] != settings:
                 self.changes.append((len(self.tokens), settings))
@@ -70,11 +65,7 @@ class Turn:
 
 
 class Conversation:
-    """Turns that follow turns; what comes next follows the one at hand, or begins anew where there is none.
-
-    Args:
-        turns: that follow one another.
-    """
+    """Turns that follow turns; what comes next follows the one at hand, or begins anew where there is none."""
 
     def __init__(self, turns: Iterable[Turn] = ()) -> None:
         self.all: list[Turn] = []

@@ -46,13 +46,7 @@ class UsageError(TinychatError):
 
 
 class SettingError(UsageError):
-    """A setting was given a value that it cannot take.
-
-    Args:
-        name: the setting.
-        expected: what it takes, in words.
-        seen: the value that came.
-    """
+    """A setting was given a value that it cannot take."""
 
     def __init__(self, name: str, expected: str, seen: object) -> None:
         super().__init__(f"{name.replace('_', '-')} takes {expected}, not {seen!r}")

@@ -19,10 +19,7 @@ def look_back(
     """Answers a prompt by the session's model as it once was, each time from one seed; none of it becomes a turn.
 
     Args:
-        session: whose model, settings and seed.
-        prompt: as typed.
         past: files of weights, each with the name of its answer; a file that is gone is passed over.
-        should_stop: whether to end before its time.
     """
     finished = Finished("interrupted", 0, 0.0, session.make_answer(prompt).request.seed)
     if notice := session.unknown_notice(prompt):

@@ -26,7 +26,6 @@ class Layered(Generic[T]):
     `current` is a frozen snapshot, replaced as a whole when a value changes: a thread may read it at any moment.
 
     Args:
-        settings: the table.
         make: makes a snapshot of values by their names; of those that are not given it has the defaults.
     """
 

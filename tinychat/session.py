@@ -167,8 +167,6 @@ class Session:
         """An answer that an engine can begin.
 
         Args:
-            prompt: as it reaches the model.
-            turns: the conversation before it.
             settings: asked anew before each call of the engine; default: those of the session.
             seed: None takes the one that is set, or a fresh one.
             place: of the prompt in the input.
@@ -231,7 +229,6 @@ class Session:
         Args:
             place: of the first token (from 0) that is not said again.
             instead: the ids of what is said there, the first records.
-            should_stop: whether to end before its time.
 
         Raises:
             UsageError: there is no answer.

@@ -131,9 +131,7 @@ def watch(run: RunFolder, *, as_json: bool, face: Face, process: "subprocess.Pop
     """Shows a run until it ends, at a terminal as a dashboard; Ctrl-C stops it and keeps what it has learned.
 
     Args:
-        run: to show.
         as_json: write each event to stdout, a line each, and nothing but errors to stderr.
-        face: how the dashboard is to look.
         process: the trainer, where it is a child of this process.
 
     Raises:

@@ -38,9 +38,6 @@ def recipes(session: Session, text: str) -> Result:
 def describe_recipe(name: str) -> Architecture:
     """What the model of a recipe is made of, whose work that follows, and how it is trained.
 
-    Args:
-        name: of a recipe that comes with tinychat, or the path of one.
-
     Raises:
         RunError: there is none.
         SettingError: a field cannot take its value.

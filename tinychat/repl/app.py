@@ -33,11 +33,7 @@ BARE_WORDS = ("exit", "quit", "bye", "help")
 
 
 def run(session: Session, *, debug: bool = False) -> int:
-    """Opens the REPL on a session whose model has been chosen; returns the exit code.
-
-    Args:
-        debug: show tracebacks.
-    """
+    """Opens the REPL on a session whose model has been chosen; returns the exit code."""
     face = session.face.current
     terminal, keyboard = Terminal.standard(plain=face.plain, theme=face.theme), Keyboard()
     history = places.history_file()
@@ -97,16 +93,7 @@ def news(session: Session, terminal: Terminal) -> Callable[[], None] | None:
 
 
 class Repl:
-    """One session at a terminal.
-
-    Args:
-        session: what is talked to.
-        terminal: to draw on.
-        keyboard: for keys while something is shown.
-        prompt: for lines.
-        autosave: of the conversation, where it is to be kept.
-        debug: show tracebacks.
-    """
+    """One session at a terminal."""
 
     def __init__(
         self,

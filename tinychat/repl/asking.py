@@ -20,8 +20,6 @@ def ask(
     """What was typed.
 
     Args:
-        prompt: that asks.
-        message: before what is typed; None: as it was.
         text: that stands there already.
         begin: called when it begins to ask.
 

@@ -15,12 +15,7 @@ MOST = 200
 
 
 class Autosave:
-    """Keeps what is said in a session, a file for each conversation, named by when it began.
-
-    Args:
-        session: whose conversation it is.
-        clock: tells the time.
-    """
+    """Keeps what is said in a session, a file for each conversation, named by when it began."""
 
     def __init__(self, session: Session, clock: Callable[[], datetime] = datetime.now) -> None:
         self._session, self._clock = session, clock

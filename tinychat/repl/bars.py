@@ -23,7 +23,6 @@ def bars_drawing(bars: Bars, width: int, pointed_at: int | None = None) -> Group
     """The title, the text around the place, the bars, the notes.
 
     Args:
-        bars: to draw.
         width: cells, at most.
         pointed_at: the place of a bar that is marked apart from the chosen one.
     """

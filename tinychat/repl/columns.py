@@ -27,8 +27,6 @@ def columns(heads: Sequence[str], texts: Sequence[str], width: int, height: int 
     """The texts under their heads.
 
     Args:
-        heads: one for each text.
-        texts: as they are; their control characters are made harmless.
         width: cells, at most.
         height: lines, at most; of each text the newest part stays. None: as many as there are.
     """

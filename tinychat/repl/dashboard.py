@@ -31,13 +31,7 @@ PLAIN_KEYS, PLAIN_KEYS_OBEYED = "keys: b background, s sample now, e evaluate no
 
 
 class Dashboard:
-    """Draws a run in place, and obeys keys.
-
-    Args:
-        terminal: that knows control sequences.
-        keyboard: to read from.
-        clock: tells seconds.
-    """
+    """Draws a run in place, and obeys keys."""
 
     def __init__(self, terminal: Terminal, keyboard: Keyboard, clock: Callable[[], float] = time.monotonic) -> None:
         self._terminal, self._keyboard, self._clock = terminal, keyboard, clock

@@ -83,12 +83,7 @@ def figure(plot: Plot, legends: Sequence[str]) -> Figure:
 
 
 class _Frame:
-    """Where the points lie within the axes.
-
-    Args:
-        points: all that are drawn.
-        height: of the picture.
-    """
+    """Where the points lie within the axes."""
 
     def __init__(self, points: Sequence[Point], height: int) -> None:
         self.low, self.high = value_range(points)

@@ -19,12 +19,7 @@ ENTER = KeyPress(Keys.ControlM, "\r")
 
 
 class Keyboard:
-    """Hands out the keys that were pressed.
-
-    Args:
-        input: of prompt_toolkit; None: the terminal's.
-        clock: tells seconds.
-    """
+    """Hands out the keys that were pressed."""
 
     def __init__(self, input: Input | None = None, clock: Callable[[], float] = time.monotonic) -> None:
         self.input = input or create_input()

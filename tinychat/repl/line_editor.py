@@ -13,11 +13,7 @@ NEW_LINE = "↵"
 
 
 class LineEditor:
-    """Takes keys; Ctrl-J is a new line, ↑ brings an earlier text back.
-
-    Args:
-        earlier: text for ↑.
-    """
+    """Takes keys; Ctrl-J is a new line, ↑ brings an earlier text back."""
 
     def __init__(self, earlier: str = "") -> None:
         self._buffer = Buffer()

@@ -33,7 +33,6 @@ def panel(
 
     Args:
         console: that it will be drawn by, narrower than the screen by a column, so that no line is full.
-        progress: what is known of the run.
         height: rows of the screen.
         said: said instead of how the run does.
         below: what stands in the last lines, packed together as the width allows.

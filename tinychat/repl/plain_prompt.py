@@ -31,10 +31,6 @@ class PlainPrompt:
     """Asks for what comes next.
 
     Args:
-        session: whose commands and models are completed.
-        terminal: to draw on.
-        keyboard: that keeps what was typed while an answer was printed.
-        history: the file that keeps what was typed.
         news: asked before each prompt; what it gives back is called to write.
     """
 

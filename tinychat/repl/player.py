@@ -43,13 +43,7 @@ LIVE_KEYS: Mapping[str, Callable[[Session], Change]] = {
 
 
 class Player:
-    """Shows one answer.
-
-    Args:
-        session: whose settings the keys change.
-        terminal: to draw on.
-        keyboard: to read from.
-    """
+    """Shows one answer."""
 
     def __init__(self, session: Session, terminal: Terminal, keyboard: Keyboard) -> None:
         self._session, self._terminal, self._keyboard = session, terminal, keyboard

@@ -62,9 +62,7 @@ def plot_all(series: Sequence[Series], width: int, height: int) -> list[list[Spa
     flat, the curves come from above the plot. Later ones are drawn over earlier ones, marks over all.
 
     Args:
-        series: the curves.
         width: of a line, in cells.
-        height: lines.
     """
     series = [replace(one, points=drawable(one.points), marked=drawable(one.marked)) for one in series]
     every = [point for one in series for point in (*one.points, *one.marked)]

@@ -45,14 +45,9 @@ class Prompt:
     """Asks for what comes next.
 
     Args:
-        session: whose commands and models are completed, and whose settings stand in the toolbar.
-        terminal: to write on above the prompt.
-        history: the file that keeps what was typed.
         on_shown: called once, when the prompt is on screen for the first time.
         news: asked each second while a run trains in the background; what it gives back is called to write above the
             prompt.
-        input: of prompt_toolkit; None: the terminal's.
-        output: likewise.
     """
 
     def __init__(

@@ -14,11 +14,7 @@ HIDE_CURSOR, SHOW_CURSOR = "\x1b[?25l", "\x1b[?25h"
 
 
 class Region:
-    """Holds the lines; text goes above them after `leave`.
-
-    Args:
-        terminal: that knows control sequences.
-    """
+    """Holds the lines; text goes above them after `leave`."""
 
     def __init__(self, terminal: Terminal) -> None:
         self._terminal = terminal

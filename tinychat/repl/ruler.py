@@ -56,7 +56,6 @@ class Ruler(Processor):
     """Measures the text being typed, and marks what the vocabulary lacks in it.
 
     Args:
-        session: whose model and conversation count.
         on_measured: called from a thread when a measure has come that was waited for.
     """
 

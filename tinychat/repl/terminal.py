@@ -33,8 +33,6 @@ class Terminal:
     """Writes to a screen, forward.
 
     Args:
-        out: where to.
-        size: how large the screen is now.
         colour: whether to write colours, bold and dim.
         dumb: whether the screen knows no control sequences at all, or is to be spared them.
         theme: the background that colours are to be read on, a key of `THEMES`.

@@ -37,9 +37,7 @@ def write_lines(
     """Lines of progress: the plan, one every ten seconds, evaluations and the end; or every event as JSON.
 
     Args:
-        run: to tell of.
         process: its trainer, where that is a child of this process.
-        write: writes a line.
         obey: does what keys ask for; whether the run is to be left in the background. With keys, samples are told too.
         as_json: whether the lines are JSON, and nothing else.
 

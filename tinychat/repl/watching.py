@@ -59,7 +59,6 @@ def follow(run: RunFolder, process: Process | None = None) -> Iterator[Event | N
     """The events of a run as they come, the last of them `Ended` or `Failed`; None whenever there is nothing new.
 
     Args:
-        run: to follow, from its beginning.
         process: its trainer, where that is a child of this one.
     """
     reader = LineReader(run.events_file)
