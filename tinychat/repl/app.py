@@ -4,7 +4,6 @@ import os
 import signal
 import sys
 import traceback
-from collections.abc import Callable
 from contextlib import nullcontext
 
 from tinychat import __version__
@@ -13,16 +12,15 @@ from tinychat.commands.results import Answer, Answers, EditPrompt, Export, Leave
 from tinychat.commands.table import dispatch, is_command, prompt_of
 from tinychat.commands.training import finish_training
 from tinychat.errors import TinychatError, failure
-from tinychat.events import Failed
 from tinychat.generate.opening import device_of
 from tinychat.repl.autosave import Autosave
+from tinychat.repl.background import training
 from tinychat.repl.interrupts import counted_interrupts, raised_interrupts
 from tinychat.repl.keyboard import Keyboard
 from tinychat.repl.plain_prompt import PlainPrompt
 from tinychat.repl.player import Player
 from tinychat.repl.prompt import Prompt
 from tinychat.repl.terminal import DIM, Terminal
-from tinychat.repl.toolbar import training
 from tinychat.session import Session
 from tinychat.store import places
 from tinychat.store.runs import list_runs
@@ -41,10 +39,9 @@ def run(session: Session, *, debug: bool = False) -> int:
     prompt: Prompt | PlainPrompt
     if terminal.dumb:
         session.preload()
-        prompt = PlainPrompt(session, terminal, keyboard, history, news=lambda: news(session, terminal))
-    else:  # torch is imported once the prompt is on screen, behind it
-        on_shown = session.preload
-        prompt = Prompt(session, terminal, history, on_shown=on_shown, news=lambda: news(session, terminal))
+        prompt = PlainPrompt(session, terminal, keyboard, history)
+    else:
+        prompt = Prompt(session, terminal, history)
     # Being told to end, the process leaves the terminal as it found it.
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     try:
@@ -72,24 +69,6 @@ def greet(terminal: Terminal, session: Session, *, first: bool) -> None:
             session.runs.all.insert(0, BackgroundRun(run))
             session.runs.all[0].look()
             terminal.line(f"{training(session.runs.all[0])} · /attach, /model {run.name}", DIM)
-
-
-def news(session: Session, terminal: Terminal) -> Callable[[], None] | None:
-    """Looks at the runs in the background; what tells of those that have ended, None where none has."""
-    ended = session.runs.take_ended()
-
-    def tell() -> None:
-        for one in ended:
-            if isinstance(one.last, Failed):
-                terminal.problem(f"{one.run.name}: {one.last.problem}", one.last.remedy)
-            elif one.last is not None:
-                now = session.info is not None and str(session.info.folder) == one.last.folder
-                talk = "it answers now" if now else f"/model {one.run.name} talks to it"
-                terminal.line(
-                    f"{one.run.name} is {one.last.reason}: step {one.last.step:,}, loss {one.last.loss:.3f} · {talk}"
-                )
-
-    return tell if ended else None
 
 
 class Repl:

@@ -4,10 +4,10 @@ What is typed is edited, completed and searched by readline, as in a shell.
 """
 
 import os
-from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
+from tinychat.repl.background import tell_ended
 from tinychat.repl.blocks import is_open_block, unblock
 from tinychat.repl.completion import complete
 from tinychat.repl.history import QuietHistory
@@ -28,22 +28,10 @@ MOST = 1000
 
 
 class PlainPrompt:
-    """Asks for what comes next.
+    """Asks for what comes next; before that, tells of runs in the background that have ended."""
 
-    Args:
-        news: asked before each prompt; what it gives back is called to write.
-    """
-
-    def __init__(
-        self,
-        session: Session,
-        terminal: Terminal,
-        keyboard: Keyboard,
-        history: Path,
-        *,
-        news: Callable[[], Callable[[], None] | None] = lambda: None,
-    ) -> None:
-        self._session, self._terminal, self._keyboard, self._news = session, terminal, keyboard, news
+    def __init__(self, session: Session, terminal: Terminal, keyboard: Keyboard, history: Path) -> None:
+        self._session, self._terminal, self._keyboard = session, terminal, keyboard
         self._history = QuietHistory(history, private=session.face.current.private)
         self._offered: list[str] = []
         self._readline = _load_readline()
@@ -60,9 +48,7 @@ class PlainPrompt:
             EOFError: Ctrl-D on an empty line.
             KeyboardInterrupt: Ctrl-C.
         """
-        tell = self._news()
-        if tell is not None:
-            tell()
+        tell_ended(self._session.runs.take_ended(), self._session, self._terminal)
         line, is_whole = self._keyboard.take_line()
         if is_whole:
             self._terminal.line(MARK + line)

@@ -1,7 +1,7 @@
 """The prompt: one line or several, with completion, history and the toolbar under it."""
 
 import asyncio
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from prompt_toolkit import PromptSession
@@ -16,6 +16,7 @@ from prompt_toolkit.styles import Style
 
 from tinychat.commands.table import is_command
 from tinychat.repl.asking import ask
+from tinychat.repl.background import tell_ended
 from tinychat.repl.bindings import prompt_bindings, use_keys, wants_vi
 from tinychat.repl.blocks import unblock
 from tinychat.repl.completion import CommandCompleter
@@ -42,12 +43,9 @@ PLAIN = Style.from_dict({"bottom-toolbar": "noreverse"})
 
 
 class Prompt:
-    """Asks for what comes next.
+    """Asks for what comes next; torch is imported once it is on screen, behind it.
 
-    Args:
-        on_shown: called once, when the prompt is on screen for the first time.
-        news: asked each second while a run trains in the background; what it gives back is called to write above the
-            prompt.
+    While a run trains in the background, each second a look is taken at it, and its end told above the prompt.
     """
 
     def __init__(
@@ -56,14 +54,11 @@ class Prompt:
         terminal: Terminal,
         history: Path,
         *,
-        on_shown: Callable[[], None] = lambda: None,
-        news: Callable[[], Callable[[], None] | None] = lambda: None,
         input: Input | None = None,
         output: Output | None = None,
     ) -> None:
-        self._session, self._on_shown = session, on_shown
+        self._session, self._terminal = session, terminal
         face = session.face.current
-        self._news = news
         self._ruler = Ruler(session, lambda: self._prompt.app.invalidate())
         self._prompt: PromptSession[str] = PromptSession(
             FormattedText([("class:mark", MARK)]),
@@ -109,15 +104,14 @@ class Prompt:
     async def _look(self) -> None:
         """Keeps the toolbar up to date, and tells of runs that end."""
         while self._session.runs.all:
-            tell = self._news()
-            if tell is not None:
-                await run_in_terminal(tell)
+            if ended := self._session.runs.take_ended():
+                await run_in_terminal(partial(tell_ended, ended, self._session, self._terminal))
             self._prompt.app.invalidate()
             await asyncio.sleep(LOOK)
 
     def _after_render(self, _: object) -> None:
         self._prompt.app.after_render -= self._after_render
-        self._on_shown()
+        self._session.preload()
 
     def _toolbar(self) -> FormattedText:
         """The settings; at the right the keys, where they are vi's, and the ruler, while something is typed."""

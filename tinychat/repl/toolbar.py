@@ -4,8 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from prompt_toolkit.utils import get_cwidth
 
-from tinychat.background import BackgroundRun
-from tinychat.formatting import duration
+from tinychat.repl.background import training
 from tinychat.session import Session
 from tinychat.settings import SAMPLING, SETTINGS, describe_sampling
 
@@ -31,15 +30,6 @@ def beside(words: str, aside: str, width: int) -> str:
         kept.pop()
     left = SEPARATOR.join(kept)
     return left + " " * max(0, width - get_cwidth(left) - get_cwidth(aside)) + aside
-
-
-def training(run: BackgroundRun) -> str:
-    """`shakespeare trains: step 1,480/4,000 · loss 1.71 · 1:02 left`."""
-    now = run.stepped
-    if now is None:
-        return f"{run.run.name} is starting"
-    steps = f"{run.run.name} trains: step {now.step:,}/{now.steps:,}"
-    return SEPARATOR.join([steps, f"loss {now.loss:.2f}", f"{duration(now.remaining)} left"])
 
 
 def packed(words: Sequence[str], width: int) -> Iterator[str]:
