@@ -186,7 +186,7 @@ class Session:
             source=prompting.source(prompt),
         )
 
-    def answer(self, prompt: str, *, should_stop: Callable[[], bool] = lambda: False) -> Iterator[Record]:
+    def answer(self, prompt: str, should_stop: Callable[[], bool] = lambda: False) -> Iterator[Record]:
         """Answers a prompt, which becomes the newest turn; the last record is `Finished`."""
         self.runs.catch_up(should_stop)
         before = self._before(len(self.turns))
@@ -199,7 +199,7 @@ class Session:
             yield notice
         yield from self._run(turn, answer, should_stop)
 
-    def retry(self, *, should_stop: Callable[[], bool] = lambda: False) -> Iterator[Record]:
+    def retry(self, should_stop: Callable[[], bool] = lambda: False) -> Iterator[Record]:
         """Answers the last prompt again.
 
         Raises:
@@ -207,9 +207,9 @@ class Session:
         """
         turn = self._last()
         self.conversation.back()
-        return self.answer(turn.prompt, should_stop=should_stop)
+        return self.answer(turn.prompt, should_stop)
 
-    def continue_answer(self, *, should_stop: Callable[[], bool] = lambda: False) -> Iterator[Record]:
+    def continue_answer(self, should_stop: Callable[[], bool] = lambda: False) -> Iterator[Record]:
         """Goes on where the last answer stopped.
 
         Raises:
@@ -222,7 +222,7 @@ class Session:
         return self._run(turn, answer, should_stop)
 
     def branch(
-        self, place: int, instead: Sequence[int], *, should_stop: Callable[[], bool] = lambda: False
+        self, place: int, instead: Sequence[int], should_stop: Callable[[], bool] = lambda: False
     ) -> Iterator[Record]:
         """Says the last answer anew as far as some token, then others, and goes on from there: another turn.
 

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from functools import partial
 
 from tinychat.commands.arguments import unquote
 from tinychat.commands.command import Suggestion, command
@@ -38,7 +39,7 @@ def branch_at(session: Session, turn: Turn, place: int, instead: list[int]) -> A
     """Goes on from an answer in which other tokens stand at a place (from 0)."""
     session.conversation.here = turn
     said = (turn.given or "") + "".join(token.text for token in turn.tokens[:place])
-    return Answer(lambda should_stop: session.branch(place, instead, should_stop=should_stop), said.rpartition("\n")[2])
+    return Answer(partial(session.branch, place, instead), said.rpartition("\n")[2])
 
 
 @command("branch", "talk", "with other words", usage='N "TEXT"', example='/branch 5 "blue"')

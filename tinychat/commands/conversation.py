@@ -22,14 +22,14 @@ LONGEST_QUOTE = 50
 def retry(session: Session, text: str) -> Result:
     """Answer the last prompt again, with a fresh seed unless one is set."""
     _last(session)
-    return Answer(lambda should_stop: session.retry(should_stop=should_stop))
+    return Answer(session.retry)
 
 
 @command("continue", "talk", "go on with it", aliases=("more",))
 def continue_(session: Session, text: str) -> Result:
     """Go on where the last answer stopped."""
     said = _last(session).answer
-    return Answer(lambda should_stop: session.continue_answer(should_stop=should_stop), said.rpartition("\n")[2])
+    return Answer(session.continue_answer, said.rpartition("\n")[2])
 
 
 @command("undo", "talk", "take it back")

@@ -3,6 +3,7 @@
 import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
 from tinychat.commands import completing
 from tinychat.commands.arguments import to_path, unquote
@@ -46,13 +47,13 @@ def play(session: Session, text: str) -> Result:
     text = unquote(text)
     path = to_path(text)
     if text and (text in KNOWN or path.is_file()):
-        return Play(lambda should_stop: _passage(session, text if text in KNOWN else str(path), should_stop))
+        return Play(partial(_passage, session, text if text in KNOWN else str(path)))
     place = len(session.turns)
     if not text:
         if not session.turns and session.model.mode != "completion":
             raise UsageError("there is no prompt yet", "for example `/play hello there`, or name a file")
         text, place = (session.turns[-1].prompt, place - 1) if session.turns else ("", 0)
-    return Play(lambda should_stop: _answer(session, text, place, should_stop))
+    return Play(partial(_answer, session, text, place))
 
 
 def _answer(session: Session, prompt: str, place: int, should_stop: ShouldStop) -> Game:

@@ -4,6 +4,7 @@ import difflib
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from subprocess import Popen
 from typing import TYPE_CHECKING, Any
@@ -173,7 +174,7 @@ def when(session: Session, text: str) -> Result:
         raise UsageError(f"there are no snapshots of {model.name}", "models keep some when `/train` makes them")
     stepped = [event for event in run.events() if isinstance(event, Stepped)]
     past = [(_moment(snapshot.step, stepped), snapshot.path) for snapshot in snapshots]
-    return Answer(lambda should_stop: look_back(session, unquote(text), past, should_stop))
+    return Answer(partial(look_back, session, unquote(text), past))
 
 
 def _moment(step: int, stepped: Sequence[Stepped]) -> str:

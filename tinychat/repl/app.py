@@ -5,6 +5,7 @@ import signal
 import sys
 import traceback
 from contextlib import nullcontext
+from functools import partial
 
 from tinychat import __version__
 from tinychat.background import BackgroundRun
@@ -123,8 +124,7 @@ class Repl:
         if is_command(line):
             self._take(dispatch(self._session, line))
             return
-        prompt = prompt_of(line)
-        self._take(Answer(lambda should_stop: self._session.answer(prompt, should_stop=should_stop)))
+        self._take(Answer(partial(self._session.answer, prompt_of(line))))
         if line.strip().lower() in BARE_WORDS:
             self._terminal.line(f"that was a prompt: the command is /{line.strip().lower()}", DIM)
 
