@@ -1,7 +1,7 @@
 # make chat   sets everything up on a fresh machine and opens the REPL; ARGS="-m NAME" are handed on
 # make test   runs all checks: style, types, tests
 # make fast   the tests that take less than a minute
-# make model  trains the bundled model anew
+# make models trains the bundled models anew, each within 40 minutes; or one: make smalltalk, make tales, make translate
 # make screens   makes the README's pictures anew
 
 PYTHON ?= python3
@@ -10,7 +10,7 @@ ARGS ?=
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest -q
 
-.PHONY: chat test check fast slow model screens clean
+.PHONY: chat test check fast slow models smalltalk tales translate screens clean
 
 chat: $(VENV)/chat-ready
 	@$(BIN)/tinychat $(ARGS)
@@ -43,12 +43,17 @@ $(VENV)/pyvenv.cfg:
 	  || { echo "tinychat needs Python 3.11 or newer, not $$($(PYTHON) --version): make PYTHON=python3.12 chat" >&2; exit 1; }
 	@$(PYTHON) -m venv $(VENV)
 
+models: smalltalk tales translate
+
 # A name of its own each time, so that an earlier run stays; the corpus is the same byte for byte everywhere.
-model: $(VENV)/chat-ready
+smalltalk: $(VENV)/chat-ready
 	$(BIN)/python data/make.py smalltalk --seed 1 --out build/corpus
 	$(BIN)/tinychat train build/corpus/train.jsonl --recipe smalltalk --name smalltalk --out build/smalltalk
 	rm -rf models/smalltalk
 	$(BIN)/tinychat export build/smalltalk --to tinychat --out models/smalltalk
+
+tales translate: $(VENV)/chat-ready
+	$(BIN)/python models/bundle.py $@
 
 screens: $(VENV)/test-ready
 	$(BIN)/python tests/screens/make.py

@@ -4,10 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
 import torch
 
-from tinychat.errors import SourceError
+from tinychat.errors import SourceError, UsageError
+from tinychat.generate.prompts import Prompting
 from tinychat.model.loading import choose_device, load_model
+from tinychat.model.transformer import Transformer
 from tinychat.settings import Settings
 from tinychat.store import places
 from tinychat.store.models import ModelInfo, read_source_tokenizer, read_tokenizer, read_training
@@ -18,8 +21,11 @@ from tinychat.text.rows import Rows, encode_rows, join_rows, split_rows
 from tinychat.text.sources import read_sources
 from tinychat.text.tokenizers import Tokenizer
 from tinychat.train.evaluation import evaluate
+from tinychat.train.samples import Sampler
 
 Split = Literal["val", "train", "all"]
+AT_ONCE = 64
+"""pairs that are translated at once"""
 
 
 @dataclass(frozen=True)
@@ -33,6 +39,8 @@ class Score:
     characters: int
     accuracy: float | None = None
     """the share of the tokens that the model found likeliest"""
+    exact_match: float | None = None
+    """of pairs: the share whose greedy translation is the one in the text, character for character"""
     notices: tuple[str, ...] = ()
 
 
@@ -44,6 +52,7 @@ def score(
     settings: Settings,
     column: str | None = None,
     field: str | None = None,
+    exact: bool = False,
 ) -> Score:
     """The loss over a whole part of a text, in windows of the model's context that do not overlap.
 
@@ -55,10 +64,16 @@ def score(
         settings: of which the device and the threads count.
         column: of a table.
         field: of JSON lines.
+        exact: translate each pair, too, and count exact matches.
 
     Raises:
         SourceError: the text cannot be read, or its part is too short to predict a token.
+        UsageError: exact matches of a model that does not translate.
     """
+    if exact and info.mode != "translation":
+        raise UsageError(
+            f"{info.name} is for {info.mode}: exact matches are counted of translations", "leave out --exact"
+        )
     tokenizer = read_tokenizer(info.folder)
     corpus = read_sources(
         sources, cache=places.datasets_folder(), mirror=places.mirror(), column=column, field=field, mode=info.mode
@@ -71,7 +86,8 @@ def score(
     if settings.threads is not None:
         torch.set_num_threads(settings.threads)
     torch.set_float32_matmul_precision("medium" if settings.device in ("auto", "cpu") else "high")
-    result = evaluate(load_model(info, choose_device(settings.device)), texts)
+    model = load_model(info, choose_device(settings.device))
+    result = evaluate(model, texts)
     characters = count_characters(ids if isinstance(texts, Rows) else ids[1:], tokenizer)
     per_token = characters / result.tokens
     return Score(
@@ -81,8 +97,38 @@ def score(
         result.tokens,
         characters,
         result.accuracy,
+        match_exactly(model, texts, _translating(info, tokenizer)) if exact and isinstance(texts, Rows) else None,
         corpus.notices,
     )
+
+
+def match_exactly(model: Transformer, pairs: Rows, prompting: Prompting) -> float:
+    """The share of the pairs whose greedy translation is the one that stands there, character for character.
+
+    Args:
+        pairs: with what the encoder reads; at least one.
+        prompting: of a model that translates.
+    """
+    assert pairs.source is not None
+    assert prompting.reader is not None
+    sampler = Sampler(prompting, prompting.context, temperature=0.0)
+    places = np.argsort(pairs.lengths, kind="stable")  # so that those that are made at once end together
+    hits = 0
+    for first in range(0, len(places), AT_ONCE):
+        some = places[first : first + AT_ONCE]
+        asked = [prompting.reader.decode(pairs.source.row(place).tolist()) for place in some]
+        made = sampler.sample(model, asked, [0] * len(some))
+        hits += sum(
+            text == prompting.tokenizer.decode(pairs.row(place).tolist())
+            for text, place in zip(made, some, strict=True)
+        )
+    return hits / len(places)
+
+
+def _translating(info: ModelInfo, tokenizer: Tokenizer) -> Prompting:
+    """How prompts reach a model that translates."""
+    reader = read_source_tokenizer(info.folder) or tokenizer
+    return Prompting(tokenizer, int(info.architecture["context"]), reader=reader)
 
 
 def _has_rows(info: ModelInfo) -> bool:

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 
 from grammar import Dice
 
-from phrases import actions, everyday, joined, likes, people, places, requests, subjects, things, times
+from phrases import actions, everyday, joined, likes, people, places, requests, things, times
 from phrases.draft import TYPED, Draft, Frames, Pair, finish
+from phrases.names import HELD_OUT_MEN, HELD_OUT_WOMEN
 
 TOPICS: Frames = (
     actions.FRAMES
@@ -21,7 +22,7 @@ TOPICS: Frames = (
     + joined.FRAMES
     + everyday.FRAMES
 )
-HELD_OUT_NAMES = frozenset(subjects.HELD_OUT_MEN + subjects.HELD_OUT_WOMEN)
+HELD_OUT_NAMES = frozenset(HELD_OUT_MEN + HELD_OUT_WOMEN)
 WEIGHTS = [weight for weight, _ in TOPICS]
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from grammar import Dice, listed
+from grammar import Dice
 
+from phrases.names import HELD_OUT_MEN, HELD_OUT_WOMEN, MEN, WOMEN
 from phrases.spanish import Gender
 
 
@@ -58,25 +59,6 @@ SHE = Subject("she", "ella", 2, "f")
 WE = Subject("we", "", 3)
 THEY = Subject("they", "ellos", 4)
 PRONOUNS = (I, YOU, HE, SHE, WE, THEY)
-
-MEN = listed("""Tom Peter David Carlos Daniel Pablo Luis Miguel Antonio Diego Mario Samuel Martin Robert Frank Jack Paul
-Ben Sergio Andrés Alan Albert Alejandro Alex Alfonso Álvaro Andrew Ángel Anthony Arthur Bernardo Bob Brian Bruno Charles
-Chris César Cristian Dan Darío Dennis Domingo Edward Eduardo Emilio Enrique Eric Ernesto Esteban Fabio Federico Fernando
-Francisco Fred Gabriel Gary Gonzalo Guillermo Gustavo Harry Henry Ignacio Ivan Jacob Jaime James Javier Jeff Jim Joaquín
-John Jorge José Joseph Juan Julio Keith Ken Kevin Larry Leo Leonardo Lorenzo Lucas Manuel Marcos Marco Mateo Matthew Max
-Michael Mike Nicolás Nick Noah Octavio Oliver Pedro Philip Rafael Ramón Raúl Ricardo Richard Roberto Rodrigo Roger Roy
-Rubén Salvador Sam Santiago Sebastián Simón Simon Steve Theo Thomas Tim Tomás Tony Vicente Víctor Walter William
-Zack""")
-WOMEN = listed("""Anna Mary Lucy Elena Sara Laura Carmen Julia Rosa Sofía Marta Emma Alice Clara Eva Linda Susan Kate
-Teresa Paula Adriana Agnes Alicia Alma Amalia Amanda Amelia Amy Ana Andrea Ángela Angela Antonia Ava Barbara Beatriz
-Becky Belén Berta Betty Blanca Camila Carla Carol Carolina Caroline Catalina Cecilia Charlotte Claudia Cristina Daniela
-Diana Dolores Donna Dora Ellen Elisa Elsa Emily Erica Esther Fátima Fiona Florence Gabriela Gloria Hannah Helen Inés
-Irene Isabel Isabella Jenny Jessica Jimena Joan Juana Judy Julie Karen Lara Leonor Lidia Lily Lola Lucía Luisa Maggie
-Manuela Margarita María Mariana Marina Martina Mercedes Mia Miriam Molly Mónica Nancy Natalia Nina Noelia Nuria Pamela
-Patricia Pilar Polly Raquel Rebecca Rita Rocío Sally Sandra Sarah Sheila Sonia Sophie Tina Valentina Valeria Vanessa
-Vera Verónica Victoria Virginia Wendy Ximena Yolanda Zoe""")
-HELD_OUT_MEN = listed("Felipe George Hugo Oscar Adam Armando")
-HELD_OUT_WOMEN = listed("Nora Jane Silvia Olivia Grace Ramona")
 
 _FAMILY = (
     ("mother", "madre", "f"), ("father", "padre", "m"), ("brother", "hermano", "m"), ("sister", "hermana", "f"),

@@ -133,6 +133,9 @@ def test_eval_scores_a_text(call: Call, letters: Path, tmp_path: Path) -> None:
     assert values["bits_per_character"] == pytest.approx(values["loss"] / 0.6931472, rel=1e-5)
     val = json.loads(call("eval", str(letters), str(text), "--json")[1])
     assert val["tokens"] == 88 - 1
+    code, _, err = call("eval", str(letters), str(text), "--exact")
+    assert code == 2
+    assert err.splitlines()[0] == "tinychat: letters is for completion: exact matches are counted of translations"
     code, _, err = call("eval", str(letters), "nowhere.txt")
     assert code == 1
     assert "nowhere.txt" in err

@@ -9,6 +9,7 @@ from scripted import Talk
 from tinychat.commands.results import Answer, EditPrompt, Export, Message, Table
 from tinychat.conversation import Conversation
 from tinychat.errors import ModelError, TinychatError, UsageError
+from tinychat.store.models import list_bundled_models
 
 
 def test_retry_answers_the_last_prompt_again(talk: Talk) -> None:
@@ -132,4 +133,18 @@ def test_a_model_that_is_not_there_leaves_the_one_at_hand(talk: Talk) -> None:
 def test_models_marks_the_one_that_is_open(talk: Talk) -> None:
     table = talk.do("/models")
     assert isinstance(table, Table)
-    assert [(row[0], row[1]) for row in table.rows] == [("›", "parrot"), ("", "other"), ("", "smalltalk")]
+    bundled = [("", info.name) for info in list_bundled_models()]
+    assert [(row[0], row[1]) for row in table.rows] == [("›", "parrot"), ("", "other"), *bundled]
+
+
+def test_model_alone_offers_what_is_bundled_and_what_is_open(talk: Talk) -> None:
+    table = talk.do("/model")
+    assert isinstance(table, Table)
+    assert table.rows[0][:3] == ("›", "parrot", "answers in turns")
+    assert [row[1] for row in table.rows[1:]] == [info.name for info in list_bundled_models()]
+    assert all(row[3] for row in table.rows[1:])  # each says what it is for
+    talk.do("/model smalltalk")
+    offered = talk.do("/model")
+    assert isinstance(offered, Table)
+    assert [row[1] for row in offered.rows if row[0] == "›"] == ["smalltalk"]
+    assert "parrot" not in [row[1] for row in offered.rows]

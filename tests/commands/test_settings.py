@@ -130,7 +130,7 @@ def test_every_value_that_is_offered_can_be_set_and_says_what_it_does(talk: Talk
 def test_models_and_paths_are_completed(talk: Talk, tmp_path: Path) -> None:
     (tmp_path / "novel.txt").write_text("x")
     (tmp_path / ".hidden").write_text("x")
-    assert [one.text for one in models(talk.session, [""])] == ["parrot", "other", "smalltalk"]
+    assert [one.text for one in models(talk.session, [""])][:3] == ["parrot", "other", "smalltalk"]
     assert [one.text for one in paths(talk.session, ["n"])] == ["novel.txt"]
     assert "models/" in [one.text for one in paths(talk.session, [""])]
     assert ".hidden" not in [one.text for one in paths(talk.session, [""])]

@@ -77,7 +77,7 @@ def singular(word: str) -> str:
 def test_same_seed_gives_the_same_bytes_everywhere(make: Make) -> None:
     text, held_out = make("phrases", seed=7, count=2000, held_out=200)
     digest = hashlib.sha256(text + held_out).hexdigest()
-    assert digest == "03bd5492024f9f7acd4a8fb27feff85e475632d4271780b114512c46ae04e324"
+    assert digest == "96a50cf7e490cb7fd03ccf5909af31a7c99d12ca5049c39725cd309975a407a2"
     assert make("phrases", seed=7, count=800)[0] == b"".join(text.splitlines(keepends=True)[:800])
 
 

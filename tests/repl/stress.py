@@ -39,6 +39,7 @@ from wcwidth import wcwidth
 
 from tinychat.commands.table import COMMANDS, split_line
 from tinychat.errors import UsageError
+from tinychat.repl.marks import MARKS, PLAIN_MARKS
 from tinychat.store.models import find_model, read_tokenizer
 from tinychat.text.tokenizers import Tokenizer
 
@@ -51,7 +52,6 @@ PRESSING = 1.0
 """seconds from one Ctrl-C to the next until it does"""
 REMEMBERED = 80
 """actions that are told when something goes wrong"""
-DUMB_MARK = ">"
 NEVER = (b"Traceback (most recent", b"unexpected ")
 """what must not be written"""
 
@@ -97,7 +97,8 @@ class Stress:
         self._home, self._in_earnest = folder / "home", model is not None
         self._model = find_model(model) if model else make_model(self._home / "models")
         self._tokenizer: Tokenizer = read_tokenizer(self._model)
-        self._mark = DUMB_MARK if environment.get("TERM") == "dumb" else "›"
+        self._is_dumb = environment.get("TERM") == "dumb"
+        self._marks = (PLAIN_MARKS if self._is_dumb else MARKS).values()
         self._environment = {"EDITOR": "true", "PYTHONFAULTHANDLER": "1", "TINYCHAT_TEST_DELAY": "0.001"} | environment
         if self._in_earnest:
             self._environment |= {"TINYCHAT_TEST_TORCH": "1"}
@@ -200,7 +201,7 @@ class Stress:
             self._break_off()
         if (self._person.screen.columns, self._person.screen.lines) != self.size:
             self._resize(*self.size)
-        if self._mark == DUMB_MARK:  # which nothing wipes once the size has changed
+        if self._is_dumb:  # which nothing wipes once the size has changed
             self._person.screen.reset()
         self._person.raw = b""
         self._do(f"/reset{ENTER}/model {self._model}{ENTER}/clear")
@@ -288,7 +289,7 @@ class Stress:
             return False
         screen = self._person.screen
         line = self._person.lines[min(screen.cursor.y, screen.lines - 1)]
-        if line != self._mark or screen.cursor.x != 2:
+        if line not in self._marks or screen.cursor.x != len(line) + 1:
             return False
         self._holds(screen.margins is None, f"only {screen.margins} scrolls")
         self._holds(DECTCEM in screen.mode and not screen.cursor.hidden, "the cursor is hidden")

@@ -25,7 +25,7 @@ def test_the_greeting_the_prompt_and_the_toolbar(sit_down: SitDown) -> None:
     person = sit_down()
     lines = person.sees(TOOLBAR)
     assert lines[0] == "tinychat 0.1 · parrot (wordpiece, 3.4M, chat) · cpu · /help"
-    assert lines[1] == "try: hello there · /temperature 1.2 · /train my-novel.txt --minutes 5"
+    assert lines[1] == "try: hello there · /model · /train my-novel.txt --minutes 5"
     assert lines[2] == "›"
     assert lines[-1] == TOOLBAR
 

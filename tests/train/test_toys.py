@@ -124,6 +124,8 @@ def test_translations_of_ones_own_are_learned_and_measured(tmp_path: Path) -> No
     right = sum(pair.endswith(f"\t{answer}") for pair, answer in zip(pairs, answers, strict=True))
     assert right >= 60  # of 81
     info = read_info(find_model("numbers"))
+    translated = score(info, [str(source)], "all", settings=SettingStore().current, exact=True)
+    assert translated.exact_match == right / len(pairs)
     again = score(info, [str(source)], settings=SettingStore().current)
     assert again.loss == pytest.approx(ended.loss, abs=1e-4)
     assert again.bits_per_character == pytest.approx(ended.bits_per_character, abs=1e-4)

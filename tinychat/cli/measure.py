@@ -19,12 +19,20 @@ SPLITS = ("val", "train", "all")
 @click.option("--split", type=click.Choice(SPLITS), default="val", help="val (the last tenth), train, or all")
 @click.option("--column", metavar="NAME", help="of a CSV, TSV or Parquet file: the one that holds the text")
 @click.option("--field", metavar="NAME", help="of JSON lines: the one that holds the text")
+@click.option("--exact", is_flag=True, help="of a translation model: also how many pairs it translates exactly so")
 @click.option("--device", metavar="auto|cpu|cuda|mps", default="auto", help="where to compute")
 @click.option("--threads", metavar="N", help="processor threads")
 @json_option
 @debug_option
 def eval_(
-    model: str, sources: tuple[str, ...], split: str, as_json: bool, column: str | None, field: str | None, **given: str
+    model: str,
+    sources: tuple[str, ...],
+    split: str,
+    as_json: bool,
+    column: str | None,
+    field: str | None,
+    exact: bool,
+    **given: str,
 ) -> None:
     """Loss, perplexity, bits per character and accuracy of MODEL on a text."""
     info = read_info(find_model(model))
@@ -33,7 +41,15 @@ def eval_(
 
     from tinychat.scoring import score
 
-    result = score(info, sources, split, settings=settings.current, column=column, field=field)  # type: ignore[arg-type]
+    result = score(
+        info,
+        sources,
+        split,  # type: ignore[arg-type]
+        settings=settings.current,
+        column=column,
+        field=field,
+        exact=exact,
+    )
     for notice in result.notices:
         click.echo(f"tinychat: {notice}", err=True)
     if as_json:
@@ -46,6 +62,8 @@ def eval_(
     click.echo(f"bits per character  {result.bits_per_character:.4f}")
     if result.accuracy is not None:
         click.echo(f"accuracy            {100 * result.accuracy:.2f} % of the tokens were the likeliest")
+    if result.exact_match is not None:
+        click.echo(f"exact match         {100 * result.exact_match:.2f} % of the pairs, translated greedily")
     click.echo(f"over                {result.tokens:,} tokens, {result.characters:,} characters ({split})")
 
 

@@ -7,13 +7,14 @@ from tinychat.formatting import compact
 from tinychat.model.config import ModelConfig
 from tinychat.model.diagram import make_diagram
 from tinychat.session import Session
-from tinychat.store.models import ModelInfo, find_model, list_models, read_info
+from tinychat.store.models import ModelInfo, find_model, list_bundled_models, list_models, read_info
 
 HOW_TO_TALK = {
     "chat": "say something",
     "completion": "type how a text begins, and it goes on",
     "translation": "type a text to translate",
 }
+WHAT_IT_DOES = {"chat": "answers in turns", "completion": "goes on with a text", "translation": "translates"}
 
 
 def introduce(info: ModelInfo) -> Message:
@@ -26,22 +27,38 @@ def introduce(info: ModelInfo) -> Message:
     complete=completing.models,
 )  # fmt: skip
 def model(session: Session, text: str) -> Result:
-    """Open a model by its name or folder, and begin a new conversation; without a name, say which one is open."""
+    """Open a model by its name or folder, and begin a new conversation; without a name, say what there is to open.
+
+    That is the models that come with tinychat, and the one that is open.
+    """
     if not text:
-        info = session.model
-        return Message((info.summary, *filter(None, (info.about,))), (f"in {info.folder}",))
+        return _offer(session)
     info = session.choose_model(text)
     session.preload()
     return introduce(info)
 
 
+def _offer(session: Session) -> Table:
+    """The bundled models and the one that is open, with what each is for."""
+    offered = list_bundled_models()
+    if session.info and not any(is_open(session, info) for info in offered):
+        offered.insert(0, session.info)
+    rows = (("›" * is_open(session, info), info.name, WHAT_IT_DOES[info.mode], info.about) for info in offered)
+    notes = ("/model NAME opens one · /models lists yours, too · /show says what it is made of",)
+    return Table(("", "model", "", "about"), tuple(rows), notes=notes)
+
+
+def is_open(session: Session, info: ModelInfo) -> bool:
+    """Whether it is the model at hand."""
+    return session.info is not None and session.info.folder.resolve() == info.folder.resolve()
+
+
 @command("models", "models", "list all", aliases=("ls", "list"))
 def models(session: Session, text: str) -> Result:
     """List the models there are: bundled ones and your own."""
-    here = session.info.folder.resolve() if session.info else None
     rows = (
         (
-            "›" if info.folder.resolve() == here else "",
+            "›" * is_open(session, info),
             info.name,
             info.mode,
             info.tokenizer_kind,

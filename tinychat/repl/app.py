@@ -26,7 +26,7 @@ from tinychat.session import Session
 from tinychat.store import places
 from tinychat.store.runs import list_runs
 
-FIRST_HINT = "try: hello there · /temperature 1.2 · /train my-novel.txt --minutes 5"
+FIRST_HINT = "try: hello there · /model · /train my-novel.txt --minutes 5"
 BARE_WORDS = ("exit", "quit", "bye", "help")
 """words that people type for commands; they are prompts here, with a hint"""
 

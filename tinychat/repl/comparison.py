@@ -10,6 +10,7 @@ from tinychat.events import Finished, Notice, Record, Token
 from tinychat.formatting import count
 from tinychat.repl.columns import Line, columns
 from tinychat.repl.keyboard import Keyboard, TypeAhead
+from tinychat.repl.marks import mark
 from tinychat.repl.player import HINT
 from tinychat.repl.producer import AHEAD, Producer
 from tinychat.repl.region import Region
@@ -119,7 +120,7 @@ class AnswersPlayer:
     def _status(self) -> str:
         """What stands under the answers."""
         if self._typed.text:
-            return f"› {self._typed.text}"
+            return mark(self._session) + self._typed.text
         if self._producer.is_stopping:
             return "stopping…"
         if self._said == KEYS:

@@ -13,10 +13,11 @@ from tinychat.repl.completion import complete
 from tinychat.repl.history import QuietHistory
 from tinychat.repl.interrupts import raised_interrupts
 from tinychat.repl.keyboard import Keyboard
+from tinychat.repl.marks import mark
 from tinychat.repl.terminal import Terminal
 from tinychat.session import Session
 
-MARK, CONTINUATION = "> ", "... "
+CONTINUATION = "... "
 EDITLINE = {
     "tab: complete": "bind ^I rl_complete",
     "set editing-mode vi": "bind -v",
@@ -38,6 +39,10 @@ class PlainPrompt:
         if self._readline is not None:
             self._set_up(self._readline)
 
+    @property
+    def _mark(self) -> str:
+        return mark(self._session, plain=True)
+
     def ask(self, text: str = "") -> str:
         """What was typed; the quotation marks of a block are taken off.
 
@@ -51,9 +56,9 @@ class PlainPrompt:
         tell_ended(self._session.runs.take_ended(), self._session, self._terminal)
         line, is_whole = self._keyboard.take_line()
         if is_whole:
-            self._terminal.line(MARK + line)
+            self._terminal.line(self._mark + line)
         else:
-            line = read_line(self._terminal, MARK, text + line)
+            line = read_line(self._terminal, self._mark, text + line)
             while is_open_block(line):
                 line += "\n" + read_line(self._terminal, CONTINUATION)
         if line.strip():
@@ -90,7 +95,7 @@ class PlainPrompt:
         self._terminal.write("\n")
         for _, one in complete(self._session, begun)[1]:
             self._terminal.line(f"{one.text}: {one.about}" if one.about else one.text)
-        self._terminal.write(MARK + begun)
+        self._terminal.write(self._mark + begun)
         self._terminal.column = 0
 
 

@@ -14,6 +14,7 @@ from tinychat.errors import TinychatError, UsageError
 from tinychat.events import Changed, Finished, Notice, Part, Record, Token
 from tinychat.formatting import count
 from tinychat.repl.keyboard import Keyboard, TypeAhead
+from tinychat.repl.marks import mark
 from tinychat.repl.producer import FRAME, Producer
 from tinychat.repl.status import StatusLine
 from tinychat.repl.terminal import DIM, Terminal
@@ -176,7 +177,7 @@ class Player:
     def _words(self, producer: Producer[Record]) -> str:
         """What stands in the status line."""
         if self._typed.text:
-            return f"› {self._typed.text}"
+            return mark(self._session) + self._typed.text
         if producer.is_stopping:
             return "stopping…"
         if self._tokens == 0 and not self._session.is_ready:

@@ -21,12 +21,13 @@ from tinychat.repl.bindings import prompt_bindings, use_keys, wants_vi
 from tinychat.repl.blocks import unblock
 from tinychat.repl.completion import CommandCompleter
 from tinychat.repl.history import QuietHistory
+from tinychat.repl.marks import mark
 from tinychat.repl.ruler import Ruler
 from tinychat.repl.terminal import Terminal, fit
 from tinychat.repl.toolbar import SEPARATOR, beside, toolbar
 from tinychat.session import Session
 
-MARK, CONTINUATION = "› ", "… "
+CONTINUATION = "… "
 MENU_HEIGHT = 6
 LOOK = 1.0
 """seconds between two looks at the runs in the background"""
@@ -61,7 +62,7 @@ class Prompt:
         face = session.face.current
         self._ruler = Ruler(session, lambda: self._prompt.app.invalidate())
         self._prompt: PromptSession[str] = PromptSession(
-            FormattedText([("class:mark", MARK)]),
+            lambda: FormattedText([("class:mark", mark(session))]),
             multiline=True,
             prompt_continuation=FormattedText([("class:continuation", CONTINUATION)]),
             input_processors=[self._ruler],

@@ -6,7 +6,7 @@ Loading runs no code: weights are safetensors, all else is JSON. Saving leaves t
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
@@ -97,8 +97,17 @@ def call_of(info: ModelInfo) -> str:
 
 def list_models() -> list[ModelInfo]:
     """Every model that a name finds, nearest first; a damaged one is passed over."""
+    return _read_all(_folders())
+
+
+def list_bundled_models() -> list[ModelInfo]:
+    """Those that come with tinychat."""
+    return _read_all(_folders([places.bundled_models()]))
+
+
+def _read_all(folders: Iterable[Path]) -> list[ModelInfo]:
     models: dict[str, ModelInfo] = {}
-    for folder in _folders():
+    for folder in folders:
         try:
             models.setdefault(folder.name, read_info(folder))
         except TinychatError:
@@ -236,9 +245,9 @@ def _shelves() -> tuple[Path, ...]:
     return (Path("models"), places.models_folder(), places.bundled_models())
 
 
-def _folders() -> Iterator[Path]:
+def _folders(shelves: Iterable[Path] | None = None) -> Iterator[Path]:
     """Every folder that looks like a model, nearest first."""
-    for shelf in _shelves():
+    for shelf in _shelves() if shelves is None else shelves:
         if shelf.is_dir():
             yield from sorted(path for path in shelf.iterdir() if (path / CONFIG).is_file())
 

@@ -52,6 +52,7 @@ class Recipe:
         "data", str, None, "a model to go on with: its weights, architecture and tokenizer", flags=("--from",)
     )
     mode: str | None = _field("data", str, None, "what the model is for", choices=("completion", "chat", "translation"))
+    purpose: str | None = _field("data", str, None, "what the model is for, in a few words: `/model` shows them")
     rows: str | None = _field(
         "data",
         str,

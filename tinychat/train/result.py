@@ -61,7 +61,7 @@ class ModelWriter:
             source_tokenizer=self.text.reader,
             template=self.text.template,
             settings=self._settings,
-            about=f"{self._begun}trained on {self.text.facts.name}",
+            about=self.plan.recipe.purpose or f"{self._begun}trained on {self.text.facts.name}",
             training=self._training(figures),
             step=figures.step,
             card=self._card(figures),
@@ -163,7 +163,7 @@ class ModelWriter:
             "",
             "| | |",
             "| --- | --- |",
-            f"| for | {self.text.mode} |",
+            f"| for | {self.text.mode}{f': {recipe.purpose}' if recipe.purpose else ''} |",
             f"| parameters | {self.parameters:,} |",
             f"| architecture | {layers(config)}, {count(config.n_head, 'head')}, "
             f"{feed_forward}, {config.position} positions"

@@ -1,0 +1,56 @@
+"""Names of people, English and Spanish: so many that one learns to copy a name, and not to know them all."""
+
+from __future__ import annotations
+
+from grammar import listed
+
+MEN = listed("""Tom Peter David Carlos Daniel Pablo Luis Miguel Antonio Diego Mario Samuel Martin Robert Frank Jack
+Paul Ben Sergio Andrés Alan Albert Alejandro Alex Alfonso Álvaro Andrew Ángel Anthony Arthur Bernardo Bob Brian Bruno
+Charles Chris César Cristian Dan Darío Dennis Domingo Edward Eduardo Emilio Enrique Eric Ernesto Esteban Fabio
+Federico Fernando Francisco Fred Gabriel Gary Gonzalo Guillermo Gustavo Harry Henry Ignacio Ivan Jacob Jaime James
+Javier Jeff Jim Joaquín John Jorge José Joseph Juan Julio Keith Ken Kevin Larry Leo Leonardo Lorenzo Lucas Manuel
+Marcos Marco Mateo Matthew Max Michael Mike Nicolás Nick Noah Octavio Oliver Pedro Philip Rafael Ramón Raúl Ricardo
+Richard Roberto Rodrigo Roger Roy Rubén Salvador Sam Santiago Sebastián Simón Simon Steve Theo Thomas Tim Tomás Tony
+Vicente Víctor Walter William Zack Abel Abraham Adolfo Agustín Aldo Alec Alfred Amado Amos Anselmo Archie Arnold
+Arturo Aurelio Axel Baltasar Bartolomé Benito Benjamin Bernard Bert Blas Boris Brad Bradley Brandon Bruce Camilo Carl
+Casimiro Cecil Celso Christian Claude Claudio Clemente Clifford Clive Cody Colin Conrad Craig Curtis Cyril Damián
+Darren Derek Desmond Dominic Donald Douglas Duncan Dylan Edgar Edmund Efraín Eliseo Elías Elliot Emmanuel Ethan Eugene
+Eugenio Evaristo Ezequiel Fabián Félix Fermín Fidel Floyd Fulgencio Gael Gaspar Gavin Geoffrey Gerald Gerardo Germán
+Gilbert Gilberto Giles Glenn Gordon Graham Greg Gregorio Harold Harvey Héctor Herbert Hernán Hilario Horacio Howard
+Hubert Humberto Ian Iker Irving Isaac Ismael Jared Jasper Jeremy Jerome Jerónimo Jesse Joel Jonathan Josh Joshua
+Julian Justin Karl Kenneth Kurt Kyle Lawrence Leandro Leon Leonard Leroy Lewis Lisandro Lloyd Louis Lucio Luke Luther
+Malcolm Marcelo Marcus Mariano Marvin Mauricio Maurice Maximiliano Melvin Milton Mitchell Moisés Morris Narciso Nathan
+Neil Nelson Néstor Norman Olaf Omar Orlando Oswaldo Otto Owen Pascual Patrick Percy Perry Plácido Quentin Quintín
+Ralph Ramiro Randy Raymond Reinaldo René Rodney Rogelio Román Ronald Roque Ross Rufus Rupert Russell Ryan Saúl Scott
+Sean Seth Sidney Silvio Spencer Stanley Stuart Teodoro Terence Timothy Todd Travis Trevor Ulises Urbano Valentín
+Vernon Virgilio Wallace Warren Wayne Wesley Wilfredo Xavier Yago Zacarías""")
+WOMEN = listed("""Anna Mary Lucy Elena Sara Laura Carmen Julia Rosa Sofía Marta Emma Alice Clara Eva Linda Susan Kate
+Teresa Paula Adriana Agnes Alicia Alma Amalia Amanda Amelia Amy Ana Andrea Ángela Angela Antonia Ava Barbara Beatriz
+Becky Belén Berta Betty Blanca Camila Carla Carol Carolina Caroline Catalina Cecilia Charlotte Claudia Cristina
+Daniela Diana Dolores Donna Dora Ellen Elisa Elsa Emily Erica Esther Fátima Fiona Florence Gabriela Gloria Hannah
+Helen Inés Irene Isabel Isabella Jenny Jessica Jimena Joan Juana Judy Julie Karen Lara Leonor Lidia Lily Lola Lucía
+Luisa Maggie Manuela Margarita María Mariana Marina Martina Mercedes Mia Miriam Molly Mónica Nancy Natalia Nina Noelia
+Nuria Pamela Patricia Pilar Polly Raquel Rebecca Rita Rocío Sally Sandra Sarah Sheila Sonia Sophie Tina Valentina
+Valeria Vanessa Vera Verónica Victoria Virginia Wendy Ximena Yolanda Zoe Abigail Ada Adela Adelaide Águeda Aileen
+Aitana Alana Alba Alejandra Aleida Alexandra Alfonsina Alison Alondra Amparo Anabel Anita Annie Araceli Ariadna Ariana
+Arlene Astrid Asunción Audrey Aurora Azucena Beatrice Begoña Benita Bernarda Bernice Bertha Beth Betsy Beverly Bianca
+Bonnie Brenda Bridget Brígida Candela Caridad Carina Carlota Carmela Carrie Casandra Catherine Celeste Celia Chiara
+Chloe Christine Cindy Clare Clementina Cleo Concepción Constance Consuelo Cora Corina Cynthia Dafne Daisy Dana Daphne
+Debbie Deborah Delia Denise Dina Dolly Doreen Doris Dorothy Edith Edna Edurne Eileen Elaine Eleanor Elisabet Elizabeth
+Eloísa Elsie Elvira Emilia Encarna Erika Ernestina Estefanía Estela Ethel Eugenia Eulalia Eunice Evangelina Evelyn
+Fabiola Felicia Felicity Fernanda Flavia Flora Frances Francisca Freda Frida Gail Gemma Genoveva Georgia Georgina
+Geraldine Gertrudis Gina Gisela Giselle Gladys Glenda Graciela Greta Griselda Guadalupe Gwen Harriet Heather Heidi
+Helena Herminia Hilary Hilda Holly Hortensia Ida Ileana Imogen Ingrid Inma Iria Iris Isadora Itziar Ivana Ivonne Ivy
+Jacinta Jacqueline Janet Janice Jasmine Jean Jennifer Jill Joanna Jocelyn Josefa Josefina Josephine Joyce Juanita
+Judith Juliana Juliet Kathleen Katie Kay Kelly Kim Kirsten Laila Lauren Laurie Leah Leila Lena Leticia Libby Lilian
+Liliana Lisa Lois Lorena Loretta Lorraine Louise Lourdes Lucinda Lucrecia Lupe Lydia Mabel Macarena Madeleine
+Magdalena Maite Malena Maribel Marcela Marcia Marge Marian Maricarmen Marie Mariela Marion Marisa Marisol Marjorie
+Marlene Martha Matilde Maureen Mavis Megan Melanie Melisa Micaela Michelle Milagros Mildred Millie Minerva Miranda
+Mireia Muriel Myra Nadia Naomi Natasha Nelly Nerea Nicola Noemí Norma Octavia Ofelia Olga Paloma Pat Paulina Penélope
+Penny Perla Petra Philippa Phoebe Phyllis Priscila Prudencia Rachel Rebeca Regina Renata Rhoda Rina Roberta Robin
+Romina Rosalía Rosalind Rosario Roxana Ruth Sabrina Salma Samantha Sandy Saskia Selena Selma Serena Shannon Sharon
+Shirley Simona Soledad Stella Stephanie Sue Susana Tabitha Tamara Tania Tara Tatiana Tessa Thelma Theresa Tracy
+Trinidad Trudy Úrsula Vicky Vilma Violet Violeta Viviana Winifred Yasmín Yvonne Zaida Zelda Zulema""")
+HELD_OUT_MEN = listed("""Felipe George Hugo Oscar Adam Armando""")
+HELD_OUT_WOMEN = listed("""Nora Jane Silvia Olivia Grace Ramona""")
+"""which training never sees"""

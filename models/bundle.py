@@ -1,0 +1,170 @@
+"""Makes bundled models anew: `python models/bundle.py tales translate`.
+
+Each is trained by the recipe of its name on a corpus that is written anew, too, and handed on in half precision. Then
+it is measured on the part of the corpus that it was not trained on, and answers what its test will ask again: both go
+to its `training.json` and its card.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tinychat.repl.plot import plot
+from tinychat.store.models import CARD, TRAINING, read_card, read_training
+
+HERE = Path(__file__).resolve().parent
+BUILD = HERE.parent / "build"
+GREEDY_TOKENS = 80
+SAMPLES, SAMPLE_TOKENS = 10, 1000
+CURVE = (72, 12)
+"""columns and lines"""
+
+
+@dataclass(frozen=True)
+class Bundled:
+    """What is particular to a bundled model."""
+
+    corpus: str
+    held_out: str
+    """the file of the corpus that it is measured on"""
+    prompts: tuple[str, ...]
+    """what it is asked, greedily"""
+    begins: tuple[str, ...] = ()
+    """what its samples begin with, where it has some: one after the other, over again"""
+
+
+MODELS = {
+    "tales": Bundled(
+        "tales",
+        "held-out.jsonl",
+        ("Once upon a time there was a fox", "In a village by the sea lived a girl", "Tarek wanted to learn to"),
+        (
+            "Once upon a time there was",
+            "This is the story of",
+            "In a hollow tree",
+            "More than anything in the world,",
+            "",
+        ),
+    ),
+    "translate": Bundled(
+        "phrases",
+        "held-out.tsv",
+        (
+            "Hello.",
+            "I am tired.",
+            "where is the station",
+            "My sister has a red car.",
+            "Did you see the children yesterday?",
+            "Ramona and Hugo will not come if it rains.",
+            "We would like two coffees, please.",
+            "The old houses are very beautiful.",
+        ),
+    ),
+}
+
+
+def main() -> None:
+    """Reads the command line, makes the models and describes them."""
+    options = argparse.ArgumentParser(description="Makes bundled models anew.")
+    options.add_argument("names", nargs="+", choices=MODELS, metavar="NAME", help=" or ".join(MODELS))
+    options.add_argument("--out", type=Path, default=HERE, metavar="FOLDER", help="where their folders are put (here)")
+    options.add_argument("--trained", type=Path, metavar="FOLDER", help="the model, trained already")
+    chosen = options.parse_args()
+    for name in chosen.names:
+        tinychat("data", "make", MODELS[name].corpus)
+        trained = chosen.trained or train(name)
+        tinychat("export", trained, "--to", "tinychat", "--out", chosen.out / name)
+        describe(name, chosen.out / name)
+
+
+def train(name: str) -> Path:
+    """Trains it by its recipe; where the model is then."""
+    trained = BUILD / name
+    tinychat("train", "--recipe", name, "--name", name, "--out", trained)
+    return trained
+
+
+def describe(name: str, folder: Path) -> None:
+    """Measures it, lets it answer, and writes both down."""
+    bundled, training = MODELS[name], read_training(folder)
+    source = f"{bundled.corpus}/{bundled.held_out}"
+    exact = ["--exact"] if training["recipe"]["data"]["mode"] == "translation" else []
+    figures = json.loads(tinychat("eval", folder, source, "--split", "all", *exact, "--json"))
+    greedy = answer(
+        folder, [{"prompt": prompt, "temperature": 0, "max_tokens": GREEDY_TOKENS} for prompt in bundled.prompts]
+    )
+    begins = [bundled.begins[number % len(bundled.begins)] for number in range(SAMPLES)] if bundled.begins else []
+    asked = [{"prompt": begin, "seed": seed, "max_tokens": SAMPLE_TOKENS} for seed, begin in enumerate(begins, 1)]
+    told = answer(folder, asked)
+    training |= {
+        "held_out": {"text": source} | figures,
+        "greedy": {"max_tokens": GREEDY_TOKENS, "answers": [[one["prompt"], one["completion"]] for one in greedy]},
+    }
+    (folder / TRAINING).write_text(json.dumps(training, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    card, _, _ = read_card(folder).partition("\n## Samples")
+    lines = [
+        card.rstrip("\n"),
+        *_figures(source, figures),
+        *_curve(training["curve"]),
+        *_answers(greedy),
+        *_samples(told),
+    ]
+    (folder / CARD).write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def _figures(source: str, figures: dict[str, Any]) -> Iterator[str]:
+    yield from ("", "## On what it was never trained on", "")
+    command = f"tinychat eval NAME {source} --split all"
+    yield f"`{command}{' --exact' if figures['exact_match'] is not None else ''}`, weights in bf16:"
+    yield from ("", "| | |", "| --- | --- |")
+    if figures["exact_match"] is not None:
+        yield f"| exact match | {100 * figures['exact_match']:.1f} % of the pairs, translated greedily |"
+    yield f"| perplexity | {figures['perplexity']:.3f}, loss {figures['loss']:.4f} nats per token |"
+    yield f"| bits per character | {figures['bits_per_character']:.3f} |"
+    yield f"| accuracy | {100 * figures['accuracy']:.1f} % of {figures['tokens']:,} tokens were the likeliest |"
+
+
+def _curve(curve: dict[str, Any]) -> Iterator[str]:
+    yield from ("", "## Loss by step", "", "Dots are the loss of training, ◆ that of the part that measures it.", "")
+    yield from ("    " + line for line in plot(curve["training"], *CURVE, marked=curve["validation"]))
+
+
+def _answers(greedy: Sequence[dict[str, Any]]) -> Iterator[str]:
+    yield from ("", "## Greedily", "", f"At most {GREEDY_TOKENS} tokens; a test holds it to these.")
+    for one in greedy:
+        yield from ("", f"    {one['prompt']}", *("    → " + line for line in one["completion"].splitlines()))
+
+
+def _samples(told: Sequence[dict[str, Any]]) -> Iterator[str]:
+    if told:
+        yield from ("", "## Ten samples", "", "Not chosen and not edited: seeds 1 to 10, the usual settings.")
+    for seed, one in enumerate(told, 1):
+        text = one["prompt"] + one["completion"]
+        yield from ("", f"Seed {seed}, from “{one['prompt']}”:", "")
+        yield from (f"> {line}\n>" for line in text.splitlines())
+
+
+def answer(folder: Path, asked: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """What it answers to prompts, each with its settings."""
+    if not asked:
+        return []
+    lines = "".join(json.dumps(one) + "\n" for one in asked)
+    return [json.loads(line) for line in tinychat("-m", folder, "--jsonl", stdin=lines).splitlines()]
+
+
+def tinychat(*words: str | Path, stdin: str | None = None) -> str:
+    """Runs the program; what it writes to the standard output. What it has to say meanwhile is shown."""
+    command = [sys.executable, "-m", "tinychat", *map(str, words)]
+    done = subprocess.run(command, input=stdin, stdout=subprocess.PIPE, text=True, encoding="utf-8", check=True)
+    return done.stdout
+
+
+if __name__ == "__main__":
+    main()
