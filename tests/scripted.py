@@ -59,6 +59,7 @@ class Scripted:
     """
 
     context = 512
+    about = "scripted engine"
 
     def __init__(self, tokenizer: Tokenizer, delay: float = 0.0) -> None:
         self.tokenizer, self.delay = tokenizer, delay

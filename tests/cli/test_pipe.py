@@ -89,6 +89,13 @@ def test_the_seed_that_was_drawn_can_be_seen_and_used_again(call: Call) -> None:
     assert call("-p", "abc", "--seed", seed, "-n", "30")[1] == out
 
 
+def test_which_engine_answers_is_told_in_one_line(call: Call) -> None:
+    _, _, err = call("--verbose", "--engine", "torch", "-n", "3", stdin="a\nb\n")
+    lines = err.splitlines()
+    assert lines[0] == "tinychat: torch engine, as it was asked for"
+    assert len(lines) == 3
+
+
 def test_a_folder_that_cannot_be_written_is_one_line(
     letters: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -144,7 +144,10 @@ class _Pipe:
 
     def run(self) -> int:
         """Answers all prompts; returns the exit code."""
-        batch = Batch(self._session.engine, lambda: self._interrupted)
+        engine = self._session.engine
+        if self._options.verbose:
+            sys.stderr.write(f"tinychat: {engine.about}\n")
+        batch = Batch(engine, lambda: self._interrupted)
         if self._seed is None:
             self._seed = fresh_seed()
         before = signal.signal(signal.SIGINT, self._interrupt)

@@ -55,6 +55,8 @@ class Engine(Protocol):
     """Makes tokens. `context` is the most that the model sees at once; what is longer goes on from its newest part."""
 
     context: int
+    about: str
+    """which engine it is, and how it works; where a quicker one would be expected, why it is this one"""
 
     def reload(self, info: ModelInfo) -> None:
         """Takes the weights anew of a model of the same architecture.

@@ -33,16 +33,23 @@ def open_engine(info: ModelInfo, settings: Settings) -> Engine:
     if settings.engine == "native" and settings.device in ("cuda", "mps"):
         raise UsageError(f"the native engine runs on the processor, not on {settings.device}", "leave out one of them")
     if settings.engine == "native" or (settings.engine == "auto" and device_of(settings) == "cpu"):
-        from tinychat.generate.native.library import Unavailable, is_compiled, start_compiling
+        from tinychat.generate.native.library import Unavailable, find_compiler, is_compiled, start_compiling
 
         try:
             if settings.engine == "native" or is_compiled():
                 return _open_native(info, settings)
+            find_compiler()
             start_compiling()  # for the next time: torch is here sooner
-        except Unavailable:
+            why = "while the native one is compiled, for the next time"
+        except Unavailable as error:
             if settings.engine == "native":
                 raise
-    return _open_reference(info, settings)
+            why = f"as {error.problem}"
+    elif settings.engine == "auto":
+        why = f"as the model runs on {device_of(settings)}"
+    else:
+        why = "as it was asked for"
+    return _open_reference(info, settings, why)
 
 
 def device_of(settings: Settings) -> str:
@@ -54,15 +61,25 @@ def device_of(settings: Settings) -> str:
     return "mps" if sys.platform == "darwin" else "cpu"
 
 
+def native_threads(info: ModelInfo, settings: Settings) -> int:
+    """With how many the native engine decodes."""
+    return settings.threads or (1 if info.parameters <= SMALL else min(MOST_THREADS, os.cpu_count() or 1))
+
+
 def _open_native(info: ModelInfo, settings: Settings) -> Engine:
     from tinychat.generate.native.engine import NativeEngine
 
-    threads = settings.threads or (1 if info.parameters <= SMALL else min(MOST_THREADS, os.cpu_count() or 1))
+    threads = native_threads(info, settings)
     precision = "f32" if settings.precision == "auto" else settings.precision
-    return NativeEngine(info, threads, precision=precision, open_reference=lambda info: _open_reference(info, settings))
+    return NativeEngine(
+        info,
+        threads,
+        precision=precision,
+        open_reference=lambda info: _open_reference(info, settings, "to look inside"),
+    )
 
 
-def _open_reference(info: ModelInfo, settings: Settings) -> Engine:
+def _open_reference(info: ModelInfo, settings: Settings, why: str) -> Engine:
     """Imports torch, which takes a second or two."""
     import torch
 
@@ -77,7 +94,7 @@ def _open_reference(info: ModelInfo, settings: Settings) -> Engine:
     model = load_model(info, device)
     if settings.precision == "bf16" or (settings.precision == "auto" and device == "cuda"):
         model = model.to(torch.bfloat16)
-    return TorchEngine(model)
+    return TorchEngine(model, why)
 
 
 class Loading:

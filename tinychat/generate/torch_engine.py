@@ -25,10 +25,12 @@ class TorchEngine:
 
     Args:
         model: in evaluation mode, on its device.
+        why: it serves, and not a quicker engine.
     """
 
-    def __init__(self, model: Transformer) -> None:
+    def __init__(self, model: Transformer, why: str = "as it was asked for") -> None:
         self.model = model
+        self.about = f"torch engine, {why}"
         self.context = model.config.context
         self.device = model.head.weight.device
         self._cache: Cache | None = None

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from tinychat.errors import GenerationError, ModelError
+from tinychat.formatting import count
 from tinychat.generate.engine import Drawn, Engine, Odds, Request, window_start
 from tinychat.generate.looking import Head, Voice
 from tinychat.generate.native.library import Unavailable, levels_here, load_library
@@ -79,7 +80,8 @@ class NativeEngine:
                 raise Unavailable(f"the native engine takes models of a {name} up to {most}")
         self.context = self.config.context
         self._threads, self._precision = threads, precision
-        self._kernel = _declare(load_library(), level or levels_here()[0])
+        self._level = level or levels_here()[0]
+        self._kernel = _declare(load_library(), self._level)
         self._model: int | None = None
         self._rows: dict[int, _Row] = {}
         self._spare: list[_Row] = []
@@ -101,6 +103,7 @@ class NativeEngine:
             raise ModelError(f"the weights in {info.folder} do not fit its architecture", DAMAGED)
         self.close()
         self._model, self._info, self._reference = model, info, None
+        self.about = f"native engine, {precision}, {self._level}, {count(self._threads, 'thread')}"
 
     def close(self) -> None:
         """Lets go of the model and all sequences."""

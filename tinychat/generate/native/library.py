@@ -1,4 +1,8 @@
-"""The kernel as a library: compiled once for all processors of a family, kept in the user's cache."""
+"""The kernel as a library: compiled once for all processors of a family.
+
+That is done where the package is built or installed, which imports this file without any of what the package needs;
+or else at first use, in the background, and kept in the user's cache.
+"""
 
 import contextlib
 import ctypes
@@ -14,7 +18,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tinychat.errors import GenerationError
-from tinychat.store import places
 
 SOURCE = Path(__file__).with_name("kernel.c")
 COMPILERS = ("cc", "gcc", "clang")
@@ -83,9 +86,17 @@ def levels_here() -> list[str]:
 
 
 def library_file() -> Path:
-    """Where it lies: a file for each source, and family of processors."""
+    """Where it lies, or will: beside its source, where the package came with it, or in the user's cache."""
+    from tinychat.store import places
+
+    shipped = shipped_file()
+    return shipped if shipped.exists() else places.cache_folder() / "native" / shipped.name
+
+
+def shipped_file() -> Path:
+    """Where a package has it: a file for each source, and family of processors."""
     made_of = SOURCE.read_bytes() + repr((FLAGS, levels())).encode()
-    return places.cache_folder() / "native" / f"kernel-{hashlib.sha256(made_of).hexdigest()[:16]}.so"
+    return SOURCE.with_name(f"kernel-{hashlib.sha256(made_of).hexdigest()[:16]}.so")
 
 
 def compile_kernel(path: Path, flags: Sequence[str] = FLAGS) -> None:
@@ -94,9 +105,7 @@ def compile_kernel(path: Path, flags: Sequence[str] = FLAGS) -> None:
     Raises:
         Unavailable: there is no compiler, or it fails.
     """
-    compiler = os.environ.get("CC") or next(filter(shutil.which, COMPILERS), None)
-    if compiler is None:
-        raise Unavailable("the native engine needs a C compiler", f"install one of {', '.join(COMPILERS)}")
+    compiler = find_compiler()
     call = [*compiler.split(), *flags]
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -117,6 +126,18 @@ def compile_kernel(path: Path, flags: Sequence[str] = FLAGS) -> None:
             Path(linked).replace(path)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise Unavailable(f"the native engine cannot be compiled: {error}") from None
+
+
+def find_compiler() -> str:
+    """What the environment variable `CC` names, or the first that is here.
+
+    Raises:
+        Unavailable: there is none.
+    """
+    compiler = os.environ.get("CC") or next(filter(shutil.which, COMPILERS), None)
+    if compiler is None:
+        raise Unavailable("the native engine needs a C compiler", f"install one of {', '.join(COMPILERS)}")
+    return compiler
 
 
 def _start(call: Sequence[str]) -> "subprocess.Popen[str]":

@@ -1,0 +1,66 @@
+"""Which engine serves a model, and what it says of why."""
+
+from pathlib import Path
+
+import pytest
+
+from tinychat.generate.native import library
+from tinychat.generate.opening import open_engine
+from tinychat.settings import Settings
+from tinychat.store.models import read_info
+
+
+@pytest.fixture
+def uncompiled(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
+    """As on a machine on which nothing is compiled yet; gives what is begun in the background."""
+    begun: list[str] = []
+    monkeypatch.setattr(library, "library_file", lambda: tmp_path / "kernel.so")
+    monkeypatch.setattr(library, "start_compiling", lambda: begun.append("compiling"))
+    library.load_library.cache_clear()
+    return begun
+
+
+def test_on_a_processor_the_native_engine_serves(letters: Path, kernel: Path | None) -> None:
+    if kernel is None:
+        pytest.skip("there is no C compiler")
+    about = open_engine(read_info(letters), Settings(device="cpu", threads=1)).about
+    assert about == f"native engine, f32, {library.levels_here()[0]}, 1 thread"
+
+
+def test_torch_serves_where_it_is_asked_for(letters: Path) -> None:
+    asked = Settings(device="cpu", engine="torch")
+    assert open_engine(read_info(letters), asked).about == "torch engine, as it was asked for"
+
+
+def test_torch_serves_while_the_native_engine_is_compiled(
+    letters: Path, uncompiled: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CC", "cc")
+    engine = open_engine(read_info(letters), Settings(device="cpu"))
+    assert engine.about == "torch engine, while the native one is compiled, for the next time"
+    assert uncompiled == ["compiling"]
+
+
+def test_torch_serves_where_there_is_no_compiler(
+    letters: Path, uncompiled: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delenv("CC", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    engine = open_engine(read_info(letters), Settings(device="cpu"))
+    assert engine.about == "torch engine, as the native engine needs a C compiler"
+    assert uncompiled == []
+
+
+def test_torch_serves_what_the_native_engine_does_not_know(letters: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tinychat.generate.native.engine.LIMITS", {"d_model": 1})
+    monkeypatch.setattr(library, "is_compiled", lambda: True)
+    engine = open_engine(read_info(letters), Settings(device="cpu"))
+    assert engine.about == "torch engine, as the native engine takes models of a d_model up to 1"
+
+
+def test_a_library_that_came_with_the_package_is_taken(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    shipped = tmp_path / library.shipped_file().name
+    monkeypatch.setattr(library, "shipped_file", lambda: shipped)
+    assert library.library_file().parent.name == "native"  # in the cache
+    shipped.touch()
+    assert library.library_file() == shipped
