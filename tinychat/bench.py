@@ -17,12 +17,13 @@ import torch
 
 from tinychat.errors import UsageError
 from tinychat.generate.engine import Engine, Request
+from tinychat.generate.native.engine import PRECISIONS
 from tinychat.generate.native.library import Unavailable
-from tinychat.generate.opening import open_engine
+from tinychat.generate.opening import native_threads, open_engine
 from tinychat.model.loading import choose_device, load_model
 from tinychat.model.transformer import Transformer
 from tinychat.session import Session
-from tinychat.settings import Settings
+from tinychat.settings import SETTINGS, Settings
 from tinychat.store import places
 from tinychat.store.models import ModelInfo, read_tokenizer
 from tinychat.store.tensors import TensorFile
@@ -30,12 +31,15 @@ from tinychat.train.calibrate import find_machine, step_seconds
 from tinychat.train.overhead import loop_share
 from tinychat.train.recipe import load_recipe
 
-SECONDS = 1.0
+SECONDS = 0.5
 """that each figure is measured for"""
 LOOP_SECONDS = 4.0
 """that the loop is run for: two checkpoints"""
 DECODED = 128
 """tokens of a decoding run"""
+NATIVE_PRECISIONS = tuple(name for name in PRECISIONS if name in SETTINGS["precision"].choices)
+BYTES = {"f32": 4, "bf16": 2, "int8": 1}
+"""of a weight"""
 
 
 @dataclass(frozen=True)
@@ -43,24 +47,28 @@ class Rate:
     """A speed, and the fraction of the machine's limit that it reaches."""
 
     tokens_per_second: float
-    fraction_of_limit: float | None
-    limit: str
+    fraction_of_limit: float
+    limit: float
+    """floating-point operations a second of matrix products, or bytes a second of reading"""
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON has it."""
-        return {"tokens_per_second": self.tokens_per_second, "fraction_of_limit": self.fraction_of_limit}
+        return dataclasses.asdict(self)
 
 
 @dataclass(frozen=True)
 class EngineRates:
-    """How quick an engine is."""
+    """How quick an engine is with weights of one precision."""
 
+    engine: str
+    precision: str
+    threads: int
     prefill: Rate
     decode: Rate
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON has it."""
-        return {"prefill": self.prefill.to_dict(), "decode": self.decode.to_dict()}
+        return dataclasses.asdict(self)
 
 
 @dataclass(frozen=True)
@@ -69,9 +77,11 @@ class Bench:
 
     model: ModelInfo
     device: str
-    engines: dict[str, EngineRates]
+    engines: list[EngineRates]
     """the one that serves the model here first"""
     training: Rate
+    training_precision: str
+    training_threads: int
     loop_share: float
     """the fraction of training that goes to batches, events and checkpoints; evaluations and samples aside"""
     start_up: float
@@ -79,21 +89,25 @@ class Bench:
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON has it."""
+        first = self.engines[0]
         return {
             "model": self.model.name,
             "device": self.device,
-            **next(iter(self.engines.values())).to_dict(),
-            "engines": {name: rates.to_dict() for name, rates in self.engines.items()},
-            "training": self.training.to_dict() | {"loop_share": self.loop_share},
+            "prefill": first.prefill.to_dict(),
+            "decode": first.decode.to_dict(),
+            "engines": [rates.to_dict() for rates in self.engines],
+            "training": self.training.to_dict()
+            | {"loop_share": self.loop_share, "precision": self.training_precision, "threads": self.training_threads},
             "start_up": self.start_up,
         }
 
 
 def run_bench(session: Session) -> Bench:
-    """Measures the session's model.
+    """Measures the session's model, by each engine and in each precision that the settings leave open.
 
     Raises:
         UsageError: it translates: what is measured here goes on with a text.
+        GenerationError: the native engine was asked for, and is not available here.
     """
     info, settings = session.model, session.settings.current
     if info.mode == "translation":
@@ -101,25 +115,30 @@ def run_bench(session: Session) -> Bench:
     start_up = _median(3, lambda: _start_up(info))
     device = choose_device(settings.device)
     model = load_model(info, device)
-    engines: dict[str, EngineRates] = {}
-    for name in ("native", "torch") if settings.engine == "auto" else (settings.engine,):
+    engines: list[EngineRates] = []
+    for name, precision in _combinations(info, settings):
         try:
-            engine = open_engine(info, dataclasses.replace(settings, engine=name))  # chooses the threads for decoding
+            engine = open_engine(info, dataclasses.replace(settings, engine=name, precision=precision))
         except (Unavailable, UsageError):  # no compiler, or a GPU
             if name == settings.engine:
                 raise
             continue
-        engines[name] = EngineRates(_prefill(engine, model), _decode(engine, model, _weight_size(info, name)))
-    threads = torch.get_num_threads()
-    training, share = _training(model, device, info)
-    torch.set_num_threads(threads)
-    return Bench(info, device, engines, training, share, start_up)
+        threads = native_threads(info, settings) if name == "native" else torch.get_num_threads()
+        torch.set_num_threads(threads)  # the limits are those of as many
+        rates = _prefill(engine, model), _decode(engine, model, BYTES[precision])
+        engines.append(EngineRates(name, precision, threads, *rates))
+    return Bench(info, device, engines, *_training(model, device, info), start_up)
 
 
-def _weight_size(info: ModelInfo, engine: str) -> int:
-    """Bytes of a weight, as the engine reads it."""
-    embedding = TensorFile(info.weights_file).tensors["decoder.embedding.weight"]
-    return 2 if engine == "native" and embedding.kind == "BF16" else 4
+def _combinations(info: ModelInfo, settings: Settings) -> list[tuple[str, str]]:
+    """Engines and precisions to measure, those that serve the model first."""
+    is_half = TensorFile(info.weights_file).tensors["decoder.embedding.weight"].kind == "BF16"
+    precisions = {"native": NATIVE_PRECISIONS[is_half:], "torch": ("f32", "bf16")}  # from bf16, f32 brings nothing
+    return [
+        (engine, precision)
+        for engine in (("native", "torch") if settings.engine == "auto" else (settings.engine,))
+        for precision in (precisions[engine] if settings.precision == "auto" else (settings.precision,))
+    ]
 
 
 def _start_up(info: ModelInfo) -> float:
@@ -130,7 +149,11 @@ def _start_up(info: ModelInfo) -> float:
 
 
 def _decode(engine: Engine, model: Transformer, weight_size: int) -> Rate:
-    """Batch 1, greedy, from a short prompt: each token reads every weight but the embeddings that it does not need."""
+    """Batch 1, greedy, from a short prompt: each token reads every weight but the embeddings that it does not need.
+
+    Args:
+        weight_size: bytes of a weight, as the engine reads it.
+    """
     count = min(DECODED, model.config.context - 2)
     settings = Settings(temperature=0)
 
@@ -139,9 +162,8 @@ def _decode(engine: Engine, model: Transformer, weight_size: int) -> Rate:
 
     seconds = _typical_seconds(once) / count
     read = weight_size * (sum(weight.numel() for weight in model.matrices()) + model.head.weight.numel())
-    with torch.inference_mode():
-        limit = _reading_limit(read, model.head.weight.device)
-    return Rate(1 / seconds, read / seconds / limit, f"{limit / 1e9:.0f} GB/s of reading")
+    limit = _reading_limit(read, model.head.weight.device)
+    return Rate(1 / seconds, read / seconds / limit, limit)
 
 
 def _prefill(engine: Engine, model: Transformer) -> Rate:
@@ -154,14 +176,15 @@ def _prefill(engine: Engine, model: Transformer) -> Rate:
 
     seconds = _typical_seconds(once)
     limit = _matrix_limit(torch.float32, model.head.weight.device)
-    return Rate(context / seconds, _forward_operations(model) * context / seconds / limit, _operations(limit))
+    return Rate(context / seconds, _forward_operations(model) * context / seconds / limit, limit)
 
 
-def _training(model: Transformer, device: str, info: ModelInfo) -> tuple[Rate, float]:
-    """Steps of a model like this one, as the default recipe trains, and the share of the loop around them.
+def _training(model: Transformer, device: str, info: ModelInfo) -> tuple[Rate, str, int, float]:
+    """Steps of a model like this one, as the default recipe trains; precision, threads, and the share of the loop.
 
     The rate is that of steps alone.
     """
+    threads = torch.get_num_threads()
     recipe = load_recipe().merged({"device": device, "learning_rate": 1e-4, "embedding_learning_rate": 1e-4})
     machine = find_machine(recipe)
     recipe = dataclasses.replace(recipe, device=machine.device, precision=machine.precision)
@@ -171,11 +194,12 @@ def _training(model: Transformer, device: str, info: ModelInfo) -> tuple[Rate, f
     dtype = torch.bfloat16 if machine.precision == "bf16" else torch.float32
     limit = _matrix_limit(dtype, model.head.weight.device)
     done = 3 * _forward_operations(model) * tokens  # the backward pass is two products for each of the forward one
-    rate = Rate(tokens / seconds, done / seconds / limit, f"{_operations(limit)}, {machine.precision}")
+    rate = Rate(tokens / seconds, done / seconds / limit, limit)
     runs = places.runs_folder()
     runs.mkdir(parents=True, exist_ok=True)
     share = loop_share(recipe, model.config, batch_size, read_tokenizer(info.folder), runs, LOOP_SECONDS)
-    return rate, share
+    torch.set_num_threads(threads)
+    return rate, machine.precision, machine.threads, share
 
 
 def _forward_operations(model: Transformer) -> float:
@@ -193,11 +217,11 @@ def _matrix_limit(dtype: torch.dtype, device: torch.device) -> float:
     return 2 * size**3 / _typical_seconds(lambda: a @ b, device)
 
 
+@torch.inference_mode()
 def _reading_limit(size: int, device: torch.device) -> float:
-    """Bytes a second of reading as much memory as the weights take, again and again."""
-    matrix = torch.randn(max(64, size // 4 // 256), 256, device=device)
-    vector = torch.randn(256, device=device)
-    return matrix.numel() * 4 / _typical_seconds(lambda: matrix @ vector, device)
+    """Bytes a second of reading that many, again and again."""
+    numbers = torch.ones(size // 4, device=device)
+    return size / _typical_seconds(lambda: numbers.amax(), device)
 
 
 def _typical_seconds(call: Callable[[], object], device: torch.device | None = None) -> float:
@@ -215,7 +239,3 @@ def _typical_seconds(call: Callable[[], object], device: torch.device | None = N
 
 def _median(count: int, call: Callable[[], float]) -> float:
     return sorted(call() for _ in range(count))[count // 2]
-
-
-def _operations(limit: float) -> str:
-    return f"{limit / 1e9:.0f} GFLOP/s of matrix products"

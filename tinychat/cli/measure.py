@@ -2,13 +2,17 @@
 
 import dataclasses
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from tinychat.cli.options import debug_option, json_option, make_session, set_flags, setting_options
+from tinychat.formatting import percent
 from tinychat.settings import SettingStore
 from tinychat.store.models import find_model, read_info
+
+if TYPE_CHECKING:
+    from tinychat.bench import Rate
 
 SPLITS = ("val", "train", "all")
 
@@ -67,10 +71,6 @@ def eval_(
     click.echo(f"over                {result.tokens:,} tokens, {result.characters:,} characters ({split})")
 
 
-PARTS = ("prefill", "decode")
-"""of an answer, each with a speed of its own"""
-
-
 @click.command("bench")
 @click.argument("model", required=False)
 @setting_options
@@ -87,9 +87,17 @@ def bench(model: str | None, as_json: bool, **given: Any) -> None:
         click.echo(json.dumps(result.to_dict()))
         return
     click.echo(f"{result.model.summary} on {result.device}")
-    rows = [(f"{engine} {name}", getattr(rates, name)) for engine, rates in result.engines.items() for name in PARTS]
-    for name, rate in [*rows, ("training", result.training)]:
-        share = f"{rate.fraction_of_limit:6.1%} of {rate.limit}"
-        click.echo(f"{name:14} {rate.tokens_per_second:12,.0f} tokens/s   {share}")
-    click.echo(f"{'':14} {result.loop_share:12.1%} of training goes to batches, events and checkpoints")
-    click.echo(f"{'start-up':14} {result.start_up:12.2f} s to an answer of one token")
+    click.echo(f"{'tokens a second':15}threads{'prefill':>9}{'decode':>30}")
+    for rates in result.engines:
+        shown = f"{_show(rates.prefill, 'GFLOP/s'):31}{_show(rates.decode, 'GB/s')}"
+        click.echo(f"{rates.engine + ' ' + rates.precision:15}{rates.threads:5}{shown}")
+    training = f"{result.training_threads:5}{_show(result.training, 'GFLOP/s')}"
+    click.echo(f"{'training ' + result.training_precision:15}{training}")
+    click.echo(f"{'':20}{percent(result.loop_share):>11} of it goes to batches, events and checkpoints")
+    click.echo(f"{'start-up':20}{result.start_up:9.2f}  s to an answer of one token")
+
+
+def _show(rate: "Rate", unit: str) -> str:
+    """`   22,540  36 % of 193 GFLOP/s`."""
+    share = f"{percent(rate.fraction_of_limit, 0)} of {rate.limit / 1e9:,.0f} {unit}"
+    return f"{rate.tokens_per_second:9,.0f}  {share}"
