@@ -1,0 +1,140 @@
+"""Greedy decoding by what runs in Python: `python tests/bench/peers/in_python.py DECODER MODEL COUNT ID…`.
+
+For each number of threads that comes in a line of stdin, a line of stdout: the seconds that decoding took, and the ids.
+"""
+
+import contextlib
+import io
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+Decode = Callable[[int], tuple[float, list[int]]]
+"""threads → seconds, ids"""
+
+
+def tinychat(precision: str) -> Callable[[str, list[int], int], Decode]:
+    """The native engine, called as an answer calls it."""
+
+    def load(model: str, prompt: list[int], count: int) -> Decode:
+        from tinychat.generate.engine import Engine, Request
+        from tinychat.generate.native.engine import NativeEngine
+        from tinychat.generate.stream import LONGEST_CALL
+        from tinychat.settings import Settings
+        from tinychat.store.models import read_info
+
+        info = read_info(Path(model))
+        settings = Settings(temperature=0)
+        engines: dict[int, Engine] = {}
+        paces: dict[int, int] = {}
+
+        def decode(threads: int) -> tuple[float, list[int]]:
+            if threads not in engines:
+                engines[threads] = NativeEngine(info, threads, precision=precision)
+            engine, pace = engines[threads], paces.get(threads, 16)
+            ids = list(prompt)
+            engine.extend([Request(0, [0], 0, settings, seed=0)], 1)  # so that nothing of the prompt is known
+            ids.append(engine.extend([Request(0, ids, 0, settings, seed=0)], 1)[0][0].id)
+            began = time.perf_counter()
+            while len(ids) <= len(prompt) + count:
+                left = len(prompt) + count + 1 - len(ids)
+                ids += [one.id for one in engine.extend([Request(0, ids, 0, settings, seed=0)], min(pace, left))[0]]
+            seconds = time.perf_counter() - began
+            paces[threads] = max(1, int(LONGEST_CALL * count / seconds))
+            return seconds, ids[len(prompt) : -1]
+
+        return decode
+
+    return load
+
+
+def transformers(model: str, prompt: list[int], count: int) -> Decode:
+    """`generate` of `transformers`."""
+    import torch
+    from transformers import AutoModelForCausalLM, logging
+
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    theirs = AutoModelForCausalLM.from_pretrained(model).eval()
+    theirs.generation_config.eos_token_id = None
+    ids = torch.tensor([prompt])
+
+    @torch.inference_mode()
+    def decode(threads: int) -> tuple[float, list[int]]:
+        torch.set_num_threads(threads)
+        began = time.perf_counter()
+        made = theirs.generate(ids, attention_mask=torch.ones_like(ids), max_new_tokens=count, do_sample=False)
+        return time.perf_counter() - began, made[0, len(prompt) :].tolist()
+
+    return decode
+
+
+def nanogpt(model: str, prompt: list[int], count: int) -> Decode:
+    """`generate` of nanoGPT, whose folder comes first on the path, with the weights of a GPT-2 of `transformers`."""
+    import json
+
+    import torch
+    from model import GPT, GPTConfig
+    from safetensors.torch import load_file
+
+    config = json.loads((Path(model) / "config.json").read_text())
+    shape = {"block_size": config["n_positions"], "dropout": 0.0, "bias": True}
+    theirs = GPT(GPTConfig(**shape, **{name: config[name] for name in ("vocab_size", "n_layer", "n_head", "n_embd")}))
+    weights = load_file(Path(model) / "model.safetensors")
+    in_layers = ("c_attn.weight", "c_proj.weight", "c_fc.weight")
+    weights = {name: one.T if name.endswith(in_layers) else one for name, one in weights.items()}
+    missing, unexpected = theirs.load_state_dict(weights, strict=False)
+    if unexpected or any(name != "lm_head.weight" and not name.endswith(".attn.bias") for name in missing):
+        raise SystemExit(f"nanoGPT's model has other weights: {missing}, {unexpected}")
+    theirs.eval()
+    ids = torch.tensor([prompt])
+
+    def decode(threads: int) -> tuple[float, list[int]]:
+        torch.set_num_threads(threads)
+        began = time.perf_counter()
+        made = theirs.generate(ids, count, top_k=1)
+        return time.perf_counter() - began, made[0, len(prompt) :].tolist()
+
+    return decode
+
+
+def reading(size: str, prompt: list[int], count: int) -> Decode:
+    """Nothing but reading, as often as tokens would be made, as many bytes as the weights have."""
+    import torch
+
+    numbers = torch.ones(int(size) // 4)
+
+    @torch.inference_mode()
+    def decode(threads: int) -> tuple[float, list[int]]:
+        torch.set_num_threads(threads)
+        numbers.amax()
+        began = time.perf_counter()
+        for _ in range(count):
+            numbers.amax()
+        return time.perf_counter() - began, []
+
+    return decode
+
+
+DECODERS = {
+    "tinychat-f32": tinychat("f32"),
+    "tinychat-int8": tinychat("int8"),
+    "transformers": transformers,
+    "nanogpt": nanogpt,
+    "reading": reading,
+}
+
+
+def main() -> None:
+    """Loads, and decodes as often as it is told to."""
+    name, model, count, *prompt = sys.argv[1:]
+    with contextlib.redirect_stdout(io.StringIO()):  # nanoGPT tells of itself
+        decode = DECODERS[name](model, [int(id) for id in prompt], int(count))
+    for line in sys.stdin:
+        seconds, ids = decode(int(line))
+        print(f"{seconds:.9f}", *ids, flush=True)  # noqa: T201
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,174 @@
+"""Random weights of three shapes, the same for tinychat and its peers, in the format of each.
+
+A model of random weights has no opinion: its likeliest tokens are nearly tied, and rounding alone would decide. So the
+head is made to favour one successor of each token, `t + 1`, as much as the best of all others: about one in twenty
+times what the layers say outweighs that. A text then hangs on every layer, and not on the last bits of a sum.
+"""
+
+import math
+import struct
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from tokenizers import Tokenizer as InnerTokenizer
+from tokenizers.models import WordLevel
+
+from tinychat.model.config import ModelConfig
+from tinychat.model.transformer import Transformer
+from tinychat.store.interchange import export_model
+from tinychat.store.models import ModelInfo, read_info, read_weights, save_model
+from tinychat.text.tokenizers import Tokenizer
+
+CONTEXT = 256
+FAVOUR = 2.0
+"""by which a token's successor is ahead of the likeliest of all others, in standard deviations of a logit"""
+
+Weights = Mapping[str, torch.Tensor]
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Layers, width, heads and vocabulary; `gated` is the width of a SwiGLU with as many weights as 4 · width has."""
+
+    name: str
+    n_layer: int
+    d_model: int
+    n_head: int
+    gated: int
+    vocab_size: int
+    seed: int
+    """one that gives a text in which no two tokens are so near to each other that 8 bits would swap them"""
+
+    def __str__(self) -> str:
+        return (
+            f"{self.name}: {self.n_layer} layers of {self.d_model}, vocabulary {self.vocab_size:,}, context {CONTEXT}"
+        )
+
+    def config(self, form: str) -> ModelConfig:
+        """As Llama has it, or as GPT-2 does: without biases in the one, tied embeddings in the other."""
+        common: dict[str, Any] = {
+            "vocab_size": self.vocab_size, "context": CONTEXT, "n_layer": self.n_layer, "d_model": self.d_model,
+            "n_head": self.n_head, "qk_norm": False, "norm_affine": True,
+        }  # fmt: skip
+        if form == "gpt2":
+            return ModelConfig(
+                **common, position="learned", feed_forward="gelu", bias=True, head_bias=False, tie_embeddings=True
+            )
+        return ModelConfig(**common, norm="rmsnorm", feed_forward="swiglu", d_ff=self.gated)
+
+
+SHAPES = {
+    shape.name: shape
+    for shape in (
+        Shape("S", 4, 128, 4, 352, 65, 1),
+        Shape("M", 6, 384, 6, 1024, 65, 2),
+        Shape("L", 4, 512, 8, 1376, 30_522, 3),
+    )
+}
+"""Widths are multiples of 32, as Q8_0 needs them."""
+
+
+def make_model(shape: Shape, form: str, folder: Path) -> ModelInfo:
+    """A model of tinychat's own, with random weights and a vocabulary of numbers."""
+    torch.manual_seed(shape.seed)
+    model = Transformer(shape.config(form))
+    with torch.no_grad():
+        for name, weight in model.named_parameters():
+            if weight.dim() == 1:
+                weight.normal_(std=0.1).add_(float("norm" in name and name.endswith("weight")))
+            else:
+                wide = 1.0 if "embedding" in name or "table" in name else weight.shape[1] ** -0.5
+                weight.normal_(std=wide * (2 * shape.n_layer) ** -0.5 if "output" in name else wide)
+        if form == "llama":
+            ahead = (math.sqrt(2 * math.log(shape.vocab_size)) + FAVOUR) / shape.d_model
+            model.head.weight.add_(ahead * model.decoder.embedding.weight.roll(1, dims=0))
+    words = {f"{id}": id for id in range(shape.vocab_size)}
+    save_model(
+        folder, name=folder.name, mode="completion", architecture=model.config.to_dict(), weights=model.state_dict(),
+        parameters=model.parameter_count, tokenizer=Tokenizer(InnerTokenizer(WordLevel(words, unk_token="0"))),
+    )  # fmt: skip
+    return read_info(folder)
+
+
+def read_a_token(info: ModelInfo) -> int:
+    """How many weights are read for each token: all matrices but the table of embeddings, of which it is one row."""
+    weights = read_weights(info)
+    return sum(weights[name].numel() for name in weights if weights[name].dim() == 2 and "decoder.e" not in name)
+
+
+def export_transformers(info: ModelInfo, folder: Path) -> None:
+    """What `tinychat export --to transformers` writes."""
+    export_model(info, "transformers", folder)
+
+
+def export_llama2_c(info: ModelInfo, path: Path) -> None:
+    """llama2.c's first format, without a version: a header of seven numbers, and all weights in f32."""
+    config, weights = ModelConfig.from_dict(info.architecture), read_weights(info)
+    parts = ["attention.norm", *(f"attention.sublayer.{name}" for name in ("query", "key", "value", "output"))]
+    parts += ["feed_forward.norm", *(f"feed_forward.sublayer.{name}" for name in ("gate", "output", "up"))]
+    names = [f"decoder.blocks.{layer}.{part}" for part in parts for layer in range(config.n_layer)]
+    with path.open("wb") as file:
+        # A negative size of the vocabulary tells that the head has weights of its own.
+        sizes = (config.d_model, config.feed_forward_width, config.n_layer, config.n_head, config.kv_heads)
+        file.write(struct.pack("7i", *sizes, -config.vocab_size, config.context))
+        for name in ("decoder.embedding", *names, "decoder.norm"):
+            file.write(_turned(name, weights, config).tobytes())
+        file.write(bytes(4 * config.context * config.d_head))  # sines and cosines, which it passes over
+        file.write(_turned("head", weights, config).tobytes())
+
+
+GGUF_NAMES = {
+    "attention.norm": "attn_norm", "attention.sublayer.query": "attn_q", "attention.sublayer.key": "attn_k",
+    "attention.sublayer.value": "attn_v", "attention.sublayer.output": "attn_output",
+    "feed_forward.norm": "ffn_norm", "feed_forward.sublayer.gate": "ffn_gate", "feed_forward.sublayer.up": "ffn_up",
+    "feed_forward.sublayer.output": "ffn_down",
+}  # fmt: skip
+
+
+def export_gguf(info: ModelInfo, path: Path, library: Path, quantized: bool) -> None:
+    """llama.cpp's format, by its own library, in F32, or with all matrices in Q8_0; without a vocabulary.
+
+    Args:
+        library: the folder `gguf-py` of llama.cpp.
+    """
+    sys.path.insert(0, str(library))
+    import gguf
+
+    config, weights = ModelConfig.from_dict(info.architecture), read_weights(info)
+    writer = gguf.GGUFWriter(path, "llama")
+    writer.add_context_length(config.context)
+    writer.add_embedding_length(config.d_model)
+    writer.add_block_count(config.n_layer)
+    writer.add_feed_forward_length(config.feed_forward_width)
+    writer.add_head_count(config.n_head)
+    writer.add_head_count_kv(config.kv_heads)
+    writer.add_layer_norm_rms_eps(config.norm_eps)
+    writer.add_rope_dimension_count(config.d_head)
+    writer.add_rope_freq_base(config.rotary_base)
+    writer.add_vocab_size(config.vocab_size)
+    writer.add_tokenizer_model("none")
+    names = {"decoder.embedding": "token_embd", "decoder.norm": "output_norm", "head": "output"}
+    for layer in range(config.n_layer):
+        names |= {f"decoder.blocks.{layer}.{ours}": f"blk.{layer}.{theirs}" for ours, theirs in GGUF_NAMES.items()}
+    for ours, theirs in names.items():
+        matrix = _turned(ours, weights, config)
+        kind = gguf.GGMLQuantizationType.Q8_0 if quantized and matrix.ndim == 2 else gguf.GGMLQuantizationType.F32
+        writer.add_tensor(f"{theirs}.weight", gguf.quants.quantize(matrix, kind), raw_dtype=kind)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+
+
+def _turned(name: str, weights: Weights, config: ModelConfig) -> "np.ndarray[Any, np.dtype[np.float32]]":
+    """A matrix as Meta's programs lay it out: a pair of rotary positions is k, k + 1 there, and k, k + K/2 here."""
+    matrix = weights[f"{name}.weight"].numpy()
+    if name.endswith((".query", ".key")):
+        halves = matrix.reshape(-1, 2, config.d_head // 2, config.d_model)
+        matrix = halves.swapaxes(1, 2).reshape(matrix.shape)
+    return np.ascontiguousarray(matrix, dtype=np.float32)
