@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from tinychat.model.config import FEED_FORWARDS, NORM_POSITIONS, NORMS, POSITIONS, ModelConfig
 from tinychat.model.looking import lens, watch_attention
-from tinychat.model.transformer import Block, Transformer
+from tinychat.model.transformer import Block, Memory, Transformer
 
 VOCABULARY, TIME, SOURCE = 11, 9, 7
 
@@ -49,7 +49,7 @@ def some_ids(time: int = TIME) -> Tensor:
     return torch.randint(VOCABULARY, (1, time), generator=torch.Generator().manual_seed(1))
 
 
-def memory_of(model: Transformer) -> Tensor | None:
+def memory_of(model: Transformer) -> Memory | None:
     return None if model.encoder is None else model.encode(some_ids(SOURCE))
 
 

@@ -15,7 +15,7 @@ from torch import nn
 
 from tinychat.errors import ModelError
 from tinychat.model.config import ModelConfig, longest_ngram
-from tinychat.model.ngrams import NGrams
+from tinychat.model.ngrams import NGrams, Seen
 from tinychat.model.transformer import ALONE, Transformer
 
 SIZE, ORDER, WIDTH = 5, 4, 8
@@ -89,7 +89,7 @@ def test_layers_counts_and_matches_are_mixed_in_shares() -> None:
             nn.init.normal_(weight)
     layers, matches = ngrams.share(x)[0].unbind(-1)
     trusted = (ngrams.trust(x) * ngrams.counted(known, x)).softmax(-1)[0]
-    mixed = ngrams(logits, x, known, history, positions)[0].exp()
+    mixed = ngrams(logits, x, Seen(known, history, positions))[0].exp()
     for place in range(4):
         odds = [layers[place].exp(), torch.tensor(1.0)]
         said = [logits[0, place].softmax(-1), trusted[place]]

@@ -23,7 +23,8 @@ def test_attention_equals_torch_multihead_attention() -> None:
         theirs.out_proj.bias.copy_(ours.output.bias)
     x, causal = torch.randn(2, 7, 12), torch.ones(7, 7).tril().bool()
     expected, _ = theirs(x, x, x, attn_mask=~causal)
-    torch.testing.assert_close(ours(x, additive(causal[None, None], x.dtype), Position(), torch.arange(7)), expected)
+    mask = additive(causal[None, None], x.dtype)
+    torch.testing.assert_close(ours(x, mask, Position(config), torch.arange(7)), expected)
 
 
 @pytest.mark.parametrize("masks", [1, 2])

@@ -26,7 +26,7 @@ def test_a_model_comes_back_as_it_went(letters: Path) -> None:
     assert not model.training
     assert read_tokenizer(letters).vocab_size == model.config.vocab_size
     assert read_training(letters) == {}
-    assert sum(part.parameters for part in list_parts(info)) == info.parameters
+    assert sum(part.parameters for part in list_parts(info.architecture)) == info.parameters
 
 
 def test_the_folder_holds_safetensors_and_json_and_nothing_that_runs(letters: Path) -> None:

@@ -50,7 +50,7 @@ def show(model: str, as_json: bool) -> None:
     if as_json:
         from tinychat.model.loading import list_parts
 
-        parts = [{"name": part.name, "kind": part.kind, "parameters": part.parameters} for part in list_parts(info)]
+        parts = [dataclasses.asdict(part) for part in list_parts(info.architecture)]
         training = read_training(info.folder)
         _print_json(_model_facts(info) | {"parts": parts, "config": info.architecture, "training": training})
         return

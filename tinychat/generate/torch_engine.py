@@ -15,7 +15,7 @@ from tinychat.generate.sampling import draw, filter_logits, probabilities
 from tinychat.model.attention import Cache
 from tinychat.model.loading import fill
 from tinychat.model.looking import lens, watch_attention
-from tinychat.model.transformer import Transformer
+from tinychat.model.transformer import NO_TOKEN, Memory, Transformer
 from tinychat.settings import Settings
 from tinychat.store.models import ModelInfo
 
@@ -37,7 +37,7 @@ class TorchEngine:
         self._slots: list[int] = []
         self._seen: list[list[int]] = []  # for each row, the ids whose keys and values its cache holds
         self._sources: list[tuple[int, ...] | None] = []
-        self._memory: tuple[Tensor, Tensor] | None = None
+        self._memory: Memory | None = None
 
     def reload(self, info: ModelInfo) -> None:
         """As `Engine.reload`."""
@@ -170,9 +170,12 @@ class TorchEngine:
         """What the model sees of a sequence when it makes the next token, [1, T]."""
         return torch.tensor([ids[window_start(len(ids), self.context) :]], device=self.device)
 
-    def _read(self, source: Sequence[int] | None) -> Tensor | None:
-        """What the encoder makes of a source, [1, S, D]."""
-        return None if source is None else self.model.encode(torch.tensor([source], device=self.device))
+    def _read(self, *sources: Sequence[int] | None) -> Memory | None:
+        """What the encoder makes of sources; None where there are none."""
+        rows = [torch.tensor(source) for source in sources if source is not None]
+        if not rows:
+            return None
+        return self.model.encode(pad_sequence(rows, batch_first=True, padding_value=NO_TOKEN).to(self.device))
 
     def _draw(
         self, logits: Tensor, requests: Sequence[Request], sequences: Sequence[Sequence[int]], step: int
@@ -218,9 +221,9 @@ class TorchEngine:
         """Runs the model over the next tokens of all rows, or of some; the logits behind each one's last, [B, V]."""
         assert self._cache is not None
         cache = self._cache if rows is None else self._cache.select(rows)
-        memory, memory_padding = self._memory or (None, None)
-        if rows is not None and memory is not None and memory_padding is not None:
-            memory, memory_padding = memory[rows], memory_padding[rows]
+        memory = self._memory
+        if rows is not None and memory is not None:
+            memory = Memory(memory.states[rows], memory.mask[rows])
         ids = pad_sequence([torch.tensor(part) for part in parts], batch_first=True).to(self.device)  # [B, T]
         logits = self.model(
             ids,
@@ -228,7 +231,6 @@ class TorchEngine:
             start=start if isinstance(start, int) else torch.tensor(start, device=self.device),
             used=(start if isinstance(start, int) else max(start)) + ids.shape[1],
             memory=memory,
-            memory_padding=memory_padding,
         )
         if rows is not None:
             self._cache.put(rows, cache)
@@ -249,18 +251,8 @@ class TorchEngine:
         self._slots = slots
         if sources != self._sources:
             self._sources = sources
-            self._memory = self._encode(sources)
+            self._memory = self._read(*sources)
             self._seen = [[] for _ in slots]
-
-    def _encode(self, sources: Sequence[tuple[int, ...] | None]) -> tuple[Tensor, Tensor] | None:
-        """What the encoder makes of the sources, [B, S, D], and where they are real, [B, S]."""
-        rows = [torch.tensor(source) for source in sources if source is not None]
-        if not rows:
-            return None
-        ids = pad_sequence(rows, batch_first=True).to(self.device)
-        lengths = torch.tensor([len(row) for row in rows], device=self.device)
-        padding = torch.arange(ids.shape[1], device=self.device) < lengths.unsqueeze(1)
-        return self.model.encode(ids, padding), padding
 
 
 def _check(logits: Tensor) -> None:

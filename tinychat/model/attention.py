@@ -1,5 +1,7 @@
 """Attention, and the cache of its keys and values."""
 
+import copy
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -44,10 +46,10 @@ class Cache:
 
     def select(self, rows: list[int]) -> "Cache":
         """A cache whose rows are those given, in that order; one may be taken twice."""
-        other = object.__new__(Cache)
+        other = copy.copy(self)
         index = torch.tensor(rows, device=self.keys.device)
         other.keys, other.values = self.keys.index_select(1, index), self.values.index_select(1, index)
-        other.ids, other.before, other.length = self.ids.index_select(0, index), self.before, self.length
+        other.ids = self.ids.index_select(0, index)
         return other
 
     def put(self, rows: list[int], other: "Cache") -> None:

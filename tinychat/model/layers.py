@@ -133,6 +133,9 @@ class Position(nn.Module):
     `positions` is [T], the same for each row, or [B, T].
     """
 
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+
     def embed(self, x: Tensor, positions: Tensor) -> Tensor:
         """x: [B, T, D], the embeddings."""
         return x
@@ -146,7 +149,7 @@ class Learned(Position):
     """A vector for each place, learned (Gehring et al. 2017)."""
 
     def __init__(self, config: ModelConfig) -> None:
-        super().__init__()
+        super().__init__(config)
         self.table = nn.Embedding(config.context, config.d_model)
 
     def embed(self, x: Tensor, positions: Tensor) -> Tensor:
@@ -157,7 +160,7 @@ class Sinusoidal(Position):
     """Sines in the even places of the vector, cosines in the odd ones (Vaswani et al. 2017, §3.5)."""
 
     def __init__(self, config: ModelConfig) -> None:
-        super().__init__()
+        super().__init__(config)
         angles = _angles(config.context, config.d_model, 10_000.0)  # [context, ⌈D/2⌉]
         table = torch.stack((angles.sin(), angles.cos()), dim=-1).flatten(1)[:, : config.d_model]
         self.register_buffer("table", table, persistent=False)
@@ -174,7 +177,7 @@ class Rotary(Position):
     """
 
     def __init__(self, config: ModelConfig) -> None:
-        super().__init__()
+        super().__init__(config)
         angles = _angles(config.context, config.d_head, config.rotary_base)  # [context, K/2]
         self.register_buffer("cosine", angles.cos(), persistent=False)
         self.register_buffer("sine", angles.sin(), persistent=False)
@@ -194,14 +197,9 @@ def _angles(places: int, width: int, base: float) -> Tensor:
     return torch.outer(torch.arange(places, dtype=torch.float64), frequencies).float()
 
 
-def make_position(config: ModelConfig) -> Position:
-    """The position scheme that the configuration names."""
-    match config.position:
-        case "learned":
-            return Learned(config)
-        case "sinusoidal":
-            return Sinusoidal(config)
-        case "rotary":
-            return Rotary(config)
-        case _:
-            return Position()
+POSITIONS: dict[str, type[Position]] = {
+    "learned": Learned,
+    "none": Position,
+    "rotary": Rotary,
+    "sinusoidal": Sinusoidal,
+}

@@ -1,10 +1,14 @@
 """From a folder to a model, on a device."""
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
 import torch
 
 from tinychat.errors import ModelError, UsageError
 from tinychat.model.config import ModelConfig
-from tinychat.model.transformer import Part, Transformer
+from tinychat.model.transformer import Transformer
 from tinychat.store.models import DAMAGED, ModelInfo, read_weights
 
 
@@ -46,7 +50,24 @@ def fill(model: Transformer, info: ModelInfo) -> None:
         raise ModelError(f"the weights in {info.folder} do not fit its architecture: {first}", DAMAGED) from None
 
 
-def list_parts(info: ModelInfo) -> list[Part]:
-    """The parts of a model that hold parameters, without its weights."""
+@dataclass(frozen=True)
+class Part:
+    """One row of a model's table: `decoder.blocks.0.attention.sublayer.query`, `Linear`, 65,536."""
+
+    name: str
+    kind: str
+    parameters: int
+
+
+def list_parts(architecture: Mapping[str, Any]) -> list[Part]:
+    """The parts of a model that hold parameters, in the order in which data flows; a shared matrix counts once."""
     with torch.device("meta"):
-        return Transformer(ModelConfig.from_dict(info.architecture)).parts()
+        model = Transformer(ModelConfig.from_dict(architecture))
+    parts: list[Part] = []
+    seen: set[int] = set()
+    for name, module in model.named_modules():
+        own = [weight for weight in module.parameters(recurse=False) if id(weight) not in seen]
+        seen.update(map(id, own))
+        if own:
+            parts.append(Part(name, type(module).__name__, sum(weight.numel() for weight in own)))
+    return parts

@@ -11,7 +11,8 @@ import torch
 from torch import Tensor
 
 from tinychat.model.attention import Attention, attention_weights
-from tinychat.model.transformer import Block, Transformer
+from tinychat.model.ngrams import Seen
+from tinychat.model.transformer import Block, Memory, Transformer
 
 
 @contextmanager
@@ -41,7 +42,7 @@ def watch_attention(
             hook.remove()
 
 
-def lens(model: Transformer, ids: Tensor, memory: Tensor | None = None) -> tuple[Tensor, Tensor | None]:
+def lens(model: Transformer, ids: Tensor, memory: Memory | None = None) -> tuple[Tensor, Tensor | None]:
     """What would be said next after each layer: a logit lens (nostalgebraist 2020, "interpreting GPT: the logit lens").
 
     The model's own final norm and head are applied to what each block is given, and to what the last one makes.
@@ -55,7 +56,7 @@ def lens(model: Transformer, ids: Tensor, memory: Tensor | None = None) -> tuple
         matches, three rows more, [L + 4, V]: these two and the mixture, and the shares of layers, counts, matches [3].
     """
     streams: list[Tensor] = []  # [1, 1, D] each, at the last place
-    mixed: list[tuple[Tensor, ...]] = []
+    mixed: list[tuple[Any, ...]] = []
 
     def take_stream(block: object, given: tuple[Any, ...]) -> None:
         streams.append(given[0][:, -1:])
@@ -81,9 +82,7 @@ def lens(model: Transformer, ids: Tensor, memory: Tensor | None = None) -> tuple
     said = model.head(torch.cat(streams)[:, 0]).float().softmax(-1)  # [L + 1, V]
     if model.ngrams is None:
         return said, None
-    layers, x, known, history, positions, _ = mixed[0]
-    before = model.config.looks_back
-    voices, shares = model.ngrams.voices(
-        layers[:, -1:], x[:, -1:], known[:, -before - 1 :], history, positions[..., -1:]
-    )
+    layers, x, (known, history, positions), _ = mixed[0]
+    last = Seen(known[:, -model.config.looks_back - 1 :], history, positions[..., -1:])
+    voices, shares = model.ngrams.voices(layers[:, -1:], x[:, -1:], last)
     return torch.cat((said, voices[0, 0, 1:], logits.softmax(-1).unsqueeze(0))), shares[0, 0]

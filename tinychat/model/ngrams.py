@@ -11,7 +11,7 @@ token itself, Ney et al. 1994, does not suffice: the names of a scene come again
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -35,6 +35,17 @@ LEAST = 1e-12
 """probability that any token has: the logarithm of 0 has no gradient"""
 
 Ids = npt.NDArray[np.integer]
+
+
+class Seen(NamedTuple):
+    """The tokens that a model sees when it says what follows each of the last T."""
+
+    known: Tensor
+    """[B, before + T], these T with those before them; −1 where there is none"""
+    history: Tensor
+    """[B, S], the ids from place 0 on"""
+    positions: Tensor
+    """[T] or [B, T], the places of these T"""
 
 
 class NGrams(nn.Module):
@@ -106,46 +117,27 @@ class NGrams(nn.Module):
         self._hold(contexts, widths.short(), tokens.short(), counts.sum(0).int())
         self.own = Folds(self.all, widths, tokens, counts)
 
-    def forward(
-        self,
-        logits: Tensor,
-        x: Tensor,
-        known: Tensor,
-        history: Tensor,
-        positions: Tensor,
-        folds: Tensor | None = None,
-    ) -> Tensor:
+    def forward(self, logits: Tensor, x: Tensor, seen: Seen, folds: Tensor | None = None) -> Tensor:
         """The logarithm of the mixture of what the layers say, what is counted and what matches, in shares they say.
 
         Args:
             logits: [B, T, V], what the layers say.
-            x: [B, T, D], what the layers make of the last T.
-            known: [B, before + T], the tokens with those before them; −1 where there is none.
-            history: [B, S], the ids from place 0 on.
-            positions: [T] or [B, T], the places of the last T.
+            x: [B, T, D], what the layers make of the last T tokens.
             folds: [B], the fold that each row stands in, whose counts are left out; None: none is left out.
 
         Returns:
             [B, T, V], f32.
         """
-        said, shares = self.voices(logits, x, known, history, positions, folds)
+        said, shares = self.voices(logits, x, seen, folds)
         return (shares.unsqueeze(-2) @ said).squeeze(-2).clamp(min=LEAST).log()
 
-    def voices(
-        self,
-        logits: Tensor,
-        x: Tensor,
-        known: Tensor,
-        history: Tensor,
-        positions: Tensor,
-        folds: Tensor | None = None,
-    ) -> tuple[Tensor, Tensor]:
+    def voices(self, logits: Tensor, x: Tensor, seen: Seen, folds: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """What the layers, the counts and the matches say, [B, T, 3, V], and the share of each, [B, T, 3]; f32.
 
         Arguments as for `forward`. Where nothing matches, the last has no probabilities and no share.
         """
-        counted = (self.trust(x).float() * self.counted(known, x, folds)).softmax(dim=-1)
-        matched, lengths = self.matches(history, positions, self.vocab_size)
+        counted = (self.trust(x).float() * self.counted(seen.known, x, folds)).softmax(dim=-1)
+        matched, lengths = self.matches(seen.history, seen.positions, self.vocab_size)
         layers, matches = self.share(x).float().unbind(dim=-1)  # [B, T]
         matches = (matches + self.worth.float()[lengths]).masked_fill(lengths == 0, -torch.inf)
         shares = torch.stack((layers, torch.zeros_like(layers), matches), dim=-1).softmax(dim=-1)
@@ -165,10 +157,8 @@ class NGrams(nn.Module):
         # What reaches each length from the longest: 1, passed_on_n, passed_on_n · passed_on_{n−1} …
         reach = torch.cat((torch.ones_like(alpha[..., :1]), passed_on.flip(-1).cumprod(-1)), dim=-1).flip(-1)
         weights = reach[..., 1:] / (total + alpha)
-        mixed: Tensor = (weights.unsqueeze(-2) @ met.float()).squeeze(-2) + reach[
-            ..., :1
-        ] / self.vocab_size  # [B, T, V]
-        return mixed.clamp(min=LEAST).log()
+        mixed: Tensor = (weights.unsqueeze(-2) @ met.float()).squeeze(-2)  # [B, T, V]
+        return (mixed + reach[..., :1] / self.vocab_size).clamp(min=LEAST).log()
 
     def _nodes(self, known: Tensor, time: int) -> Tensor:
         """The row of a table for the context of each length, of each place; the last row where it was not met."""
@@ -187,20 +177,12 @@ class NGrams(nn.Module):
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *others: Any) -> None:
         """Makes room for as many contexts as are loaded, if they can be counts of this vocabulary."""
-        names = ("contexts", "widths", "tokens", "counts")
-        held = [state_dict.get(prefix + name) for name in names]
-        known = all(
-            isinstance(values, Tensor) and values.equal(getattr(self, name))
-            for name, values in zip(names, held, strict=True)
-        )
-        if not known and all(isinstance(values, Tensor) for values in held):
-            device = self.powers.device
-            contexts, widths, tokens, counts = (values.to(device) for values in held)  # type: ignore[union-attr]
+        held = [state_dict.get(prefix + name) for name in ("contexts", "widths", "tokens", "counts")]
+        if all(isinstance(values, Tensor) and values.dim() == 1 and not values.is_floating_point() for values in held):
+            held = [values.to(self.powers.device) for values in held]  # type: ignore[union-attr]
+            contexts, widths, tokens, counts = held
             if (
-                all(
-                    values.dim() == 1 and not values.is_floating_point()
-                    for values in (contexts, widths, tokens, counts)
-                )
+                not all(map(torch.equal, held, (self.contexts, self.widths, self.tokens, self.counts)))
                 and 0 < len(contexts) == len(widths) <= max(1, LARGEST_TABLE // self.vocab_size)
                 and len(tokens) == len(counts) == int(widths.clamp(min=0).sum())
                 and all(bool((values >= 0).all()) for values in (widths, tokens, counts))

@@ -3,8 +3,8 @@
 Shapes: B batch, T time, S source or cache slots, D d_model, H heads, K width of one head, V vocabulary.
 """
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -13,8 +13,8 @@ from torch import Tensor, nn
 from tinychat.errors import ModelError
 from tinychat.model.attention import Attention, Cache, additive
 from tinychat.model.config import ModelConfig
-from tinychat.model.layers import Dropout, FeedForward, make_norm, make_position
-from tinychat.model.ngrams import NGrams
+from tinychat.model.layers import POSITIONS, Dropout, FeedForward, make_norm
+from tinychat.model.ngrams import NGrams, Seen
 
 IGNORED = -100
 """A target that the loss passes over: padding."""
@@ -22,6 +22,15 @@ NO_TOKEN = -1
 """What stands behind the end of a source that is shorter than others of its batch."""
 ALONE = 0.3
 """how much the layers learn to predict by themselves, beside learning to predict together with counts"""
+
+
+class Memory(NamedTuple):
+    """What an encoder made of a source."""
+
+    states: Tensor
+    """[B, S, D]"""
+    mask: Tensor
+    """[B, 1, 1, S], added to the scores of attention: 0 at its tokens, −∞ behind its end"""
 
 
 class Residual(nn.Module):
@@ -49,13 +58,11 @@ class Block(nn.Module):
         self.cross_attention = Residual(config, Attention(config)) if cross else None
         self.feed_forward = Residual(config, FeedForward(config)) if config.feed_forward != "none" else None
 
-    def forward(
-        self, x: Tensor, mask: Tensor | None, memory: Tensor | None, memory_mask: Tensor | None, **places: object
-    ) -> Tensor:
+    def forward(self, x: Tensor, mask: Tensor | None, memory: Memory | None, **places: object) -> Tensor:
         """x: [B, T, D]; `places` are what attention needs to know of positions and the cache."""
         x = self.attention(x, mask, **places)
-        if self.cross_attention is not None:
-            x = self.cross_attention(x, memory_mask, **places | {"memory": memory})
+        if self.cross_attention is not None and memory is not None:
+            x = self.cross_attention(x, memory.mask, memory=memory.states, **places)
         return x if self.feed_forward is None else self.feed_forward(x)
 
 
@@ -69,7 +76,7 @@ class Stack(nn.Module):
         # Row 0 of each of these stands for «nothing before»: id −1.
         self.earlier = nn.ModuleList(nn.Embedding(vocab_size + 1, config.d_model) for _ in range(config.earlier_tokens))
         self.pairs = nn.Embedding((vocab_size + 1) * vocab_size, config.d_model) if config.token_pairs else None
-        self.position = make_position(config)
+        self.position = POSITIONS[config.position](config)
         self.dropout = Dropout(config.dropout)
         self.blocks = nn.ModuleList(Block(config, cross) for _ in range(n_layer))
         self.compiled: list[Callable[..., Tensor]] = []
@@ -99,34 +106,23 @@ class Stack(nn.Module):
         mask: Tensor | None,
         positions: Tensor,
         *,
+        memory: Memory | None = None,
         cache: Cache | None = None,
         used: int | None = None,
-        memory: Tensor | None = None,
-        memory_mask: Tensor | None = None,
     ) -> Tensor:
         """[B, T] ids → [B, T, D].
 
         Args:
             known: as `embed` takes it.
             mask: True where a token may look, [B or 1, 1, T, S]; None: everywhere.
-            memory_mask: the same, for `memory`.
         """
         x = self.embed(ids, known, positions)
-        mask, memory_mask = additive(mask, x.dtype), additive(memory_mask, x.dtype)
+        mask = additive(mask, x.dtype)
         places = {"position": self.position, "positions": positions, "cache": cache, "used": used}
         blocks: Iterable[Callable[..., Tensor]] = (self.training and self.compiled) or self.blocks
         for layer, block in enumerate(blocks):
-            x = block(x, mask, memory, memory_mask, layer=layer, **places)
+            x = block(x, mask, memory, layer=layer, **places)
         return x if self.norm is None else self.norm(x)
-
-
-@dataclass(frozen=True)
-class Part:
-    """One row of a model's table: `blocks.0.attention`, `Attention`, 65,536."""
-
-    name: str
-    kind: str
-    parameters: int
 
 
 class Transformer(nn.Module):
@@ -151,45 +147,39 @@ class Transformer(nn.Module):
         self,
         ids: Tensor,
         *,
-        padding: Tensor | None = None,
+        memory: Memory | None = None,
         cache: Cache | None = None,
         start: int | Tensor = 0,
         used: int | None = None,
-        memory: Tensor | None = None,
-        memory_padding: Tensor | None = None,
         folds: Tensor | None = None,
     ) -> Tensor:
         """The logits of what follows each token.
 
         Args:
-            ids: [B, T].
-            padding: [B, T], True where a token is real. With a cache there is no need: what is written behind the end
-                of a row is written over before anything looks at it.
+            ids: [B, T]. What stands behind the end of a shorter row changes nothing before it: a cache, too, is written
+                over there before anything looks.
+            memory: what `encode` made of the source.
             cache: what was seen before; it takes up what is new.
             start: the place of the first of `ids`; [B] where the rows differ.
             used: how many slots of the cache to look at; None: all that can have been written.
-            memory: [B, S, D], what `encode` made of the source.
-            memory_padding: [B, S], True where a source token is real.
             folds: [B], the fold of the counted text that each row stands in: see `NGrams`.
 
         Returns:
             [B, T, V].
         """
-        x, places = self._decode(ids, padding, cache, start, used, memory, memory_padding)
+        x, seen = self._decode(ids, memory, cache, start, used)
         logits: Tensor = self.head(x)
-        return logits if self.ngrams is None else self.ngrams(logits, x, *places, folds)
+        return logits if self.ngrams is None else self.ngrams(logits, x, seen, folds)
 
     def _decode(
         self,
         ids: Tensor,
-        padding: Tensor | None = None,
+        memory: Memory | None,
         cache: Cache | None = None,
         start: int | Tensor = 0,
         used: int | None = None,
-        memory: Tensor | None = None,
-        memory_padding: Tensor | None = None,
-    ) -> tuple[Tensor, tuple[Tensor, Tensor, Tensor]]:
-        """What the layers make of ids, [B, T, D]; and what `NGrams` is to know of their places."""
+    ) -> tuple[Tensor, Seen]:
+        """What the layers make of ids, [B, T, D]."""
         time = ids.shape[1]
         steps = torch.arange(time, device=ids.device)
         if isinstance(start, int):
@@ -198,44 +188,28 @@ class Transformer(nn.Module):
             positions = steps + start.unsqueeze(1)  # [B, T]
         slots = steps if cache is None else torch.arange(used or cache.length, device=ids.device)
         mask: Tensor | None = None
-        # A single new token with no slot behind it sees them all.
-        if time > 1 or padding is not None or isinstance(start, Tensor):
+        if time > 1 or isinstance(start, Tensor):  # a single new token with no slot behind it sees them all
             mask = (slots <= positions.unsqueeze(-1)).unsqueeze(-3)  # [1 or B, 1, T, S]: nothing that comes later
-            if padding is not None:
-                mask = mask & padding[:, None, None, :]
-        memory_mask = None if memory_padding is None else memory_padding[:, None, None, :]
-        known = (
-            F.pad(ids, (self.config.looks_back, 0), value=-1) if cache is None else cache.with_earlier(ids, positions)
-        )
-        x = self.decoder(ids, known, mask, positions, cache=cache, used=used, memory=memory, memory_mask=memory_mask)
+        known = self._known(ids) if cache is None else cache.with_earlier(ids, positions)
+        x = self.decoder(ids, known, mask, positions, memory=memory, cache=cache, used=used)
         history = ids if cache is None else cache.ids[:, cache.before :][:, : len(slots)]
-        return x, (known, history, positions)
+        return x, Seen(known, history, positions)
 
-    def encode(self, source: Tensor, padding: Tensor | None = None) -> Tensor:
-        """What the encoder makes of source ids [B, S]: [B, S, D]. It looks both ways.
+    def _known(self, ids: Tensor) -> Tensor:
+        """[B, looks_back + T]: ids with those before them, of which there are none."""
+        return F.pad(ids, (self.config.looks_back, 0), value=-1)
 
-        Args:
-            padding: [B, S], True where a token is real.
+    def encode(self, source: Tensor) -> Memory:
+        """What the encoder makes of sources [B, S], `NO_TOKEN` behind the ends of shorter ones. It looks both ways.
 
         Raises:
             ModelError: the model has no encoder.
         """
         if self.encoder is None:
             raise ModelError("this model has no encoder", "only a translation model reads a source")
-        mask = None if padding is None else padding[:, None, None, :]
-        positions = torch.arange(source.shape[1], device=source.device)
-        known = F.pad(source, (self.config.looks_back, 0), value=-1)
-        return self.encoder(source, known, mask, positions)  # type: ignore[no-any-return]
-
-    def remember(self, source: Tensor | None) -> tuple[Tensor | None, Tensor | None]:
-        """`encode` for a batch: what it makes of sources [B, S], `NO_TOKEN` behind their ends; and where they are real.
-
-        Both are None where there is no source.
-        """
-        if source is None:
-            return None, None
-        real = source != NO_TOKEN
-        return self.encode(source.clamp(min=0), real), real
+        mask, ids = (source != NO_TOKEN)[:, None, None, :], source.clamp(min=0)
+        states = self.encoder(ids, self._known(ids), mask, torch.arange(source.shape[1], device=source.device))
+        return Memory(states, additive(mask, states.dtype))
 
     def loss(
         self, ids: Tensor, targets: Tensor, *, source: Tensor | None = None, folds: Tensor | None = None
@@ -246,16 +220,14 @@ class Transformer(nn.Module):
         the language themselves, not only what counting leaves open.
 
         Args:
-            source: [B, S], what the encoder reads, `NO_TOKEN` behind its end.
+            source: [B, S], as `encode` takes it.
             folds: as `forward` takes it.
         """
-        memory, memory_padding = self.remember(source)
-        # Nothing looks at what stands behind it: padding at the end of a row needs no mask.
-        x, places = self._decode(ids, memory=memory, memory_padding=memory_padding)
+        x, seen = self._decode(ids, None if source is None else self.encode(source))
         logits: Tensor = self.head(x)
         if self.ngrams is None:
             return cross_entropy(logits, targets)
-        loss = cross_entropy(self.ngrams(logits, x, *places, folds), targets)
+        loss = cross_entropy(self.ngrams(logits, x, seen, folds), targets)
         if self.training:
             alone = cross_entropy(logits, targets)
             loss = loss + ALONE * (alone - alone.detach())
@@ -271,47 +243,33 @@ class Transformer(nn.Module):
 
         Evaluation and decoding, where shapes change all the time, are as they were.
         """
-        for stack in filter(None, (self.encoder, self.decoder)):
+        for stack in self.stacks:
             stack.compiled = [torch.compile(block, dynamic=False) for block in stack.blocks] if on else []
 
     def matrices(self) -> list[nn.Parameter]:
         """The matrices inside the blocks: those that Muon orthogonalizes."""
-        return [weight for weight in self._block_parameters() if weight.dim() == 2]
+        return [weight for stack in self.stacks for weight in stack.blocks.parameters() if weight.dim() == 2]
 
     def others(self) -> list[nn.Parameter]:
         """All other parameters: embeddings, head, biases, the weights of norms."""
         matrices = {id(weight) for weight in self.matrices()}
         return [weight for weight in self.parameters() if id(weight) not in matrices]
 
-    def parts(self) -> list[Part]:
-        """Each part that holds parameters, in the order in which data flows; a shared matrix counts once."""
-        rows: list[Part] = []
-        seen: set[int] = set()
-        for name, module in self.named_modules():
-            own = [weight for weight in module.parameters(recurse=False) if id(weight) not in seen]
-            seen.update(map(id, own))
-            if own:
-                rows.append(Part(name, type(module).__name__, sum(weight.numel() for weight in own)))
-        return rows
-
     @property
     def parameter_count(self) -> int:
         """Every parameter, a shared one once."""
         return sum(weight.numel() for weight in self.parameters())
 
-    def _block_parameters(self) -> Iterator[nn.Parameter]:
-        for stack in filter(None, (self.encoder, self.decoder)):
-            yield from stack.blocks.parameters()
+    @property
+    def stacks(self) -> tuple[Stack, ...]:
+        """The encoder, where there is one, and the decoder."""
+        return (self.decoder,) if self.encoder is None else (self.encoder, self.decoder)
 
     def _initialize(self) -> None:
         """Sets the first weights, as `ModelConfig.initialization` names them; `torch` leaves them alone."""
         if self.config.initialization == "torch":
             return
-        residual_outputs = {
-            id(module.output)
-            for module in self.modules()
-            if isinstance(module, Attention | FeedForward) and module.output is not None
-        }
+        outputs = {module.output for module in self.modules() if isinstance(module, Attention | FeedForward)}
         zero = self.config.initialization == "zero"
         layers = max(1, self.config.n_layer + self.config.n_encoder_layer)
         for module in self.modules():
@@ -319,9 +277,9 @@ class Transformer(nn.Module):
                 nn.init.normal_(module.weight, std=0.2 if zero else 0.02)
             elif isinstance(module, nn.Linear):
                 std = 0.5 * module.in_features**-0.5 if zero else 0.02
-                if id(module) in residual_outputs:
+                if module in outputs:
                     std = 0.0 if zero else std * (2 * layers) ** -0.5
-                if module is self.head and zero and not self.config.tie_embeddings:
+                if module is self.head and zero:
                     std = 0.0
                 if module is not self.head or not self.config.tie_embeddings:
                     nn.init.normal_(module.weight, std=std)

@@ -38,7 +38,7 @@ def find_mesh(fabric: Fabric) -> DeviceMesh | None:
 
 def _shard(model: Transformer, mesh: DeviceMesh) -> Transformer:
     """Block by block, then all that is in none."""
-    for stack in filter(None, (model.encoder, model.decoder)):
+    for stack in model.stacks:
         for block in stack.blocks:
             fully_shard(block, mesh=mesh["data_parallel"])
     fully_shard(model, mesh=mesh["data_parallel"])
