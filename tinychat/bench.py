@@ -27,7 +27,7 @@ from tinychat.settings import SETTINGS, Settings
 from tinychat.store import places
 from tinychat.store.models import ModelInfo, read_tokenizer
 from tinychat.store.tensors import TensorFile
-from tinychat.train.calibrate import find_machine, step_seconds
+from tinychat.train.machine import find_machine, step_seconds
 from tinychat.train.overhead import loop_share
 from tinychat.train.recipe import load_recipe
 

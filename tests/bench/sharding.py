@@ -24,12 +24,11 @@ from torch.distributed.tensor import DTensor
 
 from tinychat.model.config import ModelConfig
 from tinychat.train.batches import Batch
-from tinychat.train.calibrate import set_up
 from tinychat.train.learner import Learner
-from tinychat.train.memory import used_memory
+from tinychat.train.machine import set_up, used_memory
 from tinychat.train.processes import find_place
 from tinychat.train.recipe import RATES, Recipe
-from tinychat.train.team import Order, Team
+from tinychat.train.team import Team
 
 CONTEXT, ROWS, VOCABULARY = 64, 1, 256
 
@@ -37,7 +36,7 @@ CONTEXT, ROWS, VOCABULARY = 64, 1, 256
 class Peers(Team):
     """Processes that all do the same, so that none has to be told."""
 
-    def tell(self, order: Order) -> None:
+    def tell(self, method: str, *arguments: object) -> None:
         """Tells nobody."""
 
 

@@ -7,12 +7,11 @@ from hypothesis import strategies as st
 
 from tinychat.model.transformer import IGNORED, NO_TOKEN
 from tinychat.text.rows import Rows
-from tinychat.train.batches import TextBatches
-from tinychat.train.folds import split_folds
-from tinychat.train.windows import count_windows
+from tinychat.train.batches import Batches
+from tinychat.train.rows import count_windows, split_folds
 
 
-def rows(batches: TextBatches, steps: range) -> np.ndarray:
+def rows(batches: Batches, steps: range) -> np.ndarray:
     return np.concatenate([batches.batch(step).ids.numpy() for step in steps])
 
 
@@ -20,7 +19,7 @@ def rows(batches: TextBatches, steps: range) -> np.ndarray:
 @given(st.integers(2, 400), st.integers(1, 30), st.integers(1, 20), st.integers(0, 5))
 def test_targets_are_what_follows(length: int, context: int, batch_size: int, step: int) -> None:
     context = min(context, length - 1)
-    ids, targets, *_ = TextBatches(np.arange(length, dtype=np.uint16), context, batch_size, seed=1).batch(step)
+    ids, targets, *_ = Batches(np.arange(length, dtype=np.uint16), context, batch_size, seed=1).batch(step)
     assert ids.shape == targets.shape == (batch_size, context)
     assert (targets == ids + 1).all()
     assert int(ids.min()) >= 0
@@ -28,35 +27,33 @@ def test_targets_are_what_follows(length: int, context: int, batch_size: int, st
 
 
 def test_an_epoch_shows_each_window_once() -> None:
-    batches = TextBatches(np.arange(1001), context=10, batch_size=11, seed=3)
+    batches = Batches(np.arange(1001), context=10, batch_size=11, seed=3)
     assert batches.texts[0].count == 99
     starts = rows(batches, range(9))[:, 0]
     assert len(set(starts)) == 99
     assert sorted(starts)[-1] - sorted(starts)[0] == 980  # side by side
-    assert batches.epochs(9) == 1
 
 
 def test_windows_may_overlap() -> None:
-    batches = TextBatches(np.arange(1001), context=10, batch_size=11, seed=3, stride=5)
+    batches = Batches(np.arange(1001), context=10, batch_size=11, seed=3, stride=5)
     count = batches.texts[0].count
     assert count == count_windows(1001, 10, 5) == 198
     starts = sorted(rows(batches, range(18))[:, 0])
     assert set(np.diff(starts)) == {5}
     assert starts[-1] + 10 <= 1000
-    assert batches.epochs(18) == 1
 
 
 @settings(max_examples=50)
 @given(st.integers(3, 400), st.integers(1, 30), st.integers(1, 60), st.integers(0, 5))
 def test_no_window_reaches_beyond_its_text(length: int, context: int, stride: int, step: int) -> None:
     context = min(context, length - 1)
-    _, targets, *_ = TextBatches(np.arange(length), context, 7, seed=1, stride=stride).batch(step)
+    _, targets, *_ = Batches(np.arange(length), context, 7, seed=1, stride=stride).batch(step)
     assert int(targets.min()) >= 1
     assert int(targets.max()) < length
 
 
 def test_epochs_differ_in_order_and_in_where_windows_begin() -> None:
-    batches = TextBatches(np.arange(1001), context=10, batch_size=99, seed=3)
+    batches = Batches(np.arange(1001), context=10, batch_size=99, seed=3)
     first, second = (batches.batch(step).ids[:, 0].numpy() for step in (0, 1))
     assert not np.array_equal(first, second)
     assert len({int(batches.batch(step).ids[0, 0]) % 10 for step in range(20)}) > 3
@@ -64,35 +61,35 @@ def test_epochs_differ_in_order_and_in_where_windows_begin() -> None:
 
 def test_a_step_is_the_same_whatever_came_before() -> None:
     ids = np.arange(5000, dtype=np.uint32)
-    onward, fresh = TextBatches(ids, 16, 8, seed=5), TextBatches(ids, 16, 8, seed=5)
+    onward, fresh = Batches(ids, 16, 8, seed=5), Batches(ids, 16, 8, seed=5)
     wanted = [onward.batch(step) for step in range(100)][77]
     assert wanted.ids.equal(fresh.batch(77).ids)
-    assert not wanted.ids.equal(TextBatches(ids, 16, 8, seed=6).batch(77).ids)
+    assert not wanted.ids.equal(Batches(ids, 16, 8, seed=6).batch(77).ids)
 
 
 def test_a_text_of_one_window_is_shown_again_and_again() -> None:
-    batches = TextBatches(np.arange(5), context=4, batch_size=3, seed=0)
+    batches = Batches(np.arange(5), context=4, batch_size=3, seed=0)
     assert batches.batch(9).ids.tolist() == [[0, 1, 2, 3]] * 3
 
 
 def test_a_text_without_a_window_is_refused() -> None:
     with pytest.raises(ValueError, match="4 ids"):
-        TextBatches(np.arange(4), context=4, batch_size=3, seed=0)
+        Batches(np.arange(4), context=4, batch_size=3, seed=0)
 
 
 def test_one_text_is_drawn_as_ever() -> None:
     """The order is part of the contract: a run that was begun by an older version goes on as it would have."""
-    first = TextBatches(np.arange(1001), context=10, batch_size=6, seed=3).batch(40)
+    first = Batches(np.arange(1001), context=10, batch_size=6, seed=3).batch(40)
     assert first.ids[:, 0].tolist() == [849, 19, 69, 389, 939, 329]
 
 
-def mixed(weights: tuple[float, ...], batch_size: int = 6, seed: int = 3) -> TextBatches:
+def mixed(weights: tuple[float, ...], batch_size: int = 6, seed: int = 3) -> Batches:
     """Three texts of different lengths: what a window is from can be told from its ids."""
     texts = [np.arange(start, start + length) for start, length in ((0, 501), (10_000, 201), (20_000, 2001))]
-    return TextBatches(texts[: len(weights)], 10, batch_size, seed, weights)
+    return Batches(texts[: len(weights)], 10, batch_size, seed, weights)
 
 
-def origins(batches: TextBatches, steps: range) -> np.ndarray:
+def origins(batches: Batches, steps: range) -> np.ndarray:
     return rows(batches, steps)[:, 0] // 10_000
 
 
@@ -123,16 +120,11 @@ def test_a_step_of_a_mix_is_the_same_whatever_came_before() -> None:
     assert not wanted.ids.equal(mixed((2, 1, 0.3), seed=4).batch(177).ids)
 
 
-def test_of_a_mix_epochs_are_those_of_what_is_seen() -> None:
-    assert mixed((1,)).epochs(49) == pytest.approx(6)
-    assert mixed((1, 1)).epochs(49) == pytest.approx((3 + 3 * 49 / 19) / 2)
-
-
 def test_each_row_knows_its_part_of_its_text() -> None:
     ids = np.arange(80)
     parts = split_folds(ids)
     assert np.concatenate(parts).tolist() == ids.tolist()
-    batch = TextBatches(ids, context=3, batch_size=20, seed=1).batch(0)
+    batch = Batches(ids, context=3, batch_size=20, seed=1).batch(0)
     for row, fold in zip(batch.ids.tolist(), batch.folds.tolist(), strict=True):
         assert row[0] in parts[fold]
 
@@ -145,7 +137,7 @@ def documents(*lengths: int, source: bool = False) -> Rows:
 
 
 def test_documents_are_padded_and_padding_is_not_learned() -> None:
-    batch = TextBatches([documents(3, 5)], context=9, batch_size=2, seed=1).batch(0)
+    batch = Batches([documents(3, 5)], context=9, batch_size=2, seed=1).batch(0)
     short, long = sorted(range(2), key=lambda row: int(batch.ids[row, -1] + batch.targets[row, -1]))
     assert batch.targets[short].tolist() == [0, 0, IGNORED, IGNORED]
     assert batch.ids[long].tolist() == batch.targets[long].tolist() == [1, 1, 1, 1]
@@ -153,31 +145,30 @@ def test_documents_are_padded_and_padding_is_not_learned() -> None:
 
 
 def test_what_an_encoder_reads_stands_beside_each_row() -> None:
-    batch = TextBatches([documents(3, 5, 2, source=True)], context=9, batch_size=3, seed=1).batch(0)
+    batch = Batches([documents(3, 5, 2, source=True)], context=9, batch_size=3, seed=1).batch(0)
     assert batch.source is not None
     for ids, source in zip(batch.ids.tolist(), batch.source.tolist(), strict=True):
         length = (4, 6, 3)[ids[0]]
         assert source == [ids[0]] * length + [NO_TOKEN] * (6 - length)
-    cut = TextBatches([documents(3, 5, source=True)], context=2, batch_size=2, seed=1).batch(0)
+    cut = Batches([documents(3, 5, source=True)], context=2, batch_size=2, seed=1).batch(0)
     assert cut.source is not None
     assert cut.ids.shape == cut.targets.shape == cut.source.shape == (2, 2)
 
 
 def test_an_epoch_shows_each_document_once_with_others_of_its_length() -> None:
     lengths = np.random.default_rng(0).integers(2, 60, size=300)
-    batches = TextBatches([documents(*lengths)], context=99, batch_size=10, seed=2)
+    batches = Batches([documents(*lengths)], context=99, batch_size=10, seed=2)
     seen = [batches.batch(step) for step in range(30)]
     assert sorted(int(row[0]) for batch in seen for row in batch.ids) == list(range(300))
-    assert batches.epochs(30) == pytest.approx(1)
     padding = sum(int((batch.targets == IGNORED).sum()) for batch in seen) / sum(batch.ids.numel() for batch in seen)
     assert padding < 0.1
     assert not batches.batch(0).ids[:, 0].equal(batches.batch(30).ids[:, 0])
-    assert batches.batch(7).ids.equal(TextBatches([documents(*lengths)], 99, 10, seed=2).batch(7).ids)
+    assert batches.batch(7).ids.equal(Batches([documents(*lengths)], 99, 10, seed=2).batch(7).ids)
     assert batches.tokens_per_batch == pytest.approx(10 * (lengths.mean() - 1), abs=1)
 
 
 def test_a_batch_is_shared_out_row_by_row() -> None:
-    batch = TextBatches([documents(3, 5, 2, 4, 4, source=True)], context=9, batch_size=5, seed=1).batch(0)
+    batch = Batches([documents(3, 5, 2, 4, 4, source=True)], context=9, batch_size=5, seed=1).batch(0)
     assert [len(part.ids) for part in batch.tensor_split(2)] == [3, 2]
     assert [len(part.ids) for part in batch.tensor_split(3)] == [2, 2, 1]
     parts = batch.tensor_split(2)

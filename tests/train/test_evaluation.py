@@ -11,7 +11,7 @@ from tinychat.model.config import ModelConfig
 from tinychat.model.transformer import Transformer
 from tinychat.text.rows import Rows
 from tinychat.train.evaluation import Evaluation, evaluate
-from tinychat.train.folds import find_fold, split_folds
+from tinychat.train.rows import find_fold, split_folds
 
 
 @pytest.fixture

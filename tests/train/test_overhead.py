@@ -8,7 +8,7 @@ import pytest
 from tinychat.model.config import ModelConfig
 from tinychat.text.tokenizers import Tokenizer
 from tinychat.text.vocabularies import train_vocabulary
-from tinychat.train.batches import TextBatches
+from tinychat.train.batches import Batches
 from tinychat.train.overhead import loop_share
 from tinychat.train.recipe import load_recipe
 
@@ -20,7 +20,7 @@ def test_the_share_of_the_loop_is_what_is_not_spent_in_steps(tmp_path: Path, mon
     fields = {"device": "cpu", "precision": "f32", "learning_rate": 1e-4, "embedding_learning_rate": 1e-4}
     recipe = load_recipe().merged(fields)
     small = loop_share(recipe, config, 8, tokenizer, tmp_path, 0.3)
-    batch = TextBatches.batch
-    monkeypatch.setattr(TextBatches, "batch", lambda *args: (time.sleep(0.2), batch(*args))[1])
+    batch = Batches.batch
+    monkeypatch.setattr(Batches, "batch", lambda *args: (time.sleep(0.2), batch(*args))[1])
     assert 0 < small < loop_share(recipe, config, 8, tokenizer, tmp_path, 1.0)
     assert not list(tmp_path.iterdir())

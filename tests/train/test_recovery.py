@@ -23,8 +23,8 @@ from tinychat.train.journal import loss_curve
 from tinychat.train.launch import change_recipe, prepare_run
 from tinychat.train.learner import Learner
 from tinychat.train.loop import Loop
+from tinychat.train.processes import is_out_of_memory
 from tinychat.train.recipe import load_recipe
-from tinychat.train.shortage import is_out_of_memory
 
 FIELDS = {
     "n_layer": 1, "d_model": 32, "context": 16, "batch_size": 8, "sample_tokens": 0, "threads": 1, "precision": "f32",

@@ -23,9 +23,8 @@ from tinychat.train.control import Control
 from tinychat.train.data import read_text
 from tinychat.train.follower import follow
 from tinychat.train.journal import Journal, rewind
-from tinychat.train.processes import LOST, Followers, Place, find_place, is_severed
+from tinychat.train.processes import LOST, Followers, Place, find_place, is_out_of_memory, is_severed
 from tinychat.train.recipe import load_recipe
-from tinychat.train.shortage import is_out_of_memory
 
 PATIENCE = 2.0
 """seconds: a watcher that looks whether the run is alive holds its lock for a moment"""

@@ -1,19 +1,15 @@
-"""Batches, drawn without a memory: what step s sees follows from the seed and s alone. So a run can go on anywhere.
-
-`Batches` is all that the loop knows. `TextBatches` draws rows of texts: see `rows.py`.
-"""
+"""Batches, drawn without a memory: what step s sees follows from the seed and s alone. So a run can go on anywhere."""
 
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol, Self
+from typing import NamedTuple, Self
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from tinychat.model.transformer import IGNORED, NO_TOKEN
-from tinychat.text.rows import Rows
-from tinychat.train.rows import Documents, Ids, Row, Text
-from tinychat.train.windows import Windows
+from tinychat.text.rows import Places, Rows
+from tinychat.train.rows import Documents, Ids, Row, Windows
 
 
 class Batch(NamedTuple):
@@ -24,7 +20,7 @@ class Batch(NamedTuple):
     targets: Tensor
     """[B, T], long: what follows each id; `IGNORED` where nothing is to be learned"""
     folds: Tensor
-    """[B], long: the part of its text that each row begins in: see `folds.py`"""
+    """[B], long: the part of its text that each row begins in: see `rows.py`"""
     source: Tensor | None = None
     """[B, S], long: what an encoder reads; `NO_TOKEN` behind its end"""
 
@@ -56,22 +52,7 @@ class Batch(NamedTuple):
         return [Batch(*(None if piece is None else piece[place] for piece in pieces)) for place in range(parts)]  # type: ignore[arg-type]
 
 
-class Batches(Protocol):
-    """A source of batches."""
-
-    tokens_per_batch: int
-    """on average"""
-
-    def batch(self, step: int) -> Batch:
-        """What step `step` (from 0) learns from."""
-        ...
-
-    def epochs(self, steps: int) -> float:
-        """How often the text is seen in so many steps."""
-        ...
-
-
-class TextBatches:
+class Batches:
     """Rows of one text, or of a mix of texts, each of which gives its share of all rows.
 
     Args:
@@ -79,7 +60,7 @@ class TextBatches:
         context: the most that a model sees at once: the length of a window.
         batch_size: rows of a step.
         seed: of the order.
-        weights: how much of each text; None: one text.
+        weights: how much of each text.
         stride: from one window to the next; None: `context`.
     """
 
@@ -93,7 +74,7 @@ class TextBatches:
         stride: int | None = None,
     ) -> None:
         texts = [texts] if isinstance(texts, np.ndarray) else texts
-        self.texts: list[Text] = [
+        self.texts = [
             Documents(text, context, batch_size, seed, number)
             if isinstance(text, Rows)
             else Windows(text, context, seed, number, stride)
@@ -102,18 +83,13 @@ class TextBatches:
         self.batch_size = batch_size
         self._round = _interleave(weights)
         lengths = np.array([text.row_tokens for text in self.texts])
-        shares = self._round.counts / len(self._round.texts)
-        self.tokens_per_batch = max(1, round(batch_size * float(np.dot(shares, lengths))))
+        row_tokens = float(np.dot(self._round.counts, lengths)) / len(self._round.texts)
+        self.tokens_per_batch = max(1, round(batch_size * row_tokens))
+        """on average"""
 
     def batch(self, step: int) -> Batch:
-        """As `Batches.batch`."""
+        """What step `step` (from 0) learns from."""
         return Batch.of([self._draw(step * self.batch_size + row) for row in range(self.batch_size)])
-
-    def epochs(self, steps: int) -> float:
-        """As `Batches.epochs`; of a mix, how often what is seen was seen, on average."""
-        shares = self._round.counts / len(self._round.texts)
-        epochs = [share / text.count for share, text in zip(shares, self.texts, strict=True)]  # of a row in all
-        return steps * self.batch_size * float(np.dot(shares, epochs))
 
     def _draw(self, place: int) -> Row:
         """The row at this place of the whole run."""
@@ -125,11 +101,11 @@ class TextBatches:
 class _Round(NamedTuple):
     """The order in which texts take turns, which is repeated for ever."""
 
-    texts: "np.ndarray[tuple[int], np.dtype[np.int64]]"
+    texts: Places
     """[R] which text"""
-    places: "np.ndarray[tuple[int], np.dtype[np.int64]]"
+    places: Places
     """[R] how many turns it had before in the round"""
-    counts: "np.ndarray[tuple[int], np.dtype[np.int64]]"
+    counts: Places
     """of each text, its turns in a round"""
 
 

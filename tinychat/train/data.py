@@ -21,10 +21,10 @@ from tinychat.text.rows import Rows, encode_rows, join_rows, split_rows
 from tinychat.text.sources import read_sources
 from tinychat.text.tokenizers import Tokenizer, load_tokenizer, train_tokenizer
 from tinychat.train.continuing import Start, notices, read_start
-from tinychat.train.folds import FOLDS, split_folds
 from tinychat.train.plan import SourceFacts, TextFacts
 from tinychat.train.planner import choose_tokenizer, split_tokens
 from tinychat.train.recipe import Recipe
+from tinychat.train.rows import FOLDS, split_folds
 
 GIVEN = "the recipe's own text"
 SAMPLE = 100_000

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import torch
@@ -10,8 +11,7 @@ import torch
 from tinychat.model.transformer import IGNORED, Transformer, cross_entropy
 from tinychat.text.rows import Rows
 from tinychat.train.batches import Batch
-from tinychat.train.folds import find_fold
-from tinychat.train.rows import Ids, Row, cut_row
+from tinychat.train.rows import Ids, cut_document, cut_window
 
 LARGEST_LOGITS = 1 << 24
 """numbers: so many logits are computed at once"""
@@ -61,8 +61,10 @@ def evaluate(
         should_stop: asked now and then; once it says yes, the mean of what is done counts.
     """
     context, device = model.config.context, model.head.weight.device
-    rows = _Documents(text, context) if isinstance(text, Rows) else _Windows(text, context)
-    places = np.arange(len(rows))
+    if isinstance(text, Rows):  # the shortest first, so that they need little padding
+        places, cut = np.argsort(text.lengths, kind="stable"), partial(cut_document, text)
+    else:
+        places, cut = np.arange(0, len(text) - 1, context), partial(cut_window, text)
     if windows is not None and windows < len(places):
         places = places[np.linspace(0, len(places) - 1, windows).round().astype(int)]
     most_rows = max(1, CACHED_TOKENS // context) if device.type == "cpu" else MOST_ROWS
@@ -74,7 +76,7 @@ def evaluate(
     tokens = 0
     try:
         for first in range(0, len(places), rows_at_once):
-            batch = Batch.of([rows.row(int(place)) for place in places[first : first + rows_at_once]])
+            batch = Batch.of([cut(int(place), context) for place in places[first : first + rows_at_once]])
             ids, targets, folds, source = batch.to(device)
             memory = None if source is None else model.encode(source)
             logits = model(ids, memory=memory, folds=folds if trained_on else None)
@@ -86,31 +88,3 @@ def evaluate(
     finally:
         model.train(was_training)
     return Evaluation(float(total) / tokens, tokens, int(hits) / tokens)
-
-
-class _Windows:
-    """Windows side by side."""
-
-    def __init__(self, ids: Ids, context: int) -> None:
-        self.ids, self.context = ids, context
-
-    def __len__(self) -> int:
-        return -(-(len(self.ids) - 1) // self.context)
-
-    def row(self, place: int) -> Row:
-        start = place * self.context
-        return Row(self.ids[start : start + self.context + 1], find_fold(start, len(self.ids)))
-
-
-class _Documents:
-    """Documents, the shortest first, so that they need little padding."""
-
-    def __init__(self, rows: Rows, context: int) -> None:
-        self.rows, self.context = rows, context
-        self._order = np.argsort(rows.lengths, kind="stable")
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def row(self, place: int) -> Row:
-        return cut_row(self.rows, int(self._order[place]), self.context)

@@ -3,7 +3,7 @@
 import signal
 import sys
 
-from tinychat.train.processes import OUT_OF_MEMORY, Place, end_with
+from tinychat.train.processes import OUT_OF_MEMORY, Place, end_with, is_out_of_memory
 
 
 def follow(place: Place, parent: int | None) -> int:
@@ -16,29 +16,21 @@ def follow(place: Place, parent: int | None) -> int:
         end_with(parent)
     for number in (signal.SIGINT, signal.SIGTERM):  # who stops, and when, is for the leader to say
         signal.signal(number, signal.SIG_IGN)
-    from tinychat.train.calibrate import set_up
     from tinychat.train.learner import Learner
-    from tinychat.train.shortage import is_out_of_memory
-    from tinychat.train.team import Compile, GatherOptimizers, GatherWeights, Learn, Load, Make, Team
+    from tinychat.train.machine import set_up
+    from tinychat.train.team import Team
 
     team = Team(place)
     learner: Learner | None = None
     try:
-        while (order := team.hear()) is not None:
-            match order:
-                case Make(config, recipe, counted):
-                    set_up(recipe, recipe.device, place.local_size)
-                    learner = Learner(config, recipe, team, counted)
-                case Load(weights, optimizers, accumulation) if learner:
-                    learner.load(weights, optimizers, accumulation)
-                case Compile(batch) if learner:
-                    learner.compile(batch)
-                case Learn(batch, factor, step) if learner:
-                    learner.step(batch, factor, step)
-                case GatherWeights() if learner:
-                    learner.gather_weights()
-                case GatherOptimizers() if learner:
-                    learner.optimizer_states()
+        while (order := team.hear())[0] != "leave":
+            method, arguments = order
+            if method == "make":
+                config, recipe, counted = arguments
+                set_up(recipe, recipe.device, place.local_size)
+                learner = Learner(config, recipe, team, counted)
+            else:
+                getattr(learner, method)(*arguments)
     except Exception as error:
         print(f"process {place.rank + 1} of {place.size}: {error}", file=sys.stderr)  # noqa: T201 - into the log
         return OUT_OF_MEMORY if is_out_of_memory(error) else 1

@@ -15,12 +15,11 @@ from tinychat.model.config import ModelConfig
 from tinychat.model.transformer import IGNORED, Transformer
 from tinychat.train.batches import Batch
 from tinychat.train.optimizers import make_optimizers, set_rate
-from tinychat.train.processes import smaller_parts
+from tinychat.train.processes import is_out_of_memory, smaller_parts
 from tinychat.train.recipe import Recipe
 from tinychat.train.rows import Ids
 from tinychat.train.sharding import empty, fill, find_mesh, gather, hollow, outline, scatter, whole
-from tinychat.train.shortage import is_out_of_memory
-from tinychat.train.team import Compile, GatherOptimizers, GatherWeights, Learn, Load, Make, Team
+from tinychat.train.team import Team
 
 for _name in ("lightning.fabric", "lightning.pytorch"):  # one package, which logs under either name
     logging.getLogger(_name).setLevel(logging.WARNING)  # which precision is used, the plan says
@@ -49,7 +48,7 @@ class Learner:
     ) -> None:
         self.team = team or Team()
         counted = counted if config.ngram_order else None
-        self.team.tell(Make(config, recipe, counted))
+        self.team.tell("make", config, recipe, counted)
         self.fabric = self.team.fabric(recipe)
         self.config, self.recipe, self._counted, self._first = config, recipe, counted, weights
         self.accumulation = recipe.accumulation
@@ -92,14 +91,14 @@ class Learner:
 
     def gather_weights(self) -> None:
         """Brings the weights together in the leader, where they are sharded."""
-        self.team.tell(GatherWeights())
+        self.team.tell("gather_weights")
         if self._mesh is not None:
             fill(self._whole, self._trained, keep=self.team.leads)
         self._is_whole = True
 
     def optimizer_states(self) -> list[dict[str, Any]]:
         """The state of each optimizer, of all weights; in the leader alone where they are sharded."""
-        self.team.tell(GatherOptimizers())
+        self.team.tell("optimizer_states")
         return [gather(optimizer.state_dict(), keep=self.team.leads) for optimizer in self.optimizers]
 
     def load(self, weights: dict[str, Tensor], optimizers: list[dict[str, Any]], accumulation: int = 1) -> None:
@@ -110,9 +109,9 @@ class Learner:
             accumulation: the parts that a step is computed in, unless there are more of them already.
         """
         if self._mesh is None:
-            self.team.tell(Load(weights, optimizers, accumulation))
+            self.team.tell("load", weights, optimizers, accumulation)
         else:
-            self.team.tell(Load(outline(weights), outline(optimizers), accumulation))
+            self.team.tell("load", outline(weights), outline(optimizers), accumulation)
             counts = {name: values for name, values in weights.items() if not values.is_floating_point()}
             self._whole.load_state_dict(counts, strict=False)
             weights, optimizers = scatter(weights, self._mesh), scatter(optimizers, self._mesh)
@@ -128,7 +127,7 @@ class Learner:
         Returns:
             What stood in the way, in which case all is as it was; else nothing.
         """
-        self.team.tell(Compile(batch))
+        self.team.tell("compile", batch)
         # Processes that compile side by side would outlive a trainer that is killed.
         importlib.import_module("torch._inductor.config").compile_threads = 1  # type: ignore[attr-defined]
         self._trained.compile()
@@ -161,10 +160,10 @@ class Learner:
                 f"a batch of {len(batch.ids)} cannot be shared by {self.team.size} processes",
                 f"try --batch-size {self.team.size}, or fewer --devices",
             )
-        self.team.tell(Learn(batch, factor, step))
+        self.team.tell("step", batch, factor, step)
         self._let_go()
         self.rate = set_rate(self.optimizers, factor)
-        loss = self.team.mean(self._gradients(batch, step))
+        loss: Tensor = self.fabric.all_reduce(self._gradients(batch, step), reduce_op="mean")  # type: ignore[assignment]
         norm = clip_grad_norm_(self._trained.parameters(), self.recipe.gradient_clip or float("inf"))
         self.gradient_norm = whole(norm)
         for optimizer in self._wrapped_optimizers:

@@ -24,7 +24,7 @@ from tinychat.train.control import Control
 from tinychat.train.data import TrainingText
 from tinychat.train.evaluation import Evaluation, evaluate
 from tinychat.train.learner import Learner
-from tinychat.train.memory import used_memory
+from tinychat.train.machine import used_memory
 from tinychat.train.plan import SAMPLE_SECONDS, Plan
 from tinychat.train.publishing import Publisher
 from tinychat.train.samples import Sampler

@@ -11,7 +11,7 @@ from torch import Tensor
 from tinychat.model.config import ModelConfig
 from tinychat.store.runs import RunFolder
 from tinychat.text.tokenizers import Tokenizer
-from tinychat.train.batches import Batch, TextBatches
+from tinychat.train.batches import Batch, Batches
 from tinychat.train.checkpoint import State, save_checkpoint
 from tinychat.train.control import Control
 from tinychat.train.data import TrainingText
@@ -78,7 +78,7 @@ def loop_share(
 
         control = Control(Path(scratch, "control.jsonl"))
         learner = TimedLearner(config, recipe, control, seconds)
-        batches = TextBatches(train, config.context, batch_size, recipe.seed)
+        batches = Batches(train, config.context, batch_size, recipe.seed)
         journal = Journal(Path(scratch, "events.jsonl"))
         publisher = Publisher(RunFolder(Path(scratch)), lambda step, weights: None, tied=config.tie_embeddings)
         Loop(plan, learner, batches, text, control, journal.write, save, lambda: None, publisher).run()

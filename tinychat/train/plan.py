@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 from tinychat.formatting import count
 from tinychat.model.config import ModelConfig
 from tinychat.train.recipe import Recipe
-from tinychat.train.windows import count_windows
+from tinychat.train.rows import count_windows
 
 SAMPLE_SECONDS, LEAVING = 0.4, 2.0
 """seconds: a sample, estimated; writing the model, and the end of the process"""

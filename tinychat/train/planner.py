@@ -12,9 +12,9 @@ from tinychat.errors import SourceError
 from tinychat.formatting import count
 from tinychat.model.config import LARGEST_TABLE, ModelConfig
 from tinychat.text.rows import count_kept
-from tinychat.train.folds import FOLDS
 from tinychat.train.plan import SAMPLE_SECONDS, Machine, Plan, Portion, SourceFacts, TextFacts, count_rows
 from tinychat.train.recipe import RATES, Recipe
+from tinychat.train.rows import FOLDS
 from tinychat.train.sizes import SIZES_BY_STEPS, Limits, Measure, choose_ngram_order, choose_size, shape, sizes_for
 
 CHAR_TEXT = 20_000_000

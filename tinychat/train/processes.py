@@ -25,6 +25,8 @@ REACTION, FAREWELL = 10.0, 2.0
 LOOK = 0.5
 """seconds between two looks whether the others live"""
 LOOPBACK = {"linux": "lo", "darwin": "lo0"}
+SHORTAGE = ("can't allocate memory", "out of memory", "bad_alloc")
+"""in what torch on CPU says when memory runs out; CUDA, cuBLAS and MPS; C++"""
 SEVERED = ("gloo", "nccl", "connection", "peer")
 """in what torch says when another process is gone"""
 LOST = ("another process of this run is gone", "its log may say why; --resume goes on from the last checkpoint")
@@ -131,6 +133,14 @@ class Followers:
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether an error means that memory ran out: Python, torch and the libraries under it each say so in their way."""
+    kinds = {kind.__name__ for kind in type(error).__mro__}
+    return bool(kinds & {"MemoryError", "OutOfMemoryError"}) or (
+        isinstance(error, RuntimeError) and any(words in str(error).lower() for words in SHORTAGE)
+    )
 
 
 def is_severed(error: BaseException) -> bool:

@@ -1,16 +1,29 @@
-"""The rows of a text, of which batches are made, and documents as such, one a row. Needs no torch."""
+"""The rows of a text, of which batches are made: windows of a running text, or documents. Needs no torch."""
 
-from typing import NamedTuple, Protocol
+from abc import ABC, abstractmethod
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from tinychat.text.rows import Rows
-from tinychat.train.folds import find_fold
+from tinychat.text.rows import Places, Rows
 
-Ids = npt.NDArray[np.integer]
+Ids = npt.NDArray[np.integer[Any]]
+
+FOLDS = 8
+"""The parts that a text falls into, so that what is learned from can be left out of what is counted."""
 BLOCK = 64
 """batches whose rows are sorted by length, so that rows of one batch need little padding"""
+
+
+def split_folds(ids: Ids) -> list[Ids]:
+    """The parts of a text, [N], as long as each other, by position."""
+    return [ids[len(ids) * fold // FOLDS : len(ids) * (fold + 1) // FOLDS] for fold in range(FOLDS)]
+
+
+def find_fold(place: int, length: int) -> int:
+    """The part that a place of a text of that length stands in."""
+    return place * FOLDS // length
 
 
 class Row(NamedTuple):
@@ -23,50 +36,104 @@ class Row(NamedTuple):
     """[S], what an encoder reads"""
 
 
-class Text(Protocol):
-    """A text as rows, each of which comes once in an epoch."""
+def cut_window(ids: Ids, start: int, context: int) -> Row:
+    """The row of a running text that begins at a place; the last one may be short."""
+    return Row(ids[start : start + context + 1], find_fold(start, len(ids)))
+
+
+def cut_document(rows: Rows, place: int, context: int) -> Row:
+    """A document as a row for a model that sees so many ids at once."""
+    source = None if rows.source is None else rows.source.row(place)[:context]
+    return Row(rows.row(place)[: context + 1], find_fold(int(rows.starts[place]), len(rows.ids)), source)
+
+
+class Shuffled(ABC):
+    """The rows of one text: each once in an epoch, in an order of that epoch's own.
+
+    Args:
+        seed: of the order.
+        number: of the text in a mix, so that texts of one length have orders of their own.
+    """
 
     count: int
     """rows of an epoch"""
     row_tokens: float
     """that are predicted in a row, on average"""
 
+    def __init__(self, seed: int, number: int) -> None:
+        self._seed, self._number = seed, number
+        self._epoch = -1
+        self._order = np.zeros(0, np.int64)
+
     def row(self, place: int) -> Row:
         """The row that comes at this place of the whole run."""
-        ...
+        epoch, rank = divmod(place, self.count)
+        if epoch != self._epoch:
+            self._order = self._shuffle(np.random.Generator(np.random.PCG64((self._seed, epoch, self._number))))
+            self._epoch = epoch
+        return self._cut(int(self._order[rank]))
+
+    @abstractmethod
+    def _shuffle(self, random: np.random.Generator) -> Places:
+        """What each row of an epoch is cut at, in their order."""
+
+    @abstractmethod
+    def _cut(self, place: int) -> Row: ...
 
 
-class Documents:
-    """Documents, one a row: each once in an epoch, in an order of that epoch's own.
+def count_windows(tokens: int, context: int, stride: int) -> int:
+    """The windows of an epoch.
 
-    Documents of about the same length come together, in batches that are shuffled.
+    One fewer than would fit, where there are several: the room that is left is for the shift.
+    """
+    return max(1, (tokens - 1 - context) // stride)
+
+
+class Windows(Shuffled):
+    """The windows of a running text.
+
+    They begin a stride after each other, and lie side by side where that is their length; where the first begins
+    differs from epoch to epoch, so that what ends a window in one stands inside a window in another.
+
+    Args:
+        ids: [N], at least `context` + 1 of them; may be memory-mapped.
+        context: the length of a window.
+        stride: from one window to the next; None: `context`.
+    """
+
+    def __init__(self, ids: Ids, context: int, seed: int, number: int = 0, stride: int | None = None) -> None:
+        if len(ids) <= context:
+            raise ValueError(f"{len(ids)} ids hold no window of {context} and what follows it")
+        super().__init__(seed, number)
+        self.ids = np.asarray(ids)  # no copy: a plain view of a memory map is three times as quick to slice
+        self.context, self.row_tokens, self.stride = context, float(context), stride or context
+        self.count = count_windows(len(ids), context, self.stride)
+
+    def _shuffle(self, random: np.random.Generator) -> Places:
+        shift = int(random.integers(len(self.ids) - self.context - self.stride * (self.count - 1)))
+        return shift + self.stride * random.permutation(self.count)
+
+    def _cut(self, place: int) -> Row:
+        return cut_window(self.ids, place, self.context)
+
+
+class Documents(Shuffled):
+    """Documents, one a row: those of about the same length come together, in batches that are shuffled.
 
     Args:
         rows: at least one.
         context: the most ids that are seen of a row: what is longer is cut.
         batch_size: rows of a step.
-        seed: of the order.
-        number: of the text in a mix.
     """
 
     def __init__(self, rows: Rows, context: int, batch_size: int, seed: int, number: int = 0) -> None:
+        super().__init__(seed, number)
         self.rows, self.context, self.batch_size = rows, context, batch_size
-        self.seed, self.number = seed, number
         self.count = len(rows)
         self.row_tokens = rows.predicted(context) / len(rows)
         self._lengths = rows.lengths if rows.source is None else np.maximum(rows.lengths, rows.source.lengths)
-        self._epoch = -1
-        self._order = np.zeros(0, dtype=np.int64)
 
-    def row(self, place: int) -> Row:
-        """As `Text.row`."""
-        epoch, rank = divmod(place, self.count)
-        if epoch != self._epoch:
-            self._epoch, self._order = epoch, self._shuffle(epoch)
-        return cut_row(self.rows, int(self._order[rank]), self.context)
-
-    def _shuffle(self, epoch: int) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
-        random = np.random.Generator(np.random.PCG64((self.seed, epoch, self.number)))
+    def _shuffle(self, random: np.random.Generator) -> Places:
         order = random.permutation(self.count)
         blocks = np.arange(self.count) // (BLOCK * self.batch_size)
         order = order[np.lexsort((self._lengths[order], blocks))]
@@ -74,8 +141,5 @@ class Documents:
         batches = order[:whole].reshape(-1, self.batch_size)
         return np.concatenate([random.permutation(batches).ravel(), order[whole:]])
 
-
-def cut_row(rows: Rows, place: int, context: int) -> Row:
-    """A document as a row for a model that sees so many ids at once."""
-    source = None if rows.source is None else rows.source.row(place)[:context]
-    return Row(rows.row(place)[: context + 1], find_fold(int(rows.starts[place]), len(rows.ids)), source)
+    def _cut(self, place: int) -> Row:
+        return cut_document(self.rows, place, self.context)

@@ -13,8 +13,7 @@ from tinychat.model.ngrams import MOST_COUNTED
 from tinychat.store.runs import RunFolder
 from tinychat.text.rows import Rows
 from tinychat.train.announcing import announce
-from tinychat.train.batches import TextBatches
-from tinychat.train.calibrate import find_machine, step_seconds
+from tinychat.train.batches import Batches
 from tinychat.train.checkpoint import State, load_checkpoint, save_checkpoint
 from tinychat.train.control import Control
 from tinychat.train.data import TrainingText
@@ -22,6 +21,7 @@ from tinychat.train.journal import Journal, loss_curve, rewind
 from tinychat.train.launch import final_folder
 from tinychat.train.learner import Learner
 from tinychat.train.loop import Loop
+from tinychat.train.machine import find_machine, step_seconds
 from tinychat.train.plan import Machine, Plan
 from tinychat.train.planner import default_seconds, make_plan
 from tinychat.train.processes import ALONE, Place
@@ -92,7 +92,7 @@ class Sitting:
             report(announce(self.plan, text.facts, machine, parameters))
         else:
             report(Noticed(f"goes on from step {state.step:,}"))
-        batches = TextBatches(
+        batches = Batches(
             text.parts,
             self.plan.config.context,
             self.plan.batch_size,

@@ -1,13 +1,11 @@
 """The processes that learn together: how the leader tells the others what to do, and how a step is shared out.
 
-Orders go from the leader to all others as they come: to make a learner, to load a state into it, to compile it, to take
-a step, to bring together what is sharded. A step's order brings its batch along: ids are few beside the gradients that
-go round afterwards, and so followers need no text, no files, and no clock.
+Orders go from the leader to all others as they come: to make a learner, and then which of its methods to call. That of
+a step brings its batch along: ids are few beside the gradients that go round afterwards, and so followers need no text,
+no files, and no clock.
 """
 
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Literal
 
@@ -17,13 +15,10 @@ from lightning.fabric.plugins.environments.lightning import LightningEnvironment
 from lightning.fabric.plugins.environments.slurm import SLURMEnvironment
 from lightning.fabric.strategies.ddp import DDPStrategy
 from lightning.fabric.strategies.strategy import Strategy
-from torch import Tensor
 
-from tinychat.model.config import ModelConfig
 from tinychat.train.batches import Batch
 from tinychat.train.processes import ALONE, Place
 from tinychat.train.recipe import Recipe
-from tinychat.train.rows import Ids
 from tinychat.train.sharding import fsdp
 
 PATIENCE = timedelta(minutes=30)
@@ -36,52 +31,8 @@ then, which may wait for Python meanwhile, for ever."""
 PRECISIONS: dict[str, Literal["32-true", "bf16-mixed"]] = {"f32": "32-true", "bf16": "bf16-mixed"}
 
 
-@dataclass(frozen=True)
-class Make:
-    """Make a learner; see `Learner`."""
-
-    config: ModelConfig
-    recipe: Recipe
-    counted: Sequence[Ids] | None
-
-
-@dataclass(frozen=True)
-class Load:
-    """Take over this state, or one of these shapes; see `Learner.load`."""
-
-    weights: dict[str, Tensor]
-    optimizers: list[dict[str, Any]]
-    accumulation: int
-
-
-@dataclass(frozen=True)
-class Compile:
-    """Compile the layers; see `Learner.compile`."""
-
-    batch: Batch
-
-
-@dataclass(frozen=True)
-class Learn:
-    """Take a step; see `Learner.step`."""
-
-    batch: Batch
-    factor: float
-    step: int
-
-
-@dataclass(frozen=True)
-class GatherWeights:
-    """Bring the weights together; see `Learner.gather_weights`."""
-
-
-@dataclass(frozen=True)
-class GatherOptimizers:
-    """Bring the states of optimizers together; see `Learner.optimizer_states`."""
-
-
-Order = Make | Load | Compile | Learn | GatherWeights | GatherOptimizers | None
-"""None: it is over."""
+Order = tuple[str, tuple[Any, ...]]
+"""The name of a method of `Learner`, or `make`, and its arguments; the others do what the leader does."""
 
 
 class Team:
@@ -107,20 +58,21 @@ class Team:
         """Whether the others do what this process tells them."""
         return self.place.rank == 0
 
-    def tell(self, order: Order) -> None:
-        """Gives an order to all others, where this process leads."""
+    def tell(self, method: str, *arguments: Any) -> None:
+        """Lets all others do what this process is about to do, where it leads."""
         if self._joined and self.leads:
-            dist.broadcast_object_list([order], src=0)
+            dist.broadcast_object_list([(method, arguments)], src=0)
 
     def hear(self) -> Order:
         """Waits for the next order of the leader."""
-        heard: list[Order] = [None]
+        heard: list[Any] = [None]
         dist.broadcast_object_list(heard, src=0)
-        return heard[0]
+        order: Order = heard[0]
+        return order
 
     def end(self) -> None:
         """Tells the others that it is over, and goes on alone."""
-        self.tell(None)
+        self.tell("leave")
         self.leave()
 
     def leave(self) -> None:
@@ -132,34 +84,25 @@ class Team:
 
     def share(self, batch: Batch) -> Batch:
         """The rows of a batch that this process learns from."""
-        if self.size == 1:
-            return batch
         return batch.tensor_split(self.size)[self.place.rank]
-
-    def mean(self, value: Tensor) -> Tensor:
-        """The mean of what each process has, on all of them; it is put in the place of `value`."""
-        if self.size > 1:
-            dist.all_reduce(value)
-            value /= self.size
-        return value
 
     def fabric(self, recipe: Recipe) -> Fabric:
         """What knows device, precision, and how a model is shared by the team: all of it, or sharded."""
+        strategy: str | Strategy = "auto"
+        if self.size > 1 and recipe.strategy == "fsdp":
+            strategy = fsdp(self.size)
+        elif self.size > 1:
+            strategy = DDPStrategy(gradient_as_bucket_view=True, broadcast_buffers=False)
         fabric = Fabric(
             accelerator=recipe.device,
             devices=self.place.local_size,
             num_nodes=max(1, self.size // self.place.local_size),
-            strategy="auto" if self.size == 1 else self._strategy(recipe),
+            strategy=strategy,
             precision=PRECISIONS[recipe.precision],
             plugins=[LightningEnvironment()],
         )
         fabric.launch()
         return fabric
-
-    def _strategy(self, recipe: Recipe) -> Strategy:
-        if recipe.strategy == "fsdp":
-            return fsdp(self.size)
-        return DDPStrategy(gradient_as_bucket_view=True, broadcast_buffers=False)
 
     def _join(self) -> None:
         """Meets the others, where the environment says; what is in it is also for Fabric."""

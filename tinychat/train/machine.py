@@ -1,7 +1,9 @@
-"""How fast this machine is: which numbers it computes quickest with, and how long a step takes."""
+"""What this machine has, how fast it is, and how much of its memory is taken."""
 
 import os
+import sys
 import time
+from pathlib import Path
 from typing import Literal
 
 import torch
@@ -19,6 +21,7 @@ from tinychat.train.team import Team
 WORTHWHILE = 1.3
 """bf16 must be so much quicker than f32 at a matrix product: without hardware for it, it is many times slower"""
 TIMED_STEPS = 4
+STATM = Path("/proc/self/statm")
 
 
 def find_machine(recipe: Recipe, place: Place = ALONE) -> Machine:
@@ -97,3 +100,19 @@ def step_seconds(
         learner.step(batch, 1.0).item()
         times.append(time.perf_counter() - began)
     return min(times)
+
+
+def used_memory(device: torch.device) -> int:
+    """Bytes: on CUDA the most that was allocated on the device so far; elsewhere what the process holds in memory.
+
+    Where the system tells only the most that a process ever held (macOS), it is that; 0 where it tells nothing.
+    """
+    if device.type == "cuda":
+        return torch.cuda.max_memory_allocated(device)
+    if STATM.is_file():
+        return int(STATM.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    if sys.platform == "win32":
+        return 0
+    import resource
+
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
