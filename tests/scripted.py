@@ -58,7 +58,7 @@ class Scripted:
     `fail` and `bug` end in errors, `escape` is a control sequence, `wide` is wide characters; all else is repeated.
     """
 
-    context = 512
+    context, batch_size = 512, 8
     about = "scripted engine"
 
     def __init__(self, tokenizer: Tokenizer, delay: float = 0.0) -> None:
@@ -67,8 +67,11 @@ class Scripted:
     def reload(self, info: ModelInfo) -> None:
         """There are no weights."""
 
-    def extend(self, requests: Sequence[Request], n: int, alternatives: int = 0) -> list[list[Drawn]]:
-        return [list(self._one(request, 1 if self.delay else n, alternatives)) for request in requests]
+    def extend(
+        self, requests: Sequence[Request], n: int, alternatives: int = 0, seconds: float = math.inf
+    ) -> list[list[Drawn]]:
+        end = time.perf_counter() + seconds
+        return [list(self._one(request, 1 if self.delay else n, alternatives, end)) for request in requests]
 
     def odds(self, request: Request) -> list[Odds]:
         """Half for what it says, half of the rest for each other; the last token of the vocabulary is cut."""
@@ -89,7 +92,7 @@ class Scripted:
 
     attention = lens = heads
 
-    def _one(self, request: Request, n: int, alternatives: int) -> Iterator[Drawn]:
+    def _one(self, request: Request, n: int, alternatives: int, end: float) -> Iterator[Drawn]:
         for made in range(request.made, request.made + n):
             time.sleep(self.delay)
             ids = self._answer(self._asked(request), request.settings, made)
@@ -97,7 +100,7 @@ class Scripted:
             others = (chosen, *(id for id in range(alternatives) if id != chosen))
             tops = tuple((id, math.log(0.5) * (rank + 1)) for rank, id in enumerate(others[:alternatives]))
             yield Drawn(chosen, math.log(0.5), tops)
-            if chosen in request.end_ids:
+            if chosen in request.end_ids or time.perf_counter() >= end:
                 return
 
     def _asked(self, request: Request) -> str:

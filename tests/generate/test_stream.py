@@ -21,16 +21,19 @@ assert END is not None
 
 
 class Script:
-    """An engine that makes the tokens of a text, a few at a call, and notes how many it was asked for."""
+    """An engine that makes the tokens of a text, one in the first call, then three in each."""
 
     def __init__(self, ids: Sequence[int], context: int = 1000) -> None:
         self.ids, self.context = list(ids), context
         self.asked: list[int] = []
 
-    def extend(self, requests: Sequence[Request], n: int, alternatives: int = 0) -> list[list[Drawn]]:
+    def extend(
+        self, requests: Sequence[Request], n: int, alternatives: int = 0, seconds: float = 0
+    ) -> list[list[Drawn]]:
+        most = min(n, 3 if self.asked else 1)
         self.asked.append(n)
         tops = ((1, -1.0), (2, -2.0))[:alternatives]
-        return [[Drawn(id, -0.5, tops) for id in self.ids[one.made : one.made + n]] for one in requests]
+        return [[Drawn(id, -0.5, tops) for id in self.ids[one.made : one.made + most]] for one in requests]
 
 
 def answer(tokenizer: Tokenizer = LETTERS, prompt: str = "a", alternatives: int = 0, **settings: object) -> Answer:
@@ -167,7 +170,9 @@ def test_a_change_while_it_is_made_is_as_one_before(letters: Path) -> None:
     class Slow:  # makes one token a call, so that nothing is ever drawn ahead
         context = engine.context
 
-        def extend(self, requests: Sequence[Request], n: int, alternatives: int = 0) -> list[list[Drawn]]:
+        def extend(
+            self, requests: Sequence[Request], n: int, alternatives: int = 0, seconds: float = 0
+        ) -> list[list[Drawn]]:
             return engine.extend(requests, 1, alternatives)
 
     assert made(engine, 6) == made(Slow(), 6) != made(engine, 24)  # type: ignore[arg-type]

@@ -26,9 +26,6 @@ from tinychat.setting import unescape
 from tinychat.settings import LOADING, Settings, find_setting
 from tinychat.text.harmless import harmless
 
-LARGEST_BATCH = 32
-"""prompts that are answered at once"""
-
 PIECE = 1 << 16
 """bytes that are read at once, at most"""
 
@@ -177,7 +174,7 @@ class _Pipe:
 
     def _admit(self, batch: Batch) -> None:
         """Lets waiting prompts join; waits for one only where there is nothing else to do."""
-        most = 1 if self._options.conversation else LARGEST_BATCH
+        most = 1 if self._options.conversation else batch.engine.batch_size
         while len(batch.answers) < most and len(self._jobs) < 4 * most and not self._interrupted:
             prompt = self._waiting.take(wait=not self._jobs)
             if prompt is None:

@@ -1,5 +1,6 @@
 """What an engine is: token ids and settings in, tokens out. Nothing here or above it knows tensors."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -29,6 +30,11 @@ class Request:
     source: tuple[int, ...] | None = None
     """what the encoder reads, in an encoder-decoder model"""
 
+    @property
+    def left(self) -> int:
+        """How many tokens may still come."""
+        return self.settings.max_tokens - self.made
+
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
@@ -52,9 +58,12 @@ class Odds:
 
 
 class Engine(Protocol):
-    """Makes tokens. `context` is the most that the model sees at once; what is longer goes on from its newest part."""
+    """Makes tokens."""
 
     context: int
+    """the most that the model sees at once; what is longer goes on from its newest part"""
+    batch_size: int
+    """how many sequences are extended together quickest"""
     about: str
     """which engine it is, and how it works; where a quicker one would be expected, why it is this one"""
 
@@ -66,8 +75,16 @@ class Engine(Protocol):
         """
         ...
 
-    def extend(self, requests: Sequence[Request], n: int, alternatives: int = 0) -> list[list[Drawn]]:
-        """Makes up to n more tokens of each sequence; one that draws an end token ends with it.
+    def extend(
+        self, requests: Sequence[Request], n: int, alternatives: int = 0, seconds: float = math.inf
+    ) -> list[list[Drawn]]:
+        """Makes up to n more tokens of each sequence, as many as its settings allow; an end token is its last.
+
+        Args:
+            requests: what is to go on, together.
+            n: the most tokens of each.
+            alternatives: how many of the likeliest tokens to tell at each place.
+            seconds: after which it stops, even where all of them went by with reading what is there.
 
         Raises:
             GenerationError: the model gave NaN or infinite logits.

@@ -76,14 +76,11 @@ class Answer:
         """Prompt and answer so far."""
         return self.request.ids
 
-    @property
-    def left(self) -> int:
-        """How many tokens may still come."""
-        return self.request.settings.max_tokens - self.request.made
-
     def refresh(self) -> Iterator[Record]:
         """Takes a new snapshot of the settings, and says how tokens are chosen from now on where that has changed."""
         before, self.request.settings = self.request.settings, self.settings()
+        if before is self.request.settings:
+            return
         if self.request.made and (words := describe_sampling(self.request.settings, other_than=before)):
             yield Changed(" · ".join(words))
 
@@ -93,7 +90,8 @@ class Answer:
         What was drawn before the settings changed is let go: a change acts on the very next token.
         """
         for token in drawn:
-            if self.settings() != self.request.settings:
+            settings = self.settings()
+            if settings is not self.request.settings and settings != self.request.settings:
                 return
             self.request.ids.append(token.id)
             self.request.made += 1
@@ -104,12 +102,14 @@ class Answer:
             yield from self._release()
             if self.finished:
                 return
+            if self.request.left <= 0:
+                break
         if len(self.request.ids) > context and not self._told_of_context:
             self._told_of_context = True
             yield Notice(
                 f"all together longer than the model's context of {context} tokens: it goes on from the newest part"
             )
-        if self.left <= 0:
+        if self.request.left <= 0:
             yield from self.finish("length")
 
     def finish(self, reason: FinishReason) -> Iterator[Record]:
@@ -178,7 +178,6 @@ class Batch:
         self.should_stop = should_stop
         self.answers: list[Answer] = []
         self._next_slot = 0
-        self._seconds_per_token = LONGEST_CALL  # so that the first call makes one token, and tells
 
     def add(self, answer: Answer) -> None:
         """Lets an answer join; the only one there is takes over the cache of the last."""
@@ -200,17 +199,14 @@ class Batch:
             yield answer, answer.refresh()
             if stop:
                 yield answer, answer.finish("interrupted")
-            elif answer.left <= 0:
+            elif answer.request.left <= 0:
                 yield answer, answer.finish("length")
             else:
                 going.append(answer)
         if going:
-            n = min(int(LONGEST_CALL / self._seconds_per_token), *(answer.left for answer in going))
+            requests = [answer.request for answer in going]
             alternatives = max(answer.alternatives for answer in going)
-            began = time.perf_counter()
-            made = self.engine.extend([answer.request for answer in going], max(1, n), alternatives)
-            took = (time.perf_counter() - began) / max(1, *map(len, made))
-            self._seconds_per_token += 0.5 * (took - self._seconds_per_token)
+            made = self.engine.extend(requests, max(one.left for one in requests), alternatives, LONGEST_CALL)
             for answer, drawn in zip(going, made, strict=True):
                 yield answer, answer.take(drawn, self.engine.context)
         self.answers = [answer for answer in going if answer.finished is None]

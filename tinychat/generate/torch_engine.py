@@ -1,5 +1,7 @@
 """The reference engine: torch, for every architecture and device."""
 
+import math
+import time
 from collections.abc import Iterator, Sequence
 
 import torch
@@ -28,6 +30,8 @@ class TorchEngine:
         why: it serves, and not a quicker engine.
     """
 
+    batch_size = 32
+
     def __init__(self, model: Transformer, why: str = "as it was asked for") -> None:
         self.model = model
         self.about = f"torch engine, {why}"
@@ -46,8 +50,11 @@ class TorchEngine:
         self._sources = []
 
     @torch.inference_mode()
-    def extend(self, requests: Sequence[Request], n: int, alternatives: int = 0) -> list[list[Drawn]]:
-        """As `Engine.extend`."""
+    def extend(
+        self, requests: Sequence[Request], n: int, alternatives: int = 0, seconds: float = math.inf
+    ) -> list[list[Drawn]]:
+        """As `Engine.extend`. What is there is always read to its end, and a token made of it."""
+        end = time.perf_counter() + seconds
         self._arrange(requests)
         sequences = [list(request.ids) for request in requests]
         out: list[list[Drawn]] = [[] for _ in requests]
@@ -60,8 +67,8 @@ class TorchEngine:
                 sequences[row].append(drawn.id)
                 if not ended[row]:
                     out[row].append(drawn)
-                    ended[row] = drawn.id in requests[row].end_ids
-            if all(ended):
+                    ended[row] = drawn.id in requests[row].end_ids or len(out[row]) == requests[row].left
+            if all(ended) or time.perf_counter() >= end:
                 break
         return out
 

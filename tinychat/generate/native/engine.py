@@ -1,10 +1,12 @@
 """The engine in C: decoder-only models of every architecture, on a CPU, without torch."""
 
 import ctypes
+import math
 import struct
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from ctypes import c_char_p, c_double, c_float, c_int, c_int32, c_int64, c_uint8, c_void_p
-from dataclasses import dataclass, field
+import time
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from ctypes import c_char, c_char_p, c_double, c_float, c_int, c_int64, c_void_p
 from types import SimpleNamespace
 from typing import Any
 
@@ -22,8 +24,6 @@ PRECISIONS: Mapping[str, int] = {"f32": 1, "bf16": 2, "int8": 3}
 NORMS: Mapping[str, int] = {"none": 0, "layernorm": 1, "rmsnorm": 2}
 FEED_FORWARDS: Mapping[str, int] = {"none": 0, "gelu": 1, "gelu_tanh": 2, "relu": 3, "relu2": 4, "swiglu": 5}
 POSITIONS: Mapping[str, int] = {"none": 0, "rotary": 1, "learned": 2, "sinusoidal": 3}
-LONGEST_CALL = 1 << 16
-"""tokens of one call, at most"""
 MASK = (1 << 64) - 1
 LIMITS = {
     "context": 1 << 16,
@@ -36,15 +36,10 @@ LIMITS = {
 EMBEDDING = "decoder.embedding.weight"
 
 # As the kernel's structures of these names lie in memory.
-CONFIG, TENSOR, SAMPLING = "18i3f", "Pqq", "4dq3Q"
-
-
-@dataclass
-class _Row:
-    """A sequence in the kernel, and the ids whose keys and values it holds."""
-
-    sequence: int
-    seen: list[int] = field(default_factory=list)
+CONFIG, TENSOR, REQUEST = "18i3f", "Pqq", struct.Struct("7P5q4dq3Q")
+MADE = struct.calcsize("7P4q")
+"""where a request tells how many tokens it has got"""
+UNKNOWN_TOKEN = -2
 
 
 class NativeEngine:
@@ -62,6 +57,8 @@ class NativeEngine:
         Unavailable: there is no compiler, or the model has an encoder or is too large.
         ModelError: the weights are missing, damaged, or those of another architecture.
     """
+
+    batch_size = 16  # the rows of a pass
 
     def __init__(
         self,
@@ -83,8 +80,8 @@ class NativeEngine:
         self._level = level or levels_here()[0]
         self._kernel = _declare(load_library(), self._level)
         self._model: int | None = None
-        self._rows: dict[int, _Row] = {}
-        self._spare: list[_Row] = []
+        self._sequences: dict[int, int] = {}
+        self._spare: list[int] = []
         self._open_reference = open_reference
         self._reference: Engine | None = None
         self.reload(info)
@@ -107,9 +104,9 @@ class NativeEngine:
 
     def close(self) -> None:
         """Lets go of the model and all sequences."""
-        for row in (*self._rows.values(), *self._spare):
-            self._kernel.native_free_sequence(row.sequence)
-        self._rows, self._spare = {}, []
+        for sequence in (*self._sequences.values(), *self._spare):
+            self._kernel.native_free_sequence(self._model, sequence)
+        self._sequences, self._spare = {}, []
         self._kernel.native_free_model(self._model)
         self._model = None
 
@@ -117,24 +114,54 @@ class NativeEngine:
         if getattr(self, "_model", None):
             self.close()
 
-    def extend(self, requests: Sequence[Request], n: int, alternatives: int = 0) -> list[list[Drawn]]:
-        """As `Engine.extend`."""
+    def extend(
+        self, requests: Sequence[Request], n: int, alternatives: int = 0, seconds: float = math.inf
+    ) -> list[list[Drawn]]:
+        """As `Engine.extend`. Sequences that begin alike are read once as far as they do."""
+        end = time.perf_counter() + seconds
         self._arrange(requests)
-        return [self._extend(request, n, min(alternatives, self.config.vocab_size)) for request in requests]
+        alternatives = min(alternatives, self.config.vocab_size)
+        answers = [_Answer(request, n) for request in requests]
+        while waiting := [answer for answer in answers if not answer.is_done]:  # once for each window that they lie in
+            self._go_on(waiting, alternatives, max(0.0, end - time.perf_counter()))
+            if time.perf_counter() >= end:
+                break
+        return [answer.drawn for answer in answers]
+
+    def _go_on(self, answers: "Sequence[_Answer]", alternatives: int, seconds: float) -> None:
+        """Goes on with answers up to the ends of the windows that they lie in."""
+        most = min(self.context, max(answer.left for answer in answers))
+        places = len(answers) * most
+        drawn, likeliest = array("i", bytes(4 * places)), array("i", bytes(4 * places * alternatives))
+        logprobs, values = array("f", bytes(4 * places)), array("f", bytes(4 * places * alternatives))
+        handed = bytearray()
+        for place, answer in enumerate(answers):
+            first = 4 * place * most
+            handed += answer.pack(
+                self._sequences[answer.request.slot], self.context, min(most, answer.left),
+                _address(drawn) + first, _address(logprobs) + first,
+                _address(likeliest) + first * alternatives, _address(values) + first * alternatives,
+            )  # fmt: skip
+        calls = (c_char * len(handed)).from_buffer(handed)
+        self._check(self._kernel.native_extend(self._model, calls, len(answers), alternatives, seconds))
+        for place, answer in enumerate(answers):
+            (made,) = struct.unpack_from("q", handed, place * REQUEST.size + MADE)
+            first = place * most
+            for at in range(first, first + made):
+                tops = slice(at * alternatives, (at + 1) * alternatives)
+                answer.drawn.append(
+                    Drawn(drawn[at], logprobs[at], tuple(zip(likeliest[tops], values[tops], strict=True)))
+                )
+            answer.ids += drawn[first : first + made]
 
     def odds(self, request: Request) -> list[Odds]:
         """As `Engine.odds`."""
         self._arrange([request])
         size = self.config.vocab_size
         logprobs, shares = (c_float * size)(), (c_double * size)()
-        row, window, start = self._window(request.slot, request.ids)
-        _check(
-            self._kernel.native_odds(
-                self._model, row.sequence, _array(window, size), len(window), start, _sampling(request, 0),
-                _marked(request.ids, size), logprobs, shares,
-            )
-        )  # fmt: skip
-        row.seen = window
+        answer = _Answer(request, 1)
+        handed = answer.pack(self._sequences[request.slot], self.context, 1, 0, 0, 0, 0)
+        self._check(self._kernel.native_odds(self._model, handed, logprobs, shares))
         odds = [Odds(id, logprobs[id], shares[id]) for id in range(size)]
         return sorted(odds, key=lambda one: -one.logprob)
 
@@ -148,16 +175,14 @@ class NativeEngine:
 
     def _windows(self, ids: Sequence[int]) -> Iterator[tuple[list[float], list[float]]]:
         """Of each token of a window but its first: its log-probability, and the entropy of what could have come."""
-        row, size = self._spare_row(), self.config.vocab_size
+        sequence = self._spare_sequence()
         for start in range(0, len(ids) - 1, self.context):
-            window = ids[start : start + self.context + 1]
+            window = _array(ids[start : start + self.context + 1])
             count = len(window)
             logprobs, entropies = (c_float * count)(), (c_float * count)()
-            _check(
-                self._kernel.native_score(self._model, row.sequence, _array(window, size), count, logprobs, entropies)
-            )
+            self._check(self._kernel.native_score(self._model, sequence, _address(window), count, logprobs, entropies))
             yield logprobs[: count - 1], entropies[: count - 1]
-        self._spare.append(_Row(row.sequence))
+        self._spare.append(sequence)
 
     @property
     def _inside(self) -> Engine:
@@ -180,70 +205,74 @@ class NativeEngine:
         """As `Engine.lens`."""
         return self._inside.lens(ids, token, **wishes)
 
-    def _extend(self, request: Request, n: int, alternatives: int) -> list[Drawn]:
-        """Up to n tokens of one sequence; a call of the kernel for each window that they lie in."""
-        size = self.config.vocab_size
-        ids, out = list(request.ids), list[Drawn]()
-        used, ends = _marked(ids, size), _marked(request.end_ids, size)
-        n = min(n, LONGEST_CALL)
-        while len(out) < n and not (out and out[-1].id in request.end_ids):
-            row, window, start = self._window(request.slot, ids)
-            most = n - len(out)
-            drawn, logprobs = (c_int32 * most)(), (c_float * most)()
-            likeliest, values = (c_int32 * (most * alternatives))(), (c_float * (most * alternatives))()
-            made = _check(
-                self._kernel.native_extend(
-                    self._model, row.sequence, _array(window, size), len(window), start,
-                    _sampling(request, request.made + len(out)), used, most, ends, alternatives,
-                    drawn, logprobs, likeliest, values,
-                )
-            )  # fmt: skip
-            for place in range(made):
-                first = place * alternatives
-                tops = zip(likeliest[first : first + alternatives], values[first : first + alternatives], strict=True)
-                out.append(Drawn(drawn[place], logprobs[place], tuple(tops)))
-            row.seen = [*window, *drawn[: made - 1]]
-            ids += drawn[:made]
-        return out
-
-    def _window(self, slot: int, ids: Sequence[int]) -> tuple[_Row, list[int], int]:
-        """The row of a slot, the part of a sequence that the model sees, and how much of that its cache holds."""
-        row = self._rows[slot]
-        window = list(ids[window_start(len(ids), self.context) :])
-        same = next((i for i, (a, b) in enumerate(zip(row.seen, window, strict=False)) if a != b), None)
-        known = min(len(row.seen), len(window)) if same is None else same
-        return row, window, min(known, len(window) - 1)
-
     def _arrange(self, requests: Sequence[Request]) -> None:
-        """Gives each request its row: the one that its slot had, or any other."""
+        """Gives each request its sequence: the one that its slot had, or any other."""
         slots = {request.slot for request in requests}
-        self._spare += [self._rows.pop(slot) for slot in list(self._rows) if slot not in slots]
-        for slot in slots - set(self._rows):
-            self._rows[slot] = self._spare_row()
+        self._spare += [self._sequences.pop(slot) for slot in list(self._sequences) if slot not in slots]
+        for slot in slots - set(self._sequences):
+            self._sequences[slot] = self._spare_sequence()
 
-    def _spare_row(self) -> _Row:
+    def _check(self, result: int) -> None:
+        if result == UNKNOWN_TOKEN:
+            raise ModelError(f"a token is unknown: the model knows {self.config.vocab_size} tokens", DAMAGED)
+        if result < 0:
+            raise GenerationError(
+                "the model gave NaN or infinite logits", "its weights are damaged: train it again at a lower rate"
+            )
+
+    def _spare_sequence(self) -> int:
         if self._spare:
-            return self._spare.pop()
-        sequence = self._kernel.native_new_sequence(self._model)
+            return self._spare.pop(0)
+        sequence: int | None = self._kernel.native_new_sequence(self._model)
         if not sequence:
             raise GenerationError("there is no memory for another sequence", "ask for fewer at once")
-        return _Row(sequence)
+        return sequence
+
+
+class _Answer:
+    """What comes of a request, over one or more calls of the kernel."""
+
+    def __init__(self, request: Request, n: int) -> None:
+        self.request, self.drawn = request, list[Drawn]()
+        self.ids, self.ends = _array(request.ids), _array(request.end_ids)
+        self.most = min(n, request.left)
+
+    @property
+    def left(self) -> int:
+        return self.most - len(self.drawn)
+
+    @property
+    def is_done(self) -> bool:
+        return self.left <= 0 or (bool(self.drawn) and self.drawn[-1].id in self.request.end_ids)
+
+    def pack(self, sequence: int, context: int, most: int, *rooms: int) -> bytes:
+        """What the kernel is handed.
+
+        Args:
+            sequence: its own of the kernel.
+            context: of the model.
+            most: tokens to make.
+            rooms: where what is made goes.
+        """
+        settings = self.request.settings
+        return REQUEST.pack(
+            sequence, _address(self.ids), _address(self.ends), *rooms,
+            len(self.ids), window_start(len(self.ids), context), len(self.ends), most, 0,
+            settings.temperature, settings.top_p, settings.min_p, settings.repetition_penalty,
+            settings.top_k or 0, self.request.seed & MASK, self.request.place, self.request.made + len(self.drawn),
+        )  # fmt: skip
 
 
 def _declare(kernel: ctypes.CDLL, level: str) -> SimpleNamespace:
     """A level's functions; ctypes is told what they take and give. Structures are handed over as bytes."""
-    begun = [c_void_p, c_void_p, c_void_p, c_int]
     functions = {
         "native_new_model": (c_void_p, [c_char_p, c_char_p, c_int64, c_int]),
         "native_free_model": (None, [c_void_p]),
         "native_new_sequence": (c_void_p, [c_void_p]),
-        "native_free_sequence": (None, [c_void_p]),
-        "native_extend": (
-            c_int,
-            [*begun, c_int, c_char_p, c_void_p, c_int, c_void_p, c_int, c_void_p, c_void_p, c_void_p, c_void_p],
-        ),
-        "native_odds": (c_int, [*begun, c_int, c_char_p, c_void_p, c_void_p, c_void_p]),
-        "native_score": (c_int, [*begun, c_void_p, c_void_p]),
+        "native_free_sequence": (None, [c_void_p, c_void_p]),
+        "native_extend": (c_int, [c_void_p, c_void_p, c_int, c_int, c_double]),
+        "native_odds": (c_int, [c_void_p, c_char_p, c_void_p, c_void_p]),
+        "native_score": (c_int, [c_void_p, c_void_p, c_void_p, c_int, c_void_p, c_void_p]),
     }
     declared = SimpleNamespace()
     for name, (result, arguments) in functions.items():
@@ -306,32 +335,13 @@ def _handed(tensor: Tensor | None) -> bytes:
     return struct.pack(TENSOR, *((0, 0, 0) if tensor is None else (tensor.address, KINDS[tensor.kind], tensor.count)))
 
 
-def _sampling(request: Request, place: int) -> bytes:
-    settings = request.settings
-    return struct.pack(
-        SAMPLING, settings.temperature, settings.top_p, settings.min_p, settings.repetition_penalty,
-        settings.top_k or 0, request.seed & MASK, request.place, place,
-    )  # fmt: skip
+def _array(ids: Iterable[int]) -> "array[int]":
+    """As the kernel takes them. What is no 32-bit number is a token that no model knows, as −1 is."""
+    try:
+        return array("i", ids)
+    except OverflowError:
+        return array("i", [-1])
 
 
-def _array(ids: Sequence[int], size: int) -> "ctypes.Array[c_int32]":
-    if min(ids) < 0 or max(ids) >= size:
-        raise ModelError(f"a token has the id {max(ids)}, and the model knows {size} tokens", DAMAGED)
-    return (c_int32 * len(ids))(*ids)
-
-
-def _marked(ids: Sequence[int] | frozenset[int], size: int) -> "ctypes.Array[c_uint8]":
-    """A byte for each token: 1 where it is one of the ids."""
-    marks = bytearray(size)
-    for id in ids:
-        if 0 <= id < size:
-            marks[id] = 1
-    return (c_uint8 * size).from_buffer(marks)
-
-
-def _check(result: int) -> int:
-    if result < 0:
-        raise GenerationError(
-            "the model gave NaN or infinite logits", "its weights are damaged: train it again at a lower rate"
-        )
-    return result
+def _address(numbers: "array[int] | array[float]") -> int:
+    return numbers.buffer_info()[0]

@@ -7,7 +7,10 @@
    LEVEL names it, and is part of the name of each function that Python calls. What does not say otherwise is written in
    vectors that every compiler for every processor turns into its own.
 
-   B rows of a call, D d_model, H heads, K width of one head, F width of the feed-forward, V vocabulary. */
+   A row is a token that the layers read; those of one pass may be of many sequences, and what comes of a row never depends
+   on the others: an answer is the same in any company. So each weight is read once for up to 16 sequences.
+
+   B rows of a pass, D d_model, H heads, K width of one head, F width of the feed-forward, V vocabulary. */
 
 #include <math.h>
 #include <pthread.h>
@@ -16,6 +19,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #if defined(__x86_64__)
 #include <immintrin.h>
 #elif defined(__ARM_FEATURE_DOTPROD)
@@ -80,6 +84,22 @@ typedef struct {
     uint64_t seed, prompt, place;
 } Sampling;
 
+typedef struct Sequence Sequence;
+
+/* A sequence that is to go on. */
+typedef struct {
+    Sequence *sequence;
+    const int32_t *ids;  /* all of its tokens, of which the model sees those from `first` on */
+    const int32_t *ends; /* tokens that end it */
+    int32_t *drawn;
+    float *logprobs;
+    int32_t *likeliest;
+    float *likeliest_logprobs;
+    int64_t count, first, end_count;
+    int64_t most, made; /* tokens; `made` comes back */
+    Sampling sampling;
+} Request;
+
 /* A matrix in panels of as many rows as there are lanes, so that no sum goes across lanes. A panel has, for each column,
    the numbers of its rows: one column after the other in f32, pairs of columns in bf16, fours in int8 (plus 128). There each
    row of each group of columns has a scale. */
@@ -117,11 +137,35 @@ typedef struct {
     float *counts, *totals, *varieties;
 } NGrams;
 
-typedef struct {
+struct Sequence {
     int32_t *ids;
-    float *keys;   /* [layer][head of keys][slots / 16][K][16] */
-    float *values; /* [layer][head of keys][slots][K, in whole lanes] */
-} Sequence;
+    int known;      /* how many of them have their keys and values here */
+    float *keys;    /* [layer][head of keys][slots / 16][K][16] */
+    float *values;  /* [layer][head of keys][slots][K, in whole lanes] */
+    uint8_t *used;  /* for each token whether it stands in the sequence: kept where it is penalized */
+    Sequence *next; /* of the same model */
+};
+
+typedef struct {
+    Sequence *sequence;
+    int place;
+} Row;
+
+/* Rows of a pass that stand one after the other in the same sequence. */
+typedef struct {
+    Sequence *sequence;
+    int first, count;
+} Run;
+
+/* A request on its way. */
+typedef struct {
+    Request *request;
+    Sequence *sequence, *leader; /* `leader` computes what both begin with */
+    int shared;                  /* how much that is */
+    int count, fed;              /* its tokens so far, and how many of them the layers have read */
+    int rows, asked;             /* in this pass: how many, and which of the asked ones is its last */
+    int is_done;
+} Job;
 
 typedef struct Model {
     Config config;
@@ -132,9 +176,15 @@ typedef struct Model {
     Matrix head;
     NGrams ngrams;
     /* what a call works on */
-    Sequence *sequence;
-    int start, rows, wants_all;
-    float *x, *mixed, *attended, *hidden, *gated, *logits;
+    Sequence *sequences; /* all that there are */
+    int rows, runs, asked;
+    Row row[MOST_ROWS];
+    Run run[MOST_ROWS];
+    int asked_row[MOST_ROWS]; /* those whose logits are asked for */
+    Job *jobs;                /* that draw behind the layers; NULL: none does */
+    int job_count, alternatives;
+    atomic_int is_unsound; /* a logit is no number */
+    float *x, *mixed, *attended, *hidden, *gated, *last, *logits;
     Quantized *quantized; /* by thread */
     /* threads */
     int threads, most_threads;
@@ -530,19 +580,22 @@ static void attend(
     memcpy(out, averages, (size_t)width * sizeof *out);
 }
 
-/* All rows of the heads of a thread: new keys and values go into the cache, then each row looks at what is before it. */
+/* The share of a thread in all heads of all runs: new keys and values go into the cache, then each row looks at what is
+   before it. */
 static void look(Model *model, int thread, int layer, float *scores) {
     const Config *config = &model->config;
     const int width = model->d_head, wide = model->wide_head, group = config->n_head / config->n_kv_head;
     const int mixed_stride = model->layers[layer].query_key_value.panels * LANES;
     const int keys_at = config->n_head * width, values_at = keys_at + config->n_kv_head * width;
-    for (int head = slice(config->n_kv_head, thread, model->threads);
-         head < slice(config->n_kv_head, thread + 1, model->threads); head++) {
+    const int units = model->runs * config->n_kv_head;
+    for (int unit = slice(units, thread, model->threads); unit < slice(units, thread + 1, model->threads); unit++) {
+        const Run *run = &model->run[unit / config->n_kv_head];
+        const int head = unit % config->n_kv_head;
         const int64_t plane = (int64_t)layer * config->n_kv_head + head;
-        float *keys = model->sequence->keys + plane * model->slots * width;
-        float *values = model->sequence->values + plane * model->slots * wide;
-        for (int row = 0; row < model->rows; row++) {
-            const int slot = model->start + row;
+        float *keys = run->sequence->keys + plane * model->slots * width;
+        float *values = run->sequence->values + plane * model->slots * wide;
+        for (int row = run->first; row < run->first + run->count; row++) {
+            const int slot = model->row[row].place;
             float *mixed = model->mixed + (int64_t)row * mixed_stride;
             float *key = mixed + keys_at + head * width, *value = mixed + values_at + head * width;
             if (config->qk_norm) normalize_head(config, key, width);
@@ -564,10 +617,10 @@ static void look(Model *model, int thread, int layer, float *scores) {
 
 static void embed(Model *model) {
     const Config *config = &model->config;
-    const int32_t *ids = model->sequence->ids;
     const int64_t width = config->d_model, vocab_size = config->vocab_size;
     for (int row = 0; row < model->rows; row++) {
-        const int place = model->start + row;
+        const int32_t *ids = model->row[row].sequence->ids;
+        const int place = model->row[row].place;
         float *x = model->x + (int64_t)row * model->stride;
         const float *from = model->embedding + ids[place] * width;
         for (int i = 0; i < width; i++) x[i] = from[i];
@@ -624,7 +677,7 @@ static void feed_forward(Model *model, int thread, Layer *layer, const float *x)
     multiply(model, thread, &layer->down, model->hidden, wide, model->x, model->stride, 1, model->rows);
 }
 
-/* Rows from ids in the sequence to logits: of the last row, or of all. */
+/* Rows from ids to logits: of those that are asked for. */
 static void run_layers(Model *model, int thread) {
     const Config *config = &model->config;
     float normed[MOST_ROWS * model->stride] __attribute__((aligned(64)));
@@ -653,17 +706,17 @@ static void run_layers(Model *model, int thread) {
             after_sublayer(model, thread, &layer->before_feed_forward);
         }
     }
-    const int first = model->wants_all ? 0 : model->rows - 1, wide = model->head.panels * LANES;
-    const float *x = model->x + (int64_t)first * model->stride;
-    if (config->final_norm) x = before_sublayer(model, &model->norm, normed, model->rows - first, x);
-    multiply(
-        model, thread, &model->head, x, model->stride, model->logits + (int64_t)first * wide, wide, 0,
-        model->rows - first);
+    for (int i = slice(model->asked, thread, model->threads); i < slice(model->asked, thread + 1, model->threads); i++) {
+        const float *x = model->x + (int64_t)model->asked_row[i] * model->stride;
+        float *last = model->last + (int64_t)i * model->stride;
+        if (config->final_norm) normalize(config, &model->norm, x, last);
+        else memcpy(last, x, (size_t)model->stride * sizeof *last);
+    }
     wait_for_all(model);
-    if (thread == 0 && x == normed) /* what the counts are weighed by */
-        memcpy(
-            model->x + (int64_t)first * model->stride, normed,
-            (size_t)(model->rows - first) * (size_t)model->stride * sizeof *normed);
+    multiply(
+        model, thread, &model->head, model->last, model->stride, model->logits, model->head.panels * LANES, 0,
+        model->asked);
+    wait_for_all(model);
 }
 
 /* --- counts and matches: see model/ngrams.py and model/matches.py ------------------------------------------------- */
@@ -699,10 +752,10 @@ static int64_t find_context(const NGrams *ngrams, int64_t key) {
     return low < ngrams->count && ngrams->contexts[low] == key ? low : -1;
 }
 
-static void count_on(const Model *model, int place, const float *x, float *counted, int wide) {
+static void count_on(
+    const Model *model, const int32_t *ids, int place, const float *x, float *counted, int wide) {
     const NGrams *ngrams = &model->ngrams;
     const int vocab_size = model->config.vocab_size, width = model->config.d_model;
-    const int32_t *ids = model->sequence->ids;
     for (int token = 0; token < vocab_size; token++) counted[token] = 1.0f / vocab_size;
     int64_t key = 0, power = 1;
     for (int length = 0; length < model->config.ngram_order; length++) {
@@ -726,9 +779,7 @@ static void count_on(const Model *model, int place, const float *x, float *count
 }
 
 /* What followed the places that match best; returns how many tokens matched there. */
-static int match(const Model *model, int place, float *matched) {
-    const NGrams *ngrams = &model->ngrams;
-    const int32_t *ids = model->sequence->ids;
+static int match(const NGrams *ngrams, const int32_t *ids, int place, float *matched) {
     float scores[place + 1], highest = -INFINITY, total = 0;
     int slots[place + 1], found = 0, longest = 0;
     for (int slot = 0; slot < place; slot++) {
@@ -746,16 +797,18 @@ static int match(const Model *model, int place, float *matched) {
     return longest;
 }
 
-static void mix(Model *model, int row) {
+/* Mixes them into the logits of one that is asked for. */
+static void mix(Model *model, int asked) {
     const NGrams *ngrams = &model->ngrams;
+    const Row *row = &model->row[model->asked_row[asked]];
     const int vocab_size = model->config.vocab_size, width = model->config.d_model, wide = model->head.panels * LANES;
-    const float *x = model->x + (int64_t)row * model->stride;
-    float *said = model->logits + (int64_t)row * wide;
+    const float *x = model->last + (int64_t)asked * model->stride;
+    float *said = model->logits + (int64_t)asked * wide;
     float counted[wide], matched[wide];
     memset(matched, 0, sizeof matched);
     softmax(said, vocab_size, wide);
-    count_on(model, model->start + row, x, counted, wide);
-    int longest = match(model, model->start + row, matched);
+    count_on(model, row->sequence->ids, row->place, x, counted, wide);
+    int longest = match(ngrams, row->sequence->ids, row->place, matched);
     float layers = weigh(ngrams->share, width, x), matches = -INFINITY;
     if (longest) matches = weigh(ngrams->share + width + 1, width, x) + ngrams->worth[longest];
     float most = fmaxf(0, fmaxf(layers, matches));
@@ -767,7 +820,23 @@ static void mix(Model *model, int row) {
     }
 }
 
-/* --- a call ------------------------------------------------------------------------------------------------------- */
+/* --- a pass ------------------------------------------------------------------------------------------------------- */
+
+static void draw(Model *model, Job *job);
+
+static void run_pass(Model *model, int thread) {
+    run_layers(model, thread);
+    if (model->jobs) {
+        for (int i = slice(model->job_count, thread, model->threads);
+             i < slice(model->job_count, thread + 1, model->threads); i++)
+            if (model->jobs[i].asked >= 0) draw(model, &model->jobs[i]);
+    } else if (model->config.ngram_order) {
+        for (int i = slice(model->asked, thread, model->threads); i < slice(model->asked, thread + 1, model->threads);
+             i++)
+            mix(model, i);
+    }
+    wait_for_all(model);
+}
 
 static void *work(void *argument) {
     void **handed = argument;
@@ -785,14 +854,13 @@ static void *work(void *argument) {
         for (;;) {
             wait_for_all(model);
             if (model->rows == 0) break;
-            run_layers(model, thread);
+            run_pass(model, thread);
         }
         wait_for_all(model); /* until each has seen that it is over */
     }
 }
 
-static void begin_call(Model *model, Sequence *sequence) {
-    model->sequence = sequence;
+static void begin_call(Model *model) {
     if (model->threads == 1) return;
     pthread_mutex_lock(&model->lock);
     model->calls++;
@@ -800,34 +868,23 @@ static void begin_call(Model *model, Sequence *sequence) {
     pthread_mutex_unlock(&model->lock);
 }
 
+static void begin_pass(Model *model) { model->rows = model->runs = model->asked = 0; }
+
 static void end_call(Model *model) {
-    model->rows = 0;
+    begin_pass(model);
     wait_for_all(model);
     wait_for_all(model);
 }
 
-/* The logits behind some ids that stand in the sequence: of the last, or of all; the first row's. */
-static float *feed(Model *model, int start, int rows, int wants_all) {
-    model->start = start;
-    model->rows = rows;
-    model->wants_all = wants_all;
-    wait_for_all(model);
-    run_layers(model, 0);
-    const int first = wants_all ? 0 : rows - 1;
-    if (model->config.ngram_order)
-        for (int row = first; row < rows; row++) mix(model, row);
-    return model->logits + (int64_t)first * model->head.panels * LANES;
+/* Some ids of a sequence, which stand there already, join the pass. */
+static void add_rows(Model *model, Sequence *sequence, int place, int count) {
+    model->run[model->runs++] = (Run){sequence, model->rows, count};
+    for (int i = 0; i < count; i++) model->row[model->rows++] = (Row){sequence, place + i};
 }
 
-static float *feed_all(Model *model, const int32_t *ids, int count, int start) {
-    float *logits = NULL;
-    memcpy(model->sequence->ids + start, ids + start, (size_t)(count - start) * sizeof *ids);
-    while (start < count) {
-        int rows = count - start < MOST_ROWS ? count - start : MOST_ROWS;
-        logits = feed(model, start, rows, 0);
-        start += rows;
-    }
-    return logits;
+static void pass(Model *model) {
+    wait_for_all(model);
+    run_pass(model, 0);
 }
 
 static int is_finite(const float *x, int count) {
@@ -895,7 +952,7 @@ static void cut_top_p(float *logits, int count, float highest, double top_p, Can
     }
 }
 
-/* Changes logits as the settings say: −∞ where a token is cut. */
+/* Changes logits as the settings say: −∞ where a token is cut. `used` is looked at where there is a penalty. */
 static void filter(float *logits, int count, const Sampling *sampling, const uint8_t *used) {
     if (sampling->repetition_penalty != 1)
         for (int id = 0; id < count; id++)
@@ -967,62 +1024,195 @@ static void find_likeliest(const float *logits, int count, int wanted, int32_t *
     }
 }
 
-/* --- what Python calls ---------------------------------------------------------------------------------------------- */
+/* --- requests ----------------------------------------------------------------------------------------------------- */
 
-/* Goes on from ids, of which the first `start` are in the cache already; stops behind an end, or where the context is
-   full. Returns how many tokens were drawn; −1 where a logit is no number. */
-int native_extend(
-    Model *model, Sequence *sequence, const int32_t *ids, int count, int start, const Sampling *sampling, uint8_t *used,
-    int n, const uint8_t *ends, int alternatives, int32_t *drawn, float *logprobs, int32_t *likeliest,
-    float *likeliest_logprobs) {
-    const int vocab_size = model->config.vocab_size;
-    int made = 0;
-    begin_call(model, sequence);
-    float *logits = feed_all(model, ids, count, start);
-    for (;;) {
-        if (!is_finite(logits, vocab_size)) {
-            made = -1;
-            break;
-        }
-        float total = log_of_sum(logits, vocab_size);
-        if (alternatives) {
-            find_likeliest(
-                logits, vocab_size, alternatives, likeliest + made * alternatives,
-                likeliest_logprobs + made * alternatives);
-            for (int i = 0; i < alternatives; i++) likeliest_logprobs[made * alternatives + i] -= total;
-        }
-        float filtered[vocab_size];
-        memcpy(filtered, logits, sizeof filtered);
-        filter(filtered, vocab_size, sampling, used);
-        int id = choose(filtered, vocab_size, sampling, sampling->place + (uint64_t)made);
-        drawn[made] = id;
-        logprobs[made++] = logits[id] - total;
-        used[id] = 1;
-        if (made == n || ends[id] || count == model->config.context) break;
-        sequence->ids[count] = id;
-        logits = feed(model, count++, 1, 0);
-    }
-    end_call(model);
-    return made;
+enum { UNSOUND = -1, UNKNOWN_TOKEN = -2 };
+
+static int common(const int32_t *a, const int32_t *b, int count) {
+    int same = 0;
+    while (same < count && a[same] == b[same]) same++;
+    return same;
 }
 
-/* The log-probability of each token that may follow ids, and what it is drawn with. Returns −1 where one is no number. */
-int native_odds(
-    Model *model, Sequence *sequence, const int32_t *ids, int count, int start, const Sampling *sampling,
-    const uint8_t *used, float *logprobs, double *shares) {
+/* What stands behind some place of the sequence is known no longer, where it changes. */
+static void put(Sequence *sequence, int place, int32_t id) {
+    if (place < sequence->known && sequence->ids[place] == id) return;
+    sequence->ids[place] = id;
+    if (sequence->known > place) sequence->known = place;
+}
+
+static void copy_cache(const Model *model, Sequence *to, const Sequence *from, int count) {
+    const int64_t planes = (int64_t)model->config.n_layer * model->config.n_kv_head;
+    const int64_t keys = (int64_t)model->slots * model->d_head, values = (int64_t)model->slots * model->wide_head;
+    const int panels = (count + LANES - 1) / LANES;
+    for (int64_t plane = 0; plane < planes; plane++) {
+        memcpy(to->keys + plane * keys, from->keys + plane * keys, sizeof(float) * LANES * panels * model->d_head);
+        memcpy(to->values + plane * values, from->values + plane * values, sizeof(float) * count * model->wide_head);
+    }
+    to->known = count;
+}
+
+static int is_known(const Model *model, const int32_t *ids, int64_t count) {
+    for (int64_t i = 0; i < count; i++)
+        if (ids[i] < 0 || ids[i] >= model->config.vocab_size) return 0;
+    return count > 0;
+}
+
+/* Sets up a job. What its sequence has in common with what any other holds is taken from there, and what it has in common
+   with an earlier job is computed once. */
+static void begin_job(const Model *model, Job *jobs, int number) {
+    Job *job = &jobs[number];
+    const Request *request = job->request;
+    const int32_t *ids = request->ids + request->first;
+    Sequence *sequence = job->sequence = request->sequence, *donor = NULL;
+    const int count = job->count = (int)(request->count - request->first);
+    int known = common(sequence->ids, ids, sequence->known < count ? sequence->known : count);
+    for (Sequence *other = model->sequences; other && known < count - 1; other = other->next) {
+        int shared = common(other->ids, ids, other->known < count ? other->known : count);
+        if (shared > known) known = shared, donor = other;
+    }
+    if (donor) {
+        copy_cache(model, sequence, donor, known);
+        memcpy(sequence->ids, ids, (size_t)known * sizeof *ids);
+    }
+    for (int place = known; place < count; place++) put(sequence, place, ids[place]);
+    job->fed = known < count ? known : count - 1; /* the last one is read again, to see what comes behind it */
+    job->leader = NULL;
+    job->shared = job->fed;
+    for (int i = 0; i < number && job->fed < count - 1; i++) {
+        if (jobs[i].is_done) continue;
+        int shared = common(jobs[i].sequence->ids, ids, jobs[i].count < count ? jobs[i].count : count - 1);
+        if (shared > job->shared) job->shared = shared, job->leader = jobs[i].sequence;
+    }
+    job->is_done = request->most <= 0;
+    if (request->sampling.repetition_penalty != 1) {
+        memset(sequence->used, 0, (size_t)model->config.vocab_size);
+        for (int64_t i = 0; i < request->count; i++) sequence->used[request->ids[i]] = 1;
+    }
+}
+
+/* Fills a pass with what is to be read next, the first jobs first. */
+static void plan(Model *model, Job *jobs, int count) {
+    begin_pass(model);
+    for (int i = 0; i < count; i++) {
+        Job *job = &jobs[i];
+        job->rows = 0;
+        job->asked = -1;
+        if (job->is_done || model->rows == MOST_ROWS) continue;
+        if (job->leader) {
+            if (job->leader->known < job->shared) continue;
+            copy_cache(model, job->sequence, job->leader, job->shared);
+            job->fed = job->shared;
+            job->leader = NULL;
+        }
+        const int waiting = job->count - job->fed, room = MOST_ROWS - model->rows;
+        job->rows = waiting < room ? waiting : room;
+        add_rows(model, job->sequence, job->fed, job->rows);
+        if (job->rows < waiting) continue;
+        job->asked = model->asked;
+        model->asked_row[model->asked++] = model->rows - 1;
+    }
+}
+
+static int is_end(const Request *request, int32_t id) {
+    for (int64_t i = 0; i < request->end_count; i++)
+        if (request->ends[i] == id) return 1;
+    return 0;
+}
+
+/* Takes the next token of a job from its logits. */
+static void draw(Model *model, Job *job) {
     const int vocab_size = model->config.vocab_size;
-    begin_call(model, sequence);
-    memcpy(logprobs, feed_all(model, ids, count, start), (size_t)vocab_size * sizeof *logprobs);
+    Request *request = job->request;
+    Sequence *sequence = job->sequence;
+    if (model->config.ngram_order) mix(model, job->asked);
+    float *logits = model->logits + (int64_t)job->asked * model->head.panels * LANES;
+    if (!is_finite(logits, vocab_size)) {
+        atomic_store(&model->is_unsound, 1);
+        return;
+    }
+    const float total = log_of_sum(logits, vocab_size);
+    const int64_t made = request->made++, first = made * model->alternatives;
+    if (model->alternatives) {
+        find_likeliest(
+            logits, vocab_size, model->alternatives, request->likeliest + first, request->likeliest_logprobs + first);
+        for (int i = 0; i < model->alternatives; i++) request->likeliest_logprobs[first + i] -= total;
+    }
+    float filtered[vocab_size];
+    memcpy(filtered, logits, sizeof filtered);
+    filter(filtered, vocab_size, &request->sampling, sequence->used);
+    const int32_t id = choose(filtered, vocab_size, &request->sampling, request->sampling.place + (uint64_t)made);
+    request->drawn[made] = id;
+    request->logprobs[made] = logits[id] - total;
+    sequence->used[id] = 1;
+    job->is_done = request->made == request->most || is_end(request, id) || job->count == model->config.context;
+    if (!job->is_done) put(sequence, job->count++, id);
+}
+
+static double now(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
+
+/* --- what Python calls ---------------------------------------------------------------------------------------------- */
+
+/* Goes on with each request until its end, the most that it asks for, or a full context; or until the time is over, be it
+   that nothing has come yet. Returns 0, UNSOUND, or UNKNOWN_TOKEN. */
+int native_extend(Model *model, Request *requests, int count, int alternatives, double seconds) {
+    const double end = now() + seconds;
+    for (int i = 0; i < count; i++)
+        if (!is_known(model, requests[i].ids, requests[i].count)) return UNKNOWN_TOKEN;
+    Job jobs[count];
+    for (int i = 0; i < count; i++) {
+        jobs[i].request = &requests[i];
+        requests[i].made = 0;
+        begin_job(model, jobs, i);
+    }
+    model->jobs = jobs;
+    model->job_count = count;
+    model->alternatives = alternatives;
+    atomic_store(&model->is_unsound, 0);
+    begin_call(model);
+    do {
+        plan(model, jobs, count);
+        if (model->rows == 0) break;
+        pass(model);
+        for (int i = 0; i < count; i++) {
+            jobs[i].fed += jobs[i].rows;
+            if (jobs[i].sequence->known < jobs[i].fed) jobs[i].sequence->known = jobs[i].fed;
+        }
+    } while (!atomic_load(&model->is_unsound) && now() < end);
     end_call(model);
-    if (!is_finite(logprobs, vocab_size)) return -1;
+    model->jobs = NULL;
+    return atomic_load(&model->is_unsound) ? UNSOUND : 0;
+}
+
+/* The log-probability of each token that may follow, and what it is drawn with. Returns as `native_extend`. */
+int native_odds(Model *model, Request *request, float *logprobs, double *shares) {
+    const int vocab_size = model->config.vocab_size;
+    if (!is_known(model, request->ids, request->count)) return UNKNOWN_TOKEN;
+    Job job = {.request = request};
+    begin_job(model, &job, 0);
+    job.is_done = 0;
+    begin_call(model);
+    while (job.fed < job.count) {
+        plan(model, &job, 1);
+        pass(model);
+        job.fed += job.rows;
+        if (job.sequence->known < job.fed) job.sequence->known = job.fed;
+    }
+    memcpy(logprobs, model->logits, (size_t)vocab_size * sizeof *logprobs);
+    end_call(model);
+    if (!is_finite(logprobs, vocab_size)) return UNSOUND;
     float filtered[vocab_size], total = log_of_sum(logprobs, vocab_size);
     memcpy(filtered, logprobs, sizeof filtered);
-    filter(filtered, vocab_size, sampling, used);
+    filter(filtered, vocab_size, &request->sampling, job.sequence->used);
     int best = choose(filtered, vocab_size, &(Sampling){0}, 0);
     double sum_of_shares = 0;
     for (int id = 0; id < vocab_size; id++) {
         logprobs[id] -= total;
-        shares[id] = sampling->temperature == 0 ? id == best : exp((double)filtered[id] - filtered[best]);
+        shares[id] = request->sampling.temperature == 0 ? id == best : exp((double)filtered[id] - filtered[best]);
         sum_of_shares += shares[id];
     }
     for (int id = 0; id < vocab_size; id++) shares[id] /= sum_of_shares;
@@ -1036,25 +1226,32 @@ static float entropy(const float *logits, int count) {
     return open;
 }
 
-/* The log-probability of each of ids but the first, and the entropy of what could have come there. Returns −1 where a
-   logit is no number. */
+/* The log-probability of each of ids but the first, and the entropy of what could have come there. Returns as
+   `native_extend`. */
 int native_score(
     Model *model, Sequence *sequence, const int32_t *ids, int count, float *logprobs, float *entropies) {
     const int vocab_size = model->config.vocab_size, wide = model->head.panels * LANES;
     int is_sound = 1;
-    begin_call(model, sequence);
+    if (!is_known(model, ids, count)) return UNKNOWN_TOKEN;
+    begin_call(model);
+    sequence->known = 0;
     memcpy(sequence->ids, ids, (size_t)(count - 1) * sizeof *ids);
     for (int start = 0; start < count - 1 && is_sound; start += MOST_ROWS) {
         int rows = count - 1 - start < MOST_ROWS ? count - 1 - start : MOST_ROWS;
-        float *logits = feed(model, start, rows, 1);
+        begin_pass(model);
+        add_rows(model, sequence, start, rows);
+        while (model->asked < rows) model->asked_row[model->asked] = model->asked, model->asked++;
+        pass(model);
+        const float *logits = model->logits;
         for (int row = 0; row < rows; row++, logits += wide) {
             is_sound = is_sound && is_finite(logits, vocab_size);
             logprobs[start + row] = logits[ids[start + row + 1]] - log_of_sum(logits, vocab_size);
             entropies[start + row] = entropy(logits, vocab_size);
         }
     }
+    sequence->known = count - 1;
     end_call(model);
-    return is_sound ? 0 : -1;
+    return is_sound ? 0 : UNSOUND;
 }
 
 /* Whether this processor has the instructions that this file was compiled with. */
@@ -1071,11 +1268,17 @@ int native_runs_here(void) {
 #endif
 }
 
-void native_free_sequence(Sequence *sequence) {
+void native_free_sequence(Model *model, Sequence *sequence) {
     if (sequence == NULL) return;
+    for (Sequence **at = &model->sequences; *at; at = &(*at)->next)
+        if (*at == sequence) {
+            *at = sequence->next;
+            break;
+        }
     free(sequence->ids);
     free(sequence->keys);
     free(sequence->values);
+    free(sequence->used);
     free(sequence);
 }
 
@@ -1086,7 +1289,7 @@ static void *room(int64_t count, size_t size) { /* zeros, aligned to whole lanes
     return at;
 }
 
-Sequence *native_new_sequence(const Model *model) {
+Sequence *native_new_sequence(Model *model) {
     const Config *config = &model->config;
     const int64_t planes = (int64_t)config->n_layer * config->n_kv_head * model->slots;
     Sequence *sequence = calloc(1, sizeof *sequence);
@@ -1094,9 +1297,13 @@ Sequence *native_new_sequence(const Model *model) {
     sequence->ids = room(config->context, sizeof *sequence->ids);
     sequence->keys = room(planes * model->d_head, sizeof *sequence->keys);
     sequence->values = room(planes * model->wide_head, sizeof *sequence->values);
-    if (sequence->ids && sequence->keys && sequence->values) return sequence;
-    native_free_sequence(sequence);
-    return NULL;
+    sequence->used = room(config->vocab_size, sizeof *sequence->used);
+    if (!sequence->ids || !sequence->keys || !sequence->values || !sequence->used) {
+        native_free_sequence(model, sequence);
+        return NULL;
+    }
+    sequence->next = model->sequences;
+    return model->sequences = sequence;
 }
 
 /* --- from tensors to a model ---------------------------------------------------------------------------------------- */
@@ -1343,7 +1550,8 @@ void native_free_model(Model *model) {
         ngrams->trust, ngrams->share, ngrams->strength, ngrams->worth, ngrams->variety, ngrams->contexts,
         ngrams->begins, ngrams->tokens, ngrams->counts, ngrams->totals, ngrams->varieties, model->embedding,
         model->earlier, model->pairs, model->positions, model->cosine, model->sine, model->layers, model->x,
-        model->mixed, model->attended, model->hidden, model->gated, model->logits, model->quantized, model->workers, model};
+        model->mixed, model->attended, model->hidden, model->gated, model->last, model->logits,
+        model->quantized, model->workers, model};
     for (size_t i = 0; i < sizeof rooms / sizeof *rooms; i++) free(rooms[i]);
 }
 
@@ -1354,6 +1562,7 @@ static void make_room(Model *model, const Config *config, int threads, Reader *r
     model->attended = room((int64_t)MOST_ROWS * model->stride, sizeof(float));
     model->hidden = room((int64_t)MOST_ROWS * (config->d_ff + LANES), sizeof(float));
     model->gated = room((int64_t)MOST_ROWS * (config->d_ff + LANES), sizeof(float));
+    model->last = room((int64_t)MOST_ROWS * model->stride, sizeof(float));
     model->logits = room((int64_t)MOST_ROWS * (config->vocab_size + LANES), sizeof(float));
     model->workers = calloc((size_t)threads, sizeof *model->workers);
     model->quantized = calloc((size_t)threads, sizeof *model->quantized);
@@ -1366,8 +1575,8 @@ static void make_room(Model *model, const Config *config, int threads, Reader *r
         rows->offsets = room(MOST_ROWS * (widest / GROUP + 1), sizeof *rows->offsets);
         if (!rows->values || !rows->scales || !rows->offsets) reader->lacks = 1;
     }
-    if (!model->quantized || !model->x || !model->mixed || !model->attended || !model->hidden || !model->gated || !model->logits ||
-        !model->workers)
+    if (!model->quantized || !model->x || !model->mixed || !model->attended || !model->hidden || !model->gated ||
+        !model->last || !model->logits || !model->workers)
         reader->lacks = 1;
 }
 
