@@ -88,8 +88,12 @@ class Settings:
         },
     )  # fmt: skip
     precision: str = setting(
-        "auto", str, "the numbers that the model computes with", choices=("auto", "f32", "bf16"), example="bf16",
-        values={"auto": "what suits the device", "f32": "exact, 4 bytes each", "bf16": "coarser, 2 bytes each"},
+        "auto", str, "the numbers that the model computes with", choices=("auto", "f32", "bf16", "int8"),
+        example="bf16",
+        values={
+            "auto": "what suits the device and loses nothing to speak of", "f32": "exact, 4 bytes each",
+            "bf16": "coarser, 2 bytes each", "int8": "a byte each: on a processor",
+        },
     )  # fmt: skip
     engine: str = setting(
         "auto", str, "what makes the tokens", choices=("auto", "torch", "native"), example="torch",

@@ -27,22 +27,26 @@ def open_engine(info: ModelInfo, settings: Settings) -> Engine:
 
     Raises:
         ModelError: the model is damaged.
-        UsageError: the device is not there, or does not go with the engine.
-        GenerationError: the native engine was asked for, and is not available here.
+        UsageError: the device is not there, or does not go with the engine or the precision.
+        GenerationError: the native engine was asked for, or int8, and it is not available here.
     """
-    if settings.engine == "native" and settings.device in ("cuda", "mps"):
-        raise UsageError(f"the native engine runs on the processor, not on {settings.device}", "leave out one of them")
-    if settings.engine == "native" or (settings.engine == "auto" and device_of(settings) == "cpu"):
+    needs_native = settings.engine == "native" or settings.precision == "int8"
+    if needs_native and settings.device in ("cuda", "mps"):
+        what = "the native engine" if settings.engine == "native" else "a model in int8"
+        raise UsageError(f"{what} runs on the processor, not on {settings.device}", "leave out one of them")
+    if settings.precision == "int8" and settings.engine == "torch":
+        raise UsageError("the torch engine knows no int8", "leave out --engine, or take --precision bf16")
+    if needs_native or (settings.engine == "auto" and device_of(settings) == "cpu"):
         from tinychat.generate.native.library import Unavailable, find_compiler, is_compiled, start_compiling
 
         try:
-            if settings.engine == "native" or is_compiled():
+            if needs_native or is_compiled():
                 return _open_native(info, settings)
             find_compiler()
             start_compiling()  # for the next time: torch is here sooner
             why = "while the native one is compiled, for the next time"
         except Unavailable as error:
-            if settings.engine == "native":
+            if needs_native:
                 raise
             why = f"as {error.problem}"
     elif settings.engine == "auto":
@@ -68,9 +72,10 @@ def native_threads(info: ModelInfo, settings: Settings) -> int:
 
 def _open_native(info: ModelInfo, settings: Settings) -> Engine:
     from tinychat.generate.native.engine import NativeEngine
+    from tinychat.generate.native.precision import choose_precision
 
     threads = native_threads(info, settings)
-    precision = "f32" if settings.precision == "auto" else settings.precision
+    precision = choose_precision(info, threads) if settings.precision == "auto" else settings.precision
     return NativeEngine(
         info,
         threads,

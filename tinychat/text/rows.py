@@ -1,7 +1,7 @@
 """Documents that stay apart: one a row, and not one after the other. What an encoder reads of each stands beside it."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -76,8 +76,11 @@ class Rows:
 
     def flat(self) -> Ids:
         """The ids of all rows one after the other, in memory."""
-        pieces = [self.ids[start:end] for start, end in zip(self.starts, self.ends, strict=True)]
-        return np.concatenate([self.ids[:0], *pieces])
+        return np.concatenate([self.ids[:0], *self.pieces()])
+
+    def pieces(self) -> Iterator[Ids]:
+        """The ids of one row after the other."""
+        return (self.ids[start:end] for start, end in zip(self.starts, self.ends, strict=True))
 
 
 def join_rows(parts: Sequence[Rows]) -> Rows:

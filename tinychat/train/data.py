@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import cast
 
@@ -72,6 +72,11 @@ class TrainingText:
     def split(self) -> str:
         """The name of `measured`."""
         return "val" if len(self.val) else "train"
+
+    def beginning(self, count: int) -> list[int]:
+        """The first tokens of the measured part."""
+        pieces = self.measured.pieces() if isinstance(self.measured, Rows) else [self.measured]
+        return [int(id) for id in islice(chain.from_iterable(pieces), count)]
 
     def characters_per_token(self) -> float:
         """Of the measured part; the first token of a document is not measured, and does not count."""

@@ -19,6 +19,8 @@ from tinychat.train.plan import Machine, Plan
 from tinychat.train.report import report, told_samples
 
 LIBRARIES = ("torch", "lightning", "tokenizers", "numpy")
+KEPT_TOKENS = 2_000
+"""of the validation text that go with the model: what it loses in a coarser precision is measured on them"""
 ON_THE_CARD = ("overfits", "copies", "time")
 """rows of the report at the end; the card has the others in its own words"""
 
@@ -109,6 +111,7 @@ class ModelWriter:
             },
             "step": figures.step,
             "seconds": round(figures.seconds, 3),
+            **({"validation_ids": self.text.beginning(KEPT_TOKENS)} if self.text.split == "val" else {}),
             "split": figures.split,
             "loss": result.loss if result else None,
             "perplexity": result.perplexity if result else None,

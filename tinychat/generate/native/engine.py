@@ -94,13 +94,13 @@ class NativeEngine:
         handed = b"".join(_handed(tensors.get(name)) for name in names)
         embedding = tensors.get(EMBEDDING)
         is_half = embedding is not None and embedding.kind == "BF16"
-        precision = "bf16" if self._precision == "f32" and is_half else self._precision
-        model = self._kernel.native_new_model(_config(self.config, precision), handed, len(names), self._threads)
+        self.precision = "bf16" if self._precision == "f32" and is_half else self._precision
+        model = self._kernel.native_new_model(_config(self.config, self.precision), handed, len(names), self._threads)
         if not model:
             raise ModelError(f"the weights in {info.folder} do not fit its architecture", DAMAGED)
         self.close()
         self._model, self._info, self._reference = model, info, None
-        self.about = f"native engine, {precision}, {self._level}, {count(self._threads, 'thread')}"
+        self.about = f"native engine, {self.precision}, {self._level}, {count(self._threads, 'thread')}"
 
     def close(self) -> None:
         """Lets go of the model and all sequences."""

@@ -1,0 +1,86 @@
+"""Which precision a model gets where nobody says."""
+
+import dataclasses
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tinychat.errors import UsageError
+from tinychat.generate.native import library, precision
+from tinychat.generate.native.engine import NativeEngine
+from tinychat.generate.opening import open_engine
+from tinychat.settings import Settings
+from tinychat.store.models import TRAINING, ModelInfo, read_info
+
+
+@pytest.fixture(autouse=True)
+def native(kernel: Path | None, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    if kernel is None:
+        pytest.skip("there is no C compiler")
+    monkeypatch.setattr(library, "library_file", lambda: kernel)
+    library.load_library.cache_clear()
+    yield
+    library.load_library.cache_clear()
+
+
+@pytest.fixture
+def info(letters: Path, tmp_path: Path) -> ModelInfo:
+    """A model of 10,000 parameters that counts as a large one, with a text to measure on."""
+    folder = tmp_path / "model"
+    folder.mkdir()
+    for file in letters.iterdir():
+        (folder / file.name).write_bytes(file.read_bytes())
+    keep(folder, validation_ids=[1, 2, 3, 4, 5, 6, 7, 8] * 9)
+    return dataclasses.replace(read_info(folder), parameters=precision.SMALL + 1)
+
+
+def keep(folder: Path, **training: Any) -> None:
+    (folder / TRAINING).write_text(json.dumps(training), encoding="utf-8")
+
+
+def test_int8_is_taken_where_the_loss_hardly_rises(info: ModelInfo, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert precision.choose_precision(info, 1) == "int8"
+    monkeypatch.setattr(precision, "MOST_RISE", -0.5)
+    assert precision.choose_precision(info, 1) == "f32"
+
+
+def test_it_is_measured_once_for_the_same_weights(info: ModelInfo, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert precision.choose_precision(info, 1) == "int8"
+    measured: list[str] = []
+
+    class Counted(NativeEngine):
+        def __init__(self, info: ModelInfo, threads: int, *, precision: str) -> None:
+            measured.append(precision)
+            super().__init__(info, threads, precision=precision)
+
+    monkeypatch.setattr(precision, "NativeEngine", Counted)
+    assert precision.choose_precision(info, 1) == "int8"
+    assert not measured
+    os.utime(info.weights_file, ns=(0, 0))
+    assert precision.choose_precision(info, 1) == "int8"
+    assert measured == ["f32", "int8"]
+
+
+@pytest.mark.parametrize("ids", [None, [], [1], "text", [1, "2"]])
+def test_without_a_text_of_its_own_a_model_stays_exact(info: ModelInfo, ids: Any) -> None:
+    keep(info.folder, validation_ids=ids)
+    assert precision.choose_precision(info, 1) == "f32"
+
+
+def test_a_small_model_and_one_in_training_stay_exact(info: ModelInfo) -> None:
+    assert precision.choose_precision(dataclasses.replace(info, parameters=precision.SMALL), 1) == "f32"
+    assert precision.choose_precision(dataclasses.replace(info, snapshot=info.weights_file), 1) == "f32"
+
+
+def test_the_setting_is_heard(info: ModelInfo) -> None:
+    for said, taken in {"auto": "int8", "f32": "f32", "bf16": "bf16", "int8": "int8"}.items():
+        engine = open_engine(info, Settings(precision=said, engine="native"))
+        assert isinstance(engine, NativeEngine)
+        assert engine.precision == taken
+    for settings in (Settings(precision="int8", engine="torch"), Settings(precision="int8", device="cuda")):
+        with pytest.raises(UsageError, match="int8"):
+            open_engine(info, settings)
