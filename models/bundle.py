@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -20,7 +22,8 @@ from tinychat.repl.plot import plot
 from tinychat.store.models import CARD, TRAINING, read_card, read_training
 
 HERE = Path(__file__).resolve().parent
-BUILD = HERE.parent / "build"
+HOME = HERE.parent / "build" / "bundle"
+"""where corpora and runs are put, apart from those of the user"""
 GREEDY_TOKENS = 80
 SAMPLES, SAMPLE_TOKENS = 10, 1000
 CURVE = (72, 12)
@@ -79,16 +82,17 @@ def main() -> None:
     chosen = options.parse_args()
     for name in chosen.names:
         tinychat("data", "make", MODELS[name].corpus)
-        trained = chosen.trained or train(name)
+        trained = chosen.trained.resolve() if chosen.trained else train(name)
         tinychat("export", trained, "--to", "tinychat", "--out", chosen.out / name)
         describe(name, chosen.out / name)
 
 
 def train(name: str) -> Path:
-    """Trains it by its recipe; where the model is then."""
-    trained = BUILD / name
-    tinychat("train", "--recipe", name, "--name", name, "--out", trained)
-    return trained
+    """Trains it by its recipe; where the model is then. What an earlier call made is given up."""
+    for kept in ("runs", "models"):
+        shutil.rmtree(HOME / kept / name, ignore_errors=True)
+    tinychat("train", "--recipe", name, "--name", name)
+    return HOME / "models" / name
 
 
 def describe(name: str, folder: Path) -> None:
@@ -162,7 +166,8 @@ def answer(folder: Path, asked: Sequence[dict[str, Any]]) -> list[dict[str, Any]
 def tinychat(*words: str | Path, stdin: str | None = None) -> str:
     """Runs the program; what it writes to the standard output. What it has to say meanwhile is shown."""
     command = [sys.executable, "-m", "tinychat", *map(str, words)]
-    done = subprocess.run(command, input=stdin, stdout=subprocess.PIPE, text=True, encoding="utf-8", check=True)
+    environment = os.environ | {"TINYCHAT_HOME": str(HOME)}
+    done = subprocess.run(command, input=stdin, stdout=subprocess.PIPE, text=True, env=environment, check=True)
     return done.stdout
 
 

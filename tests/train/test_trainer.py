@@ -114,7 +114,13 @@ def test_a_run_plans_learns_speaks_and_leaves_a_model(text: Path) -> None:
 
 @pytest.mark.slow
 def test_by_epochs_each_is_measured_and_every_other_one_speaks(text: Path) -> None:
-    fields = {"ngram_order": 0, "batch_size": 64, "sample_prompt": ["the king", "the"], "sample_temperature": 0}
+    fields = {
+        "ngram_order": 0,
+        "batch_size": 64,
+        "sample_prompt": ["the king", "the"],
+        "sample_temperature": 0,
+        "sample_tokens": 260,
+    }
     run = make(text, epochs=4, stride=12, sample_every=2, **fields)
     assert train(run) == 0
     (planned,) = events(run, Planned)
@@ -137,7 +143,7 @@ def test_by_epochs_each_is_measured_and_every_other_one_speaks(text: Path) -> No
         "epoch": 4, "step": last.step, "loss": last.loss, "perplexity": last.perplexity, "accuracy": last.accuracy
     }  # fmt: skip
     assert training["accuracy"] == ended.accuracy == last.accuracy
-    assert read_info(find_model(run.name)).settings == {"temperature": 0.0}
+    assert read_info(find_model(run.name)).settings == {"temperature": 0.0, "max_tokens": 260}
 
 
 def test_the_loss_that_is_told_is_that_of_the_model_that_is_kept(text: Path, tmp_path: Path) -> None:

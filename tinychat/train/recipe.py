@@ -156,7 +156,14 @@ class Recipe:
     sample_temperature: float | None = _field(
         "schedule", float, None, "the temperature of samples, and the model's own from then on", low=0, high=5
     )
-    sample_tokens: int = _field("schedule", int, 160, "the tokens of a sample; 0 for none", low=0, high=100_000)
+    sample_tokens: int = _field(
+        "schedule",
+        int,
+        160,
+        "the most tokens of a sample, and of the model's answers where it is more than 256; 0 for none",
+        low=0,
+        high=100_000,
+    )
 
     # --- machine
     device: str = _field("machine", str, "auto", "where to train", choices=("auto", "cpu", "cuda", "mps"))

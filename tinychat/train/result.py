@@ -11,6 +11,7 @@ from torch import Tensor
 import tinychat
 from tinychat.events import Ended
 from tinychat.formatting import count, duration, percent
+from tinychat.settings import Settings
 from tinychat.store.models import save_model
 from tinychat.train.announcing import layers
 from tinychat.train.data import TrainingText
@@ -71,9 +72,11 @@ class ModelWriter:
 
     @property
     def _settings(self) -> dict[str, float]:
-        """What suits the model better than the defaults."""
-        temperature = self.plan.recipe.sample_temperature
-        return {} if temperature is None else {"temperature": temperature}
+        """What suits the model better than the defaults: how samples are drawn, and their length where it is more."""
+        recipe = self.plan.recipe
+        temperature = {} if recipe.sample_temperature is None else {"temperature": recipe.sample_temperature}
+        longer = recipe.sample_tokens > Settings().max_tokens
+        return temperature | ({"max_tokens": recipe.sample_tokens} if longer else {})
 
     @property
     def _begun(self) -> str:
