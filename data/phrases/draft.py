@@ -16,6 +16,8 @@ HELD_OUT_NAMES = 0.3
 """how often the held-out part draws its people from the names that it has for itself"""
 TYPED = 0.1
 """how often a sentence is as people type it"""
+TOGETHER = 0.05
+"""how often two sentences come together"""
 
 CONTRACTIONS = (
     (r"\b(I) am\b(?= \w)", r"\1'm"),
@@ -34,6 +36,10 @@ class Pair(NamedTuple):
 
     english: str
     spanish: str
+
+    def with_next(self, other: Pair) -> Pair:
+        """One sentence after the other."""
+        return Pair(f"{self.english} {other.english}", f"{self.spanish} {other.spanish}")
 
     def as_typed(self) -> Pair:
         """In small letters, without the last mark; the translation is as it was."""

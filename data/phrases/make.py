@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from grammar import Dice
 
 from phrases import actions, everyday, joined, likes, people, places, requests, things, times
-from phrases.draft import TYPED, Draft, Frames, Pair, finish
+from phrases.draft import TOGETHER, TYPED, Draft, Frames, Pair, finish
 from phrases.names import HELD_OUT_MEN, HELD_OUT_WOMEN
 
 TOPICS: Frames = (
@@ -36,13 +36,19 @@ def pairs(count: int, seed: int, *, held_out: bool = False) -> Iterator[Pair]:
         count -= len(fixed)
     while count > 0:
         draft = Draft(dice, held_out=held_out)
-        made = finish(dice, *TOPICS[dice.weighted(WEIGHTS)][1](draft))
+        made = _draw(dice, draft)
+        if dice.chance(TOGETHER):
+            made = made.with_next(_draw(dice, draft))
         is_reserved = draft.is_reserved or not HELD_OUT_NAMES.isdisjoint(re.findall(r"\w+", made.english))
         made = made.as_typed() if dice.chance(TYPED) else made
         if is_reserved == held_out and made.english not in seen:
             seen.add(made.english)
             count -= 1
             yield made
+
+
+def _draw(dice: Dice, draft: Draft) -> Pair:
+    return finish(dice, *TOPICS[dice.weighted(WEIGHTS)][1](draft))
 
 
 def make(count: int, seed: int, *, held_out: bool = False) -> Iterator[str]:
