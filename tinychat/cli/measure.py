@@ -2,11 +2,13 @@
 
 import dataclasses
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from tinychat.cli.options import debug_option, json_option, make_session, set_flags, setting_options
+from tinychat.errors import UsageError
 from tinychat.formatting import percent
 from tinychat.settings import SettingStore
 from tinychat.store.models import find_model, read_info
@@ -19,7 +21,10 @@ SPLITS = ("val", "train", "all")
 
 @click.command("eval")
 @click.argument("model")
-@click.argument("sources", nargs=-1, required=True, metavar="SOURCE...")
+@click.argument("sources", nargs=-1, metavar="[SOURCE...]")
+@click.option("--suite", type=click.Path(path_type=Path), metavar="FILE", help="checks: what is said, what is to come")
+@click.option("--verbose", is_flag=True, help="with --suite: print what failed")
+@click.option("--seed", metavar="N", help="with --suite: of the answers that are drawn [1]")
 @click.option("--split", type=click.Choice(SPLITS), default="val", help="val (the last tenth), train, or all")
 @click.option("--column", metavar="NAME", help="of a CSV, TSV or Parquet file: the one that holds the text")
 @click.option("--field", metavar="NAME", help="of JSON lines: the one that holds the text")
@@ -31,6 +36,8 @@ SPLITS = ("val", "train", "all")
 def eval_(
     model: str,
     sources: tuple[str, ...],
+    suite: Path | None,
+    verbose: bool,
     split: str,
     as_json: bool,
     column: str | None,
@@ -38,7 +45,18 @@ def eval_(
     exact: bool,
     **given: str,
 ) -> None:
-    """Loss, perplexity, bits per character and accuracy of MODEL on a text."""
+    """Loss, perplexity, bits per character and accuracy of MODEL on a text; with --suite, how often it answers right.
+
+    A suite is JSON Lines: {"group": "capitals", "say": "capital of peru?", "pattern": "Lima"}. `say` may be a list, the
+    turns of a conversation; the last reply is to be one of "answer", to have "pattern", and nothing of "without".
+    """
+    if (suite is None) == (not sources):
+        raise UsageError("eval takes a text or a suite of checks", "`tinychat eval MODEL SOURCE`, or --suite FILE")
+    if suite is not None:
+        from tinychat.cli.suites import judge
+
+        judge(model, suite, given, as_json=as_json, verbose=verbose)
+        return
     info = read_info(find_model(model))
     settings = SettingStore()
     set_flags(settings, given)

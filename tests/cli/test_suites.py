@@ -1,0 +1,113 @@
+"""`tinychat eval MODEL --suite FILE`, on a model that says back what it hears."""
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+
+from scripted import make_model, open_scripted
+
+from tinychat.cli.main import run
+
+Eval = Callable[..., tuple[int, str, str]]
+
+CHECKS: list[dict[str, Any]] = [
+    {"group": "echo", "say": "hello", "answer": ["no", "you said: hello"]},
+    {"group": "echo", "say": "hello", "answer": "hello"},
+    {"group": "pattern", "say": "hello", "pattern": r"\bhell", "without": "you never"},
+    {"group": "pattern", "say": "hello", "without": "(?i)YOU SAID"},
+    {"group": "memory", "say": ["one", "two", "three"], "answer": "you said: three"},
+]
+
+
+@pytest.fixture
+def evaluate(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., tuple[int, str, str]]:
+    """Holds checks; gives the exit code, stdout and stderr."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("tinychat.generate.opening.open_engine", open_scripted)
+    make_model(tmp_path / "models")
+
+    def evaluate(*checks: object, flags: tuple[str, ...] = ()) -> tuple[int, str, str]:
+        Path("suite.jsonl").write_text("".join(json.dumps(check) + "\n\n" for check in checks), encoding="utf-8")
+        code = run(["eval", "parrot", "--suite", "suite.jsonl", *flags])
+        out, err = capsys.readouterr()
+        return code, out, err
+
+    return evaluate
+
+
+def test_a_table_tells_how_many_of_each_group_passed(evaluate: Eval) -> None:
+    assert evaluate(*CHECKS) == (
+        0,
+        "             checks            greedy   temperature 0.8\n"
+        "echo              2         1  50.0 %         1  50.0 %\n"
+        "pattern           2         1  50.0 %         1  50.0 %\n"
+        "memory            1         1 100.0 %         1 100.0 %\n"
+        "well formed       7         7 100.0 %         7 100.0 %\n",
+        "",
+    )
+
+
+def test_what_failed_is_printed_where_it_is_wanted(evaluate: Eval) -> None:
+    out = evaluate(*CHECKS, flags=("--verbose",))[1]
+    assert "echo · greedy\n  › hello\n    you said: hello\n    wanted: hello\n" in out
+    assert "pattern · temperature 0.8\n  › hello\n    you said: hello\n    wanted: without (?i)YOU SAID\n" in out
+    assert "memory" not in out.split("checks")[0]
+
+
+def test_json_has_counts_and_failures(evaluate: Eval) -> None:
+    values = json.loads(evaluate(*CHECKS, flags=("--json",))[1])
+    assert set(values) == {"greedy", "temperature 0.8"}
+    greedy = values["greedy"]
+    assert greedy["groups"]["pattern"] == {"passed": 1, "count": 2, "share": 0.5}
+    assert greedy["failures"][0] == {
+        "group": "echo",
+        "turns": [{"said": "hello", "answered": "you said: hello"}],
+        "wanted": "hello",
+        "faults": [],
+    }
+
+
+def test_words_that_nobody_knows_and_answers_without_an_end_are_not_well_formed(evaluate: Eval, tmp_path: Path) -> None:
+    (tmp_path / "words.txt").write_text("you\nSaid\n")
+    check = {"group": "g", "pattern": "."}
+    said = [check | {"say": "hello"}, check | {"say": "count"}]
+    values = json.loads(evaluate({"words": "words.txt"}, *said, flags=("--json",))[1])["greedy"]
+    assert values["groups"]["well formed"] == {"passed": 1, "count": 2, "share": 0.5}
+    assert [failure["faults"] for failure in values["failures"]] == [["it did not end by itself"]]
+
+    (tmp_path / "words.txt").write_text("said\n")
+    values = json.loads(evaluate({"words": "words.txt"}, said[0], flags=("--json",))[1])["greedy"]
+    assert values["failures"][0]["faults"] == ["no word: you"]
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        ({"say": "hi"}, "it says nothing of the reply: answer, pattern or without"),
+        ({"answer": "hi"}, "say is missing"),
+        ({"say": 3, "answer": "hi"}, "say is a text or a list of texts, not 3"),
+        ({"say": "hi", "patern": "hi"}, "a check has no 'patern'"),
+        (["hi"], "it is no object"),
+        ({"say": "hi", "pattern": "("}, "missing ), unterminated subpattern at position 0"),
+    ],
+)
+def test_a_line_that_is_no_check_is_named(evaluate: Eval, line: object, problem: str) -> None:
+    assert evaluate(CHECKS[0], line) == (
+        2, "", f"tinychat: suite.jsonl, line 3: {problem}\n  a check has group, say, answer, pattern, without\n"
+    )  # fmt: skip
+
+
+def test_a_text_or_a_suite_is_asked_for(evaluate: Eval) -> None:
+    for flags in (("text.txt",), ("--suite", "nowhere.jsonl")):
+        code, out, err = evaluate(CHECKS[0], flags=flags)
+        assert (code, out) == ((2, "") if flags == ("text.txt",) else (1, ""))
+        assert err
+    assert evaluate()[2] == "tinychat: suite.jsonl holds no check\n  write one a line, as JSON\n"
