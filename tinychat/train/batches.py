@@ -9,6 +9,7 @@ from torch import Tensor
 
 from tinychat.model.transformer import IGNORED, NO_TOKEN
 from tinychat.text.rows import Places, Rows
+from tinychat.train.asked import Asked
 from tinychat.train.rows import Documents, Ids, Row, Windows
 
 
@@ -33,6 +34,8 @@ class Batch(NamedTuple):
         for place, row in enumerate(rows):
             ids[place, : len(row.ids) - 1] = row.ids[:-1]
             targets[place, : len(row.ids) - 1] = row.ids[1:]
+            if row.learned is not None:
+                targets[place, : len(row.ids) - 1][~row.learned] = IGNORED
         folds = torch.tensor([row.fold for row in rows])
         sources = [row.source for row in rows if row.source is not None]
         if not sources:
@@ -62,6 +65,7 @@ class Batches:
         seed: of the order.
         weights: how much of each text.
         stride: from one window to the next; None: `context`.
+        asked: chooses what is learned of a chat; None: all.
     """
 
     def __init__(
@@ -72,6 +76,7 @@ class Batches:
         seed: int,
         weights: Sequence[float] = (1.0,),
         stride: int | None = None,
+        asked: Asked | None = None,
     ) -> None:
         texts = [texts] if isinstance(texts, np.ndarray) else texts
         self.texts = [
@@ -80,7 +85,7 @@ class Batches:
             else Windows(text, context, seed, number, stride)
             for number, text in enumerate(texts)
         ]
-        self.batch_size = batch_size
+        self.batch_size, self._asked = batch_size, asked
         self._round = _interleave(weights)
         lengths = np.array([text.row_tokens for text in self.texts])
         row_tokens = float(np.dot(self._round.counts, lengths)) / len(self._round.texts)
@@ -95,7 +100,8 @@ class Batches:
         """The row at this place of the whole run."""
         rounds, rank = divmod(place, len(self._round.texts))
         text = int(self._round.texts[rank])
-        return self.texts[text].row(rounds * int(self._round.counts[text]) + int(self._round.places[rank]))
+        row = self.texts[text].row(rounds * int(self._round.counts[text]) + int(self._round.places[rank]))
+        return row if self._asked is None else row._replace(learned=self._asked.learned(row.ids, place))
 
 
 class _Round(NamedTuple):

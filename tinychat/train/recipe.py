@@ -61,6 +61,9 @@ class Recipe:
         choices=("windows", "documents"),
     )
     turn_marks: bool = _field("data", bool, True, "in a chat, special tokens say who speaks; else turns only end")
+    asked_share: float = _field(
+        "data", float, 1.0, "in a chat, the share of what people say that is learned, beside all answers", low=0, high=1
+    )
     validation_fraction: float = _field(
         "data", float, 0.1, "the share of the text, at its end, that is kept to measure the model by", above=0, high=0.5
     )

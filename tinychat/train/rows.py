@@ -34,6 +34,8 @@ class Row(NamedTuple):
     fold: int
     source: Ids | None = None
     """[S], what an encoder reads"""
+    learned: npt.NDArray[np.bool_] | None = None
+    """[T], which of those predicted are learned; None: all"""
 
 
 def cut_window(ids: Ids, start: int, context: int) -> Row:

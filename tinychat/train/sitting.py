@@ -13,6 +13,7 @@ from tinychat.model.ngrams import MOST_COUNTED
 from tinychat.store.runs import RunFolder
 from tinychat.text.rows import Rows
 from tinychat.train.announcing import announce
+from tinychat.train.asked import find_asked
 from tinychat.train.batches import Batches
 from tinychat.train.checkpoint import State, load_checkpoint, save_checkpoint
 from tinychat.train.control import Control
@@ -99,6 +100,7 @@ class Sitting:
             self.plan.recipe.seed,
             [source.share for source in text.facts.sources],
             self.plan.recipe.stride,
+            find_asked(self.plan.recipe.asked_share, text.template, text.tokenizer, self.plan.recipe.seed),
         )
         if self.plan.recipe.compile:
             report(Noticed("the layers are compiled first: about half a minute"))
