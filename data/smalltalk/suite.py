@@ -99,10 +99,9 @@ def as_templates(turn: Turn) -> Check:
 
 
 REFUSAL = (
-    r"(?i)(don't|do not) know|never learned|can't (answer|say)|no idea|did not learn|was not taught|be guessing|to"
-    r" guess"
-    r"|make something up|too small|beyond|outside|too big|than fits|left out that|(never|not) ha(d|ve) that|never"
-    r" heard|never met"
+    r"(?i)(don't|do not) know|never (learned|heard|met)|can't (answer|say)|no idea|did not learn|was not taught"
+    r"|be guessing|to guess|make something up|too (small|big)|(beyond|outside) (me|my|a tiny)|than fits|left out that"
+    r"|(never|not) ha(d|ve) that"
 )
 
 
@@ -162,20 +161,28 @@ def checks(seed: int = SEED) -> Iterator[Check]:
     yield from of_topics(dice, "small talk", TALK, 200, as_templates)
 
 
-def words(count: int, seed: int = SEED) -> list[str]:
-    """The words of the bot's replies that are its own, and no echo of the person's."""
-    found: set[str] = set()
+def plain(text: str) -> str:
+    """In lower case and without marks: what makes no difference."""
+    return " ".join(re.sub(r"[^\w ]", "", text.lower()).split())
+
+
+def heard(count: int, seed: int = SEED) -> tuple[set[str], set[str]]:
+    """The words of the bot's replies that are its own, and no echo of the person's; and all that people say, plain."""
+    words: set[str] = set()
+    said: set[str] = set()
     for turns in make.conversations(count, seed):
-        said: set[str] = set()
+        echoed: set[str] = set()
         for turn in turns:
-            said.update(WORD.findall(turn.user.lower()))
-            found.update(word for word in WORD.findall(turn.bot.lower()) if word not in said)
-    return sorted(found)
+            said.add(plain(turn.user))
+            echoed.update(WORD.findall(turn.user.lower()))
+            words.update(word for word in WORD.findall(turn.bot.lower()) if word not in echoed)
+    return words, said
 
 
 def write(folder: Path, count: int, seed: int = SEED) -> None:
-    """Writes `suite.jsonl` and the file of words that it names."""
-    lines = [{"words": "words.txt"}, *checks(seed)]
-    text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
+    """Writes `suite.jsonl`, without what is trained on after all, and the file of words that it names."""
+    words, said = heard(count, seed)
+    kept = (check for check in checks(seed) if isinstance(check["say"], list) or plain(check["say"]) not in said)
+    text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in [{"words": "words.txt"}, *kept])
     (folder / "suite.jsonl").write_text(text, encoding="utf-8")
-    (folder / "words.txt").write_text("\n".join(words(count, seed)) + "\n", encoding="utf-8")
+    (folder / "words.txt").write_text("\n".join(sorted(words)) + "\n", encoding="utf-8")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from functools import cache
 from typing import NamedTuple
 
 from grammar import Dice, Lines, choose, count_wordings, fill, insert, is_reserved, plainest
@@ -32,6 +34,13 @@ HELD_OUT_WORDINGS = ((60, 12), (8, 5))
 SHORTEST_HELD_OUT = 4
 """words: what is shorter belongs to everybody, and is trained on"""
 TRIES = 30
+_MARK = re.compile(r"[^\w<>:'/ ]|(?<=\w):(?!\w)")
+
+
+@cache
+def bare(wording: str) -> str:
+    """A wording without its marks, which people type or not."""
+    return " ".join(_MARK.sub(" ", wording).split())
 
 
 def is_held_out(lines: Lines, wording: str) -> bool:
@@ -40,14 +49,10 @@ def is_held_out(lines: Lines, wording: str) -> bool:
     The plainest one is always trained on, and so is what has less than four words.
     """
     templates = (lines,) if isinstance(lines, str) else lines
+    words, plain = bare(wording), bare(plainest(templates[0]))
     wordings = sum(map(count_wordings, templates))
     every = next((every for least, every in HELD_OUT_WORDINGS if wordings >= least), 0)
-    return (
-        every > 0
-        and len(wording.split()) >= SHORTEST_HELD_OUT
-        and is_reserved(every, wording)
-        and wording != plainest(templates[0])
-    )
+    return every > 0 and len(words.split()) >= SHORTEST_HELD_OUT and is_reserved(every, words) and words != plain
 
 
 class Turn(NamedTuple):

@@ -149,7 +149,7 @@ QUESTIONS = (
     ("(do you know|have you read about|have you heard of) <hard>?", HARD), ("(i need|give me) (help|some help) with"
      " <hard>", HARD),
     ("(i want to know|i'd like to know|i am curious|i'm curious) (about|what you know about) <who>", PEOPLE),
-    ("(where|when) (was|did) <who> (live|die|born|go to school|work)?", PEOPLE), ("is <who> (alive|dead|rich|married"
+    ("where (was|did) <who> (live|die|born|go to school|work)?", PEOPLE), ("is <who> (alive|dead|rich|married"
      "|nice)(?|)", PEOPLE),
     ("(write|compose|draft|send) (me |)(an email|a letter|a speech|an essay|a poem|a report) (to|about|for) <who>",
      PEOPLE),

@@ -1,0 +1,65 @@
+"""The suite of smalltalk: made anew it is the same, it can be passed, and training has none of what it says."""
+
+import json
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tinychat.suite import read_suite
+
+pytestmark = pytest.mark.slow  # conversations take seconds to make
+
+SUITE = Path(__file__).parents[2] / "data" / "smalltalk" / "suite.jsonl"
+
+
+def test_made_anew_it_is_the_same(programs: None) -> None:
+    from smalltalk import suite
+
+    first, *lines = map(json.loads, SUITE.read_text().splitlines())
+    assert first == {"words": "words.txt"}
+    made = list(suite.checks())
+    assert [check for check in made if check in lines] == lines
+    assert len(lines) > 0.9 * len(made)
+
+
+def test_it_has_many_checks_of_each_kind() -> None:
+    groups = Counter(check.group for check in read_suite(SUITE).checks)
+    assert groups.total() > 2000
+    assert min(groups.values()) >= 80
+    assert {"arithmetic", "opposites", "sequences", "capitals", "commands", "a name, 4 turns later"} < set(groups)
+
+
+def test_what_is_asked_is_never_trained_on(programs: None) -> None:
+    from smalltalk import suite
+
+    _, trained_on = suite.heard(15_000)
+    asked = {suite.plain(check.say[-1]) for check in read_suite(SUITE).checks if len(check.say) == 1}
+    assert len(asked) > 1500
+    assert not asked & trained_on
+
+
+def test_the_corpus_itself_passes(programs: None) -> None:
+    from grammar import Dice
+    from smalltalk import suite
+
+    dice = Dice("the corpus itself")
+    for topics in suite.FACTS.values():
+        for topic in topics:
+            if turn := suite.turn_of(dice, suite.SCENES[topic]):
+                assert re.search(suite.has_value(turn)["pattern"], turn.bot), turn
+                assert not re.search(suite.REFUSAL, turn.bot)
+    for topic in suite.TALK:
+        if turn := suite.turn_of(dice, suite.SCENES[topic]):
+            assert re.search(suite.as_templates(turn)["pattern"], turn.bot), turn
+    for _ in range(100):
+        refused = suite.turn_of(dice, suite.SCENES["what it does not know"])
+        assert refused is not None
+        assert re.search(suite.REFUSAL, refused.bot)
+
+
+def test_replies_have_the_words_of_the_list_and_those_that_the_person_said(programs: None) -> None:
+    from smalltalk import suite
+
+    assert suite.heard(1000)[0] <= set(SUITE.with_name("words.txt").read_text().split())
