@@ -27,7 +27,7 @@ def test_made_anew_it_is_the_same(programs: None) -> None:
 def test_it_has_many_checks_of_each_kind() -> None:
     groups = Counter(check.group for check in read_suite(SUITE).checks)
     assert groups.total() > 2000
-    assert min(groups.values()) >= 80
+    assert min(groups.values()) >= 50
     assert {"arithmetic", "opposites", "sequences", "capitals", "commands", "a name, 4 turns later"} < set(groups)
 
 
