@@ -141,14 +141,19 @@ def _curve(curve: dict[str, Any]) -> Iterator[str]:
 
 
 def _answers(greedy: Sequence[dict[str, Any]]) -> Iterator[str]:
-    yield from ("", "## Greedily", "", f"At most {GREEDY_TOKENS} tokens; a test holds it to these.")
+    yield from (
+        "",
+        "## Greedily",
+        "",
+        f"At most {GREEDY_TOKENS} tokens, with `--precision f32`; a test holds it to these.",
+    )
     for one in greedy:
         yield from ("", f"    {one['prompt']}", *("    → " + line for line in one["completion"].splitlines()))
 
 
 def _samples(told: Sequence[dict[str, Any]]) -> Iterator[str]:
     if told:
-        yield from ("", "## Ten samples", "", "Not chosen and not edited: seeds 1 to 10, the usual settings.")
+        yield from ("", "## Ten samples", "", "Not chosen and not edited: seeds 1 to 10, with `--precision f32`.")
     for seed, one in enumerate(told, 1):
         text = one["prompt"] + one["completion"]
         yield from ("", f"Seed {seed}, from “{one['prompt']}”:", "")
@@ -160,7 +165,9 @@ def answer(folder: Path, asked: Sequence[dict[str, Any]]) -> list[dict[str, Any]
     if not asked:
         return []
     lines = "".join(json.dumps(one) + "\n" for one in asked)
-    return [json.loads(line) for line in tinychat("-m", folder, "--jsonl", stdin=lines).splitlines()]
+    return [
+        json.loads(line) for line in tinychat("-m", folder, "--jsonl", "--precision", "f32", stdin=lines).splitlines()
+    ]
 
 
 def tinychat(*words: str | Path, stdin: str | None = None) -> str:

@@ -33,7 +33,7 @@ def test_it_says_what_it_said_when_it_was_made(name: str, asked: str, said: str)
     session = Session()
     session.open_model(str(folder(name)))
     most = read_training(folder(name))["greedy"]["max_tokens"]
-    session.settings.update({"temperature": 0, "max_tokens": most}, Origin.FLAG)
+    session.settings.update({"temperature": 0, "max_tokens": most, "precision": "f32"}, Origin.FLAG)
     list(session.answer(asked))
     assert session.turns[0].answer == said
     assert said.splitlines()[0] in read_card(folder(name))
