@@ -3,7 +3,7 @@
     --llama2c PATH    a checkout of llama2.c           git clone https://github.com/karpathy/llama2.c
     --llama-cpp PATH  one of llama.cpp, that is built   cmake -B build -DBUILD_SHARED_LIBS=ON && cmake --build build
     --nanogpt PATH    a checkout of nanoGPT            git clone https://github.com/karpathy/nanoGPT
-    --shapes S M L    --rounds 5    --threads 1 2    --tokens 240    --json
+    --shapes S M L    --rounds 5    --threads 1 2    --tokens 200    --json
 
 Each decoder is a process that has read the same random weights in its own format, and makes the same greedy text of the
 same prompt. It is measured only if that text is ours, token by token. Then all take turns, `--rounds` times, with each
@@ -54,6 +54,8 @@ class Decoder:
     call: list[str]
     like: str | None
     """whose text it must make; None: that is no text"""
+    size: int = 0
+    """bytes, where it does nothing but read them"""
     environment: Mapping[str, str] = field(default_factory=dict)
     rates: dict[int, list[float]] = field(default_factory=dict)
     """tokens a second by the number of threads, a figure for each round"""
@@ -100,12 +102,12 @@ def prepare(given: argparse.Namespace, shape: Shape, folder: Path) -> list[Decod
     asked = [str(given.tokens), *map(str, PROMPT)]
     in_python = [sys.executable, str(PEERS / "in_python.py")]
     llama, gpt2 = (weights.make_model(shape, form, folder / form) for form in ("llama", "gpt2"))
-    size = weights.read_a_token(llama)
+    size, reading = weights.read_a_token(llama), build("reading.c", folder / "reading", "-O3", "-fopenmp")
     decoders = [
         Decoder("tinychat f32", [*in_python, "tinychat-f32", str(llama.folder), *asked], "tinychat f32"),
-        Decoder("reading f32", [*in_python, "reading", str(4 * size), *asked], None),
+        Decoder("reading f32", [reading, str(4 * size), *asked], None, 4 * size),
         Decoder("tinychat int8", [*in_python, "tinychat-int8", str(llama.folder), *asked], "tinychat f32"),
-        Decoder("reading int8", [*in_python, "reading", str(size), *asked], None),
+        Decoder("reading int8", [reading, str(size), *asked], None, size),
     ]
     if given.llama2c:
         program = build("llama2_c.c", folder / "llama2_c", "-Ofast", "-fopenmp", f"-I{given.llama2c}", "-lm")
@@ -129,7 +131,7 @@ def prepare(given: argparse.Namespace, shape: Shape, folder: Path) -> list[Decod
         ours, theirs = "tinychat f32, GPT-2", "nanoGPT f32, GPT-2"
         decoders.append(Decoder(ours, [*in_python, "tinychat-f32", str(gpt2.folder), *asked], ours))
         call = [*in_python, "nanogpt", str(folder / "nanogpt"), *asked]
-        decoders.append(Decoder(theirs, call, ours, {"PYTHONPATH": str(given.nanogpt)}))
+        decoders.append(Decoder(theirs, call, ours, environment={"PYTHONPATH": str(given.nanogpt)}))
     return decoders
 
 
@@ -193,9 +195,13 @@ def show(shape: Shape, decoders: list[Decoder], rows: list[dict[str, Any]], thre
     heads = [f"{count} thread{'s' * (count > 1)}" for count in threads]
     print(f"{'tokens a second':20}" + "".join(f"{head:>12}" for head in heads) + "   greedy text")  # noqa: T201
     for decoder in decoders:
-        rates = [f"{statistics.median(decoder.rates.get(count, [0])):12,.0f}" for count in threads]
+        rates = [
+            f"{statistics.median(decoder.rates[count]):12,.0f}" if decoder.rates else f"{'–':>12}" for count in threads
+        ]
         same = f"{len(decoder.text)} tokens, that of {decoder.like}"
-        text = "" if decoder.like is None else decoder.differs or ("" if decoder.like == decoder.name else same)
+        text = decoder.differs or ("" if decoder.like in (None, decoder.name) else same)
+        if decoder.size and decoder.rates:
+            text = f"{decoder.rate * decoder.size / 1e9:,.0f} GB/s"
         print(f"{decoder.name:20}{''.join(rates)}   {text}".rstrip())  # noqa: T201
     for row in rows:
         wanted = "" if row["wanted"] is None else f"   wanted: {row['wanted']:g}"
@@ -211,7 +217,7 @@ def main() -> None:
     parser.add_argument("--shapes", nargs="+", choices=SHAPES, default=list(SHAPES))
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--threads", type=int, nargs="+", default=sorted({1, os.cpu_count() or 1}))
-    parser.add_argument("--tokens", type=int, default=240)
+    parser.add_argument("--tokens", type=int, default=200)
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
     for name in ("llama2c", "llama_cpp", "nanogpt"):

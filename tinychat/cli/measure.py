@@ -105,14 +105,14 @@ def bench(model: str | None, as_json: bool, **given: Any) -> None:
         click.echo(json.dumps(result.to_dict()))
         return
     click.echo(f"{result.model.summary} on {result.device}")
-    click.echo(f"{'tokens a second':15}threads{'prefill':>9}{'decode':>30}")
+    click.echo(f"{'tokens a second':16}threads{'prefill':>9}{'decode':>30}")
     for rates in result.engines:
         shown = f"{_show(rates.prefill, 'GFLOP/s'):31}{_show(rates.decode, 'GB/s')}"
-        click.echo(f"{rates.engine + ' ' + rates.precision:15}{rates.threads:5}{shown}")
+        click.echo(f"{rates.engine + ' ' + rates.precision:16}{rates.threads:5}{shown}")
     training = f"{result.training_threads:5}{_show(result.training, 'GFLOP/s')}"
-    click.echo(f"{'training ' + result.training_precision:15}{training}")
-    click.echo(f"{'':20}{percent(result.loop_share):>11} of it goes to batches, events and checkpoints")
-    click.echo(f"{'start-up':20}{result.start_up:9.2f}  s to an answer of one token")
+    click.echo(f"{'training ' + result.training_precision:16}{training}")
+    click.echo(f"{'':21}{percent(result.loop_share):>11} of it goes to batches, events and checkpoints")
+    click.echo(f"{'start-up':21}{result.start_up:9.2f}  s to an answer of one token")
 
 
 def _show(rate: "Rate", unit: str) -> str:

@@ -99,30 +99,11 @@ def nanogpt(model: str, prompt: list[int], count: int) -> Decode:
     return decode
 
 
-def reading(size: str, prompt: list[int], count: int) -> Decode:
-    """Nothing but reading, as often as tokens would be made, as many bytes as the weights have."""
-    import torch
-
-    numbers = torch.ones(int(size) // 4)
-
-    @torch.inference_mode()
-    def decode(threads: int) -> tuple[float, list[int]]:
-        torch.set_num_threads(threads)
-        numbers.amax()
-        began = time.perf_counter()
-        for _ in range(count):
-            numbers.amax()
-        return time.perf_counter() - began, []
-
-    return decode
-
-
 DECODERS = {
     "tinychat-f32": tinychat("f32"),
     "tinychat-int8": tinychat("int8"),
     "transformers": transformers,
     "nanogpt": nanogpt,
-    "reading": reading,
 }
 
 
