@@ -1,9 +1,10 @@
 """The architecture of a model, as plain values: what `config.json` and a recipe's `[model]` hold."""
 
 import dataclasses
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from tinychat.errors import ModelError
 
@@ -79,6 +80,10 @@ class ModelConfig:
     """vocabulary of the encoder; None: the decoder's"""
 
     def __post_init__(self) -> None:
+        for field in dataclasses.fields(self):
+            value, kind = getattr(self, field.name), cast("type", field.type)
+            holds = isinstance(value, kind) or (isinstance(value, int) and isinstance(0.0, kind))
+            self._check(field.name, holds, f"it is of type {getattr(kind, '__name__', kind)}")
         for name, choices in (
             ("norm", NORMS),
             ("norm_position", NORM_POSITIONS),
@@ -88,14 +93,17 @@ class ModelConfig:
         ):
             if getattr(self, name) not in choices:
                 raise ModelError(f"{name} is {getattr(self, name)!r}", f"it is one of {', '.join(choices)}")
-        for name in ("vocab_size", "context", "n_head", "d_model"):
-            self._check(name, getattr(self, name) >= 1, "it must be at least 1")
+        for name in ("vocab_size", "context", "n_head", "n_kv_head", "d_model", "d_ff", "source_vocab_size"):
+            value = getattr(self, name)
+            self._check(name, value is None or value >= 1, "it must be at least 1")
         for name in ("n_layer", "n_encoder_layer", "earlier_tokens", "ngram_order"):
             self._check(name, getattr(self, name) >= 0, "it must not be negative")
         self._check("n_head", self.d_model % self.n_head == 0, f"it must divide d_model, {self.d_model}")
         self._check("n_kv_head", self.n_head % self.kv_heads == 0, f"it must divide n_head, {self.n_head}")
         for name in ("dropout", "attention_dropout"):
             self._check(name, 0 <= (getattr(self, name) or 0) < 1, "it must be at least 0 and below 1")
+        self._check("norm_eps", 0 <= self.norm_eps < math.inf, "it must not be negative, and finite")
+        self._check("rotary_base", 0 < self.rotary_base < math.inf, "it must be above 0, and finite")
         if self.position == "rotary":
             even = self.d_head % 2 == 0
             self._check("d_model", even, f"rotary positions need an even d_model / n_head, not {self.d_head}")

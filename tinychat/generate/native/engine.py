@@ -31,6 +31,7 @@ LIMITS = {
     "d_model": 1 << 14,
     "feed_forward_width": 1 << 20,
     "n_layer": 1 << 12,
+    "earlier_tokens": 1 << 12,
 }
 """of the sizes that the kernel takes: its threads' stacks hold a few vectors of each"""
 EMBEDDING = "decoder.embedding.weight"
