@@ -235,6 +235,7 @@ def test_damaged_weights_are_refused_before_the_kernel_reads_them(tmp_path: Path
         refused(data)
     first, end = header["head.weight"]["data_offsets"]
     refused(changed("head.weight", shape=[-VOCABULARY, -24]))
+    refused(changed("head.weight", shape=[VOCABULARY, 24.0]))
     refused(changed("head.weight", data_offsets=[first + 10**9, end + 10**9]))
     refused(changed("head.weight", dtype="F8"))
     refused(changed("head.weight", shape=[VOCABULARY * 2, 12], data_offsets="x"))
@@ -260,6 +261,8 @@ def test_counts_that_lie_elsewhere_than_they_should_are_refused(tmp_path: Path) 
     refused("widths", widths.index_fill(0, torch.tensor(1), 2**62))
     refused("widths", widths.index_fill(0, torch.tensor(1), -5))
     refused("widths", widths[:-1])
+    refused("widths", widths.float())
+    refused("tokens", tokens.float())
     refused("tokens", tokens.index_fill(0, torch.tensor(2), VOCABULARY))
     refused("counts", counts[:-1])
 

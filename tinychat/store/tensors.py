@@ -65,7 +65,11 @@ class TensorFile:
                 continue
             kind, shape, (first, end) = values["dtype"], tuple(values["shape"]), values["data_offsets"]
             size = math.prod(shape) * SIZES[kind]
-            if min((0, *shape)) < 0 or not 0 <= first <= end <= len(self._memory) - begin or end - first != size:
+            if (
+                not all(type(length) is int and length >= 0 for length in shape)
+                or not 0 <= first <= end <= len(self._memory) - begin
+                or end - first != size
+            ):
                 raise ValueError(f"{name} does not lie within it")
             found[name] = Tensor(kind, shape, base + first)
         return found

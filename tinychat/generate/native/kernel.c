@@ -1440,7 +1440,8 @@ static void read_ngrams(Reader *reader, const Config *config, NGrams *ngrams) {
     ngrams->tokens = room(entries, sizeof *ngrams->tokens);
     ngrams->counts = room(entries, sizeof *ngrams->counts);
     if (!ngrams->contexts || !ngrams->begins || !ngrams->totals || !ngrams->varieties || !ngrams->tokens ||
-        !ngrams->counts || contexts->kind != I64 || widths->count != count || counts->count != entries) {
+        !ngrams->counts || contexts->kind != I64 || widths->kind < I16 || tokens->kind < I16 || widths->count != count ||
+        counts->count != entries) {
         reader->lacks = 1;
         return;
     }
