@@ -14,9 +14,8 @@ from tinychat.model.transformer import Transformer
 from tinychat.settings import Settings
 from tinychat.store import places
 from tinychat.store.models import ModelInfo, read_source_tokenizer, read_tokenizer, read_training
-from tinychat.text.arrays import Ids
 from tinychat.text.corpus import Corpus
-from tinychat.text.ids import count_characters, encode_corpus, join, split
+from tinychat.text.ids import Ids, encode_corpus, join, split
 from tinychat.text.rows import Rows, encode_rows, join_rows, split_rows
 from tinychat.text.sources import read_sources
 from tinychat.text.tokenizers import Tokenizer
@@ -88,7 +87,7 @@ def score(
     torch.set_float32_matmul_precision("medium" if settings.device in ("auto", "cpu") else "high")
     model = load_model(info, choose_device(settings.device))
     result = evaluate(model, texts)
-    characters = count_characters(ids if isinstance(texts, Rows) else ids[1:], tokenizer)
+    characters = tokenizer.count_characters(ids if isinstance(texts, Rows) else ids[1:])
     per_token = characters / result.tokens
     return Score(
         result.loss,

@@ -10,7 +10,7 @@ from tinychat.errors import SourceError, TokenizerError
 from tinychat.text import ids as module
 from tinychat.text.chat import ChatTemplate
 from tinychat.text.corpus import Corpus
-from tinychat.text.ids import count_characters, encode_corpus, split
+from tinychat.text.ids import encode_corpus, split
 from tinychat.text.sources import read_sources
 from tinychat.text.tokenizers import Tokenizer, train_tokenizer
 
@@ -34,7 +34,7 @@ def test_the_ids_are_those_of_the_whole_text(tmp_path: Path, kind: str) -> None:
     file = encode_corpus(corpus, tokenizer, tmp_path / "cache")
     assert np.array_equal(file.ids, tokenizer.encode(TEXT))
     assert (file.characters, file.documents) == (len(TEXT), 1)
-    assert count_characters(file.ids, tokenizer) == len(TEXT)
+    assert tokenizer.count_characters(file.ids) == len(TEXT)
     assert file.ids.dtype == np.uint16
     assert file.ends.tolist() == [len(file.ids)]
     with pytest.raises(ValueError, match="read-only"):

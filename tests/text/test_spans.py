@@ -56,7 +56,7 @@ def test_it_finds_what_a_search_by_hand_finds(said: str, texts: list[tuple[str, 
 
 
 def test_windows_of_equal_hash_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spans, "BASE", 1)  # all windows of the same characters, in any order, have one hash
+    monkeypatch.setattr(copying, "BASE", 1)  # all windows of the same characters, in any order, have one hash
     (copy,) = find_copies("abcdef", passages([("cbacbabcdfed", True)]), 3)
     assert (copy.start, copy.text, copy.place.before) == (0, "abcd", 5)
 

@@ -143,8 +143,7 @@ def data_get(name: str) -> None:
 @debug_option
 def data_make(name: str, out: Path | None, seed: int, count: int | None) -> None:
     """Make a data set of tinychat's own, smalltalk, tales or phrases: one part to train on, one held out."""
-    from tinychat.text.datasets import find_dataset
-    from tinychat.text.making import make
+    from tinychat.text.datasets import find_dataset, make
 
     if not find_dataset(name).is_made:
         raise UsageError(f"{name} is not made but published", f"`tinychat data get {name}` fetches it")

@@ -108,7 +108,7 @@ train.params += [_option(field) for field in RECIPE_FIELDS.values() if field.nam
 def _fetch(sources: tuple[str, ...], face: Face) -> None:
     """Downloads the known data sets among the sources, here where a progress bar can be shown."""
     from tinychat.text.datasets import KNOWN
-    from tinychat.text.weights import split_weight
+    from tinychat.text.sources import split_weight
 
     for source in sources:
         source, _ = split_weight(source)

@@ -108,7 +108,7 @@ def _read(model: str, training: Mapping[str, Any], named: list[str]) -> "Corpus"
 def _check_is_here(source: str) -> None:
     """Nothing is downloaded for a look."""
     from tinychat.text.datasets import KNOWN, is_there
-    from tinychat.text.weights import split_weight
+    from tinychat.text.sources import split_weight
 
     name = split_weight(source)[0].partition("/")[0]
     if name in KNOWN and not Path(source).expanduser().exists():

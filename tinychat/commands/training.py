@@ -88,7 +88,7 @@ def train(session: Session, text: str) -> Result:
     What is left open is chosen from the text and the machine. Flags are those of `tinychat train`: --minutes, --steps,
     --name, --recipe, --tokenizer …
     """
-    from tinychat.text.weights import split_weight
+    from tinychat.text.sources import split_weight
     from tinychat.train.launch import STANDARD_INPUT, change_recipe, launch, prepare_run, resume_run
     from tinychat.train.recipe import choose_recipe
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -14,8 +15,10 @@ BLOCK = 1 << 17
 BASE = 0x9E3779B97F4A7C15
 """of the hashes; odd, so that it has an inverse modulo 2⁶⁴"""
 FILTER_BITS = 16
+SHIFT = np.uint64(64 - FILTER_BITS)
 
 IdArray = npt.NDArray[np.integer[Any]]
+Places = npt.NDArray[np.int64]
 Hashes = npt.NDArray[np.uint64]
 
 
@@ -76,15 +79,11 @@ def longest_common_span(
     # One sequence, with a number between two that is no id, so that no span goes across.
     joined = np.array([id for one in said for id in (*one, -1)], np.int64)
     longest = max(map(len, said), default=0)
-    powers = powers_of(BASE, BLOCK + longest + 1)
-    inverses = powers_of(pow(BASE, -1, 1 << 64), BLOCK + longest + 1)
-    said_hashes = WindowHashes(
-        joined, powers_of(BASE, len(joined) + 1), powers_of(pow(BASE, -1, 1 << 64), len(joined) + 1)
-    )
+    said_hashes = WindowHashes(joined)
     start = length = first = 0
     while first < len(text) and length < longest and not should_stop():
         block = np.asarray(text[first : first + BLOCK + longest]).astype(np.int64)
-        hashes = WindowHashes(block, powers, inverses)
+        hashes = WindowHashes(block)
         found = _find(said_hashes, hashes, length + 1)
         if found is not None:
             low, high = length + 1, longest  # a span of `low` is there, at `found`; one of `high + 1` is not
@@ -105,11 +104,12 @@ class WindowHashes:
 
     Args:
         ids: [N].
-        powers, inverses: of BASE, N + 1 or more.
     """
 
-    def __init__(self, ids: npt.NDArray[np.int64], powers: Hashes, inverses: Hashes) -> None:
-        self.ids, self._inverses = ids, inverses
+    def __init__(self, ids: Places) -> None:
+        count = 1 << len(ids).bit_length()  # more than N; few different ones
+        powers, self._inverses = powers_of(BASE, count), powers_of(pow(BASE, -1, 1 << 64), count)
+        self.ids = ids
         self._sums = np.zeros(len(ids) + 1, np.uint64)
         np.cumsum(ids.astype(np.uint64) * powers[: len(ids)], out=self._sums[1:])
 
@@ -118,27 +118,31 @@ class WindowHashes:
         windows = max(0, len(self.ids) - width + 1)
         return (self._sums[width:] - self._sums[:windows]) * self._inverses[:windows]
 
-    def at(self, places: npt.NDArray[np.int64], width: int) -> Hashes:
+    def at(self, places: Places, width: int) -> Hashes:
         """Those of the windows that begin at some places."""
         return (self._sums[places + width] - self._sums[places]) * self._inverses[places]
+
+    def find(self, wanted: Hashes, width: int) -> Places:
+        """The places where windows begin that have one of these hashes."""
+        there = self.of(width)
+        passes = np.zeros(1 << FILTER_BITS, bool)  # most windows are told apart by a few bits of their hashes
+        passes[wanted >> SHIFT] = True
+        places = np.flatnonzero(passes[there >> SHIFT])
+        return places[np.isin(there[places], wanted)]
 
 
 def _find(said: WindowHashes, block: WindowHashes, width: int) -> int | None:
     """The first place in the block of a window of that width which is also among what was said."""
-    wanted, there = said.of(width), block.of(width)
-    shift = np.uint64(64 - FILTER_BITS)
-    passes = np.zeros(1 << FILTER_BITS, bool)  # most windows are told apart by a few bits of their hashes
-    passes[wanted >> shift] = True
-    places = np.flatnonzero(passes[there >> shift])
-    places = places[np.isin(there[places], wanted)]
-    for place in places:
+    wanted = said.of(width)
+    for place in block.find(wanted, width):
         # Equal hashes of different windows do not happen by chance, but may by design: all of equal hash are compared.
-        for at in np.flatnonzero(wanted == there[place]):
+        for at in np.flatnonzero(wanted == block.at(place, width)):
             if np.array_equal(said.ids[at : at + width], block.ids[place : place + width]):
                 return int(place)
     return None
 
 
+@lru_cache(maxsize=8)
 def powers_of(base: int, count: int) -> Hashes:
     """1, base, base², … modulo 2⁶⁴."""
     powers = np.full(count, base, np.uint64)

@@ -1,6 +1,8 @@
 """Known data sets: where each is published, its checksum, its licence, and how it is read (`datasets.toml`)."""
 
 import hashlib
+import subprocess
+import sys
 import tempfile
 import tomllib
 import zipfile
@@ -14,7 +16,6 @@ from pathlib import Path
 from tinychat.atomic import atomic_file
 from tinychat.errors import SourceError
 from tinychat.text.decoding import open_bytes
-from tinychat.text.making import make
 
 Progress = Callable[[int, int | None], None]
 """told the bytes done, and all of them"""
@@ -22,6 +23,9 @@ Progress = Callable[[int, int | None], None]
 PIECE = 1 << 16
 SECONDS = 30
 """how long a server may stay silent"""
+
+SEED = 1
+"""of data sets that are made"""
 
 MIRROR = "name a folder that holds the data sets in TINYCHAT_MIRROR"
 
@@ -105,7 +109,9 @@ def fetch(name: str, *, cache: Path, mirror: Path | None = None, progress: Progr
     """
     dataset = find_dataset(name)
     if dataset.is_made:
-        return make_once(dataset, cache / name)
+        if not is_there(dataset, cache / name):
+            make(name, cache / name)
+        return cache / name
     folder = (mirror or cache) / name
     done = 0
     for file in dataset.files:
@@ -120,15 +126,38 @@ def fetch(name: str, *, cache: Path, mirror: Path | None = None, progress: Progr
     return folder
 
 
-def make_once(dataset: Dataset, folder: Path) -> Path:
-    """The folder with the files of a data set that is made, which is done where one is missing.
+def programs() -> Path:
+    """Where the programs lie: inside the package where it is installed, beside it in a checkout."""
+    package = Path(__file__).resolve().parent.parent
+    installed = package / "corpora"
+    return installed if installed.is_dir() else package.parent / "data"
+
+
+def make(name: str, folder: Path, seed: int = SEED, count: int | None = None) -> str:
+    """Writes a data set into a folder: what to train on, and a held-out part.
+
+    The programs are no part of the package: they run in a process of their own.
+
+    Args:
+        name: of the data set.
+        folder: is made where it is missing.
+        seed: the same seed gives the same bytes on every machine.
+        count: documents to train on; None: as many as the data set has.
+
+    Returns:
+        What was written, a line a file.
 
     Raises:
-        SourceError: its program fails.
+        SourceError: the program is missing or fails.
     """
-    if not is_there(dataset, folder):
-        make(dataset.name, folder)
-    return folder
+    program = programs() / "make.py"
+    command = [sys.executable, str(program), name, "--out", str(folder), "--seed", str(seed)]
+    command += ["--count", str(count)] if count else []
+    done = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", errors="replace", check=False)
+    if done.returncode:
+        why = done.stderr.strip().splitlines()[-1:] or [f"it ended with {done.returncode}"]
+        raise SourceError(f"{name} cannot be made: {why[0]}", f"its program is {program}")
+    return done.stderr.strip()
 
 
 def is_there(dataset: Dataset, folder: Path) -> bool:

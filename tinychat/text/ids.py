@@ -13,7 +13,6 @@ import numpy.typing as npt
 
 from tinychat.atomic import atomic_file, atomic_write
 from tinychat.errors import SourceError, TokenizerError
-from tinychat.text.arrays import Ids
 from tinychat.text.chat import ChatTemplate, Conversation
 from tinychat.text.corpus import Corpus, Digest
 from tinychat.text.parts import Chunk
@@ -24,6 +23,8 @@ FORMAT = 2
 
 BATCH = 1 << 20
 """characters of short documents that are encoded at once"""
+
+Ids = npt.NDArray[np.unsignedinteger[Any]]
 
 Progress = Callable[[int, int], None]
 """told the characters done, and all of them"""
@@ -81,11 +82,6 @@ def split(ids: Ids, part: Literal["train", "val", "all"], fraction: float = 0.1)
 def join(rows: Sequence[Ids]) -> Ids:
     """Several rows of ids one after the other, in memory; one alone is left where it is."""
     return rows[0] if len(rows) == 1 else np.concatenate(rows)
-
-
-def count_characters(ids: npt.NDArray[np.integer[Any]], tokenizer: Tokenizer) -> int:
-    """How many characters of text the ids stand for; special tokens stand for none."""
-    return tokenizer.count_characters(ids)
 
 
 def _write(

@@ -11,10 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from tinychat.errors import SourceError
-from tinychat.text.arrays import Ids
 from tinychat.text.chat import ChatTemplate
 from tinychat.text.corpus import Corpus
-from tinychat.text.ids import IdFile, encode_corpus
+from tinychat.text.ids import IdFile, Ids, encode_corpus
 from tinychat.text.tokenizers import Tokenizer
 
 Places = npt.NDArray[np.int64]

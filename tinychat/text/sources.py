@@ -2,6 +2,7 @@
 
 import dataclasses
 import glob
+import math
 import os
 import re
 import shutil
@@ -14,14 +15,16 @@ from functools import partial
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from tinychat.errors import SourceError
+from tinychat.errors import SourceError, UsageError
 from tinychat.text.corpus import Corpus, Mix, Mode
 from tinychat.text.datasets import KNOWN, Dataset, Progress, fetch, find_file, is_there
 from tinychat.text.decoding import PIECE
 from tinychat.text.formats import JSON_FORMATS
 from tinychat.text.notices import Notes
 from tinychat.text.parts import Part, format_of
-from tinychat.text.weights import split_weight
+
+_WEIGHTED = re.compile(r"(.+):([+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?|[+-]?inf|nan)", re.IGNORECASE | re.DOTALL)
+"""`novel.txt:2`: a source with a weight, which says how much of a mix it is to be"""
 
 
 def read_sources(
@@ -202,3 +205,28 @@ def _name_of(spec: str) -> str:
     path = path.resolve()
     stem = path.name if path.is_dir() else path.name.removesuffix(".gz").partition(".")[0]
     return re.sub(r"[^\w-]+", "-", stem).strip("-") or "text"
+
+
+def split_weight(source: str) -> tuple[str, float | None]:
+    """A source and its weight; None where it has none. A path that is there is a path, whatever it ends with.
+
+    Raises:
+        UsageError: the weight is not above 0 and finite.
+    """
+    found = _WEIGHTED.fullmatch(source)
+    if found is None or _is_path(source):
+        return source, None
+    name, weight = found[1], float(found[2])
+    if not 0 < weight < math.inf:
+        raise UsageError(f"the weight of {name} is {found[2]}", "a weight is a number above 0, as in novel.txt:2")
+    return name, weight
+
+
+def with_weight(source: str, weight: float | None) -> str:
+    """What `split_weight` takes apart."""
+    return source if weight is None else f"{source}:{weight!r}"
+
+
+def _is_path(source: str) -> bool:
+    path = Path(source).expanduser()
+    return path.exists() or next(glob.iglob(str(path), recursive=True), None) is not None  # noqa: PTH207

@@ -5,18 +5,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from tinychat.text.copying import BASE, BLOCK, FILTER_BITS, WindowHashes, powers_of
+from tinychat.text.copying import BLOCK, Places, WindowHashes
 from tinychat.text.corpus import Passage
 
 BETWEEN = "\udfff"
 """between two passages: half a character, which no text holds"""
 SOME = 1024
 """places that are looked at together: of many, the first may have the longest span that there can be"""
-SHIFT = np.uint64(64 - FILTER_BITS)
-
-Codes = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -54,7 +50,7 @@ def find_copies(said: str, passages: Iterable[Passage], least: int) -> list[Copy
 class _Block:
     """Some of the text: its characters, and where passages begin among them, or before."""
 
-    codes: Codes
+    codes: Places
     marks: list[tuple[int, Passage]]
 
     def place(self, at: int) -> Passage:
@@ -67,39 +63,32 @@ class _Search:
 
     def __init__(self, said: str, least: int) -> None:
         self.said, self.least = said, least
-        size = 2 * (BLOCK + len(said)) + 2
-        self._powers, self._inverses = powers_of(BASE, size), powers_of(pow(BASE, -1, 1 << 64), size)
-        self._codes = _codes(said)
-        self._hashes = WindowHashes(self._codes, self._powers, self._inverses)
+        self._hashes = WindowHashes(_codes(said))
         hashes = self._hashes.of(least)
         self._wanted = np.unique(hashes)
         self._starts = {hash: np.flatnonzero(hashes == hash).tolist() for hash in self._wanted.tolist()}
-        self._passes = np.zeros(1 << FILTER_BITS, bool)  # most windows are told apart by a few bits of their hashes
-        self._passes[self._wanted >> SHIFT] = True
         self._lengths = np.full(len(said), least - 1)
         self._places: dict[int, Passage] = {}
 
     def look(self, block: _Block) -> None:
         """Finds the spans from each place that are longer than those so far."""
-        hashes = WindowHashes(block.codes, self._powers, self._inverses)
-        there = hashes.of(self.least)
-        places = np.flatnonzero(self._passes[there >> SHIFT])
-        places = places[np.isin(there[places], self._wanted)]
-        met = there[places]
+        hashes = WindowHashes(block.codes)
+        places = hashes.find(self._wanted, self.least)
+        met = hashes.at(places, self.least)
         for hash in np.unique(met):
             alike = places[met == hash]
             for start in self._starts[int(hash)]:
                 for first in range(0, len(alike), SOME):
                     self._lengthen(start, alike[first : first + SOME], hashes, block)
 
-    def _lengthen(self, start: int, places: Codes, hashes: WindowHashes, block: _Block) -> None:
+    def _lengthen(self, start: int, places: Places, hashes: WindowHashes, block: _Block) -> None:
         """Looks for a longer span from a place of what was said, at some places of the block."""
         while len(places) and start + (width := int(self._lengths[start]) + 1) <= len(self.said):
             places = places[places + width <= len(block.codes)]
             places = places[hashes.at(places, width) == self._hashes.at(np.array([start]), width)]
             if len(places):
                 # Equal hashes of different windows do not happen by chance, but may by design: characters are compared.
-                length = _in_common(self._codes[start:], block.codes[places[0] :])
+                length = _in_common(self._hashes.ids[start:], block.codes[places[0] :])
                 if length >= width:
                     self._lengths[start] = length
                     self._places[start] = block.place(int(places[0]))
@@ -146,11 +135,11 @@ def _from(passage: Passage, start: int) -> Passage:
     return passage._replace(text=passage.text[start:], number=passage.number + lines, before=passage.before + start)
 
 
-def _codes(text: str) -> Codes:
+def _codes(text: str) -> Places:
     return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32).astype(np.int64)
 
 
-def _in_common(first: Codes, second: Codes) -> int:
+def _in_common(first: Places, second: Places) -> int:
     """How many characters two texts begin with that are the same."""
     shorter = min(len(first), len(second))
     different = first[:shorter] != second[:shorter]

@@ -11,11 +11,10 @@ from tinychat.errors import SourceError, UsageError
 from tinychat.store import places
 from tinychat.store.models import Mode
 from tinychat.store.runs import RunFolder
-from tinychat.text.arrays import Ids
 from tinychat.text.chat import ChatTemplate
 from tinychat.text.corpus import Corpus, Source
 from tinychat.text.datasets import KNOWN, fetch
-from tinychat.text.ids import count_characters, encode_corpus, join
+from tinychat.text.ids import Ids, encode_corpus, join
 from tinychat.text.parts import Given
 from tinychat.text.rows import Rows, encode_rows, join_rows, split_rows
 from tinychat.text.sources import read_sources
@@ -82,7 +81,7 @@ class TrainingText:
         """Of the measured part; the first token of a document is not measured, and does not count."""
         ids = _flat(self.measured)
         tokens = int((self.measured.lengths - 1).sum()) if isinstance(self.measured, Rows) else len(ids)
-        return count_characters(ids, self.tokenizer) / max(1, tokens)
+        return self.tokenizer.count_characters(ids) / max(1, tokens)
 
     def cut(self, context: int) -> int:
         """How many documents are longer than a model with that context sees."""

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from tinychat.errors import UsageError
-from tinychat.text.sources import read_sources
-from tinychat.text.weights import split_weight, with_weight
+from tinychat.text.sources import read_sources, split_weight, with_weight
 
 
 @pytest.fixture(autouse=True)
