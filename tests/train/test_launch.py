@@ -10,7 +10,7 @@ import pytest
 
 from tinychat.errors import RunError, UsageError
 from tinychat.store import places
-from tinychat.train.launch import final_folder, name_for, prepare_run, resume_run, slug
+from tinychat.train.launch import name_for, prepare_run, resume_run, slug
 from tinychat.train.recipe import Recipe, load_recipe
 
 
@@ -47,7 +47,7 @@ def test_a_new_run_has_its_recipe_with_paths_that_last(tmp_path: Path) -> None:
     assert run.path == places.runs_folder() / "novel"
     kept = load_recipe(run.recipe_file)
     assert kept.sources == (str(tmp_path / "novel.txt"), str(tmp_path / "notes" / "*.md"), "tinyshakespeare")
-    assert final_folder(run) == places.models_folder() / "novel"
+    assert run.final_folder == places.models_folder() / "novel"
     assert not run.is_running()
 
 
@@ -80,7 +80,7 @@ def test_a_taken_name_gets_a_number_and_a_given_one_is_refused(tmp_path: Path) -
 
 def test_the_model_goes_where_it_was_told_to(tmp_path: Path) -> None:
     run = prepare_run(Recipe(sources=("novel.txt",)), out=Path("there/model"))
-    assert final_folder(run) == tmp_path / "there" / "model"
+    assert run.final_folder == tmp_path / "there" / "model"
 
 
 def test_without_a_source_there_is_nothing_to_train_on() -> None:

@@ -157,9 +157,9 @@ def attention_weights(query: Tensor, key: Tensor, mask: Tensor | None) -> Tensor
     return weights
 
 
-def additive(mask: Tensor | None, dtype: torch.dtype) -> Tensor | None:
+def additive(mask: Tensor, dtype: torch.dtype) -> Tensor:
     """What a mask that is True where a query may look adds to the scores: 0 there, −∞ elsewhere."""
-    return None if mask is None else torch.zeros_like(mask, dtype=dtype).masked_fill_(~mask, float("-inf"))
+    return torch.zeros_like(mask, dtype=dtype).masked_fill_(~mask, float("-inf"))
 
 
 def _split(x: Tensor, heads: int) -> Tensor:

@@ -4,7 +4,7 @@ A shape is that of what comes out of a part, for one window: places × width.
 """
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from tinychat.model.config import LONGEST_MATCH, ModelConfig
@@ -73,9 +73,10 @@ def _stack(config: ModelConfig, name: str, vocab_size: int, n_layer: int) -> Ite
     yield Stage(name, "input", tuple(_input(config, vocab_size)))
     if n_layer:
         yield Stage(name, "block", tuple(_block(config, decodes=name == "decoder")), n_layer)
-    output = [*_final_norm(config), *(_head(config) if name == "decoder" else ())]
+    final_norm = _norm(config) if config.final_norm and config.norm_position == "pre" else ()
+    output = (*final_norm, *(_head(config) if name == "decoder" else ()))
     if output:
-        yield Stage(name, "output", tuple(output))
+        yield Stage(name, "output", output)
 
 
 def _input(config: ModelConfig, vocab_size: int) -> Iterator[Layer]:
@@ -116,7 +117,7 @@ def _residual(config: ModelConfig, sublayer: Layer) -> Iterator[Layer]:
     norms = list(_norm(config))
     pre = config.norm_position == "pre"
     for layer in [*(norms if pre else ()), sublayer]:
-        yield Layer(layer.name, layer.kind, layer.about, layer.shape, layer.parameters, "beside")
+        yield replace(layer, branch="beside")
     yield Layer("add", "", "", sublayer.shape, branch="joins")
     if not pre:
         yield from norms
@@ -128,11 +129,6 @@ def _norm(config: ModelConfig) -> Iterator[Layer]:
         about = f"eps {config.norm_eps:g}" if config.norm_affine else "no weights"
         shape = (config.context, config.d_model)
         yield Layer("norm", NORM_KINDS[config.norm], about, shape, weights * config.d_model)
-
-
-def _final_norm(config: ModelConfig) -> Iterator[Layer]:
-    if config.final_norm and config.norm_position == "pre":
-        yield from _norm(config)
 
 
 def _head(config: ModelConfig) -> Iterator[Layer]:

@@ -177,9 +177,13 @@ class NGrams(nn.Module):
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *others: Any) -> None:
         """Makes room for as many contexts as are loaded, if they can be counts of this vocabulary."""
-        held = [state_dict.get(prefix + name) for name in ("contexts", "widths", "tokens", "counts")]
-        if all(isinstance(values, Tensor) and values.dim() == 1 and not values.is_floating_point() for values in held):
-            held = [values.to(self.powers.device) for values in held]  # type: ignore[union-attr]
+        found = (state_dict.get(prefix + name) for name in ("contexts", "widths", "tokens", "counts"))
+        held = [
+            values.to(self.powers.device)
+            for values in found
+            if isinstance(values, Tensor) and values.dim() == 1 and not values.is_floating_point()
+        ]
+        if len(held) == 4:
             contexts, widths, tokens, counts = held
             if (
                 not all(map(torch.equal, held, (self.contexts, self.widths, self.tokens, self.counts)))

@@ -117,7 +117,7 @@ class Stack(nn.Module):
             mask: True where a token may look, [B or 1, 1, T, S]; None: everywhere.
         """
         x = self.embed(ids, known, positions)
-        mask = additive(mask, x.dtype)
+        mask = None if mask is None else additive(mask, x.dtype)
         places = {"position": self.position, "positions": positions, "cache": cache, "used": used}
         blocks: Iterable[Callable[..., Tensor]] = (self.training and self.compiled) or self.blocks
         for layer, block in enumerate(blocks):

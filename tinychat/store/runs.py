@@ -8,6 +8,7 @@ snapshots/     the model's weights as they were, from the first to the newest; a
 model/         the model as it stands: its newest weights, and the best once the run has ended
 start/         the model that the run began from, where it goes on with one
 tokenizer.json the tokenizer; of translations, source_tokenizer.json is that of what is translated
+out            the folder of the model at the end, where that is not the usual one
 trainer.lock   held by the trainer while it lives: the system lets go of it whatever happens
 trainer.log    what the trainer had to say on stderr
 """
@@ -15,7 +16,6 @@ trainer.log    what the trainer had to say on stderr
 import json
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from filelock import FileLock, Timeout
@@ -25,59 +25,36 @@ from tinychat.events import Event, LineReader
 from tinychat.store import places
 
 
-@dataclass(frozen=True)
 class RunFolder:
     """One run."""
 
-    path: Path
+    def __init__(self, path: Path) -> None:
+        self.path, self.name = path, path.name
+        self.recipe_file = path / "recipe.toml"
+        self.events_file = path / "events.jsonl"
+        self.control_file = path / "control.jsonl"
+        self.checkpoints = path / "checkpoints"
+        self.snapshots = path / "snapshots"
+        self.model = path / "model"
+        self.start = path / "start"
+        self.tokenizer_file = path / "tokenizer.json"
+        self.source_tokenizer_file = path / "source_tokenizer.json"
+        self.out_file = path / "out"
+        self.lock_file = path / "trainer.lock"
+        self.log_file = path / "trainer.log"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, RunFolder) and self.path == other.path
+
+    def __hash__(self) -> int:
+        return hash(self.path)
 
     @property
-    def name(self) -> str:
-        return self.path.name
-
-    @property
-    def recipe_file(self) -> Path:
-        return self.path / "recipe.toml"
-
-    @property
-    def events_file(self) -> Path:
-        return self.path / "events.jsonl"
-
-    @property
-    def control_file(self) -> Path:
-        return self.path / "control.jsonl"
-
-    @property
-    def checkpoints(self) -> Path:
-        return self.path / "checkpoints"
-
-    @property
-    def snapshots(self) -> Path:
-        return self.path / "snapshots"
-
-    @property
-    def model(self) -> Path:
-        return self.path / "model"
-
-    @property
-    def tokenizer_file(self) -> Path:
-        return self.path / "tokenizer.json"
-
-    @property
-    def source_tokenizer_file(self) -> Path:
-        return self.path / "source_tokenizer.json"
-
-    @property
-    def start(self) -> Path:
-        return self.path / "start"
-
-    @property
-    def lock_file(self) -> Path:
-        return self.path / "trainer.lock"
-
-    @property
-    def log_file(self) -> Path:
-        return self.path / "trainer.log"
+    def final_folder(self) -> Path:
+        """Where the model is at the end."""
+        if self.out_file.is_file():
+            return Path(self.out_file.read_text(encoding="utf-8"))
+        return places.models_folder() / self.name
 
     def lock(self, timeout: float = 0) -> FileLock:
         """What the trainer holds while it lives; it waits a little, as a watcher may just be trying the lock."""
@@ -124,5 +101,5 @@ def list_runs() -> list[RunFolder]:
     folder = places.runs_folder()
     if not folder.is_dir():
         return []
-    runs = [RunFolder(path) for path in folder.iterdir() if (path / "recipe.toml").is_file()]
+    runs = [run for run in map(RunFolder, folder.iterdir()) if run.recipe_file.is_file()]
     return sorted(runs, key=lambda run: run.recipe_file.stat().st_mtime, reverse=True)

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
 from difflib import get_close_matches
-from importlib import resources
 from pathlib import Path
 
 from tinychat.atomic import atomic_file
@@ -70,15 +69,10 @@ class Dataset:
         return sum(file.bytes for file in self.files)
 
 
-def _read_table() -> dict[str, Dataset]:
-    text = resources.files("tinychat.text").joinpath("datasets.toml").read_text(encoding="utf-8")
-    return {
-        name: Dataset(name=name, files=tuple(DataFile(**file) for file in facts.pop("files")), **facts)
-        for name, facts in tomllib.loads(text).items()
-    }
-
-
-KNOWN: dict[str, Dataset] = _read_table()
+KNOWN: dict[str, Dataset] = {
+    name: Dataset(name=name, files=tuple(DataFile(**file) for file in facts.pop("files")), **facts)
+    for name, facts in tomllib.loads((Path(__file__).parent / "datasets.toml").read_text(encoding="utf-8")).items()
+}
 """Every known data set by its name."""
 
 

@@ -213,8 +213,8 @@ def split_weight(source: str) -> tuple[str, float | None]:
     Raises:
         UsageError: the weight is not above 0 and finite.
     """
-    found = _WEIGHTED.fullmatch(source)
-    if found is None or _is_path(source):
+    found, path = _WEIGHTED.fullmatch(source), Path(source).expanduser()
+    if found is None or path.exists() or glob.glob(str(path), recursive=True):  # noqa: PTH207
         return source, None
     name, weight = found[1], float(found[2])
     if not 0 < weight < math.inf:
@@ -225,8 +225,3 @@ def split_weight(source: str) -> tuple[str, float | None]:
 def with_weight(source: str, weight: float | None) -> str:
     """What `split_weight` takes apart."""
     return source if weight is None else f"{source}:{weight!r}"
-
-
-def _is_path(source: str) -> bool:
-    path = Path(source).expanduser()
-    return path.exists() or next(glob.iglob(str(path), recursive=True), None) is not None  # noqa: PTH207

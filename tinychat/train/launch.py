@@ -89,7 +89,7 @@ def prepare_run(
     if tokenizer is not None and Path(tokenizer).exists():
         tokenizer = str(Path(tokenizer).absolute())
     if out is not None:
-        atomic_write(out_file(run), str(out))
+        atomic_write(run.out_file, str(out))
     atomic_write(run.recipe_file, recipe.merged({"sources": sources, "tokenizer": tokenizer}).to_toml())
     return run
 
@@ -173,17 +173,6 @@ def slug(name: str) -> str:
     return words[:LONGEST_NAME] or "model"
 
 
-def out_file(run: RunFolder) -> Path:
-    """Names the folder of the model at the end, where it is not the usual one."""
-    return run.path / "out"
-
-
-def final_folder(run: RunFolder) -> Path:
-    """Where the model is at the end."""
-    path = out_file(run)
-    return Path(path.read_text(encoding="utf-8")) if path.is_file() else places.models_folder() / run.name
-
-
 def _at_work(run: RunFolder) -> RunError:
     return RunError(f"the run {run.name!r} is at work already", f"`/attach {run.name}` in the REPL shows it")
 
@@ -204,21 +193,15 @@ def _is_taken(name: str) -> bool:
 def _lasting(source: str, recipe: Recipe, run: RunFolder, stdin: BinaryIO | None) -> str:
     """A source as it can be read again later, from another folder; what can be read only once is kept."""
     source, weight = split_weight(source)
-    return with_weight(_lasting_name(source, recipe, run, stdin), weight)
-
-
-def _lasting_name(source: str, recipe: Recipe, run: RunFolder, stdin: BinaryIO | None) -> str:
     path = Path(source).expanduser()
     if source == STANDARD_INPUT:
-        return str(_keep(stdin or sys.stdin.buffer, recipe, run))
-    if path.is_file() or path.is_dir():
-        return str(path.absolute())
-    if path.exists():  # a pipe, as the shell makes for <(…)
+        source = str(_keep(stdin or sys.stdin.buffer, recipe, run))
+    elif path.is_file() or path.is_dir() or (glob.has_magic(source) and not path.exists()):
+        source = str(path.absolute())
+    elif path.exists():  # a pipe, as the shell makes for <(…)
         with path.open("rb") as stream:
-            return str(_keep(stream, recipe, run))
-    if glob.has_magic(source):
-        return str(path.absolute())
-    return source  # a known data set, or a mistake, of which the reader of texts will tell
+            source = str(_keep(stream, recipe, run))
+    return with_weight(source, weight)  # a known data set, or a mistake, of which the reader of texts will tell
 
 
 def _keep(stream: BinaryIO, recipe: Recipe, run: RunFolder) -> Path:

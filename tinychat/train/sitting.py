@@ -19,7 +19,6 @@ from tinychat.train.checkpoint import State, load_checkpoint, save_checkpoint
 from tinychat.train.control import Control
 from tinychat.train.data import TrainingText
 from tinychat.train.journal import Journal, loss_curve, rewind
-from tinychat.train.launch import final_folder
 from tinychat.train.learner import Learner
 from tinychat.train.loop import Loop
 from tinychat.train.machine import find_machine, step_seconds
@@ -174,7 +173,7 @@ class Sitting:
     def _keep(self, reason: Literal["done", "stopped"]) -> None:
         """Finds out what the model has become, saves it, and says so."""
         loop = self.loop
-        folder = final_folder(self.run)
+        folder = self.run.final_folder
         ended = summarize(loop, self.run.events_file, reason=reason, folder=folder, start_seconds=self.start_seconds)
         remedy = f"make room, and `tinychat train --resume {self.run.name}` ends what is begun"
         for place in (self.run.model, folder):
