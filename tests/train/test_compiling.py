@@ -1,36 +1,29 @@
 """Layers that are compiled learn what others learn; where there is no compiler, one line says so."""
 
-import random
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from training import make, write_text
 
 from tinychat.events import Ended, Noticed, Stepped
 from tinychat.store.runs import RunFolder
-from tinychat.train.launch import prepare_run
 from tinychat.train.recipe import load_recipe
 
-FIELDS = {
-    "n_layer": 2, "d_model": 32, "context": 16, "batch_size": 8, "sample_tokens": 0, "threads": 1, "precision": "f32",
-    "dropout": 0.1, "steps": 12, "evaluate_every": 6,
-}  # fmt: skip
+FIELDS = {"n_layer": 2, "dropout": 0.1, "steps": 12, "evaluate_every": 6}
 
 pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
 def text(tmp_path: Path) -> Path:
-    draw = random.Random(3)
-    path = tmp_path / "text.txt"
-    path.write_text(" ".join(draw.choice(["la", "lu", "mi", "mo"]) for _ in range(2000)), encoding="utf-8")
-    return path
+    return write_text(tmp_path / "text.txt", ["la", "lu", "mi", "mo"], 2000)
 
 
 def train(text: Path, **fields: object) -> tuple[RunFolder, list]:
-    run = prepare_run(load_recipe().merged({**FIELDS, "sources": [str(text)], **fields}))
+    run = make(text, **FIELDS, **fields)
     subprocess.run([sys.executable, "-m", "tinychat.train", str(run.path)], check=True, timeout=300)
     return run, list(run.events())
 

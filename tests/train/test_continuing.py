@@ -1,45 +1,33 @@
 """Going on with a model: what is taken over, what is refused, and what is said of the text."""
 
 import shutil
-import signal
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from training import QUICK, events, train
 
 from tinychat.errors import ModelError, UsageError
-from tinychat.events import Ended, Failed, LineReader, Noticed, Planned
+from tinychat.events import Ended, Failed, Noticed, Planned
 from tinychat.store.models import find_model, read_info, read_tokenizer, read_training, read_weights
 from tinychat.store.runs import RunFolder
-from tinychat.train.__main__ import main
 from tinychat.train.launch import prepare_run
 from tinychat.train.recipe import CONTINUING_RECIPE, choose_recipe, load_recipe
 
 LINES = "the fox sees a bird in the old tree\n" * 60
-QUICK = {"steps": 3, "batch_size": 4, "sample_tokens": 8, "threads": 1, "precision": "f32"}
+FIELDS = QUICK | {"steps": 3, "batch_size": 4, "sample_tokens": 8}
 
 
 @pytest.fixture(autouse=True)
-def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The trainer listens to signals: they are given back to the tests afterwards."""
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "more.txt").write_text(LINES, encoding="utf-8")
-    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    yield
-    for number, handler in handlers.items():
-        signal.signal(number, handler)
+def more() -> None:
+    Path("more.txt").write_text(LINES, encoding="utf-8")
 
 
 def make(model: Path | str, source: str = "more.txt", **fields: object) -> RunFolder:
-    return prepare_run(choose_recipe(None, {**QUICK, "sources": [source], "from": str(model), **fields}))
-
-
-def train(run: RunFolder) -> int:
-    return main([str(run.path)])
+    return prepare_run(choose_recipe(None, {**FIELDS, "sources": [source], "from": str(model), **fields}))
 
 
 def notices(run: RunFolder) -> list[str]:
-    return [event.text for event in LineReader(run.events_file).events() if isinstance(event, Noticed)]
+    return [event.text for event in events(run, Noticed)]
 
 
 def test_a_model_goes_on_with_other_text(letters: Path) -> None:
@@ -57,7 +45,7 @@ def test_a_model_goes_on_with_other_text(letters: Path) -> None:
     card = (folder / "README.md").read_text("utf-8")
     assert f"| begun from | letters, weights {origin['weights'][:16]}" in card
     assert "first letters, then trained on more" in new.about
-    planned = next(event for event in LineReader(run.events_file).events() if isinstance(event, Planned))
+    planned = events(run, Planned)[0]
     assert planned.lines[1].endswith("begun as letters")
     assert notices(run) == []
 
@@ -75,7 +63,7 @@ def test_it_learns_more_slowly_than_a_new_model_and_by_a_recipe_of_its_own(lette
     run = make(letters)
     assert train(run) == 0
     kept = load_recipe(run.recipe_file)
-    fields = {**QUICK, "sources": ["more.txt"], "n_layer": 1, "d_model": 16, "ngram_order": kept.ngram_order}
+    fields = {**FIELDS, "sources": ["more.txt"], "n_layer": 1, "d_model": 16, "ngram_order": kept.ngram_order}
     whole = prepare_run(load_recipe().merged(fields))
     assert train(whole) == 0
     assert kept.learning_rate is not None
@@ -137,7 +125,7 @@ def test_a_text_of_which_nothing_is_known_is_one_error(letters: Path, tmp_path: 
     (tmp_path / "more.txt").write_text("12345" * 500, encoding="utf-8")
     run = make(letters)
     assert train(run) == 1
-    (failed,) = [event for event in LineReader(run.events_file).events() if isinstance(event, Failed)]
+    (failed,) = events(run, Failed)
     assert "no token for anything" in failed.problem
 
 
@@ -150,7 +138,7 @@ def test_a_chat_model_goes_on_with_conversations_and_of_plain_text_it_is_warned(
     assert train(plain) == 0
     assert read_info(find_model("more")).mode == "completion"
     assert any("will forget to chat" in notice for notice in notices(plain))
-    assert any(isinstance(event, Ended) for event in LineReader(plain.events_file).events())
+    assert events(plain, Ended)
 
 
 def test_a_model_without_turns_takes_the_text_of_conversations_alone(letters: Path, tmp_path: Path) -> None:

@@ -14,11 +14,6 @@ from tinychat.train.launch import name_for, prepare_run, resume_run, slug
 from tinychat.train.recipe import Recipe, load_recipe
 
 
-@pytest.fixture(autouse=True)
-def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-
-
 @pytest.mark.parametrize(
     ("source", "name"),
     [

@@ -14,62 +14,27 @@ from pathlib import Path
 
 import pytest
 import torch
+import training
+from training import TINY, events, train, weights, write_text
 
 from tinychat.errors import RunError, UsageError
 from tinychat.events import Ended, Evaluated, Failed, LineReader, Noticed, Saved, Stepped
 from tinychat.repl.watching import follow
-from tinychat.store.models import find_model, read_info, read_weights
+from tinychat.store.models import find_model
 from tinychat.store.runs import RunFolder
-from tinychat.train.__main__ import main
 from tinychat.train.checkpoint import State, load_checkpoint, newest_step, save_checkpoint
 from tinychat.train.journal import Journal
 from tinychat.train.launch import launch, prepare_run
 from tinychat.train.recipe import load_recipe
 
-TINY = {
-    "n_layer": 1,
-    "d_model": 32,
-    "context": 16,
-    "batch_size": 8,
-    "sample_tokens": 0,
-    "threads": 1,
-    "precision": "f32",
-    "steps": 30,
-    "evaluate_every": 10,
-}
-
 
 @pytest.fixture
 def text(tmp_path: Path) -> Path:
-    letters = random.Random(0)
-    path = tmp_path / "letters.txt"
-    path.write_text("".join(letters.choice("abcdefgh \n") for _ in range(4000)), encoding="utf-8")
-    return path
-
-
-@pytest.fixture(autouse=True)
-def signals() -> Iterator[None]:
-    """The trainer listens to signals: they are given back to the tests afterwards."""
-    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    yield
-    for number, handler in handlers.items():
-        signal.signal(number, handler)
+    return write_text(tmp_path / "letters.txt", "abcdefgh \n", 4000, between="")
 
 
 def make(text: Path, **fields: object) -> RunFolder:
-    return prepare_run(load_recipe().merged({**TINY, "sources": [str(text)], **fields}))
-
-
-def train(run: RunFolder) -> int:
-    return main([str(run.path)])
-
-
-def events(run: RunFolder, *kinds: type) -> list:
-    return [event for event in LineReader(run.events_file).events() if isinstance(event, kinds)]
-
-
-def weights(folder: Path) -> dict[str, torch.Tensor]:
-    return read_weights(read_info(folder))
+    return training.make(text, **{"steps": 30, "evaluate_every": 10, **fields})
 
 
 @contextmanager

@@ -2,7 +2,6 @@
 
 import json
 import os
-import random
 import signal
 import subprocess
 import sys
@@ -12,27 +11,19 @@ from pathlib import Path
 
 import pytest
 import torch
+import training
+from training import TINY, events, write_text
 
-from tinychat.events import Ended, Failed, LineReader, Planned, Stepped
+from tinychat.events import Ended, Failed, Planned, Stepped
 from tinychat.store.runs import RunFolder
-from tinychat.train.__main__ import main
 from tinychat.train.batches import Batch
 from tinychat.train.checkpoint import load_checkpoint
-from tinychat.train.launch import change_recipe, launch, prepare_run
+from tinychat.train.launch import change_recipe, launch
 from tinychat.train.loop import Loop
 from tinychat.train.processes import ALONE, Place, find_place
-from tinychat.train.recipe import load_recipe
 from tinychat.train.team import Team
 
-FIELDS = {
-    "n_layer": 1,
-    "d_model": 32,
-    "context": 16,
-    "batch_size": 9,
-    "sample_tokens": 0,
-    "precision": "f32",
-    "ngram_order": 0,
-}
+FIELDS = TINY | {"batch_size": 9, "ngram_order": 0}
 BENCH = Path(__file__).parent.parent / "bench"
 NAMES = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "NODE_RANK", "MASTER_ADDR", "MASTER_PORT")
 
@@ -71,10 +62,7 @@ def test_a_batch_is_shared_out_without_rest(monkeypatch: pytest.MonkeyPatch) -> 
 
 @pytest.fixture
 def text(tmp_path: Path) -> Path:
-    draw = random.Random(3)
-    path = tmp_path / "text.txt"
-    path.write_text(" ".join(draw.choice(["la", "lu", "mi", "mo", "na"]) for _ in range(4000)), encoding="utf-8")
-    return path
+    return write_text(tmp_path / "text.txt", ["la", "lu", "mi", "mo", "na"], 4000)
 
 
 @pytest.fixture
@@ -89,17 +77,13 @@ def every_step(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def make(text: Path, **fields: object) -> RunFolder:
-    return prepare_run(load_recipe().merged({**FIELDS, "sources": [str(text)], "threads": 1, **fields}))
+    return training.make(text, **{**FIELDS, **fields})
 
 
 def train(run: RunFolder, monkeypatch: pytest.MonkeyPatch) -> int:
     for name in NAMES:
         monkeypatch.delenv(name, raising=False)
-    return main([str(run.path)])
-
-
-def events(run: RunFolder, kind: type) -> list:
-    return [event for event in LineReader(run.events_file).events() if isinstance(event, kind)]
+    return training.train(run)
 
 
 def losses(run: RunFolder) -> dict[int, float]:

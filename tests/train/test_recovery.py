@@ -1,60 +1,41 @@
 """What a run does when memory runs out, and when its loss becomes no number."""
 
 import math
-import random
-import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import torch
+import training
 from torch import Tensor
+from training import events, train, write_text
 
-from tinychat.events import Ended, Failed, LineReader, Noticed, Stepped
+from tinychat.events import Ended, Failed, Noticed, Stepped
 from tinychat.model.transformer import Transformer
 from tinychat.store.models import read_info, read_weights
 from tinychat.store.runs import RunFolder
-from tinychat.train.__main__ import main
 from tinychat.train.batches import Batch
 from tinychat.train.checkpoint import load_checkpoint
 from tinychat.train.journal import loss_curve
-from tinychat.train.launch import change_recipe, prepare_run
+from tinychat.train.launch import change_recipe
 from tinychat.train.learner import Learner
 from tinychat.train.loop import Loop
 from tinychat.train.processes import is_out_of_memory
 from tinychat.train.recipe import load_recipe
 
-FIELDS = {
-    "n_layer": 1, "d_model": 32, "context": 16, "batch_size": 8, "sample_tokens": 0, "threads": 1, "precision": "f32",
-    "steps": 30, "evaluate_every": 10,
-}  # fmt: skip
+FIELDS = {"steps": 30, "evaluate_every": 10}
 
 
 @pytest.fixture(autouse=True)
-def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.chdir(tmp_path)
+def often(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Loop, "_report_interval", 0.0)
     monkeypatch.setattr("tinychat.train.loop.FIRST_SAVE", math.inf)  # only what evaluations save: by steps, not time
-    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    draw = random.Random(3)
-    Path("text.txt").write_text(" ".join(draw.choice(["la", "lu", "mi", "mo"]) for _ in range(2000)), encoding="utf-8")
-    yield
-    for number, handler in handlers.items():
-        signal.signal(number, handler)
+    write_text(Path("text.txt"), ["la", "lu", "mi", "mo"], 2000)
 
 
 def make(**fields: object) -> RunFolder:
-    return prepare_run(load_recipe().merged({**FIELDS, "sources": ["text.txt"], **fields}))
-
-
-def train(run: RunFolder) -> int:
-    return main([str(run.path)])
-
-
-def events(run: RunFolder, kind: type) -> list:
-    return [event for event in LineReader(run.events_file).events() if isinstance(event, kind)]
+    return training.make("text.txt", **{**FIELDS, **fields})
 
 
 def notices(run: RunFolder, words: str) -> list[str]:

@@ -1,48 +1,22 @@
 """Toys whose every number can be counted, and the same recipes with real data: what they learn, and how it is met."""
 
 import json
-import signal
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import torch
+from training import QUICK, events, train, train_recipe
 
-from tinychat.events import Ended, Evaluated, LineReader, Noticed, Planned, Sampled
+from tinychat.events import Ended, Evaluated, Noticed, Planned, Sampled
 from tinychat.generate.stream import stream
 from tinychat.scoring import score
 from tinychat.session import Session
 from tinychat.settings import SettingStore
 from tinychat.store.interchange import export_model
 from tinychat.store.models import find_model, read_card, read_info, read_weights
-from tinychat.store.runs import RunFolder
 from tinychat.text.tokenizers import load_tokenizer
-from tinychat.train.__main__ import main
 from tinychat.train.launch import prepare_run
 from tinychat.train.recipe import load_recipe
-
-QUICK = {"threads": 1, "precision": "f32"}
-
-
-@pytest.fixture(autouse=True)
-def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The trainer listens to signals: they are given back to the tests afterwards."""
-    monkeypatch.chdir(tmp_path)
-    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    yield
-    for number, handler in handlers.items():
-        signal.signal(number, handler)
-
-
-def train(name: str, **fields: object) -> RunFolder:
-    own = None if "sources" in fields else name
-    run = prepare_run(load_recipe(name).merged(QUICK | fields), recipe_name=own)
-    assert main([str(run.path)]) == 0, list(LineReader(run.events_file).events())[-1]
-    return run
-
-
-def events(run: RunFolder, kind: type) -> list:
-    return [event for event in run.events() if isinstance(event, kind)]
 
 
 def ask(name: str, *prompts: str) -> list[tuple[str, str]]:
@@ -57,7 +31,7 @@ def ask(name: str, *prompts: str) -> list[tuple[str, str]]:
 
 
 def test_statquest_has_37_parameters_and_answers_both_questions() -> None:
-    run = train("statquest")
+    run = train_recipe("statquest")
     assert run.name == "statquest"
     (planned,) = events(run, Planned)
     assert (planned.parameters, planned.steps) == (37, 60)
@@ -77,7 +51,7 @@ def test_statquest_has_37_parameters_and_answers_both_questions() -> None:
 
 
 def test_translation_has_78_parameters_and_translates_both_phrases() -> None:
-    run = train("translation")
+    run = train_recipe("translation")
     assert events(run, Planned)[0].parameters == 78
     info = read_info(find_model("translation"))
     assert (info.mode, info.parameters) == ("translation", 78)
@@ -94,12 +68,15 @@ def test_translation_has_78_parameters_and_translates_both_phrases() -> None:
 @pytest.mark.slow
 def test_a_translator_that_was_stopped_goes_on_as_if_it_had_not_been() -> None:
     fields = {"epochs": 30, "sample_tokens": 0, "dropout": 0.1}
-    whole, stopped = train("translation", **fields), prepare_run(load_recipe("translation").merged(QUICK | fields), "t")
+    whole, stopped = (
+        train_recipe("translation", **fields),
+        prepare_run(load_recipe("translation").merged(QUICK | fields), "t"),
+    )
     stopped.send("stop")
-    assert main([str(stopped.path)]) == 0
+    assert train(stopped) == 0
     assert events(stopped, Ended)[0].reason == "stopped"
     stopped.control_file.unlink()
-    assert main([str(stopped.path)]) == 0
+    assert train(stopped) == 0
     one, other = (read_weights(read_info(run.model)) for run in (whole, stopped))
     assert all(torch.equal(one[name], other[name]) for name in one)
 
@@ -141,7 +118,7 @@ def test_documents_longer_than_the_context_are_cut_and_told(tmp_path: Path) -> N
     source = tmp_path / "lines.jsonl"
     source.write_text("".join(json.dumps("ab" * (place + 1)) + "\n" for place in range(40)))
     fields = {"rows": "documents", "context": 16, "n_layer": 1, "d_model": 16, "steps": 30, "sample_prompt": ["", "ab"]}
-    run = train("default", sources=[str(source)], sample_tokens=20, **fields)
+    run = train_recipe("default", sources=[str(source)], sample_tokens=20, **fields)
     assert "33 of 40 documents are longer than the context, and are cut" in [e.text for e in events(run, Noticed)]
     assert [event.prompt for event in events(run, Sampled)][:2] == ["", "ab"]
     assert "4 of 40 documents measure the model" in events(run, Planned)[0].lines[0]
@@ -152,7 +129,7 @@ def test_documents_longer_than_the_context_are_cut_and_told(tmp_path: Path) -> N
 @pytest.mark.slow
 def test_tinygpt_learns_news_a_document_a_row() -> None:
     fields = {"d_model": 32, "n_head": 4, "d_ff": 64, "n_layer": 1, "batch_size": 8, "steps": 40, "evaluate_every": 20}
-    run = train("tinygpt", sources=["ag_news/test.csv"], sample_tokens=12, **fields)
+    run = train_recipe("tinygpt", sources=["ag_news/test.csv"], sample_tokens=12, **fields)
     losses = [event.loss for event in events(run, Evaluated)]
     assert losses[-1] < losses[0] < 10.4  # 10.3 before anything is learned
     assert [event.prompt for event in events(run, Sampled)][:3] == ["", "france starts", "vw considers opening"]

@@ -6,46 +6,25 @@ import random
 import re
 import signal
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import torch
+import training
+from training import TINY, events, train, weights
 
-from tinychat.events import Ended, Evaluated, Failed, LineReader, Noticed, Planned, Sampled, Saved, Stepped
+from tinychat.events import Ended, Evaluated, Failed, Noticed, Planned, Sampled, Saved, Stepped
 from tinychat.model.loading import load_model
 from tinychat.scoring import score
 from tinychat.settings import SettingStore
-from tinychat.store.models import find_model, read_info, read_tokenizer, read_training, read_weights
+from tinychat.store.models import find_model, read_info, read_tokenizer, read_training
 from tinychat.store.runs import RunFolder
 from tinychat.text.ids import encode_corpus
 from tinychat.text.sources import read_sources
-from tinychat.train.__main__ import main
 from tinychat.train.checkpoint import newest_step
 from tinychat.train.evaluation import evaluate
 from tinychat.train.launch import launch, prepare_run
 from tinychat.train.loop import Loop
 from tinychat.train.recipe import load_recipe
-
-TINY = {
-    "n_layer": 1,
-    "d_model": 32,
-    "context": 16,
-    "batch_size": 8,
-    "sample_tokens": 12,
-    "threads": 1,
-    "precision": "f32",
-}
-
-
-@pytest.fixture(autouse=True)
-def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The trainer listens to signals: they are given back to the tests afterwards."""
-    monkeypatch.chdir(tmp_path)
-    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    yield
-    for number, handler in handlers.items():
-        signal.signal(number, handler)
 
 
 @pytest.fixture
@@ -63,19 +42,7 @@ def text(tmp_path: Path) -> Path:
 
 
 def make(source: Path | str, **fields: object) -> RunFolder:
-    return prepare_run(load_recipe().merged({**TINY, "sources": [str(source)], **fields}))
-
-
-def train(run: RunFolder) -> int:
-    return main([str(run.path)])
-
-
-def events(run: RunFolder, *kinds: type) -> list:
-    return [event for event in LineReader(run.events_file).events() if not kinds or isinstance(event, kinds)]
-
-
-def weights(run: RunFolder) -> dict[str, torch.Tensor]:
-    return read_weights(read_info(run.model))
+    return training.make(source, **{"sample_tokens": 12, **fields})
 
 
 def test_a_run_plans_learns_speaks_and_leaves_a_model(text: Path) -> None:
@@ -173,7 +140,7 @@ def test_a_run_that_was_stopped_goes_on_as_if_it_had_not_been(text: Path, length
     assert (done.reason, done.step) == ("done", last)
     ends, known = ([(event.epoch, event.step) for event in events(run, Evaluated)] for run in (whole, halved))
     assert ends == known[-len(ends) :]  # and where it was stopped
-    one, other = weights(whole), weights(halved)
+    one, other = weights(whole.model), weights(halved.model)
     assert all(one[name].equal(other[name]) for name in one)
     assert done.loss == events(whole, Ended)[0].loss
 
@@ -201,8 +168,8 @@ def test_the_same_recipe_gives_the_same_model_and_another_seed_another(text: Pat
     for run in (first, second, other):
         train(run)
     name = "head.weight"
-    assert weights(first)[name].equal(weights(second)[name])
-    assert not weights(first)[name].equal(weights(other)[name])
+    assert weights(first.model)[name].equal(weights(second.model)[name])
+    assert not weights(first.model)[name].equal(weights(other.model)[name])
 
 
 @pytest.mark.slow
@@ -360,7 +327,7 @@ def test_killed_at_any_moment_it_ends_as_if_it_had_not_been(text: Path) -> None:
         for event in events(killed):  # every line but the last is whole
             assert not isinstance(event, Failed)
     assert process.returncode == 0
-    one, other = weights(whole), weights(killed)
+    one, other = weights(whole.model), weights(killed.model)
     assert all(one[name].equal(other[name]) for name in one)
     assert [event.step for event in events(killed, Evaluated)] == [event.step for event in events(whole, Evaluated)]
     assert newest_step(killed.checkpoints) == 400

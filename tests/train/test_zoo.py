@@ -1,18 +1,15 @@
 """Recipes that follow known work: as many parameters as are counted by hand, and a few steps that learn."""
 
 import os
-import signal
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from training import QUICK, events, train_recipe
 
-from tinychat.events import Ended, Evaluated, LineReader, Planned
+from tinychat.events import Ended, Evaluated, Planned
 from tinychat.model.diagram import make_diagram
 from tinychat.store.models import read_info
 from tinychat.store.runs import RunFolder
-from tinychat.train.__main__ import main
-from tinychat.train.launch import prepare_run
 from tinychat.train.recipe import load_recipe
 
 # Letters as in the books: vocabulary, context, width, feed-forward, layers.
@@ -31,7 +28,7 @@ BY_HAND = {
     + 2 * 64 + 64 * 27,
 }  # fmt: skip
 
-QUICK = {"threads": 1, "precision": "f32", "validation_fraction": 0.005, "sample_tokens": 8, "warmup_steps": 0}
+FIELDS = QUICK | {"validation_fraction": 0.005, "sample_tokens": 8, "warmup_steps": 0}
 
 GUIDE = {
     "learned positions, norm before, SwiGLU": ({}, 0),
@@ -44,24 +41,8 @@ GUIDE = {
 }
 
 
-@pytest.fixture(autouse=True)
-def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The trainer listens to signals: they are given back to the tests afterwards."""
-    monkeypatch.chdir(tmp_path)
-    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    yield
-    for number, handler in handlers.items():
-        signal.signal(number, handler)
-
-
 def train(name: str, **fields: object) -> RunFolder:
-    run = prepare_run(load_recipe(name).merged(QUICK | fields), name)
-    assert main([str(run.path)]) == 0, list(LineReader(run.events_file).events())[-1]
-    return run
-
-
-def events(run: RunFolder, kind: type) -> list:
-    return [event for event in run.events() if isinstance(event, kind)]
+    return train_recipe(name, **FIELDS | fields)
 
 
 @pytest.mark.parametrize("name", BY_HAND)

@@ -134,9 +134,10 @@ class WindowHashes:
 def _find(said: WindowHashes, block: WindowHashes, width: int) -> int | None:
     """The first place in the block of a window of that width which is also among what was said."""
     wanted = said.of(width)
-    for place in block.find(wanted, width):
+    places = block.find(wanted, width)
+    for place, hash in zip(places, block.at(places, width), strict=True):
         # Equal hashes of different windows do not happen by chance, but may by design: all of equal hash are compared.
-        for at in np.flatnonzero(wanted == block.at(place, width)):
+        for at in np.flatnonzero(wanted == hash):
             if np.array_equal(said.ids[at : at + width], block.ids[place : place + width]):
                 return int(place)
     return None

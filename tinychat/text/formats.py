@@ -57,13 +57,14 @@ class RecordFile:
         path: of the file.
         format: how it ends, a key of `FORMATS`.
         pieces: gives the decoded text, anew at each call; not asked for Parquet.
-        wanted: names of fields that are asked for: a first row that holds one is a header.
+        wanted: the field to read, by name, as a path of names with dots, or by its number from 1; two with a comma
+            between them for the two sides of a conversation. A first row that holds one is a header.
     """
 
     path: Path
     format: str
     pieces: Callable[[], Iterator[str]]
-    wanted: tuple[str, ...] = ()
+    wanted: str | None = None
 
     def records(self, notes: Notes) -> Iterator[Record]:
         """All records.
@@ -121,7 +122,7 @@ def _read_rows(file: RecordFile, notes: Notes) -> Iterator[Record]:
     dialect = _choose_dialect(first, tabs=file.format == ".tsv")
     rows = (row for row in csv.reader(chain(first, lines), dialect) if row)
     sample = list(islice(rows, SAMPLE))
-    header = _header(sample, file.wanted)
+    header = _header(sample, {name.strip().lower() for name in (file.wanted or "").split(",")})
     width = max(map(len, sample), default=0)
     names = header or [str(number) for number in range(1, width + 1)]
     for row in chain(sample[bool(header) :], rows):
@@ -153,11 +154,11 @@ def _choose_dialect(lines: Sequence[str], tabs: bool) -> type[csv.Dialect]:
     return best
 
 
-def _header(sample: Sequence[Sequence[str]], wanted: Sequence[str]) -> list[str] | None:
+def _header(sample: Sequence[Sequence[str]], wanted: set[str]) -> list[str] | None:
     """The names in the first row; None where it is a row like the others."""
     names = [name.strip() for name in sample[0]] if sample else []
     lower = {name.lower() for name in names}
-    if lower & {name.lower() for name in wanted if not name.isdecimal()}:
+    if any(name and not name.isdecimal() for name in lower & wanted):
         return names
     if len(lower) < len(names) or not all(map(_NAME.fullmatch, names)):
         return None

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from tinychat.text.chat import Conversation, Message
 from tinychat.text.decoding import read_text
 from tinychat.text.encodings import describe, find_encoding
-from tinychat.text.formats import FORMATS, RecordFile
+from tinychat.text.formats import FORMATS
 from tinychat.text.notices import Notes
 from tinychat.text.records import Table
 
@@ -78,8 +78,7 @@ class Part:
         return bool(self.format) and self.wanted is None and self._table(self.format, Notes()).holds_conversations()
 
     def _table(self, format: str, notes: Notes) -> Table:
-        sides = tuple(name.strip() for name in (self.wanted or "").split(",") if name.strip())
-        return Table(RecordFile(self.path, format, lambda: self._pieces(notes), sides), self.wanted)
+        return Table(self.path, format, lambda: self._pieces(notes), self.wanted)
 
     def _pieces(self, notes: Notes) -> Iterator[str]:
         if self.encoding != "utf-8":

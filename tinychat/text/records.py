@@ -1,7 +1,6 @@
 """Records → texts and conversations: which field is the text, and which are the two sides of a conversation."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import chain, islice
 from typing import Any
 
@@ -23,18 +22,8 @@ ROLES = {"user": "user", "human": "user", "prompter": "user"} | dict.fromkeys(
 )
 
 
-@dataclass(frozen=True)
-class Table:
-    """Records of which one field is the text, or two or a list are a conversation.
-
-    Args:
-        file: that holds them.
-        wanted: the field to read, by name, as a path of names with dots, or by its number from 1; two with a comma
-            between them for the two sides of a conversation.
-    """
-
-    file: RecordFile
-    wanted: str | None = None
+class Table(RecordFile):
+    """Records of which one field is the text, or two or a list are a conversation."""
 
     def texts(self, notes: Notes) -> Iterator[str]:
         """The text of each record; without `wanted`, the field that is called one, else the longest on average.
@@ -42,7 +31,7 @@ class Table:
         Raises:
             SourceError: no field is the text.
         """
-        sample, records = _peek(self.file.records(notes))
+        sample, records = _peek(self.records(notes))
         field = self._choose(sample, notes) if sample else ""
         for number, record in enumerate(records, 1):
             text = clean(_as_text(_find(record, field)), notes)
@@ -59,7 +48,7 @@ class Table:
         Raises:
             SourceError: the records hold no conversations.
         """
-        sample, records = _peek(self.file.records(notes))
+        sample, records = _peek(self.records(notes))
         sides = self._choose_sides(sample) if sample else None
         for number, record in enumerate(records, 1):
             found = _pair(record, sides) if sides else _messages(record, notes)
@@ -71,14 +60,14 @@ class Table:
 
     def holds_conversations(self) -> bool:
         """Whether the names of the fields say so."""
-        sample, _ = _peek(self.file.records(Notes()))
+        sample, _ = _peek(self.records(Notes()))
         named = any(name.lower() in TEXT_NAMES for record in sample for name in record)
         return any(_messages(record, Notes()) for record in sample) or (not named and _named_sides(sample) is not None)
 
     def _choose(self, sample: Sequence[Record], notes: Notes) -> str:
         if self.wanted is not None:
             if not any(_find(record, self.wanted) is not None for record in sample):
-                raise SourceError(f"{self.file.path} has no {self._kind} {self.wanted!r}", self._fields(sample))
+                raise SourceError(f"{self.path} has no {self._kind} {self.wanted!r}", self._fields(sample))
             return self.wanted
         lengths: dict[str, int] = {}
         for record in sample:
@@ -86,7 +75,7 @@ class Table:
                 if isinstance(value, str):
                     lengths[name] = lengths.get(name, 0) + len(value)
         if not lengths:
-            raise SourceError(f"{self.file.path} has no {self._kind} of text", self._fields(sample))
+            raise SourceError(f"{self.path} has no {self._kind} of text", self._fields(sample))
         plain = {name.rpartition(".")[2].lower(): name for name in reversed(lengths)}
         named = next((plain[name] for name in TEXT_NAMES if name in plain), None)
         chosen = named or max(lengths, key=lambda name: lengths[name])
@@ -108,12 +97,12 @@ class Table:
             sides = (names[0], names[1])
         if sides is None or not any(_find(record, side) is not None for record in sample for side in sides):
             example = f"name the two sides, as in --{self._kind} question,answer; it has: {_list(names)}"
-            raise SourceError(f"{self.file.path} holds no conversations that can be told", example)
+            raise SourceError(f"{self.path} holds no conversations that can be told", example)
         return sides
 
     @property
     def _kind(self) -> str:
-        return "field" if self.file.format in JSON_FORMATS else "column"
+        return "field" if self.format in JSON_FORMATS else "column"
 
     def _fields(self, sample: Sequence[Record]) -> str:
         names = dict.fromkeys(name for record in sample for name, _ in _leaves(record))

@@ -8,9 +8,10 @@ import torch
 from torch import Tensor
 
 from tinychat.model.transformer import IGNORED, NO_TOKEN
+from tinychat.text.ids import Ids
 from tinychat.text.rows import Places, Rows
 from tinychat.train.asked import Asked
-from tinychat.train.rows import Documents, Ids, Row, Windows
+from tinychat.train.rows import Documents, Row, Windows
 
 
 class Batch(NamedTuple):

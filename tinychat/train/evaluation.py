@@ -9,9 +9,10 @@ import numpy as np
 import torch
 
 from tinychat.model.transformer import IGNORED, Transformer, cross_entropy
+from tinychat.text.ids import Ids
 from tinychat.text.rows import Rows
 from tinychat.train.batches import Batch
-from tinychat.train.rows import Ids, cut_document, cut_window
+from tinychat.train.rows import cut_document, cut_window
 
 LARGEST_LOGITS = 1 << 24
 """numbers: so many logits are computed at once"""

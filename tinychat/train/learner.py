@@ -13,11 +13,11 @@ from torch.nn.utils import clip_grad_norm_
 from tinychat.errors import RunError
 from tinychat.model.config import ModelConfig
 from tinychat.model.transformer import IGNORED, Transformer
+from tinychat.text.ids import Ids
 from tinychat.train.batches import Batch
 from tinychat.train.optimizers import make_optimizers, set_rate
 from tinychat.train.processes import is_out_of_memory, smaller_parts
 from tinychat.train.recipe import Recipe
-from tinychat.train.rows import Ids
 from tinychat.train.sharding import empty, fill, find_mesh, gather, hollow, outline, scatter, whole
 from tinychat.train.team import Team
 

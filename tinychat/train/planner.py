@@ -6,7 +6,7 @@ step takes (`measure`, which trains a few real ones); then what follows from the
 
 import dataclasses
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from tinychat.errors import SourceError
 from tinychat.formatting import count
@@ -15,7 +15,7 @@ from tinychat.text.rows import count_kept
 from tinychat.train.plan import SAMPLE_SECONDS, Machine, Plan, Portion, SourceFacts, TextFacts, count_rows
 from tinychat.train.recipe import RATES, Recipe
 from tinychat.train.rows import FOLDS
-from tinychat.train.sizes import SIZES_BY_STEPS, Limits, Measure, choose_ngram_order, choose_size, shape, sizes_for
+from tinychat.train.sizes import SIZES_BY_STEPS, Measure, choose_ngram_order, choose_size, shape, sizes_for
 
 CHAR_TEXT = 20_000_000
 """characters; a longer text in words is cut into word pieces, so that more of it is seen in the same time"""
@@ -97,18 +97,6 @@ def split_source(recipe: Recipe, source: SourceFacts) -> tuple[Portion, int, int
     return Portion(source.share, source.tokens - val_tokens, source.rows - val_rows), val_tokens, val_rows
 
 
-def count_steps(recipe: Recipe, config: ModelConfig, batch_size: int, texts: Sequence[Portion]) -> int:
-    """The steps of a run that the clock does not end.
-
-    Args:
-        texts: what of each is trained on.
-    """
-    if recipe.steps is not None:
-        return recipe.steps
-    assert recipe.epochs is not None  # else the caller gives a time
-    return max(1, math.ceil(recipe.epochs * count_rows(recipe, config, texts) / batch_size))
-
-
 def make_plan(
     recipe: Recipe, facts: TextFacts, machine: Machine, measure: Measure, seconds: float | None, elapsed: float
 ) -> Plan:
@@ -129,21 +117,16 @@ def make_plan(
         if text.tokens < 2:
             raise SourceError(f"{source.name} has only {count(source.tokens, 'token')}", "give it more text")
     train_tokens = sum(text.tokens for text in texts)
-    limits = Limits(
-        facts.vocab_size,
-        train_tokens,
-        val_tokens,
-        shortest=min(text.tokens for text in texts),
-        row_tokens=facts.row_tokens,
-        longest_row=facts.longest_row,
-        source_vocab_size=facts.source_vocab_size,
-    )
-    sizes = sizes_for(facts.characters, counted=choose_ngram_order(recipe, limits) > 0)
+    shortest = min(text.tokens for text in texts)  # of a mix, each must hold a window
+    longest = facts.longest_row or min(shortest, val_tokens or shortest) - 1
+    sizes = sizes_for(facts.characters, counted=choose_ngram_order(recipe, facts) > 0)
     if seconds is None:
         available = None
         for size in sizes[:SIZES_BY_STEPS]:  # the largest that gets the steps that it needs
-            larger, rows = shape(recipe, size, limits)
-            most = count_steps(recipe, larger, rows, texts)
+            larger, rows = shape(recipe, size, facts, longest)
+            if (most := recipe.steps) is None:
+                assert recipe.epochs is not None  # else the caller gives a time
+                most = max(1, math.ceil(recipe.epochs * count_rows(recipe, larger, texts) / rows))
             if size.steps <= most:
                 config, batch_size, steps = larger, rows, most
         step_seconds = measure(config, batch_size)
@@ -152,7 +135,7 @@ def make_plan(
     else:
         available = max(1.0, seconds - elapsed)
         steps = 1  # until it is known how much of the time is left for them
-        config, batch_size, step_seconds = choose_size(recipe, sizes, limits, 0.9 * available, measure)
+        config, batch_size, step_seconds = choose_size(recipe, sizes, facts, longest, 0.9 * available, measure)
         row_tokens = facts.row_tokens or config.context
         tokens = available / step_seconds * batch_size * row_tokens  # that could be trained on in the time
         glance, final = int(GLANCE_SHARE * tokens / 0.6), int(FINAL_SHARE * tokens / 0.6)

@@ -1,14 +1,13 @@
 """The rows of a text, of which batches are made: windows of a running text, or documents. Needs no torch."""
 
 from abc import ABC, abstractmethod
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from tinychat.text.ids import Ids
 from tinychat.text.rows import Places, Rows
-
-Ids = npt.NDArray[np.integer[Any]]
 
 FOLDS = 8
 """The parts that a text falls into, so that what is learned from can be left out of what is counted."""

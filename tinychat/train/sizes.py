@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tinychat.model.config import ModelConfig, longest_ngram
+from tinychat.train.plan import TextFacts
 from tinychat.train.recipe import Recipe
 
 
@@ -76,49 +77,19 @@ def sizes_for(characters: int, *, counted: bool) -> Sequence[Size]:
     return [size for size in sizes if 12 * size.n_layer * size.d_model**2 <= most] or sizes[:1]
 
 
-@dataclass(frozen=True)
-class Limits:
-    """What of a text bounds the shape of a model."""
+def shape(recipe: Recipe, size: Size, facts: TextFacts, longest: int) -> tuple[ModelConfig, int]:
+    """The architecture and the batch size that a size makes of a recipe: what the recipe says comes first.
 
-    vocab_size: int
-    train_tokens: int
-    val_tokens: int
-    shortest: int
-    """tokens of the shortest text that is trained on: of a mix, each must hold a window"""
-    row_tokens: float = 0
-    """of documents, a row each: tokens on average; 0: rows are windows"""
-    longest_row: int = 0
-    """the most tokens of one"""
-    source_vocab_size: int | None = None
-    """of an encoder; None: there is none"""
-
-    @property
-    def context(self) -> int:
-        """The longest that has a window in each part; of documents, as long as one."""
-        if self.longest_row:
-            return self.longest_row
-        return min(self.shortest, self.val_tokens or self.shortest) - 1
-
-    @property
-    def ngram_order(self) -> int:
-        """Counting pays for small vocabularies, where most contexts come again; in one long text."""
-        small = self.vocab_size <= NGRAM_VOCABULARY and not self.longest_row
-        return min(NGRAM_ORDER, longest_ngram(self.vocab_size)) if small else 0
-
-    @property
-    def earlier_tokens(self) -> int:
-        """Tables for earlier tokens pay where a token says little, unless n-grams say as much and more."""
-        return 3 if self.vocab_size <= 1024 else 1 if self.vocab_size <= 8192 else 0
-
-
-def shape(recipe: Recipe, size: Size, limits: Limits) -> tuple[ModelConfig, int]:
-    """The architecture and the batch size that a size makes of a recipe: what the recipe says comes first."""
+    Args:
+        longest: context that the text has rows for.
+    """
     d_model = recipe.d_model or size.d_model
-    context = min(recipe.context or size.context, limits.context)
-    if limits.longest_row and recipe.context:
+    context = min(recipe.context or size.context, longest)
+    if facts.rows and recipe.context:
         context = recipe.context  # rows are padded: none need be as long
-    ngram_order = choose_ngram_order(recipe, limits)
-    earlier_tokens = 0 if ngram_order else limits.earlier_tokens
+    ngram_order = choose_ngram_order(recipe, facts)
+    # Tables for earlier tokens pay where a token says little, unless n-grams say as much and more.
+    earlier_tokens = 0 if ngram_order else 3 if facts.vocab_size <= 1024 else 1 if facts.vocab_size <= 8192 else 0
     values = {
         "n_layer": size.n_layer if recipe.n_layer is None else recipe.n_layer,
         "d_model": d_model,
@@ -130,14 +101,16 @@ def shape(recipe: Recipe, size: Size, limits: Limits) -> tuple[ModelConfig, int]
         "qk_norm": recipe.norm != "none" if recipe.qk_norm is None else recipe.qk_norm,
     }
     # A short context takes more windows, so that a step learns from as many tokens.
-    row_tokens = limits.row_tokens or context
-    batch_size = recipe.batch_size or max(1, int(size.batch_size * size.context // row_tokens))
-    return recipe.merged(values).model_config(limits.vocab_size, limits.source_vocab_size), batch_size
+    batch_size = recipe.batch_size or max(1, int(size.batch_size * size.context // (facts.row_tokens or context)))
+    return recipe.merged(values).model_config(facts.vocab_size, facts.source_vocab_size), batch_size
 
 
-def choose_ngram_order(recipe: Recipe, limits: Limits) -> int:
-    """As the recipe says, or as suits the vocabulary."""
-    return limits.ngram_order if recipe.ngram_order is None else recipe.ngram_order
+def choose_ngram_order(recipe: Recipe, facts: TextFacts) -> int:
+    """As the recipe says; else counting pays for small vocabularies, where most contexts come again, in a long text."""
+    if recipe.ngram_order is not None:
+        return recipe.ngram_order
+    small = facts.vocab_size <= NGRAM_VOCABULARY and not facts.rows
+    return min(NGRAM_ORDER, longest_ngram(facts.vocab_size)) if small else 0
 
 
 def _heads(d_model: int) -> int:
@@ -146,14 +119,14 @@ def _heads(d_model: int) -> int:
 
 
 def choose_size(
-    recipe: Recipe, sizes: Sequence[Size], limits: Limits, seconds: float, measure: Measure
+    recipe: Recipe, sizes: Sequence[Size], facts: TextFacts, longest: int, seconds: float, measure: Measure
 ) -> tuple[ModelConfig, int, float]:
     """The largest size that gets the steps that it needs in the time, by measuring those that come into question.
 
     Returns:
         The architecture, the batch size and the seconds of a step.
     """
-    shapes = [shape(recipe, size, limits) for size in sizes]
+    shapes = [shape(recipe, size, facts, longest) for size in sizes]
     measured: dict[int, float] = {}
     place = min(1, len(sizes) - 1)
     while place not in measured:
