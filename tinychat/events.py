@@ -259,17 +259,21 @@ class LineReader:
     position: int = 0
     _rest: bytes = field(default=b"", repr=False)
 
-    def events(self) -> Iterator[Event]:
-        """The events written since the last call; an unfinished line waits for the next one."""
+    def lines(self) -> list[bytes]:
+        """The lines written since the last call; an unfinished one waits for the next call."""
         try:
             with self.path.open("rb") as file:
                 file.seek(self.position)
                 data = file.read()
         except FileNotFoundError:
-            return
+            return []
         self.position += len(data)
         *lines, self._rest = (self._rest + data).split(b"\n")
-        for line in lines:
+        return lines
+
+    def events(self) -> Iterator[Event]:
+        """The events written since the last call."""
+        for line in self.lines():
             try:
                 event = from_json(line.decode("utf-8"))
             except (ValueError, TypeError):  # damaged, or of a newer version

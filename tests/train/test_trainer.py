@@ -286,7 +286,7 @@ def test_an_error_nobody_thought_of_is_told_and_the_log_has_its_story(
     text: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     run = make(text, steps=5)
-    monkeypatch.setattr("tinychat.train.sitting.find_machine", lambda *_: 1 / 0)
+    monkeypatch.setattr("tinychat.train.trainer.find_machine", lambda *_: 1 / 0)
     assert train(run) == 1
     assert "ZeroDivisionError" in events(run, Failed)[0].problem
     assert "Traceback" in capfd.readouterr().err

@@ -10,61 +10,6 @@ from tinychat.model.config import ModelConfig
 from tinychat.model.layers import Position, drop, make_norm
 
 
-class Cache:
-    """The keys and values of the places already seen, in tensors whose shape never changes.
-
-    A slot is a place: what stands at place p is written to slot p, so that prefill and decoding are one code path and
-    a row can be taken back to any earlier place by writing over what follows.
-
-    Args:
-        config: of the model that fills it.
-        batch: rows.
-        length: places; at most the context.
-    """
-
-    def __init__(
-        self, config: ModelConfig, batch: int, length: int, device: torch.device, dtype: torch.dtype = torch.float32
-    ) -> None:
-        shape = (config.n_layer, batch, config.kv_heads, length, config.d_head)
-        self.keys = torch.zeros(shape, device=device, dtype=dtype)
-        self.values = torch.zeros(shape, device=device, dtype=dtype)
-        # The first slots say that nothing stands before the first place: −1 is no token.
-        self.before = config.looks_back
-        self.ids = torch.full((batch, self.before + length), -1, dtype=torch.long, device=device)
-        self.length = length
-
-    def write(self, layer: int, keys: Tensor, values: Tensor, positions: Tensor) -> tuple[Tensor, Tensor]:
-        """Writes [B, H, T, K] keys and values at `positions` ([T] or [B, T]); returns those of all slots."""
-        if positions.dim() == 1:
-            self.keys[layer].index_copy_(2, positions, keys.to(self.keys.dtype))
-            self.values[layer].index_copy_(2, positions, values.to(self.values.dtype))
-        else:
-            rows = torch.arange(keys.shape[0], device=keys.device).unsqueeze(1)  # [B, 1]
-            self.keys[layer].transpose(1, 2)[rows, positions] = keys.transpose(1, 2).to(self.keys.dtype)
-            self.values[layer].transpose(1, 2)[rows, positions] = values.transpose(1, 2).to(self.values.dtype)
-        return self.keys[layer], self.values[layer]
-
-    def select(self, rows: list[int]) -> "Cache":
-        """A cache whose rows are those given, in that order; one may be taken twice."""
-        other = copy.copy(self)
-        index = torch.tensor(rows, device=self.keys.device)
-        other.keys, other.values = self.keys.index_select(1, index), self.values.index_select(1, index)
-        other.ids = self.ids.index_select(0, index)
-        return other
-
-    def put(self, rows: list[int], other: "Cache") -> None:
-        """Writes the rows of another cache of the same shape over the rows given."""
-        self.keys[:, rows], self.values[:, rows], self.ids[rows] = other.keys, other.values, other.ids
-
-    def with_earlier(self, ids: Tensor, positions: Tensor) -> Tensor:
-        """Notes ids [B, T] at their places and returns them with the `before` ones that precede each row's first."""
-        rows = torch.arange(ids.shape[0], device=ids.device).unsqueeze(1)
-        places = positions.expand(ids.shape)  # [B, T]
-        self.ids[rows, places + self.before] = ids
-        reach = torch.arange(self.before + ids.shape[1], device=ids.device)
-        return self.ids[rows, places[:, :1] + reach]  # [B, before + T]
-
-
 class Attention(nn.Module):
     """Multi-head attention (Vaswani et al. 2017, §3.2), with grouped keys and values where there are fewer of them."""
 
@@ -86,7 +31,7 @@ class Attention(nn.Module):
         positions: Tensor,
         *,
         memory: Tensor | None = None,
-        cache: Cache | None = None,
+        cache: "Cache | None" = None,
         layer: int = 0,
         used: int | None = None,
     ) -> Tensor:
@@ -165,3 +110,58 @@ def additive(mask: Tensor, dtype: torch.dtype) -> Tensor:
 def _split(x: Tensor, heads: int) -> Tensor:
     """[B, T, H·K] → [B, H, T, K]."""
     return x.view(*x.shape[:2], heads, -1).transpose(1, 2)
+
+
+class Cache:
+    """The keys and values of the places already seen, in tensors whose shape never changes.
+
+    A slot is a place: what stands at place p is written to slot p, so that prefill and decoding are one code path and
+    a row can be taken back to any earlier place by writing over what follows.
+
+    Args:
+        config: of the model that fills it.
+        batch: rows.
+        length: places; at most the context.
+    """
+
+    def __init__(
+        self, config: ModelConfig, batch: int, length: int, device: torch.device, dtype: torch.dtype = torch.float32
+    ) -> None:
+        shape = (config.n_layer, batch, config.kv_heads, length, config.d_head)
+        self.keys = torch.zeros(shape, device=device, dtype=dtype)
+        self.values = torch.zeros(shape, device=device, dtype=dtype)
+        # The first slots say that nothing stands before the first place: −1 is no token.
+        self.before = config.looks_back
+        self.ids = torch.full((batch, self.before + length), -1, dtype=torch.long, device=device)
+        self.length = length
+
+    def write(self, layer: int, keys: Tensor, values: Tensor, positions: Tensor) -> tuple[Tensor, Tensor]:
+        """Writes [B, H, T, K] keys and values at `positions` ([T] or [B, T]); returns those of all slots."""
+        if positions.dim() == 1:
+            self.keys[layer].index_copy_(2, positions, keys.to(self.keys.dtype))
+            self.values[layer].index_copy_(2, positions, values.to(self.values.dtype))
+        else:
+            rows = torch.arange(keys.shape[0], device=keys.device).unsqueeze(1)  # [B, 1]
+            self.keys[layer].transpose(1, 2)[rows, positions] = keys.transpose(1, 2).to(self.keys.dtype)
+            self.values[layer].transpose(1, 2)[rows, positions] = values.transpose(1, 2).to(self.values.dtype)
+        return self.keys[layer], self.values[layer]
+
+    def select(self, rows: list[int]) -> "Cache":
+        """A cache whose rows are those given, in that order; one may be taken twice."""
+        other = copy.copy(self)
+        index = torch.tensor(rows, device=self.keys.device)
+        other.keys, other.values = self.keys.index_select(1, index), self.values.index_select(1, index)
+        other.ids = self.ids.index_select(0, index)
+        return other
+
+    def put(self, rows: list[int], other: "Cache") -> None:
+        """Writes the rows of another cache of the same shape over the rows given."""
+        self.keys[:, rows], self.values[:, rows], self.ids[rows] = other.keys, other.values, other.ids
+
+    def with_earlier(self, ids: Tensor, positions: Tensor) -> Tensor:
+        """Notes ids [B, T] at their places and returns them with the `before` ones that precede each row's first."""
+        rows = torch.arange(ids.shape[0], device=ids.device).unsqueeze(1)
+        places = positions.expand(ids.shape)  # [B, T]
+        self.ids[rows, places + self.before] = ids
+        reach = torch.arange(self.before + ids.shape[1], device=ids.device)
+        return self.ids[rows, places[:, :1] + reach]  # [B, before + T]

@@ -10,7 +10,6 @@ token itself, Ney et al. 1994, does not suffice: the names of a scene come again
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -108,12 +107,10 @@ class NGrams(nn.Module):
         meetings = FEWEST_MEETINGS
         while (levels := count_levels(counted, self.vocab_size, self.longest, meetings)) is None:
             meetings += max(1, meetings // 2)
-        device = self.powers.device
-        contexts, widths, tokens = (
-            torch.from_numpy(np.concatenate([getattr(level, name) for level in levels])).to(device)
-            for name in ("contexts", "widths", "tokens")
+        contexts, widths, tokens, counts = (
+            torch.from_numpy(np.concatenate(values, axis=-1)).to(self.powers.device)
+            for values in zip(*levels, strict=True)
         )
-        counts = torch.from_numpy(np.concatenate([level.counts for level in levels], axis=1)).to(device)
         self._hold(contexts, widths.short(), tokens.short(), counts.sum(0).int())
         self.own = Folds(self.all, widths, tokens, counts)
 
@@ -258,8 +255,7 @@ def _rows(widths: Tensor) -> Tensor:
     return torch.arange(len(widths), device=widths.device).repeat_interleave(widths.long())
 
 
-@dataclass(frozen=True)
-class Level:
+class Level(NamedTuple):
     """The contexts of one length, in the order of their numbers, and what was counted after them."""
 
     contexts: npt.NDArray[np.int64]

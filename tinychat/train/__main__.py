@@ -61,7 +61,7 @@ def _train(run: RunFolder, started: float, parent: int | None, place: Place) -> 
     _clear(run)
     rewind(run.events_file, newest_step(run.checkpoints))
     # torch and lightning take three seconds: the text is read meanwhile.
-    threading.Thread(target=importlib.import_module, args=("tinychat.train.sitting",), daemon=True).start()
+    threading.Thread(target=importlib.import_module, args=("tinychat.train.trainer",), daemon=True).start()
     followers: Followers | None = None
     try:
         recipe = load_recipe(run.recipe_file)
@@ -70,8 +70,9 @@ def _train(run: RunFolder, started: float, parent: int | None, place: Place) -> 
             followers.watch(lambda story: _fail(run, *story))
             place = Place(0, recipe.devices, 0, recipe.devices)
         text = read_text(recipe, run)
-        sitting = importlib.import_module("tinychat.train.sitting")
-        sitting.sit(run, recipe, text, control, started, place)
+        from tinychat.train.trainer import train
+
+        train(run, recipe, text, control, started, place)
     except TinychatError as error:
         return _fail(run, error.problem, error.remedy)
     except OSError as error:

@@ -77,6 +77,7 @@ class TrainingText:
         pieces = self.measured.pieces() if isinstance(self.measured, Rows) else [self.measured]
         return [int(id) for id in islice(chain.from_iterable(pieces), count)]
 
+    @cached_property
     def characters_per_token(self) -> float:
         """Of the measured part; the first token of a document is not measured, and does not count."""
         ids = _flat(self.measured)

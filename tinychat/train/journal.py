@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tinychat.atomic import atomic_write
-from tinychat.events import Ended, Evaluated, Event, Failed, LineReader, Stepped, to_json
+from tinychat.events import Evaluated, Event, LineReader, Stepped, to_json
 from tinychat.train.curves import Curves
 
 LONGEST_CURVE = 400
@@ -60,7 +60,7 @@ def rewind(path: Path, step: int) -> None:
             break
 
     def comes_later(event: dict[str, Any]) -> bool:
-        return step < 0 or event.get("step", 0) > step or event["event"] in (_name(Ended), _name(Failed))
+        return step < 0 or event.get("step", 0) > step or event["event"] in ("ended", "failed")
 
     # Steps go back where a run retreats: what counts is the last time that it was there.
     there = (place for place, (_, event) in enumerate(lines) if event.get("step") and not comes_later(event))
@@ -103,7 +103,3 @@ def _epochs(events: Iterable[Event]) -> list[dict[str, Any]]:
             epochs[event.epoch] = figures | {"training_loss": training}
             steps, total = 0, 0.0
     return list(epochs.values())
-
-
-def _name(kind: type[Any]) -> str:
-    return kind.__name__.lower()

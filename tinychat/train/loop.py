@@ -81,7 +81,6 @@ class Loop:
         self.sampler = Sampler(prompting, recipe.sample_tokens, recipe.sample_temperature)
         self.prompts = (text.prompt,) if recipe.sample_prompt is None else recipe.sample_prompt
         self._evaluations = 0
-        self.characters_per_token = text.characters_per_token()
         self.step = self._reported_step = 0
         self.rate = 1.0
         """what learning rates are multiplied by: less than 1 after the loss became no number"""
@@ -235,7 +234,7 @@ class Loop:
         self._save_cost = self._pause(began)
 
     def _report_evaluation(self, result: Evaluation, step: int, best: bool, began: float) -> None:
-        bits = result.bits_per_character(self.characters_per_token)
+        bits = result.bits_per_character(self.text.characters_per_token)
         took = self.seconds - began
         epoch = self.plan.epoch_after(step) if self.plan.recipe.epochs is not None else None
         self.report(

@@ -34,8 +34,6 @@ class Figures:
     seconds: float
     evaluation: Evaluation | None
     """None: there has been none yet"""
-    bits_per_character: float
-    split: str
     curve: dict[str, Any]
     ended: Ended | None = None
     """how the run ended; None: it goes on"""
@@ -115,10 +113,10 @@ class ModelWriter:
             "step": figures.step,
             "seconds": round(figures.seconds, 3),
             **({"validation_ids": self.text.beginning(KEPT_TOKENS)} if self.text.split == "val" else {}),
-            "split": figures.split,
+            "split": self.text.split,
             "loss": result.loss if result else None,
             "perplexity": result.perplexity if result else None,
-            "bits_per_character": figures.bits_per_character if result else None,
+            "bits_per_character": result.bits_per_character(self.text.characters_per_token) if result else None,
             "accuracy": result.accuracy if result else None,
             "curve": figures.curve,
             **(self._end(figures.ended) if figures.ended else {}),
@@ -187,7 +185,7 @@ class ModelWriter:
             lines += [
                 f"| loss | {result.loss:.4f} nats per token, over {measured} |",
                 f"| perplexity | {result.perplexity:.2f} |",
-                f"| bits per character | {figures.bits_per_character:.3f} |",
+                f"| bits per character | {result.bits_per_character(self.text.characters_per_token):.3f} |",
             ]
             if result.accuracy is not None:
                 lines += [f"| accuracy | {percent(result.accuracy)} of the tokens were the likeliest |"]

@@ -51,7 +51,7 @@ def summarize(
         step=loop.step,
         loss=best.loss,
         perplexity=best.perplexity,
-        bits_per_character=best.bits_per_character(loop.characters_per_token),
+        bits_per_character=best.bits_per_character(text.characters_per_token),
         seconds=loop.seconds,
         folder=str(folder),
         samples=samples,

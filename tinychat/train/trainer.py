@@ -1,9 +1,9 @@
 """One sitting of a trainer, from the tokenized text to the model: all of it that needs torch."""
 
 import dataclasses
-import math
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Literal
 
 from tinychat.atomic import atomic_write
@@ -32,7 +32,7 @@ from tinychat.train.summary import summarize
 from tinychat.train.team import Team
 
 
-def sit(
+def train(
     run: RunFolder, recipe: Recipe, text: TrainingText, control: Control, started: float, place: Place = ALONE
 ) -> None:
     """Plans, trains and saves; goes on from the newest whole checkpoint where there is one.
@@ -53,13 +53,13 @@ def sit(
     rewind(run.events_file, -1 if state is None else state.step)
     journal = Journal(run.events_file)
     try:
-        Sitting(run, recipe, text, control, machine, state, journal.write, started, Team(place)).train()
+        Trainer(run, recipe, text, control, machine, state, journal.write, started, Team(place)).train()
     finally:
         journal.close()
 
 
-class Sitting:
-    """What a sitting is made of; see `sit`."""
+class Trainer:
+    """What a sitting is made of; see `train`."""
 
     def __init__(
         self,
@@ -109,9 +109,9 @@ class Sitting:
             available = max(1.0, 60 * (self.plan.recipe.minutes or 0) - (time.monotonic() - started))
             self.plan = dataclasses.replace(self.plan, available=available)
         self.start_seconds = time.monotonic() - started
-        tied = self.plan.config.tie_embeddings
-        publisher = self.publisher = Publisher(run, self._write_model, tied=tied)
-        self.loop = Loop(self.plan, learner, batches, text, control, report, self._save, self._load, publisher, state)
+        publisher = self.publisher = Publisher(run, self._write_model, tied=self.plan.config.tie_embeddings)
+        load = partial(load_checkpoint, run.checkpoints)
+        self.loop = Loop(self.plan, learner, batches, text, control, report, self._save, load, publisher, state)
 
     def train(self) -> None:
         """Trains to the end, or until somebody stops it; then measures, saves and says so."""
@@ -161,14 +161,8 @@ class Sitting:
     def _write_model(self, step: int, weights: Weights) -> None:
         self.writer.write(self.run.model, weights, self._figures(step))
 
-    def _load(self) -> State | None:
-        return load_checkpoint(self.run.checkpoints)
-
     def _figures(self, step: int, ended: Ended | None = None) -> Figures:
-        best = self.loop.best
-        bits = best.bits_per_character(self.loop.characters_per_token) if best else math.nan
-        curve = loss_curve(self.run.events_file)
-        return Figures(step, self.loop.seconds, best, bits, self.text.split, curve, ended)
+        return Figures(step, self.loop.seconds, self.loop.best, loss_curve(self.run.events_file), ended)
 
     def _keep(self, reason: Literal["done", "stopped"]) -> None:
         """Finds out what the model has become, saves it, and says so."""
