@@ -52,11 +52,6 @@ def test_a_glance_looks_at_windows_spread_over_the_whole(model: Transformer) -> 
     assert evaluate(model, ids, 10**6) == evaluate(model, ids)
 
 
-def test_it_stops_when_asked(model: Transformer) -> None:
-    ids = np.zeros(10_000, dtype=np.uint16)
-    assert evaluate(model, ids, should_stop=lambda: True).tokens < 9_999
-
-
 def test_figures_follow_from_the_loss() -> None:
     result = Evaluation(math.log(4), 10)
     assert result.perplexity == pytest.approx(4)

@@ -121,19 +121,16 @@ class Cache:
     Args:
         config: of the model that fills it.
         batch: rows.
-        length: places; at most the context.
     """
 
-    def __init__(
-        self, config: ModelConfig, batch: int, length: int, device: torch.device, dtype: torch.dtype = torch.float32
-    ) -> None:
-        shape = (config.n_layer, batch, config.kv_heads, length, config.d_head)
+    def __init__(self, config: ModelConfig, batch: int, device: torch.device, dtype: torch.dtype) -> None:
+        self.length = config.context
+        shape = (config.n_layer, batch, config.kv_heads, self.length, config.d_head)
         self.keys = torch.zeros(shape, device=device, dtype=dtype)
         self.values = torch.zeros(shape, device=device, dtype=dtype)
         # The first slots say that nothing stands before the first place: −1 is no token.
         self.before = config.looks_back
-        self.ids = torch.full((batch, self.before + length), -1, dtype=torch.long, device=device)
-        self.length = length
+        self.ids = torch.full((batch, self.before + self.length), -1, dtype=torch.long, device=device)
 
     def write(self, layer: int, keys: Tensor, values: Tensor, positions: Tensor) -> tuple[Tensor, Tensor]:
         """Writes [B, H, T, K] keys and values at `positions` ([T] or [B, T]); returns those of all slots."""

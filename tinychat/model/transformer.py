@@ -233,10 +233,9 @@ class Transformer(nn.Module):
             loss = loss + ALONE * (alone - alone.detach())
         return loss
 
-    def new_cache(self, batch: int, length: int | None = None, dtype: torch.dtype | None = None) -> Cache:
-        """An empty cache for `batch` rows of `length` places (default: the context), in the weights' own type."""
-        weight = self.head.weight
-        return Cache(self.config, batch, length or self.config.context, weight.device, dtype or weight.dtype)
+    def new_cache(self, batch: int) -> Cache:
+        """An empty cache for so many rows, in the weights' own type."""
+        return Cache(self.config, batch, self.head.weight.device, self.head.weight.dtype)
 
     def compile(self, *, on: bool = True) -> None:
         """Lets the blocks be compiled for training, at its next step, or no longer.

@@ -3,7 +3,7 @@
 import hashlib
 import json
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -26,9 +26,6 @@ BATCH = 1 << 20
 
 Ids = npt.NDArray[np.unsignedinteger[Any]]
 
-Progress = Callable[[int, int], None]
-"""told the characters done, and all of them"""
-
 
 @dataclass(frozen=True)
 class IdFile:
@@ -49,7 +46,6 @@ def encode_corpus(
     cache: Path,
     *,
     template: ChatTemplate | None = None,
-    progress: Progress | None = None,
 ) -> IdFile:
     """The ids of a corpus, read from the cache where this text was encoded by this tokenizer before.
 
@@ -58,7 +54,6 @@ def encode_corpus(
         tokenizer: that makes the ids.
         cache: a folder.
         template: of conversations.
-        progress: told how far it is.
 
     Raises:
         SourceError: the text cannot be read, or changed since the corpus was made.
@@ -68,14 +63,14 @@ def encode_corpus(
     path = cache / (hashlib.sha256(json.dumps(told).encode()).hexdigest()[:40] + ".ids")
     ends = path.with_suffix(".ends")
     if not path.is_file() or not ends.is_file():
-        _write(path, ends, corpus, tokenizer, template, progress)
+        _write(path, ends, corpus, tokenizer, template)
     ids = np.memmap(path, tokenizer.dtype, "r")
     return IdFile(path, ids, np.memmap(ends, np.int64, "r"), corpus.characters, corpus.documents_count)
 
 
-def split(ids: Ids, part: Literal["train", "val", "all"], fraction: float = 0.1) -> Ids:
-    """A part by position: `val` is the last `fraction`, `train` what is before it."""
-    end = int(len(ids) * (1 - fraction))
+def split(ids: Ids, part: Literal["train", "val", "all"]) -> Ids:
+    """A part by position: `val` is the last tenth, `train` what is before it."""
+    end = int(len(ids) * 0.9)
     return {"train": ids[:end], "val": ids[end:], "all": ids}[part]
 
 
@@ -84,21 +79,12 @@ def join(rows: Sequence[Ids]) -> Ids:
     return rows[0] if len(rows) == 1 else np.concatenate(rows)
 
 
-def _write(
-    path: Path,
-    ends_path: Path,
-    corpus: Corpus,
-    tokenizer: Tokenizer,
-    template: ChatTemplate | None,
-    progress: Progress | None,
-) -> None:
+def _write(path: Path, ends_path: Path, corpus: Corpus, tokenizer: Tokenizer, template: ChatTemplate | None) -> None:
     digest = Digest()
 
     def items() -> Iterator[Chunk | Conversation]:
         for item in corpus.items():
             digest.add(item)
-            if progress is not None:
-                progress(digest.characters, corpus.characters)
             yield item
 
     count = 0

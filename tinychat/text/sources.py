@@ -17,7 +17,7 @@ from typing import BinaryIO, cast
 
 from tinychat.errors import SourceError, UsageError
 from tinychat.text.corpus import Corpus, Mix, Mode
-from tinychat.text.datasets import KNOWN, Dataset, Progress, fetch, find_file, is_there
+from tinychat.text.datasets import KNOWN, Dataset, fetch, find_file, is_there
 from tinychat.text.decoding import PIECE
 from tinychat.text.formats import JSON_FORMATS
 from tinychat.text.notices import Notes
@@ -35,7 +35,6 @@ def read_sources(
     column: str | None = None,
     field: str | None = None,
     mode: Mode | None = None,
-    progress: Progress | None = None,
     stdin: BinaryIO | None = None,
 ) -> Corpus:
     """Finds and reads texts.
@@ -48,7 +47,6 @@ def read_sources(
         column: of tables: a name or a number from 1; two with a comma for the sides of a conversation.
         field: of JSON records: a name, or a path of names with dots.
         mode: what to read; None: conversations where the first file is a file of such, else documents.
-        progress: told of downloads.
         stdin: read for `-`; the process's own where it is None.
 
     Raises:
@@ -57,7 +55,7 @@ def read_sources(
     """
     if not specs:
         raise SourceError("no text is named", "name a file, a folder, a known data set, or - for stdin")
-    fetch_it = partial(fetch, cache=cache, mirror=mirror, progress=progress)
+    fetch_it = partial(fetch, cache=cache, mirror=mirror)
     names, weights = zip(*map(split_weight, specs), strict=True)
     if len(specs) == 1 or not any(weights):
         return _read(names, _Finder(cache, fetch_it, column, field, mode, stdin))

@@ -23,14 +23,14 @@ FORMAT = 1
 class State:
     """A moment of a run."""
 
-    step: int
+    step: int = 0
     """steps done"""
-    seconds: float
+    seconds: float = 0.0
     """of training, over all sittings"""
-    available: float | None
+    available: float | None = None
     """seconds of training and all that comes after it; None where steps decide"""
-    weights: "dict[str, Tensor]"
-    optimizers: list[dict[str, Any]]
+    weights: "dict[str, Tensor]" = field(default_factory=dict)
+    optimizers: list[dict[str, Any]] = field(default_factory=list)
     best_weights: "dict[str, Tensor]" = field(default_factory=dict)
     """empty where no evaluation has been"""
     best_loss: float = float("inf")

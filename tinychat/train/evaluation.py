@@ -1,7 +1,6 @@
 """The loss over a text: what training reports and what `tinychat eval` says are this one function."""
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
@@ -46,7 +45,6 @@ def evaluate(
     windows: int | None = None,
     *,
     trained_on: bool = False,
-    should_stop: Callable[[], bool] = lambda: False,
 ) -> Evaluation:
     """The mean cross-entropy of each token but the first, in windows of the context that do not overlap, in f32.
 
@@ -59,7 +57,6 @@ def evaluate(
         text: ids [N], at least two; or documents, at least one.
         windows: look at only so many, or at so many documents, spread evenly; None: all.
         trained_on: the ids are what the model in training counts n-grams of: each fold is predicted from the others.
-        should_stop: asked now and then; once it says yes, the mean of what is done counts.
     """
     context, device = model.config.context, model.head.weight.device
     if isinstance(text, Rows):  # the shortest first, so that they need little padding
@@ -84,8 +81,6 @@ def evaluate(
             total += cross_entropy(logits, targets, "sum").double().cpu()
             hits += (logits.argmax(dim=-1) == targets).sum()
             tokens += int((targets != IGNORED).sum())
-            if should_stop():
-                break
     finally:
         model.train(was_training)
     return Evaluation(float(total) / tokens, tokens, int(hits) / tokens)

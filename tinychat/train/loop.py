@@ -13,7 +13,6 @@ from dataclasses import replace
 from typing import Literal
 
 import torch
-from torch import Tensor
 
 from tinychat.errors import RunError, failure
 from tinychat.events import Evaluated, Event, Noticed, Sampled, Saved, Stepped
@@ -80,19 +79,12 @@ class Loop:
         prompting = Prompting(text.tokenizer, plan.config.context, text.template, text.reader)
         self.sampler = Sampler(prompting, recipe.sample_tokens, recipe.sample_temperature)
         self.prompts = (text.prompt,) if recipe.sample_prompt is None else recipe.sample_prompt
-        self._evaluations = 0
-        self.step = self._reported_step = 0
-        self.rate = 1.0
-        """what learning rates are multiplied by: less than 1 after the loss became no number"""
         self.budget = Budget(plan.steps if plan.available is None else None)
-        self.step_seconds = plan.step_seconds
-        self.best: Evaluation | None = None
-        self.best_step = -1
-        self.best_weights: dict[str, Tensor] = {}
+        self.state = State(available=plan.available, step_seconds=plan.step_seconds, fingerprint=text.fingerprint)
+        """where the run is; the weights to go on from are filled in when it is saved"""
+        self._reported_step = 0
         self._token_seconds, self._sample_seconds = plan.token_seconds, SAMPLE_SECONDS
         self._slowest_token = 0.0
-        self._evaluated_at = 0.0
-        self.evaluated_step = -1
         self._evaluation_cost = 0.0
         self._saved_at, self._save_cost = FIRST_SAVE - SAVE_INTERVAL, 0.0
         self._loss_sum = torch.zeros((), device=learner.fabric.device)
@@ -112,27 +104,15 @@ class Loop:
         return time.perf_counter() - self._began
 
     @property
-    def state(self) -> State:
-        """All that going on from here needs."""
-        return State(
-            step=self.step,
-            seconds=self.seconds,
-            available=self.plan.available,
-            weights=self.learner.model.state_dict(),
-            optimizers=self.learner.optimizer_states(),
-            best_weights=self.best_weights,
-            best_loss=self.best.loss if self.best else math.inf,
-            best_tokens=self.best.tokens if self.best else 0,
-            best_accuracy=self.best.accuracy if self.best else None,
-            best_step=self.best_step,
-            evaluated_step=self.evaluated_step,
-            evaluated_at=self._evaluated_at,
-            evaluations=self._evaluations,
-            step_seconds=self.step_seconds,
-            rate=self.rate,
-            accumulation=self.learner.accumulation,
-            fingerprint=self.text.fingerprint,
-        )
+    def step(self) -> int:
+        """Steps done."""
+        return self.state.step
+
+    @property
+    def best(self) -> Evaluation | None:
+        """What the best weights so far came to; None where none were measured yet."""
+        state = self.state
+        return Evaluation(state.best_loss, state.best_tokens, state.best_accuracy) if state.best_weights else None
 
     def run(self) -> Literal["done", "stopped"]:
         """Trains to the end, saves, and measures; at least one step, so that there is something to keep.
@@ -166,7 +146,7 @@ class Loop:
         reason: Literal["done", "stopped"] = "done" if self._is_over() else "stopped"
         self._report()
         self.save()
-        if self.evaluated_step != self.step:
+        if self.state.evaluated_step != self.step:
             self.evaluate()
         return reason
 
@@ -180,29 +160,32 @@ class Loop:
         took = (self.seconds - began) / result.tokens
         self._slowest_token = max(self._slowest_token, took)
         self._token_seconds = (took + self._slowest_token) / 2
-        best = self.best is None or result.loss < self.best.loss
+        best = result.loss < self.state.best_loss
         if best:
-            self.best, self.best_step = result, self.step
-            self.best_weights = {  # in the host's memory, where there is more of it; what is counted stays as it is
+            self._note_best(result)
+            self.state.best_step = self.step
+            # In the host's memory, where there is more of it; what is counted stays as it is.
+            self.state.best_weights = {
                 name: weight.to("cpu", copy=True) if weight.is_floating_point() else weight
                 for name, weight in self.learner.model.state_dict().items()
             }
         self._report_evaluation(result, self.step, best, began)
-        self._evaluations += 1
-        if self._evaluations % self.plan.recipe.sample_every == 0:
+        self.state.evaluations += 1
+        if self.state.evaluations % self.plan.recipe.sample_every == 0:
             self.sample()
-        self.evaluated_step, self._evaluated_at = self.step, self.seconds
+        self.state.evaluated_step, self.state.evaluated_at = self.step, self.seconds
         self._evaluation_cost = self._pause(began)
         self._provide_for_the_end()
 
     def conclude(self) -> Evaluation:
         """Takes the best weights there were, and measures them over the whole, or as much of it as time allows."""
-        assert self.best is not None  # `run` ends with an evaluation
-        self.learner.model.load_state_dict(self.best_weights)
+        self.learner.model.load_state_dict(self.state.best_weights)
         if self.plan.final_windows > self.plan.glance_windows:
             began = self.seconds
-            self.best = evaluate(self.learner.model, self.text.measured, self.plan.final_windows)
-            self._report_evaluation(self.best, self.best_step, True, began)
+            result = evaluate(self.learner.model, self.text.measured, self.plan.final_windows)
+            self._note_best(result)
+            self._report_evaluation(result, self.state.best_step, True, began)
+        assert self.best is not None  # `run` ends with an evaluation
         return self.best
 
     def sample(self) -> None:
@@ -222,7 +205,15 @@ class Loop:
         self._check(self._loss_sum.item() + float(self.learner.gradient_norm))
         began = self.seconds
         try:
-            self._save(self.state)
+            self._save(
+                replace(
+                    self.state,
+                    seconds=self.seconds,
+                    weights=self.learner.model.state_dict(),
+                    optimizers=self.learner.optimizer_states(),
+                    accumulation=self.learner.accumulation,
+                )
+            )
         except OSError as error:  # a full disk: there may be room the next time
             if not self._unsaved:
                 self.report(Noticed(f"{failure(error)}: no checkpoint of step {self.step:,}; training goes on"))
@@ -232,6 +223,10 @@ class Loop:
             self.report(Saved(self.step))
         self._saved_at = self.seconds
         self._save_cost = self._pause(began)
+
+    def _note_best(self, result: Evaluation) -> None:
+        state = self.state
+        state.best_loss, state.best_tokens, state.best_accuracy = result.loss, result.tokens, result.accuracy
 
     def _report_evaluation(self, result: Evaluation, step: int, best: bool, began: float) -> None:
         bits = result.bits_per_character(self.text.characters_per_token)
@@ -255,9 +250,9 @@ class Loop:
     def _learn(self) -> None:
         """One step."""
         progress, accumulation = self.budget.progress(self.step, self.seconds), self.learner.accumulation
-        factor = self.rate * rate_factor(self.plan.recipe, progress, self.step, self.plan.warmup_steps)
+        factor = self.state.rate * rate_factor(self.plan.recipe, progress, self.step, self.plan.warmup_steps)
         self._loss_sum += self.learner.step(self.batches.batch(self.step), factor, self.step)
-        self.step += 1
+        self.state.step += 1
         if self.learner.accumulation != accumulation:
             parts = f"steps are computed in {self.learner.accumulation} parts from now on"
             self.report(Noticed(f"memory ran out at step {self.step:,}: {parts}"))
@@ -271,7 +266,7 @@ class Loop:
         loss, norm = self._loss_sum.item() / steps, float(self.learner.gradient_norm)  # waits for the device
         self._check(loss + norm)
         took = self.seconds - self._reported_at
-        self.step_seconds += 0.3 * (took / steps - self.step_seconds)
+        self.state.step_seconds += 0.3 * (took / steps - self.state.step_seconds)
         self.report(
             Stepped(
                 step=self.step,
@@ -281,8 +276,8 @@ class Loop:
                 gradient_norm=norm,
                 tokens_per_second=steps * self.batches.tokens_per_batch / took,
                 seconds=self.seconds,
-                remaining=self.budget.remaining(self.step, self.seconds, self.step_seconds),
-                steps=self.budget.expected_steps(self.step, self.seconds, self.step_seconds),
+                remaining=self.budget.remaining(self.step, self.seconds, self.state.step_seconds),
+                steps=self.budget.expected_steps(self.step, self.seconds, self.state.step_seconds),
                 memory=used_memory(self.learner.fabric.device),
             )
         )
@@ -327,7 +322,7 @@ class Loop:
         self.budget.seconds = self.plan.training_seconds(self._token_seconds, self._sample_seconds)
 
     def _is_over(self) -> bool:
-        return self.budget.is_used(self.step, self.seconds, self.step_seconds)
+        return self.budget.is_used(self.step, self.seconds, self.state.step_seconds)
 
     def _evaluation_is_due(self) -> bool:
         every = self.plan.recipe.evaluate_every
@@ -337,7 +332,7 @@ class Loop:
             return self.plan.epoch_after(self.step) is not None
         interval = max(self.budget.seconds / EVALUATIONS, self._evaluation_cost / EVALUATION_SHARE)
         left = self.budget.seconds - self.seconds
-        return self.seconds - self._evaluated_at >= interval and left > interval / 2
+        return self.seconds - self.state.evaluated_at >= interval and left > interval / 2
 
     @property
     def _report_interval(self) -> float:
@@ -357,31 +352,32 @@ class Loop:
 
     def _retreat(self, error: Diverged) -> None:
         """Goes back to the last checkpoint, or to the beginning, with half the learning rate."""
-        if self.rate <= LOWEST_RATE:
+        if self.state.rate <= LOWEST_RATE:
             raise RunError(
                 f"{error}, though the learning rate had been halved twice",
                 "train with a lower --learning-rate, or with --precision f32",
             )
-        rate, state = self.rate / 2, self._load()
+        rate, state = self.state.rate / 2, self._load()
         if state is None:
             self.learner = self.learner.anew()
-            weights, optimizers = self.learner.model.state_dict(), self.learner.optimizer_states()
-            state = State(0, self.seconds, self.plan.available, weights, optimizers)
+            state = State(
+                seconds=self.seconds,
+                available=self.plan.available,
+                weights=self.learner.model.state_dict(),
+                optimizers=self.learner.optimizer_states(),
+                fingerprint=self.text.fingerprint,
+            )
         self._restore(state)
-        self.rate = rate
+        self.state.rate = rate
         self.report(Noticed(f"{error}: back to step {self.step:,} with half the learning rate"))
         self.save()
 
     def _restore(self, state: State) -> None:
         """Takes over all but the time."""
         self.learner.load(state.weights, state.optimizers, state.accumulation)
-        self.step = self._reported_step = state.step
-        self.rate, self.step_seconds = state.rate, state.step_seconds or self.step_seconds
-        self.best, self.best_step, self.best_weights = None, state.best_step, state.best_weights
-        if state.best_weights:
-            self.best = Evaluation(state.best_loss, state.best_tokens, state.best_accuracy)
-        self.evaluated_step, self._evaluated_at = state.evaluated_step, state.evaluated_at
-        self._evaluations = state.evaluations
+        step_seconds = state.step_seconds or self.state.step_seconds
+        self.state = replace(state, step_seconds=step_seconds, weights={}, optimizers=[])
+        self._reported_step = self.step
         self._saved_at = state.seconds + FIRST_SAVE - SAVE_INTERVAL  # soon: what is killed often still comes forward
         self._loss_sum.zero_()
         self.learner.gradient_norm = torch.zeros(())

@@ -13,6 +13,7 @@ from tinychat.train.sharding import by_matrix
 
 NEWTON_SCHULZ = (3.4445, -4.7750, 2.0315)
 """a, b, c of X ← aX + b(XXᵀ)X + c(XXᵀ)²X (Jordan et al. 2024)"""
+ITERATIONS = 5
 
 
 class Muon(Optimizer):
@@ -25,8 +26,7 @@ class Muon(Optimizer):
         lr: how far; a matrix with more rows than columns goes √(rows / columns) times as far.
         momentum: of the running mean of gradients, looked ahead as Nesterov does.
         weight_decay: matrices shrink by lr · weight_decay a step.
-        iterations: Newton-Schulz steps.
-        dtype: that they are computed in.
+        dtype: that Newton-Schulz steps are computed in.
     """
 
     def __init__(
@@ -35,10 +35,9 @@ class Muon(Optimizer):
         lr: float = 0.03,
         momentum: float = 0.95,
         weight_decay: float = 0.0,
-        iterations: int = 5,
         dtype: torch.dtype = torch.float32,
     ) -> None:
-        values = {"lr": lr, "momentum": momentum, "weight_decay": weight_decay, "iterations": iterations}
+        values = {"lr": lr, "momentum": momentum, "weight_decay": weight_decay}
         super().__init__(matrices, values)
         self.dtype = dtype
 
@@ -52,7 +51,7 @@ class Muon(Optimizer):
                     shapes.setdefault(matrix.shape, []).append(matrix)
             for (rows, columns), matrices in shapes.items():
                 ahead = self._looked_ahead(matrices, group["momentum"])
-                updates = by_matrix(orthogonalize, ahead, group["iterations"], self.dtype)
+                updates = by_matrix(orthogonalize, ahead, self.dtype)
                 length = group["lr"] * max(1.0, rows / columns) ** 0.5
                 for matrix, update in zip(matrices, updates, strict=True):
                     matrix.mul_(1 - group["lr"] * group["weight_decay"]).sub_(update, alpha=length)
@@ -68,7 +67,7 @@ class Muon(Optimizer):
         return torch.stack(torch._foreach_lerp(gradients, momenta, momentum)).float()
 
 
-def orthogonalize(matrices: Tensor, iterations: int = 5, dtype: torch.dtype = torch.float32) -> Tensor:
+def orthogonalize(matrices: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
     """Brings all singular values near 1 by Newton-Schulz steps.
 
     Args:
@@ -82,7 +81,7 @@ def orthogonalize(matrices: Tensor, iterations: int = 5, dtype: torch.dtype = to
     tall = matrices.shape[1] > matrices.shape[2]
     x = matrices.transpose(1, 2).contiguous() if tall else matrices
     x = (x / (x.norm(dim=(1, 2), keepdim=True) + 1e-7)).to(dtype)
-    for _ in range(iterations):
+    for _ in range(ITERATIONS):
         squares = x @ x.transpose(1, 2)  # [N, rows, rows]
         x = torch.baddbmm(x, torch.baddbmm(squares, squares, squares, beta=b, alpha=c), x, beta=a)
     return x.transpose(1, 2) if tall else x

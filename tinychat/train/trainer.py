@@ -172,7 +172,7 @@ class Trainer:
         remedy = f"make room, and `tinychat train --resume {self.run.name}` ends what is begun"
         for place in (self.run.model, folder):
             try:
-                self.writer.write(place, loop.best_weights, self._figures(loop.best_step, ended))
+                self.writer.write(place, loop.state.best_weights, self._figures(loop.state.best_step, ended))
             except OSError as error:
                 raise RunError(f"the model cannot be written to {place}: {error.strerror or error}", remedy) from None
             remedy = f"it is whole in {place}"
