@@ -20,7 +20,7 @@ from tinychat.text.rows import Rows, encode_rows, join_rows, split_rows
 from tinychat.text.sources import read_sources
 from tinychat.text.tokenizers import Tokenizer
 from tinychat.train.evaluation import evaluate
-from tinychat.train.samples import Sampler
+from tinychat.train.samples import make_samples
 
 Split = Literal["val", "train", "all"]
 AT_ONCE = 64
@@ -110,13 +110,12 @@ def match_exactly(model: Transformer, pairs: Rows, prompting: Prompting) -> floa
     """
     assert pairs.source is not None
     assert prompting.reader is not None
-    sampler = Sampler(prompting, prompting.context, temperature=0.0)
     places = np.argsort(pairs.lengths, kind="stable")  # so that those that are made at once end together
     hits = 0
     for first in range(0, len(places), AT_ONCE):
         some = places[first : first + AT_ONCE]
         asked = [prompting.reader.decode(pairs.source.row(place).tolist()) for place in some]
-        made = sampler.sample(model, asked, [0] * len(some))
+        made = make_samples(model, prompting, asked, [0] * len(some), prompting.context, temperature=0.0)
         hits += sum(
             text == prompting.tokenizer.decode(pairs.row(place).tolist())
             for text, place in zip(made, some, strict=True)

@@ -129,8 +129,8 @@ class Cache:
         self.keys = torch.zeros(shape, device=device, dtype=dtype)
         self.values = torch.zeros(shape, device=device, dtype=dtype)
         # The first slots say that nothing stands before the first place: −1 is no token.
-        self.before = config.looks_back
-        self.ids = torch.full((batch, self.before + self.length), -1, dtype=torch.long, device=device)
+        self.looks_back = config.looks_back
+        self.ids = torch.full((batch, self.looks_back + self.length), -1, dtype=torch.long, device=device)
 
     def write(self, layer: int, keys: Tensor, values: Tensor, positions: Tensor) -> tuple[Tensor, Tensor]:
         """Writes [B, H, T, K] keys and values at `positions` ([T] or [B, T]); returns those of all slots."""
@@ -156,9 +156,9 @@ class Cache:
         self.keys[:, rows], self.values[:, rows], self.ids[rows] = other.keys, other.values, other.ids
 
     def with_earlier(self, ids: Tensor, positions: Tensor) -> Tensor:
-        """Notes ids [B, T] at their places and returns them with the `before` ones that precede each row's first."""
+        """Notes ids [B, T] at their places; returns them with the `looks_back` ones before each row's first."""
         rows = torch.arange(ids.shape[0], device=ids.device).unsqueeze(1)
         places = positions.expand(ids.shape)  # [B, T]
-        self.ids[rows, places + self.before] = ids
-        reach = torch.arange(self.before + ids.shape[1], device=ids.device)
-        return self.ids[rows, places[:, :1] + reach]  # [B, before + T]
+        self.ids[rows, places + self.looks_back] = ids
+        reach = torch.arange(self.looks_back + ids.shape[1], device=ids.device)
+        return self.ids[rows, places[:, :1] + reach]  # [B, looks_back + T]

@@ -40,7 +40,7 @@ class Seen(NamedTuple):
     """The tokens that a model sees when it says what follows each of the last T."""
 
     known: Tensor
-    """[B, before + T], these T with those before them; −1 where there is none"""
+    """[B, looks_back + T], these T with those before them; −1 where there is none"""
     history: Tensor
     """[B, S], the ids from place 0 on"""
     positions: Tensor

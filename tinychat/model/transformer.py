@@ -73,7 +73,7 @@ class Stack(nn.Module):
         super().__init__()
         self.config = config
         self.embedding = nn.Embedding(vocab_size, config.d_model)
-        # Row 0 of each of these stands for «nothing before»: id −1.
+        # Row 0 of each is that of id −1: nothing stands before.
         self.earlier = nn.ModuleList(nn.Embedding(vocab_size + 1, config.d_model) for _ in range(config.earlier_tokens))
         self.pairs = nn.Embedding((vocab_size + 1) * vocab_size, config.d_model) if config.token_pairs else None
         self.position = POSITIONS[config.position](config)
@@ -192,7 +192,7 @@ class Transformer(nn.Module):
             mask = (slots <= positions.unsqueeze(-1)).unsqueeze(-3)  # [1 or B, 1, T, S]: nothing that comes later
         known = self._known(ids) if cache is None else cache.with_earlier(ids, positions)
         x = self.decoder(ids, known, mask, positions, memory=memory, cache=cache, used=used)
-        history = ids if cache is None else cache.ids[:, cache.before :][:, : len(slots)]
+        history = ids if cache is None else cache.ids[:, cache.looks_back :][:, : len(slots)]
         return x, Seen(known, history, positions)
 
     def _known(self, ids: Tensor) -> Tensor:

@@ -8,7 +8,7 @@ Where the loss becomes no number, the run goes back to its last checkpoint, with
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Literal
 
@@ -26,7 +26,7 @@ from tinychat.train.learner import Learner
 from tinychat.train.machine import used_memory
 from tinychat.train.plan import SAMPLE_SECONDS, Plan
 from tinychat.train.publishing import Publisher
-from tinychat.train.samples import Sampler
+from tinychat.train.samples import make_samples
 from tinychat.train.schedule import Budget, rate_factor
 
 FIRST_SAVE, SAVE_INTERVAL = 2.0, 12.0
@@ -76,8 +76,7 @@ class Loop:
         self.control, self.report, self._save, self._load = control, report, save, load
         self.publisher = publisher
         recipe = plan.recipe
-        prompting = Prompting(text.tokenizer, plan.config.context, text.template, text.reader)
-        self.sampler = Sampler(prompting, recipe.sample_tokens, recipe.sample_temperature)
+        self._prompting = Prompting(text.tokenizer, plan.config.context, text.template, text.reader)
         self.prompts = (text.prompt,) if recipe.sample_prompt is None else recipe.sample_prompt
         self.budget = Budget(plan.steps if plan.available is None else None)
         self.state = State(available=plan.available, step_seconds=plan.step_seconds, fingerprint=text.fingerprint)
@@ -190,12 +189,19 @@ class Loop:
 
     def sample(self) -> None:
         """Lets the model go on from each prompt."""
-        if self.sampler.tokens:
+        if self.plan.recipe.sample_tokens:
             began = self.seconds
-            texts = self.sampler.sample(self.learner.model, self.prompts, [self.step] * len(self.prompts))
+            texts = self.speak(self.prompts, [self.step] * len(self.prompts))
             self._sample_seconds = self.seconds - began
+            goes_on = self.text.template is None and self.text.reader is None  # from its prompt; else it answers that
             for prompt, text in zip(self.prompts, texts, strict=True):
-                self.report(Sampled(self.step, prompt, text, self.sampler.goes_on))
+                self.report(Sampled(self.step, prompt, text, goes_on))
+
+    def speak(self, prompts: Sequence[str], seeds: Sequence[int]) -> list[str]:
+        """What the model says to each prompt, with its seed."""
+        recipe = self.plan.recipe
+        tokens, temperature = recipe.sample_tokens, recipe.sample_temperature
+        return make_samples(self.learner.model, self._prompting, prompts, seeds, tokens, temperature)
 
     def save(self) -> None:
         """Writes a checkpoint, of weights that are good as far as is known.
@@ -304,7 +310,7 @@ class Loop:
         began, evaluated = self.seconds, 0.0
         for command in self.control.commands():
             match command:
-                case {"command": "sample"} if not self.sampler.tokens:
+                case {"command": "sample"} if not self.plan.recipe.sample_tokens:
                     self.report(Noticed("there are no samples: the run was begun with --sample-tokens 0"))
                 case {"command": "sample"}:
                     if isinstance(command.get("prompt"), str):

@@ -30,10 +30,10 @@ def summarize(
     assert best is not None  # the run is concluded
     samples: tuple[str, ...] = ()
     prompts: tuple[str, ...] = ()
-    if loop.sampler.tokens:
+    if plan.recipe.sample_tokens:
         count = max(FINAL_SAMPLES, len(loop.prompts))
         prompts = tuple(islice(cycle(loop.prompts), count))
-        samples = tuple(loop.sampler.sample(loop.learner.model, prompts, range(count)))
+        samples = tuple(loop.speak(prompts, range(count)))
     until = time.monotonic() + LONGEST_COPY
     copied = longest_copy(samples, text.train, text.tokenizer, lambda: time.monotonic() > until)
     longest = max(text.parts, key=len)

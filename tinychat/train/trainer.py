@@ -109,14 +109,14 @@ class Trainer:
             available = max(1.0, 60 * (self.plan.recipe.minutes or 0) - (time.monotonic() - started))
             self.plan = dataclasses.replace(self.plan, available=available)
         self.start_seconds = time.monotonic() - started
-        publisher = self.publisher = Publisher(run, self._write_model, tied=self.plan.config.tie_embeddings)
+        publisher = Publisher(run, self._write_model, tied=self.plan.config.tie_embeddings)
         load = partial(load_checkpoint, run.checkpoints)
         self.loop = Loop(self.plan, learner, batches, text, control, report, self._save, load, publisher, state)
 
     def train(self) -> None:
         """Trains to the end, or until somebody stops it; then measures, saves and says so."""
         reason = self.loop.run()
-        self.publisher.keep_snapshot(self.loop.step, self.loop.learner.model.state_dict())
+        self.loop.publisher.keep_snapshot(self.loop.step, self.loop.learner.model.state_dict())
         self.team.end()  # sharded weights have been gathered for the snapshot: the others are needed no more
         result = self.loop.conclude()
         measured = self.text.measured
