@@ -64,13 +64,13 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 LEFT_OUT = pytest.StashKey[int]()
 
 
-def save_small_model(folder: Path, text: str, kind: str, specials: list[str], **facts: Any) -> Path:
+def save_small_model(folder: Path, text: str, kind: str, specials: list[str], mode: Any, **facts: Any) -> Path:
     """A model of one small layer with fixed weights, for what matters is not what it says."""
     import torch
 
     from tinychat.model.config import ModelConfig
     from tinychat.model.transformer import Transformer
-    from tinychat.store.models import save_model
+    from tinychat.store.models import ModelInfo, save_model
     from tinychat.text.tokenizers import Tokenizer
     from tinychat.text.vocabularies import train_vocabulary
 
@@ -78,15 +78,8 @@ def save_small_model(folder: Path, text: str, kind: str, specials: list[str], **
     config = ModelConfig(tokenizer.vocab_size, context=32, n_layer=1, d_model=16, initialization="torch")
     torch.manual_seed(0)
     model = Transformer(config)
-    save_model(
-        folder,
-        name=folder.name,
-        architecture=config.to_dict(),
-        weights=model.state_dict(),
-        parameters=model.parameter_count,
-        tokenizer=tokenizer,
-        **facts,
-    )
+    about = (config.to_dict(), tokenizer.kind, model.parameter_count)
+    save_model(ModelInfo(folder.name, folder, mode, *about, **facts), model.state_dict(), tokenizer)
     return folder
 
 

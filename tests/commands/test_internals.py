@@ -14,7 +14,7 @@ from tinychat.generate.engine import Request
 from tinychat.model.config import ModelConfig
 from tinychat.model.transformer import Transformer
 from tinychat.session import Session
-from tinychat.store.models import save_model
+from tinychat.store.models import ModelInfo, save_model
 from tinychat.text.tokenizers import Tokenizer
 from tinychat.text.vocabularies import train_vocabulary
 
@@ -34,11 +34,8 @@ def save(folder: Path, mode: str = "completion", **architecture: int) -> Path:
     model = Transformer(config)
     if model.ngrams is not None:
         model.ngrams.count([tokenizer.encode_array("to be or not to be\n" * 20)])
-    save_model(
-        folder, name=folder.name, mode=mode, architecture=config.to_dict(), weights=model.state_dict(),
-        parameters=model.parameter_count, tokenizer=tokenizer,
-        source_tokenizer=reader if model.encoder else None,
-    )  # fmt: skip
+    info = ModelInfo(folder.name, folder, mode, config.to_dict(), tokenizer.kind, model.parameter_count)
+    save_model(info, model.state_dict(), tokenizer, reader if model.encoder else None)
     return folder
 
 

@@ -1,6 +1,7 @@
 """Against transformers: models of the same shape and weights say the same, in both directions."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -34,10 +35,8 @@ def make(folder: Path, letters: Path, options: dict[str, Any]) -> ModelInfo:
     with torch.no_grad():
         for weight in model.parameters():
             weight.normal_(std=0.3)
-    save_model(
-        folder, name=folder.name, mode="completion", architecture=config.to_dict(), weights=model.state_dict(),
-        parameters=model.parameter_count, tokenizer=tokenizer,
-    )  # fmt: skip
+    facts = (config.to_dict(), tokenizer.kind, model.parameter_count)
+    save_model(ModelInfo(folder.name, folder, "completion", *facts), model.state_dict(), tokenizer)
     return read_info(folder)
 
 
@@ -105,11 +104,9 @@ def test_a_folder_that_is_no_model_is_refused(tmp_path: Path, config: str | None
 
 def test_a_model_to_hand_on_is_half_the_size_and_names_no_path(letters: Path, tmp_path: Path) -> None:
     info = read_info(letters)
-    save_model(
-        tmp_path / "m", name="m", mode="completion", architecture=info.architecture, weights=read_weights(info),
-        parameters=info.parameters, tokenizer=read_tokenizer(letters), card="# m\n",
-        training={"recipe": {"data": {"sources": ["/home/me/secret/novel.txt"]}}},
-    )  # fmt: skip
+    training = {"recipe": {"data": {"sources": ["/home/me/secret/novel.txt"]}}}
+    own = replace(info, folder=tmp_path / "m")
+    save_model(own, read_weights(info), read_tokenizer(letters), card="# m\n", training=training)
     export_model(read_info(tmp_path / "m"), "tinychat", tmp_path / "out")
     assert read_training(tmp_path / "out")["recipe"]["data"]["sources"] == ["novel.txt"]
     sizes = [(tmp_path / name / "model.safetensors").stat().st_size for name in ("m", "out")]

@@ -33,7 +33,6 @@ def test_the_ids_are_those_of_the_whole_text(tmp_path: Path, kind: str) -> None:
     tokenizer = train_tokenizer(kind, corpus, 600)
     file = encode_corpus(corpus, tokenizer, tmp_path / "cache")
     assert np.array_equal(file.ids, tokenizer.encode(TEXT))
-    assert (file.characters, file.documents) == (len(TEXT), 1)
     assert tokenizer.count_characters(file.ids) == len(TEXT)
     assert file.ids.dtype == np.uint16
     assert file.ends.tolist() == [len(file.ids)]

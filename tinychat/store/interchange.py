@@ -7,7 +7,7 @@ that is in the way.
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -173,11 +173,14 @@ def _export_to_hand_on(info: ModelInfo, folder: Path) -> None:
     if "sources" in data:
         data["sources"] = [Path(source).name for source in data["sources"]]
     save_model(
-        folder, name=info.name, mode=info.mode, architecture=info.architecture, weights=read_weights(info),
-        parameters=info.parameters, tokenizer=read_tokenizer(info.folder),
-        source_tokenizer=read_source_tokenizer(info.folder), template=info.template, settings=info.settings,
-        about=info.about, training=training, card=read_card(info.folder), half=True,
-    )  # fmt: skip
+        replace(info, folder=folder),
+        read_weights(info),
+        read_tokenizer(info.folder),
+        read_source_tokenizer(info.folder),
+        training=training,
+        card=read_card(info.folder),
+        half=True,
+    )
 
 
 def _export_transformers(info: ModelInfo, folder: Path) -> None:
@@ -227,19 +230,17 @@ def import_model(path: Path, name: str, folder: Path) -> ModelInfo:
         raise ModelError(f"{path / CONFIG} is no JSON: {error}") from None
     if "architecture" in theirs:
         info = read_info(path)
-        mode, template, settings, about = info.mode, info.template, info.settings, info.about
-        architecture, weights, tokenizer = info.architecture, read_weights(info), read_tokenizer(path)
+        weights, tokenizer = read_weights(info), read_tokenizer(path)
     else:
-        mode, template, settings, about = "completion", None, {}, f"imported: {theirs.get('model_type')}"
         architecture, weights, tokenizer = _read_transformers(path, theirs)
+        about = f"imported: {theirs.get('model_type')}"
+        info = ModelInfo(name, folder, "completion", architecture, tokenizer.kind, 0, about=about)
     parameters = sum(weight.numel() for weight in {id(weight): weight for weight in weights.values()}.values())
-    save_model(
-        folder, name=name, mode=mode, architecture=architecture, weights=weights, parameters=parameters,
-        tokenizer=tokenizer, source_tokenizer=read_source_tokenizer(path), template=template, settings=settings,
-        about=about,
-        training={"imported_from": str(theirs.get("model_type", "tinychat"))}, card=f"# {name}\n\n{about}\n",
-    )  # fmt: skip
-    return read_info(folder)
+    info = replace(info, name=name, folder=folder, parameters=parameters)
+    training = {"imported_from": str(theirs.get("model_type", "tinychat"))}
+    card = f"# {name}\n\n{info.about}\n"
+    save_model(info, weights, tokenizer, read_source_tokenizer(path), training=training, card=card)
+    return info
 
 
 def _read_transformers(path: Path, theirs: Mapping[str, Any]) -> tuple[dict[str, Any], "Weights", Tokenizer]:

@@ -168,46 +168,37 @@ def read_card(folder: Path) -> str:
 
 
 def save_model(
-    folder: Path,
-    *,
-    name: str,
-    mode: Mode,
-    architecture: Mapping[str, Any],
+    info: ModelInfo,
     weights: "Mapping[str, Tensor]",
-    parameters: int,
     tokenizer: Tokenizer,
     source_tokenizer: Tokenizer | None = None,
-    template: ChatTemplate | None = None,
-    settings: Mapping[str, Any] | None = None,
-    about: str = "",
+    *,
     training: Mapping[str, Any] | None = None,
     card: str = "",
     half: bool = False,
     step: int | None = None,
 ) -> None:
-    """Writes a model, whole or not at all; an older one at the same place is replaced.
+    """Writes a model into its folder, whole or not at all; an older one at the same place is replaced.
 
     Args:
-        folder: the model's own.
-        architecture: the fields of `ModelConfig`.
         weights: the model's `state_dict()`.
         source_tokenizer: of what an encoder reads.
         half: in bf16, at half the size.
         step: of training, which the file of weights is to name.
     """
-    packed = pack_weights(weights, tied=architecture["tie_embeddings"], half=half, step=step)
+    packed = pack_weights(weights, tied=info.architecture["tie_embeddings"], half=half, step=step)
     config = {
         "format": FORMAT,
-        "name": name,
-        "mode": mode,
-        "about": about,
-        "tokenizer": tokenizer.kind,
-        "parameters": parameters,
-        "template": template.to_dict() if template else None,
-        "settings": dict(settings or {}),
-        "architecture": dict(architecture),
+        "name": info.name,
+        "mode": info.mode,
+        "about": info.about,
+        "tokenizer": info.tokenizer_kind,
+        "parameters": info.parameters,
+        "template": info.template.to_dict() if info.template else None,
+        "settings": info.settings,
+        "architecture": info.architecture,
     }
-    with atomic_folder(folder) as draft:
+    with atomic_folder(info.folder) as draft:
         (draft / WEIGHTS).write_bytes(packed)
         tokenizer.save(draft / TOKENIZER)
         if source_tokenizer is not None:

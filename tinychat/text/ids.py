@@ -36,8 +36,6 @@ class IdFile:
     """of all documents, read from the disk as they are asked for; read-only"""
     ends: npt.NDArray[np.int64]
     """where each document ends among the ids; read-only"""
-    characters: int
-    documents: int
 
 
 def encode_corpus(
@@ -64,8 +62,7 @@ def encode_corpus(
     ends = path.with_suffix(".ends")
     if not path.is_file() or not ends.is_file():
         _write(path, ends, corpus, tokenizer, template)
-    ids = np.memmap(path, tokenizer.dtype, "r")
-    return IdFile(path, ids, np.memmap(ends, np.int64, "r"), corpus.characters, corpus.documents_count)
+    return IdFile(path, np.memmap(path, tokenizer.dtype, "r"), np.memmap(ends, np.int64, "r"))
 
 
 def split(ids: Ids, part: Literal["train", "val", "all"]) -> Ids:

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tinychat.text.chat import ChatTemplate
+from tinychat.text.ids import Ids
 from tinychat.text.tokenizers import Tokenizer
-from tinychat.train.rows import Ids
 
 
 class Asked(NamedTuple):

@@ -12,7 +12,7 @@ import tinychat
 from tinychat.events import Ended
 from tinychat.formatting import count, duration, percent
 from tinychat.settings import Settings
-from tinychat.store.models import save_model
+from tinychat.store.models import ModelInfo, save_model
 from tinychat.train.announcing import layers
 from tinychat.train.data import TrainingText
 from tinychat.train.evaluation import Evaluation
@@ -51,22 +51,20 @@ class ModelWriter:
 
     def write(self, folder: Path, weights: dict[str, Tensor], figures: Figures) -> None:
         """Writes it, whole or not at all."""
-        save_model(
+        text = self.text
+        info = ModelInfo(
+            self.name,
             folder,
-            name=self.name,
-            mode=self.text.mode,
-            architecture=self.plan.config.to_dict(),
-            weights=weights,
-            parameters=self.parameters,
-            tokenizer=self.text.tokenizer,
-            source_tokenizer=self.text.reader,
-            template=self.text.template,
-            settings=self._settings,
-            about=self.plan.recipe.purpose or f"{self._begun}trained on {self.text.facts.name}",
-            training=self._training(figures),
-            step=figures.step,
-            card=self._card(figures),
+            text.mode,
+            self.plan.config.to_dict(),
+            text.tokenizer.kind,
+            self.parameters,
+            text.template,
+            self._settings,
+            self.plan.recipe.purpose or f"{self._begun}trained on {text.facts.name}",
         )
+        training, card = self._training(figures), self._card(figures)
+        save_model(info, weights, text.tokenizer, text.reader, training=training, card=card, step=figures.step)
 
     @property
     def _settings(self) -> dict[str, float]:

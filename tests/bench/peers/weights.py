@@ -88,10 +88,9 @@ def make_model(shape: Shape, form: str, folder: Path) -> ModelInfo:
             ahead = (math.sqrt(2 * math.log(shape.vocab_size)) + FAVOUR) / shape.d_model
             model.head.weight.add_(ahead * model.decoder.embedding.weight.roll(1, dims=0))
     words = {f"{id}": id for id in range(shape.vocab_size)}
-    save_model(
-        folder, name=folder.name, mode="completion", architecture=model.config.to_dict(), weights=model.state_dict(),
-        parameters=model.parameter_count, tokenizer=Tokenizer(InnerTokenizer(WordLevel(words, unk_token="0"))),
-    )  # fmt: skip
+    tokenizer = Tokenizer(InnerTokenizer(WordLevel(words, unk_token="0")))
+    facts = (model.config.to_dict(), tokenizer.kind, model.parameter_count)
+    save_model(ModelInfo(folder.name, folder, "completion", *facts), model.state_dict(), tokenizer)
     return read_info(folder)
 
 
