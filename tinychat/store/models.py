@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from tinychat.atomic import atomic_folder
 from tinychat.errors import ModelError, TinychatError
@@ -17,14 +17,11 @@ from tinychat.formatting import compact
 from tinychat.store import places
 from tinychat.store.runs import RunFolder
 from tinychat.store.weights import pack_weights
-from tinychat.text.chat import ChatTemplate
+from tinychat.text.chat import MODES, ChatTemplate, Mode
 from tinychat.text.tokenizers import Tokenizer, load_tokenizer
 
 if TYPE_CHECKING:
     from torch import Tensor
-
-Mode = Literal["completion", "chat", "translation"]
-MODES: tuple[Mode, ...] = ("completion", "chat", "translation")
 
 FORMAT = 1
 CONFIG, TOKENIZER, SOURCE_TOKENIZER, WEIGHTS, TRAINING, CARD = (

@@ -7,13 +7,16 @@ A template without marks for the speakers knows the ends of turns alone: how are
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from tinychat.errors import TokenizerError
 
 if TYPE_CHECKING:
     from tinychat.text.tokenizers import Tokenizer
 
+Mode = Literal["completion", "chat", "translation"]
+MODES: tuple[Mode, ...] = get_args(Mode)
+"""What texts and models are for."""
 Role = Literal["user", "bot"]
 
 

@@ -4,14 +4,12 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import chain
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from tinychat.errors import SourceError
-from tinychat.text.chat import Conversation, Role
+from tinychat.text.chat import Conversation, Mode, Role
 from tinychat.text.notices import Notes, summary
 from tinychat.text.parts import Chunk, Given, Part
-
-Mode = Literal["completion", "chat", "translation"]
 
 EMPTY = "empty, left out"
 

@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 from tinychat.errors import SourceError, UsageError
-from tinychat.text.corpus import Corpus, Mix, Mode
+from tinychat.text.chat import Mode
+from tinychat.text.corpus import Corpus, Mix
 from tinychat.text.datasets import KNOWN, Dataset, fetch, find_file, is_there
 from tinychat.text.decoding import PIECE
 from tinychat.text.formats import JSON_FORMATS

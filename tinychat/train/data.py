@@ -9,9 +9,8 @@ from typing import cast
 
 from tinychat.errors import SourceError, UsageError
 from tinychat.store import places
-from tinychat.store.models import Mode
 from tinychat.store.runs import RunFolder
-from tinychat.text.chat import ChatTemplate
+from tinychat.text.chat import ChatTemplate, Mode
 from tinychat.text.corpus import Corpus, Source
 from tinychat.text.datasets import KNOWN, fetch
 from tinychat.text.ids import Ids, encode_corpus, join
@@ -214,33 +213,24 @@ def _facts(source: Source, text: Ids | Rows) -> SourceFacts:
 
 
 def _find_tokenizer(path: Path, recipe: Recipe, corpus: Corpus, mode: Mode) -> Tokenizer:
-    """That of the run; made where there is none yet."""
+    """That of the run; made where there is none yet, with the special tokens that the text needs."""
     if path.is_file():
         return load_tokenizer(path)
-    tokenizer = _make_tokenizer(recipe, corpus, mode)
-    tokenizer.save(path)
-    return tokenizer
-
-
-def _make_tokenizer(recipe: Recipe, corpus: Corpus, mode: Mode) -> Tokenizer:
     sample = "".join(chunk.text for chunk in islice(corpus.chunks(), 4))[:SAMPLE]
     kind, vocab_size = choose_tokenizer(recipe, corpus.characters, sample, mode)
     if Path(kind).exists():
-        return load_tokenizer(Path(kind))
-    if kind in KNOWN:
-        return load_tokenizer(fetch(kind, cache=places.datasets_folder(), mirror=places.mirror()))
-    return train_tokenizer(kind, corpus, vocab_size, _specials(recipe, corpus, mode))
-
-
-def _specials(recipe: Recipe, corpus: Corpus, mode: Mode) -> tuple[str, ...]:
-    """The roles of the special tokens that the text needs."""
-    match mode:
-        case "chat":
-            return ("end", "user", "bot") if recipe.turn_marks else ("end",)
-        case "translation":
-            return ("begin", "end")
-        case _:
-            return () if corpus.single else ("end",)
+        tokenizer = load_tokenizer(Path(kind))
+    elif kind in KNOWN:
+        tokenizer = load_tokenizer(fetch(kind, cache=places.datasets_folder(), mirror=places.mirror()))
+    else:
+        roles: dict[Mode, tuple[str, ...]] = {
+            "completion": () if corpus.single else ("end",),
+            "chat": ("end", "user", "bot") if recipe.turn_marks else ("end",),
+            "translation": ("begin", "end"),
+        }
+        tokenizer = train_tokenizer(kind, corpus, vocab_size, roles[mode])
+    tokenizer.save(path)
+    return tokenizer
 
 
 def _first_prompt(corpus: Corpus, tokenizer: Tokenizer) -> str:

@@ -16,6 +16,7 @@ import tomli_w
 
 from tinychat.errors import RunError, UsageError
 from tinychat.model.config import FEED_FORWARDS, INITIALIZATIONS, NORM_POSITIONS, NORMS, POSITIONS, ModelConfig
+from tinychat.text.chat import MODES
 from tinychat.train.fields import RecipeField
 from tinychat.train.fields import recipe_field as _field
 from tinychat.train.schedule import SCHEDULES
@@ -51,7 +52,7 @@ class Recipe:
     from_model: str | None = _field(
         "data", str, None, "a model to go on with: its weights, architecture and tokenizer", flags=("--from",)
     )
-    mode: str | None = _field("data", str, None, "what the model is for", choices=("completion", "chat", "translation"))
+    mode: str | None = _field("data", str, None, "what the model is for", choices=MODES)
     purpose: str | None = _field("data", str, None, "what the model is for, in a few words: `/model` shows them")
     rows: str | None = _field(
         "data",
