@@ -213,7 +213,7 @@ def split_weight(source: str) -> tuple[str, float | None]:
         UsageError: the weight is not above 0 and finite.
     """
     found, path = _WEIGHTED.fullmatch(source), Path(source).expanduser()
-    if found is None or path.exists() or glob.glob(str(path), recursive=True):  # noqa: PTH207
+    if found is None or path.exists() or next(glob.iglob(str(path), recursive=True), None):  # noqa: PTH207
         return source, None
     name, weight = found[1], float(found[2])
     if not 0 < weight < math.inf:

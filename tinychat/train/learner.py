@@ -16,7 +16,7 @@ from tinychat.model.transformer import IGNORED, Transformer
 from tinychat.text.ids import Ids
 from tinychat.train.batches import Batch
 from tinychat.train.optimizers import make_optimizers, set_rate
-from tinychat.train.processes import is_out_of_memory, smaller_parts
+from tinychat.train.processes import SMALLER_PARTS, is_out_of_memory
 from tinychat.train.recipe import Recipe
 from tinychat.train.sharding import empty, fill, find_mesh, gather, hollow, outline, scatter, whole
 from tinychat.train.team import Team
@@ -177,46 +177,44 @@ class Learner:
         Args:
             batch: of the whole team.
         """
-        while (loss := self._try_gradients(batch, step)) is None:
-            self._halve()
-        return loss
+        while True:
+            parts = self._parts(batch)
+            try:
+                return self._accumulate(parts, int((batch.targets != IGNORED).sum()), step)
+            except Exception as error:
+                if not is_out_of_memory(error):
+                    raise
+                rows = len(parts[0].ids)
+                if self.team.size > 1:  # the others wait for gradients that will not come
+                    problem = f"process {self.team.place.rank + 1} of {self.team.size} ran out of memory"
+                    raise MemoryShortage(f"{problem} computing {rows} rows at once", SMALLER_PARTS) from None
+                if rows == 1:
+                    raise MemoryShortage(
+                        f"there is not enough memory for a step, not even of one row of {self.config.context} tokens",
+                        "train with a smaller --context, --d-model or --n-layer",
+                    ) from None
+            self.accumulation *= 2  # now that the error, and all that it holds, is gone
+            self._forget_gradients()
+            if self.fabric.device.type == "cuda":
+                torch.cuda.empty_cache()
 
-    def _try_gradients(self, batch: Batch, step: int) -> Tensor | None:
-        """The same.
-
-        Returns:
-            None where memory ran out and smaller parts can be tried.
-        """
+    def _accumulate(self, parts: Sequence[Batch], predicted: int, step: int) -> Tensor:
+        """The same, part by part, of which so many tokens of the whole team are predicted."""
         self._seed(step)
         total = torch.zeros((), device=self.fabric.device)
-        parts, predicted = self._parts(batch), int((batch.targets != IGNORED).sum())
-        try:
-            for place, (ids, targets, folds, source) in enumerate(parts, 1):
-                # What the team averages comes from parts that differ in size: each counts by what is predicted in it.
-                share = self.team.size * int((targets != IGNORED).sum()) / max(1, predicted)
-                # Gradients go round once, after the last part; but until they do, none of them is sharded.
-                apart = self.team.size > 1 and place < len(parts) and self._mesh is None
-                with self.fabric.no_backward_sync(self._wrapped, enabled=apart):
-                    with self.fabric.autocast():  # Fabric brings it along with `forward` alone, not with `loss`
-                        # Where nothing is predicted, anything will do: it counts nothing, and has no mean.
-                        part = self.fabric.to_device(Batch(ids, targets if share else ids, folds, source))
-                        loss: Tensor = self._wrapped.loss(part.ids, part.targets, folds=part.folds, source=part.source)
-                    loss = loss * share
-                    self.fabric.backward(loss)
-                total += loss.detach()
-        except Exception as error:
-            if not is_out_of_memory(error):
-                raise
-            rows = len(parts[0].ids)
-            if self.team.size > 1:  # the others wait for gradients that will not come
-                problem = f"process {self.team.place.rank + 1} of {self.team.size} ran out of memory"
-                raise MemoryShortage(f"{problem} computing {rows} rows at once", smaller_parts()) from None
-            if rows == 1:
-                raise MemoryShortage(
-                    f"there is not enough memory for a step, not even of one row of {self.config.context} tokens",
-                    "train with a smaller --context, --d-model or --n-layer",
-                ) from None
-            return None
+        for place, (ids, targets, folds, source) in enumerate(parts, 1):
+            # What the team averages comes from parts that differ in size: each counts by what is predicted in it.
+            share = self.team.size * int((targets != IGNORED).sum()) / max(1, predicted)
+            # Gradients go round once, after the last part; but until they do, none of them is sharded.
+            apart = self.team.size > 1 and place < len(parts) and self._mesh is None
+            with self.fabric.no_backward_sync(self._wrapped, enabled=apart):
+                with self.fabric.autocast():  # Fabric brings it along with `forward` alone, not with `loss`
+                    # Where nothing is predicted, anything will do: it counts nothing, and has no mean.
+                    part = self.fabric.to_device(Batch(ids, targets if share else ids, folds, source))
+                    loss: Tensor = self._wrapped.loss(part.ids, part.targets, folds=part.folds, source=part.source)
+                loss = loss * share
+                self.fabric.backward(loss)
+            total += loss.detach()
         return total
 
     def _parts(self, batch: Batch) -> list[Batch]:
@@ -228,13 +226,6 @@ class Learner:
         if self._mesh is not None:
             empty(self._whole)
             self._is_whole = False
-
-    def _halve(self) -> None:
-        """Makes the parts of a step half as large, and room for them."""
-        self.accumulation *= 2
-        self._forget_gradients()
-        if self.fabric.device.type == "cuda":
-            torch.cuda.empty_cache()
 
     def _forget_gradients(self) -> None:
         for optimizer in self._wrapped_optimizers:

@@ -29,6 +29,8 @@ SHORTAGE = ("can't allocate memory", "out of memory", "bad_alloc")
 """in what torch on CPU says when memory runs out; CUDA, cuBLAS and MPS; C++"""
 SEVERED = ("gloo", "nccl", "connection", "peer")
 """in what torch says when another process is gone"""
+SMALLER_PARTS = "go on in smaller parts, --resume NAME --accumulation 2, 4 or 8, or with a shard each, --strategy fsdp"
+"""what to do where memory ran out in a run of several processes"""
 LOST = ("another process of this run is gone", "its log may say why; --resume goes on from the last checkpoint")
 
 
@@ -116,9 +118,9 @@ class Followers:
                 continue
             who = f"process {rank + 1} of {len(self._processes) + 1}"
             if code == OUT_OF_MEMORY:
-                return f"{who} ran out of memory", smaller_parts()
+                return f"{who} ran out of memory", SMALLER_PARTS
             if code == -signal.SIGKILL:
-                return f"{who} was killed (signal 9): memory may have run out", smaller_parts()
+                return f"{who} was killed (signal 9): memory may have run out", SMALLER_PARTS
             how = f"was ended by signal {-code}" if code < 0 else f"ended with code {code}"
             return f"{who} {how}", "the run's trainer.log may say why; --resume goes on from the last checkpoint"
         return None
@@ -146,11 +148,6 @@ def is_out_of_memory(error: BaseException) -> bool:
 def is_severed(error: BaseException) -> bool:
     """Whether an error means that another process is gone."""
     return isinstance(error, RuntimeError) and any(word in str(error).lower() for word in SEVERED)
-
-
-def smaller_parts() -> str:
-    """What to do where memory ran out in a run of several processes."""
-    return "go on in smaller parts, --resume NAME --accumulation 2, 4 or 8, or with a shard each, --strategy fsdp"
 
 
 def become_follower() -> NoReturn:
