@@ -33,21 +33,10 @@ BARE_WORDS = ("exit", "quit", "bye", "help")
 
 def run(session: Session, *, debug: bool = False) -> int:
     """Opens the REPL on a session whose model has been chosen; returns the exit code."""
-    face = session.face.current
-    terminal, keyboard = Terminal.standard(plain=face.plain, theme=face.theme), Keyboard()
-    history = places.history_file()
-    greet(terminal, session, first=not history.exists())
-    prompt: Prompt | PlainPrompt
-    if terminal.dumb:
-        session.preload()
-        prompt = PlainPrompt(session, terminal, keyboard, history)
-    else:
-        prompt = Prompt(session, terminal, history)
     # Being told to end, the process leaves the terminal as it found it.
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     try:
-        autosave = None if face.private else Autosave(session)
-        Repl(session, terminal, keyboard, prompt, autosave, debug=debug).run()
+        Repl(session, debug=debug).run()
     finally:
         ready = session.is_ready
         session.close()
@@ -75,21 +64,20 @@ def greet(terminal: Terminal, session: Session, *, first: bool) -> None:
 class Repl:
     """One session at a terminal."""
 
-    def __init__(
-        self,
-        session: Session,
-        terminal: Terminal,
-        keyboard: Keyboard,
-        prompt: Prompt | PlainPrompt,
-        autosave: Autosave | None = None,
-        *,
-        debug: bool = False,
-    ) -> None:
-        self._session, self._terminal, self._keyboard, self._prompt = session, terminal, keyboard, prompt
-        self._autosave = autosave
-        self._debug = debug
+    def __init__(self, session: Session, *, debug: bool) -> None:
+        face, history = session.face.current, places.history_file()
+        self._session, self._debug = session, debug
+        self._terminal, self._keyboard = Terminal.standard(plain=face.plain, theme=face.theme), Keyboard()
+        self._autosave = None if face.private else Autosave(session)
         self._begun = ""  # what stands in the prompt already
         self._left = False
+        greet(self._terminal, session, first=not history.exists())
+        self._prompt: Prompt | PlainPrompt
+        if self._terminal.dumb:
+            session.preload()
+            self._prompt = PlainPrompt(session, self._terminal, self._keyboard, history)
+        else:
+            self._prompt = Prompt(session, self._terminal, history)
 
     def run(self) -> None:
         """Goes on until the person leaves. Whatever goes wrong costs one line, never the session."""
