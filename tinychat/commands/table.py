@@ -81,6 +81,14 @@ def split_line(line: str) -> tuple[Command, str]:
     return find_command(words[0]), words[1].strip() if len(words) > 1 else ""
 
 
+def command_of(line: str) -> Command | None:
+    """The command that a line begins with; None where it is a prompt, or there is no such command."""
+    try:
+        return split_line(line)[0] if is_command(line) else None
+    except UsageError:
+        return None
+
+
 COMMANDS: dict[str, Command] = {}
 """Every command by its name, in the order in which they are shown."""
 

@@ -14,7 +14,7 @@ from prompt_toolkit.filters import has_focus, vi_navigation_mode
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 
 from tinychat.commands.settings import switch
-from tinychat.commands.table import dispatch, is_command, split_line
+from tinychat.commands.table import command_of, dispatch
 from tinychat.errors import UsageError
 from tinychat.repl.blocks import is_open_block
 from tinychat.repl.keyboard import ESCAPE_WAIT
@@ -92,11 +92,8 @@ def _show_help(session: Session, terminal: Terminal, typed: str) -> None:
     """Help of the command that a line begins with, or of all."""
     from tinychat.repl.draw import draw
 
-    try:
-        name = split_line(typed)[0].name if is_command(typed) and len(typed) > 1 else ""
-    except UsageError:
-        name = ""
-    draw(terminal, dispatch(session, f"/help {name}"))  # type: ignore[arg-type]
+    command = command_of(typed) if len(typed) > 1 else None
+    draw(terminal, dispatch(session, f"/help {command.name if command else ''}"))  # type: ignore[arg-type]
 
 
 def find_editor(environment: Mapping[str, str] = os.environ) -> str:

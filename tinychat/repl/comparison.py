@@ -4,7 +4,7 @@ from prompt_toolkit.key_binding import KeyPress
 from prompt_toolkit.keys import Keys
 
 from tinychat.commands.results import Answers, Change
-from tinychat.commands.table import is_command, split_line
+from tinychat.commands.table import command_of, dispatch
 from tinychat.errors import UsageError
 from tinychat.events import Finished, Notice, Record, Token
 from tinychat.formatting import count
@@ -14,8 +14,7 @@ from tinychat.repl.marks import mark
 from tinychat.repl.player import HINT
 from tinychat.repl.producer import AHEAD, Producer
 from tinychat.repl.region import Region
-from tinychat.repl.terminal import DIM, RESET, Size, Terminal, fit
-from tinychat.repl.toolbar import SEPARATOR
+from tinychat.repl.terminal import DIM, RESET, SEPARATOR, Size, Terminal, fit
 from tinychat.session import Session
 
 FRAME = 0.05
@@ -91,22 +90,15 @@ class AnswersPlayer:
             self._producer.make_more(self._view.going)
         elif key.key == "?" and not typing:
             self._said = "" if self._said == KEYS else KEYS
-        elif key.key is Keys.ControlM and self._sets_pace(self._typed.text):
+        elif key.key is Keys.ControlM and (command := command_of(self._typed.text)) and command.name == PACE:
             self._set_pace(self._typed.text)
             self._typed.line.clear()
         else:
             self._typed.press(key)
 
-    def _sets_pace(self, line: str) -> bool:
-        try:
-            return is_command(line) and split_line(line)[0].name == PACE
-        except UsageError:
-            return False
-
     def _set_pace(self, line: str) -> None:
-        command, text = split_line(line)
         try:
-            result = command.function(self._session, text)
+            result = dispatch(self._session, line)
         except UsageError as error:
             self._said = error.problem
         else:

@@ -7,8 +7,7 @@ from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 
 from tinychat.commands.command import Suggestion
-from tinychat.commands.table import COMMANDS, is_command, split_line
-from tinychat.errors import UsageError
+from tinychat.commands.table import COMMANDS, command_of, is_command
 from tinychat.session import Session
 
 WORD = re.compile(r"""(?P<quote>["'])(?P<quoted>(?:(?!(?P=quote)).)*)(?P<end>(?P=quote)?)|(?:\\\s|\S)+""")
@@ -60,12 +59,8 @@ def suggest(session: Session, words: list[str]) -> Iterator[Suggestion]:
     """What the last word of a command could be, whatever has been typed of it."""
     if len(words) == 1:
         yield from (Suggestion(f"/{one.name}", one.summary) for one in COMMANDS.values())
-        return
-    try:
-        command = split_line(words[0])[0]
-    except UsageError:
-        return
-    yield from command.complete(session, words[1:])
+    elif command := command_of(words[0]):
+        yield from command.complete(session, words[1:])
 
 
 def _typed(text: str, quote: str) -> str:

@@ -5,8 +5,7 @@ from pathlib import Path
 from tinychat.atomic import atomic_write
 from tinychat.commands.results import LossCurve, Plot
 from tinychat.repl.plot import Series, Span, plot_all
-from tinychat.repl.terminal import BLUE, CYAN, DIM, GREEN, MAGENTA, RED, YELLOW, Terminal, fit
-from tinychat.repl.toolbar import SEPARATOR
+from tinychat.repl.terminal import BLUE, CYAN, DIM, GREEN, MAGENTA, RED, SEPARATOR, YELLOW, Terminal, fit
 from tinychat.train.curves import smoothed
 
 COLOURS = (CYAN, YELLOW, GREEN, MAGENTA, RED, BLUE)

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from tinychat.formatting import duration, percent
 from tinychat.repl.plot import LABEL, MARK, plot
-from tinychat.repl.toolbar import SEPARATOR, packed
+from tinychat.repl.terminal import SEPARATOR, packed
 from tinychat.repl.watching import Progress
 from tinychat.text.harmless import harmless
 from tinychat.train.curves import smoothed

@@ -9,16 +9,15 @@ from prompt_toolkit.keys import Keys
 
 from tinychat.commands.results import Answer, Change, Message
 from tinychat.commands.settings import nudge, switch
-from tinychat.commands.table import is_command, split_line
-from tinychat.errors import TinychatError, UsageError
+from tinychat.commands.table import command_of, dispatch
+from tinychat.errors import TinychatError
 from tinychat.events import Changed, Finished, Notice, Part, Record, Token
 from tinychat.formatting import count
 from tinychat.repl.keyboard import Keyboard, TypeAhead
 from tinychat.repl.marks import mark
 from tinychat.repl.producer import FRAME, Producer
 from tinychat.repl.status import StatusLine
-from tinychat.repl.terminal import DIM, Terminal
-from tinychat.repl.toolbar import SEPARATOR
+from tinychat.repl.terminal import DIM, SEPARATOR, Terminal
 from tinychat.session import Session
 from tinychat.settings import SAMPLING, describe_sampling, find_setting
 
@@ -138,23 +137,16 @@ class Player:
             self._say("" if self._said == KEYS else KEYS)
         elif key.key in LIVE_KEYS and not (typing and len(key.key) == 1):
             self._tell(LIVE_KEYS[key.key](self._session))
-        elif key.key is Keys.ControlM and self._runs_at_once(self._typed.text):
+        elif key.key is Keys.ControlM and (command := command_of(self._typed.text)) and command.while_busy:
             self._run(self._typed.text)
             self._typed.line.clear()
         else:
             self._typed.press(key)
 
-    def _runs_at_once(self, line: str) -> bool:
-        try:
-            return is_command(line) and split_line(line)[0].while_busy
-        except UsageError:
-            return False
-
     def _run(self, line: str) -> None:
         """Runs a command that may run while an answer is printed."""
-        command, text = split_line(line)
         try:
-            result = command.function(self._session, text)
+            result = dispatch(self._session, line)
         except TinychatError as error:
             self._say(error.problem)
             return

@@ -14,8 +14,7 @@ from tinychat.repl import asking
 from tinychat.repl.interrupts import counted_interrupts
 from tinychat.repl.plain_prompt import read_line
 from tinychat.repl.prompt import PLAIN
-from tinychat.repl.terminal import DIM, GREEN, RED, Terminal, fit
-from tinychat.repl.toolbar import SEPARATOR, packed
+from tinychat.repl.terminal import DIM, GREEN, RED, SEPARATOR, Terminal, fit, packed
 from tinychat.session import Session
 from tinychat.setting import unescape
 from tinychat.text.harmless import harmless

@@ -23,8 +23,8 @@ from tinychat.repl.completion import CommandCompleter
 from tinychat.repl.history import QuietHistory
 from tinychat.repl.marks import mark
 from tinychat.repl.ruler import Ruler
-from tinychat.repl.terminal import Terminal, fit
-from tinychat.repl.toolbar import SEPARATOR, beside, toolbar
+from tinychat.repl.terminal import SEPARATOR, Terminal, fit
+from tinychat.repl.toolbar import beside, toolbar
 from tinychat.session import Session
 
 CONTINUATION = "… "

@@ -15,7 +15,7 @@ from tinychat.commands.table import prompt_of
 from tinychat.errors import TinychatError
 from tinychat.formatting import count
 from tinychat.repl.blocks import unblock
-from tinychat.repl.toolbar import SEPARATOR
+from tinychat.repl.terminal import SEPARATOR
 from tinychat.session import Session
 
 QUICK = 500

@@ -4,7 +4,7 @@ import io
 import os
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, TextIO
 
 from prompt_toolkit.utils import get_cwidth
@@ -24,6 +24,8 @@ THEMES: Mapping[str, Mapping[str, str]] = {
 """for a background, the codes of colours that are hard to read on it (green, yellow, cyan), and darker ones instead"""
 STYLE = re.compile(r"\x1b\[([\d;]+)m")
 TAB = 8
+SEPARATOR = " · "
+"""between facts on a line"""
 
 Size = tuple[int, int]
 """columns and rows"""
@@ -173,6 +175,19 @@ def fit(text: str, width: int) -> str:
     while text and get_cwidth(text) > width - 1:
         text = text[:-1]
     return text + "…" if width > 0 else ""
+
+
+def packed(words: Sequence[str], width: int) -> Iterator[str]:
+    """The words in as few lines as hold them, none of them broken."""
+    line = ""
+    for word in words:
+        longer = f"{line}{SEPARATOR}{word}" if line else word
+        if line and len(longer) > width:
+            yield line
+            longer = word
+        line = longer
+    if line:
+        yield line
 
 
 def _size(out: TextIO) -> Size:

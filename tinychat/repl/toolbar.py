@@ -1,14 +1,12 @@
 """The words at the bottom of the screen: the model and the settings in force."""
 
-from collections.abc import Iterator, Sequence
-
 from prompt_toolkit.utils import get_cwidth
 
 from tinychat.repl.background import training
+from tinychat.repl.terminal import SEPARATOR
 from tinychat.session import Session
 from tinychat.settings import SAMPLING, SETTINGS, describe_sampling
 
-SEPARATOR = " · "
 GAP = 2
 """cells, at least, between the words at the left and those at the right"""
 
@@ -30,16 +28,3 @@ def beside(words: str, aside: str, width: int) -> str:
         kept.pop()
     left = SEPARATOR.join(kept)
     return left + " " * max(0, width - get_cwidth(left) - get_cwidth(aside)) + aside
-
-
-def packed(words: Sequence[str], width: int) -> Iterator[str]:
-    """The words in as few lines as hold them, none of them broken."""
-    line = ""
-    for word in words:
-        longer = f"{line}{SEPARATOR}{word}" if line else word
-        if line and len(longer) > width:
-            yield line
-            longer = word
-        line = longer
-    if line:
-        yield line
