@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tinychat.comparing import Comparison, Way
+from tinychat.comparing import Comparison, Variant
 from tinychat.conversation import Conversation
 from tinychat.errors import UsageError
 from tinychat.events import Finished, Notice, Record, Token
@@ -23,7 +23,7 @@ def session(letters: Path) -> Session:
 
 def samples(session: Session, prompt: str, seeds: tuple[int, ...], place: int = 0) -> Comparison:
     settings = session.settings.current
-    return Comparison(session, prompt, place, [Way(str(seed), session, settings, seed) for seed in seeds])
+    return Comparison(session, prompt, place, [Variant(str(seed), session, settings, seed) for seed in seeds])
 
 
 def texts_of(records: Iterator[tuple[int, Record]], count: int) -> list[str]:
@@ -112,8 +112,8 @@ def test_models_answer_together_and_the_chosen_one_speaks(session: Session, chat
     other = Session()
     other.settings.update({"seed": 5, "max_tokens": 12}, Origin.FLAG)
     other.open_model(str(chatter))
-    ways = [Way(one.model.name, one, one.settings.current, 5) for one in (session, other)]
-    comparison = Comparison(session, "hello", 0, ways)
+    variants = [Variant(one.model.name, one, one.settings.current, 5) for one in (session, other)]
+    comparison = Comparison(session, "hello", 0, variants)
     texts = texts_of(comparison.answer(), 2)
     list(session.answer("hello"))
     assert session.conversation.back()

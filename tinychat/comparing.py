@@ -13,7 +13,7 @@ from tinychat.store.models import call_of
 
 
 @dataclass(frozen=True)
-class Way:
+class Variant:
     """How one of the answers is made."""
 
     name: str
@@ -30,13 +30,13 @@ class Comparison:
         place: of the prompt in the conversation: what has stood there gives way to the answer that is chosen.
     """
 
-    def __init__(self, session: Session, prompt: str, place: int, ways: Sequence[Way]) -> None:
-        self.session, self.ways = session, ways
-        self.turns = [Turn(prompt) for _ in ways]
+    def __init__(self, session: Session, prompt: str, place: int, variants: Sequence[Variant]) -> None:
+        self.session, self.variants = session, variants
+        self.turns = [Turn(prompt) for _ in variants]
         self._prompt = prompt
         self._before = session.turns[:place]
         self._conversation = session.conversation
-        self._models = [way.session.model for way in ways]
+        self._models = [variant.session.model for variant in variants]
 
     def answer(self, should_stop: Callable[[], bool] = lambda: False) -> Iterator[tuple[int, Record]]:
         """Makes all answers, each model's in one batch; every record with the place of its answer.
@@ -47,16 +47,16 @@ class Comparison:
         batches: dict[Session, Batch] = {}
         places: dict[Answer, int] = {}
         try:
-            for place, way in enumerate(self.ways):
-                if not way.session.wait(should_stop):
+            for place, variant in enumerate(self.variants):
+                if not variant.session.wait(should_stop):
                     break
-                answer = self._answer(way)
+                answer = self._answer(variant)
                 turn = self.turns[place]
-                turn.prompt_ids, turn.model, turn.settings = list(answer.ids), call_of(way.session.model), way.settings
-                turn.obstacle = way.session.runs.obstacle
+                turn.prompt_ids, turn.model = list(answer.ids), call_of(variant.session.model)
+                turn.settings, turn.obstacle = variant.settings, variant.session.runs.obstacle
                 places[answer] = place
-                batches.setdefault(way.session, Batch(way.session.engine, should_stop)).add(answer)
-                if notice := way.session.unknown_notice(self._prompt):
+                batches.setdefault(variant.session, Batch(variant.session.engine, should_stop)).add(answer)
+                if notice := variant.session.unknown_notice(self._prompt):
                     yield place, notice
             while any(batch.answers for batch in batches.values()):
                 for batch in batches.values():
@@ -64,13 +64,13 @@ class Comparison:
                         for record in records:
                             self._note(places[answer], record)
                             yield places[answer], record
-            for place, way in list(enumerate(self.ways))[len(places) :]:
-                self._note(place, never := Finished("interrupted", 0, 0.0, way.seed))
+            for place, variant in list(enumerate(self.variants))[len(places) :]:
+                self._note(place, never := Finished("interrupted", 0, 0.0, variant.seed))
                 yield place, never
         finally:
-            for way in self.ways:
-                if way.session is not self.session:
-                    way.session.close()
+            for variant in self.variants:
+                if variant.session is not self.session:
+                    variant.session.close()
 
     def pick(self, number: int) -> Turn:
         """Makes an answer (1 is the first) the newest turn; its model, if it is another, answers from now on.
@@ -79,8 +79,8 @@ class Comparison:
             UsageError: there is no such answer, it is empty, or another conversation has begun since.
             ModelError: its model is gone.
         """
-        if not 1 <= number <= len(self.ways):
-            raise UsageError(f"there is no answer {number}", f"`/pick 1` to `/pick {len(self.ways)}` choose one")
+        if not 1 <= number <= len(self.variants):
+            raise UsageError(f"there is no answer {number}", f"`/pick 1` to `/pick {len(self.variants)}` choose one")
         if not self.turns[number - 1].tokens:
             raise UsageError(f"answer {number} is empty", "choose another one")
         if self.session.conversation is not self._conversation:
@@ -97,11 +97,11 @@ class Comparison:
             self._conversation.add(turn)
         return turn
 
-    def _answer(self, way: Way) -> Answer:
-        before = self._before if way.session.model.mode == "chat" else []
-        return way.session.make_answer(
-            self._prompt, turns=before, settings=lambda: way.settings, seed=way.seed, place=len(before)
+    def _answer(self, variant: Variant) -> Answer:
+        before = self._before if variant.session.model.mode == "chat" else []
+        return variant.session.make_answer(
+            self._prompt, turns=before, settings=lambda: variant.settings, seed=variant.seed, place=len(before)
         )
 
     def _note(self, place: int, record: Record) -> None:
-        self.turns[place].note(record, self.ways[place].settings)
+        self.turns[place].note(record, self.variants[place].settings)

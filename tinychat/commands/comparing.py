@@ -10,7 +10,7 @@ from tinychat.commands.arguments import unquote
 from tinychat.commands.command import Suggestion, command
 from tinychat.commands.results import Answers, Message, Result
 from tinychat.commands.settings import spell, values_of
-from tinychat.comparing import Comparison, Way
+from tinychat.comparing import Comparison, Variant
 from tinychat.errors import UsageError
 from tinychat.generate.random import fresh_seed
 from tinychat.session import Session
@@ -41,7 +41,7 @@ def samples(session: Session, text: str) -> Result:
         raise UsageError(*ALL_THE_SAME)
     first = settings.seed
     seeds = [fresh_seed() if first is None else first + place for place in range(int(count))]
-    return _compare(session, prompt, [Way(f"seed {seed}", session, settings, seed) for seed in seeds])
+    return _compare(session, prompt, [Variant(f"seed {seed}", session, settings, seed) for seed in seeds])
 
 
 def _complete(session: Session, words: list[str]) -> Iterator[Suggestion]:
@@ -80,25 +80,26 @@ def compare(session: Session, text: str) -> Result:
         if len(given) > 1 or greedy:
             raise UsageError("models and settings are compared one after the other", "for example `/compare model=a,b`")
         return _compare(session, prompt, _models(session, given["model"], seed))
-    ways = [
-        Way(_head(setting, value), session, replace(settings, **{setting.name: value}), seed)
+    variants = [
+        Variant(_head(setting, value), session, replace(settings, **{setting.name: value}), seed)
         for name, values in given.items()
         for setting in [_sampling(name)]
         for value in map(setting.parse, values)
     ]
     if greedy:
-        ways.append(Way("greedy", session, replace(settings, temperature=0), seed))
-    if not FEWEST <= len(ways) <= MOST:
-        raise UsageError(f"/compare takes {FEWEST} to {MOST} values, not {len(ways)}", EXAMPLE)
-    if all(way.settings.greedy for way in ways) and len({way.settings.repetition_penalty for way in ways}) == 1:
+        variants.append(Variant("greedy", session, replace(settings, temperature=0), seed))
+    if not FEWEST <= len(variants) <= MOST:
+        raise UsageError(f"/compare takes {FEWEST} to {MOST} values, not {len(variants)}", EXAMPLE)
+    kinds = {(one.settings.greedy, one.settings.repetition_penalty) for one in variants}
+    if len(kinds) == 1 and variants[0].settings.greedy:
         raise UsageError(*ALL_THE_SAME)
-    return _compare(session, prompt, ways)
+    return _compare(session, prompt, variants)
 
 
 def _complete_pick(session: Session, words: list[str]) -> Iterator[Suggestion]:
     if session.comparison is not None and len(words) == 1:
-        for number, way in enumerate(session.comparison.ways, start=1):
-            yield Suggestion(str(number), way.name)
+        for number, variant in enumerate(session.comparison.variants, start=1):
+            yield Suggestion(str(number), variant.name)
 
 
 @command("pick", "talk", "one to go on from", usage="N", example="/pick 2", complete=_complete_pick)
@@ -109,13 +110,12 @@ def pick(session: Session, text: str) -> Result:
     """
     if session.comparison is None:
         raise UsageError("there are no answers to choose from", "/samples and /compare make some")
+    variants = session.comparison.variants
     if not text.isdecimal():
-        raise UsageError(
-            f"/pick needs the number of an answer, from 1 to {len(session.comparison.ways)}", "for example `/pick 1`"
-        )
+        raise UsageError(f"/pick needs the number of an answer, from 1 to {len(variants)}", "for example `/pick 1`")
     before = session.model.folder
     session.comparison.pick(int(text))
-    name = session.comparison.ways[int(text) - 1].name
+    name = variants[int(text) - 1].name
     speaks = session.model.folder != before
     return Message(
         (f"the conversation goes on from answer {int(text)}: {name}",),
@@ -123,15 +123,15 @@ def pick(session: Session, text: str) -> Result:
     )
 
 
-def _compare(session: Session, prompt: str, ways: list[Way]) -> Answers:
+def _compare(session: Session, prompt: str, variants: list[Variant]) -> Answers:
     """Lets the session hold the answers to come; an empty prompt is the last one, at its place."""
     prompt, place = unquote(prompt.strip()), len(session.turns)
     if not prompt:
         if not session.turns:
             raise UsageError("there is no prompt yet", "type one first, or put it behind the command")
         prompt, place = session.turns[-1].prompt, place - 1
-    session.comparison = Comparison(session, prompt, place, ways)
-    heads = tuple(f"{number} · {way.name}" for number, way in enumerate(ways, start=1))
+    session.comparison = Comparison(session, prompt, place, variants)
+    heads = tuple(f"{number} · {variant.name}" for number, variant in enumerate(variants, start=1))
     return Answers(heads, session.comparison.answer)
 
 
@@ -176,21 +176,21 @@ def _head(setting: Setting, value: object) -> str:
     return (setting.toolbar(value) if setting.toolbar else "") or f"{spell(setting)} {setting.show(value)}"
 
 
-def _models(session: Session, names: list[str], seed: int) -> list[Way]:
-    """A way for each model: the one at hand as it is, others in sessions of their own, with their own settings."""
+def _models(session: Session, names: list[str], seed: int) -> list[Variant]:
+    """A variant for each model: the one at hand as it is, others in sessions of their own, with their own settings."""
     if not FEWEST <= len(set(names)) == len(names) <= MOST_MODELS:
         raise UsageError(
             f"/compare takes {FEWEST} to {MOST_MODELS} different models, not {','.join(names)!r}",
             "for example `/compare model=smalltalk,NAME`; /models lists them",
         )
-    ways: list[Way] = []
+    variants: list[Variant] = []
     for name in names:
         own = session
         if session.info is None or name not in (session.info.name, str(session.info.folder)):
             own = Session(copy.deepcopy(session.settings))
             own.open_model(name)
-        ways.append(Way(name, own, own.settings.current, seed))
-    return ways
+        variants.append(Variant(name, own, own.settings.current, seed))
+    return variants
 
 
 COMMANDS = (samples, compare, pick)
