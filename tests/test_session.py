@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from tinychat.commands.snapshots import look_back
 from tinychat.errors import ModelError, TinychatError, UsageError
 from tinychat.events import Finished, Notice, Part, Record, Token
-from tinychat.looking_back import look_back
 from tinychat.origins import Origin
 from tinychat.session import Session
 from tinychat.store.models import read_weights

@@ -20,7 +20,7 @@ FLOORS = [
     {"generate"},
     {"train"},
     {"scoring", "conversation", "transcript"},
-    {"session", "background", "comparing", "guessing", "looking_back", "suite"},
+    {"session", "background", "comparing", "guessing", "suite"},
     {"commands", "bench"},
     {"repl"},
     {"cli"},

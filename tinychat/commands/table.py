@@ -17,6 +17,7 @@ from tinychat.commands import (
     repeating,
     runs,
     settings,
+    snapshots,
     training,
 )  # fmt: skip
 from tinychat.commands.command import Command
@@ -93,8 +94,8 @@ COMMANDS: dict[str, Command] = {}
 """Every command by its name, in the order in which they are shown."""
 
 for _module in (
-    conversation, repeating, branching, comparing, settings, models, training, runs, recipes, plotting, inspecting,
-    internals, copied, playing, helping,
+    conversation, repeating, branching, comparing, settings, models, training, snapshots, runs, recipes, plotting,
+    inspecting, internals, copied, playing, helping,
 ):  # fmt: skip
     COMMANDS |= {command.name: command for command in _module.COMMANDS}
 COMMANDS["stop"] = training.or_finish(COMMANDS["stop"])

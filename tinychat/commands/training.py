@@ -2,26 +2,21 @@
 
 import difflib
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from subprocess import Popen
 from typing import TYPE_CHECKING, Any
 
 from tinychat.commands import completing
-from tinychat.commands.arguments import split_flags, unquote
+from tinychat.commands.arguments import split_flags
 from tinychat.commands.command import Command, Suggestion, command
 from tinychat.commands.models import introduce
-from tinychat.commands.results import Answer, Message, Result, Watch
+from tinychat.commands.results import Message, Result, Watch
 from tinychat.errors import RunError, UsageError
-from tinychat.events import Ended, Failed, Stepped
-from tinychat.looking_back import look_back
+from tinychat.events import Ended, Failed
 from tinychat.session import Session
-from tinychat.store import places
-from tinychat.store.models import read_info
 from tinychat.store.runs import RunFolder, find_run, list_runs
-from tinychat.store.weights import list_snapshots
 
 if TYPE_CHECKING:
     from tinychat.train.fields import RecipeField
@@ -158,31 +153,6 @@ def finish(session: Session, text: str) -> Result:
     return Message((f"{run.name} stops after its step and keeps everything",), (f"/model {run.name} opens it then",))
 
 
-@command("when", "training", "an answer over time", usage="TEXT", example='/when "ROMEO:"')
-def when(session: Session, text: str) -> Result:
-    """Answer a prompt by the model as it was at the beginning of its training, and on its way to the end.
-
-    The seed is the same for all, and the answers are short. Runs keep a few snapshots of their weights, from the first
-    step to the last.
-    """
-    if not text:
-        raise UsageError("/when needs a prompt", 'for example `/when "ROMEO:"`')
-    model = session.model
-    run = RunFolder(places.runs_folder() / model.name)
-    snapshots = list_snapshots(run)
-    if not snapshots or read_info(run.model).architecture != model.architecture:
-        raise UsageError(f"there are no snapshots of {model.name}", "models keep some when `/train` makes them")
-    stepped = [event for event in run.events() if isinstance(event, Stepped)]
-    past = [(_moment(snapshot.step, stepped), snapshot.path) for snapshot in snapshots]
-    return Answer(partial(look_back, session, unquote(text), past))
-
-
-def _moment(step: int, stepped: Sequence[Stepped]) -> str:
-    """A moment of a run: `step 16 · loss 2.31`."""
-    near = next((event for event in stepped if step <= event.step <= 2 * step), None)
-    return f"step {step:,} · loss {near.loss:.2f}" if near else f"step {step:,}"
-
-
 def _parse(text: str) -> tuple[tuple[str, ...], dict[str, Any]]:
     """The words of `/train`: sources, and flags with their values; `--steps=5` is `--steps 5`.
 
@@ -230,4 +200,4 @@ def _running(name: str) -> RunFolder:
     return found
 
 
-COMMANDS = (train, attach, finish, when)
+COMMANDS = (train, attach, finish)

@@ -1,16 +1,50 @@
-"""A prompt answered by a model as it once was, at several times: noise that becomes words."""
+"""`/when`: a prompt answered by a model as it once was, at several times: noise that becomes words."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
-from tinychat.events import Finished, Part, Record
+from tinychat.commands.arguments import unquote
+from tinychat.commands.command import command
+from tinychat.commands.results import Answer, Result
+from tinychat.errors import UsageError
+from tinychat.events import Finished, Part, Record, Stepped
 from tinychat.generate.stream import stream
 from tinychat.session import Session
 from tinychat.settings import Settings
+from tinychat.store import places
+from tinychat.store.models import read_info
+from tinychat.store.runs import RunFolder
+from tinychat.store.weights import list_snapshots
 
 GLIMPSE = 100
 """tokens of one answer, at most: several are to be seen at once"""
+
+
+@command("when", "training", "an answer over time", usage="TEXT", example='/when "ROMEO:"')
+def when(session: Session, text: str) -> Result:
+    """Answer a prompt by the model as it was at the beginning of its training, and on its way to the end.
+
+    The seed is the same for all, and the answers are short. Runs keep a few snapshots of their weights, from the first
+    step to the last.
+    """
+    if not text:
+        raise UsageError("/when needs a prompt", 'for example `/when "ROMEO:"`')
+    model = session.model
+    run = RunFolder(places.runs_folder() / model.name)
+    snapshots = list_snapshots(run)
+    if not snapshots or read_info(run.model).architecture != model.architecture:
+        raise UsageError(f"there are no snapshots of {model.name}", "models keep some when `/train` makes them")
+    stepped = [event for event in run.events() if isinstance(event, Stepped)]
+    past = [(_moment(snapshot.step, stepped), snapshot.path) for snapshot in snapshots]
+    return Answer(partial(look_back, session, unquote(text), past))
+
+
+def _moment(step: int, stepped: Sequence[Stepped]) -> str:
+    """A moment of a run: `step 16 · loss 2.31`."""
+    near = next((event for event in stepped if step <= event.step <= 2 * step), None)
+    return f"step {step:,} · loss {near.loss:.2f}" if near else f"step {step:,}"
 
 
 def look_back(
@@ -47,3 +81,6 @@ def look_back(
 def _shortened(session: Session) -> Settings:
     settings = session.settings.current
     return replace(settings, max_tokens=min(settings.max_tokens, GLIMPSE))
+
+
+COMMANDS = (when,)
