@@ -30,8 +30,8 @@ Play = Callable[..., Screen]
 def play(session: Session, input: PipeInput) -> Play:
     def play(records: Iterable[Record], *, dumb: bool = True, before: str = "") -> Screen:
         screen = Screen()
-        player = Player(session, screen.terminal(dumb=dumb), Keyboard(input))
-        player.play(Answer(lambda should_stop: iter(records), before))
+        answer = Answer(lambda should_stop: iter(records), before)
+        Player(answer, session, screen.terminal(dumb=dumb), Keyboard(input)).play()
         return screen
 
     session.preload()

@@ -123,7 +123,7 @@ class Repl:
             case EditPrompt():
                 self._begun = result.text
             case Answer():
-                Player(self._session, self._terminal, self._keyboard).play(result)
+                Player(result, self._session, self._terminal, self._keyboard).play()
                 self._keep()
             case Export():
                 from tinychat.repl.exporting import export

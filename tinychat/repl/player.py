@@ -45,8 +45,10 @@ LIVE_KEYS: Mapping[str, Callable[[Session], Change]] = {
 class Player:
     """Shows one answer."""
 
-    def __init__(self, session: Session, terminal: Terminal, keyboard: Keyboard) -> None:
+    def __init__(self, answer: Answer, session: Session, terminal: Terminal, keyboard: Keyboard) -> None:
         self._session, self._terminal, self._keyboard = session, terminal, keyboard
+        self._before = answer.before
+        self._producer: Producer[Record] = Producer(answer.start, self._pace)
         self._status = StatusLine(terminal)
         self._typed = TypeAhead()
         self._tokens = 0
@@ -55,8 +57,8 @@ class Player:
         self._notices: list[str] = []
         self._finished: Finished | None = None
 
-    def play(self, answer: Answer) -> None:
-        """Draws an answer to its end, and says how it ended; what was typed meanwhile goes to the next prompt.
+    def play(self) -> None:
+        """Draws the answer to its end, and says how it ended; what was typed meanwhile goes to the next prompt.
 
         Raises:
             TinychatError: it could not be made.
@@ -65,7 +67,10 @@ class Player:
         try:
             with self._keyboard.live(), self._status:
                 self._terminal.take_pastes_whole(True)
-                self._play(answer)
+                self._terminal.write(self._before, DIM)
+                if not self._session.is_ready and not self._status.is_there:
+                    self._terminal.line(f"{self._session.model.name} is loading…", DIM)
+                self._draw_all()
                 self._terminal.fresh_line()
         finally:
             self._terminal.fresh_line()
@@ -76,21 +81,17 @@ class Player:
         if self._finished is not None:
             self._terminal.line(summary(self._finished, self._session, show_seed=not seed_is_set), DIM)
 
-    def _play(self, answer: Answer) -> None:
-        self._terminal.write(answer.before, DIM)
-        producer = Producer(answer.start, self._pace)
-        if not self._session.is_ready and not self._status.is_there:
-            self._terminal.line(f"{self._session.model.name} is loading…", DIM)
+    def _draw_all(self) -> None:
         over = False
         while not over:
             try:
-                self._status.show(self._words(producer))
-                over = self._draw(producer.take())
+                self._status.show(self._words())
+                over = self._draw(self._producer.take())
                 for key in self._keyboard.read():
-                    self._press(key, producer)
-                producer.hold(self._keyboard.is_undecided)  # an Esc, most likely: the text stands still at once
+                    self._press(key)
+                self._producer.hold(self._keyboard.is_undecided)  # an Esc, most likely: the text stands still at once
             except KeyboardInterrupt:  # a signal from outside; the key itself is read above
-                producer.stop()
+                self._producer.stop()
 
     def _draw(self, records: list[Record | BaseException | None]) -> bool:
         """Draws records, tokens that came together in one go; whether they were the last."""
@@ -124,15 +125,15 @@ class Player:
         self._terminal.write(text)
         return bool(records) and records[-1] is None
 
-    def _press(self, key: KeyPress, producer: Producer[Record]) -> None:
+    def _press(self, key: KeyPress) -> None:
         typing = bool(self._typed.line)
         if key.key in (Keys.ControlC, Keys.Escape):
-            producer.stop()
+            self._producer.stop()
         elif key.key == " " and not typing:
-            producer.pause()
-            self._say("" if self._status.is_there or not producer.is_pausing else f"paused: {PAUSED}")
-        elif key.key is Keys.Right and producer.is_pausing:
-            producer.make_more()
+            self._producer.pause()
+            self._say("" if self._status.is_there or not self._producer.is_pausing else f"paused: {PAUSED}")
+        elif key.key is Keys.Right and self._producer.is_pausing:
+            self._producer.make_more()
         elif key.key == "?" and not typing:
             self._say("" if self._said == KEYS else KEYS)
         elif key.key in LIVE_KEYS and not (typing and len(key.key) == 1):
@@ -166,15 +167,15 @@ class Player:
         if text and not self._status.is_there:
             self._terminal.write(f"⟨{text}⟩", DIM)
 
-    def _words(self, producer: Producer[Record]) -> str:
+    def _words(self) -> str:
         """What stands in the status line."""
         if self._typed.text:
             return mark(self._session) + self._typed.text
-        if producer.is_stopping:
+        if self._producer.is_stopping:
             return "stopping…"
         if self._tokens == 0 and not self._session.is_ready:
             return SEPARATOR.join([f"{self._session.model.name} is loading…", "esc stop"])
-        if producer.is_pausing and self._said != KEYS:
+        if self._producer.is_pausing and self._said != KEYS:
             return SEPARATOR.join(["paused", *describe_sampling(self._session.settings.current), PAUSED])
         if self._said:
             return SEPARATOR.join([self._said, HINT] if self._said != KEYS else [KEYS])
