@@ -21,17 +21,21 @@ def follows(mark: str, text: str) -> Callable[[list[str]], bool]:
     return lambda lines: text in "".join(lines[3:]).partition(mark)[2]
 
 
-def test_the_greeting_the_prompt_and_the_toolbar(sit_down: SitDown) -> None:
+@pytest.fixture
+def counting(sit_down: SitDown) -> Person:
+    """Somebody whose prompt is being answered, with numbers that go on."""
+    person = sit_down(**SLOW)
+    person.type("count", ENTER)
+    person.sees(lambda lines: "0 1 2 3" in lines[3])
+    return person
+
+
+def test_the_greeting_the_prompt_the_toolbar_and_an_answer(sit_down: SitDown) -> None:
     person = sit_down()
     lines = person.sees(TOOLBAR)
     assert lines[0] == "tinychat 0.1 · parrot (wordpiece, 3.4M, chat) · cpu · /help"
     assert lines[1] == "try: hello there · /model · /train my-novel.txt --minutes 5"
     assert lines[2] == "›"
-    assert lines[-1] == TOOLBAR
-
-
-def test_an_answer_and_its_last_line(sit_down: SitDown) -> None:
-    person = sit_down()
     person.type("hello there", ENTER)
     lines = person.sees(answered)
     assert lines[2:4] == ["› hello there", "you said: hello there"]
@@ -57,34 +61,25 @@ def test_ctrl_c_at_the_prompt_clears_the_line_and_ctrl_d_leaves(sit_down: SitDow
 
 
 @pytest.mark.parametrize("key", [CTRL_C, ESCAPE])
-def test_an_answer_is_stopped_and_what_is_there_is_kept(sit_down: SitDown, key: str) -> None:
-    person = sit_down(**SLOW)
-    person.type("count", ENTER)
-    person.sees(lambda lines: "0 1 2 3" in lines[3])
-    person.type(key)
-    lines = person.sees(answered)
+def test_an_answer_is_stopped_and_what_is_there_is_kept(counting: Person, key: str) -> None:
+    counting.type(key)
+    lines = counting.sees(answered)
     assert lines[3].startswith("0 1 2 3")
     assert "stop: interrupted" in lines[4]
-    person.type("/undo", ENTER)
-    person.sees("taken back: 'count'")
+    counting.type("/undo", ENTER)
+    counting.sees("taken back: 'count'")
 
 
-def test_ctrl_d_during_an_answer_harms_nothing(sit_down: SitDown) -> None:
-    person = sit_down(**SLOW)
-    person.type("count", ENTER)
-    person.sees(lambda lines: "0 1 2" in lines[3])
-    person.type(CTRL_D, CTRL_D, "\x1a", CTRL_C)
-    person.sees(answered)
-    person.type("still here", ENTER)
-    person.sees("you said: still here")
+def test_ctrl_d_during_an_answer_harms_nothing(counting: Person) -> None:
+    counting.type(CTRL_D, CTRL_D, "\x1a", CTRL_C)
+    counting.sees(answered)
+    counting.type("still here", ENTER)
+    counting.sees("you said: still here")
 
 
-def test_a_signal_stops_an_answer_too(sit_down: SitDown) -> None:
-    person = sit_down(**SLOW)
-    person.type("count", ENTER)
-    person.sees(lambda lines: "0 1 2" in lines[3])
-    person.process.kill(2)
-    person.sees(answered)
+def test_a_signal_stops_an_answer_too(counting: Person) -> None:
+    counting.process.kill(2)
+    counting.sees(answered)
 
 
 def test_keys_change_the_answer_while_it_is_printed(sit_down: SitDown) -> None:
@@ -110,18 +105,15 @@ def test_keys_change_the_answer_while_it_is_printed(sit_down: SitDown) -> None:
     person.sees(lambda lines: any("token 1 of " in line for line in lines))
 
 
-def test_space_pauses_and_goes_on(sit_down: SitDown) -> None:
-    person = sit_down(**SLOW)
-    person.type("count", ENTER)
-    person.sees(lambda lines: "0 1 2" in lines[3])
-    person.type(" ")
-    paused = person.sees(lambda lines: lines[-1].startswith("paused · temp 0.8 · "))[3]
-    person.type(" ")
-    person.sees(lambda lines: len(lines[3]) > len(paused) + 10)
-    person.type(" ")
-    person.sees(lambda lines: lines[-1].startswith("paused · temp 0.8 · "))
-    person.type(CTRL_C)
-    person.sees(answered)
+def test_space_pauses_and_goes_on(counting: Person) -> None:
+    counting.type(" ")
+    paused = counting.sees(lambda lines: lines[-1].startswith("paused · temp 0.8 · "))[3]
+    counting.type(" ")
+    counting.sees(lambda lines: len(lines[3]) > len(paused) + 10)
+    counting.type(" ")
+    counting.sees(lambda lines: lines[-1].startswith("paused · temp 0.8 · "))
+    counting.type(CTRL_C)
+    counting.sees(answered)
 
 
 def test_in_a_pause_tokens_come_one_by_one_and_with_other_settings(sit_down: SitDown) -> None:
@@ -155,14 +147,11 @@ def test_tokens_come_no_quicker_than_somebody_reads(sit_down: SitDown) -> None:
     person.sees(lambda lines: sum("stop: interrupted" in line for line in lines) == 1)
 
 
-def test_what_is_typed_meanwhile_is_kept_for_the_prompt(sit_down: SitDown) -> None:
-    person = sit_down(**SLOW)
-    person.type("count", ENTER)
-    person.sees(lambda lines: "0 1" in lines[3])
-    person.type("a great big thingg", "\x7f", ENTER, "and half")
-    person.sees(lambda lines: lines[-1] == "› and half")
-    person.type(CTRL_C)
-    person.sees("› a great big thing", "you said: a great big thing", "› and half")
+def test_what_is_typed_meanwhile_is_kept_for_the_prompt(counting: Person) -> None:
+    counting.type("a great big thingg", "\x7f", ENTER, "and half")
+    counting.sees(lambda lines: lines[-1] == "› and half")
+    counting.type(CTRL_C)
+    counting.sees("› a great big thing", "you said: a great big thing", "› and half")
 
 
 def test_a_command_typed_meanwhile_acts_at_once(sit_down: SitDown) -> None:
@@ -202,15 +191,11 @@ def test_lines_are_begun_by_ctrl_j_alt_enter_and_blocks(sit_down: SitDown) -> No
     assert lines[lines.index("you said: /a") + 1] == "b"
 
 
-def test_a_typo_gets_the_nearest_command_and_no_answer(sit_down: SitDown) -> None:
+def test_a_typo_gets_the_nearest_command_and_the_toolbar_follows_a_setting(sit_down: SitDown) -> None:
     person = sit_down()
     person.type("/tempreature 2", ENTER)
     lines = person.sees("did you mean /temperature?")
     assert lines[2:5] == ["› /tempreature 2", "there is no command /tempreature", "did you mean /temperature?"]
-
-
-def test_a_setting_is_changed_and_the_toolbar_follows(sit_down: SitDown) -> None:
-    person = sit_down()
     person.type("/temperature 1.2", ENTER)
     person.sees("temperature 0.8 → 1.2", TOOLBAR.replace("0.8", "1.2"))
     person.type("/temperature hot", ENTER)
@@ -225,7 +210,7 @@ def test_two_slashes_are_a_prompt_with_one(sit_down: SitDown) -> None:
     person.sees("you said: quit", "that was a prompt: the command is /quit")
 
 
-def test_commands_and_values_are_completed(sit_down: SitDown) -> None:
+def test_commands_and_values_are_offered_with_their_bounds_and_meaning(sit_down: SitDown) -> None:
     person = sit_down()
     person.type("/mod")
     person.sees(lambda lines: any(line.startswith(" /models ") for line in lines))
@@ -235,10 +220,6 @@ def test_commands_and_values_are_completed(sit_down: SitDown) -> None:
     person.sees("› /model parrot")
     person.type(ENTER)
     person.sees("parrot (wordpiece, 3.4M, chat) is open: say something")
-
-
-def test_values_are_offered_with_their_bounds_and_meaning(sit_down: SitDown) -> None:
-    person = sit_down()
     person.type("/temperature ")
     person.sees(
         lambda lines: any(line.strip() == "0.8    now · 0 to 100 · higher: more surprising" for line in lines),
@@ -391,13 +372,10 @@ def test_help_fits_one_screen(sit_down: SitDown) -> None:
     assert all(len(line) <= 80 for line in lines)
 
 
-def test_being_told_to_end_leaves_the_terminal_as_it_was(sit_down: SitDown) -> None:
-    person = sit_down(**SLOW)
-    person.type("count", ENTER)
-    person.sees(lambda lines: "0 1 2" in lines[3])
-    person.process.kill(15)
-    assert person.leaves() == 143
-    assert person.raw.rindex(b"\x1b[r") > person.raw.rindex(b"\x1b[1;23r")
+def test_being_told_to_end_leaves_the_terminal_as_it_was(counting: Person) -> None:
+    counting.process.kill(15)
+    assert counting.leaves() == 143
+    assert counting.raw.rindex(b"\x1b[r") > counting.raw.rindex(b"\x1b[1;23r")
 
 
 @pytest.mark.slow

@@ -82,13 +82,12 @@ def _conversation(session: Session, turns: Sequence[Turn]) -> str:
 
 
 def _flags(session: Session, turn: Turn, names: Sequence[str]) -> list[str]:
-    return [
-        word
-        for name in _telling(session, turn)
-        if name in names
-        for text in _typed(getattr(turn.settings, name))
-        for word in (SETTINGS[name].flag, text)
-    ]
+    flags = []
+    for name in _telling(session, turn):
+        if name in names:
+            for text in _typed(getattr(turn.settings, name)):
+                flags += [SETTINGS[name].flag, text]
+    return flags
 
 
 def _typed(value: object) -> list[str]:
