@@ -12,7 +12,7 @@ import statistics
 import time
 from dataclasses import replace
 
-from tinychat.commands.results import Looks
+from tinychat.commands.results import Walk
 from tinychat.commands.table import dispatch
 from tinychat.session import Session
 
@@ -39,7 +39,7 @@ def look(session: Session, line: str) -> float:
     """How many seconds of processor time a command takes."""
     began = time.process_time()
     result = dispatch(session, line)
-    if isinstance(result, Looks):
+    if isinstance(result, Walk):
         result.at(result.place)
     return time.process_time() - began
 
