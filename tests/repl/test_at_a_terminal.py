@@ -126,7 +126,7 @@ def test_in_a_pause_tokens_come_one_by_one_and_with_other_settings(sit_down: Sit
     once = person.sees(lambda lines: len(lines[3]) > len(paused))[3]
     person.type("up", "right")
     person.sees(
-        lambda lines: re.fullmatch(rf"{re.escape(once)}⟨temp 0.9⟩\S{{1,3}}", lines[3]),
+        lambda lines: re.fullmatch(rf"{re.escape(once)}\S{{0,3}}⟨temp 0.9⟩\S{{1,3}}", lines[3]),
         lambda lines: lines[-1].startswith("paused · temp 0.9 · "),
     )
     person.type(ESCAPE)
