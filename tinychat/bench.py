@@ -106,7 +106,7 @@ def run_bench(session: Session) -> Bench:
     """Measures the session's model, by each engine and in each precision that the settings leave open.
 
     Raises:
-        UsageError: it translates: what is measured here goes on with a text.
+        UsageError: it translates: what is measured here goes on with a text; or no engine is as the settings want it.
         GenerationError: the native engine was asked for, and is not available here.
     """
     info, settings = session.model, session.settings.current
@@ -116,7 +116,9 @@ def run_bench(session: Session) -> Bench:
     device = choose_device(settings.device)
     model = load_model(info, device)
     engines: list[EngineRates] = []
+    usual_threads = torch.get_num_threads()
     for name, precision in _combinations(info, settings):
+        torch.set_num_threads(usual_threads)
         try:
             engine = open_engine(info, dataclasses.replace(settings, engine=name, precision=precision))
         except (Unavailable, UsageError):  # no compiler, or a GPU
@@ -127,18 +129,22 @@ def run_bench(session: Session) -> Bench:
         torch.set_num_threads(threads)  # the limits are those of as many
         rates = _prefill(engine, model), _decode(engine, model, BYTES[precision])
         engines.append(EngineRates(name, precision, threads, *rates))
+    if not engines:
+        raise UsageError(f"no engine here decodes in {settings.precision} on {device}", "leave out --precision")
     return Bench(info, device, engines, *_training(model, device, info), start_up)
 
 
 def _combinations(info: ModelInfo, settings: Settings) -> list[tuple[str, str]]:
     """Engines and precisions to measure, those that serve the model first."""
     is_half = TensorFile(info.weights_file).tensors["decoder.embedding.weight"].kind == "BF16"
-    precisions = {"native": NATIVE_PRECISIONS[is_half:], "torch": ("f32", "bf16")}  # from bf16, f32 brings nothing
-    return [
-        (engine, precision)
+    possible = {"native": NATIVE_PRECISIONS, "torch": ("f32", "bf16")}
+    found = [
+        (engine, "bf16" if engine == "native" and is_half and precision == "f32" else precision)  # as it keeps them
         for engine in (("native", "torch") if settings.engine == "auto" else (settings.engine,))
-        for precision in (precisions[engine] if settings.precision == "auto" else (settings.precision,))
+        for precision in possible[engine]
+        if settings.precision in ("auto", precision)
     ]
+    return list(dict.fromkeys(found))
 
 
 def _start_up(info: ModelInfo) -> float:
