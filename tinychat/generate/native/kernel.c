@@ -44,7 +44,7 @@
 #define native_odds EXPORTED(native_odds)
 #define native_score EXPORTED(native_score)
 
-#if defined(__AVX512F__)
+#if defined(__AVX512VNNI__)
 enum { LANES = 16 };
 #elif defined(__AVX2__)
 enum { LANES = 8 };
@@ -240,7 +240,7 @@ INLINE void store(float *to, Lanes value) { *(Lanes *)to = value; }
 INLINE Lanes all(float value) { return (Lanes){0} + value; }
 
 INLINE Lanes larger(Lanes a, Lanes b) {
-#if defined(__AVX512F__)
+#if defined(__AVX512VNNI__)
     return (Lanes)_mm512_max_ps((__m512)a, (__m512)b);
 #elif defined(__AVX2__)
     return (Lanes)_mm256_max_ps((__m256)a, (__m256)b);
@@ -887,18 +887,29 @@ static void pass(Model *model) {
     run_pass(model, 0);
 }
 
-static int is_finite(const float *x, int count) {
-    for (int i = 0; i < count; i++)
-        if (!isfinite(x[i])) return 0;
-    return 1;
-}
-
-static float log_of_sum(const float *x, int count) {
-    float highest = -INFINITY;
+static int is_finite(const float *x, int count) { /* 0 times what is not is no number */
     Lanes total = all(0);
     float rest = 0;
     int i = 0;
-    for (int j = 0; j < count; j++) highest = x[j] > highest ? x[j] : highest;
+    for (; i + LANES <= count; i += LANES) total += load(x + i) * 0.0f;
+    for (; i < count; i++) rest += x[i] * 0.0f;
+    return sum(total) + rest == 0;
+}
+
+static float highest_of(const float *x, int count) {
+    Lanes most = all(-INFINITY);
+    int i = 0;
+    for (; i + LANES <= count; i += LANES) most = larger(most, load(x + i));
+    float highest = largest(most);
+    for (; i < count; i++) highest = x[i] > highest ? x[i] : highest;
+    return highest;
+}
+
+static float log_of_sum(const float *x, int count) {
+    const float highest = highest_of(x, count);
+    Lanes total = all(0);
+    float rest = 0;
+    int i = 0;
     for (; i + LANES <= count; i += LANES) total += exponential(load(x + i) - highest);
     for (; i < count; i++) rest += expf(x[i] - highest);
     return highest + logf(sum(total) + rest);
@@ -907,49 +918,77 @@ static float log_of_sum(const float *x, int count) {
 /* --- from logits to a token: the rules of generate/sampling.py ------------------------------------------------------ */
 
 typedef struct {
-    float logit;
+    float logit, share;
     int32_t id;
 } Candidate;
 
-static int by_logit(const void *a, const void *b) {
-    float first = ((const Candidate *)a)->logit, second = ((const Candidate *)b)->logit;
-    if (first != second) return first < second ? 1 : -1;
-    return ((const Candidate *)a)->id < ((const Candidate *)b)->id ? -1 : 1;
+static int is_likelier(const Candidate *a, const Candidate *b) {
+    return a->logit != b->logit ? a->logit > b->logit : a->id < b->id;
 }
 
-/* The k-th largest of some numbers, whose order changes. */
-static float select_largest(float *x, int count, int k) {
-    int low = 0, high = count - 1;
-    for (;;) {
-        float pivot = x[(low + high) / 2];
-        int left = low, right = high;
-        while (left <= right) {
-            while (x[left] > pivot) left++;
-            while (x[right] < pivot) right--;
-            if (left <= right) {
-                float swapped = x[left];
-                x[left++] = x[right];
-                x[right--] = swapped;
+static void swap(Candidate *a, Candidate *b) {
+    Candidate kept = *a;
+    *a = *b;
+    *b = kept;
+}
+
+/* Whole numbers in the order of the numbers whose bits they are. */
+INLINE Integers in_order(Integers bits) { return bits ^ ((bits >> 31) & 0x7FFFFFFF); }
+
+/* The k-th largest of some numbers: one bit after the other, the highest first. */
+static float select_largest(const float *x, int count, int k) {
+    uint32_t found = 0;
+    for (uint32_t bit = 0x80000000; bit; bit >>= 1) {
+        const int32_t least = (int32_t)((found | bit) ^ 0x80000000);
+        Integers minus = {0};
+        int at_least = 0, i = 0;
+        for (; i + LANES <= count; i += LANES) minus += in_order((Integers)load(x + i)) >= least;
+        for (int lane = 0; lane < LANES; lane++) at_least -= minus[lane];
+        for (; i < count; i++) at_least += in_order((Integers)all(x[i]))[0] >= least;
+        if (at_least >= k) found |= bit;
+    }
+    return ((Lanes)in_order((Integers){0} + (int32_t)(found ^ 0x80000000)))[0];
+}
+
+/* Puts the likeliest first, as many as reach a share together, and returns how many these are. A search for their end as
+   quicksort makes it: only the part where the end lies is sorted any further. */
+static int gather_likeliest(Candidate *candidates, int count, double share) {
+    int low = 0, high = count; /* what is before `low` is among them, what is from `high` on is not */
+    double before = 0;
+    while (low < high) {
+        double likelier = before;
+        int place = low;
+        swap(&candidates[(low + high) / 2], &candidates[high - 1]);
+        for (int i = low; i < high - 1; i++)
+            if (is_likelier(&candidates[i], &candidates[high - 1])) {
+                likelier += candidates[i].share;
+                swap(&candidates[i], &candidates[place++]);
             }
+        swap(&candidates[place], &candidates[high - 1]);
+        if (likelier >= share) high = place;
+        else {
+            before = likelier + candidates[place].share;
+            low = place + 1;
         }
-        if (k - 1 <= right) high = right;
-        else if (k - 1 >= left) low = left;
-        else return x[k - 1];
     }
+    return low;
 }
 
-static void cut_top_p(float *logits, int count, float highest, double top_p, Candidate *candidates) {
-    double total = exp((double)(log_of_sum(logits, count) - highest)), before = 0;
-    float least = highest + (float)log((1 - top_p) / count * total); /* what is less likely cannot be reached */
+static void cut_top_p(float *logits, int count, float highest, double top_p) {
+    const double total = exp((double)(log_of_sum(logits, count) - highest));
+    const float least = highest + (float)log((1 - top_p) / count * total); /* what is less likely cannot be reached */
     int found = 0;
+    for (int id = 0; id < count; id++) found += logits[id] >= least;
+    Candidate *candidates = malloc((size_t)found * sizeof *candidates);
+    if (candidates == NULL) return;
+    found = 0;
     for (int id = 0; id < count; id++)
-        if (logits[id] >= least) candidates[found++] = (Candidate){logits[id], id};
-        else logits[id] = -INFINITY;
-    qsort(candidates, (size_t)found, sizeof *candidates, by_logit);
-    for (int i = 0; i < found; i++) {
-        if (before >= top_p) logits[candidates[i].id] = -INFINITY;
-        before += exp((double)(candidates[i].logit - highest)) / total;
-    }
+        if (logits[id] >= least) {
+            candidates[found++] = (Candidate){logits[id], expf(logits[id] - highest), id};
+        } else logits[id] = -INFINITY;
+    for (int i = gather_likeliest(candidates, found, top_p * total); i < found; i++)
+        logits[candidates[i].id] = -INFINITY;
+    free(candidates);
 }
 
 /* Changes logits as the settings say: −∞ where a token is cut. `used` is looked at where there is a penalty. */
@@ -961,23 +1000,14 @@ static void filter(float *logits, int count, const Sampling *sampling, const uin
                 logits[id] = logits[id] > 0 ? logits[id] / penalty : logits[id] * penalty;
             }
     if (sampling->temperature == 0) return;
-    float highest = -INFINITY;
-    for (int id = 0; id < count; id++) {
-        logits[id] /= (float)sampling->temperature;
-        highest = logits[id] > highest ? logits[id] : highest;
-    }
+    for (int id = 0; id < count; id++) logits[id] /= (float)sampling->temperature;
+    const float highest = highest_of(logits, count);
     if (sampling->top_k > 0 && sampling->top_k < count) {
-        float copy[count];
-        memcpy(copy, logits, sizeof copy);
-        float least = select_largest(copy, count, (int)sampling->top_k);
+        float least = select_largest(logits, count, (int)sampling->top_k);
         for (int id = 0; id < count; id++)
             if (logits[id] < least) logits[id] = -INFINITY;
     }
-    if (sampling->top_p < 1) {
-        Candidate *candidates = malloc((size_t)count * sizeof *candidates);
-        if (candidates) cut_top_p(logits, count, highest, sampling->top_p, candidates);
-        free(candidates);
-    }
+    if (sampling->top_p < 1) cut_top_p(logits, count, highest, sampling->top_p);
     if (sampling->min_p > 0) {
         float least = highest + logf((float)sampling->min_p);
         for (int id = 0; id < count; id++)
@@ -993,18 +1023,26 @@ static uint64_t stir(uint64_t x) { /* SplitMix64: see generate/random.py */
 }
 
 static int choose(const float *logits, int count, const Sampling *sampling, uint64_t place) {
-    int best = 0;
-    for (int id = 1; id < count; id++) best = logits[id] > logits[best] ? id : best;
-    if (sampling->temperature == 0) return best;
+    const float highest = highest_of(logits, count);
+    if (sampling->temperature == 0) {
+        int best = 0;
+        while (best < count - 1 && logits[best] != highest) best++;
+        return best;
+    }
+    float shares[count];
     double total = 0, reached = 0;
-    for (int id = 0; id < count; id++)
-        if (logits[id] > -INFINITY) total += exp((double)logits[id] - logits[best]);
-    double uniform = (double)(stir(stir(stir(sampling->seed) ^ sampling->prompt) ^ place) >> 11) * 0x1p-53;
-    int last = best;
-    for (int id = 0; id < count; id++) {
+    int id = 0, last = 0;
+    for (; id + LANES <= count; id += LANES) {
+        Lanes block = exponential(load(logits + id) - highest);
+        store(shares + id, block);
+        total += sum(block);
+    }
+    for (; id < count; id++) total += shares[id] = expf(logits[id] - highest);
+    const double uniform = (double)(stir(stir(stir(sampling->seed) ^ sampling->prompt) ^ place) >> 11) * 0x1p-53;
+    for (id = 0; id < count; id++) {
         if (!(logits[id] > -INFINITY)) continue;
         last = id;
-        reached += exp((double)logits[id] - logits[best]);
+        reached += shares[id];
         if (reached > uniform * total) break;
     }
     return last;
@@ -1256,7 +1294,7 @@ int native_score(
 
 /* Whether this processor has the instructions that this file was compiled with. */
 int native_runs_here(void) {
-#if defined(__AVX512F__)
+#if defined(__AVX512VNNI__)
     return __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
            __builtin_cpu_supports("avx512vnni");
 #elif defined(__AVX2__)
