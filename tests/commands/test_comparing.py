@@ -118,7 +118,7 @@ def test_a_model_that_is_not_there_changes_nothing(talk: Talk) -> None:
 
 def test_what_can_be_compared_is_completed(talk: Talk) -> None:
     assert list(talk.offered("compare", ""))[:2] == ["temperature=", "top-k="]
-    assert list(talk.offered("compare", "model=parrot,")) == [
+    assert list(talk.offered("compare", "model=parrot,"))[:2] == [
         "model=parrot,other",
         "model=parrot,smalltalk",
     ]
