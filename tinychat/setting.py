@@ -44,9 +44,14 @@ class Setting:
     toolbar: Callable[[Any], str] | None = None
 
     @property
+    def spelling(self) -> str:
+        """The name as people type it: `top-p`."""
+        return self.name.replace("_", "-")
+
+    @property
     def flag(self) -> str:
         """The long flag: `--top-p`."""
-        return "--" + self.name.replace("_", "-")
+        return f"--{self.spelling}"
 
     @property
     def variable(self) -> str:

@@ -134,7 +134,7 @@ def describe_sampling(settings: Settings, other_than: Settings | None = None) ->
     for name in SAMPLING:
         form, value = SETTINGS[name].toolbar, getattr(settings, name)
         if form and (other_than is None or value != getattr(other_than, name)):
-            words.append(form(value) or f"{name.replace('_', '-')} –" if other_than else form(value))
+            words.append(form(value) or f"{SETTINGS[name].spelling} –" if other_than else form(value))
     if other_than is None or settings.greedy != other_than.greedy:
         words.append("greedy" if settings.greedy else "sample")
     return [word for word in words if word]

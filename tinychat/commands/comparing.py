@@ -9,7 +9,7 @@ from tinychat.commands import completing
 from tinychat.commands.arguments import unquote
 from tinychat.commands.command import Suggestion, command
 from tinychat.commands.results import Answers, Message, Result
-from tinychat.commands.settings import spell, values_of
+from tinychat.commands.settings import values_of
 from tinychat.comparing import Comparison, Variant
 from tinychat.errors import UsageError
 from tinychat.generate.random import fresh_seed
@@ -58,7 +58,7 @@ def _complete(session: Session, words: list[str]) -> Iterator[Suggestion]:
         yield from (Suggestion(f"{name}={begun}{one.text}", one.about) for one in offered if one.text not in taken)
     elif len(words) == 1 or "=" in words[-2]:
         for name in SAMPLING:
-            yield Suggestion(spell(SETTINGS[name]) + "=", SETTINGS[name].help)
+            yield Suggestion(SETTINGS[name].spelling + "=", SETTINGS[name].help)
         yield Suggestion("model=", "answers of several models")
         yield Suggestion("greedy", "the likeliest tokens")
 
@@ -161,11 +161,11 @@ def _find(name: str) -> Setting | None:
 
 def _sampling(name: str) -> Setting:
     """The setting of that name, which must be one of those by which tokens are chosen."""
-    known, setting = ", ".join(spell(SETTINGS[one]) for one in SAMPLING), _find(name)
+    known, setting = ", ".join(SETTINGS[one].spelling for one in SAMPLING), _find(name)
     if setting is None:
         raise UsageError(f"there is no setting {name!r}", f"compared are {known} and model")
     if setting.name not in SAMPLING:
-        raise UsageError(f"{spell(setting)} does not say how tokens are chosen", f"compared are {known} and model")
+        raise UsageError(f"{setting.spelling} does not say how tokens are chosen", f"compared are {known} and model")
     return setting
 
 
@@ -173,7 +173,7 @@ def _head(setting: Setting, value: object) -> str:
     """`temp 0.2`."""
     if setting.name == "temperature" and value == 0:
         return "greedy"
-    return (setting.toolbar(value) if setting.toolbar else "") or f"{spell(setting)} {setting.show(value)}"
+    return (setting.toolbar(value) if setting.toolbar else "") or f"{setting.spelling} {setting.show(value)}"
 
 
 def _models(session: Session, names: list[str], seed: int) -> list[Variant]:

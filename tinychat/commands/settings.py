@@ -26,14 +26,14 @@ def change(session: Session, name: str, value: object) -> Change:
     setting = find(SETTINGS | FACE, name)
     if setting.name in FACE:
         raise UsageError(
-            f"{spell(setting)} is chosen when tinychat starts", f"`tinychat {setting.flag}`, or config.toml"
+            f"{setting.spelling} is chosen when tinychat starts", f"`tinychat {setting.flag}`, or config.toml"
         )
     old = show(session, setting)
     session.settings.set(setting.name, value)
     new = show(session, setting)
     if setting.name in LOADING and old != new and session.info is not None:
         session.reopen_model(session.info.folder)
-    return Change(spell(setting), old, new)
+    return Change(setting.spelling, old, new)
 
 
 def nudge(session: Session, name: str, step: float) -> Change:
@@ -57,17 +57,12 @@ def sample(session: Session) -> Change:
     setting = SETTINGS["temperature"]
     old = show(session, setting)
     session.settings.sample()
-    return Change(spell(setting), old, show(session, setting))
+    return Change(setting.spelling, old, show(session, setting))
 
 
 def show(session: Session, setting: Setting) -> str:
     """The value in force, as a person would type it."""
     return setting.show(getattr(session.settings.current, setting.name))
-
-
-def spell(setting: Setting) -> str:
-    """The setting's name as people type it: `top-p`."""
-    return setting.name.replace("_", "-")
 
 
 def values_of(session: Session, setting: Setting) -> Iterator[Suggestion]:
@@ -89,7 +84,7 @@ def _setting_command(setting: Setting) -> Command:
             return change(session, setting.name, text)
         origin = ORIGINS[session.settings.origin(setting.name)]
         return Message(
-            (f"{spell(setting)} {show(session, setting)}",),
+            (f"{setting.spelling} {show(session, setting)}",),
             (setting.help, f"{setting.expected} · default {setting.show(setting.default)} · now from: {origin}"),
         )
 
@@ -97,12 +92,12 @@ def _setting_command(setting: Setting) -> Command:
         return values_of(session, setting) if len(words) == 1 else iter(())
 
     return Command(
-        name=spell(setting),
+        name=setting.spelling,
         function=show_or_change,
         theme="settings",
         help=f"{setting.help}\nTakes {setting.expected}; default {setting.show(setting.default)}.",
         usage="[" + ("TEXT" if setting.kind is tuple else "|".join(setting.choices) or "N") + "]",
-        example=f"/{spell(setting)} {setting.example}",
+        example=f"/{setting.spelling} {setting.example}",
         aliases=setting.aliases,
         while_busy=setting.name not in LOADING,
         complete=complete,
@@ -125,7 +120,7 @@ def sample_again(session: Session, text: str) -> Result:
 def settings(session: Session, text: str) -> Result:
     """All settings: their values, where these come from, what they do."""
     rows = (
-        (spell(setting), setting.show(value), ORIGINS[origin], setting.help)
+        (setting.spelling, setting.show(value), ORIGINS[origin], setting.help)
         for setting, value, origin in (*session.settings.in_force(), *session.face.in_force())
     )
     return Table(("setting", "value", "from", "what it does"), tuple(rows))
@@ -133,7 +128,7 @@ def settings(session: Session, text: str) -> Result:
 
 def _names_and_values(session: Session, words: list[str]) -> Iterator[Suggestion]:
     if len(words) == 1:
-        yield from (Suggestion(spell(setting), setting.help) for setting in SETTINGS.values())
+        yield from (Suggestion(setting.spelling, setting.help) for setting in SETTINGS.values())
     elif len(words) == 2:
         try:
             yield from values_of(session, find_setting(words[0]))
@@ -163,7 +158,7 @@ def reset(session: Session, text: str) -> Result:
     old = {setting.name: show(session, setting) for setting in chosen}
     session.settings.reset(text or None)
     lines = [
-        Change(spell(setting), old[setting.name], new).text
+        Change(setting.spelling, old[setting.name], new).text
         for setting in chosen
         if (new := show(session, setting)) != old[setting.name]
     ]
