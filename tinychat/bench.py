@@ -4,6 +4,7 @@ Rates are compared with limits that are measured in the same run: the matrix pro
 the speed at which weights can be read. Both vary by ten per cent from run to run on a shared machine.
 """
 
+import contextlib
 import dataclasses
 import itertools
 import subprocess
@@ -19,6 +20,7 @@ from tinychat.errors import UsageError
 from tinychat.generate.engine import Engine, Request
 from tinychat.generate.native.engine import PRECISIONS
 from tinychat.generate.native.library import Unavailable
+from tinychat.generate.native.precision import choose_precision
 from tinychat.generate.opening import native_threads, open_engine
 from tinychat.model.loading import choose_device, load_model
 from tinychat.model.transformer import Transformer
@@ -144,6 +146,9 @@ def _combinations(info: ModelInfo, settings: Settings) -> list[tuple[str, str]]:
         for precision in possible[engine]
         if settings.precision in ("auto", precision)
     ]
+    with contextlib.suppress(Unavailable):
+        served = ("native", choose_precision(info, native_threads(info, settings)))
+        found.sort(key=lambda one: one != served)
     return list(dict.fromkeys(found))
 
 

@@ -90,7 +90,12 @@ class Commands(click.Group):
 @click.option("--whole", is_flag=True, help="all of stdin is one prompt")
 @click.option("--jsonl", is_flag=True, help="read and write JSON, one object a line")
 @click.option("--logprobs", type=click.IntRange(0, 1000), metavar="K", help="with --jsonl: the K likeliest tokens")
-@click.option("-v", "--verbose", is_flag=True, help="tell speed, seed and reason of each completion on stderr")
+@click.option(
+    "-v",
+    "--verbose",
+    is_flag=True,
+    help="tell on stderr what engine answers, and speed, seed and reason of each answer",
+)
 @face_options(*FACE)
 @debug_option
 @click.pass_context
