@@ -94,7 +94,7 @@ class Commands(click.Group):
     "-v",
     "--verbose",
     is_flag=True,
-    help="tell on stderr what engine answers, and speed, seed and reason of each answer",
+    help="tell on stderr the engine, and speed, seed and reason of each answer",
 )
 @face_options(*FACE)
 @debug_option
