@@ -277,7 +277,8 @@ def test_a_reader_that_goes_away_ends_it_quietly(letters: Path) -> None:
         running.stdout.read(5)
         running.stdout.close()
         assert running.wait() == 0
-        assert running.stderr.read() == b""
+        told = running.stderr.read().splitlines()
+        assert [line for line in told if b"newest part" not in line] == []  # as much as was answered before it went
 
 
 @pytest.mark.slow
