@@ -171,6 +171,19 @@ def test_counts_are_saved_and_loaded_with_the_weights() -> None:
     assert not torch.allclose(model(ids), Transformer(config).eval()(ids))
 
 
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here")
+def test_a_model_on_a_gpu_takes_the_counts_of_a_file() -> None:
+    config = ModelConfig(SIZE, context=8, n_layer=1, n_head=1, d_model=WIDTH, ngram_order=3)
+    model, other = Transformer(config), Transformer(config).cuda()
+    assert model.ngrams is not None
+    assert other.ngrams is not None
+    model.ngrams.count([np.arange(100) % 3])
+    for _ in range(2):  # new ones, and those that it has
+        other.load_state_dict(model.state_dict())
+    assert other.ngrams.counts.cpu().equal(model.ngrams.counts)
+    assert other.ngrams.all.table.is_cuda
+
+
 @pytest.mark.parametrize(
     ("name", "values"),
     [

@@ -2,7 +2,6 @@
 
 import os
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,14 +13,6 @@ from tinychat.train.control import Control
 @pytest.fixture
 def run(tmp_path: Path) -> RunFolder:
     return RunFolder(tmp_path)
-
-
-@pytest.fixture
-def handlers() -> Iterator[None]:
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    yield
-    for number, handler in before.items():
-        signal.signal(number, handler)
 
 
 def test_commands_come_once_in_order(run: RunFolder) -> None:
@@ -65,7 +56,6 @@ def test_it_stops_when_the_parent_has_gone_unless_it_may_go_on(run: RunFolder) -
     assert not allowed.stopping
 
 
-@pytest.mark.usefixtures("handlers")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_asks_to_stop_and_a_second_one_is_not_held_back(run: RunFolder, number: int) -> None:
     control = Control(run.control_file)
