@@ -1,7 +1,7 @@
 # make chat   sets everything up on a fresh machine and opens the REPL; ARGS="-m NAME" are handed on
 # make test   runs all checks: style, types, tests
 # make fast   the tests that take less than a minute
-# make models trains the bundled models anew, each within 40 minutes; or one: make smalltalk, make tales, make translate
+# make models trains the bundled models anew, each within 40 minutes; make smalltalk, make tales, make translate: one
 # make screens   makes the README's pictures anew
 
 PYTHON ?= python3
@@ -45,14 +45,7 @@ $(VENV)/pyvenv.cfg:
 
 models: smalltalk tales translate
 
-# A name of its own each time, so that an earlier run stays; the corpus is the same byte for byte everywhere.
-smalltalk: $(VENV)/chat-ready
-	$(BIN)/python data/make.py smalltalk --seed 1 --out build/corpus
-	$(BIN)/tinychat train build/corpus/train.jsonl --recipe smalltalk --name smalltalk --out build/smalltalk
-	rm -rf models/smalltalk
-	$(BIN)/tinychat export build/smalltalk --to tinychat --out models/smalltalk
-
-tales translate: $(VENV)/chat-ready
+smalltalk tales translate: $(VENV)/chat-ready
 	$(BIN)/python models/bundle.py $@
 
 screens: $(VENV)/test-ready

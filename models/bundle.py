@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -44,6 +45,19 @@ class Bundled:
 
 
 MODELS = {
+    "smalltalk": Bundled(
+        "smalltalk",
+        "held-out.jsonl",
+        (
+            "hello there",
+            "what is 7 plus 5?",
+            "capital of france?",
+            "what does a cow say",
+            "i feel sad today",
+            "what can you do?",
+            "how do i make you more random?",
+        ),
+    ),
     "tales": Bundled(
         "tales",
         "held-out.jsonl",
@@ -112,7 +126,7 @@ def describe(name: str, folder: Path) -> None:
         "greedy": {"max_tokens": GREEDY_TOKENS, "answers": [[one["prompt"], one["completion"]] for one in greedy]},
     }
     (folder / TRAINING).write_text(json.dumps(training, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-    card, _, _ = read_card(folder).partition("\n## Samples")
+    card = re.split(r"\n## (?:Samples|On what)", read_card(folder))[0]
     lines = [
         card.rstrip("\n"),
         *_figures(source, figures),
