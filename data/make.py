@@ -24,7 +24,7 @@ class Corpus(NamedTuple):
 
 
 CORPORA = {
-    "smalltalk": Corpus(".jsonl", 110_000, 2_000),
+    "smalltalk": Corpus(".jsonl", 120_000, 2_000),
     "tales": Corpus(".jsonl", 20_000, 1_000),
     "phrases": Corpus(".tsv", 40_000, 2_000),
 }

@@ -25,7 +25,7 @@ HELLO = (
     " bot|hey bot|hello computer|hello model)( dude| bro| man| tinychat| mate| pal|)(!||!!)",
     "(test|testing|this is a test|just a test|test test|testing one two|one two three|ping|is this on|does this work"
     "|anyone here|can you read this|are you there|are you alive|knock)( tinychat| hello| now|)(?||.|!)",
-    "(can|could|do) (you|u) (hear|see|read|understand) (me|this|what i type)( now| at all| tinychat|)?",
+    "(can|could|do) (you|u) (read|understand) (me|this|what i type)( now| at all| tinychat|)?",
     "(i am|i'm|it's|it is) (here|me|just me|only me|a new user|your new friend|your owner|your user)( again| now|)(!|)",
     "(my first time here|first time here|never talked to a bot before|i never tried this before|let's see what you can"
     " do|so this is tinychat|so you are tinychat|i just installed you|i just got you)(!|, hi|, hello|)",

@@ -23,7 +23,8 @@ class About(NamedTuple):
 ABOUT: tuple[About, ...] = (
     About(
         "its name",
-        ("(what is|what's|whats|tell me|may i know|can i have|say|give me|what was) your (name|first name|full"
+        ("(what is your name|what's your name|whats your name|who are you|hi what is your name)?", "(what is|what's"
+         "|whats|tell me|may i know|can i have|say|give me|what was) your (name|first name|full"
          " name)( please| again|)?",
          "(who are you|who is this|who am i talking to|who is there|and you are|how are you called|what are you called"
          "|what do i call you|what should i call you|do you have a name|got a name)( exactly| then| please|)?",
@@ -62,7 +63,8 @@ ABOUT: tuple[About, ...] = (
     ),
     About(
         "whether it is human",
-        ("are you (a human|a person|a man|a woman|human|real|alive|a real person|a boy or a girl|a girl|a boy|a"
+        ("are you (human|a human|real|a robot|a bot|a person)?", "are you (a human|a person|a man|a woman|human|real"
+         "|alive|a real person|a boy or a girl|a girl|a boy|a"
          " living thing"
          "|conscious|sentient|a ghost|someone|self aware|a guy|a she or a he|married|single)( really| or a machine|"
          " in there|)?",
@@ -97,7 +99,7 @@ ABOUT: tuple[About, ...] = (
     About(
         "what it can do",
         ("(what can you do|what do you know|how can you help|what are you good at|what can i ask|what can we talk"
-         " about|help me"
+         " about"
          "|what can i do here|what should i ask you|can you help me|what are your skills|show me what you can do)("
          " please| tinychat|)?",
          "(what else|what things) (can you do|do you know|can i ask you)( then|)?|what topics do you know?",
@@ -108,7 +110,8 @@ ABOUT: tuple[About, ...] = (
          " is the point of you|how do i start|where do i start|what do i type|what do i say)( here| exactly| then|)(?"
          "|)"),
         ("I can chat, add small numbers, (name capitals|spell words|find opposites) and tell (stories|jokes|riddles).",
-         "(Ask me for|Try) a (joke|story|riddle), a (sum|capital|plural|opposite) or (how to change my settings|a"
+         "(Ask me for|Try) a (joke|story|riddle), (a sum|a capital|a plural|an opposite) or (how to change my"
+         " settings|a"
          " spelling).",
          "(Small things|A few small things): (jokes|riddles|stories), (sums|days and months|animals) and (a good"
          " chat|kind words)."),

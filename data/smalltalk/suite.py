@@ -14,6 +14,7 @@ from typing import Any
 from grammar import Dice, pattern
 
 from smalltalk import make, memory
+from smalltalk.first_lines import first_lines
 from smalltalk.talk import Scene, Talk, Turn
 
 SEED = 1
@@ -45,6 +46,8 @@ COUNTS = {
     "arithmetic": 200, "opposites": 100, "sequences": 160, "capitals": 100, "plurals": 80, "comparing": 80,
     "other facts": 160,
 }  # fmt: skip
+
+HAND_WRITTEN = "first lines"
 
 Check = dict[str, Any]
 
@@ -159,6 +162,8 @@ def checks(seed: int = SEED) -> Iterator[Check]:
     known = [topic for topics in FACTS.values() for topic in topics] + ["spelling", "its name", "what it can do"]
     yield from of_topics(dice, "known, not refused", known, 200, lambda turn: {"without": REFUSAL})
     yield from of_topics(dice, "small talk", TALK, 200, as_templates)
+    for line, wanted in first_lines():
+        yield {"group": HAND_WRITTEN, "say": line, "pattern": wanted}
 
 
 def plain(text: str) -> str:
@@ -179,10 +184,15 @@ def heard(count: int, seed: int = SEED) -> tuple[set[str], set[str]]:
     return words, said
 
 
+def is_unheard(check: Check, said: set[str]) -> bool:
+    """Whether training has nothing like what is asked; a conversation differs from any in training by its names."""
+    return isinstance(check["say"], list) or plain(check["say"]) not in said
+
+
 def write(folder: Path, count: int, seed: int = SEED) -> None:
     """Writes `suite.jsonl`, without what is trained on after all, and the file of words that it names."""
     words, said = heard(count, seed)
-    kept = (check for check in checks(seed) if isinstance(check["say"], list) or plain(check["say"]) not in said)
+    kept = (check for check in checks(seed) if check["group"] == HAND_WRITTEN or is_unheard(check, said))
     text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in [{"words": "words.txt"}, *kept])
     (folder / "suite.jsonl").write_text(text, encoding="utf-8")
     (folder / "words.txt").write_text("\n".join(sorted(words)) + "\n", encoding="utf-8")

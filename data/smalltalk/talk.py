@@ -34,6 +34,8 @@ HELD_OUT_WORDINGS = ((60, 12), (8, 5))
 SHORTEST_HELD_OUT = 4
 """words: what is shorter belongs to everybody, and is trained on"""
 TRIES = 30
+PLAINEST = 0.08
+"""how often a wording is the plainest of its template: people say that more often than anything with frills"""
 _MARK = re.compile(r"[^\w<>:'/ ]|(?<=\w):(?!\w)")
 
 
@@ -110,6 +112,11 @@ class Talk:
 
     def _word(self, lines: Lines) -> str:
         """A wording of this conversation's part; of the other one only where a template has no more to say."""
+        if not self.held_out and self.dice.chance(PLAINEST):
+            templates = (lines,) if isinstance(lines, str) else lines
+            wording = plainest(self.dice.choice(templates))
+            if not is_held_out(lines, wording):
+                return wording
         for _ in range(TRIES):
             wording = choose(self.dice, lines)
             if is_held_out(lines, wording) == self.held_out:

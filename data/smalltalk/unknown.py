@@ -162,7 +162,8 @@ QUESTIONS = (
     ("(convert|change) <year> (miles|dollars|pounds|grams|feet) (to|into) (kilometres|euros|kilos|ounces|metres)", (
     "",)),
     ("what happened in <year>( in <land>|)?", ("",)),
-     ("(translate|how do you say|what is) <thing> in (french|german|latin|japanese|spanish|greek|hindi)?", ("",)),
+    ("(translate|how do you say|what is) <thing> (in|to|into) (french|german|latin|japanese|spanish|greek|hindi)?",
+     ("",)),
     ("(what is|any|tell me|show me) the (latest|newest|news|headlines|score) (of today|from <town>|about <who>|)?",
      PEOPLE),
     ("(order|buy|book|call|send|play|open|search for|download|google) (me |)(a pizza|a taxi|music by <name>|an email"
@@ -175,7 +176,7 @@ QUESTIONS = (
 )  # fmt: skip
 THINGS = listed(
     "water,house,the wheel,good night,paper,the clock,the bicycle,love,bread,the moonlight song,the red door,the "
-    "telephone,yesterday,cheese",
+    "telephone,yesterday,cheese,hello,thank you,good morning,i love you,cat,my name,friend,how are you,the sun,please",
     ",",
 )
 

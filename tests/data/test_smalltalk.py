@@ -52,7 +52,7 @@ def large(make: Make) -> bytes:
 
 def test_same_seed_gives_the_same_bytes_everywhere(make: Make) -> None:
     text, _ = make("smalltalk", seed=7, count=300)
-    assert hashlib.sha256(text).hexdigest() == "52515172f9763dbad835cc27a0aeeab08ac231350803261d5ed7dd2c4c25576d"
+    assert hashlib.sha256(text).hexdigest() == "3239bd33e42af414984aa16a8b7a2b1ab5a7b4c07b7a51b80e553a2f0d4deca3"
 
 
 def test_a_longer_output_begins_with_the_shorter_one(small: bytes, make: Make) -> None:
@@ -191,7 +191,7 @@ def test_every_flag_of_a_reply_exists(large: bytes) -> None:
 
 
 def test_people_say_many_different_things(large: bytes) -> None:
-    assert len({user for user, _ in turns(large)}) > 70_000  # and 320,000 in 110,000 conversations
+    assert len({user for user, _ in turns(large)}) > 68_000  # and 342,631 in 120,000 conversations
 
 
 def test_no_reply_dominates(large: bytes) -> None:
