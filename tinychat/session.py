@@ -84,10 +84,11 @@ class Session:
         self.runs.follow(run)  # not yet
         return info
 
-    def preload(self) -> None:
+    def preload(self) -> Loading:
         """Begins to import torch and to load the weights, in a thread."""
         if self._loading is None:
             self._loading = Loading(self.model, self.settings.current)
+        return self._loading
 
     @property
     def model(self) -> ModelInfo:
@@ -103,9 +104,7 @@ class Session:
     @property
     def engine(self) -> Engine:
         """The engine with the model loaded; waits for it."""
-        self.preload()
-        assert self._loading is not None
-        return self._loading.engine
+        return self.preload().engine
 
     @property
     def is_ready(self) -> bool:
@@ -284,9 +283,8 @@ class Session:
 
     def wait(self, should_stop: Callable[[], bool]) -> bool:
         """Waits for the model to load; whether it did before somebody lost patience."""
-        self.preload()
-        assert self._loading is not None
-        while not self._loading.wait(0.05):
+        loading = self.preload()
+        while not loading.wait(0.05):
             if should_stop():
                 return False
         return True
