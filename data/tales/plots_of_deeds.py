@@ -40,9 +40,7 @@ def fear(tale: Tale) -> None:
             "<His> (legs|knees) shook. <His> heart (hammered|drummed). But <fname> was more important.",
             "For a moment <he> could not move. Then <he> thought of <fname>.",
         )
-    tale.say(
-        "And <name> <how>.", "So <he> <how>, (step by step|trembling all over), until it was done.", "<name> <how>."
-    )
+    tale.say("And <name> <how>.", "So <he> <how>, (bit by bit|trembling all over), until it was done.", "<name> <how>.")
     tale.say(
         "It worked.",
         "It seemed to take a year.",
@@ -168,7 +166,7 @@ def contest(tale: Tale) -> None:
     tale.speaks(
         tale.friend,
         "But you could have won!",
-        "Why did you do that?",
+        "But that was your prize!",
         "Now you will not win!",
         how=("cried", "whispered", "said"),
     )

@@ -252,7 +252,7 @@ def quarrel(tale: Tale) -> None:
         "They <mending> that same evening. From then on, <sharing>.",
     )
     tale.say(
-        "It was (twice|far) more fun that way, and <name> and <fname> were friends (again|as before).",
+        "It was (twice as much|far more) fun that way, and <name> and <fname> were friends (again|as before).",
         "And so <name> had <his> friend back, and that was (what counted|all <he> had wanted).",
     )
 
