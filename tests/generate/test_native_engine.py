@@ -163,6 +163,71 @@ def test_rows_may_leave_join_go_back_and_end(tmp_path: Path) -> None:
     assert ids_of(ended) == alone[0][: alone[0].index(end) + 1]
 
 
+def test_a_crowd_says_what_each_says_alone_to_the_last_bit(tmp_path: Path) -> None:
+    """More sequences than a pass has rows, some beyond the context; with the same numbers, not only the same tokens."""
+    info, settings = save(make(ngram_order=3), tmp_path / "model"), Settings(temperature=1.2, top_p=0.9)
+    crowd = [
+        request([*SOME_IDS[place % 7 :][: 1 + place * 3 % 19]], settings, slot=place, place=place)
+        for place in range(18)
+    ]
+    for threads in (1, 2):
+        together = NativeEngine(info, threads).extend(crowd, 10, alternatives=2)
+        engine = NativeEngine(info)
+        assert together == [engine.extend([one], 10, alternatives=2)[0] for one in crowd]
+
+
+@pytest.mark.parametrize("settings", SETTINGS)
+@pytest.mark.parametrize("options", [{}, {"ngram_order": 4}])
+def test_drafts_change_nothing(settings: Settings, options: dict[str, Any], tmp_path: Path) -> None:
+    info = save(make(**options), tmp_path / "model")
+    told = {}
+    for drafts in ("never", "auto", "always"):
+        engine = NativeEngine(info, drafts=drafts)
+        alone = engine.extend([request(SOME_IDS, settings)], 60, alternatives=2)
+        again = engine.extend([request(SOME_IDS, settings)], 60, alternatives=2)  # which it has met by now
+        ends = frozenset([alone[0][30].id])
+        pair = [request(SOME_IDS[place:], settings, slot=place, end_ids=ends) for place in range(2)]
+        told[drafts] = alone, again, engine.extend(pair, 40)
+        assert (engine.work.kept > 0) >= (drafts == "always")
+        assert (engine.work.drafts == 0) >= (drafts == "never")
+    assert told["never"] == told["auto"] == told["always"]
+
+
+def test_what_is_known_is_not_read_again(tmp_path: Path) -> None:
+    engine = NativeEngine(save(make(context=64), tmp_path / "model"), drafts="never")
+
+    def read(*requests: Request) -> int:
+        before = engine.work.read
+        engine.extend(requests, 3)
+        return engine.work.read - before
+
+    first = request(SOME_IDS)
+    assert read(first) == len(SOME_IDS) + 2
+    answer = ids_of(engine.extend([first], 3)[0])
+    assert (
+        read(request([*SOME_IDS, *answer, 1, 2])) == 1 + 2 + 2
+    )  # a turn later: the last token that was drawn, and its own
+    assert read(first) == 1 + 2  # the same once more
+    assert read(request(SOME_IDS[:10])) == 1 + 2  # from a place before
+    assert read(request([*SOME_IDS[:10], 2, 2], slot=1)) == 2 + 2  # somebody else, who begins so
+    fresh = [request([5, 4, 3, 2, 1, place], slot=place) for place in range(3)]
+    assert read(*fresh) == 5 + 3 + 3 * 2  # what all of them begin with, once
+
+
+def test_a_call_ends_in_time_even_while_it_reads(tmp_path: Path) -> None:
+    info = save(make(context=128), tmp_path / "model")
+    prompt = SOME_IDS * 5
+    expected = ids_of(NativeEngine(info).extend([request(prompt)], 4)[0])
+    engine, one, calls = NativeEngine(info), request([*prompt]), 0
+    while len(one.ids) < len(prompt) + 4:
+        (drawn,) = engine.extend([one], 4, seconds=0)
+        one.ids += ids_of(drawn)
+        one.made += len(drawn)
+        calls += 1
+        assert calls > 6 or not drawn  # 100 tokens to read, 16 at a time
+    assert one.ids[len(prompt) :] == expected
+
+
 def test_weights_in_bf16_are_kept_so_and_lose_nothing(tmp_path: Path) -> None:
     rounded = make()
     rounded.load_state_dict({name: weight.bfloat16().float() for name, weight in rounded.state_dict().items()})

@@ -91,6 +91,31 @@ def test_rows_may_leave_join_and_change_places() -> None:
         assert one.ids[2:] == plainly(model, [i, i + 1], made, GREEDY)
 
 
+def test_what_is_known_is_not_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = make(context=64)
+    engine, forward = TorchEngine(model), model.forward
+    fed: list[int] = []
+
+    def counting(ids: torch.Tensor, **places: Any) -> torch.Tensor:
+        fed.append(ids.numel())
+        return forward(ids, **places)
+
+    monkeypatch.setattr(model, "forward", counting)
+
+    def read(*requests: Request) -> int:
+        fed.clear()
+        engine.extend(requests, 3)
+        return sum(fed)
+
+    prompt = [place * place % VOCABULARY for place in range(20)]
+    first = request(prompt)
+    assert read(first) == len(prompt) + 2
+    answer = ids_of(engine.extend([first], 3)[0])
+    assert read(request([*prompt, *answer, 1, 2])) == 1 + 2 + 2  # a turn later: the last token drawn, and its own
+    assert read(request(prompt[:10])) == 1 + 2
+    assert read(request([*prompt[:10], 2, 2], slot=1)) == 2 + 2  # somebody else, who begins so
+
+
 def test_a_slot_may_go_back_and_take_another_way() -> None:
     model, engine = make(), TorchEngine(make())
     engine.extend([request([1, 2, 3, 4, 5, 6])], 6)

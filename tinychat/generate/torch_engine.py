@@ -245,21 +245,27 @@ class TorchEngine:
         return logits[torch.arange(len(parts), device=self.device), last].float()  # type: ignore[no-any-return]
 
     def _arrange(self, requests: Sequence[Request]) -> None:
-        """Gives each request its row: the one that its slot had, or any other, whose content is then written over."""
+        """Gives each request its row: the one that its slot had, or a copy of one that begins as it does."""
         slots = [request.slot for request in requests]
         sources = [request.source for request in requests]
         if self._cache is None:
             self._cache = self.model.new_cache(len(slots))
             self._seen = [[] for _ in slots]
         elif slots != self._slots:
-            rows = [self._slots.index(slot) if slot in self._slots else None for slot in slots]
-            self._cache = self._cache.select([row or 0 for row in rows])
-            self._seen = [[] if row is None else self._seen[row] for row in rows]
+            rows = [self._row(request) for request in requests]
+            self._cache = self._cache.select(rows)
+            self._seen = [self._seen[row] for row in rows]
         self._slots = slots
         if sources != self._sources:
             self._sources = sources
             self._memory = self._read(*sources)
             self._seen = [[] for _ in slots]
+
+    def _row(self, request: Request) -> int:
+        if request.slot in self._slots:
+            return self._slots.index(request.slot)
+        window = request.ids[window_start(len(request.ids), self.context) :]
+        return max(range(len(self._slots)), key=lambda row: _shared(self._seen[row], window))
 
 
 def _check(logits: Tensor) -> None:

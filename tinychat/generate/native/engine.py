@@ -8,7 +8,7 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from ctypes import c_char, c_char_p, c_double, c_float, c_int, c_int64, c_void_p
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 from tinychat.errors import GenerationError, ModelError
 from tinychat.formatting import count
@@ -21,6 +21,7 @@ from tinychat.store.tensors import Tensor, TensorFile
 
 KINDS: Mapping[str, int] = {"F32": 1, "BF16": 2, "I16": 4, "I32": 5, "I64": 6}
 PRECISIONS: Mapping[str, int] = {"f32": 1, "bf16": 2, "int8": 3}
+DRAFTS: Mapping[str, int] = {"never": 0, "auto": 1, "always": 2}
 NORMS: Mapping[str, int] = {"none": 0, "layernorm": 1, "rmsnorm": 2}
 FEED_FORWARDS: Mapping[str, int] = {"none": 0, "gelu": 1, "gelu_tanh": 2, "relu": 3, "relu2": 4, "swiglu": 5}
 POSITIONS: Mapping[str, int] = {"none": 0, "rotary": 1, "learned": 2, "sinusoidal": 3}
@@ -43,6 +44,17 @@ MADE = struct.calcsize("7P4q")
 UNKNOWN_TOKEN = -2
 
 
+class Work(NamedTuple):
+    """What an engine has done with its model."""
+
+    read: int
+    """tokens that went through the layers, drafts included"""
+    drafts: int
+    """tokens that were guessed, and checked"""
+    kept: int
+    """those that the model said as well"""
+
+
 class NativeEngine:
     """Decodes in C; as `Engine`, for a decoder-only model.
 
@@ -52,6 +64,8 @@ class NativeEngine:
         precision: of the matrices: f32 (bf16 where the file has them so, which loses nothing), bf16, or int8: each row
             of 64 columns with a scale of its own, and what they are multiplied with likewise (Dettmers et al. 2022).
         level: the instructions to use, one of `library.levels_here()`; None: the best.
+        drafts: whether tokens are guessed and checked together: `never`, `always`, or `auto`, where it is measured to
+            gain. What is said is the same.
         open_reference: opens the engine that looks inside a model, which this one does not.
 
     Raises:
@@ -68,6 +82,7 @@ class NativeEngine:
         *,
         precision: str = "f32",
         level: str | None = None,
+        drafts: str = "auto",
         open_reference: Callable[[ModelInfo], Engine] | None = None,
     ) -> None:
         self.config = ModelConfig.from_dict(info.architecture)
@@ -77,7 +92,7 @@ class NativeEngine:
             if getattr(self.config, name) > most:
                 raise Unavailable(f"the native engine takes models of a {name} up to {most}")
         self.context = self.config.context
-        self._threads, self._precision = threads, precision
+        self._threads, self._precision, self._drafts = threads, precision, drafts
         self._level = level or levels_here()[0]
         self._kernel = _declare(load_library(), self._level)
         self._model: int | None = None
@@ -99,6 +114,7 @@ class NativeEngine:
         model = self._kernel.native_new_model(_config(self.config, self.precision), handed, len(names), self._threads)
         if not model:
             raise ModelError(f"the weights in {info.folder} do not fit its architecture", DAMAGED)
+        self._kernel.native_draft(model, DRAFTS[self._drafts])
         self.close()
         self._model, self._info, self._reference = model, info, None
         self.about = f"native engine, {self.precision}, {self._level}, {count(self._threads, 'thread')}"
@@ -114,6 +130,13 @@ class NativeEngine:
     def __del__(self) -> None:
         if getattr(self, "_model", None):
             self.close()
+
+    @property
+    def work(self) -> Work:
+        """What it has done so far."""
+        told = (c_int64 * 3)()
+        self._kernel.native_tell(self._model, told)
+        return Work(*told)
 
     def extend(
         self, requests: Sequence[Request], n: int, alternatives: int = 0, seconds: float = math.inf
@@ -273,6 +296,8 @@ def _declare(kernel: ctypes.CDLL, level: str) -> SimpleNamespace:
         "native_free_sequence": (None, [c_void_p, c_void_p]),
         "native_extend": (c_int, [c_void_p, c_void_p, c_int, c_int, c_double]),
         "native_odds": (c_int, [c_void_p, c_char_p, c_void_p, c_void_p]),
+        "native_draft": (None, [c_void_p, c_int]),
+        "native_tell": (None, [c_void_p, c_void_p]),
         "native_score": (c_int, [c_void_p, c_void_p, c_void_p, c_int, c_void_p, c_void_p]),
     }
     declared = SimpleNamespace()

@@ -29,6 +29,8 @@
 #include <sys/auxv.h>
 #endif
 
+#include "drafting.h"
+
 #ifndef LEVEL
 #define LEVEL plain
 #endif
@@ -43,6 +45,8 @@
 #define native_extend EXPORTED(native_extend)
 #define native_odds EXPORTED(native_odds)
 #define native_score EXPORTED(native_score)
+#define native_draft EXPORTED(native_draft)
+#define native_tell EXPORTED(native_tell)
 
 #if defined(__AVX512VNNI__)
 enum { LANES = 16 };
@@ -53,7 +57,7 @@ enum { LANES = 4 };
 #endif
 #define INLINE static inline __attribute__((always_inline))
 
-enum { MOST_ROWS = 16, GROUP = 64, LONGEST_MATCH = 12, MOST_ORDER = 64 };
+enum { MOST_ROWS = MOST_PASS, GROUP = 64, LONGEST_MATCH = 12, MOST_ORDER = 64 };
 enum { NO_NORM, LAYERNORM, RMSNORM };
 enum { NO_FEED_FORWARD, GELU, GELU_TANH, RELU, RELU2, SWIGLU };
 enum { NO_POSITIONS, ROTARY, LEARNED, SINUSOIDAL };
@@ -135,6 +139,7 @@ typedef struct {
     int64_t *contexts, *begins;
     int16_t *tokens;
     float *counts, *totals, *varieties;
+    Guess *guesses; /* what mostly followed each context */
 } NGrams;
 
 struct Sequence {
@@ -163,7 +168,9 @@ typedef struct {
     Sequence *sequence, *leader; /* `leader` computes what both begin with */
     int shared;                  /* how much that is */
     int count, fed;              /* its tokens so far, and how many of them the layers have read */
-    int rows, asked;             /* in this pass: how many, and which of the asked ones is its last */
+    int rows, asked, drawn;      /* in this pass: its rows, the first of them that is asked, tokens that came */
+    int guessed, drafts;         /* what may come next, and how much of that is read along */
+    Guess guesses[MOST_DRAFTS];
     int is_done;
 } Job;
 
@@ -183,6 +190,8 @@ typedef struct Model {
     int asked_row[MOST_ROWS]; /* those whose logits are asked for */
     Job *jobs;                /* that draw behind the layers; NULL: none does */
     int job_count, alternatives;
+    Drafting drafting;
+    int64_t read; /* rows, of all calls */
     atomic_int is_unsound; /* a logit is no number */
     float *x, *mixed, *attended, *hidden, *gated, *last, *logits;
     Quantized *quantized; /* by thread */
@@ -752,6 +761,21 @@ static int64_t find_context(const NGrams *ngrams, int64_t key) {
     return low < ngrams->count && ngrams->contexts[low] == key ? low : -1;
 }
 
+/* What mostly follows the longest context that was counted. */
+static Guess guess_by_counts(const Model *model, const int32_t *ids, int count) {
+    int64_t keys[MOST_ORDER], key = 0, power = 1;
+    int length = 1;
+    for (; length < model->config.ngram_order && length < MOST_ORDER && length <= count; length++) {
+        keys[length] = key += (ids[count - length] + 1) * power;
+        power *= model->config.vocab_size;
+    }
+    while (--length > 1) {
+        const int64_t node = find_context(&model->ngrams, keys[length]);
+        if (node >= 0) return model->ngrams.guesses[node];
+    }
+    return (Guess){0, -1};
+}
+
 static void count_on(
     const Model *model, const int32_t *ids, int place, const float *x, float *counted, int wide) {
     const NGrams *ngrams = &model->ngrams;
@@ -883,6 +907,7 @@ static void add_rows(Model *model, Sequence *sequence, int place, int count) {
 }
 
 static void pass(Model *model) {
+    model->read += model->rows;
     wait_for_all(model);
     run_pass(model, 0);
 }
@@ -1098,7 +1123,7 @@ static int is_known(const Model *model, const int32_t *ids, int64_t count) {
 
 /* Sets up a job. What its sequence has in common with what any other holds is taken from there, and what it has in common
    with an earlier job is computed once. */
-static void begin_job(const Model *model, Job *jobs, int number) {
+static void begin_job(Model *model, Job *jobs, int number) {
     Job *job = &jobs[number];
     const Request *request = job->request;
     const int32_t *ids = request->ids + request->first;
@@ -1113,7 +1138,10 @@ static void begin_job(const Model *model, Job *jobs, int number) {
         copy_cache(model, sequence, donor, known);
         memcpy(sequence->ids, ids, (size_t)known * sizeof *ids);
     }
-    for (int place = known; place < count; place++) put(sequence, place, ids[place]);
+    for (int place = known; place < count; place++) {
+        put(sequence, place, ids[place]);
+        note(&model->drafting, sequence->ids, place + 1);
+    }
     job->fed = known < count ? known : count - 1; /* the last one is read again, to see what comes behind it */
     job->leader = NULL;
     job->shared = job->fed;
@@ -1129,26 +1157,65 @@ static void begin_job(const Model *model, Job *jobs, int number) {
     }
 }
 
+/* Guesses how a job goes on, and puts as much of that behind its tokens as is worth a check. */
+static void propose(Model *model, Job *job, int rows, double *tokens) {
+    Sequence *sequence = job->sequence;
+    const int64_t left = job->request->most - job->request->made - 1;
+    int most = model->config.context - job->count;
+    if (most > left) most = (int)left;
+    if (most > MOST_DRAFTS) most = MOST_DRAFTS;
+    if (most > MOST_ROWS - rows) most = MOST_ROWS - rows;
+    if (model->drafting.mode == NEVER) return;
+    const int could_gain = can_gain(&model->drafting, most, rows, *tokens);
+    double chance = 1;
+    for (int i = 0; i < most && chance >= LEAST_CHANCE; i++) {
+        Guess best = guess(&model->drafting, sequence->ids, job->count + i);
+        if (model->config.ngram_order) {
+            Guess other = guess_by_counts(model, sequence->ids, job->count + i);
+            const float *right = model->drafting.right;
+            if (other.kind >= 0 && (best.kind < 0 || right[other.kind] > right[best.kind])) best = other;
+        }
+        if (best.kind < 0) break;
+        job->guesses[job->guessed++] = best;
+        put(sequence, job->count + i, best.token);
+        if (!could_gain) break; /* the first is guessed to see how often that is right */
+        if (model->drafting.mode != ALWAYS) chance *= model->drafting.right[best.kind];
+    }
+    job->drafts = count_worthwhile(&model->drafting, job->guesses, job->guessed, rows, tokens);
+    model->drafting.proposed += job->drafts;
+}
+
 /* Fills a pass with what is to be read next, the first jobs first. */
 static void plan(Model *model, Job *jobs, int count) {
+    int rows = 0, asked = 0;
     begin_pass(model);
     for (int i = 0; i < count; i++) {
         Job *job = &jobs[i];
-        job->rows = 0;
+        job->rows = job->drafts = job->drawn = job->guessed = 0;
         job->asked = -1;
-        if (job->is_done || model->rows == MOST_ROWS) continue;
+        if (job->is_done || rows == MOST_ROWS) continue;
         if (job->leader) {
             if (job->leader->known < job->shared) continue;
             copy_cache(model, job->sequence, job->leader, job->shared);
             job->fed = job->shared;
             job->leader = NULL;
         }
-        const int waiting = job->count - job->fed, room = MOST_ROWS - model->rows;
+        const int waiting = job->count - job->fed, room = MOST_ROWS - rows;
         job->rows = waiting < room ? waiting : room;
-        add_rows(model, job->sequence, job->fed, job->rows);
-        if (job->rows < waiting) continue;
+        rows += job->rows;
+        job->asked = job->rows < waiting ? -1 : 0;
+        asked += job->asked + 1;
+    }
+    double tokens = asked;
+    for (int i = 0; i < count; i++) {
+        Job *job = &jobs[i];
+        if (job->rows == 0) continue;
+        if (job->asked >= 0 && model->jobs) propose(model, job, rows, &tokens);
+        add_rows(model, job->sequence, job->fed, job->rows + job->drafts);
+        rows += job->drafts;
+        if (job->asked < 0) continue;
         job->asked = model->asked;
-        model->asked_row[model->asked++] = model->rows - 1;
+        for (int row = model->rows - job->drafts - 1; row < model->rows; row++) model->asked_row[model->asked++] = row;
     }
 }
 
@@ -1158,16 +1225,15 @@ static int is_end(const Request *request, int32_t id) {
     return 0;
 }
 
-/* Takes the next token of a job from its logits. */
-static void draw(Model *model, Job *job) {
+/* Takes the next token of a job from the logits of a row. */
+static int32_t draw_token(Model *model, Job *job, int asked) {
     const int vocab_size = model->config.vocab_size;
     Request *request = job->request;
-    Sequence *sequence = job->sequence;
-    if (model->config.ngram_order) mix(model, job->asked);
-    float *logits = model->logits + (int64_t)job->asked * model->head.panels * LANES;
+    if (model->config.ngram_order) mix(model, asked);
+    float *logits = model->logits + (int64_t)asked * model->head.panels * LANES;
     if (!is_finite(logits, vocab_size)) {
         atomic_store(&model->is_unsound, 1);
-        return;
+        return -1;
     }
     const float total = log_of_sum(logits, vocab_size);
     const int64_t made = request->made++, first = made * model->alternatives;
@@ -1178,13 +1244,42 @@ static void draw(Model *model, Job *job) {
     }
     float filtered[vocab_size];
     memcpy(filtered, logits, sizeof filtered);
-    filter(filtered, vocab_size, &request->sampling, sequence->used);
+    filter(filtered, vocab_size, &request->sampling, job->sequence->used);
     const int32_t id = choose(filtered, vocab_size, &request->sampling, request->sampling.place + (uint64_t)made);
     request->drawn[made] = id;
     request->logprobs[made] = logits[id] - total;
-    sequence->used[id] = 1;
+    job->sequence->used[id] = 1;
     job->is_done = request->made == request->most || is_end(request, id) || job->count == model->config.context;
-    if (!job->is_done) put(sequence, job->count++, id);
+    return id;
+}
+
+/* Takes the next tokens of a job: one, and one more behind each draft that was right. */
+static void draw(Model *model, Job *job) {
+    for (int i = 0; i <= job->drafts; i++) {
+        const int32_t id = draw_token(model, job, job->asked + i);
+        if (id < 0) return;
+        job->drawn++;
+        if (job->is_done) return;
+        put(job->sequence, job->count++, id);
+        if (i == job->drafts || job->guesses[i].token != id) return;
+    }
+}
+
+/* Takes up what a pass has read and drawn. */
+static void end_pass(Model *model, Job *job) {
+    if (job->asked < 0) {
+        job->fed += job->rows;
+    } else {
+        const int32_t *drawn = job->request->drawn + job->request->made - job->drawn;
+        for (int i = 0; i < job->drawn && i < job->guessed; i++) {
+            judge(&model->drafting, job->guesses[i], drawn[i] == job->guesses[i].token);
+            if (i < job->drafts) model->drafting.kept += drawn[i] == job->guesses[i].token;
+        }
+        const int last = job->is_done; /* it was not put behind the others */
+        for (int i = job->drawn - last; i > 0; i--) note(&model->drafting, job->sequence->ids, job->count - i + 1);
+        job->fed = job->is_done ? job->count : job->count - 1;
+    }
+    if (job->sequence->known < job->fed) job->sequence->known = job->fed;
 }
 
 static double now(void) {
@@ -1212,15 +1307,16 @@ int native_extend(Model *model, Request *requests, int count, int alternatives, 
     model->alternatives = alternatives;
     atomic_store(&model->is_unsound, 0);
     begin_call(model);
-    do {
+    for (double began = now(), time; began < end || model->rows == 0; began = time) {
         plan(model, jobs, count);
         if (model->rows == 0) break;
         pass(model);
-        for (int i = 0; i < count; i++) {
-            jobs[i].fed += jobs[i].rows;
-            if (jobs[i].sequence->known < jobs[i].fed) jobs[i].sequence->known = jobs[i].fed;
-        }
-    } while (!atomic_load(&model->is_unsound) && now() < end);
+        if (atomic_load(&model->is_unsound)) break;
+        for (int i = 0; i < count; i++)
+            if (jobs[i].rows) end_pass(model, &jobs[i]);
+        time = now();
+        if (model->asked == model->rows) note_seconds(&model->drafting, model->rows, time - began);
+    }
     end_call(model);
     model->jobs = NULL;
     return atomic_load(&model->is_unsound) ? UNSOUND : 0;
@@ -1290,6 +1386,16 @@ int native_score(
     sequence->known = count - 1;
     end_call(model);
     return is_sound ? 0 : UNSOUND;
+}
+
+/* Whether to draft: NEVER, WHERE_IT_GAINS, ALWAYS. */
+void native_draft(Model *model, int mode) { model->drafting.mode = mode; }
+
+/* Rows that were read since the model is there; drafts among them, and how many of these were right. */
+void native_tell(const Model *model, int64_t *told) {
+    told[0] = model->read;
+    told[1] = model->drafting.proposed;
+    told[2] = model->drafting.kept;
 }
 
 /* Whether this processor has the instructions that this file was compiled with. */
@@ -1475,9 +1581,10 @@ static void read_ngrams(Reader *reader, const Config *config, NGrams *ngrams) {
     ngrams->begins = room(count + 1, sizeof *ngrams->begins);
     ngrams->totals = room(count, sizeof *ngrams->totals);
     ngrams->varieties = room(count, sizeof *ngrams->varieties);
+    ngrams->guesses = room(count, sizeof *ngrams->guesses);
     ngrams->tokens = room(entries, sizeof *ngrams->tokens);
     ngrams->counts = room(entries, sizeof *ngrams->counts);
-    if (!ngrams->contexts || !ngrams->begins || !ngrams->totals || !ngrams->varieties || !ngrams->tokens ||
+    if (!ngrams->contexts || !ngrams->begins || !ngrams->totals || !ngrams->varieties || !ngrams->guesses || !ngrams->tokens ||
         !ngrams->counts || contexts->kind != I64 || widths->kind < I16 || tokens->kind < I16 || widths->count != count ||
         counts->count != entries) {
         reader->lacks = 1;
@@ -1499,11 +1606,17 @@ static void read_ngrams(Reader *reader, const Config *config, NGrams *ngrams) {
         }
         const int64_t end = entry + width;
         int different = 0;
+        float most = 0;
         for (; entry < end; entry++) {
+            if (ngrams->counts[entry] > most) {
+                most = ngrams->counts[entry];
+                ngrams->guesses[node].token = ngrams->tokens[entry];
+            }
             ngrams->totals[node] += ngrams->counts[entry];
             different += ngrams->counts[entry] > 0;
         }
         ngrams->varieties[node] = log1pf((float)different);
+        ngrams->guesses[node].kind = different ? kind_of_share(most / ngrams->totals[node]) : -1;
         ngrams->begins[node + 1] = end;
     }
 }
@@ -1587,7 +1700,7 @@ void native_free_model(Model *model) {
     NGrams *ngrams = &model->ngrams;
     void *rooms[] = {
         ngrams->trust, ngrams->share, ngrams->strength, ngrams->worth, ngrams->variety, ngrams->contexts,
-        ngrams->begins, ngrams->tokens, ngrams->counts, ngrams->totals, ngrams->varieties, model->embedding,
+        ngrams->begins, ngrams->tokens, ngrams->counts, ngrams->totals, ngrams->varieties, ngrams->guesses, model->embedding,
         model->earlier, model->pairs, model->positions, model->cosine, model->sine, model->layers, model->x,
         model->mixed, model->attended, model->hidden, model->gated, model->last, model->logits,
         model->quantized, model->workers, model};
@@ -1627,6 +1740,7 @@ Model *native_new_model(const Config *config, const Tensor *tensors, int64_t cou
     const int64_t width = config->d_model, vocab_size = config->vocab_size;
     model->config = *config;
     model->threads = 1;
+    begin_drafting(&model->drafting);
     pthread_mutex_init(&model->lock, NULL);
     pthread_cond_init(&model->work_is_there, NULL);
     model->d_head = config->d_model / config->n_head;

@@ -95,7 +95,8 @@ def library_file() -> Path:
 
 def shipped_file() -> Path:
     """Where a package has it: a file for each source, and family of processors."""
-    made_of = SOURCE.read_bytes() + repr((FLAGS, levels())).encode()
+    sources = sorted(SOURCE.parent.glob("*.[ch]"))
+    made_of = b"".join(source.read_bytes() for source in sources) + repr((FLAGS, levels())).encode()
     return SOURCE.with_name(f"kernel-{hashlib.sha256(made_of).hexdigest()[:16]}.so")
 
 
