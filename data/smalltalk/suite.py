@@ -13,9 +13,11 @@ from typing import Any
 
 from grammar import Dice, pattern
 
-from smalltalk import make, memory
+from smalltalk import commands as others
+from smalltalk import make, memory, settings
 from smalltalk.first_lines import first_lines
 from smalltalk.talk import Scene, Talk, Turn
+from smalltalk.wishes import Wish
 
 SEED = 1
 TRIES = 60
@@ -34,6 +36,8 @@ FACTS = {
                     "where animals live", "what things are for", "meanings", "how many", "shapes",
                     "countries of capitals"),
 }  # fmt: skip
+NUMBERS = ("adding", "taking away", "doubles", "neighbours of numbers", "counting up", "counting down")
+"""of which the last number of the reply counts, or the last list of them"""
 TALK = (
     "hello", "time of day", "how are you", "thanks", "goodbye", "agreement", "laughter", "doubt", "being sad",
     "being happy", "being bored", "being cross", "being tired", "being nervous", "being lonely", "being ill",
@@ -64,7 +68,7 @@ def turn_of(dice: Dice, scene: Scene) -> Turn | None:
 
 
 def of_topics(dice: Dice, group: str, topics: Sequence[str], count: int, judge: Callable[[Turn], Check]) -> list[Check]:
-    """So many checks, the topics taking turns; no two are the same."""
+    """So many checks, the topics taking turns; no two are the same. The corpus' own answer passes each of them."""
     checks: dict[str, Check] = {}
     left = list(topics)
     for number in range(10 * count):
@@ -72,7 +76,10 @@ def of_topics(dice: Dice, group: str, topics: Sequence[str], count: int, judge: 
             break
         topic = left[number % len(left)]
         if turn := turn_of(dice, SCENES[topic]):
-            checks.setdefault(turn.user, {"group": group, "say": turn.user, **judge(turn)})
+            wanted = judge(turn)
+            assert re.search(wanted.get("pattern", ""), turn.bot), turn
+            assert "without" not in wanted or not re.search(wanted["without"], turn.bot), turn
+            checks.setdefault(turn.user, {"group": group, "say": turn.user, **wanted})
         else:
             left.remove(topic)
     return list(checks.values())
@@ -80,18 +87,11 @@ def of_topics(dice: Dice, group: str, topics: Sequence[str], count: int, judge: 
 
 def has_value(turn: Turn) -> Check:
     """A reply that ends as the right one does: with the number, the word or the list that was asked for."""
-    numbers = re.findall(r"[\d, ]*\d", turn.bot)
     if turn.topic in ("comparing numbers", "comparing sizes", "even and odd"):
         return as_templates(turn)
-    if numbers and turn.topic in (
-        "adding",
-        "taking away",
-        "doubles",
-        "neighbours of numbers",
-        "counting up",
-        "counting down",
-    ):
-        return {"pattern": rf"(?<!\d){numbers[-1].strip()}\D*$"}
+    if turn.topic in NUMBERS:
+        number = re.findall(r"[\d, ]*\d", turn.bot)[-1].strip()
+        return {"pattern": rf"(?<!\d){number}\D*$"}
     value = re.escape(turn.values["x" if turn.topic == "countries of capitals" else "y"]).replace(r"\ ", " ")
     return {"pattern": rf"(?i)\b{value}\b" + ("" if turn.topic in FACTS["other facts"] else r"\W*$")}
 
@@ -108,21 +108,24 @@ REFUSAL = (
 )
 
 
-def commands(dice: Dice) -> Iterator[Check]:
-    """What to type: the command, and the value where one was asked for."""
-    from smalltalk import commands as others
-    from smalltalk import settings
+def has_command(wish: Wish) -> Callable[[Turn], Check]:
+    """A reply that names a command of the wish, with its value or the one that was asked for, wherever that stands."""
+    named = {name for reply in wish.replies for name in re.findall(r"/[a-z][a-z-]*(?: \d[\d.]*\d|)", reply)}
+    names = "|".join(sorted(name.replace(".", r"\.") for name in named))
 
+    def judge(turn: Turn) -> Check:
+        value = re.escape(turn.values["v"])
+        asked = rf"(?=.*(?<!\S){value}(?![\d.]*\d))" if value else ""
+        return {"pattern": rf"^{asked}.*(?:{names})(?![\w-])"}
+
+    return judge
+
+
+def commands(dice: Dice) -> Iterator[Check]:
+    """What to type in tinychat."""
     for wish in (*settings.WISHES, *others.TALKING, *others.MODELS, *others.LOOKING, *others.PROGRAM):
-        named = sorted({name for reply in wish.replies for name in re.findall(r"/[a-z][a-z-]*(?: \d[\d.]*\d|)", reply)})
-        if not named:
-            continue
-        for check in of_topics(dice, "commands", (wish.topic,), 5, lambda turn: {"value": turn.values["v"]}):
-            value = check.pop("value")
-            ending = rf"[^.]*?(?<!\S){re.escape(value)}(?![\d.]*\d)" if value else r"(?![\w-])"
-            yield check | {
-                "pattern": f"(?:{'|'.join(map(re.escape, named))}){ending}".replace("\\ ", " ").replace("\\-", "-")
-            }
+        if all("/" in reply for reply in wish.replies):
+            yield from of_topics(dice, "commands", (wish.topic,), 5, has_command(wish))
 
 
 def remembered(dice: Dice, group: str, kinds: Sequence[memory.Kind], gap: int, count: int) -> Iterator[Check]:
