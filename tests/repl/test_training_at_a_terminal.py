@@ -117,5 +117,5 @@ def test_one_looks_inside_what_was_trained(
         ("/tree", "/goto N goes to a turn"),
     ):
         person.type("\x0c", line, ENTER)  # on an empty screen
-        person.sees(has(*words), lambda lines: "›" in lines)
+        person.sees(has(*words), lambda lines: "¶" in lines)
     assert b"unexpected" not in person.raw
