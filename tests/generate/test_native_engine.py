@@ -244,7 +244,7 @@ def test_each_kind_of_processor_gives_the_same(options: dict[str, Any], tmp_path
     model = make(**options)
     info = save(model, tmp_path / "model")
     assert library.levels_here()[-1] == "plain"
-    for precision, tolerance in {"f32": 1e-4, "bf16": 1e-4, "int8": 1e-2}.items():
+    for precision, tolerance in {"f32": 1e-4, "bf16": 1e-4, "int8": 5e-2}.items():
         scores = [
             NativeEngine(info, precision=precision, level=level).score(SOME_IDS) for level in library.levels_here()
         ]

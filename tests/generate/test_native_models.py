@@ -1,0 +1,84 @@
+"""The native engine on models that have learned something: exact where it should be, near where it may."""
+
+import math
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tinychat.generate.engine import Request
+from tinychat.generate.native import library
+from tinychat.generate.native.engine import NativeEngine
+from tinychat.generate.torch_engine import TorchEngine
+from tinychat.model.loading import load_model
+from tinychat.settings import Settings
+from tinychat.store import places
+from tinychat.store.models import ModelInfo, read_info, read_tokenizer
+
+MODELS = [
+    info
+    for info in map(read_info, sorted(path.parent for path in places.bundled_models().glob("*/config.json")))
+    if not info.architecture["n_encoder_layer"]
+]
+names = pytest.mark.parametrize("info", MODELS, ids=lambda info: info.name)
+WORDS = re.findall(r"\w+", (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8"))
+
+
+@pytest.fixture(autouse=True)
+def native(kernel: Path | None, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    if kernel is None:
+        pytest.skip("there is no C compiler")
+    monkeypatch.setattr(library, "library_file", lambda: kernel)
+    library.load_library.cache_clear()
+    yield
+    library.load_library.cache_clear()
+
+
+@pytest.mark.parametrize("count", [20, pytest.param(1000, marks=pytest.mark.slow)])
+@names
+def test_greedy_answers_are_those_of_the_reference(info: ModelInfo, count: int) -> None:
+    tokenizer, settings = read_tokenizer(info.folder), Settings(temperature=0)
+    native, reference = NativeEngine(info, precision="f32"), TorchEngine(load_model(info, "cpu"))
+    prompts = [tokenizer.encode(" ".join(WORDS[start : start + 4])) for start in range(count)]
+    for first in range(0, count, 50):
+        requests = [Request(slot, ids, 0, settings, seed=0) for slot, ids in enumerate(prompts[first : first + 50])]
+        expected = [[token.id for token in drawn] for drawn in reference.extend(requests, 16)]
+        assert [[token.id for token in drawn] for drawn in native.extend(requests, 16)] == expected
+
+
+@pytest.mark.parametrize(("precision", "most"), [("bf16", 0.002), ("int8", 0.005)])
+@names
+def test_perplexity_hardly_rises_in_a_coarser_precision(info: ModelInfo, precision: str, most: float) -> None:
+    """On what the model itself says."""
+    start = read_tokenizer(info.folder).encode("hello there")
+    exact = NativeEngine(info, precision="f32")
+    (said,) = exact.extend([Request(0, start, 0, Settings(temperature=1, top_p=1), seed=3)], 3000)
+    text = [*start, *(token.id for token in said)]
+    losses = [-sum(logprobs) / len(logprobs) for logprobs in (
+        engine.score(text) for engine in (exact, NativeEngine(info, precision=precision))
+    )]  # fmt: skip
+    assert math.exp(losses[1] - losses[0]) < 1 + most
+
+
+@pytest.mark.parametrize("settings", [Settings(temperature=1, top_p=1), Settings(temperature=1.2, top_k=12, top_p=0.9)])
+@names
+def test_tokens_are_drawn_as_often_as_they_are_likely(info: ModelInfo, settings: Settings) -> None:
+    """Pearson's chi-squared over the tokens that are met more than five times; what is left is one more."""
+    draws, ids = 4000, read_tokenizer(info.folder).encode("what do you")
+    engine = NativeEngine(info)
+    likely = TorchEngine(load_model(info, "cpu")).odds(Request(0, ids, 0, settings, seed=0))
+    counts: dict[int, int] = {}
+    for first in range(0, draws, 16):
+        requests = [Request(slot, ids, 0, settings, seed=1, place=first + slot) for slot in range(16)]
+        for (token,) in engine.extend(requests, 1):
+            counts[token.id] = counts.get(token.id, 0) + 1
+    assert not [id for id in counts if not next(one.drawn for one in likely if one.id == id)]
+    common = [one for one in likely if one.drawn * draws > 5]
+    rest = draws * (1 - sum(one.drawn for one in common))
+    met = sum(counts.get(one.id, 0) for one in common)
+    chi_squared = sum((counts.get(one.id, 0) - one.drawn * draws) ** 2 / (one.drawn * draws) for one in common)
+    if rest > 5:
+        chi_squared += (draws - met - rest) ** 2 / rest
+    freedom = max(1, len(common))
+    assert chi_squared < freedom + 3.3 * math.sqrt(2 * freedom) + 4  # passed less than once in a thousand
