@@ -125,6 +125,9 @@ class Answer:
         The answer ends before a stop string: the token in which one begins is cut short.
         """
         stops = self.request.settings.stop
+        if not stops and reason is None:
+            yield from self._hand_out(None)
+            return
         text = "".join(token.text for token in self._held)
         found = min((place for stop in stops if (place := text.find(stop)) >= 0), default=None)
         if found is not None:
@@ -141,11 +144,11 @@ class Answer:
             self.finished = Finished(reason, self._shown, self._seconds(), self.request.seed)
             yield self.finished
 
-    def _hand_out(self, characters: int) -> Iterator[Token]:
-        """The tokens that lie wholly within the first characters held."""
+    def _hand_out(self, characters: int | None) -> Iterator[Token]:
+        """The tokens that lie wholly within the first characters held; None: within all of them."""
         self._handed = 0
         keep = int(self._decoder.pending)  # the last one is not whole before its character is
-        while len(self._held) > keep and self._handed + len(self._held[0].text) <= characters:
+        while len(self._held) > keep and (characters is None or self._handed + len(self._held[0].text) <= characters):
             token = self._held.pop(0)
             self._handed += len(token.text)
             yield self._show(token)

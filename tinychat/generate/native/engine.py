@@ -73,7 +73,7 @@ class NativeEngine:
         ModelError: the weights are missing, damaged, or those of another architecture.
     """
 
-    batch_size = 16  # the rows of a pass
+    batch_size = 8  # with more, their keys and values no longer fit into the nearest memory
 
     def __init__(
         self,
@@ -173,9 +173,8 @@ class NativeEngine:
             first = place * most
             for at in range(first, first + made):
                 tops = slice(at * alternatives, (at + 1) * alternatives)
-                answer.drawn.append(
-                    Drawn(drawn[at], logprobs[at], tuple(zip(likeliest[tops], values[tops], strict=True)))
-                )
+                told = tuple(zip(likeliest[tops], values[tops], strict=True)) if alternatives else ()
+                answer.drawn.append(Drawn(drawn[at], logprobs[at], told))
             answer.ids += drawn[first : first + made]
 
     def odds(self, request: Request) -> list[Odds]:
