@@ -23,6 +23,8 @@ def native(kernel: Path | None, monkeypatch: pytest.MonkeyPatch) -> Iterator[Non
         pytest.skip("there is no C compiler")
     monkeypatch.setattr(library, "library_file", lambda: kernel)
     library.load_library.cache_clear()
+    if library.levels_here()[0] == "plain":
+        pytest.skip("this processor has no products of bytes")
     yield
     library.load_library.cache_clear()
 
@@ -68,6 +70,13 @@ def test_it_is_measured_once_for_the_same_weights(info: ModelInfo, monkeypatch: 
 @pytest.mark.parametrize("ids", [None, [], [1], "text", [1, "2"]])
 def test_without_a_text_of_its_own_a_model_stays_exact(info: ModelInfo, ids: Any) -> None:
     keep(info.folder, validation_ids=ids)
+    assert precision.choose_precision(info, 1) == "f32"
+
+
+def test_where_the_processor_has_no_products_of_bytes_a_model_stays_exact(
+    info: ModelInfo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(precision, "levels_here", lambda: ["plain"])
     assert precision.choose_precision(info, 1) == "f32"
 
 

@@ -358,7 +358,8 @@ static int slice(int count, int thread, int threads) { return (int)((int64_t)cou
 /* Some panels of a matrix times some rows; both counts are constants wherever these are called, and all sums stay in
    registers. A row's sums are the same in any company. */
 
-INLINE void multiply_f32(const Matrix *matrix, int panel, const float *x, int x_stride, Lanes sums[4][8], int panels, int rows) {
+INLINE void multiply_f32(
+    const Matrix *matrix, int panel, const float *x, int x_stride, Lanes sums[4][8], int panels, int rows) {
     const int64_t size = (int64_t)matrix->columns * LANES;
     const float *first = (const float *)matrix->weights + panel * size;
     for (int column = 0; column < matrix->columns; column++)
@@ -368,7 +369,8 @@ INLINE void multiply_f32(const Matrix *matrix, int panel, const float *x, int x_
         }
 }
 
-INLINE void multiply_bf16(const Matrix *matrix, int panel, const float *x, int x_stride, Lanes sums[4][8], int panels, int rows) {
+INLINE void multiply_bf16(
+    const Matrix *matrix, int panel, const float *x, int x_stride, Lanes sums[4][8], int panels, int rows) {
     const int pairs = (matrix->columns + 1) / 2;
     const int64_t size = (int64_t)pairs * LANES;
     const uint32_t *first = (const uint32_t *)matrix->weights + panel * size;
@@ -383,7 +385,8 @@ INLINE void multiply_bf16(const Matrix *matrix, int panel, const float *x, int x
         }
 }
 
-INLINE void multiply_int8(const Matrix *matrix, int panel, const Quantized *x, int first_row, Lanes sums[4][8], int panels, int rows) {
+INLINE void multiply_int8(
+    const Matrix *matrix, int panel, const Quantized *x, int first_row, Lanes sums[4][8], int panels, int rows) {
     const int fours = (matrix->columns + 3) / 4, groups = matrix->groups;
     const int64_t size = (int64_t)fours * LANES;
     const int32_t *first = (const int32_t *)matrix->weights + panel * size;
@@ -391,7 +394,8 @@ INLINE void multiply_int8(const Matrix *matrix, int panel, const Quantized *x, i
         const int end = (group + 1) * (GROUP / 4) < fours ? (group + 1) * (GROUP / 4) : fours;
         Integers parts[4][8];
         for (int row = 0; row < rows; row++)
-            for (int i = 0; i < panels; i++) parts[row][i] = (Integers){0} + x->offsets[(first_row + row) * groups + group];
+            for (int i = 0; i < panels; i++)
+                parts[row][i] = (Integers){0} + x->offsets[(first_row + row) * groups + group];
         for (int four = group * (GROUP / 4); four < end; four++)
             for (int i = 0; i < panels; i++) {
                 Integers weights = *(const Integers *)(first + i * size + four * LANES);
@@ -403,8 +407,10 @@ INLINE void multiply_int8(const Matrix *matrix, int panel, const Quantized *x, i
             }
         for (int i = 0; i < panels; i++) {
             Lanes scales = load(matrix->scales + ((int64_t)(panel + i) * groups + group) * LANES);
-            for (int row = 0; row < rows; row++)
-                sums[row][i] += __builtin_convertvector(parts[row][i], Lanes) * (scales * x->scales[(first_row + row) * groups + group]);
+            for (int row = 0; row < rows; row++) {
+                const float scale = x->scales[(first_row + row) * groups + group];
+                sums[row][i] += __builtin_convertvector(parts[row][i], Lanes) * (scales * scale);
+            }
         }
     }
 }
@@ -439,13 +445,14 @@ static void quantize(const Matrix *matrix, const float *x, int x_stride, int row
             int8_t *to = out->values + (int64_t)row * wide;
             int column = first;
             Lanes most = all(0);
-            for (; column + LANES <= end; column += LANES) most = larger(most, larger(load(from + column), -load(from + column)));
+            for (; column + LANES <= end; column += LANES)
+                most = larger(most, larger(load(from + column), -load(from + column)));
             float highest = largest(most);
             for (; column < end; column++) highest = fmaxf(highest, fabsf(from[column]));
             const float share = highest > 0 ? 127 / highest : 0;
             Integers total = {0};
             int32_t rest = 0;
-            for (column = first; column + LANES <= end; column += LANES) { /* 1.5 · 2^23 has no bits behind the point */
+            for (column = first; column + LANES <= end; column += LANES) { /* 1.5 · 2^23: no bits behind the point */
                 Integers whole = (Integers)(load(from + column) * share + 0x1.8p23f) - 0x4B400000;
                 *(Bytes *)(to + column) = __builtin_convertvector(whole, Bytes);
                 total += whole;
@@ -464,7 +471,8 @@ static void multiply(
     const int end = slice(matrix->panels, thread + 1, model->threads);
     const Quantized *quantized = &model->quantized[thread];
     if (matrix->precision == INT8) quantize(matrix, x, x_stride, rows, quantized);
-#define TILE(panels, rows) multiply_tile(matrix, panel, x, x_stride, quantized, row, out, out_stride, adds, panels, rows)
+#define TILE(panels, rows) \
+    multiply_tile(matrix, panel, x, x_stride, quantized, row, out, out_stride, adds, panels, rows)
     for (int panel = slice(matrix->panels, thread, model->threads), panels; panel < end; panel += panels) {
         panels = end - panel >= 8 ? 8 : end - panel >= 4 ? 4 : 1;
         int row = 0;
@@ -1401,8 +1409,8 @@ void native_tell(const Model *model, int64_t *told) {
 /* Whether this processor has the instructions that this file was compiled with. */
 int native_runs_here(void) {
 #if defined(__AVX512VNNI__)
-    return __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
-           __builtin_cpu_supports("avx512vnni");
+    return __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+           __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vnni");
 #elif defined(__AVX2__)
     return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
 #elif defined(__linux__) && defined(__ARM_FEATURE_DOTPROD)
@@ -1493,7 +1501,8 @@ static void place_row(Matrix *matrix, int row, const float *numbers) {
     for (int column = 0; column < matrix->columns; column++) {
         if (matrix->precision == INT8 && column % GROUP == 0) {
             float highest = 0;
-            for (int i = column; i < column + GROUP && i < matrix->columns; i++) highest = fmaxf(highest, fabsf(numbers[i]));
+            for (int i = column; i < column + GROUP && i < matrix->columns; i++)
+                highest = fmaxf(highest, fabsf(numbers[i]));
             for (int i = column; i < column + GROUP && i < matrix->columns; i++)
                 if (!isfinite(numbers[i])) highest = NAN; /* the logits tell of it */
             matrix->scales[((int64_t)panel * matrix->groups + column / GROUP) * LANES + lane] = highest / 127;
@@ -1501,7 +1510,9 @@ static void place_row(Matrix *matrix, int row, const float *numbers) {
         }
         const int64_t place = (panel * wide + column / at_once * at_once) * LANES + lane * at_once + column % at_once;
         switch (matrix->precision) {
-        case INT8: ((uint8_t *)matrix->weights)[place] = (uint8_t)(share > 0 ? lrintf(numbers[column] * share) + 128 : 128); break;
+        case INT8:
+            ((uint8_t *)matrix->weights)[place] = (uint8_t)(share > 0 ? lrintf(numbers[column] * share) + 128 : 128);
+            break;
         case BF16: ((uint16_t *)matrix->weights)[place] = rounded_half(numbers[column]); break;
         default: ((float *)matrix->weights)[place] = numbers[column];
         }
@@ -1526,7 +1537,8 @@ static void read_matrix(Reader *reader, Matrix *matrix, int columns, int precisi
         const Tensor *tensor = take(reader, (int64_t)rows[part] * columns);
         if (tensor == NULL) reader->lacks = 1;
         for (int row = 0; row < rows[part] && !reader->lacks; row++) {
-            for (int column = 0; column < columns; column++) numbers[column] = number(tensor, (int64_t)row * columns + column);
+            for (int column = 0; column < columns; column++)
+                numbers[column] = number(tensor, (int64_t)row * columns + column);
             place_row(matrix, first + row, numbers);
         }
     }

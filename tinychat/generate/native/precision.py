@@ -7,6 +7,7 @@ from pathlib import Path
 
 from tinychat.atomic import atomic_write
 from tinychat.generate.native.engine import NativeEngine
+from tinychat.generate.native.library import levels_here
 from tinychat.store import places
 from tinychat.store.models import ModelInfo, read_training
 
@@ -22,12 +23,13 @@ def choose_precision(info: ModelInfo, threads: int) -> str:
     """`int8` where the loss rises by less than half a per cent, else `f32`.
 
     It is measured when a model is first opened, and kept in the cache until its weights change. A small model gains
-    nothing, one in training changes all the time, and one that brings no text to measure on cannot be known: `f32`.
+    nothing, nor does any where the processor has no products of bytes; one in training changes all the time, and one
+    that brings no text to measure on cannot be known: `f32`.
 
     Raises:
         Unavailable, ModelError: as `NativeEngine`.
     """
-    if info.parameters <= SMALL or info.snapshot:
+    if info.parameters <= SMALL or info.snapshot or levels_here()[0] == "plain":
         return "f32"
     kept = _kept(info)
     with suppress(OSError, ValueError, KeyError, TypeError):
