@@ -68,7 +68,7 @@ def feels(draft: Draft) -> tuple[str, str]:
 
 
 def is_like(draft: Draft) -> tuple[str, str]:
-    """My sister is very intelligent. Mi hermana es muy inteligente."""
+    """The new neighbour is quite shy. El vecino nuevo es bastante tímido."""
     dice = draft.dice
     subject = draft.anyone()
     en, es, _ = dice.choice(TRAITS)

@@ -37,7 +37,7 @@ def _spot(draft: Draft, noun: Noun) -> tuple[str, str, Noun]:
 
 
 def lies(draft: Draft) -> tuple[str, str]:
-    """The keys are on the table. Las llaves están sobre la mesa."""
+    """The spoons are under the basket. Las cucharas están debajo de la cesta."""
     dice = draft.dice
     animal = dice.chance(0.25)
     noun = dice.choice(nouns.ANIMALS[:6] if animal else _SMALL_IN + nouns.CLOTHES)

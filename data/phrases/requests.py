@@ -48,7 +48,7 @@ def _verb(draft: Draft) -> Verb:
 
 
 def command(draft: Draft) -> tuple[str, str]:
-    """Open the window, please. Abre la ventana, por favor."""
+    """Water the garden, please. Riega el jardín, por favor."""
     dice = draft.dice
     verb = _verb(draft)
     said, after = tail(draft, subjects.YOU, verb)
@@ -59,7 +59,7 @@ def command(draft: Draft) -> tuple[str, str]:
 
 
 def forbid(draft: Draft) -> tuple[str, str]:
-    """Do not open the window. No abras la ventana."""
+    """Do not water the garden. No riegues el jardín."""
     dice = draft.dice
     verb = _verb(draft)
     if verb.objects:

@@ -81,7 +81,7 @@ def is_so(draft: Draft) -> tuple[str, str]:
 
 
 def compared(draft: Draft) -> tuple[str, str]:
-    """This book is longer than that one. Este libro es más largo que ese."""
+    """This bridge is older than that one. Este puente es más viejo que ese."""
     dice = draft.dice
     adjective = dice.choice(adjectives.SER)
     noun = dice.choice([noun for noun in adjective.nouns if noun not in nouns.FOOD + nouns.DRINKS])

@@ -46,7 +46,7 @@ def o_clock(draft: Draft) -> tuple[str, str]:
 
 
 def at(draft: Draft) -> tuple[str, str]:
-    """The train leaves at ten to six. El tren sale a las seis menos diez."""
+    """The ferry leaves at ten to six. El ferri sale a las seis menos diez."""
     dice = draft.dice
     en, es, _ = _hours(draft)
     kind = dice.below(6)
