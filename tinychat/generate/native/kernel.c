@@ -260,17 +260,25 @@ INLINE Lanes larger(Lanes a, Lanes b) {
 }
 
 INLINE float sum(Lanes x) {
+#if defined(__AVX512VNNI__)
+    return _mm512_reduce_add_ps((__m512)x);
+#else
     float lanes[LANES];
     memcpy(lanes, &x, sizeof lanes);
     for (int half = LANES / 2; half; half /= 2)
         for (int lane = 0; lane < half; lane++) lanes[lane] += lanes[lane + half];
     return lanes[0];
+#endif
 }
 
 INLINE float largest(Lanes x) {
+#if defined(__AVX512VNNI__)
+    return _mm512_reduce_max_ps((__m512)x);
+#else
     float most = x[0];
     for (int lane = 1; lane < LANES; lane++) most = x[lane] > most ? x[lane] : most;
     return most;
+#endif
 }
 
 /* To each sum the products of four weights, which lie 128 too high, with four numbers, which are the same for all lanes.
@@ -458,7 +466,7 @@ static void quantize(const Matrix *matrix, const float *x, int x_stride, int row
                 total += whole;
             }
             for (; column < end; column++) rest += to[column] = (int8_t)lrintf(from[column] * share);
-            for (int lane = 0; lane < LANES; lane++) rest += total[lane];
+            rest += (int32_t)sum(__builtin_convertvector(total, Lanes)); /* exact: it is below 2^24 */
             out->scales[row * matrix->groups + group] = highest / 127;
             out->offsets[row * matrix->groups + group] = OFFSET * rest;
         }
