@@ -30,7 +30,7 @@ class TorchEngine:
         why: it serves, and not a quicker engine.
     """
 
-    batch_size = 32
+    batch_size = 64
 
     def __init__(self, model: Transformer, why: str = "as it was asked for") -> None:
         self.model = model

@@ -4,16 +4,17 @@
 
    Guesses are what followed the last 5, 3 or 2 tokens when they were met last, in any sequence; where a model counts n-grams,
    also what mostly follows the longest context that it knows. How often each kind of guess is right, and how long passes
-   take, is measured as it runs: a draft joins a pass where that makes more tokens a second, and nowhere else. */
+   take, is measured as it runs: a draft joins a pass where that should make more tokens a second. Whether it does is measured
+   as well, in blocks of passes with and without: where it does not gain, there is no guessing. */
 
 #include <stdint.h>
 #include <string.h>
 
 enum { MOST_DRAFTS = 7, ORDERS = 3, MOST_MET = 3, SHARES = 8, KINDS = ORDERS * (MOST_MET + 1) + SHARES };
-enum { ENTRIES = 1 << 13, MOST_PASS = 16 };
+enum { ENTRIES = 1 << 13, MOST_PASS = 16, BLOCK = 64 };
 enum { NEVER, WHERE_IT_GAINS, ALWAYS };
 
-#define LEAST_CHANCE 0.2 /* of being right, below which there is no guessing on */
+#define LEAST_CHANCE 0.3 /* of being right, below which there is no guessing on */
 
 static const int DRAFT_ORDERS[ORDERS] = {5, 3, 2};
 
@@ -32,13 +33,15 @@ typedef struct {
     float right[KINDS];           /* the share of guesses that were, of late */
     double seconds[MOST_PASS + 1]; /* of a pass of so many rows */
     int timed[MOST_PASS + 1];     /* how often that was measured */
-    int mode, forgotten;
+    double tokens_made[2], seconds_taken[2]; /* without guesses, with them; of late */
+    int mode, forgotten, is_on;
     int64_t passes, proposed, kept;
 } Drafting;
 
 static void begin_drafting(Drafting *drafting) {
     memset(drafting, 0, sizeof *drafting);
     drafting->mode = WHERE_IT_GAINS;
+    drafting->is_on = 1;
     for (int order = 0; order < ORDERS; order++)
         for (int i = 0; i < ENTRIES; i++) drafting->met[order][i].next = -1;
     for (int kind = 0; kind < KINDS; kind++) drafting->right[kind] = 0.5f;
@@ -93,13 +96,31 @@ static double expected_seconds(const Drafting *drafting, int rows) {
     return drafting->seconds[fewer] * (1 + 0.1 * (rows - fewer));
 }
 
-/* Takes a measurement: soon where it was quicker, as what else the machine does can only make it slower. */
-static void note_seconds(Drafting *drafting, int rows, double seconds) {
+/* After each block of passes: goes on as it is quicker; in every 16th block the other way, to see. */
+static void choose_way(Drafting *drafting) {
+    double *tokens = drafting->tokens_made, *seconds = drafting->seconds_taken;
+    if (seconds[0] > 0 && seconds[1] > 0) {
+        const int with_guesses = tokens[1] * seconds[0] > tokens[0] * seconds[1];
+        const int tries_other = drafting->passes / BLOCK % 16 == 0;
+        drafting->is_on = with_guesses != tries_other;
+    } else {
+        drafting->is_on = seconds[1] == 0;
+    }
+    tokens[drafting->is_on] /= 2;
+    seconds[drafting->is_on] /= 2;
+}
+
+/* Takes a measurement of a pass: soon where it was quicker, as what else the machine does can only make it slower. */
+static void note_pass(Drafting *drafting, int rows, int tokens, double seconds) {
     double *mean = &drafting->seconds[rows];
     if (drafting->timed[rows]++ == 0) *mean = seconds;
     else *mean += (seconds < *mean ? 0.5 : 0.05) * (seconds - *mean);
+    drafting->tokens_made[drafting->is_on] += tokens;
+    drafting->seconds_taken[drafting->is_on] += seconds < 2 * *mean ? seconds : 2 * *mean;
+    if (++drafting->passes % BLOCK) return;
+    choose_way(drafting);
     /* From time to time what passes of some size take is forgotten, and measured anew. */
-    if (++drafting->passes % 256 == 0) drafting->timed[2 + drafting->forgotten++ % (MOST_PASS - 1)] = 0;
+    if (drafting->passes / BLOCK % 4 == 0) drafting->timed[2 + drafting->forgotten++ % (MOST_PASS - 1)] = 0;
 }
 
 /* Whether so many guesses, if all of them were right, would make more tokens a second. */

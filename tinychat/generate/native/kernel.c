@@ -1181,7 +1181,7 @@ static void propose(Model *model, Job *job, int rows, double *tokens) {
     if (most > left) most = (int)left;
     if (most > MOST_DRAFTS) most = MOST_DRAFTS;
     if (most > MOST_ROWS - rows) most = MOST_ROWS - rows;
-    if (model->drafting.mode == NEVER) return;
+    if (model->drafting.mode == NEVER || (model->drafting.mode == WHERE_IT_GAINS && !model->drafting.is_on)) return;
     const int could_gain = can_gain(&model->drafting, most, rows, *tokens);
     double chance = 1;
     for (int i = 0; i < most && chance >= LEAST_CHANCE; i++) {
@@ -1328,10 +1328,13 @@ int native_extend(Model *model, Request *requests, int count, int alternatives, 
         if (model->rows == 0) break;
         pass(model);
         if (atomic_load(&model->is_unsound)) break;
-        for (int i = 0; i < count; i++)
+        int drawn = 0;
+        for (int i = 0; i < count; i++) {
             if (jobs[i].rows) end_pass(model, &jobs[i]);
+            drawn += jobs[i].drawn;
+        }
         time = now();
-        if (model->asked == model->rows) note_seconds(&model->drafting, model->rows, time - began);
+        if (model->asked == model->rows) note_pass(&model->drafting, model->rows, drawn, time - began);
     }
     end_call(model);
     model->jobs = NULL;
