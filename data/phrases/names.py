@@ -1,8 +1,8 @@
-"""Names of people, English and Spanish: so many that one learns to copy a name, and not to know them all."""
+"""Names of people, English, Spanish and invented: so many that one learns to copy a name, and not to know them all."""
 
 from __future__ import annotations
 
-from grammar import listed
+from grammar import Dice, listed
 
 MEN = listed("""Tom Peter David Carlos Daniel Pablo Luis Miguel Antonio Diego Mario Samuel Martin Robert Frank Jack
 Paul Ben Sergio Andrés Alan Albert Alejandro Alex Alfonso Álvaro Andrew Ángel Anthony Arthur Bernardo Bob Brian Bruno
@@ -54,3 +54,17 @@ Trinidad Trudy Úrsula Vicky Vilma Violet Violeta Viviana Winifred Yasmín Yvonn
 HELD_OUT_MEN = listed("""Felipe George Hugo Oscar Adam Armando""")
 HELD_OUT_WOMEN = listed("""Nora Jane Silvia Olivia Grace Ramona""")
 """which training never sees"""
+
+BEGINNINGS = listed("""A Al An Ar Ba Be Bel Bri Ca Cla Co Da De Dor E El Fa Fe Flo Ga Ge Gra Ha He Hu I Is Ja Jo Ju
+Ka Ki La Le Lo Lu Ma Me Mi Mo Na Ne No O Ol Os Pa Pe Pi Ra Re Ri Ro Ru Sa Se Si So Su Ta Te Ti To U Va Ve Vi Wa Wi Xi
+Ya Yo Za""")
+MIDDLES = listed("""b bel br c d dam dr f fan g gan gl l ld lip ll lm lor lv m man mar mb mil mir mon n nd nel nor
+nt p pol r rad ram rd ris rl rm rn rod rt s sal sc sel st t tan tim tr v van vid vir z""")
+ENDS_OF_MEN = listed("o io an ar as el en er in ino ito on or us e ard ert am")
+ENDS_OF_WOMEN = listed("a ia ana ela ella ena era esa etta ina ira is isa ita ona ora ula e elle ane")
+
+
+def invented(dice: Dice, gender: str) -> str:
+    """A name that nobody has, or hardly anybody: "Belmirina"."""
+    end = dice.choice(ENDS_OF_WOMEN if gender == "f" else ENDS_OF_MEN)
+    return dice.choice(BEGINNINGS) + dice.choice(MIDDLES) + end

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from grammar import Dice
 
-from phrases.names import HELD_OUT_MEN, HELD_OUT_WOMEN, MEN, WOMEN
+from phrases.names import HELD_OUT_MEN, HELD_OUT_WOMEN, MEN, WOMEN, invented
 from phrases.spanish import Gender
 
 
@@ -97,11 +97,15 @@ FAMILY = tuple(
 FAMILIES = tuple(_owned(owner, *row, 4) for owner in _OWNERS for row in _FAMILY_PLURAL)
 
 
+INVENTED = 0.5
+"""how often a name is an invented one: what cannot be known must be copied"""
+
+
 def name(dice: Dice, held_out: bool, gender: str = "") -> Subject:
     """A person by name; with `held_out` one that training never sees."""
     kind: Gender = "f" if (gender or dice.choice("mf")) == "f" else "m"
     names = {"m": HELD_OUT_MEN if held_out else MEN, "f": HELD_OUT_WOMEN if held_out else WOMEN}[kind]
-    given = dice.choice(names)
+    given = invented(dice, kind) if not held_out and dice.chance(INVENTED) else dice.choice(names)
     return Subject(given, given, 2, kind)
 
 
