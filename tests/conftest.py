@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from filelock import FileLock
 
 # Tests run side by side: threads that wait for each other on shared cores would take many times as long.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -17,15 +18,19 @@ SANITIZED_KERNEL = "SANITIZED_KERNEL"
 
 @pytest.fixture(scope="session")
 def kernel(tmp_path_factory: pytest.TempPathFactory) -> Path | None:
-    """The native engine's library, compiled once for all tests; None where there is no compiler."""
+    """The native engine's library, that of the package or compiled once; None where there is no compiler."""
     from tinychat.generate.native import library
 
     if SANITIZED_KERNEL in os.environ:
         return Path(os.environ[SANITIZED_KERNEL])
     if not any(map(shutil.which, library.COMPILERS)):
         return None
-    path = tmp_path_factory.mktemp("native") / library.library_file().name
-    library.compile_kernel(path)  # where that fails, the tests do
+    if library.shipped_file().exists():
+        return library.shipped_file()
+    path = tmp_path_factory.getbasetemp().parent / library.shipped_file().name  # which those who test beside us share
+    with FileLock(f"{path}.lock"):
+        if not path.exists():
+            library.compile_kernel(path)  # where that fails, the tests do
     return path
 
 

@@ -18,7 +18,7 @@ import torch
 
 from tinychat.errors import UsageError
 from tinychat.generate.engine import Engine, Request
-from tinychat.generate.native.engine import PRECISIONS
+from tinychat.generate.native.engine import PRECISIONS, NativeEngine
 from tinychat.generate.native.library import Unavailable
 from tinychat.generate.native.precision import choose_precision
 from tinychat.generate.opening import native_threads, open_engine
@@ -127,7 +127,9 @@ def run_bench(session: Session) -> Bench:
             if name == settings.engine:
                 raise
             continue
-        threads = native_threads(info, settings) if name == "native" else torch.get_num_threads()
+        threads = native_threads(info, settings)[1] if name == "native" else torch.get_num_threads()
+        if isinstance(engine, NativeEngine):
+            engine.draft("never")  # or tokens would come without their share of the reading
         torch.set_num_threads(threads)  # the limits are those of as many
         rates = _prefill(engine, model), _decode(engine, model, BYTES[precision])
         engines.append(EngineRates(name, precision, threads, *rates))
@@ -147,7 +149,7 @@ def _combinations(info: ModelInfo, settings: Settings) -> list[tuple[str, str]]:
         if settings.precision in ("auto", precision)
     ]
     with contextlib.suppress(Unavailable):
-        served = ("native", choose_precision(info, native_threads(info, settings)))
+        served = ("native", choose_precision(info, native_threads(info, settings)[0]))
         found.sort(key=lambda one: one != served)
     return list(dict.fromkeys(found))
 

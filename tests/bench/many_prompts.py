@@ -6,9 +6,11 @@
     --ways WORDS       leaves out all ways without these words: `native`, `batch`, …
     --ends             lets answers end where the model ends them
     --greedy           takes the likeliest token, always
+    --threads N        one, and processor time, as other programs take their share of the clock; 0: as many as each
+                       engine takes by itself, and the clock, on a machine where nothing else is at work
 
-Every way has the same seed, and must say the same, byte for byte. One thread, and processor time, as other programs
-take their share of the clock; ratios are those of neighbours in time, their median over the slices.
+Every way has the same seed, and must say the same, byte for byte. Ratios are those of neighbours in time, their median
+over the slices.
 """
 
 import argparse
@@ -64,7 +66,7 @@ def main() -> None:
     """Measures and prints."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model", nargs="?", default="smalltalk")
-    for name, default in (("prompts", 1000), ("tokens", 64), ("slices", 10)):
+    for name, default in (("prompts", 1000), ("tokens", 64), ("slices", 10), ("threads", 1)):
         parser.add_argument(f"--{name}", type=int, default=default)
     parser.add_argument("--ways", default="")
     parser.add_argument("--ends", action="store_true")
@@ -72,8 +74,9 @@ def main() -> None:
     given = parser.parse_args()
     session = Session()
     info = session.open_model(given.model)
-    for setting, value in (("seed", 1), ("threads", 1), ("max_tokens", given.tokens)):
+    for setting, value in (("seed", 1), ("threads", given.threads or None), ("max_tokens", given.tokens)):
         session.settings.set(setting, value)
+    clock = time.process_time if given.threads else time.perf_counter
     if given.greedy:
         session.settings.set("temperature", 0)
     texts = list(itertools.islice(prompts(), given.prompts))
@@ -100,10 +103,10 @@ def main() -> None:
     for piece in range(given.slices):
         places = range(piece * given.prompts // given.slices, (piece + 1) * given.prompts // given.slices)
         for way in ways:
-            began = time.process_time()
+            began = clock()
             made = answer_all(way, make, places)
             tokens = sum(map(len, made.values())) - sum(len(make(place).ids) for place in places)
-            rates[way.name].append(tokens / (time.process_time() - began))
+            rates[way.name].append(tokens / (clock() - began))
             said[way.name] |= made
     print(f"{info.summary}, {given.prompts:,} prompts, {given.tokens} tokens; median (lowest to highest)")  # noqa: T201
     for way in ways:

@@ -16,8 +16,6 @@ With the usual 300,000, another busy process makes a step take ten times as long
 
 SMALL = 4_000_000
 """parameters up to which one thread decodes quicker than several, which would wait for each other at each layer"""
-
-
 MOST_THREADS = 4
 """of the native engine, unless more are asked for: reading the weights is what takes time, and soon no quicker"""
 
@@ -65,20 +63,22 @@ def device_of(settings: Settings) -> str:
     return "mps" if sys.platform == "darwin" else "cpu"
 
 
-def native_threads(info: ModelInfo, settings: Settings) -> int:
-    """With how many the native engine decodes."""
-    return settings.threads or (1 if info.parameters <= SMALL else min(MOST_THREADS, os.cpu_count() or 1))
+def native_threads(info: ModelInfo, settings: Settings) -> tuple[int, int]:
+    """With how many the native engine begins, and how many it may take where more are quicker."""
+    most = settings.threads or min(MOST_THREADS, os.cpu_count() or 1)
+    return settings.threads or (1 if info.parameters <= SMALL else most), most
 
 
 def _open_native(info: ModelInfo, settings: Settings) -> Engine:
     from tinychat.generate.native.engine import NativeEngine
     from tinychat.generate.native.precision import choose_precision
 
-    threads = native_threads(info, settings)
+    threads, most_threads = native_threads(info, settings)
     precision = choose_precision(info, threads) if settings.precision == "auto" else settings.precision
     return NativeEngine(
         info,
         threads,
+        most_threads=most_threads,
         precision=precision,
         open_reference=lambda info: _open_reference(info, settings, "to look inside"),
     )

@@ -31,7 +31,7 @@ def tinychat(precision: str) -> Callable[[str, list[int], int], Decode]:
 
         def decode(threads: int) -> tuple[float, list[int]]:
             if threads not in engines:
-                engines[threads] = NativeEngine(info, threads, precision=precision)
+                engines[threads] = NativeEngine(info, threads, precision=precision, drafts="never")
             engine, pace = engines[threads], paces.get(threads, 16)
             ids = list(prompt)
             engine.extend([Request(0, [0], 0, settings, seed=0)], 1)  # so that nothing of the prompt is known

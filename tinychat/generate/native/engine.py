@@ -15,6 +15,7 @@ from tinychat.formatting import count
 from tinychat.generate.engine import Drawn, Engine, Odds, Request, window_start
 from tinychat.generate.looking import Head, Voice
 from tinychat.generate.native.library import Unavailable, levels_here, load_library
+from tinychat.generate.native.team import Team
 from tinychat.model.config import ModelConfig
 from tinychat.store.models import DAMAGED, WEIGHTS, ModelInfo
 from tinychat.store.tensors import Tensor, TensorFile
@@ -60,7 +61,8 @@ class NativeEngine:
 
     Args:
         info: of the model.
-        threads: that compute.
+        threads: that compute; where there may be more, with how many it begins.
+        most_threads: as many as `threads` by default. More: it goes on with one or with all, whichever is quicker.
         precision: of the matrices: f32 (bf16 where the file has them so, which loses nothing), bf16, or int8: each row
             of 64 columns with a scale of its own, and what they are multiplied with likewise (Dettmers et al. 2022).
         level: the instructions to use, one of `library.levels_here()`; None: the best.
@@ -80,6 +82,7 @@ class NativeEngine:
         info: ModelInfo,
         threads: int = 1,
         *,
+        most_threads: int | None = None,
         precision: str = "f32",
         level: str | None = None,
         drafts: str = "auto",
@@ -92,7 +95,8 @@ class NativeEngine:
             if getattr(self.config, name) > most:
                 raise Unavailable(f"the native engine takes models of a {name} up to {most}")
         self.context = self.config.context
-        self._threads, self._precision, self._drafts = threads, precision, drafts
+        self._precision, self._drafts = precision, drafts
+        self._team = Team(threads, most_threads or threads)
         self._level = level or levels_here()[0]
         self._kernel = _declare(load_library(), self._level)
         self._model: int | None = None
@@ -111,13 +115,21 @@ class NativeEngine:
         embedding = tensors.get(EMBEDDING)
         is_half = embedding is not None and embedding.kind == "BF16"
         self.precision = "bf16" if self._precision == "f32" and is_half else self._precision
-        model = self._kernel.native_new_model(_config(self.config, self.precision), handed, len(names), self._threads)
+        model = self._kernel.native_new_model(_config(self.config, self.precision), handed, len(names), self._team.most)
         if not model:
             raise ModelError(f"the weights in {info.folder} do not fit its architecture", DAMAGED)
-        self._kernel.native_draft(model, DRAFTS[self._drafts])
         self.close()
         self._model, self._info, self._reference = model, info, None
-        self.about = f"native engine, {self.precision}, {self._level}, {count(self._threads, 'thread')}"
+        self.draft(self._drafts)
+        threads = count(self._team.most, "thread")
+        if self._team.most > self._team.usual:
+            threads = f"up to {threads}"
+        self.about = f"native engine, {self.precision}, {self._level}, {threads}"
+
+    def draft(self, when: str) -> None:
+        """From now on `never`, `auto` or `always`."""
+        self._drafts = when
+        self._kernel.native_draft(self._model, DRAFTS[when])
 
     def close(self) -> None:
         """Lets go of the model and all sequences."""
@@ -167,7 +179,10 @@ class NativeEngine:
                 _address(likeliest) + first * alternatives, _address(values) + first * alternatives,
             )  # fmt: skip
         calls = (c_char * len(handed)).from_buffer(handed)
-        self._check(self._kernel.native_extend(self._model, calls, len(answers), alternatives, seconds))
+        is_wide = len(answers) > 1
+        threads, read, began = self._team.choose(is_wide), self.work.read, time.perf_counter()
+        self._check(self._kernel.native_extend(self._model, calls, len(answers), alternatives, seconds, threads))
+        self._team.note(is_wide, threads, (time.perf_counter() - began) / (self.work.read - read + 1))
         for place, answer in enumerate(answers):
             (made,) = struct.unpack_from("q", handed, place * REQUEST.size + MADE)
             first = place * most
@@ -184,7 +199,8 @@ class NativeEngine:
         logprobs, shares = (c_float * size)(), (c_double * size)()
         answer = _Answer(request, 1)
         handed = answer.pack(self._sequences[request.slot], self.context, 1, 0, 0, 0, 0)
-        self._check(self._kernel.native_odds(self._model, handed, logprobs, shares))
+        threads = self._team.choose(is_wide=False)
+        self._check(self._kernel.native_odds(self._model, handed, logprobs, shares, threads))
         odds = [Odds(id, logprobs[id], shares[id]) for id in range(size)]
         return sorted(odds, key=lambda one: -one.logprob)
 
@@ -201,10 +217,12 @@ class NativeEngine:
         sequence = self._spare_sequence()
         for start in range(0, len(ids) - 1, self.context):
             window = _array(ids[start : start + self.context + 1])
-            count = len(window)
-            logprobs, entropies = (c_float * count)(), (c_float * count)()
-            self._check(self._kernel.native_score(self._model, sequence, _address(window), count, logprobs, entropies))
-            yield logprobs[: count - 1], entropies[: count - 1]
+            length = len(window)
+            logprobs, entropies = (c_float * length)(), (c_float * length)()
+            threads = self._team.choose(is_wide=True)
+            handed = (_address(window), length, logprobs, entropies, threads)
+            self._check(self._kernel.native_score(self._model, sequence, *handed))
+            yield logprobs[: length - 1], entropies[: length - 1]
         self._spare.append(sequence)
 
     @property
@@ -293,11 +311,11 @@ def _declare(kernel: ctypes.CDLL, level: str) -> SimpleNamespace:
         "native_free_model": (None, [c_void_p]),
         "native_new_sequence": (c_void_p, [c_void_p]),
         "native_free_sequence": (None, [c_void_p, c_void_p]),
-        "native_extend": (c_int, [c_void_p, c_void_p, c_int, c_int, c_double]),
-        "native_odds": (c_int, [c_void_p, c_char_p, c_void_p, c_void_p]),
+        "native_extend": (c_int, [c_void_p, c_void_p, c_int, c_int, c_double, c_int]),
+        "native_odds": (c_int, [c_void_p, c_char_p, c_void_p, c_void_p, c_int]),
         "native_draft": (None, [c_void_p, c_int]),
         "native_tell": (None, [c_void_p, c_void_p]),
-        "native_score": (c_int, [c_void_p, c_void_p, c_void_p, c_int, c_void_p, c_void_p]),
+        "native_score": (c_int, [c_void_p, c_void_p, c_void_p, c_int, c_void_p, c_void_p, c_int]),
     }
     declared = SimpleNamespace()
     for name, (result, arguments) in functions.items():

@@ -196,7 +196,7 @@ typedef struct Model {
     float *x, *mixed, *attended, *hidden, *gated, *last, *logits;
     Quantized *quantized; /* by thread */
     /* threads */
-    int threads, most_threads;
+    int threads, rooms, started; /* that take part in a call; that there is room for; that there are, but for Python's own */
     pthread_t *workers;
     pthread_mutex_t lock;
     pthread_cond_t work_is_there;
@@ -344,9 +344,10 @@ INLINE Lanes activate(Lanes x, int kind) {
 /* --- threads ---------------------------------------------------------------------------------------------------- */
 
 static void wait_for_all(Model *model) {
-    if (model->threads == 1) return;
+    const int threads = model->threads; /* once all have arrived, the next call may say another number */
+    if (threads == 1) return;
     int turn = atomic_load_explicit(&model->turn, memory_order_relaxed);
-    if (atomic_fetch_add_explicit(&model->arrived, 1, memory_order_acq_rel) == model->threads - 1) {
+    if (atomic_fetch_add_explicit(&model->arrived, 1, memory_order_acq_rel) == threads - 1) {
         atomic_store_explicit(&model->arrived, 0, memory_order_relaxed);
         atomic_store_explicit(&model->turn, turn + 1, memory_order_release);
         return;
@@ -888,9 +889,10 @@ static void *work(void *argument) {
         pthread_mutex_lock(&model->lock);
         while (model->calls == seen && !model->is_ending) pthread_cond_wait(&model->work_is_there, &model->lock);
         seen = model->calls;
-        int is_ending = model->is_ending;
+        const int is_ending = model->is_ending, takes_part = thread < model->threads;
         pthread_mutex_unlock(&model->lock);
         if (is_ending) return NULL;
+        if (!takes_part) continue;
         for (;;) {
             wait_for_all(model);
             if (model->rows == 0) break;
@@ -900,11 +902,12 @@ static void *work(void *argument) {
     }
 }
 
-static void begin_call(Model *model) {
-    if (model->threads == 1) return;
+static void begin_call(Model *model, int threads) {
+    const int most = model->started + 1;
     pthread_mutex_lock(&model->lock);
+    model->threads = threads < most ? threads : most;
     model->calls++;
-    pthread_cond_broadcast(&model->work_is_there);
+    if (model->threads > 1) pthread_cond_broadcast(&model->work_is_there);
     pthread_mutex_unlock(&model->lock);
 }
 
@@ -1308,7 +1311,7 @@ static double now(void) {
 
 /* Goes on with each request until its end, the most that it asks for, or a full context; or until the time is over, be it
    that nothing has come yet. Returns 0, UNSOUND, or UNKNOWN_TOKEN. */
-int native_extend(Model *model, Request *requests, int count, int alternatives, double seconds) {
+int native_extend(Model *model, Request *requests, int count, int alternatives, double seconds, int threads) {
     const double end = now() + seconds;
     for (int i = 0; i < count; i++)
         if (!is_known(model, requests[i].ids, requests[i].count)) return UNKNOWN_TOKEN;
@@ -1322,7 +1325,7 @@ int native_extend(Model *model, Request *requests, int count, int alternatives, 
     model->job_count = count;
     model->alternatives = alternatives;
     atomic_store(&model->is_unsound, 0);
-    begin_call(model);
+    begin_call(model, threads);
     for (double began = now(), time; began < end || model->rows == 0; began = time) {
         plan(model, jobs, count);
         if (model->rows == 0) break;
@@ -1342,13 +1345,13 @@ int native_extend(Model *model, Request *requests, int count, int alternatives, 
 }
 
 /* The log-probability of each token that may follow, and what it is drawn with. Returns as `native_extend`. */
-int native_odds(Model *model, Request *request, float *logprobs, double *shares) {
+int native_odds(Model *model, Request *request, float *logprobs, double *shares, int threads) {
     const int vocab_size = model->config.vocab_size;
     if (!is_known(model, request->ids, request->count)) return UNKNOWN_TOKEN;
     Job job = {.request = request};
     begin_job(model, &job, 0);
     job.is_done = 0;
-    begin_call(model);
+    begin_call(model, threads);
     while (job.fed < job.count) {
         plan(model, &job, 1);
         pass(model);
@@ -1382,11 +1385,11 @@ static float entropy(const float *logits, int count) {
 /* The log-probability of each of ids but the first, and the entropy of what could have come there. Returns as
    `native_extend`. */
 int native_score(
-    Model *model, Sequence *sequence, const int32_t *ids, int count, float *logprobs, float *entropies) {
+    Model *model, Sequence *sequence, const int32_t *ids, int count, float *logprobs, float *entropies, int threads) {
     const int vocab_size = model->config.vocab_size, wide = model->head.panels * LANES;
     int is_sound = 1;
     if (!is_known(model, ids, count)) return UNKNOWN_TOKEN;
-    begin_call(model);
+    begin_call(model, threads);
     sequence->known = 0;
     memcpy(sequence->ids, ids, (size_t)(count - 1) * sizeof *ids);
     for (int start = 0; start < count - 1 && is_sound; start += MOST_ROWS) {
@@ -1703,7 +1706,7 @@ void native_free_model(Model *model) {
     model->is_ending = 1;
     pthread_cond_broadcast(&model->work_is_there);
     pthread_mutex_unlock(&model->lock);
-    for (int i = 0; i < model->threads - 1; i++) pthread_join(model->workers[i], NULL);
+    for (int i = 0; i < model->started; i++) pthread_join(model->workers[i], NULL);
     pthread_mutex_destroy(&model->lock);
     pthread_cond_destroy(&model->work_is_there);
     for (int i = 0; model->layers && i < model->config.n_layer; i++) {
@@ -1713,7 +1716,7 @@ void native_free_model(Model *model) {
         for (Matrix *matrix = &layer->query_key_value; matrix <= &layer->down; matrix++) free_matrix(matrix);
     }
     for (int i = 0; model->earlier && i < model->config.earlier_tokens; i++) free(model->earlier[i]);
-    for (int i = 0; model->quantized && i < model->most_threads; i++) {
+    for (int i = 0; model->quantized && i < model->rooms; i++) {
         free(model->quantized[i].values);
         free(model->quantized[i].scales);
         free(model->quantized[i].offsets);
@@ -1741,7 +1744,7 @@ static void make_room(Model *model, const Config *config, int threads, Reader *r
     model->logits = room((int64_t)MOST_ROWS * (config->vocab_size + LANES), sizeof(float));
     model->workers = calloc((size_t)threads, sizeof *model->workers);
     model->quantized = calloc((size_t)threads, sizeof *model->quantized);
-    model->most_threads = threads;
+    model->rooms = threads;
     const int64_t widest = config->d_model > config->d_ff ? config->d_model : config->d_ff;
     for (int i = 0; model->quantized && i < threads; i++) {
         Quantized *rows = &model->quantized[i];
@@ -1755,7 +1758,8 @@ static void make_room(Model *model, const Config *config, int threads, Reader *r
         reader->lacks = 1;
 }
 
-/* A model, or NULL where the tensors are not what the configuration needs, or there is no room. */
+/* A model, or NULL where the tensors are not what the configuration needs, or there is no room. Of its threads each call
+   says how many take part. */
 Model *native_new_model(const Config *config, const Tensor *tensors, int64_t count, int threads) {
     Reader reader = {tensors, tensors + count, 0};
     Model *model = calloc(1, sizeof *model);
@@ -1788,12 +1792,12 @@ Model *native_new_model(const Config *config, const Tensor *tensors, int64_t cou
         native_free_model(model);
         return NULL;
     }
-    for (; model->threads < threads; model->threads++) {
+    for (; model->started < threads - 1; model->started++) {
         void **handed = malloc(2 * sizeof *handed);
         if (handed == NULL) break;
         handed[0] = model;
-        handed[1] = (void *)(intptr_t)model->threads;
-        if (pthread_create(&model->workers[model->threads - 1], NULL, work, handed) != 0) {
+        handed[1] = (void *)(intptr_t)(model->started + 1);
+        if (pthread_create(&model->workers[model->started], NULL, work, handed) != 0) {
             free(handed);
             break;
         }

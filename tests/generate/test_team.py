@@ -1,0 +1,37 @@
+"""With how many threads the native engine goes on."""
+
+from tinychat.generate.native.team import ANEW, Team
+
+ONE, MANY = False, True
+
+
+def chosen(team: Team, is_wide: bool, seconds: dict[int, float], calls: int) -> list[int]:
+    """The threads of some calls, in each of which a token takes the seconds of that many threads."""
+    choices = []
+    for _ in range(calls):
+        choices.append(team.choose(is_wide))
+        team.note(is_wide, choices[-1], seconds[choices[-1]])
+    return choices
+
+
+def test_the_quicker_number_stays_once_both_were_tried() -> None:
+    assert chosen(Team(1, 4), ONE, {1: 0.2, 4: 0.1}, 6) == [1, 4, 4, 4, 4, 4]
+    assert chosen(Team(4, 4), ONE, {1: 0.1, 4: 0.2}, 6) == [4, 1, 1, 1, 1, 1]
+
+
+def test_many_sequences_begin_with_all_threads_whatever_one_has_shown() -> None:
+    team = Team(1, 2)
+    chosen(team, ONE, {1: 0.1, 2: 0.2}, 6)
+    assert chosen(team, MANY, {1: 0.2, 2: 0.1}, 4) == [2, 1, 2, 2]
+
+
+def test_a_processor_that_is_taken_is_noticed_at_once_and_one_that_is_free_again_in_time() -> None:
+    team = Team(1, 2)
+    chosen(team, ONE, {1: 0.2, 2: 0.1}, 6)
+    assert chosen(team, ONE, {1: 0.2, 2: 3.0}, 4) == [2, 1, 1, 1]
+    free = chosen(team, ONE, {1: 0.2, 2: 0.1}, 40 * ANEW)
+    assert (free[0], free[-1]) == (1, 2)
+
+
+def test_with_one_thread_there_is_nothing_to_choose() -> None:
+    assert chosen(Team(1, 1), ONE, {1: 0.1}, 2 * ANEW) == [1] * (2 * ANEW)
