@@ -133,6 +133,7 @@ def test_in_a_pause_tokens_come_one_by_one_and_with_other_settings(sit_down: Sit
     person.sees(answered)
 
 
+@pytest.mark.slow
 def test_tokens_come_no_quicker_than_somebody_reads(sit_down: SitDown) -> None:
     person = sit_down()
     person.type("/slow 20", ENTER, "/max 20", ENTER)
@@ -305,6 +306,7 @@ def test_a_name_that_no_file_can_have_is_told_in_a_line(sit_down: SitDown) -> No
     assert b"unexpected" not in person.raw
 
 
+@pytest.mark.slow
 def test_a_model_that_still_loads_is_waited_for_and_can_be_interrupted(sit_down: SitDown) -> None:
     person = sit_down(TINYCHAT_TEST_LOADING="60")
     person.type("hello", ENTER)

@@ -126,6 +126,7 @@ def longest(lines: list[str]) -> int:
     return max(int(number) for number in " ".join(texts).split())
 
 
+@pytest.mark.slow
 def test_answers_fill_side_by_side_until_esc_and_one_is_gone_on_from(sit_down: Callable[..., Person]) -> None:
     person = sit_down(TINYCHAT_TEST_DELAY="0.02")
     person.type("/samples 2 count\r")

@@ -243,6 +243,7 @@ def test_in_plain_lines_keys_are_obeyed_and_samples_told(run: RunFolder, input: 
     assert "\x1b" not in screen.getvalue()
 
 
+@pytest.mark.slow
 def test_another_prompt_is_typed_and_samples_come_at_once(run: RunFolder, input: PipeInput) -> None:
     write(run, *EVENTS)
     input.send_text("px\x1b")  # Esc leaves it as it was
@@ -335,6 +336,7 @@ def test_json_is_every_event_on_stdout_and_errors_alone_on_stderr(run: RunFolder
     assert err == ["tinychat: there is not enough memory", "  try a smaller --batch-size"]
 
 
+@pytest.mark.slow
 def test_an_interrupt_stops_the_run_and_a_second_one_leaves(run: RunFolder, told: Told) -> None:
     before = signal.getsignal(signal.SIGINT)
 

@@ -88,7 +88,7 @@ def test_translations_of_ones_own_are_learned_and_measured(tmp_path: Path) -> No
     pairs = [f"{a}{b}\t{words[a - 1]} {words[b - 1]}" for a in range(1, 10) for b in range(1, 10)]
     source = tmp_path / "numbers.tsv"
     source.write_text("\n".join(pairs) + "\n")
-    run = train(
+    run = train_recipe(
         "translation", sources=[str(source)], tokenizer="char", d_model=32, n_head=2, norm="layernorm", epochs=60,
         feed_forward="relu", output_projection=True, learning_rate=0.01, batch_size=9, evaluate_every=120,
         schedule="linear", decay=0.8,
@@ -145,7 +145,7 @@ def test_tinygpt_stops_where_a_document_ends(tmp_path: Path) -> None:
     }
     documents = [f"{begin} {rest}" for begin, rest in news.items()]
     (tmp_path / "news.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in documents * 4))
-    train(
+    train_recipe(
         "tinygpt", sources=["news.jsonl"], d_model=64, n_head=4, d_ff=64, n_layer=1, batch_size=12, dropout=0.0,
         learning_rate=0.01, epochs=60.0, evaluate_every=60, sample_tokens=4, sample_temperature=0.0,
     )  # fmt: skip
@@ -155,7 +155,7 @@ def test_tinygpt_stops_where_a_document_ends(tmp_path: Path) -> None:
 @pytest.mark.mirror
 @pytest.mark.slow
 def test_translation_takes_real_pairs() -> None:
-    run = train(
+    run = train_recipe(
         "translation", sources=["eng_spa"], tokenizer="wordpiece", vocab_size=1000, d_model=32, n_head=2, steps=30,
         norm="layernorm", feed_forward="relu", output_projection=True, learning_rate=0.003, batch_size=64,
         evaluate_every=15,

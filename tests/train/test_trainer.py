@@ -248,6 +248,7 @@ def test_documents_are_learned_with_their_ends(tmp_path: Path) -> None:
     assert {name for event in events(run, Ended) for name in event.samples} <= {"anna", "otto", "eve"}
 
 
+@pytest.mark.slow
 def test_conversations_make_a_chat_model(tmp_path: Path) -> None:
     lines = ['{"prompt": "how are you?", "completion": "fine, and you?"}', '{"prompt": "hello", "completion": "hi!"}']
     (tmp_path / "talk.jsonl").write_text("\n".join(lines * 50), encoding="utf-8")
