@@ -304,11 +304,8 @@ def test_help_comes_without_torch(arguments: list[str]) -> None:
 
 
 @pytest.mark.parametrize("model", ["smalltalk", "letters"])
-def test_an_answer_by_the_native_engine_comes_without_torch_and_numpy(
-    kernel: Path | None, letters: Path, model: str
-) -> None:
-    if kernel is None:
-        pytest.skip("there is no C compiler")
+@pytest.mark.usefixtures("compiled")
+def test_an_answer_by_the_native_engine_comes_without_torch_and_numpy(letters: Path, model: str) -> None:
     arguments = ["-m", str(letters) if model == "letters" else model, "-p", "abc", "-n", "20"]
     assert runs_without("torch lightning transformers numpy", arguments)
 

@@ -37,9 +37,11 @@ def chi_squared(engine: Engine, settings: Settings, prompt: list[int]) -> tuple[
     [Settings(temperature=1, top_p=1), Settings(), Settings(temperature=1.4, top_k=7), Settings(top_p=0.8, min_p=0.05)],
     ids=["plain", "default", "top-k", "min-p"],
 )
-def test_tokens_come_as_often_as_they_should(name: str, settings: Settings, letters: Path, kernel: Path | None) -> None:
-    if name == "native" and kernel is None:
-        pytest.skip("there is no C compiler")
+def test_tokens_come_as_often_as_they_should(
+    name: str, settings: Settings, letters: Path, request: pytest.FixtureRequest
+) -> None:
+    if name == "native":
+        request.getfixturevalue("compiled")
     engine = open_engine(read_info(letters), Settings(engine=name, precision="f32"))
     statistic, freedom = chi_squared(engine, settings, [3, 5, 4])
     assert freedom > 2

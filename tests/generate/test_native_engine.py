@@ -2,7 +2,6 @@
 
 import itertools
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,8 @@ from tinychat.settings import Settings
 from tinychat.store.models import WEIGHTS, ModelInfo
 from tinychat.store.weights import pack_weights
 
+pytestmark = pytest.mark.usefixtures("native")
+
 VOCABULARY = 21
 GREEDY = Settings(temperature=0)
 
@@ -38,16 +39,6 @@ GRID = [
         NORMS, NORM_POSITIONS, FEED_FORWARDS, POSITIONS, VARIANTS
     )
 ]
-
-
-@pytest.fixture(autouse=True)
-def native(kernel: Path | None, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    if kernel is None:
-        pytest.skip("there is no C compiler")
-    monkeypatch.setattr(library, "library_file", lambda: kernel)
-    library.load_library.cache_clear()
-    yield
-    library.load_library.cache_clear()
 
 
 def make(**options: Any) -> Transformer:

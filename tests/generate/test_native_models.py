@@ -2,19 +2,19 @@
 
 import math
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tinychat.generate.engine import Request
-from tinychat.generate.native import library
 from tinychat.generate.native.engine import NativeEngine
 from tinychat.generate.torch_engine import TorchEngine
 from tinychat.model.loading import load_model
 from tinychat.settings import Settings
 from tinychat.store import places
 from tinychat.store.models import ModelInfo, read_info, read_tokenizer
+
+pytestmark = pytest.mark.usefixtures("native")
 
 MODELS = [
     info
@@ -23,16 +23,6 @@ MODELS = [
 ]
 names = pytest.mark.parametrize("info", MODELS, ids=lambda info: info.name)
 WORDS = re.findall(r"\w+", (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8"))
-
-
-@pytest.fixture(autouse=True)
-def native(kernel: Path | None, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    if kernel is None:
-        pytest.skip("there is no C compiler")
-    monkeypatch.setattr(library, "library_file", lambda: kernel)
-    library.load_library.cache_clear()
-    yield
-    library.load_library.cache_clear()
 
 
 @pytest.mark.parametrize("count", [20, pytest.param(1000, marks=pytest.mark.slow)])

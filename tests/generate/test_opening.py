@@ -20,9 +20,8 @@ def uncompiled(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
     return begun
 
 
-def test_on_a_processor_the_native_engine_serves(letters: Path, kernel: Path | None) -> None:
-    if kernel is None:
-        pytest.skip("there is no C compiler")
+@pytest.mark.usefixtures("compiled")
+def test_on_a_processor_the_native_engine_serves(letters: Path) -> None:
     about = open_engine(read_info(letters), Settings(device="cpu", threads=1)).about
     assert about == f"native engine, f32, {library.levels_here()[0]}, 1 thread"
 
