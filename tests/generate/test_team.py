@@ -1,6 +1,8 @@
 """With how many threads the native engine goes on."""
 
-from tinychat.generate.native.team import ANEW, Team
+import itertools
+
+from tinychat.generate.native.team import LONGEST_PATIENCE, PATIENCE, Team
 
 ONE, MANY = False, True
 
@@ -25,13 +27,24 @@ def test_many_sequences_begin_with_all_threads_whatever_one_has_shown() -> None:
     assert chosen(team, MANY, {1: 0.2, 2: 0.1}, 4) == [2, 1, 2, 2]
 
 
-def test_a_processor_that_is_taken_is_noticed_at_once_and_one_that_is_free_again_in_time() -> None:
+def test_a_processor_that_is_taken_is_noticed_at_once_and_tried_less_and_less() -> None:
     team = Team(1, 2)
     chosen(team, ONE, {1: 0.2, 2: 0.1}, 6)
-    assert chosen(team, ONE, {1: 0.2, 2: 3.0}, 4) == [2, 1, 1, 1]
-    free = chosen(team, ONE, {1: 0.2, 2: 0.1}, 40 * ANEW)
-    assert (free[0], free[-1]) == (1, 2)
+    taken = chosen(team, ONE, {1: 0.2, 2: 3.0}, 20 * LONGEST_PATIENCE)
+    trials = [call for call, threads in enumerate(taken) if threads == 2]
+    assert trials[0] == 0
+    waits = [later - trial for trial, later in itertools.pairwise(trials)]
+    assert waits[:4] == [PATIENCE, 2 * PATIENCE, 4 * PATIENCE, 8 * PATIENCE]
+    assert waits[-1] == LONGEST_PATIENCE
+
+
+def test_one_that_is_free_again_is_used_from_the_first_trial_on() -> None:
+    team = Team(1, 2)
+    chosen(team, ONE, {1: 0.2, 2: 3.0}, 40 * LONGEST_PATIENCE)
+    free = chosen(team, ONE, {1: 0.2, 2: 0.1}, 2 * LONGEST_PATIENCE)
+    assert free.index(2) < LONGEST_PATIENCE
+    assert 1 not in free[free.index(2) : free.index(2) + PATIENCE - 1]
 
 
 def test_with_one_thread_there_is_nothing_to_choose() -> None:
-    assert chosen(Team(1, 1), ONE, {1: 0.1}, 2 * ANEW) == [1] * (2 * ANEW)
+    assert chosen(Team(1, 1), ONE, {1: 0.1}, 2 * PATIENCE) == [1] * (2 * PATIENCE)

@@ -1,12 +1,12 @@
 """How many threads take part in a call: those with which it is quicker, as measured while it goes on."""
 
-from collections import Counter
+from collections import defaultdict
 
-ANEW = 32
-"""calls after which the slower number is tried again: other programs come and go, and to wait for a thread that has no
-processor takes many times as long"""
+PATIENCE, LONGEST_PATIENCE = 32, 1024
+"""calls after which the slower number is tried again, twice as many each time that it is still slower: other programs
+come and go, and a call may last as long as many others, where it waits for a thread that has no processor"""
 WEIGHT = 0.3
-"""of a call, against those before it"""
+"""of a call that took longer than those before it; one that took less counts alone: nothing makes a call too quick"""
 
 
 class Team:
@@ -19,18 +19,26 @@ class Team:
 
     def __init__(self, usual: int, most: int) -> None:
         self.usual, self.most = usual, most
-        self._calls: Counter[bool] = Counter()
         self._seconds: dict[tuple[bool, int], float] = {}
+        self._quicker: dict[bool, int] = {}
+        self._patience: dict[bool, int] = {}
+        self._calls: defaultdict[bool, int] = defaultdict(int)
 
     def choose(self, is_wide: bool) -> int:
         """Of the next call, with one sequence or many."""
-        self._calls[is_wide] += 1
         usual = self.most if is_wide else self.usual
         known = self._seconds
         quicker, *slower = sorted({1, self.most}, key=lambda one: (known.get((is_wide, one), 0.0), one != usual))
-        return slower[0] if slower and self._calls[is_wide] % ANEW == 0 else quicker
+        if quicker != self._quicker.get(is_wide):
+            self._quicker[is_wide], self._patience[is_wide], self._calls[is_wide] = quicker, PATIENCE, 0
+        self._calls[is_wide] += 1
+        if not slower or self._calls[is_wide] < self._patience[is_wide]:
+            return quicker
+        self._calls[is_wide] = 0
+        self._patience[is_wide] = min(2 * self._patience[is_wide], LONGEST_PATIENCE)
+        return slower[0]
 
     def note(self, is_wide: bool, threads: int, seconds: float) -> None:
         """What a token took in a call."""
         before = self._seconds.get((is_wide, threads), seconds)
-        self._seconds[is_wide, threads] = before + WEIGHT * (seconds - before)
+        self._seconds[is_wide, threads] = min(seconds, before + WEIGHT * (seconds - before))
