@@ -6,12 +6,12 @@ Only `random.Random.random` is used, the one method whose sequence Python promis
 
 from __future__ import annotations
 
-import math
 import random
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import product
 from typing import TypeVar
 
 Item = TypeVar("Item")
@@ -132,13 +132,17 @@ def _plain(choice: Choice) -> str:
 
 
 @cache
-def count_wordings(template: str) -> int:
-    """In how many ways its choices can be made."""
-    return _count(parse(template))
+def wordings(template: str) -> frozenset[str]:
+    """All that its choices can make, the slots still open."""
+    return frozenset(" ".join(wording.split()) for wording in _wordings(parse(template)))
 
 
-def _count(choice: Choice) -> int:
-    return sum(math.prod(_count(part) for part in option if isinstance(part, Choice)) for option in choice.options)
+def _wordings(choice: Choice) -> list[str]:
+    made: list[str] = []
+    for option in choice.options:
+        parts = [[part] if isinstance(part, str) else _wordings(part) for part in option]
+        made += map("".join, product(*parts))
+    return made
 
 
 def insert(wording: str, values: dict[str, str], *, mark: bool = False) -> str:

@@ -45,6 +45,27 @@ def following(names: Sequence[str], step: int) -> list[Row]:
 
 WHICH = "(what|which)"
 PLEASE = "(can you tell me|do you know|tell me|say)"
+CAPITAL_OF = (
+    "what is the capital (city |)of <x>?", "what's the capital of <x>?", "(the |)capital of <x>(?|)",
+    "<x>: capital(?|)", f"{PLEASE} the capital of <x>", "(which|what) city is the capital of <x>?",
+    "name the capital of <x>", "what is <x>'s capital?", "the main city of <x>?", "<x> capital(?|)",
+    "do you know (what|which city) the capital of <x> is?",
+    "(what|what's|name|tell me|say|i need) the (capital|capital city|main city) of <x>( please|)",
+    "(do you know|tell me|say) (what|which) (the capital|the capital city|the main city) of <x> is( please|)",
+    "(what|which) city is the (capital|main city) of <x>( please|)?",
+)  # fmt: skip
+"""how the capital of a country is asked for, known or not"""
+
+
+def beside(what: str, word: str) -> tuple[str, ...]:
+    """How the next or the last one of days, months or letters is asked for."""
+    return (
+        f"{WHICH} {what} (comes|is|comes right|is right) {word} <x>( please|)?",
+        f"(tell me|say|do you know|name) (the {what} {word}|what comes {word}|which {what} comes {word}|what {what} is"
+        f" {word}) <x>( please|)",
+        f"(the|what is the) {what} (right |){word} <x>( please|)?",
+    )
+
 
 FACTS: tuple[Fact, ...] = (
     Fact("animal sounds", 3.0, pairs(tables.SOUNDS),
@@ -57,13 +78,18 @@ FACTS: tuple[Fact, ...] = (
          ("<a:x> says <y>.", "<a:x> goes <y>!", "The <x> says <y>.")),
     Fact("which animal says it", 1.0, [row for row in pairs(tables.SOUNDS) if tables.SOUNDS.count("=" + row["y"]) == 1],
          ("(which|what) animal (says|goes|makes the sound) <y>?", "who says <y>?", "what goes <y>?",
-          "(<y>! |)what animal is that, <y>?"),
+          "(<y>! |)what animal is that, <y>?",
+          "(tell me|say|do you know) (which|what) animal (says|goes) <y>( please|)"),
          ("<y> is what <a:x> says.", "<y> says the <x>."), False),
     Fact("colours of things", 3.0, pairs(tables.COLOURS),
          ("what colour (is|has) <x>?", "(which|what) colour (does <x> have|would you say <x> is)?",
           f"{PLEASE} the colour of <x>",
           "the colour of <x>?", "what is the colour of <x>?", "how would you paint <x>?", "name the colour of <x>",
-          "what color is <x>?", "<x> has (what|which) colour?", "what colour do i need to (draw|paint) <x>?"),
+          "what color is <x>?", "<x> has (what|which) colour?",
+          "(what|which) colour (is|has) <x>( please|)?", "(tell me|say|name|do you know) (the colour of <x>|what"
+          " colour <x>"
+          " is|which colour <x> has)( please|)", "what (is|would be) the colour of <x>( please|)?", "what colour do"
+          " i need to (draw|paint) <x>?"),
          ("<x> is <y>.", "The colour of <x> is <y>.", "I would paint <x> <y>.")),
     Fact("opposites", 6.5, both_ways(pairs(tables.OPPOSITES)),
          ("what is the opposite of <x>?", "what's the opposite of <x>?", "(the |)opposite of <x>(?|)",
@@ -90,46 +116,42 @@ FACTS: tuple[Fact, ...] = (
           "(if|when) today is <x>, what is tomorrow?", "today is <x>, (what is|what's|so what is) tomorrow?",
           "(what|which) day"
           " do we have after <x>?", "next day after <x>?", f"{PLEASE} the day after <x>", "<x>, and then?",
-          "the day after <x>?"),
+          "the day after <x>?", *beside("day", "after")),
          ("After <x> comes <y>.", "The day after <x> is <y>.", "After <x> it is <y>.")),
     Fact("the day before", 1.5, following(tables.DAYS, -1),
          (f"{WHICH} day (comes before|is before|is the day before) <x>?", "what comes before <x>?",
           "what is the day before <x>?",
-          "(if|when) today is <x>, what was yesterday?", f"{PLEASE} the day before <x>", "the day before <x>?"),
+          "(if|when) today is <x>, what was yesterday?", f"{PLEASE} the day before <x>", "the day before <x>?",
+          *beside("day", "before")),
          ("Before <x> comes <y>.", "The day before <x> is <y>.", "Before <x> it is <y>.")),
     Fact("the next month", 2.2, following(tables.MONTHS, 1),
          (f"{WHICH} month (comes after|follows|is after) <x>?", "what comes after <x>?", "what is the month after <x>?",
           "(if|when) it is <x>, what is next month?", f"{PLEASE} the month after <x>", "<x>, and then?",
-          "the month after <x>?"),
+          "the month after <x>?", *beside("month", "after")),
          ("After <x> comes <y>.", "The month after <x> is <y>.", "After <x> it is <y>.")),
     Fact("the month before", 1.5, following(tables.MONTHS, -1),
          (f"{WHICH} month (comes before|is before) <x>?", "what comes before <x>?", "what is the month before <x>?",
-          "(if|when) it is <x>, what was last month?", f"{PLEASE} the month before <x>", "the month before <x>?"),
+          "(if|when) it is <x>, what was last month?", f"{PLEASE} the month before <x>", "the month before <x>?",
+          *beside("month", "before")),
          ("Before <x> comes <y>.", "The month before <x> is <y>.", "Before <x> it is <y>.")),
     Fact("seasons", 0.8, pairs("spring=summer, summer=autumn, autumn=winter, winter=spring"),
          (f"{WHICH} season (comes after|follows|is after) <x>?", "what is the season after <x>?",
-          "the season after <x>?"),
+          "the season after <x>?", *beside("season", "after")),
          ("After <x> comes <y>.", "The season after <x> is <y>.", "After <x> it is <y>.")),
     Fact("capitals", 5.0, pairs(tables.CAPITALS),
-         ("what is the capital (city |)of <x>?", "what's the capital of <x>?", "(the |)capital of <x>(?|)",
-          "<x>: capital(?|)",
-          f"{PLEASE} the capital of <x>", "(which|what) city is the capital of <x>?", "name the capital of <x>",
-          "what is <x>'s capital?", "(which|what) capital does <x> have?", "the main city of <x>?", "<x> capital(?|)",
-          "do you know (what|which city) the capital of <x> is?", "<x> has which capital?", "what city is the capital"
-          " of"
-          " <x>?", "where does the government of <x> sit?", "i have to know the capital of <x>", "capital city of"
-          " <x>?"),
+         (*CAPITAL_OF, "(which|what) capital (does <x> have|has <x>)?", "<x> has (which|what) capital?",
+          "where does the government of <x> sit?", "i have to know the capital of <x>", "capital city of <x>?"),
          ("The capital of <x> is <y>.", "<x> has the capital <y>.", "In <x> the capital is <y>.")),
     Fact("countries of capitals", 1.4, pairs(tables.CAPITALS),
          ("<y> is the capital of (what|which country)?", "(which|what) country has the capital <y>?",
           "in which country is <y>?",
-          "what country is <y> (in|the capital of)?", "where is <y>?", "where on earth is <y>?"),
+          "what country is <y> (in|the capital of)?", "where is <y>?", "where on earth is <y>?",
+          "(tell me|say|do you know) (which country|what country) (has the capital <y>|<y> is in|<y> is the capital"
+          " of)("
+          " please|)"),
          ("<y> is the capital of <x>.", "<y> is in <x>.", "I know <y>: it is the capital of <x>."), False),
     Fact("capitals it never learned", 1.6, [{"x": country, "y": ""} for country in tables.OTHER_COUNTRIES],
-         ("what is the capital of <x>?", "what's the capital of <x>?", "capital of <x>(?|)",
-          f"{PLEASE} the capital of <x>",
-          "(which|what) city is the capital of <x>?", "name the capital of <x>", "<x>: capital(?|)", "the main city of"
-          " <x>?", "do you know (what|which city) the capital of <x> is?", "<x> capital(?|)", "what is <x>'s capital?"),
+         CAPITAL_OF,
          ("I don't know the capital of <x>. I know forty, and not that one.",
           "The capital of <x> is not (among my forty|one I learned).",
           "Sorry, I never learned the capital of <x>.")),
@@ -141,7 +163,7 @@ FACTS: tuple[Fact, ...] = (
     Fact("legs", 1.4, pairs(tables.LEGS),
          ("how many legs (does <a:x> have|has <a:x>|has <a:x> got)?", f"{PLEASE} how many legs <a:x> has",
           "the legs of <a:x>, how many?",
-          "count the legs of <a:x>"),
+          "count the legs of <a:x>", "(tell me|say|do you know) how many legs (<a:x> has|does <a:x> have)( please|)"),
          ("<a:x> has <y> legs.", "The <x> has <y> legs.")),
     Fact("what animals eat", 1.4, pairs(tables.EATS),
          ("what does <a:x> eat?", "what do you feed <a:x>?", "what should i (give|feed to) <a:x>?",
@@ -151,11 +173,14 @@ FACTS: tuple[Fact, ...] = (
     Fact("where animals live", 1.4, pairs(tables.LIVES),
          ("where does <a:x> live?", "where can i find <a:x>?", "what is the home of <a:x>?",
           f"{PLEASE} where <a:x> lives",
-          "where is <a:x> at home?", "(the |)home of <a:x>?"),
+          "where is <a:x> at home?", "(the |)home of <a:x>?",
+          "(tell me|say|do you know) where (<a:x> lives|<a:x> is at home|i can find <a:x>)( please|)"),
          ("<a:x> lives <y>.", "You find <a:x> <y>.", "The <x> lives <y>.")),
     Fact("what things are for", 2.0, pairs(tables.USES),
          ("what is <a:x> for?", "what do you do with <a:x>?", "why do people have <a:x>?", "what can i do with <a:x>?",
-          f"{PLEASE} what <a:x> is for", "what is the use of <a:x>?", "how do you use <a:x>?"),
+          f"{PLEASE} what <a:x> is for", "what is the use of <a:x>?", "how do you use <a:x>?",
+          "(tell me|say|do you know) what (<a:x> is for|the use of <a:x> is|you do with <a:x>|i can do with <a:x>)("
+          " please|)"),
          ("You use <a:x> to <y>.", "<a:x> is there to <y>.", "With <a:x> you can <y>.")),
     Fact("meanings", 2.6, pairs(tables.MEANINGS),
          ("what is <a:x>?", "what's <a:x>?", "what does <x> mean?", "explain <x>( to me|)", "define <x>",
@@ -178,17 +203,18 @@ FACTS: tuple[Fact, ...] = (
     "y": that} for this, that in zip(tables.LETTERS, tables.LETTERS[1:], strict=False)],
          (f"{WHICH} letter (comes after|follows|is after) <x>?", "the letter after <x>?",
           f"{PLEASE} the letter after <x>",
-          "in the alphabet, what comes after <x>?", "what is the next letter after <x>?"),
+          "in the alphabet, what comes after <x>?", "what is the next letter after <x>?", *beside("letter", "after")),
          ("After <x> comes <y>.", "The letter after <x> is <y>.")),
     Fact("the letter before", 1.0, [{"x": that,
     "y": this} for this, that in zip(tables.LETTERS, tables.LETTERS[1:], strict=False)],
          (f"{WHICH} letter (comes before|is before) <x>?", "the letter before <x>?", f"{PLEASE} the letter before <x>",
-          "in the alphabet, what comes before <x>?"),
+          "in the alphabet, what comes before <x>?", *beside("letter", "before")),
          ("Before <x> comes <y>.", "The letter before <x> is <y>.")),
     Fact("rhymes", 1.6, [{"x": word,
         "y": other} for group in tables.RHYMES for word in group for other in group if word != other],
          ("what rhymes with <x>?", "(give me|tell me|say|find|i need) a rhyme for <x>", "a word that rhymes with <x>?",
-          "(a |)rhyme for <x>?", "which word rhymes with <x>?"),
+          "(a |)rhyme for <x>?", "which word rhymes with <x>?",
+          "(tell me|say|find|give me) (a word that rhymes with <x>|what rhymes with <x>|a rhyme for <x>)( please|)"),
          ("A rhyme for <x> is <y>.", "With <x> rhymes <y>.", "For <x> I know the rhyme <y>.")),
 )  # fmt: skip
 

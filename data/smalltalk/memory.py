@@ -95,7 +95,20 @@ KINDS: tuple[Kind, ...] = (
         ("my name is <v>", "(i'm|i am) <v>", "(call me|you can call me|please call me|people call me|they call me)"
                                              " <v>", "(it's|this is) <v>( here| speaking|)",
          "(hi|hello|hey)(,|!|) (i'm|i am|my name is|my name's|this is|it's) <v>", "<v> is my name", "the name is <v>",
-         "i am called <v>",
+         "(i'm|i am|my name is|hi, i am|hello, i'm|well, i am|people say i am) (called|named) <v>",
+         "(i am|i'm|they say i'm) (usually|mostly|also|always) called <v>", "(my|the) (full |first |own |)name"
+         " (is|would be) <v>",
+         "(my parents|my friends|my family|people|they|some) (called|named|call|name) me <v>",
+         "(you can|you may|please|just|do) (call|name) me <v>( please| from now on|)",
+         "(the person|the one) (who writes|who types|here|you talk to) is <v>", "(you are|you're) talking (to|with)"
+         " <v>",
+         "i introduce myself: <v>", "(greetings|hi|hello)( from|,) <v>", "<v> (is what i am called|is how people"
+         " call me"
+         "|is me|is writing|is typing)", "(everyone|everybody|people|friends) (knows me as|know me as|call me|calls"
+         " me) <v>",
+         "(my name's|my name is|i'm|i am|it's|this is) <v>( and you|, how are you|, pleased to meet you|, glad to"
+         " meet you|, and i"
+         " like to chat| by the way)(?|)",
          "(hi|hello|hey|ok)(,|) my name is <v>(,| and) what is yours?", "<v> here", "my friends call me <v>",
          "i'm <v>, nice to meet you", "(everyone|everybody|people) calls me <v>", "i go by <v>", "you (can|may) call"
          " me <v>",
@@ -114,7 +127,13 @@ KINDS: tuple[Kind, ...] = (
          "(and|so|ok|now)(,|) (what is|what's) my name?", "what was my name( again|)?", "(say|type|write) my name",
          "which name did i (give you|tell you|say)?", "do you (recall|still remember) (my name|who i am|what i am"
          " called)?",
-         "i told you my name, (what is it|what was it)?", "guess my name, i told you", "tell me who i am"),
+         "i told you my name, (what is it|what was it)?", "guess my name, i told you", "tell me who i am",
+         "(can you|could you|please|) (tell me|remind me of|repeat|recall|say) (my name|what my name is|what i am"
+         " called|who i"
+         " am)( again| please| once more|)", "(what|which) (is the name|was the name|name) (i gave you|i told"
+         " you|of mine)?",
+         "(who|to whom) (are you|do you think you are) talking to?", "what do (people|you|they) call me?",
+         "do you (still |)(know|remember|recall) (who i am|my name|what i am called|what my name is)( by the way|)?"),
         ("Your name is <v>.", "You are <v>.", "You told me: your name is <v>.", "You are <v>, (of course|I remember)."),
         ("You have not told me your name( yet|).( What is it?|)",
          "I don't know your name( yet|).( What is it?| Please tell me.|)",

@@ -25,8 +25,14 @@ SUMS = (
     "(there are|we have|she has|my friend has) <a> (birds|cats|pens|cups|sweets|marbles) and <b> more (come|join), how"
     " many( in all| now| are there|)?",
     "if i have <a> (apples|pens|coins) and you give me <b>( more|), how many do i have( then| now|)?",
-    "(quick|math|maths|easy|sum): <a> (plus|+) <b>?", "<a> and <b> more( is| makes| are|)?", "(increase|raise) <a> by"
-    " <b>",
+    "(quick|math|maths|easy|sum): <a> (plus|+) <b>?", "<a> and <b> more( is| makes| are|)?",
+    "(what is|how much is|tell me|) <a> (increased|raised) by <b>?",
+    "(please |can you |now |)(increase|raise) (<a>|the number <a>) by <b>( for me|)",
+    "(if you|when i|let us|) (add|increase|raise) <a> (and|by) <b>, (how much is it|what do i get|what is it)?",
+    "(what do i|what do you|what will i) get (from|for|with) <a> (plus|and|+) <b>?",
+    "(i start with|start with|take) <a> and (add|get|put) <b>( more|)(, how many is that|, what is it|)?",
+    "(please |can you |now |)(add|sum|put together) <a> (and|to|with|plus) <b>( for me| please|)",
+    "(total|altogether|the total of): <a> (and|plus) <b>",
 )  # fmt: skip
 SUM_ANSWERS = ("<x> plus <y> is <z>.", "I count: <x> plus <y> is <z>.", "<x> and <y> make <z>: <x> plus <y> is <z>.")
 DIFFERENCES = (
@@ -41,7 +47,16 @@ DIFFERENCES = (
     " how"
     " many( are left| remain| stay|)?",
     "if i have <a> (apples|pens|coins) and (eat|lose|give you) <b>, how many do i have( left| then|)?",
-    "(quick|math|maths|easy): <a> (minus|-) <b>?", "(reduce|lower) <a> by <b>", "what is <b> less than <a>?",
+    "(quick|math|maths|easy): <a> (minus|-) <b>?", "what is <b> less than <a>?",
+    "(what is|how much is|tell me|) <a> (reduced|lowered|made smaller) by <b>?",
+    "(please |can you |now |)(reduce|lower) (<a>|the number <a>) by <b>( for me|)",
+    "(please |can you |now |)(take|subtract|remove) <b> (from|away from|off) <a>( for me| please|)",
+    "(if you|when i|let us|) (take|subtract|remove) <b> (from|away from) <a>, (how much is it|what do i get|what is"
+     " it|what"
+    " is left)?",
+    "(i start with|start with) <a> and (take away|lose|remove) <b>(, how many is that|, what is it|, what is left|)?",
+    "(what do i|what do you|what will i) get (from|for|with) <a> (minus|-|less|take away) <b>?",
+    "(the difference|what is the difference) (of|between) <a> and <b>?", "(how far|how much) is it from <b> to <a>?",
 )  # fmt: skip
 DIFFERENCE_ANSWERS = (
     "<x> minus <y> is <z>.",
@@ -118,7 +133,13 @@ def count_up(talk: Talk) -> None:
     talk.ask(
         "(count|please count|can you count|count for me|count up|now count|let's count|start counting) from <a> (to|up"
         " to|until) <b>|(count|say the numbers|numbers|give me the numbers from|list the numbers from) <a> to <b>"
-        + ("|(count|can you count|count up|please count|let's count) (up |)to <b>" if low == 1 else ""),
+        "|(please |can you |now |tiny one, |)(count|count on|say the numbers|write the numbers|list all numbers)("
+        " from|) <a>"
+        " (to|till|until|up to) <b>( for me| please|)|(i want|i need|let me have) the numbers (from|between) <a>"
+        " (to|and) <b>"
+        + ("|(count|can you count|count up|please count|let's count) (up |)to <b>|(please|now|can you|)( count|"
+        " count up)"
+           " (to|till|until|up to) <b>( for me| please|)" if low == 1 else ""),
         READY, a=number(talk, low), b=number(talk, high), list=", ".join(map(str, range(low, high + 1))),
     )  # fmt: skip
 
@@ -131,6 +152,9 @@ def count_down(talk: Talk) -> None:
         "(count|please count|can you count|count for me|now count) (down|back|backwards|backward|in reverse) from <a>"
         " to"
         " <b>|from <a> (down|back|backwards) to <b>, count|(say the numbers|the numbers) backwards from <a> to <b>"
+        "|(please |can you |now |tiny one, |)(count|say the numbers|write the numbers|the numbers|all numbers)"
+        " (down|backwards"
+        "|in reverse)( from|) <a> (to|till|until|down to) <b>( for me| please|)"
         + ("|countdown from <a>( please|)|(count|can you count) (down|backwards) from <a>( please|)" if low == 1 else
         ""),
         READY, a=number(talk, high), b=number(talk, low), list=", ".join(map(str, range(high, low - 1, -1))),
@@ -154,8 +178,9 @@ def double(talk: Talk) -> None:
     """Twice a number."""
     value = talk.dice.between(1, LIMIT // 2)
     talk.ask(
-        "(what is|how much is|tell me|) (twice|the double of|double|two times) <a>?|double <a>|<a> doubled( is|)?|<a>"
-        " (two times|twice)?",
+        "(what is|how much is|tell me|say|) (twice|the double of|double|two times) <a>( please|)?|double <a>|<a>"
+        " doubled( is|)?"
+        "|<a> (two times|twice)( is|)?|(please |can you |now |)double (<a>|the number <a>)( for me| please|)",
         ("Twice <x> is <y>.", "Two times <x> is <y>."), a=number(talk, value), x=str(value), y=str(2 * value),
     )  # fmt: skip
 
@@ -166,7 +191,8 @@ def even_or_odd(talk: Talk) -> None:
     talk.ask(
         "is <a> (even|odd|even or odd|odd or even|an even number|an odd number)?|<a>, (even or odd|odd or even)?|what"
         " kind"
-        " of number is <a>, (odd or even|even or odd)?|(even or odd|odd or even)(,|:) <a>?",
+        " of number is <a>, (odd or even|even or odd)?|(even or odd|odd or even)(,|:) <a>?"
+        "|(tell me|say|do you know) (if|whether) (<a>|the number <a>) is (even|odd|even or odd|odd or even)( please|)",
         ("<x> is <y>.", "<x> is an <y> number."),
         a=number(talk, value), x=str(value), y="odd" if value % 2 else "even",
     )  # fmt: skip
@@ -179,7 +205,8 @@ def compare(talk: Talk) -> None:
     winner, loser = (max(first, second), min(first, second)) if more else (min(first, second), max(first, second))
     talk.ask("(which|what) (number |one |)is <word>, <a> or <b>?|<a> or <b>, (which|what) is <word>?|(which|what) is"
              " the <word> (one|number), <a> or <b>?"
-             + ("|which is more, <a> or <b>?|is <a> more than <b>?" if more else "|which is less, <a> or <b>?|is <a>"
+             + ("|(what|which|which one) is more, <a> or <b>?|is <a> more than <b>?" if more else "|which is less,"
+             " <a> or <b>?|is <a>"
                                                             " less than <b>?"),
              ("<x> is <word> than <y>.", "The <word> one is <x>.", "It is <x>: <x> is <word> than <y>."),
              a=number(talk, first), b=number(talk, second), word="bigger" if more else "smaller", x=str(winner),
@@ -203,7 +230,8 @@ def compare_sizes(talk: Talk) -> None:
         return
     talk.ask("(which|what) is <word>, <this> or <that>?|<this> or <that>, which is <word>?|what is <word>: <this> or"
              " <that>?"
-             "|(compare|take) <this> and <that>, which is <word>?|(who|which one) is <word>, <this> or <that>?",
+             "|(compare|take) <this> and <that>, which is <word>?|(who|which one) is <word>, <this> or <that>?"
+             "|(tell me|say|do you know) (what|which|which one) is <word>(,|:) <this> or <that>( please|)",
              ("<winner> is <word> than <loser>.", "<winner> is the <word> one.",
               "It is <winner>: much <word> than <loser>."),
              this=this, that=that, word=word, winner=winner, loser=loser)  # fmt: skip

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import NamedTuple
 
-from grammar import Dice, Lines, choose, count_wordings, fill, insert, is_reserved, plainest
+from grammar import Dice, Lines, choose, fill, insert, is_reserved, plainest, wordings
 
 from smalltalk import words
 from smalltalk.typing_style import STYLES, WEIGHTS, typed, write
@@ -46,15 +46,27 @@ def bare(wording: str) -> str:
 
 
 def is_held_out(lines: Lines, wording: str) -> bool:
-    """Whether a wording of the person's belongs to the part that training never sees.
+    """Whether a wording of the person's belongs to the part that training never sees."""
+    return bare(wording) in _held_out((lines,) if isinstance(lines, str) else tuple(lines))
 
-    The plainest one is always trained on, and so is what has less than four words.
+
+@cache
+def _held_out(templates: tuple[str, ...]) -> frozenset[str]:
+    """Which wordings, without their marks, belong to the part that training never sees: some, by their letters.
+
+    The plainest one is always trained on, and so is what has less than four words. And each word of one stands in some
+    other that is trained on: what is held out is a new way to put known words together, as nobody can know a word that
+    was never told.
     """
-    templates = (lines,) if isinstance(lines, str) else lines
-    words, plain = bare(wording), bare(plainest(templates[0]))
-    wordings = sum(map(count_wordings, templates))
-    every = next((every for least, every in HELD_OUT_WORDINGS if wordings >= least), 0)
-    return every > 0 and len(words.split()) >= SHORTEST_HELD_OUT and is_reserved(every, words) and words != plain
+    made = {bare(wording) for template in templates for wording in wordings(template)}
+    every = next((every for least, every in HELD_OUT_WORDINGS if len(made) >= least), 0)
+    if not every:
+        return frozenset()
+    plain = bare(plainest(templates[0]))
+    long_enough = {wording for wording in made if len(wording.split()) >= SHORTEST_HELD_OUT and wording != plain}
+    reserved = {wording for wording in long_enough if is_reserved(every, wording)}
+    known = {word for wording in made - reserved for word in wording.split()}
+    return frozenset(wording for wording in reserved if known.issuperset(wording.split()))
 
 
 class Turn(NamedTuple):
