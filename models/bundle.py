@@ -14,15 +14,19 @@ import re
 import shutil
 import subprocess
 import sys
+from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tinychat.origins import Origin
 from tinychat.repl.plot import plot
+from tinychat.session import Session
 from tinychat.store.models import CARD, TRAINING, read_card, read_training
 
 HERE = Path(__file__).resolve().parent
+DATA = HERE.parent / "data"
 HOME = HERE.parent / "build" / "bundle"
 """where corpora and runs are put, apart from those of the user"""
 GREEDY_TOKENS = 80
@@ -42,7 +46,34 @@ class Bundled:
     """what it is asked, greedily"""
     begins: tuple[str, ...] = ()
     """what its samples begin with, where it has some: one after the other, over again"""
+    suite: str = ""
+    """the checks that it is to pass, in data/"""
+    conversations: tuple[tuple[str, ...], ...] = ()
+    """what people say to it, turn by turn"""
 
+
+CONVERSATIONS = (
+    ("hi", "how are you", "what can you do?"),
+    ("hello!!", "who made u", "are you chatgpt?"),
+    ("hey whats up", "im bored", "tell me a joke"),
+    ("test", "ok it works", "what is 2+2", "and 9 + 8?"),
+    ("Hello, my name is Katarina.", "I have a cat called Momo.", "What's my name?", "and what is my cat called?"),
+    ("hi im jorvik", "my favorite color is teal", "tell me a riddle", "i dont know", "whats my favourite color?"),
+    ("what is the capital of spain", "and of japan?", "captial of norway", "population of norway?"),
+    ("tell me a story", "another one please", "thx"),
+    ("i had a bad day", "my boss yelled at me", "thank you"),
+    ("you are stupid", "sorry", "do you like me?"),
+    ("how do i make you more random?", "and less random", "your answers are too long"),
+    ("how do i train my own model", "can i use my own text", "how long does it take?"),
+    ("help", "what settings are there", "how do i quit"),
+    ("count to ten", "now backwards", "what comes after thursday"),
+    ("oposite of hot", "plural of mouse", "spell banana", "what does a duck say?"),
+    ("explain quantum physics", "who is the president?", "ok what do you know then"),
+    ("remember the number 42", "say hello world", "what number did i give you?"),
+    ("good morning", "do you dream?", "where do you live", "whats the weather like"),
+    ("wat is ur favorit food", "do you like pizza", "which is bigger a mouse or a horse"),
+    ("knock knock", "lettuce", "lettuce in, it's cold out here", "bye"),
+)
 
 MODELS = {
     "smalltalk": Bundled(
@@ -57,6 +88,8 @@ MODELS = {
             "what can you do?",
             "how do i make you more random?",
         ),
+        suite="smalltalk/suite.jsonl",
+        conversations=CONVERSATIONS,
     ),
     "tales": Bundled(
         "tales",
@@ -121,8 +154,10 @@ def describe(name: str, folder: Path) -> None:
     begins = [bundled.begins[number % len(bundled.begins)] for number in range(SAMPLES)] if bundled.begins else []
     asked = [{"prompt": begin, "seed": seed, "max_tokens": SAMPLE_TOKENS} for seed, begin in enumerate(begins, 1)]
     told = answer(folder, asked)
+    passed = suite(folder, bundled.suite) if bundled.suite else {}
     training |= {
         "held_out": {"text": source} | figures,
+        "suite": passed,
         "greedy": {"max_tokens": GREEDY_TOKENS, "answers": [[one["prompt"], one["completion"]] for one in greedy]},
     }
     (folder / TRAINING).write_text(json.dumps(training, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
@@ -130,9 +165,11 @@ def describe(name: str, folder: Path) -> None:
     lines = [
         card.rstrip("\n"),
         *_figures(source, figures),
+        *_suite(bundled.suite, passed),
         *_curve(training["curve"]),
         *_answers(greedy),
         *_samples(told),
+        *_conversations(folder, bundled.conversations),
     ]
     (folder / CARD).write_text("\n".join(lines) + "\n", encoding="utf-8")
 
@@ -147,6 +184,48 @@ def _figures(source: str, figures: dict[str, Any]) -> Iterator[str]:
     yield f"| perplexity | {figures['perplexity']:.3f}, loss {figures['loss']:.4f} nats per token |"
     yield f"| bits per character | {figures['bits_per_character']:.3f} |"
     yield f"| accuracy | {100 * figures['accuracy']:.1f} % of {figures['tokens']:,} tokens were the likeliest |"
+
+
+def suite(folder: Path, file: str) -> dict[str, dict[str, dict[str, float]]]:
+    """How many checks of each group it passes: by the way to answer, then by group."""
+    ways = json.loads(tinychat("eval", folder, "--suite", DATA / file, "--json"))
+    return {way: found["groups"] for way, found in ways.items()}
+
+
+def _suite(file: str, passed: dict[str, dict[str, dict[str, float]]]) -> Iterator[str]:
+    if not passed:
+        return
+    yield from (
+        "",
+        "## What it gets right",
+        "",
+        f"`tinychat eval NAME --suite data/{file}`, on wordings and names that",
+    )
+    yield from ("it was never trained on; the second figure is at the usual temperature:", "")
+    yield f"| | checks | {' | '.join(passed)} |"
+    yield "| --- " * (2 + len(passed)) + "|"
+    for group, first in next(iter(passed.values())).items():
+        shares = (f"{groups[group]['passed']:,} ({100 * groups[group]['share']:.1f} %)" for groups in passed.values())
+        yield f"| {group} | {first['count']:,} | {' | '.join(shares)} |"
+
+
+def _conversations(folder: Path, conversations: Sequence[Sequence[str]]) -> Iterator[str]:
+    if conversations:
+        yield from (
+            "",
+            f"## {len(conversations)} conversations",
+            "",
+            "Not chosen and not edited: with the usual settings, seed 1.",
+        )
+    for said in conversations:
+        session = Session()
+        session.open_model(str(folder))
+        session.settings.update({"seed": 1, "precision": "f32"}, Origin.FLAG)
+        for prompt in said:
+            deque(session.answer(prompt), maxlen=0)
+        yield ""
+        for turn in session.turns:
+            yield from (f"    › {turn.prompt}", *("    " + line for line in turn.answer.splitlines()))
 
 
 def _curve(curve: dict[str, Any]) -> Iterator[str]:
