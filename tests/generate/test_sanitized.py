@@ -1,4 +1,4 @@
-"""The tests of the native engine once more, with a kernel that watches each access to memory and each operation."""
+"""The tests of the native engine once more, with memory, operations and the races of threads watched."""
 
 import os
 import shutil
@@ -10,24 +10,26 @@ import pytest
 
 from tinychat.generate.native.library import Unavailable, compile_kernel
 
-SANITIZERS = ("address", "undefined")
+SANITIZERS = {"address,undefined": ("libasan.so", "libubsan.so"), "thread": ("libtsan.so",)}
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("sanitizers", SANITIZERS)
 @pytest.mark.skipif(sys.platform != "linux" or not shutil.which("gcc"), reason="needs gcc and its sanitizers")
-def test_the_kernel_touches_nothing_that_is_not_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_kernel_touches_nothing_that_is_not_its_own(
+    sanitizers: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     kernel = tmp_path / "kernel.so"
     flags = ["-std=gnu11", "-O1", "-g", "-fPIC", "-pthread"]
-    flags += [f"-fsanitize={','.join(SANITIZERS)}", "-fno-sanitize-recover=all"]
+    flags += [f"-fsanitize={sanitizers}", "-fno-sanitize-recover=all"]
     monkeypatch.setenv("CC", "gcc")
     try:
         compile_kernel(kernel, flags)
     except Unavailable as error:
         pytest.skip(f"gcc has no sanitizers here: {error}")
-    runtimes = " ".join(_runtime(name) for name in ("libasan.so", "libubsan.so"))
     environment = os.environ | {
         "SANITIZED_KERNEL": str(kernel),
-        "LD_PRELOAD": runtimes,
+        "LD_PRELOAD": " ".join(map(_runtime, SANITIZERS[sanitizers])),
         "ASAN_OPTIONS": "detect_leaks=0",  # Python lets the system take back what it has at its end
     }
     call = [sys.executable, "-m", "pytest", "-q", "-s", "-n0", "-m", "not slow", "-p", "no:cacheprovider"]

@@ -362,6 +362,12 @@ static void wait_for_all(Model *model) {
 
 static int slice(int count, int thread, int threads) { return (int)((int64_t)count * thread / threads); }
 
+/* Of what is left the first part, where it is cut into as few as there can be, of nearly the same size. */
+static int even_share(int left, int most) {
+    const int parts = (left + most - 1) / most;
+    return (left + parts - 1) / parts;
+}
+
 /* --- layers ----------------------------------------------------------------------------------------------------- */
 
 /* Some panels of a matrix times some rows; both counts are constants wherever these are called, and all sums stay in
@@ -473,29 +479,33 @@ static void quantize(const Matrix *matrix, const float *x, int x_stride, int row
         }
 }
 
-/* The slice of a thread of matrix · x for each row, which is stored or added. */
+/* Some panels of matrix · x for each row, which are stored or added; what an int8 matrix needs of x is there. */
+static void multiply_panels(
+    const Model *model, int thread, const Matrix *matrix, int first, int end, const float *x, int x_stride, float *out,
+    int out_stride, int adds, int rows) {
+    const int widest = rows >= 4 ? 4 : 8;
+    const Quantized *quantized = &model->quantized[thread];
+#define TILE(panels, rows) \
+    case panels: multiply_tile(matrix, panel, x, x_stride, quantized, row, out, out_stride, adds, panels, rows); break;
+    for (int panel = first, panels; panel < end; panel += panels) {
+        panels = even_share(end - panel, widest);
+        int row = 0;
+        for (; rows - row >= 4; row += 4) switch (panels) { TILE(1, 4) TILE(2, 4) TILE(3, 4) TILE(4, 4) }
+        for (; row < rows; row++)
+            switch (panels) {
+                TILE(1, 1) TILE(2, 1) TILE(3, 1) TILE(4, 1) TILE(5, 1) TILE(6, 1) TILE(7, 1) TILE(8, 1)
+            }
+    }
+#undef TILE
+}
+
+/* The slice of a thread of matrix · x for each row. */
 static void multiply(
     const Model *model, int thread, const Matrix *matrix, const float *x, int x_stride, float *out, int out_stride,
     int adds, int rows) {
-    const int end = slice(matrix->panels, thread + 1, model->threads);
-    const Quantized *quantized = &model->quantized[thread];
-    if (matrix->precision == INT8) quantize(matrix, x, x_stride, rows, quantized);
-#define TILE(panels, rows) \
-    multiply_tile(matrix, panel, x, x_stride, quantized, row, out, out_stride, adds, panels, rows)
-    for (int panel = slice(matrix->panels, thread, model->threads), panels; panel < end; panel += panels) {
-        panels = end - panel >= 8 ? 8 : end - panel >= 4 ? 4 : 1;
-        int row = 0;
-        for (; rows - row >= 4; row += 4)
-            if (panels >= 4) {
-                TILE(4, 4);
-                panels = 4;
-            } else TILE(1, 4);
-        for (; row < rows; row++)
-            if (panels == 8) TILE(8, 1);
-            else if (panels == 4) TILE(4, 1);
-            else TILE(1, 1);
-    }
-#undef TILE
+    const int first = slice(matrix->panels, thread, model->threads), end = slice(matrix->panels, thread + 1, model->threads);
+    if (matrix->precision == INT8) quantize(matrix, x, x_stride, rows, &model->quantized[thread]);
+    multiply_panels(model, thread, matrix, first, end, x, x_stride, out, out_stride, adds, rows);
 }
 
 /* Ba et al. 2016 or Zhang, Sennrich 2019, of a vector whose last lanes, behind its end, are 0. */
@@ -553,25 +563,29 @@ static void rotate(const Model *model, float *x, int place) { /* Su et al. 2021,
 }
 
 INLINE void score(const float *query, const float *keys, int width, float scale, float *scores, const int panels) {
-    Lanes sums[4];
+    Lanes sums[8];
     for (int i = 0; i < panels; i++) sums[i] = all(0);
     for (int k = 0; k < width; k++)
         for (int i = 0; i < panels; i++) sums[i] += load(keys + (i * width + k) * LANES) * query[k];
     for (int i = 0; i < panels; i++) store(scores + i * LANES, sums[i] * scale);
 }
 
-INLINE void average(const float *shares, const float *values, int wide, int used, float *out, const int parts) {
-    Lanes even[4], odd[4];
+/* As many sums at a time for each part of a value as there are slots in turns: one alone would wait for itself. */
+INLINE void average(
+    const float *shares, const float *values, int wide, int used, float *out, const int parts, const int turns) {
+    Lanes sums[4][4];
     int slot = 0;
-    for (int i = 0; i < parts; i++) even[i] = odd[i] = all(0);
-    for (; slot + 1 < used; slot += 2)
-        for (int i = 0; i < parts; i++) {
-            even[i] += load(values + (int64_t)slot * wide + i * LANES) * shares[slot];
-            odd[i] += load(values + (int64_t)(slot + 1) * wide + i * LANES) * shares[slot + 1];
-        }
+    for (int turn = 0; turn < turns; turn++)
+        for (int i = 0; i < parts; i++) sums[turn][i] = all(0);
+    for (; slot + turns <= used; slot += turns)
+        for (int turn = 0; turn < turns; turn++)
+            for (int i = 0; i < parts; i++)
+                sums[turn][i] += load(values + (int64_t)(slot + turn) * wide + i * LANES) * shares[slot + turn];
+    for (; slot < used; slot++)
+        for (int i = 0; i < parts; i++) sums[0][i] += load(values + (int64_t)slot * wide + i * LANES) * shares[slot];
     for (int i = 0; i < parts; i++) {
-        if (slot < used) even[i] += load(values + (int64_t)slot * wide + i * LANES) * shares[slot];
-        store(out + i * LANES, even[i] + odd[i]);
+        for (int turn = 1; turn < turns; turn++) sums[0][i] += sums[turn][i];
+        store(out + i * LANES, sums[0][i]);
     }
 }
 
@@ -582,28 +596,51 @@ static void attend(
     const int width = model->d_head, wide = model->wide_head, panels = (used + LANES - 1) / LANES;
     const float scale = 1 / sqrtf(width);
     Lanes most = all(-INFINITY), total = all(0);
-    int panel = 0;
-    for (; panel + 4 <= panels; panel += 4)
-        score(query, keys + (int64_t)panel * width * LANES, width, scale, scores + panel * LANES, 4);
-    for (; panel < panels; panel++)
-        score(query, keys + (int64_t)panel * width * LANES, width, scale, scores + panel * LANES, 1);
+#define SCORE(count) \
+    case count: score(query, keys + (int64_t)panel * width * LANES, width, scale, scores + panel * LANES, count); break;
+    for (int panel = 0, count; panel < panels; panel += count)
+        switch (count = even_share(panels - panel, 8)) {
+            SCORE(1) SCORE(2) SCORE(3) SCORE(4) SCORE(5) SCORE(6) SCORE(7) SCORE(8)
+        }
+#undef SCORE
     for (int slot = used; slot < panels * LANES; slot++) scores[slot] = -INFINITY;
-    for (panel = 0; panel < panels; panel++) most = larger(most, load(scores + panel * LANES));
+    for (int panel = 0; panel < panels; panel++) most = larger(most, load(scores + panel * LANES));
     const float highest = largest(most);
     for (int slot = used; slot < panels * LANES; slot++) scores[slot] = highest - 100; /* e^-87 is added at most */
-    for (panel = 0; panel < panels; panel++) {
+    for (int panel = 0; panel < panels; panel++) {
         Lanes share = exponential(load(scores + panel * LANES) - highest);
         total += share;
         store(scores + panel * LANES, share);
     }
     const Lanes share = all(1 / sum(total));
     float averages[wide] __attribute__((aligned(64)));
-    int k = 0;
-    for (; k + 4 * LANES <= wide; k += 4 * LANES) average(scores, values + k, wide, used, averages + k, 4);
-    for (; k + 2 * LANES <= wide; k += 2 * LANES) average(scores, values + k, wide, used, averages + k, 2);
-    for (; k < wide; k += LANES) average(scores, values + k, wide, used, averages + k, 1);
-    for (k = 0; k < wide; k += LANES) store(averages + k, load(averages + k) * share);
+#define AVERAGE(count, turns) \
+    case count: average(scores, values + k, wide, used, averages + k, count, turns); break;
+    for (int k = 0, count; k < wide; k += count * LANES)
+        switch (count = even_share((wide - k) / LANES, 4)) { AVERAGE(1, 4) AVERAGE(2, 4) AVERAGE(3, 2) AVERAGE(4, 2) }
+#undef AVERAGE
+    for (int k = 0; k < wide; k += LANES) store(averages + k, load(averages + k) * share);
     memcpy(out, averages, (size_t)width * sizeof *out);
+}
+
+/* Queries, keys and values of each row. Where whole heads fall to each thread, it makes those that it looks with, and need
+   not wait for others. */
+static void project(Model *model, int thread, int layer, const float *x) {
+    const Config *config = &model->config;
+    const Matrix *matrix = &model->layers[layer].query_key_value;
+    const int threads = model->threads, stride = matrix->panels * LANES;
+    if (config->n_kv_head % threads || model->d_head % LANES) {
+        multiply(model, thread, matrix, x, model->stride, model->mixed, stride, 0, model->rows);
+        wait_for_all(model);
+        return;
+    }
+    if (matrix->precision == INT8) quantize(matrix, x, model->stride, model->rows, &model->quantized[thread]);
+    const int heads[] = {config->n_head, config->n_kv_head, config->n_kv_head}, wide = model->d_head / LANES;
+    for (int part = 0, before = 0; part < 3; before += heads[part++] * wide) {
+        const int share = heads[part] / threads * wide, first = before + thread * share;
+        multiply_panels(
+            model, thread, matrix, first, first + share, x, model->stride, model->mixed, stride, 0, model->rows);
+    }
 }
 
 /* The share of a thread in all heads of all runs: new keys and values go into the cache, then each row looks at what is
@@ -615,8 +652,8 @@ static void look(Model *model, int thread, int layer, float *scores) {
     const int keys_at = config->n_head * width, values_at = keys_at + config->n_kv_head * width;
     const int units = model->runs * config->n_kv_head;
     for (int unit = slice(units, thread, model->threads); unit < slice(units, thread + 1, model->threads); unit++) {
-        const Run *run = &model->run[unit / config->n_kv_head];
-        const int head = unit % config->n_kv_head;
+        const Run *run = &model->run[unit % model->runs];
+        const int head = unit / model->runs;
         const int64_t plane = (int64_t)layer * config->n_kv_head + head;
         float *keys = run->sequence->keys + plane * model->slots * width;
         float *values = run->sequence->values + plane * model->slots * wide;
@@ -713,10 +750,7 @@ static void run_layers(Model *model, int thread) {
     for (int i = 0; i < config->n_layer; i++) {
         Layer *layer = &model->layers[i];
         const float *x = before_sublayer(model, &layer->before_attention, normed, model->rows, model->x);
-        multiply(
-            model, thread, &layer->query_key_value, x, model->stride, model->mixed,
-            layer->query_key_value.panels * LANES, 0, model->rows);
-        wait_for_all(model);
+        project(model, thread, i, x);
         look(model, thread, i, scores);
         wait_for_all(model);
         if (config->output_projection) {
