@@ -42,6 +42,7 @@ WANTED = {
     ("tinychat f32", "llama.cpp F32"): (5, 2, 1.4),
     ("tinychat int8", "llama.cpp Q8_0"): (8, 3, 2),
     ("tinychat f32", "transformers f32"): (30, 6, 4),
+    ("tinychat torch f32", "transformers f32"): (2, 1, 1),
     ("tinychat f32, GPT-2", "nanoGPT f32, GPT-2"): (60, 25, 10),
     ("tinychat f32", "reading f32"): (None, 0.9, 0.9),
     ("tinychat int8", "reading int8"): (None, 0.5, 0.5),
@@ -138,6 +139,8 @@ def prepare(given: argparse.Namespace, shape: Shape, folder: Path) -> list[Decod
         weights.export_transformers(llama, folder / "transformers")
         call = [*in_python, "transformers", str(folder / "transformers"), *asked]
         decoders.append(Decoder("transformers f32", call, "tinychat f32"))
+        call = [*in_python, "tinychat-torch", str(llama.folder), *asked]
+        decoders.append(Decoder("tinychat torch f32", call, "tinychat f32"))
     if given.nanogpt:
         weights.export_transformers(gpt2, folder / "nanogpt")
         ours, theirs = "tinychat f32, GPT-2", "nanoGPT f32, GPT-2"

@@ -14,12 +14,13 @@ Decode = Callable[[int], tuple[float, list[int]]]
 """threads → seconds, ids"""
 
 
-def tinychat(precision: str) -> Callable[[str, list[int], int], Decode]:
-    """The native engine, called as an answer calls it."""
+def tinychat(precision: str, kind: str = "native") -> Callable[[str, list[int], int], Decode]:
+    """An engine of ours, called as an answer calls it."""
 
     def load(model: str, prompt: list[int], count: int) -> Decode:
         from tinychat.generate.engine import Engine, Request
         from tinychat.generate.native.engine import NativeEngine
+        from tinychat.generate.opening import open_engine
         from tinychat.generate.stream import LONGEST_CALL
         from tinychat.settings import Settings
         from tinychat.store.models import read_info
@@ -29,9 +30,14 @@ def tinychat(precision: str) -> Callable[[str, list[int], int], Decode]:
         engines: dict[int, Engine] = {}
         paces: dict[int, int] = {}
 
+        def open_with(threads: int) -> Engine:
+            if kind == "native":
+                return NativeEngine(info, threads, precision=precision, drafts="never")
+            return open_engine(info, Settings(engine=kind, device="cpu", precision=precision, threads=threads))
+
         def decode(threads: int) -> tuple[float, list[int]]:
-            if threads not in engines:
-                engines[threads] = NativeEngine(info, threads, precision=precision, drafts="never")
+            if kind == "torch" or threads not in engines:  # there, the number of threads is the process'
+                engines[threads] = open_with(threads)
             engine, pace = engines[threads], paces.get(threads, 16)
             ids = list(prompt)
             engine.extend([Request(0, [0], 0, settings, seed=0)], 1)  # so that nothing of the prompt is known
@@ -102,6 +108,7 @@ def nanogpt(model: str, prompt: list[int], count: int) -> Decode:
 DECODERS = {
     "tinychat-f32": tinychat("f32"),
     "tinychat-int8": tinychat("int8"),
+    "tinychat-torch": tinychat("f32", "torch"),
     "transformers": transformers,
     "nanogpt": nanogpt,
 }
