@@ -19,6 +19,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -55,6 +56,7 @@ enum { LANES = 8 };
 #else
 enum { LANES = 4 };
 #endif
+enum { PANEL = 2 * LANES };
 #define INLINE static inline __attribute__((always_inline))
 
 enum { MOST_ROWS = MOST_PASS, GROUP = 64, LONGEST_MATCH = 12, MOST_ORDER = 64 };
@@ -62,6 +64,7 @@ enum { NO_NORM, LAYERNORM, RMSNORM };
 enum { NO_FEED_FORWARD, GELU, GELU_TANH, RELU, RELU2, SWIGLU };
 enum { NO_POSITIONS, ROTARY, LEARNED, SINUSOIDAL };
 enum { MISSING, F32, BF16, INT8, I16, I32, I64 };
+enum { LARGE_PAGE = 2 << 20, LEAST_CHUNK = 8 << 20 };
 
 typedef float Lanes __attribute__((vector_size(4 * LANES), aligned(4)));
 typedef int32_t Integers __attribute__((vector_size(4 * LANES), aligned(4)));
@@ -104,14 +107,14 @@ typedef struct {
     Sampling sampling;
 } Request;
 
-/* A matrix in panels of as many rows as there are lanes, so that no sum goes across lanes. A panel has, for each column,
-   the numbers of its rows: one column after the other in f32, pairs of columns in bf16, fours in int8 (plus 128). There each
-   row of each group of columns has a scale. */
+/* A matrix in panels of as many rows as two vectors have lanes, so that no sum goes across lanes. A panel has, for each
+   column, the numbers of its rows: one column after the other in f32, pairs of columns in bf16, fours in int8 (plus 128).
+   There each row of each group of columns has a scale. */
 typedef struct {
     int rows, columns, panels, groups;
     int precision;
     void *weights;
-    float *scales; /* [panel][group][lane] */
+    float *scales; /* [panel][group][row of the panel] */
     float *bias;
 } Matrix;
 
@@ -174,6 +177,12 @@ typedef struct {
     int is_done;
 } Job;
 
+/* Memory that matrices lie in, one behind the other; it begins with this. */
+typedef struct Chunk {
+    struct Chunk *before;
+    size_t used, size; /* bytes, this included */
+} Chunk;
+
 typedef struct Model {
     Config config;
     int d_head, stride, wide_head, slots; /* D and K in whole lanes; the context in whole panels */
@@ -181,6 +190,7 @@ typedef struct Model {
     Layer *layers;
     Norm norm;
     Matrix head;
+    Chunk *chunk; /* the newest */
     NGrams ngrams;
     /* what a call works on */
     Sequence *sequences; /* all that there are */
@@ -370,28 +380,30 @@ static int even_share(int left, int most) {
 
 /* --- layers ----------------------------------------------------------------------------------------------------- */
 
-/* Some panels of a matrix times some rows; both counts are constants wherever these are called, and all sums stay in
-   registers. A row's sums are the same in any company. */
+/* Some panels of a matrix, as so many vectors, times some rows; both counts are constants wherever these are called, and
+   all sums stay in registers. A row's sums are the same in any company. */
+
+INLINE int64_t vector_at(int64_t panel_size, int i) { return i / 2 * panel_size + i % 2 * LANES; }
 
 INLINE void multiply_f32(
-    const Matrix *matrix, int panel, const float *x, int x_stride, Lanes sums[4][8], int panels, int rows) {
-    const int64_t size = (int64_t)matrix->columns * LANES;
+    const Matrix *matrix, int panel, const float *x, int x_stride, Lanes sums[4][8], int vectors, int rows) {
+    const int64_t size = (int64_t)matrix->columns * PANEL;
     const float *first = (const float *)matrix->weights + panel * size;
     for (int column = 0; column < matrix->columns; column++)
-        for (int i = 0; i < panels; i++) {
-            Lanes weights = load(first + i * size + column * LANES);
+        for (int i = 0; i < vectors; i++) {
+            Lanes weights = load(first + vector_at(size, i) + column * PANEL);
             for (int row = 0; row < rows; row++) sums[row][i] += weights * x[row * x_stride + column];
         }
 }
 
 INLINE void multiply_bf16(
-    const Matrix *matrix, int panel, const float *x, int x_stride, Lanes sums[4][8], int panels, int rows) {
+    const Matrix *matrix, int panel, const float *x, int x_stride, Lanes sums[4][8], int vectors, int rows) {
     const int pairs = (matrix->columns + 1) / 2;
-    const int64_t size = (int64_t)pairs * LANES;
+    const int64_t size = (int64_t)pairs * PANEL;
     const uint32_t *first = (const uint32_t *)matrix->weights + panel * size;
     for (int pair = 0; pair < pairs; pair++)
-        for (int i = 0; i < panels; i++) {
-            Words both = *(const Words *)(first + i * size + pair * LANES);
+        for (int i = 0; i < vectors; i++) {
+            Words both = *(const Words *)(first + vector_at(size, i) + pair * PANEL);
             Lanes even = (Lanes)(both << 16), odd = (Lanes)(both & 0xFFFF0000);
             for (int row = 0; row < rows; row++) {
                 sums[row][i] += even * x[row * x_stride + 2 * pair];
@@ -401,27 +413,28 @@ INLINE void multiply_bf16(
 }
 
 INLINE void multiply_int8(
-    const Matrix *matrix, int panel, const Quantized *x, int first_row, Lanes sums[4][8], int panels, int rows) {
+    const Matrix *matrix, int panel, const Quantized *x, int first_row, Lanes sums[4][8], int vectors, int rows) {
     const int fours = (matrix->columns + 3) / 4, groups = matrix->groups;
-    const int64_t size = (int64_t)fours * LANES;
+    const int64_t size = (int64_t)fours * PANEL;
     const int32_t *first = (const int32_t *)matrix->weights + panel * size;
+    const float *all_scales = matrix->scales + (int64_t)panel * groups * PANEL;
     for (int group = 0; group < groups; group++) {
         const int end = (group + 1) * (GROUP / 4) < fours ? (group + 1) * (GROUP / 4) : fours;
         Integers parts[4][8];
         for (int row = 0; row < rows; row++)
-            for (int i = 0; i < panels; i++)
+            for (int i = 0; i < vectors; i++)
                 parts[row][i] = (Integers){0} + x->offsets[(first_row + row) * groups + group];
         for (int four = group * (GROUP / 4); four < end; four++)
-            for (int i = 0; i < panels; i++) {
-                Integers weights = *(const Integers *)(first + i * size + four * LANES);
+            for (int i = 0; i < vectors; i++) {
+                Integers weights = *(const Integers *)(first + vector_at(size, i) + four * PANEL);
                 for (int row = 0; row < rows; row++) {
                     int32_t numbers;
                     memcpy(&numbers, x->values + ((int64_t)(first_row + row) * fours + four) * 4, sizeof numbers);
                     parts[row][i] = add_products(parts[row][i], weights, numbers);
                 }
             }
-        for (int i = 0; i < panels; i++) {
-            Lanes scales = load(matrix->scales + ((int64_t)(panel + i) * groups + group) * LANES);
+        for (int i = 0; i < vectors; i++) {
+            Lanes scales = load(all_scales + vector_at(groups * PANEL, i) + group * PANEL);
             for (int row = 0; row < rows; row++) {
                 const float scale = x->scales[(first_row + row) * groups + group];
                 sums[row][i] += __builtin_convertvector(parts[row][i], Lanes) * (scales * scale);
@@ -433,19 +446,20 @@ INLINE void multiply_int8(
 INLINE void multiply_tile(
     const Matrix *matrix, int panel, const float *x, int x_stride, const Quantized *quantized, int row, float *out,
     int out_stride, int adds, const int panels, const int rows) {
+    const int vectors = 2 * panels;
     Lanes sums[4][8];
-    for (int i = 0; i < panels; i++) {
-        Lanes bias = matrix->bias ? load(matrix->bias + (panel + i) * LANES) : all(0);
+    for (int i = 0; i < vectors; i++) {
+        Lanes bias = matrix->bias ? load(matrix->bias + panel * PANEL + i * LANES) : all(0);
         for (int j = 0; j < rows; j++) sums[j][i] = bias;
     }
     switch (matrix->precision) {
-    case INT8: multiply_int8(matrix, panel, quantized, row, sums, panels, rows); break;
-    case BF16: multiply_bf16(matrix, panel, x + row * x_stride, x_stride, sums, panels, rows); break;
-    default: multiply_f32(matrix, panel, x + row * x_stride, x_stride, sums, panels, rows);
+    case INT8: multiply_int8(matrix, panel, quantized, row, sums, vectors, rows); break;
+    case BF16: multiply_bf16(matrix, panel, x + row * x_stride, x_stride, sums, vectors, rows); break;
+    default: multiply_f32(matrix, panel, x + row * x_stride, x_stride, sums, vectors, rows);
     }
     for (int j = 0; j < rows; j++)
-        for (int i = 0; i < panels; i++) {
-            float *to = out + (row + j) * out_stride + (panel + i) * LANES;
+        for (int i = 0; i < vectors; i++) {
+            float *to = out + (row + j) * out_stride + panel * PANEL + i * LANES;
             store(to, adds ? load(to) + sums[j][i] : sums[j][i]);
         }
 }
@@ -483,18 +497,15 @@ static void quantize(const Matrix *matrix, const float *x, int x_stride, int row
 static void multiply_panels(
     const Model *model, int thread, const Matrix *matrix, int first, int end, const float *x, int x_stride, float *out,
     int out_stride, int adds, int rows) {
-    const int widest = rows >= 4 ? 4 : 8;
+    const int widest = rows >= 4 ? 2 : 4;
     const Quantized *quantized = &model->quantized[thread];
 #define TILE(panels, rows) \
     case panels: multiply_tile(matrix, panel, x, x_stride, quantized, row, out, out_stride, adds, panels, rows); break;
     for (int panel = first, panels; panel < end; panel += panels) {
         panels = even_share(end - panel, widest);
         int row = 0;
-        for (; rows - row >= 4; row += 4) switch (panels) { TILE(1, 4) TILE(2, 4) TILE(3, 4) TILE(4, 4) }
-        for (; row < rows; row++)
-            switch (panels) {
-                TILE(1, 1) TILE(2, 1) TILE(3, 1) TILE(4, 1) TILE(5, 1) TILE(6, 1) TILE(7, 1) TILE(8, 1)
-            }
+        for (; rows - row >= 4; row += 4) switch (panels) { TILE(1, 4) TILE(2, 4) }
+        for (; row < rows; row++) switch (panels) { TILE(1, 1) TILE(2, 1) TILE(3, 1) TILE(4, 1) }
     }
 #undef TILE
 }
@@ -628,16 +639,17 @@ static void attend(
 static void project(Model *model, int thread, int layer, const float *x) {
     const Config *config = &model->config;
     const Matrix *matrix = &model->layers[layer].query_key_value;
-    const int threads = model->threads, stride = matrix->panels * LANES;
-    if (config->n_kv_head % threads || model->d_head % LANES) {
+    const int threads = model->threads, stride = matrix->panels * PANEL;
+    if (config->n_kv_head % threads || config->n_kv_head / threads * model->d_head % PANEL) {
         multiply(model, thread, matrix, x, model->stride, model->mixed, stride, 0, model->rows);
         wait_for_all(model);
         return;
     }
     if (matrix->precision == INT8) quantize(matrix, x, model->stride, model->rows, &model->quantized[thread]);
-    const int heads[] = {config->n_head, config->n_kv_head, config->n_kv_head}, wide = model->d_head / LANES;
-    for (int part = 0, before = 0; part < 3; before += heads[part++] * wide) {
-        const int share = heads[part] / threads * wide, first = before + thread * share;
+    const int heads[] = {config->n_head, config->n_kv_head, config->n_kv_head};
+    for (int part = 0, before = 0; part < 3; part++) {
+        const int share = heads[part] / threads * model->d_head / PANEL, first = before + thread * share;
+        before += threads * share;
         multiply_panels(
             model, thread, matrix, first, first + share, x, model->stride, model->mixed, stride, 0, model->rows);
     }
@@ -648,7 +660,7 @@ static void project(Model *model, int thread, int layer, const float *x) {
 static void look(Model *model, int thread, int layer, float *scores) {
     const Config *config = &model->config;
     const int width = model->d_head, wide = model->wide_head, group = config->n_head / config->n_kv_head;
-    const int mixed_stride = model->layers[layer].query_key_value.panels * LANES;
+    const int mixed_stride = model->layers[layer].query_key_value.panels * PANEL;
     const int keys_at = config->n_head * width, values_at = keys_at + config->n_kv_head * width;
     const int units = model->runs * config->n_kv_head;
     for (int unit = slice(units, thread, model->threads); unit < slice(units, thread + 1, model->threads); unit++) {
@@ -726,13 +738,14 @@ static void after_sublayer(Model *model, int thread, const Norm *norm) {
 }
 
 static void feed_forward(Model *model, int thread, Layer *layer, const float *x) {
-    const int wide = layer->up.panels * LANES, kind = model->config.feed_forward;
+    const int wide = layer->up.panels * PANEL, kind = model->config.feed_forward;
+    const int first = PANEL * slice(layer->up.panels, thread, model->threads);
+    const int end = PANEL * slice(layer->up.panels, thread + 1, model->threads);
     multiply(model, thread, &layer->up, x, model->stride, model->hidden, wide, 0, model->rows);
     if (kind == SWIGLU) multiply(model, thread, &layer->gate, x, model->stride, model->gated, wide, 0, model->rows);
     for (int row = 0; row < model->rows; row++)
-        for (int panel = slice(layer->up.panels, thread, model->threads);
-             panel < slice(layer->up.panels, thread + 1, model->threads); panel++) {
-            float *at = model->hidden + (int64_t)row * wide + panel * LANES;
+        for (int i = first; i < end; i += LANES) {
+            float *at = model->hidden + (int64_t)row * wide + i;
             if (kind == SWIGLU) store(at, load(at) * activate(load(model->gated + (at - model->hidden)), kind));
             else store(at, activate(load(at), kind));
         }
@@ -774,7 +787,7 @@ static void run_layers(Model *model, int thread) {
     }
     wait_for_all(model);
     multiply(
-        model, thread, &model->head, model->last, model->stride, model->logits, model->head.panels * LANES, 0,
+        model, thread, &model->head, model->last, model->stride, model->logits, model->head.panels * PANEL, 0,
         model->asked);
     wait_for_all(model);
 }
@@ -876,7 +889,7 @@ static int match(const NGrams *ngrams, const int32_t *ids, int place, float *mat
 static void mix(Model *model, int asked) {
     const NGrams *ngrams = &model->ngrams;
     const Row *row = &model->row[model->asked_row[asked]];
-    const int vocab_size = model->config.vocab_size, width = model->config.d_model, wide = model->head.panels * LANES;
+    const int vocab_size = model->config.vocab_size, width = model->config.d_model, wide = model->head.panels * PANEL;
     const float *x = model->last + (int64_t)asked * model->stride;
     float *said = model->logits + (int64_t)asked * wide;
     float counted[wide], matched[wide];
@@ -1283,7 +1296,7 @@ static int32_t draw_token(Model *model, Job *job, int asked) {
     const int vocab_size = model->config.vocab_size;
     Request *request = job->request;
     if (model->config.ngram_order) mix(model, asked);
-    float *logits = model->logits + (int64_t)asked * model->head.panels * LANES;
+    float *logits = model->logits + (int64_t)asked * model->head.panels * PANEL;
     if (!is_finite(logits, vocab_size)) {
         atomic_store(&model->is_unsound, 1);
         return -1;
@@ -1420,7 +1433,7 @@ static float entropy(const float *logits, int count) {
    `native_extend`. */
 int native_score(
     Model *model, Sequence *sequence, const int32_t *ids, int count, float *logprobs, float *entropies, int threads) {
-    const int vocab_size = model->config.vocab_size, wide = model->head.panels * LANES;
+    const int vocab_size = model->config.vocab_size, wide = model->head.panels * PANEL;
     int is_sound = 1;
     if (!is_known(model, ids, count)) return UNKNOWN_TOKEN;
     begin_call(model, threads);
@@ -1482,11 +1495,33 @@ void native_free_sequence(Model *model, Sequence *sequence) {
     free(sequence);
 }
 
+static size_t rounded_up(size_t count, size_t step) { return (count + step - 1) / step * step; }
+
 static void *room(int64_t count, size_t size) { /* zeros, aligned to whole lanes */
-    size_t bytes = ((size_t)count * size + 63) / 64 * 64 + 64;
+    size_t bytes = rounded_up((size_t)count * size, 64) + 64;
     void *at = aligned_alloc(64, bytes);
     if (at) memset(at, 0, bytes);
     return at;
+}
+
+/* As `room`, but in pages of 2 MB where the system has them: what does not fit into the caches is read up to twice as
+   quickly from there. */
+static void *room_for_weights(Model *model, int64_t count, size_t size) {
+    const size_t bytes = rounded_up((size_t)count * size, 64), header = rounded_up(sizeof(Chunk), 64);
+    Chunk *chunk = model->chunk;
+    if (chunk == NULL || chunk->size - chunk->used < bytes) {
+        const size_t whole = rounded_up(header + bytes, LEAST_CHUNK);
+        chunk = aligned_alloc(LARGE_PAGE, whole);
+        if (chunk == NULL) return NULL;
+#ifdef MADV_HUGEPAGE
+        madvise(chunk, whole, MADV_HUGEPAGE);
+#endif
+        *chunk = (Chunk){model->chunk, header, whole};
+        model->chunk = chunk;
+    }
+    void *at = (char *)chunk + chunk->used;
+    chunk->used += bytes;
+    return memset(at, 0, bytes);
 }
 
 Sequence *native_new_sequence(Model *model) {
@@ -1543,7 +1578,7 @@ static int columns_at_once(int precision) { return precision == INT8 ? 4 : preci
 
 /* Puts the numbers of a row where they belong; in int8 as many steps, up to 127, of the largest of their group. */
 static void place_row(Matrix *matrix, int row, const float *numbers) {
-    const int panel = row / LANES, lane = row % LANES, at_once = columns_at_once(matrix->precision);
+    const int panel = row / PANEL, lane = row % PANEL, at_once = columns_at_once(matrix->precision);
     const int64_t wide = (matrix->columns + at_once - 1) / at_once * at_once;
     float share = 0;
     for (int column = 0; column < matrix->columns; column++) {
@@ -1553,10 +1588,10 @@ static void place_row(Matrix *matrix, int row, const float *numbers) {
                 highest = fmaxf(highest, fabsf(numbers[i]));
             for (int i = column; i < column + GROUP && i < matrix->columns; i++)
                 if (!isfinite(numbers[i])) highest = NAN; /* the logits tell of it */
-            matrix->scales[((int64_t)panel * matrix->groups + column / GROUP) * LANES + lane] = highest / 127;
+            matrix->scales[((int64_t)panel * matrix->groups + column / GROUP) * PANEL + lane] = highest / 127;
             share = highest > 0 ? 127 / highest : 0;
         }
-        const int64_t place = (panel * wide + column / at_once * at_once) * LANES + lane * at_once + column % at_once;
+        const int64_t place = (panel * wide + column / at_once * at_once) * PANEL + lane * at_once + column % at_once;
         switch (matrix->precision) {
         case INT8:
             ((uint8_t *)matrix->weights)[place] = (uint8_t)(share > 0 ? lrintf(numbers[column] * share) + 128 : 128);
@@ -1568,17 +1603,19 @@ static void place_row(Matrix *matrix, int row, const float *numbers) {
 }
 
 /* One matrix of the rows of several, whose weights come first, then their biases. */
-static void read_matrix(Reader *reader, Matrix *matrix, int columns, int precision, int parts, const int *rows) {
+static void read_matrix(
+    Reader *reader, Model *model, Matrix *matrix, int columns, int precision, int parts, const int *rows) {
     const size_t sizes[] = {[F32] = 4, [BF16] = 2, [INT8] = 1};
     const int at_once = columns_at_once(precision);
     matrix->columns = columns;
     matrix->precision = precision;
     matrix->groups = (columns + GROUP - 1) / GROUP;
     for (int part = 0; part < parts; part++) matrix->rows += rows[part];
-    matrix->panels = (matrix->rows + LANES - 1) / LANES;
-    const int64_t padded = (int64_t)matrix->panels * LANES;
-    matrix->weights = room(padded * ((columns + at_once - 1) / at_once * at_once), sizes[precision]);
-    if (precision == INT8) matrix->scales = room(padded * matrix->groups, sizeof *matrix->scales);
+    matrix->panels = (matrix->rows + PANEL - 1) / PANEL;
+    const int64_t padded = (int64_t)matrix->panels * PANEL;
+    const int64_t wide = (columns + at_once - 1) / at_once * at_once;
+    matrix->weights = room_for_weights(model, padded * wide, sizes[precision]);
+    if (precision == INT8) matrix->scales = room_for_weights(model, padded * matrix->groups, sizeof *matrix->scales);
     float *numbers = room(columns, sizeof *numbers);
     if (!matrix->weights || !numbers || (precision == INT8 && !matrix->scales)) reader->lacks = 1;
     for (int part = 0, first = 0; part < parts; first += rows[part++]) {
@@ -1713,20 +1750,16 @@ static void read_layers(Reader *reader, Model *model, const Config *config) {
         Layer *layer = &model->layers[i];
         read_norm(reader, &layer->before_attention, width);
         read_matrix(
-            reader, &layer->query_key_value, width, precision, 3, (int[]){config->n_head * model->d_head, keys, keys});
-        if (config->output_projection) read_matrix(reader, &layer->output, width, precision, 1, &width);
+            reader, model, &layer->query_key_value, width, precision, 3,
+            (int[]){config->n_head * model->d_head, keys, keys});
+        if (config->output_projection) read_matrix(reader, model, &layer->output, width, precision, 1, &width);
         if (config->feed_forward == NO_FEED_FORWARD) continue;
         read_norm(reader, &layer->before_feed_forward, width);
-        read_matrix(reader, &layer->up, width, precision, 1, &config->d_ff);
-        if (config->feed_forward == SWIGLU) read_matrix(reader, &layer->gate, width, precision, 1, &config->d_ff);
-        read_matrix(reader, &layer->down, config->d_ff, precision, 1, &width);
+        read_matrix(reader, model, &layer->up, width, precision, 1, &config->d_ff);
+        if (config->feed_forward == SWIGLU)
+            read_matrix(reader, model, &layer->gate, width, precision, 1, &config->d_ff);
+        read_matrix(reader, model, &layer->down, config->d_ff, precision, 1, &width);
     }
-}
-
-static void free_matrix(Matrix *matrix) {
-    free(matrix->weights);
-    free(matrix->scales);
-    free(matrix->bias);
 }
 
 static void free_norm(Norm *norm) {
@@ -1747,7 +1780,7 @@ void native_free_model(Model *model) {
         Layer *layer = &model->layers[i];
         free_norm(&layer->before_attention);
         free_norm(&layer->before_feed_forward);
-        for (Matrix *matrix = &layer->query_key_value; matrix <= &layer->down; matrix++) free_matrix(matrix);
+        for (Matrix *matrix = &layer->query_key_value; matrix <= &layer->down; matrix++) free(matrix->bias);
     }
     for (int i = 0; model->earlier && i < model->config.earlier_tokens; i++) free(model->earlier[i]);
     for (int i = 0; model->quantized && i < model->rooms; i++) {
@@ -1756,7 +1789,12 @@ void native_free_model(Model *model) {
         free(model->quantized[i].offsets);
     }
     free_norm(&model->norm);
-    free_matrix(&model->head);
+    free(model->head.bias);
+    while (model->chunk) {
+        Chunk *before = model->chunk->before;
+        free(model->chunk);
+        model->chunk = before;
+    }
     NGrams *ngrams = &model->ngrams;
     void *rooms[] = {
         ngrams->trust, ngrams->share, ngrams->strength, ngrams->worth, ngrams->variety, ngrams->contexts,
@@ -1768,14 +1806,14 @@ void native_free_model(Model *model) {
 }
 
 static void make_room(Model *model, const Config *config, int threads, Reader *reader) {
-    const int mixed = (config->n_head + 2 * config->n_kv_head) * model->d_head + LANES;
+    const int mixed = (config->n_head + 2 * config->n_kv_head) * model->d_head + PANEL;
     model->x = room((int64_t)MOST_ROWS * model->stride, sizeof(float));
     model->mixed = room((int64_t)MOST_ROWS * mixed, sizeof(float));
     model->attended = room((int64_t)MOST_ROWS * model->stride, sizeof(float));
-    model->hidden = room((int64_t)MOST_ROWS * (config->d_ff + LANES), sizeof(float));
-    model->gated = room((int64_t)MOST_ROWS * (config->d_ff + LANES), sizeof(float));
+    model->hidden = room((int64_t)MOST_ROWS * (config->d_ff + PANEL), sizeof(float));
+    model->gated = room((int64_t)MOST_ROWS * (config->d_ff + PANEL), sizeof(float));
     model->last = room((int64_t)MOST_ROWS * model->stride, sizeof(float));
-    model->logits = room((int64_t)MOST_ROWS * (config->vocab_size + LANES), sizeof(float));
+    model->logits = room((int64_t)MOST_ROWS * (config->vocab_size + PANEL), sizeof(float));
     model->workers = calloc((size_t)threads, sizeof *model->workers);
     model->quantized = calloc((size_t)threads, sizeof *model->quantized);
     model->rooms = threads;
@@ -1805,7 +1843,7 @@ Model *native_new_model(const Config *config, const Tensor *tensors, int64_t cou
     pthread_mutex_init(&model->lock, NULL);
     pthread_cond_init(&model->work_is_there, NULL);
     model->d_head = config->d_model / config->n_head;
-    model->stride = (config->d_model + LANES - 1) / LANES * LANES;
+    model->stride = (config->d_model + PANEL - 1) / PANEL * PANEL;
     model->wide_head = (model->d_head + LANES - 1) / LANES * LANES;
     model->slots = (config->context + LANES - 1) / LANES * LANES;
     model->layers = calloc((size_t)config->n_layer + 1, sizeof *model->layers);
@@ -1819,7 +1857,8 @@ Model *native_new_model(const Config *config, const Tensor *tensors, int64_t cou
     make_tables(model, config, &reader);
     if (!reader.lacks) read_layers(&reader, model, config);
     if (config->final_norm) read_norm(&reader, &model->norm, config->d_model);
-    if (!reader.lacks) read_matrix(&reader, &model->head, config->d_model, config->precision, 1, &config->vocab_size);
+    if (!reader.lacks)
+        read_matrix(&reader, model, &model->head, config->d_model, config->precision, 1, &config->vocab_size);
     if (config->ngram_order && !reader.lacks) read_ngrams(&reader, config, &model->ngrams);
     if (!reader.lacks) make_room(model, config, threads, &reader);
     if (reader.lacks || reader.next != reader.end) {
