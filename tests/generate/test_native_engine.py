@@ -167,6 +167,37 @@ def test_a_crowd_says_what_each_says_alone_to_the_last_bit(tmp_path: Path) -> No
         assert together == [engine.extend([one], 10, alternatives=2)[0] for one in crowd]
 
 
+@pytest.mark.parametrize("precision", ["f32", "int8"])
+@pytest.mark.parametrize("options", [{}, {"n_kv_head": 2, "bias": True, "norm_affine": True}])
+def test_threads_that_make_their_own_heads_say_the_same(
+    options: dict[str, Any], precision: str, tmp_path: Path
+) -> None:
+    model = make(d_model=128, n_head=4, **options)  # whole heads are whole panels here, on every kind of processor
+    info, ids = save(model, tmp_path / "model"), [1, 2, 3, 4, 5]
+    alone, both = (NativeEngine(info, threads, precision=precision) for threads in (1, 2))
+    assert both.extend([request(ids)], 12, 3) == alone.extend([request(ids)], 12, 3)
+    assert both.score(ids) == alone.score(ids)
+    if precision == "f32":
+        assert ids_of(both.extend([request(ids)], 12)[0]) == ids_of(TorchEngine(model).extend([request(ids)], 12)[0])
+
+
+def test_the_quickness_of_threads_is_taken_from_calls_that_tell_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = NativeEngine(save(make(), tmp_path / "model"), threads=2)
+    noted: list[bool] = []
+    monkeypatch.setattr(engine._team, "note", lambda is_wide, *_: noted.append(is_wide))
+    ids = [1, 2, 3]
+    for n in (1, 4):  # so few tell how soon a thread awakes
+        ids += ids_of(engine.extend([request(ids)], n)[0])
+    engine.extend([request([*range(20, 0, -1)])], 4)  # and this, how quickly a prompt is read
+    assert noted == []
+    engine.extend([request(ids)], 12)
+    assert noted == [False]
+    engine.extend([request(ids), request([7], slot=1)], 12)
+    assert noted == [False, True]
+
+
 @pytest.mark.parametrize("settings", SETTINGS)
 @pytest.mark.parametrize("options", [{}, {"ngram_order": 4}])
 def test_drafts_change_nothing(settings: Settings, options: dict[str, Any], tmp_path: Path) -> None:

@@ -43,6 +43,9 @@ CONFIG, TENSOR, REQUEST = "18i3f", "Pqq", struct.Struct("7P5q4dq3Q")
 MADE = struct.calcsize("7P4q")
 """where a request tells how many tokens it has got"""
 UNKNOWN_TOKEN = -2
+FEWEST_TIMED, LARGEST_SHARE = 8, 2
+"""how quick its threads are is told by a call that made so many tokens, and read at most twice as many: else it tells
+how soon they awoke, or of a prompt, whose tokens are read together"""
 
 
 class Work(NamedTuple):
@@ -54,6 +57,11 @@ class Work(NamedTuple):
     """tokens that were guessed, and checked"""
     kept: int
     """those that the model said as well"""
+
+    @property
+    def read_for_good(self) -> int:
+        """Without what was guessed in vain."""
+        return self.read - self.drafts + self.kept
 
 
 class NativeEngine:
@@ -180,17 +188,19 @@ class NativeEngine:
             )  # fmt: skip
         calls = (c_char * len(handed)).from_buffer(handed)
         is_wide = len(answers) > 1
-        threads, read, began = self._team.choose(is_wide), self.work.read, time.perf_counter()
+        threads, before, began = self._team.choose(is_wide), self.work, time.perf_counter()
         self._check(self._kernel.native_extend(self._model, calls, len(answers), alternatives, seconds, threads))
-        self._team.note(is_wide, threads, (time.perf_counter() - began) / (self.work.read - read + 1))
-        for place, answer in enumerate(answers):
-            (made,) = struct.unpack_from("q", handed, place * REQUEST.size + MADE)
+        taken, read = time.perf_counter() - began, self.work.read_for_good - before.read_for_good
+        made = [struct.unpack_from("q", handed, place * REQUEST.size + MADE)[0] for place in range(len(answers))]
+        if sum(made) >= FEWEST_TIMED and read <= LARGEST_SHARE * sum(made):
+            self._team.note(is_wide, threads, taken / sum(made))
+        for place, (answer, made_here) in enumerate(zip(answers, made, strict=True)):
             first = place * most
-            for at in range(first, first + made):
+            for at in range(first, first + made_here):
                 tops = slice(at * alternatives, (at + 1) * alternatives)
                 told = tuple(zip(likeliest[tops], values[tops], strict=True)) if alternatives else ()
                 answer.drawn.append(Drawn(drawn[at], logprobs[at], told))
-            answer.ids += drawn[first : first + made]
+            answer.ids += drawn[first : first + made_here]
 
     def odds(self, request: Request) -> list[Odds]:
         """As `Engine.odds`."""
