@@ -73,8 +73,8 @@ def test_the_weights_times_the_values_are_what_attention_gives() -> None:
             weights: list[Tensor] = []
 
             def compare(attention, given, places, output, weights=weights, outputs=outputs):  # type: ignore[no-untyped-def]
-                position, positions = places["position"], places["positions"]
-                _, _, value = attention.project(given[0], position, positions, places.get("memory"))
+                position, turns = places["position"], places["turns"]
+                _, _, value = attention.project(given[0], position, turns, places.get("memory"))
                 value = value.repeat_interleave(attention.n_head // attention.kv_heads, dim=1)
                 out = (weights[-1] @ value).transpose(1, 2).flatten(2)
                 outputs.append((out if attention.output is None else attention.output(out), output))

@@ -63,8 +63,8 @@ def test_rotary_scores_depend_on_the_distance_alone() -> None:
     query, key = torch.randn(2, 1, 1, 1, 8)
 
     def score(m: int, n: int) -> float:
-        turned = (rotary.rotate(query, torch.tensor([m])), rotary.rotate(key, torch.tensor([n])))
-        return (turned[0] * turned[1]).sum().item()
+        turned = (rotary.rotate(x, rotary.turns(torch.tensor([place]))) for x, place in ((query, m), (key, n)))
+        return math.prod(turned).sum().item()
 
     assert math.isclose(score(3, 1), score(40, 38), abs_tol=1e-4)
     assert not math.isclose(score(3, 1), score(40, 30), abs_tol=1e-3)

@@ -231,7 +231,11 @@ class TorchEngine:
         memory = self._memory
         if rows is not None and memory is not None:
             memory = Memory(memory.states[rows], memory.mask[rows])
-        ids = pad_sequence([torch.tensor(part) for part in parts], batch_first=True).to(self.device)  # [B, T]
+        lengths = {len(part) for part in parts}
+        if len(lengths) == 1:
+            ids = torch.tensor(parts, device=self.device)  # [B, T]
+        else:
+            ids = pad_sequence([torch.tensor(part) for part in parts], batch_first=True).to(self.device)
         logits = self.model(
             ids,
             cache=cache,
@@ -241,6 +245,8 @@ class TorchEngine:
         )
         if rows is not None:
             self._cache.put(rows, cache)
+        if len(lengths) == 1:
+            return logits[:, -1].float()  # type: ignore[no-any-return]
         last = torch.tensor([len(part) - 1 for part in parts], device=self.device)
         return logits[torch.arange(len(parts), device=self.device), last].float()  # type: ignore[no-any-return]
 

@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from tinychat.model.config import ModelConfig
-from tinychat.model.layers import Position, drop, make_norm
+from tinychat.model.layers import Position, Turns, drop, make_norm
 
 
 class Attention(nn.Module):
@@ -29,6 +29,7 @@ class Attention(nn.Module):
         mask: Tensor | None,
         position: Position,
         positions: Tensor,
+        turns: Turns,
         *,
         memory: Tensor | None = None,
         cache: "Cache | None" = None,
@@ -39,9 +40,10 @@ class Attention(nn.Module):
 
         Args:
             mask: added to the scores, [B or 1, 1, T, S]: 0 where a query may look, −∞ where not; None: everywhere.
+            turns: what `position` makes of the positions.
             used: how many slots of the cache to look at.
         """
-        query, key, value = self.project(x, position, positions, memory)
+        query, key, value = self.project(x, position, turns, memory)
         if memory is None and cache is not None:
             key, value = cache.write(layer, key, value, positions)
             key, value = key[:, :, :used].to(query.dtype), value[:, :, :used].to(query.dtype)
@@ -50,7 +52,7 @@ class Attention(nn.Module):
         return out if self.output is None else self.output(out)
 
     def project(
-        self, x: Tensor, position: Position, positions: Tensor, memory: Tensor | None = None
+        self, x: Tensor, position: Position, turns: Turns, memory: Tensor | None = None
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Queries [B, H, T, K], keys and values [B, H_kv, S, K], normalized and turned to their places."""
         seen = x if memory is None else memory
@@ -60,7 +62,7 @@ class Attention(nn.Module):
         if self.qk_norm is not None:
             query, key = self.qk_norm(query), self.qk_norm(key)
         if memory is None:
-            query, key = position.rotate(query, positions), position.rotate(key, positions)
+            query, key = position.rotate(query, turns), position.rotate(key, turns)
         return query, key, value
 
 

@@ -28,7 +28,7 @@ def watch_attention(
 
     def weigh(attention: Attention, given: tuple[Tensor, Tensor | None], places: dict[str, Any]) -> None:
         x, mask = given
-        query, key, _ = attention.project(x, places["position"], places["positions"], places.get("memory"))
+        query, key, _ = attention.project(x, places["position"], places["turns"], places.get("memory"))
         take(attention_weights(query, key, mask).float())
 
     blocks = [block for block in model.decoder.blocks if isinstance(block, Block)]

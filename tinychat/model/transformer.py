@@ -44,9 +44,9 @@ class Residual(nn.Module):
         self.pre = config.norm_position == "pre"
 
     def forward(self, x: Tensor, *args: object, **kwargs: object) -> Tensor:
-        if self.pre:
-            return x + self.dropout(self.sublayer(self.norm(x), *args, **kwargs))  # type: ignore[no-any-return]
-        return self.norm(x + self.dropout(self.sublayer(x, *args, **kwargs)))  # type: ignore[no-any-return]
+        made: Tensor = self.sublayer(self.norm(x) if self.pre else x, *args, **kwargs)
+        x = x + (self.dropout(made) if self.training else made)
+        return x if self.pre else self.norm(x)
 
 
 class Block(nn.Module):
@@ -118,7 +118,8 @@ class Stack(nn.Module):
         """
         x = self.embed(ids, known, positions)
         mask = None if mask is None else additive(mask, x.dtype)
-        places = {"position": self.position, "positions": positions, "cache": cache, "used": used}
+        turns = self.position.turns(positions)
+        places = {"position": self.position, "positions": positions, "turns": turns, "cache": cache, "used": used}
         blocks: Iterable[Callable[..., Tensor]] = (self.training and self.compiled) or self.blocks
         for layer, block in enumerate(blocks):
             x = block(x, mask, memory, layer=layer, **places)

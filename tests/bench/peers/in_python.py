@@ -36,8 +36,12 @@ def tinychat(precision: str, kind: str = "native") -> Callable[[str, list[int], 
             return open_engine(info, Settings(engine=kind, device="cpu", precision=precision, threads=threads))
 
         def decode(threads: int) -> tuple[float, list[int]]:
-            if kind == "torch" or threads not in engines:  # there, the number of threads is the process'
+            if threads not in engines:
                 engines[threads] = open_with(threads)
+            if kind == "torch":
+                import torch
+
+                torch.set_num_threads(threads)  # of the process, and not of the engine
             engine, pace = engines[threads], paces.get(threads, 16)
             ids = list(prompt)
             engine.extend([Request(0, [0], 0, settings, seed=0)], 1)  # so that nothing of the prompt is known
