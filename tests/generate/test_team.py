@@ -48,3 +48,13 @@ def test_one_that_is_free_again_is_used_from_the_first_trial_on() -> None:
 
 def test_with_one_thread_there_is_nothing_to_choose() -> None:
     assert chosen(Team(1, 1), ONE, {1: 0.1}, 2 * PATIENCE) == [1] * (2 * PATIENCE)
+
+
+def test_it_is_tried_until_a_call_has_told_of_it() -> None:
+    team = Team(2, 2)
+    chosen(team, ONE, {1: 0.1, 2: 3.0}, 3)
+    choices = [team.choose(ONE) for _ in range(2 * PATIENCE)]
+    assert choices[0] == 1
+    assert set(choices[choices.index(2) :]) == {2}
+    team.note(ONE, 2, 0.05)
+    assert team.choose(ONE) == 2

@@ -3,8 +3,9 @@
 from collections import defaultdict
 
 PATIENCE, LONGEST_PATIENCE = 32, 1024
-"""calls after which the slower number is tried again, twice as many each time that it is still slower: other programs
-come and go, and a call may last as long as many others, where it waits for a thread that has no processor"""
+"""calls after which the slower number is tried again, until one has told of it; twice as many each time that it is
+still slower: other programs come and go, and a call may last as long as many others, where it waits for a thread that
+has no processor"""
 WEIGHT = 0.3
 """of a call that took longer than those before it; one that took less counts alone: nothing makes a call too quick"""
 
@@ -32,13 +33,12 @@ class Team:
         if quicker != self._quicker.get(is_wide):
             self._quicker[is_wide], self._patience[is_wide], self._calls[is_wide] = quicker, PATIENCE, 0
         self._calls[is_wide] += 1
-        if not slower or self._calls[is_wide] < self._patience[is_wide]:
-            return quicker
-        self._calls[is_wide] = 0
-        self._patience[is_wide] = min(2 * self._patience[is_wide], LONGEST_PATIENCE)
-        return slower[0]
+        return slower[0] if slower and self._calls[is_wide] >= self._patience[is_wide] else quicker
 
     def note(self, is_wide: bool, threads: int, seconds: float) -> None:
         """What a token took in a call."""
         before = self._seconds.get((is_wide, threads), seconds)
         self._seconds[is_wide, threads] = min(seconds, before + WEIGHT * (seconds - before))
+        if threads != self._quicker.get(is_wide):  # it was tried
+            self._calls[is_wide] = 0
+            self._patience[is_wide] = min(2 * self._patience.get(is_wide, PATIENCE), LONGEST_PATIENCE)
