@@ -146,6 +146,7 @@ def test_where_nothing_matches_the_matches_have_no_share() -> None:
     torch.testing.assert_close(shares.sum(), torch.tensor(1.0))
 
 
+@pytest.mark.slow
 @torch.inference_mode()
 def test_looking_leaves_nothing_behind() -> None:
     model = make(ngram_order=4)

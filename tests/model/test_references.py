@@ -24,7 +24,7 @@ def test_attention_equals_torch_multihead_attention() -> None:
     x, causal = torch.randn(2, 7, 12), torch.ones(7, 7).tril().bool()
     expected, _ = theirs(x, x, x, attn_mask=~causal)
     mask = additive(causal[None, None], x.dtype)
-    torch.testing.assert_close(ours(x, mask, Position(config), torch.arange(7)), expected)
+    torch.testing.assert_close(ours(x, mask, Position(config), torch.arange(7), None), expected)
 
 
 @pytest.mark.parametrize("masks", [1, 2])

@@ -40,6 +40,7 @@ def make(folder: Path, letters: Path, options: dict[str, Any]) -> ModelInfo:
     return read_info(folder)
 
 
+@pytest.mark.slow
 @torch.inference_mode()
 @pytest.mark.parametrize("options", [GPT2, LLAMA, LLAMA | {"tie_embeddings": True}], ids=["gpt2", "llama", "tied"])
 def test_exported_models_say_the_same_in_transformers_and_come_back(

@@ -297,6 +297,7 @@ def test_only_bad_lines_are_no_text(tmp_path: Path) -> None:
     assert "lines that are no JSON left out: 2" in caught.value.remedy
 
 
+@pytest.mark.slow
 def test_parquet(tmp_path: Path) -> None:
     pyarrow = pytest.importorskip("pyarrow")
     parquet = pytest.importorskip("pyarrow.parquet")
