@@ -13,6 +13,7 @@ from tinychat.generate.random import uniform
 from tinychat.generate.sampling import draw, filter_logits
 from tinychat.generate.torch_engine import TorchEngine
 from tinychat.model.config import ModelConfig
+from tinychat.model.stepping import Stepper
 from tinychat.model.transformer import Transformer
 from tinychat.settings import Settings
 from tinychat.train.evaluation import evaluate
@@ -93,14 +94,19 @@ def test_rows_may_leave_join_and_change_places() -> None:
 
 def test_what_is_known_is_not_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
     model = make(context=64)
-    engine, forward = TorchEngine(model), model.forward
+    engine, forward, step = TorchEngine(model), model.forward, Stepper.step
     fed: list[int] = []
 
     def counting(ids: torch.Tensor, **places: Any) -> torch.Tensor:
         fed.append(ids.numel())
         return forward(ids, **places)
 
+    def counting_one(stepper: Stepper, *given: Any) -> torch.Tensor:
+        fed.append(1)
+        return step(stepper, *given)
+
     monkeypatch.setattr(model, "forward", counting)
+    monkeypatch.setattr(Stepper, "step", counting_one)
 
     def read(*requests: Request) -> int:
         fed.clear()

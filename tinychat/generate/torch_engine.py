@@ -17,6 +17,7 @@ from tinychat.generate.sampling import draw, filter_logits, probabilities
 from tinychat.model.attention import Cache
 from tinychat.model.loading import fill
 from tinychat.model.looking import lens, watch_attention
+from tinychat.model.stepping import Stepper
 from tinychat.model.transformer import NO_TOKEN, Memory, Transformer
 from tinychat.settings import Settings
 from tinychat.store.models import ModelInfo
@@ -42,6 +43,7 @@ class TorchEngine:
         self._seen: list[list[int]] = []  # for each row, the ids whose keys and values its cache holds
         self._sources: list[tuple[int, ...] | None] = []
         self._memory: Memory | None = None
+        self._stepper = Stepper(model) if Stepper.serves(model) else None
 
     def reload(self, info: ModelInfo) -> None:
         """As `Engine.reload`."""
@@ -227,6 +229,8 @@ class TorchEngine:
     def _feed(self, parts: Sequence[Sequence[int]], start: int | list[int], rows: list[int] | None = None) -> Tensor:
         """Runs the model over the next tokens of all rows, or of some; the logits behind each one's last, [B, V]."""
         assert self._cache is not None
+        if self._stepper is not None and rows is None and isinstance(start, int) and [*map(len, parts)] == [1]:
+            return self._stepper.step(parts[0][0], start, self._cache, self._memory)[None]
         cache = self._cache if rows is None else self._cache.select(rows)
         memory = self._memory
         if rows is not None and memory is not None:

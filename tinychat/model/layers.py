@@ -211,7 +211,9 @@ class Rotary(Position):
 
     def rotate(self, x: Tensor, turns: Turns) -> Tensor:
         assert turns is not None
-        cosine, sine = (turn.to(x.dtype) for turn in turns)
+        cosine, sine = turns
+        if cosine.dtype != x.dtype:
+            cosine, sine = cosine.to(x.dtype), sine.to(x.dtype)
         return torch.addcmul(x * cosine, x.roll(x.shape[-1] // 2, dims=-1), sine)
 
 
