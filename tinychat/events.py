@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 # --- an answer ---------------------------------------------------------------------------------------------------
 
@@ -26,9 +26,8 @@ class Alternative:
     logprob: float
 
 
-@dataclass(frozen=True, slots=True)
-class Token:
-    """One token of an answer.
+class Token(NamedTuple):
+    """One token of an answer; a tuple, as thousands of them are made in a second.
 
     `text` is what this token adds to the answer: the pieces joined are the decoded whole, so that a token which
     holds only a part of a character has an empty one. `logprob` is in nats, under the model itself, before

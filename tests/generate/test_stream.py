@@ -114,9 +114,21 @@ def test_a_character_that_is_never_completed_is_shown_as_one() -> None:
 
 
 def test_somebody_may_stop_it_and_what_is_there_is_kept() -> None:
-    calls = iter([False, True])
+    calls = iter([False, False, True])
     records = list(stream(Script(LETTERS.encode("abc")), answer(), lambda: next(calls)))
     assert (text_of(records), last(records).reason) == ("a", "interrupted")
+
+
+@pytest.mark.parametrize("shown", [1, 2, 3, 4, 7])
+def test_what_was_made_before_it_was_stopped_but_not_shown_is_let_go(shown: int) -> None:
+    records: list[Record] = []
+    one = answer()
+    engine = Script([*LETTERS.encode("bad cafe"), END])
+    for record in stream(engine, one, lambda: len(records) >= shown):  # type: ignore[arg-type]
+        records.append(record)
+    assert text_of(records) == "bad cafe"[:shown]
+    assert (last(records).reason, last(records).tokens) == ("interrupted", shown)
+    assert LETTERS.decode(one.ids) == "a" + "bad cafe"[:shown]
 
 
 def test_settings_are_asked_for_before_each_call() -> None:

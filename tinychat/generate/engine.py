@@ -2,8 +2,8 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Protocol
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
 
 from tinychat.generate.looking import Head, Voice
 from tinychat.settings import Settings
@@ -36,13 +36,12 @@ class Request:
         return self.settings.max_tokens - self.made
 
 
-@dataclass(frozen=True, slots=True)
-class Drawn:
+class Drawn(NamedTuple):
     """A token, its log-probability under the model itself (nats), and the likeliest ids at its place with theirs."""
 
     id: int
     logprob: float
-    likeliest: tuple[tuple[int, float], ...] = field(default=())
+    likeliest: tuple[tuple[int, float], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,9 +4,9 @@ An `Answer` turns the tokens of one sequence into records; a `Batch` drives an e
 refilled while it runs.
 """
 
+import math
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 
 from tinychat.events import Alternative, Changed, Finished, FinishReason, Notice, Record, Token
 from tinychat.generate.engine import Drawn, Engine, Request
@@ -50,7 +50,6 @@ class Answer:
         self.finished: Finished | None = None
         self._decoder = tokenizer.stream()
         self._held: list[Token] = []  # what may yet turn out to be the beginning of a stop string
-        self._handed = 0  # characters handed out by the last call of `_hand_out`
         self._shown = 0
         self._began = time.perf_counter()
         self._told_of_context = False
@@ -84,14 +83,16 @@ class Answer:
         if self.request.made and (words := describe_sampling(self.request.settings, other_than=before)):
             yield Changed(" · ".join(words))
 
-    def take(self, drawn: Sequence[Drawn], context: int) -> Iterator[Record]:
+    def take(
+        self, drawn: Sequence[Drawn], context: int, should_stop: Callable[[], bool] = lambda: False
+    ) -> Iterator[Record]:
         """The records of newly made tokens; `Finished` among them once the answer is over.
 
-        What was drawn before the settings changed is let go: a change acts on the very next token.
+        What was drawn before the settings changed, or it was to stop, is let go: both act on the very next token.
         """
         for token in drawn:
             settings = self.settings()
-            if settings is not self.request.settings and settings != self.request.settings:
+            if should_stop() or (settings is not self.request.settings and settings != self.request.settings):
                 return
             self.request.ids.append(token.id)
             self.request.made += 1
@@ -99,9 +100,12 @@ class Answer:
                 yield from self.finish("end")
                 return
             self._held.append(self._token(token, self._decoder.push(token.id)))
-            yield from self._release()
-            if self.finished:
-                return
+            if self.request.settings.stop:
+                yield from self._release()
+                if self.finished:
+                    return
+            else:
+                yield from self._hand_out()
             if self.request.left <= 0:
                 break
         if len(self.request.ids) > context and not self._told_of_context:
@@ -116,7 +120,7 @@ class Answer:
         """Ends the answer: what was held back, then `Finished`."""
         rest = self._decoder.flush()
         if rest and self._held:  # a character that was never completed belongs to the token that began it
-            self._held[-1] = replace(self._held[-1], text=self._held[-1].text + rest)
+            self._held[-1] = self._held[-1]._replace(text=self._held[-1].text + rest)
         yield from self._release(reason)
 
     def _release(self, reason: FinishReason | None = None) -> Iterator[Record]:
@@ -124,16 +128,16 @@ class Answer:
 
         The answer ends before a stop string: the token in which one begins is cut short.
         """
-        stops = self.request.settings.stop
-        if not stops and reason is None:
-            yield from self._hand_out(None)
-            return
         text = "".join(token.text for token in self._held)
+        stops = self.request.settings.stop
         found = min((place for stop in stops if (place := text.find(stop)) >= 0), default=None)
         if found is not None:
-            yield from self._hand_out(found)
-            if self._held and found > self._handed:
-                yield self._show(replace(self._held[0], text=self._held[0].text[: found - self._handed]))
+            handed = self._hand_out(found)
+            yield from handed
+            left = found - sum(len(token.text) for token in handed)
+            if self._held and left:
+                self._shown += 1
+                yield self._held[0]._replace(text=self._held[0].text[:left])
             reason = "stop"
         elif reason is not None:
             yield from self._hand_out(len(text))
@@ -144,25 +148,22 @@ class Answer:
             self.finished = Finished(reason, self._shown, self._seconds(), self.request.seed)
             yield self.finished
 
-    def _hand_out(self, characters: int | None) -> Iterator[Token]:
-        """The tokens that lie wholly within the first characters held; None: within all of them."""
-        self._handed = 0
-        keep = int(self._decoder.pending)  # the last one is not whole before its character is
-        while len(self._held) > keep and (characters is None or self._handed + len(self._held[0].text) <= characters):
-            token = self._held.pop(0)
-            self._handed += len(token.text)
-            yield self._show(token)
-
-    def _show(self, token: Token) -> Token:
-        self._shown += 1
-        return token
+    def _hand_out(self, characters: float = math.inf) -> list[Token]:
+        """The tokens that lie wholly within the first characters held."""
+        whole = len(self._held) - self._decoder.pending  # the last one is not whole before its character is
+        count = 0
+        while count < whole and (characters := characters - len(self._held[count].text)) >= 0:
+            count += 1
+        handed, self._held = self._held[:count], self._held[count:]
+        self._shown += count
+        return handed
 
     def _token(self, drawn: Drawn, text: str) -> Token:
-        likeliest = tuple(
+        likeliest = [
             Alternative(token, self.tokenizer.token_text(token), logprob)
             for token, logprob in drawn.likeliest[: self.alternatives]
-        )
-        return Token(drawn.id, text, drawn.logprob, self._seconds(), likeliest)
+        ]
+        return Token(drawn.id, text, drawn.logprob, self._seconds(), tuple(likeliest))
 
     def _seconds(self) -> float:
         return time.perf_counter() - self._began
@@ -173,7 +174,8 @@ class Batch:
 
     Args:
         engine: that makes the tokens.
-        should_stop: asked before each call of the engine; once it says yes, every answer ends as interrupted.
+        should_stop: asked before each call of the engine and each token; once it says yes, every answer ends as
+            interrupted.
     """
 
     def __init__(self, engine: Engine, should_stop: Callable[[], bool] = lambda: False) -> None:
@@ -211,7 +213,7 @@ class Batch:
             alternatives = max(answer.alternatives for answer in going)
             made = self.engine.extend(requests, max(one.left for one in requests), alternatives, LONGEST_CALL)
             for answer, drawn in zip(going, made, strict=True):
-                yield answer, answer.take(drawn, self.engine.context)
+                yield answer, answer.take(drawn, self.engine.context, self.should_stop)
         self.answers = [answer for answer in going if answer.finished is None]
 
 

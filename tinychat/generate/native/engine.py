@@ -195,12 +195,11 @@ class NativeEngine:
         if sum(made) >= FEWEST_TIMED and read <= LARGEST_SHARE * sum(made):
             self._team.note(is_wide, threads, taken / sum(made))
         for place, (answer, made_here) in enumerate(zip(answers, made, strict=True)):
-            first = place * most
-            for at in range(first, first + made_here):
-                tops = slice(at * alternatives, (at + 1) * alternatives)
-                told = tuple(zip(likeliest[tops], values[tops], strict=True)) if alternatives else ()
-                answer.drawn.append(Drawn(drawn[at], logprobs[at], told))
-            answer.ids += drawn[first : first + made_here]
+            here = slice(place * most, place * most + made_here)
+            tops = [slice(at * alternatives, (at + 1) * alternatives) for at in range(here.start, here.stop)]
+            told = [tuple(zip(likeliest[top], values[top], strict=True)) for top in tops]
+            answer.drawn += map(Drawn, drawn[here], logprobs[here], told)
+            answer.ids += drawn[here]
 
     def odds(self, request: Request) -> list[Odds]:
         """As `Engine.odds`."""
