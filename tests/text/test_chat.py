@@ -70,3 +70,35 @@ def test_turns_may_be_told_by_their_ends_alone() -> None:
     assert text(8) == "d.ef.gh."
     assert text(2) == "h."
     assert template.end_ids(tokenizer) == {tokenizer.token_id("<|end|>")}
+
+
+def test_a_lead_makes_the_first_word_that_of_anywhere_else() -> None:
+    texts = ["sheep and sheep and sheep"] * 9
+    tokenizer = Tokenizer(train_vocabulary("wordpiece", texts, 300, ("<|end|>", "<|user|>", "<|bot|>")))
+    (sheep,) = tokenizer.encode(" sheep")
+
+    def ids(lead: str, text: str) -> list[int]:
+        return ChatTemplate(lead=lead).encode([Message("user", text), Message("bot", text)], tokenizer)
+
+    assert sheep not in ids("", "sheep")
+    assert ids(" ", "sheep") == [*ids("", " sheep")[:3], *ids("", "sheep")[-len(tokenizer.encode("sheep")) - 2 :]]
+    assert ids(" ", "sheep").count(sheep) == 1  # the bot's own words are as it says them
+
+
+@pytest.mark.parametrize(
+    ("said", "read"),
+    [
+        ("TELL ME, 2+2?", "tell me, 2+2?"),
+        ("ÄRGER!", "ärger!"),
+        ("Tell ME", "Tell ME"),
+        ("I", "I"),
+        ("2+2", "2+2"),
+        ("", ""),
+    ],
+)
+def test_what_is_said_in_capitals_may_be_read_in_lower_case(said: str, read: str) -> None:
+    tokenizer = Tokenizer(train_vocabulary("wordpiece", ["abc"], 300, ("<|end|>", "<|user|>", "<|bot|>")))
+    messages = [Message("user", said), Message("bot", said)]
+    read_by = {lowers: ChatTemplate(lower_capitals=lowers).encode(messages, tokenizer) for lowers in (False, True)}
+    assert tokenizer.decode(read_by[True]) == read + said
+    assert tokenizer.decode(read_by[False]) == said + said

@@ -190,6 +190,11 @@ def test_saved_and_loaded_it_is_the_same(tmp_path: Path, kind: str) -> None:
         assert loaded.encode(TEXT) == tokenizer.encode(TEXT)
 
 
+def test_tokens_of_words_may_hold_the_space_before_them() -> None:
+    found = {kind: one.has_spaces_in_words for kind, one in (TOKENIZERS | FOREIGN).items()}
+    assert found == {"char": False, "word": False, "wordpiece": True, "bert": False, "sentencepiece": False}
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_training_again_gives_the_same(kind: str) -> None:
     assert make(kind).to_json() == TOKENIZERS[kind].to_json()

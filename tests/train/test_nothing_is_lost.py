@@ -79,6 +79,7 @@ def test_a_full_disk_ends_no_run_and_takes_nothing_that_was_saved(text: Path) ->
     assert all(one[name].equal(other[name]) for name in one)
 
 
+@pytest.mark.slow
 def test_a_model_that_cannot_go_where_it_was_to_go_is_still_in_the_run(text: Path, tmp_path: Path) -> None:
     run = prepare_run(load_recipe().merged({**TINY, "sources": [str(text)]}), out=tmp_path / "out" / "model")
     (tmp_path / "out").touch()  # meanwhile somebody has put a file there

@@ -110,6 +110,7 @@ def test_the_third_time_ends_it_and_the_last_good_weights_stay(monkeypatch: pyte
         assert all(weight.isfinite().all() for weight in weights.values())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", [19, 29], ids=["on the way", "at the end"])
 def test_an_evaluation_that_is_no_number_counts_as_well(monkeypatch: pytest.MonkeyPatch, step: int) -> None:
     run = make()

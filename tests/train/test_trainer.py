@@ -16,8 +16,9 @@ from tinychat.events import Ended, Evaluated, Failed, Noticed, Planned, Sampled,
 from tinychat.model.loading import load_model
 from tinychat.scoring import score
 from tinychat.settings import SettingStore
-from tinychat.store.models import find_model, read_info, read_tokenizer, read_training
+from tinychat.store.models import find_model, read_card, read_info, read_tokenizer, read_training
 from tinychat.store.runs import RunFolder
+from tinychat.text.chat import ChatTemplate
 from tinychat.text.ids import encode_corpus
 from tinychat.text.sources import read_sources
 from tinychat.train.checkpoint import newest_step
@@ -77,6 +78,13 @@ def test_a_run_plans_learns_speaks_and_leaves_a_model(text: Path) -> None:
     assert "tinychat -m made-up" in card
     recipe = load_recipe(run.recipe_file)
     assert recipe.vocab_size == read_tokenizer(folder).vocab_size
+
+
+@pytest.mark.slow
+def test_a_card_says_what_a_model_does_without(text: Path) -> None:
+    run = make(text, steps=2, position="none", feed_forward="none")
+    assert train(run) == 0
+    assert "no feed-forward, no positions" in read_card(find_model(run.name))
 
 
 @pytest.mark.slow
@@ -252,11 +260,11 @@ def test_documents_are_learned_with_their_ends(tmp_path: Path) -> None:
 def test_conversations_make_a_chat_model(tmp_path: Path) -> None:
     lines = ['{"prompt": "how are you?", "completion": "fine, and you?"}', '{"prompt": "hello", "completion": "hi!"}']
     (tmp_path / "talk.jsonl").write_text("\n".join(lines * 50), encoding="utf-8")
-    run = make(tmp_path / "talk.jsonl", steps=60, context=32)
+    run = make(tmp_path / "talk.jsonl", steps=60, context=32, tokenizer="wordpiece")
     assert train(run) == 0
     info = read_info(find_model(run.name))
     assert info.mode == "chat"
-    assert info.template is not None
+    assert info.template == ChatTemplate(lead=" ")
     assert events(run, Sampled)[0].prompt == "how are you?"
     assert not events(run, Sampled)[0].goes_on
 
@@ -277,6 +285,7 @@ def test_what_cannot_be_trained_on_ends_with_the_reason(tmp_path: Path, content:
     assert failed.remedy or content is not None
 
 
+@pytest.mark.slow
 def test_a_loss_that_is_no_number_ends_the_run(text: Path) -> None:
     run = make(text, steps=200, optimizer="sgd", learning_rate=1e30, gradient_clip=0)
     assert train(run) == 1

@@ -42,6 +42,12 @@ class ChatTemplate:
     user: str = "<|user|>"
     bot: str = "<|bot|>"
     end: str = "<|end|>"
+    lead: str = ""
+    """text before what the user says: with a space, its first word is the token that it is anywhere else, and what was
+    learned of the word holds for it (a tokenizer whose words begin with their space has two tokens for each)"""
+    lower_capitals: bool = False
+    """whether what the user says ALL IN CAPITALS is read in lower case: a tiny model has no room to learn each word in
+    two forms"""
 
     def encode(
         self,
@@ -70,7 +76,8 @@ class ChatTemplate:
         for message in messages:
             if message.role == "user" or not turns:
                 turns.append([])
-            turns[-1] += (*marks[message.role], *tokenizer.encode(message.text), *end)
+            text = self._heard(message.text) if message.role == "user" else message.text
+            turns[-1] += (*marks[message.role], *tokenizer.encode(text), *end)
         while room is not None and len(turns) > 1 and sum(map(len, turns)) + len(opening) > room:
             turns.pop(0)
         ids = [id for turn in turns for id in turn] + opening
@@ -83,7 +90,7 @@ class ChatTemplate:
         """The tokens that end an answer: its end, and any mark of a new message."""
         return frozenset(id for token in (self.end, self.user, self.bot) for id in self._ids(token, tokenizer))
 
-    def to_dict(self) -> dict[str, str]:
+    def to_dict(self) -> dict[str, Any]:
         return asdict(self)
 
     @classmethod
@@ -93,7 +100,12 @@ class ChatTemplate:
         Raises:
             TypeError: a key is unknown.
         """
-        return cls(**{name: str(value) for name, value in values.items()})
+        kinds = {name: type(value) for name, value in cls().to_dict().items()}
+        return cls(**{name: kinds.get(name, str)(value) for name, value in values.items()})
+
+    def _heard(self, text: str) -> str:
+        """What the user says, as the model reads it."""
+        return self.lead + (text.lower() if self.lower_capitals and is_in_capitals(text) else text)
 
     def _ids(self, token: str, tokenizer: "Tokenizer") -> list[int]:
         if not token:
@@ -102,3 +114,8 @@ class ChatTemplate:
         if id is None:
             raise TokenizerError(f"the tokenizer has no special token {token}", "train it on conversations")
         return [id]
+
+
+def is_in_capitals(text: str) -> bool:
+    """Whether words are SHOUTED: two letters and more, none of them small."""
+    return text.isupper() and sum(map(str.isalpha, text)) > 1

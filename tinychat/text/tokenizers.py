@@ -83,6 +83,11 @@ class Tokenizer:
         """Tells it from any tokenizer that would encode or decode otherwise."""
         return hashlib.sha256(self.to_json().encode()).hexdigest()
 
+    @cached_property
+    def has_spaces_in_words(self) -> bool:
+        """Whether tokens of words hold the space before them: the first word of a text is then another token."""
+        return any(piece[:1] == b" " and piece.strip() for piece in self._bytes_of or [])
+
     def special(self, role: str) -> int | None:
         """The special token for a role, a key of `ROLES`; None where there is none."""
         return next((id for name in ROLES[role] if (id := self.token_id(name)) is not None), None)

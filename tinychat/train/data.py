@@ -109,7 +109,7 @@ def read_text(recipe: Recipe, run: RunFolder) -> TrainingText:
     reader = _find_tokenizer(run.source_tokenizer_file, recipe, corpus.asked, corpus.mode) if translates else None
     if tokenizer.vocab_size < 2:
         raise SourceError(f"{corpus.name} is one character over and over: nothing can be learned", "give it more text")
-    template = _template(recipe, corpus, start)
+    template = _template(recipe, corpus, start, tokenizer)
     texts: list[Ids | Rows] = []
     for source in corpus.sources:
         if translates or recipe.rows == "documents":
@@ -192,11 +192,13 @@ def _split(recipe: Recipe, text: Ids | Rows) -> tuple[Ids | Rows, Ids | Rows]:
     return text[:end], text[end:]
 
 
-def _template(recipe: Recipe, corpus: Corpus, start: Start | None) -> ChatTemplate | None:
+def _template(recipe: Recipe, corpus: Corpus, start: Start | None, tokenizer: Tokenizer) -> ChatTemplate | None:
     if corpus.mode != "chat":
         return None
     if start is None:
-        return ChatTemplate() if recipe.turn_marks else ChatTemplate(user="", bot="")
+        marks = {} if recipe.turn_marks else {"user": "", "bot": ""}
+        lead = " " if tokenizer.has_spaces_in_words else ""
+        return ChatTemplate(**marks, lead=lead, lower_capitals=recipe.lower_capitals)
     if start.info.template is None:
         problem = f"{start.info.name} has no tokens for turns, and cannot go on with conversations"
         raise UsageError(problem, "--mode completion takes their text alone")

@@ -62,6 +62,7 @@ class Recipe:
         choices=("windows", "documents"),
     )
     turn_marks: bool = _field("data", bool, True, "in a chat, special tokens say who speaks; else turns only end")
+    lower_capitals: bool = _field("data", bool, False, "in a chat, what is SAID IN CAPITALS is read in lower case")
     asked_share: float = _field(
         "data", float, 1.0, "in a chat, the share of what people say that is learned, beside all answers", low=0, high=1
     )

@@ -153,6 +153,7 @@ class ModelWriter:
             measured = f"{part}, which it was not trained on"
         source = f"; {facts.source_vocab_size:,} of what is translated" if facts.source_vocab_size else ""
         feed_forward = "no feed-forward" if config.feed_forward == "none" else config.feed_forward
+        position = "no" if config.position == "none" else config.position
         step = f"{self.plan.batch_size} × {config.context} tokens"
         if facts.rows:
             step = f"{count(self.plan.batch_size, 'document')} of {self.plan.row_tokens:.0f} tokens on average"
@@ -168,7 +169,7 @@ class ModelWriter:
             f"| for | {self.text.mode}{f': {recipe.purpose}' if recipe.purpose else ''} |",
             f"| parameters | {self.parameters:,} |",
             f"| architecture | {layers(config)}, {count(config.n_head, 'head')}, "
-            f"{feed_forward}, {config.position} positions"
+            f"{feed_forward}, {position} positions"
             f"{f', mixed with n-grams up to {config.ngram_order} and matches' if config.ngram_order else ''} |",
             f"| context | {config.context} tokens |",
             f"| tokenizer | {facts.tokenizer}, {facts.vocab_size:,} tokens{source} |",
