@@ -51,4 +51,4 @@ def sit_down(model: Path, home: Path) -> Iterator[Callable[..., Person]]:
 
     yield sit
     for person in people:
-        person.process.close(force=True)
+        person.is_gone()

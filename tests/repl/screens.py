@@ -3,6 +3,7 @@
 import io
 import os
 import re
+import signal
 import sys
 import time
 from collections.abc import Callable
@@ -53,6 +54,7 @@ class Person:
             sys.executable, [str(SCRIPT), str(model)], env=env, dimensions=(rows, columns), timeout=PATIENCE
         )
         self.process.delaybeforesend = None
+        self.process.ptyproc.delayafterclose = 0
         self.screen = pyte.Screen(columns, rows)
         self.screen.write_process_input = self.type  # type: ignore[assignment, method-assign]
         self._stream = pyte.ByteStream(self.screen)
@@ -98,9 +100,19 @@ class Person:
             while True:
                 self.raw += self.process.read_nonblocking(65536, PATIENCE)
         except pexpect.EOF:
-            self.process.close()
+            return self.ended()
+
+    def ended(self) -> int | None:
+        """Waits for a process that closed its terminal, however busy the machine is; the exit code, if no signal."""
+        self.process.wait()
+        self.process.close()
         code: int | None = self.process.exitstatus
         return code
+
+    def is_gone(self) -> None:
+        """Ends the process, whatever it is doing."""
+        self.process.kill(signal.SIGKILL)
+        self.ended()
 
     def _take(self, data: bytes) -> None:
         self.raw += data

@@ -119,7 +119,7 @@ class Stress:
                     self.check()
             self._leave()
         finally:
-            self._person.process.close(force=True)
+            self._person.is_gone()
 
     def _act(self) -> None:
         chance = self.chosen.random()
@@ -174,8 +174,7 @@ class Stress:
 
     def _came_to_an_end(self) -> None:
         """A completed or recalled `/quit` may have been sent: then somebody sits down anew."""
-        self._person.process.close()
-        code, signal = self._person.process.exitstatus, self._person.process.signalstatus
+        code, signal = self._person.ended(), self._person.process.signalstatus
         left = code in (0, 130) or signal == SIGINT  # a key may have come after
         self._holds(left and self._says_quit(), f"it ended with {code}, by signal {signal}")
         self.restarts += 1

@@ -116,6 +116,7 @@ def test_space_pauses_and_goes_on(counting: Person) -> None:
     counting.sees(answered)
 
 
+@pytest.mark.slow
 def test_in_a_pause_tokens_come_one_by_one_and_with_other_settings(sit_down: SitDown) -> None:
     person = sit_down(**SLOW)
     person.type("temp", ENTER)
@@ -155,6 +156,7 @@ def test_what_is_typed_meanwhile_is_kept_for_the_prompt(counting: Person) -> Non
     counting.sees("› a great big thing", "you said: a great big thing", "› and half")
 
 
+@pytest.mark.slow
 def test_a_command_typed_meanwhile_acts_at_once(sit_down: SitDown) -> None:
     person = sit_down(**SLOW)
     person.type("temp", ENTER)
@@ -171,9 +173,10 @@ def test_keys_pressed_before_the_prompt_are_not_lost(sit_down: SitDown, model: P
     person = Person(model, home)
     person.type("hello", ENTER)
     person.sees("› hello", "you said: hello")
-    person.process.close(force=True)
+    person.is_gone()
 
 
+@pytest.mark.slow
 def test_a_pasted_block_is_one_prompt(sit_down: SitDown) -> None:
     person = sit_down()
     person.type("\x1b[200~one\rtwo\rthree\x1b[201~")
@@ -183,6 +186,7 @@ def test_a_pasted_block_is_one_prompt(sit_down: SitDown) -> None:
     assert lines[5:8] == ["you said: one", "two", "three"]
 
 
+@pytest.mark.slow
 def test_lines_are_begun_by_ctrl_j_alt_enter_and_blocks(sit_down: SitDown) -> None:
     person = sit_down()
     person.type("one", "\n", "two", ESCAPE + ENTER, "three", ENTER)
@@ -228,6 +232,7 @@ def test_commands_and_values_are_offered_with_their_bounds_and_meaning(sit_down:
     )
 
 
+@pytest.mark.slow
 def test_the_ruler_counts_what_is_typed_and_what_is_left(sit_down: SitDown) -> None:
     person = sit_down()
     person.type("hello there")
@@ -240,6 +245,7 @@ def test_the_ruler_counts_what_is_typed_and_what_is_left(sit_down: SitDown) -> N
     person.sees(lambda lines: lines[-1].endswith(" too many"), "… !")
 
 
+@pytest.mark.slow
 def test_keys_of_functions_help_switch_and_change_the_keys(sit_down: SitDown) -> None:
     person = sit_down()
     person.type("/undo", "\x1bOP")
@@ -254,6 +260,7 @@ def test_keys_of_functions_help_switch_and_change_the_keys(sit_down: SitDown) ->
     person.sees("you said: two")
 
 
+@pytest.mark.slow
 def test_an_editor_changes_the_prompt_and_where_there_is_none_it_says_so(sit_down: SitDown, tmp_path: Path) -> None:
     editor = tmp_path / "editor"
     editor.write_text("#!/bin/sh\nprintf 'one\\ntwo\\n' >> \"$1\"\n")
@@ -266,6 +273,7 @@ def test_an_editor_changes_the_prompt_and_where_there_is_none_it_says_so(sit_dow
     person.sees("EDITOR is 'nowhere', which is no program here", "set it to an editor", "› zero")
 
 
+@pytest.mark.slow
 def test_history_outlives_the_session(sit_down: SitDown) -> None:
     first = sit_down()
     first.type("remember me", ENTER)
@@ -299,6 +307,7 @@ def test_an_error_is_a_line_or_two_and_the_session_goes_on(sit_down: SitDown) ->
     person.sees("you said: hello")
 
 
+@pytest.mark.slow
 def test_a_name_that_no_file_can_have_is_told_in_a_line(sit_down: SitDown) -> None:
     person = sit_down()
     person.type("hello", ENTER, f"/save {'x' * 300}", ENTER)
@@ -319,6 +328,7 @@ def test_a_model_that_still_loads_is_waited_for_and_can_be_interrupted(sit_down:
     assert person.leaves() == 0
 
 
+@pytest.mark.slow
 def test_wide_characters_wrap_and_none_is_lost(sit_down: SitDown) -> None:
     person = sit_down(columns=64)
     person.type("/seed 7", ENTER, "wide", ENTER)
@@ -329,6 +339,7 @@ def test_wide_characters_wrap_and_none_is_lost(sit_down: SitDown) -> None:
     person.sees("you said: 你好")
 
 
+@pytest.mark.slow
 def test_text_that_scrolls_is_whole_and_the_status_stays_at_the_bottom(sit_down: SitDown) -> None:
     person = sit_down(columns=60, rows=10)
     person.type("/seed 7", ENTER, "/max 400", ENTER, "count", ENTER)
@@ -353,6 +364,7 @@ def test_the_window_may_change_its_size_while_an_answer_is_printed(sit_down: Sit
     assert sum("top-p" in line for line in lines) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("facts", [{"NO_COLOR": "1"}, {"TINYCHAT_THEME": "none"}])
 def test_without_colour_there_is_none(sit_down: SitDown, facts: dict[str, str]) -> None:
     person = sit_down(**facts)

@@ -40,6 +40,7 @@ def test_text_goes_forward_and_nothing_but_text_is_written(sit_down: SitDown, fa
     assert re.search("[─━│┃▇▁]", person.raw.decode()) is None
 
 
+@pytest.mark.slow
 def test_what_is_typed_is_completed_searched_and_remembered(sit_down: SitDown) -> None:
     first = sit_down(TINYCHAT_PLAIN="1")
     first.type("remember me", ENTER)
@@ -55,6 +56,7 @@ def test_what_is_typed_is_completed_searched_and_remembered(sit_down: SitDown) -
     second.sees(lambda lines: any(line.startswith("0.8: now") for line in lines), "> /temperature")
 
 
+@pytest.mark.slow
 def test_keys_still_change_an_answer_and_what_is_typed_meanwhile_is_kept(sit_down: SitDown) -> None:
     person = sit_down(TINYCHAT_PLAIN="1", TINYCHAT_TEST_DELAY="0.03")
     person.type("temp", ENTER)

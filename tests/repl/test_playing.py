@@ -73,6 +73,7 @@ def test_where_nothing_was_guessed_nobody_has_won(session: Session) -> None:
     assert lines[-2] == "or not to be"  # it goes on with a new line
 
 
+@pytest.mark.slow
 def test_a_game_at_a_terminal_and_its_end(sit_down: Callable[..., Person]) -> None:
     person = sit_down()
     person.type("/play hello\r")
