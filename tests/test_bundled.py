@@ -19,46 +19,42 @@ from tinychat.store.models import read_info, read_tokenizer, read_training
 
 SMALLTALK = places.bundled_models() / "smalltalk"
 
-GOLDEN = {
-    "hello there": "Hello! I am all ears, though I have none.",
-    "what is 7 plus 5?": "7 plus 5 is 12.",
-    "capital of france?": "The capital of France is Paris.",
-    "what does a cow say": "A cow says moo.",
-    "i feel sad today": "That is hard. I wish I had arms for a hug.",
-}
-"""what it said, greedily, on the day that it was made"""
+GOLDEN: dict[str, str] = dict(read_training(SMALLTALK)["greedy"]["answers"])
+"""what it said, greedily, on the day that it was made: see test_golden.py"""
 
 
 def test_it_is_found_by_name_and_is_small() -> None:
     session = Session()
     assert session.open_model("smalltalk").folder.resolve() == SMALLTALK.resolve()
     assert session.model.mode == "chat"
-    assert sum(path.stat().st_size for path in SMALLTALK.iterdir()) < 5_000_000
+    assert sum(path.stat().st_size for path in SMALLTALK.iterdir()) < 7_500_000
 
 
 def test_it_says_how_it_was_made() -> None:
     training = read_training(SMALLTALK)
-    assert training["recipe"]["data"]["sources"] == ["smalltalk.jsonl"]
-    assert training["loss"] < 0.8
+    assert training["recipe"]["data"]["sources"] == ["smalltalk"]
+    assert training["loss"] < 1
     assert "trained with tinychat" in (SMALLTALK / "README.md").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("prompt", GOLDEN)
-def test_it_says_what_it_said_when_it_was_made(prompt: str) -> None:
+def talk(*prompts: str) -> list[str]:
+    """What it answers, greedily, turn by turn."""
     session = Session()
     session.open_model("smalltalk")
     session.settings.update({"temperature": 0, "max_tokens": 60}, Origin.FLAG)
-    list(session.answer(prompt))
-    assert session.turns[0].answer == GOLDEN[prompt]
+    for prompt in prompts:
+        list(session.answer(prompt))
+    return [turn.answer for turn in session.turns]
 
 
 def test_it_remembers_a_name_within_the_conversation() -> None:
-    session = Session()
-    session.open_model("smalltalk")
-    session.settings.update({"temperature": 0, "max_tokens": 60}, Origin.FLAG)
-    for prompt in ("hi my name is zorina", "what is 2 plus 2?", "what is my name?"):
-        list(session.answer(prompt))
-    assert "zorina" in session.turns[-1].answer
+    assert "zorina" in talk("hi my name is zorina", "what is 2 plus 2?", "what is my name?")[-1]
+    assert "zorina" in talk("zorina is my best friend", "what is my friend called?")[-1]
+
+
+def test_who_shouts_is_understood() -> None:
+    assert talk("WHAT IS THE CAPITAL OF FRANCE?") == talk("what is the capital of france?")
+    assert "Paris" in talk("CAPITAL OF FRANCE")[0]
 
 
 def test_no_path_of_a_machine_is_in_it() -> None:
@@ -71,7 +67,7 @@ def test_no_path_of_a_machine_is_in_it() -> None:
 
 @pytest.mark.slow
 def test_it_answers_from_another_folder(tmp_path: Path) -> None:
-    call = [sys.executable, "-m", "tinychat", "-p", "hello there", "--greedy"]
+    call = [sys.executable, "-m", "tinychat", "-p", "hello there", "--greedy", "--precision", "f32"]
     done = subprocess.run(call, cwd=tmp_path, capture_output=True, text=True, check=True)
     assert done.stdout == GOLDEN["hello there"] + "\n"
     assert done.stderr == ""
@@ -94,7 +90,7 @@ QUESTIONS = (
 
 @pytest.mark.slow
 def test_both_engines_say_the_same_to_a_thousand_prompts() -> None:
-    info, settings = read_info(SMALLTALK), Settings(temperature=0, max_tokens=40)
+    info, settings = read_info(SMALLTALK), Settings(temperature=0, max_tokens=40, precision="f32")
     prompting = Prompting(read_tokenizer(SMALLTALK), int(info.architecture["context"]), info.template)
     prompts = [" ".join(words) for words in itertools.product(GREETINGS, NAMES, QUESTIONS)]
     requests = [

@@ -22,12 +22,16 @@ TALKING: tuple[Wish, ...] = (
     Wish("another answer",
          (f"{CAN} (get|have|see|hear) (another|a different|a new|a second) (answer|reply|try)(?|)",
           "(try|answer|say it) again (differently|in another way|with other dice)", about("/retry"),
+          f"{CAN} (try again|try once more|have another go|make you try again|ask for another answer)(?|)",
+          "(try again|try once more|another answer|a different answer)( please|)",
           f"{CAN} (retry|redo|regenerate) (the last answer|that|your answer|the answer)(?|)", "(retry|regenerate"
           "|redo)( that|)"),
          command("/retry", "to get a new answer")),
     Wish("taking back",
          (f"{CAN} (take back|undo|remove|delete|unsay) (my last (message|line|turn|question)|the last (turn|message)"
-          f"|what i said)(?|)", about("/undo"), "undo( that| the last turn| my last message|)"),
+          f"|what i said)(?|)", f"{CAN} (go|step) back (one turn|a turn|a step|one step)(?|)",
+          "(go|step) back (one turn|a turn|a step|one step)( please|)", about("/undo"),
+          "undo( that| the last turn| my last message|)"),
          command("/undo", "to take the last turn back")),
     Wish("editing a message",
          (f"{CAN} (edit|correct|change|fix) (my last (message|line|prompt|question)|what i (said|typed)|a typo)(?|)",
@@ -85,8 +89,8 @@ TALKING: tuple[Wish, ...] = (
          ("Type /export chat.md to write this chat for others.", "Use /export chat.html to get it as it looks here.",
           "Try /export chat.txt: this chat as plain text.")),
     Wish("repeating a call",
-         (f"{CAN} (repeat|reproduce|make) (this answer|an answer|that answer) (in the shell|from the shell|elsewhere"
-          f"|outside)(?|)", about("/repeat")),
+         (f"{CAN} (repeat|reproduce|get) (this answer|an answer|that answer) (in the shell|from the shell|in a"
+          f" script|from a script)(?|)", about("/repeat")),
          ("Type /repeat: it shows the shell command for the last answer.", "Use /repeat to get the command that says"
           " it again.")),
 )  # fmt: skip
@@ -99,13 +103,16 @@ MODELS: tuple[Wish, ...] = (
           about("/model", also="load")),
          command("/model NAME", "to change the model")),
     Wish("all models",
-         (f"{CAN} (list|see|show|find) (all |the |my |your |)models(?|)",
-          "(what|which) models (are there|do you have|exist|can i use|have i got)( here|)?",
+         (f"{CAN} (list|see|show|find|look at) (all |the |my |your |all the |)models(?|)",
+          "(what|which|what other|which other) models (are there|do you have|do you know|exist|can i use|can i"
+          " choose|have"
+          " i got|do i have)( here| now|)?",
           "(show|list) (me |)(all |the |my |)models", about("/models")),
          command("/models", "to list them all")),
     Wish("its parts",
          (f"{CAN} (see|show|look at|inspect) (your (inside|size|parts|architecture|layers|weights)|what you are made"
-          f" of|the model|how big the model is)(?|)", "(show me|what are) your (parts|layers|insides|details)?",
+          f" of|your numbers|how big the model is|how big you are)(?|)", "(show me|what are) your"
+          " (parts|layers|insides|details)?",
           about("/show")),
          command("/show", "to see my parts and size")),
     Wish("training",
@@ -125,7 +132,9 @@ MODELS: tuple[Wish, ...] = (
          FILES),
     Wish("training for some minutes",
          (f"{CAN} (train|train a model) for <v> minutes(?|)",
-          "(train|let it train|training) for <v> minutes( please|)", f"{CAN} limit (the |)training to <v> minutes(?|)"),
+          "(train|let it train|training) for (only |at most |)<v> minutes( please| now|)",
+          f"{CAN} (limit|keep|end|stop) (the |a |)training (to|at|after|within) <v> minutes(?|)",
+          "(limit|keep|stop|end) (the |)training (to|at|after|within) <v> minutes( please|)"),
          ("Type /train FILE --minutes <v>.", "Add --minutes <v> to /train.",
           "Use /train FILE --minutes <v>, and it ends on time."), ("1", "2", "3", "4", "5", "8", "10", "12", "15",
           "20", "30", "45", "60")),
@@ -140,7 +149,8 @@ MODELS: tuple[Wish, ...] = (
          ("Type /finish to end a run and keep all.", "Use /finish: the run ends after its step, and nothing is lost.")),
     Wish("training runs",
          (f"{CAN} (see|list|show|watch|find) (my |all |the |running |old |)(runs|trainings|training runs)(?|)",
-          "(which|what) (runs|trainings) (are there|are running|do i have)?", about("/runs")),
+          "(which|what) (runs|trainings|training runs) (are there|are running|do i have|are going on|have i got)("
+          " now|)?", about("/runs")),
          command("/runs", "to list the training runs")),
     Wish("watching a run",
          (f"{CAN} (watch|join|go back to|follow|see again) (a |the |my )(running |)(run|training)( again|)(?|)",
@@ -184,9 +194,9 @@ LOOKING: tuple[Wish, ...] = (
          ("Type /score TEXT to see how likely I find it.", "Use /score TEXT: it shades what surprised me.")),
     Wish("tokens of a text",
          (f"{CAN} (see|show|count) (the |my |)(tokens|pieces|token ids)( of a text| of a word|)(?|)",
-          about("/tokens"), "how (do you|does it) cut (text|words) into (tokens|pieces)?", "(tokenize|tokenise) (a"
-              "|this|my)"
-          " (text|word|line)( please|)"),
+          about("/tokens"), "how (do you|does it) cut (text|words) into (tokens|pieces)?", "(tokenize|tokenise)"
+          " (a|this|my|the) (text|word|line|sentence)( please| for me|)", "(cut|split) (a|this|my) (text|word|line)"
+          " into (tokens|pieces)( please|)"),
          command("/tokens TEXT", "to see its pieces")),
     Wish("attention",
          (f"{CAN} (see|show|look at) (what you look at|your attention|the attention|your heads|the heads)(?|)",
@@ -258,9 +268,15 @@ PROGRAM: tuple[Wish, ...] = (
           f"{CAN} (pipe|send) (text|prompts|a file) (to|into|through) you(?|)"),
          ("Pipe it in: each line is one prompt to tinychat.",
           "Use tinychat -p TEXT for one prompt, or pipe lines in.")),
+    Wish("the theme",
+         (f"{CAN} (change|set|choose|switch off) (the |your |)(colours|colors|theme|look|dark mode|light mode)(?|)",
+          "(is there|do you have|where is) (a |the |)(light|dark) (theme|mode)(?|)"),
+         ("Start me with --theme light, dark or none.",
+          "It is told at the start: tinychat --theme light, dark or none.")),
     Wish("doing it itself",
-         ("(can you|please|could you|will you) (change your settings|set your temperature|train yourself|run a"
-          " command|change yourself|restart yourself|switch your model|open a file|save this for me)( for me| now|)?",),
+         ("(can you|please|could you|will you|can you please) (change your settings|set your temperature|train yourself"
+          "|run a command|change yourself|restart yourself|switch your model|open a file|save this for me|change your"
+          " settings yourself|set it yourself|do that yourself)( for me| now| please|)?",),
          ("I can't turn my own knobs: you can. Type /help to see how.",
           "Only you can do that: commands start with a slash. Try /help.")),
     Wish("commands",
@@ -270,5 +286,5 @@ PROGRAM: tuple[Wish, ...] = (
 )  # fmt: skip
 
 SCENES: Scenes = (
-    *scenes(TALKING, 0.42), *scenes(MODELS, 0.42), *scenes(LOOKING, 0.4), *scenes(PROGRAM, 0.6),
+    *scenes(TALKING, 0.66), *scenes(MODELS, 0.66), *scenes(LOOKING, 0.64), *scenes(PROGRAM, 1.0),
 )  # fmt: skip

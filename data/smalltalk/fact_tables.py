@@ -73,8 +73,12 @@ CAPITALS = (
     "Turkey=Ankara, Egypt=Cairo, Kenya=Nairobi, Ghana=Accra, Morocco=Rabat, Ethiopia=Addis Ababa, India=New Delhi, "
     "China=Beijing, Japan=Tokyo, Vietnam=Hanoi, Thailand=Bangkok, Indonesia=Jakarta, Iran=Tehran, Iraq=Baghdad, "
     "Canada=Ottawa, Mexico=Mexico City, Cuba=Havana, Peru=Lima, Chile=Santiago, Argentina=Buenos Aires, "
-    "Australia=Canberra"
+    "Australia=Canberra, Brazil=Brasilia, the USA=Washington, the Netherlands=Amsterdam, Switzerland=Bern, "
+    "South Korea=Seoul, Scotland=Edinburgh, New Zealand=Wellington, Romania=Bucharest, Croatia=Zagreb, "
+    "Pakistan=Islamabad"
 )
+OTHER_NAMES = "America=Washington, the United States=Washington, the UK=London, Britain=London, Holland=Amsterdam"
+"""of countries whose capitals are known"""
 OTHER_COUNTRIES = listed(
     "Bhutan,Chad,Mali,Niger,Togo,Gabon,Malawi,Zambia,Oman,Qatar,Nepal,Laos,Fiji,Tonga,Samoa,Palau,Belize,Honduras,"
     "Suriname,Guyana,Latvia,Estonia,Slovenia,Moldova,Albania,Malta,Andorra,Angola,Benin,Burundi,Botswana,Namibia,"

@@ -47,12 +47,15 @@ WHICH = "(what|which)"
 PLEASE = "(can you tell me|do you know|tell me|say)"
 CAPITAL_OF = (
     "what is the capital (city |)of <x>?", "what's the capital of <x>?", "(the |)capital of <x>(?|)",
-    "<x>: capital(?|)", f"{PLEASE} the capital of <x>", "(which|what) city is the capital of <x>?",
-    "name the capital of <x>", "what is <x>'s capital?", "the main city of <x>?", "<x> capital(?|)",
+    "<x>: capital(?|)", f"{PLEASE} the capital of <x>", "(which|what) city is the capital of <x>( please|)?",
+    "name the capital of <x>", "what is <x>'s capital?", "<x> capital(?|)", "(what is|what's|) the main city of <x>?",
     "do you know (what|which city) the capital of <x> is?",
-    "(what|what's|name|tell me|say|i need) the (capital|capital city|main city) of <x>( please|)",
-    "(do you know|tell me|say) (what|which) (the capital|the capital city|the main city) of <x> is( please|)",
-    "(what|which) city is the (capital|main city) of <x>( please|)?",
+    "(what is|what's|name|tell me|say|give me|i need|i want to know) the (capital|capital city) of <x>( please|"
+    " again| now|)",
+    "(do you know|tell me|say|can you say|please say) (what|which city) (the capital|the capital city) of <x> is("
+    " please|)",
+    "(what is|what's|tell me|say|do you know|) <x>'s (capital|capital city)( please| again|)?",
+    "(which|what) is the (capital|capital city) of <x>( please| again|)?",
 )  # fmt: skip
 """how the capital of a country is asked for, known or not"""
 
@@ -61,7 +64,7 @@ def beside(what: str, word: str) -> tuple[str, ...]:
     """How the next or the last one of days, months or letters is asked for."""
     return (
         f"{WHICH} {what} (comes|is|comes right|is right) {word} <x>( please|)?",
-        f"(tell me|say|do you know|name) (the {what} {word}|what comes {word}|which {what} comes {word}|what {what} is"
+        f"(tell me|say|do you know|name) (the {what} {word}|which {what} comes {word}|what {what} is"
         f" {word}) <x>( please|)",
         f"(the|what is the) {what} (right |){word} <x>( please|)?",
     )
@@ -91,7 +94,7 @@ FACTS: tuple[Fact, ...] = (
           " is|which colour <x> has)( please|)", "what (is|would be) the colour of <x>( please|)?", "what colour do"
           " i need to (draw|paint) <x>?"),
          ("<x> is <y>.", "The colour of <x> is <y>.", "I would paint <x> <y>.")),
-    Fact("opposites", 6.5, both_ways(pairs(tables.OPPOSITES)),
+    Fact("opposites", 7.0, both_ways(pairs(tables.OPPOSITES)),
          ("what is the opposite of <x>?", "what's the opposite of <x>?", "(the |)opposite of <x>(?|)",
           "<x> and its opposite?",
           f"{PLEASE} the opposite of <x>", "what is not <x> but the (opposite|other way)?",
@@ -138,8 +141,8 @@ FACTS: tuple[Fact, ...] = (
          (f"{WHICH} season (comes after|follows|is after) <x>?", "what is the season after <x>?",
           "the season after <x>?", *beside("season", "after")),
          ("After <x> comes <y>.", "The season after <x> is <y>.", "After <x> it is <y>.")),
-    Fact("capitals", 5.0, pairs(tables.CAPITALS),
-         (*CAPITAL_OF, "(which|what) capital (does <x> have|has <x>)?", "<x> has (which|what) capital?",
+    Fact("capitals", 9.0, pairs(f"{tables.CAPITALS}, {tables.OTHER_NAMES}"),
+         (*CAPITAL_OF, "(which|what) capital (city |)does <x> have?",
           "where does the government of <x> sit?", "i have to know the capital of <x>", "capital city of <x>?"),
          ("The capital of <x> is <y>.", "<x> has the capital <y>.", "In <x> the capital is <y>.")),
     Fact("countries of capitals", 1.4, pairs(tables.CAPITALS),
@@ -152,8 +155,8 @@ FACTS: tuple[Fact, ...] = (
          ("<y> is the capital of <x>.", "<y> is in <x>.", "I know <y>: it is the capital of <x>."), False),
     Fact("capitals it never learned", 1.6, [{"x": country, "y": ""} for country in tables.OTHER_COUNTRIES],
          CAPITAL_OF,
-         ("I don't know the capital of <x>. I know forty, and not that one.",
-          "The capital of <x> is not (among my forty|one I learned).",
+         ("I don't know the capital of <x>. I know fifty, and not that one.",
+          "The capital of <x> is not (among my fifty|one I learned).",
           "Sorry, I never learned the capital of <x>.")),
     Fact("young animals", 1.8, pairs(tables.YOUNG),
          ("what (is a baby|do you call a baby|do we call a young) <x>( called|)?", "(the |)young of <a:x>?",

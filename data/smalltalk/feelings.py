@@ -192,7 +192,7 @@ def praise(talk: Talk) -> None:
          " are|your jokes))"
          "( a lot| very much| so much| tinychat|!|)",
          "(good|nice|well) (bot|done|answer|work|try|job|said|girl|boy|model)( tinychat|!|)",
-         "(do you (love|like) me|are you my friend|are we friends|will you be my friend|can we be friends|want to be"
+         "(are you my friend|are we friends|will you be my friend|can we be friends|want to be"
          " friends)?"),
         ("(Thank you|Thanks)! (That warms my tiny processor|You are kind|You are nice too|My numbers are blushing).",
          "(How kind|That is kind of you)! (I like chatting with you too|I do my small best|You made my chat).",
@@ -243,7 +243,7 @@ def advice(talk: Talk) -> None:
 
 
 SCENES: Scenes = (
-    *(Scene(it.topic, 0.6, partial(mood, it)) for it in MOODS),
+    *(Scene(it.topic, 1.7, partial(mood, it)) for it in MOODS),
     Scene("my day", 2.2, my_day),
     Scene("praise", 2.0, praise),
     Scene("rude words", 2.2, rude),

@@ -24,7 +24,7 @@ HELLO = (
     "(sup|yo|wassup|heyy|hii|hellooo|hallo|hola|bonjour|aloha|moin|g'day|hiii|henlo|yoo|oy|hai|hey you|hi bot|hello"
     " bot|hey bot|hello computer|hello model)( dude| bro| man| tinychat| mate| pal|)(!||!!)",
     "(test|testing|this is a test|just a test|test test|testing one two|one two three|ping|is this on|does this work"
-    "|anyone here|can you read this|are you there|are you alive|knock)( tinychat| hello| now|)(?||.|!)",
+    "|anyone here|can you read this|are you there|knock)( tinychat| hello| now|)(?||.|!)",
     "(can|could|do) (you|u) (read|understand) (me|this|what i type)( now| at all| tinychat|)?",
     "(i am|i'm|it's|it is) (here|me|just me|only me|a new user|your new friend|your owner|your user)( again| now|)(!|)",
     "(my first time here|first time here|never talked to a bot before|i never tried this before|let's see what you can"
@@ -182,7 +182,7 @@ def goodbye(talk: Talk) -> None:
 
 
 SCENES: Scenes = (
-    Scene("hello", 1.4, hello),
+    Scene("hello", 2.0, hello),
     Scene("time of day", 0.8, time_of_day),
     Scene("back again", 0.6, back_again),
     Scene("how are you", 2.6, how_are_you),

@@ -339,7 +339,7 @@ def cats_or_dogs(talk: Talk) -> None:
 PLURAL = {"mouse": "mice", "fox": "foxes", "wolf": "wolves"}
 
 SCENES: Scenes = (
-    *(Scene(it.topic, 0.8, partial(about, it)) for it in ABOUT),
+    *(Scene(it.topic, 2.4 if it.topic == "what it can do" else 1.2, partial(about, it)) for it in ABOUT),
     Scene("its favourites", 3.0, favourite),
     Scene("what it likes", 1.6, do_you_like),
     Scene("what the person likes", 1.6, i_like),

@@ -78,7 +78,7 @@ def _relative(who: str) -> Kind:
         (f"my {who} is (called|named) <v>", f"my {who}'s name is <v>", f"<v> is my {who}", f"the name of my {who} is"
          f" <v>",
          f"i have a {who} (called|named) <v>", f"(btw|also|oh and)(,|) my {who} is called <v>"),
-        ("(Say hello to|Greet) <v> from me!", f"<v> is a good name for a {who}.", f"(Noted|I see): your {who} is"
+        ("(Say hello to|Greet) <v> from me!", f"What a good name for a {who}: <v>!", f"(Noted|I see): your {who} is"
          f" called <v>."),
         (f"what is my {who} called?", f"what's my {who}'s name( again|)?", f"who is my {who}?", f"my {who}'s name?",
          f"{REMEMBER} the name of my {who}", f"what is the name of my {who}?", f"{REMEMBER} what my {who} is called",
@@ -95,8 +95,8 @@ KINDS: tuple[Kind, ...] = (
         ("my name is <v>", "(i'm|i am) <v>", "(call me|you can call me|please call me|people call me|they call me)"
                                              " <v>", "(it's|this is) <v>( here| speaking|)",
          "(hi|hello|hey)(,|!|) (i'm|i am|my name is|my name's|this is|it's) <v>", "<v> is my name", "the name is <v>",
-         "(i'm|i am|my name is|hi, i am|hello, i'm|well, i am|people say i am) (called|named) <v>",
-         "(i am|i'm|they say i'm) (usually|mostly|also|always) called <v>", "(my|the) (full |first |own |)name"
+         "(i'm|i am|hi, i am|hi, i'm|hello, i'm|well, i am|so i am|people say i am) (called|named) <v>",
+         "(i am|i'm|they say i'm) (usually|mostly|also|always) called <v>", "my (full |first |own |)name"
          " (is|would be) <v>",
          "(my parents|my friends|my family|people|they|some) (called|named|call|name) me <v>",
          "(you can|you may|please|just|do) (call|name) me <v>( please| from now on|)",
@@ -192,7 +192,7 @@ KINDS: tuple[Kind, ...] = (
          " town|)",
          "i'm (in|living in) <v>( now| right now|)", "my (city|home town) is <v>", "greetings from <v>",
          "i grew up in <v>"),
-        ("(How nice|Lovely)! What is <v> like?", "<v>! I (only know|like) the name. What is it like?",
+        ("(How nice|Lovely)! What is <v> like?", "Oh, <v>! I (only know|like) the name. What is it like?",
          "(Noted|I see): your home is <v>."),
         ("where do i live?", "where am i from?", "(which|what) town (do i live in|am i from)?",
          f"{REMEMBER} where i (live|come from|am from)", "what is my town?",
@@ -317,6 +317,7 @@ def tell(talk: Talk, kind: Kind) -> None:
     if kind.key == "pet":
         talk.facts["pet kind"] = pet
     talk.turn(told, kind.noted, v=value, p=pet)
+    talk.facts[kind.key] = talk.turns[-1].values["v"]
 
 
 def tell_name_only(talk: Talk) -> None:
@@ -370,7 +371,7 @@ def who_is(talk: Talk) -> None:
     if known and talk.dice.chance(0.8):
         kind = talk.dice.choice(known)
         talk.ask(
-            question, ("<v> is your <who>.", "You told me: <v> is your <who>."), v=talk.facts[kind.key], who=kind.thing
+            question, ("That is your <who>.", "You told me: <v> is your <who>."), v=talk.facts[kind.key], who=kind.thing
         )
         return
     talk.ask(

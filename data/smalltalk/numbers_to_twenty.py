@@ -16,7 +16,7 @@ WORDS = listed(
 
 SUMS = (
     "(what is|what's|how much is|calculate|work out|compute|add|tell me|) <a> (plus|+|and) <b>( make|)?",
-    "(add|sum|put together) <a> (and|to|with) <b>",
+    "(add|sum|put together) <a> (and|to|with) <b>", "(add|sum|sum up) <a> (and|with) <b>( for me| please|)",
     "<a> (plus|+|added to) <b> (is|equals|makes|gives)( what| how much|)?",
     "i have <a> (apples|coins|eggs|stones|books|cookies) and (get|find|buy) <b> more, how many( have i| is that| in"
     " all|)?",
@@ -32,12 +32,18 @@ SUMS = (
     "(what do i|what do you|what will i) get (from|for|with) <a> (plus|and|+) <b>?",
     "(i start with|start with|take) <a> and (add|get|put) <b>( more|)(, how many is that|, what is it|)?",
     "(please |can you |now |)(add|sum|put together) <a> (and|to|with|plus) <b>( for me| please|)",
-    "(total|altogether|the total of): <a> (and|plus) <b>",
+    "(total|altogether|the total of): <a> (and|plus) <b>", "(solve|what is|whats|what's|calculate|do) <a>+<b>(?|)",
+    "(solve|do|answer|find) <a> (+|plus) <b>", "(can|could|would) you (tell me|say|work out) what <a> (plus|+) <b>"
+    " (is|makes)?",
+    "i (had|got) <a> (apples|coins|eggs|books|cookies|sweets) and (got|found|bought|was given) <b> more, how many"
+    " (do i have|have i|are there|is that)( now|)?",
+    "what do (you|i|we) get (when|if) (you|i|we) add <a> (and|to) <b>?", "i want to know (what is |) <a> (+|plus) <b>",
 )  # fmt: skip
 SUM_ANSWERS = ("<x> plus <y> is <z>.", "I count: <x> plus <y> is <z>.", "<x> and <y> make <z>: <x> plus <y> is <z>.")
 DIFFERENCES = (
     "(what is|what's|how much is|calculate|work out|compute|tell me|) <a> (minus|-|take away|less) <b>?",
-    "(take|subtract) <b> from <a>", "<a> (minus|-|take away) <b> (is|equals|makes|gives)( what| how much|)?",
+    "(take|subtract) <b> from <a>", "(take|subtract|remove) <b> from <a>(, how much is it|, what is left| please|)",
+    "<a> (minus|-|take away) <b> (is|equals|makes|gives)( what| how much|)?",
     "i have <a> (apples|coins|eggs|stones|books|cookies) and (lose|eat|give away|drop) <b>, how many are left?",
     "what is left of <a> without <b>?", "<a>-<b>(?|=|)", "the difference of <a> and <b>?",
     "how much is <a> if i take away <b>?",
@@ -57,6 +63,13 @@ DIFFERENCES = (
     "(i start with|start with) <a> and (take away|lose|remove) <b>(, how many is that|, what is it|, what is left|)?",
     "(what do i|what do you|what will i) get (from|for|with) <a> (minus|-|less|take away) <b>?",
     "(the difference|what is the difference) (of|between) <a> and <b>?", "(how far|how much) is it from <b> to <a>?",
+    "(solve|what is|whats|what's|calculate|do) <a>-<b>(?|)", "(solve|do|answer|find) <a> (-|minus) <b>",
+    "(can|could|would) you (tell me|say|work out) what <a> (minus|-|take away) <b> (is|makes|leaves)?",
+    "i (had|got) <a> (apples|coins|eggs|books|cookies|sweets) and (ate|lost|sold|gave away|dropped) <b>, how many (are"
+    " left|do i have|have i|remain|do i have left)( now|)?",
+    "what do (you|i|we) get (when|if) (you|i|we) take <b> (away |) from <a>?",
+    "what is left (when|if) (you|i|we) take <b> (away |) from <a>?", "i want to know (what is |) <a> (-|minus) <b>",
+    "(take|subtract) <b> (away |) from <a>", "take (away |) <b> from <a>( please| now|)(.|?|)",
 )  # fmt: skip
 DIFFERENCE_ANSWERS = (
     "<x> minus <y> is <z>.",
@@ -65,9 +78,9 @@ DIFFERENCE_ANSWERS = (
 )
 
 
-def number(talk: Talk, value: int) -> str:
+def number(talk: Talk, value: int, in_words: float = 0.22) -> str:
     """The number as this person writes it: mostly in digits."""
-    return WORDS[value] if value <= LIMIT and talk.dice.chance(0.22) else str(value)
+    return WORDS[value] if value <= LIMIT and talk.dice.chance(in_words) else str(value)
 
 
 def add(talk: Talk) -> None:
@@ -137,27 +150,47 @@ def count_up(talk: Talk) -> None:
         " from|) <a>"
         " (to|till|until|up to) <b>( for me| please|)|(i want|i need|let me have) the numbers (from|between) <a>"
         " (to|and) <b>"
-        + ("|(count|can you count|count up|please count|let's count) (up |)to <b>|(please|now|can you|)( count|"
-        " count up)"
-           " (to|till|until|up to) <b>( for me| please|)" if low == 1 else ""),
-        READY, a=number(talk, low), b=number(talk, high), list=", ".join(map(str, range(low, high + 1))),
+,
+        READY, a=number(talk, low, 0.3), b=number(talk, high, 0.3), list=", ".join(map(str, range(low, high + 1))),
+    )  # fmt: skip
+
+
+def count_to(talk: Talk) -> None:
+    """Counting from one."""
+    high = talk.dice.choice((*range(2, LIMIT + 1), 3, 5, 5, 6, 7, 8, 9, 10, 10, 10))
+    talk.ask(
+        "count to <b>|(count|can you count|count up|please count|let's count|now count|just count|try to count|count"
+        " for me)( up|) to <b>|(please|now|can you|could you|i want you to|) (count|count up) (to|till|until|up to) <b>"
+        "( for me| please|)|(can|do) you (know how to|already) count to <b>?",
+        READY, b=number(talk, high, 0.4), list=", ".join(map(str, range(1, high + 1))),
     )  # fmt: skip
 
 
 def count_down(talk: Talk) -> None:
     """Counting backwards."""
-    low = talk.dice.choice((1, 1, 1, 0, 2, 3, 4, 5, 6, 8, 10, 12))
+    low = talk.dice.choice((1, 1, 0, 0, 2, 2, 3, 4, 5, 6, 8, 10, 12))
     high = min(LIMIT, low + talk.dice.between(2, 11))
     talk.ask(
-        "(count|please count|can you count|count for me|now count) (down|back|backwards|backward|in reverse) from <a>"
+        "(count|please count|can you count|count for me|now count) from <a> to <b>|(count|please count|can you count"
+        "|count for me|now count) (down|back|backwards|backward|in reverse) from <a>"
         " to"
         " <b>|from <a> (down|back|backwards) to <b>, count|(say the numbers|the numbers) backwards from <a> to <b>"
         "|(please |can you |now |tiny one, |)(count|say the numbers|write the numbers|the numbers|all numbers)"
         " (down|backwards"
         "|in reverse)( from|) <a> (to|till|until|down to) <b>( for me| please|)"
-        + ("|countdown from <a>( please|)|(count|can you count) (down|backwards) from <a>( please|)" if low == 1 else
-        ""),
-        READY, a=number(talk, high), b=number(talk, low), list=", ".join(map(str, range(high, low - 1, -1))),
+,
+        READY, a=number(talk, high, 0.3), b=number(talk, low, 0.3), list=", ".join(map(str, range(high, low - 1, -1))),
+    )  # fmt: skip
+
+
+def count_down_from(talk: Talk) -> None:
+    """Counting backwards to one."""
+    high = talk.dice.choice((*range(3, LIMIT + 1), 3, 5, 5, 6, 7, 8, 9, 10, 10, 10))
+    talk.ask(
+        "count (down|backwards) from <a>|(count|can you count|please count|let's count|now count) (down|backwards"
+        "|backward|back|in reverse) from <a>( please| for me|)|(a |)countdown from <a>( please|)|(please |can you |)"
+        "(start|do|make) a countdown (from|at) <a>( please|)",
+        READY, a=number(talk, high, 0.3), list=", ".join(map(str, range(high, 0, -1))),
     )  # fmt: skip
 
 
@@ -225,7 +258,7 @@ def compare_sizes(talk: Talk) -> None:
         right = this == winner
         talk.ask("is <this> <word> than <that>?|<this> is <word> than <that>, (right|is it not|true)?|tell me, is"
                  " <this> <word> than <that>?",
-                 ("Yes, <winner> is <word> than <loser>.",) if right else ("No, <winner> is <word> than <loser>.",),
+                 f"<winner> is <word> than <loser>, so {'yes' if right else 'no'}.",
                  this=this, that=that, word=word, winner=winner, loser=loser)  # fmt: skip
         return
     talk.ask("(which|what) is <word>, <this> or <that>?|<this> or <that>, which is <word>?|what is <word>: <this> or"
@@ -238,14 +271,16 @@ def compare_sizes(talk: Talk) -> None:
 
 
 SCENES: Scenes = (
-    Scene("adding", 9.0, add),
-    Scene("taking away", 8.0, take_away),
+    Scene("adding", 11.0, add),
+    Scene("taking away", 12.0, take_away),
     Scene("sums that are too much", 1.8, too_much),
-    Scene("counting up", 1.6, count_up),
-    Scene("counting down", 1.4, count_down),
+    Scene("counting up", 2.2, count_up),
+    Scene("counting to a number", 2.2, count_to),
+    Scene("counting down", 2.2, count_down),
+    Scene("counting down to one", 1.4, count_down_from),
     Scene("neighbours of numbers", 2.2, neighbour),
-    Scene("doubles", 0.8, double),
+    Scene("doubles", 2.4, double),
     Scene("even and odd", 0.8, even_or_odd),
-    Scene("comparing numbers", 1.6, compare),
-    Scene("comparing sizes", 2.6, compare_sizes),
+    Scene("comparing numbers", 3.6, compare),
+    Scene("comparing sizes", 4.6, compare_sizes),
 )

@@ -123,6 +123,27 @@ TOPICS: tuple[Topic, ...] = (
          "|Let us try again)."),
     ),
     Topic(
+        "homework", 0.5,
+        ("(can you|could you|will you|would you|please|) (help me|help) (with|do) my (homework|maths|essay|school work"
+         "|exercises|lessons|study)( please| tonight| now|)(?|)",
+         "(i have|i must do|there is|i need help with|help with) (my |some |)(homework|maths homework|an essay to"
+         " write)( for tomorrow| today|)"),
+        ("(With small sums|With sums up to twenty), capitals and opposites I can. (The rest is beyond me|More I do not"
+         " know).",
+         "(Gladly|I can try), if it is (a sum up to twenty|a capital|an opposite or a plural). (What is the question|"
+         "What does it ask)?"),
+    ),
+    Topic(
+        "whether it likes the person", 0.5,
+        ("(do you|don't you|you) (like|love|trust|hate|miss) me( too| a little| now|)?",
+         "what do you think (of|about) me( so far|)?",
+         "am i (your friend|nice|funny|a good person|smart|boring)( to you|)?"),
+        ("(Yes, I do|I do|Of course): you (talk with me|took the time to type), and that is (what I like best|all I"
+         " need).",
+         "(From what you type|So far), I (like you|think well of you). (Tell me more about yourself|I know only your"
+         " words)."),
+    ),
+    Topic(
         "smileys", 0.4,
         ("(:D|;D|=D|xD|:P|^^|^_^|:3|c:|:-D|😀|😂|❤️|👍|🙂|😊|👋|🎉|😎|🥰)( hi| hello| tinychat| lol| haha| you|)",),
         ("(A smile|Thank you|How nice)! (I would smile back if I could|I smile back, in numbers|That made my file"

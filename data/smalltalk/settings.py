@@ -21,8 +21,10 @@ WISHES: tuple[Wish, ...] = (
           f"{MAKE} (more|a bit more) (careful|serious|predictable|sensible|calm|focused)(?|)",
           f"{HOW} (lower|reduce|turn down|decrease) (the |your |)(temperature|randomness)(?|)",
           "(your answers are|you are|you talk) (too (random|wild|crazy|odd)|nonsense today)",
-          "less (randomness|nonsense|chaos)( please|)", "(calm down|stop talking nonsense|be serious|be sensible)("
-          " please| now|)"),
+          "less (randomness|nonsense|chaos)( please|)", "(calm down|stop talking nonsense|be serious|be sensible|be"
+          " calm|less random)("
+          " please| now|)", f"{HOW} (get|have) (less random|calmer|more careful|more serious|more predictable)"
+          " (answers|replies)(?|)"),
          ("Type /temperature 0.5 (to make me|and I become) calmer.",
           "(Try|Use) /temperature 0.5, and I (calm down|get more careful).",
           "Lower my temperature: type /temperature 0.5.")),
@@ -46,35 +48,39 @@ WISHES: tuple[Wish, ...] = (
           f"{HOW} (always take the likeliest word|turn on greedy|turn off randomness|turn sampling off|get the same"
           f" answer each time|use greedy|switch to greedy|make answers the same)(?|)",
           "(what is|explain|what about) greedy( decoding| mode|)?", about("/greedy"),
-          "(greedy|greedy mode)( please| on|)", "no (randomness|sampling)( please| at all|)"),
+          "(greedy|greedy mode|greedy decoding)( please| on| now|)", "no (randomness|sampling|dice)( please| at all|)",
+          "(turn on|turn|switch on|use|go) greedy( on| please| now|)",
+          f"{HOW} (turn greedy on|switch greedy on|go greedy|be greedy|stop sampling|get greedy answers)(?|)"),
          ("Type /greedy, and I always take the likeliest word.",
           "Use /greedy (for|to get) the same answer each time.", "That is /greedy: no dice, only the likeliest word.")),
     Wish("sampling",
          (f"{HOW} (turn off greedy|turn sampling on|sample again|leave greedy mode|use sampling|get different"
           f" answers|go back to sampling|switch to sampling|turn randomness on)(?|)",
           "(what is|explain|what about) sampling?|what does sampling (do|mean)?", about("/sample"),
-          "(sampling|sample mode)( please| on|)"),
+          "(sampling|sample mode)( please| on| now|)", "(turn on|switch on|use|start) sampling( again| please| now|)"),
          ("Type /sample, and I (roll dice|choose at random) again.", "Use /sample: then each answer may differ.",
           "That is /sample, the opposite of /greedy.")),
     Wish("shorter answers",
          (f"{MAKE} (shorter|brief|briefer|more brief|less chatty|short)(?|)",
-          f"{HOW} (shorten|limit|cut) (your |the )(answers|replies|output|length)(?|)",
+          f"{HOW} (shorten|limit|cut|cut down) (your |the |)(answers|replies|output|length)(?|)",
           "(your (answers|replies) are|you talk) too (long|much)", "shorter (answers|replies)( please|)",
-          f"{HOW} (get|have) (shorter|brief) (answers|replies)(?|)", "(keep it short|be short|make it short|tl;dr)("
-          " please|)"),
+          f"{HOW} (get|have) (shorter|brief) (answers|replies)(?|)", "(keep it|be|make it|write|answer)"
+          " (short|shorter|brief|briefer)( please| now|)", "(please |)be (more|a bit"
+          " more) brief( please|)", "(tl;dr|less text|fewer words|not so long|not so much|too long)( please|)"),
          ("Type /max-tokens 30 (for|to get) shorter answers.", "Use /max-tokens 30, and I stop (sooner|earlier).",
           "Lower my limit: type /max-tokens 30.")),
     Wish("longer answers",
          (f"{MAKE} (longer|more chatty|less brief|talk more)(?|)",
-          f"{HOW} (lengthen|get longer|have longer) (your |)(answers|replies|output)(?|)",
+          f"{HOW} (lengthen|get longer|have longer|make longer) (your |the |)(answers|replies|output)(?|)",
           "(your (answers|replies) are|you talk) too (short|little)", "longer (answers|replies|texts)( please|)",
-          "(write|say|talk) more( please|, you are so short|, it is too short)"),
+          "(write|say|talk) more( please|, you are so short|, it is too short)",
+          "(write|answer|make it) longer( please| now|)", "(more text|more words|not so short|too short)( please|)"),
          ("Type /max-tokens 500 (for|to allow) longer answers.", "Use /max-tokens 500, and I may go on longer.",
           "Raise my limit: type /max-tokens 500.")),
     Wish("the most tokens",
          (f"{HOW} (set|limit|change) (the |your |)(length|answers|tokens|max tokens) to <v>( tokens|)(?|)",
           "(at most|no more than|only|up to) <v> tokens( please|)", "(set|put) max tokens (to |)<v>",
-          "(stop after|limit it to|give me) <v> tokens( please|)"),
+          "(stop after|limit it to|give me|write|make|use) (up to |at most |only |)<v> tokens( please| now|)"),
          ("Type /max-tokens <v> (to set it|and it is set).", "You type /max-tokens <v>.", "That is /max-tokens <v>."),
          ("10", "20", "30", "40", "50", "60", "80", "100", "120", "150", "200", "250", "300", "400", "500")),
     Wish("max tokens",
@@ -118,34 +124,38 @@ WISHES: tuple[Wish, ...] = (
          ("Type /seed 1 (to make|and) my dice fall the same way each time.",
           "Use /seed 1: the same seed gives the same answer.", "A seed fixes my dice: type /seed 1.")),
     Wish("a seed",
-         (f"{HOW} (set|change) (the |)seed to <v>(?|)", "(set|use|put) (the |)seed (to |)<v>", "seed <v>( please|)"),
+         (f"{HOW} (set|change) (the |)seed to <v>(?|)", "(set|use|put|take|make) (the |)seed (to |)<v>( please|"
+          " now|)", "seed <v>( please|)"),
          ("Type /seed <v> (to set it|and it is set).", "You type /seed <v>.", "That is /seed <v>."),
          ("1", "2", "3", "5", "7", "9", "11", "12", "17", "21", "23", "33", "42", "64", "77", "99", "100", "123")),
     Wish("a text to stop at",
-         (f"{HOW} (make you stop at a word|set a stop word|set a stop text|end answers at a word|use a stop string)(?"
-          f"|)",
+         (f"{HOW} (make you stop at a word|set a stop word|set a stop text|end answers at a word|use a stop string"
+          f"|use a stop word|set a stop string|stop you at a word|make you stop at a text)(?|)",
           "(what is|explain|what about) (a stop string|a stop word)?|what does (a stop string|a stop word) (do|mean)?",
           about("/stop")),
          ("Type /stop and a text: I end when I write it.", "Use /stop TEXT, and I stop when I come to that text.")),
     Wish("talking slowly",
          (f"{MAKE} (slower|talk slower|write slower|type slower|talk slowly)(?|)",
           f"{HOW} (slow you down|read along|slow down the text|slow this down|see the words come slowly)(?|)",
-          "(you are|you talk|you write|it goes|this is) too (fast|quick)( for me| to read|)|(slow down|not so fast"
-          "|slower)"
-          "( please| tinychat|)", about("/slow")),
+          "(you are|you talk|you write|you type|you speak|you go|it goes|this is|that is) (much |a bit |)too"
+          " (fast|quick)("
+          " for me| to read|)|(slow down|not so fast|not so quick|slower|go slower|talk slower)( please| tinychat|)",
+          about("/slow")),
          ("Type /slow 20, and I write twenty tokens a second.", "Use /slow 20 to read along.",
           "Try /slow 20: I then write (slowly|no faster).")),
     Wish("the processor or the graphics card",
          (f"{HOW} (use|run on|switch to) (the |my |)(gpu|cpu|graphics card|processor|cuda)(?|)",
-          "(where|on what) do you run( here| now|)?|(are you on|do you use|do you run on) (the |my |a |)(gpu|cpu"
-          "|graphics card)?",
+          "(where|on what) (do you run|are you running)( here| now|)?|(are you on|do you use|do you run on)"
+          " (the |my |a |)(gpu|cpu|graphics card)?",
           about("/device")),
          ("Type /device to see where I run, or /device cuda to change it.",
           "Use /device cpu or /device cuda: that is where I run.")),
     Wish("threads",
          (f"{HOW} (set|change|use|limit) (the |)(threads|number of threads|cpu threads|processor threads)(?|)",
-          about("/threads"), "how many (threads|cores) do you use?|(use|take) (fewer|more|all) (threads|cores)("
-              " please|)"),
+          about("/threads"),
+          "(how many|on how many|what number of) (threads|cores|processors) (do you use|do you run on|do"
+          " you have|are you using|do you take)( here| now|)?",
+          "(use|take|i want) (fewer|more|all|all the|only two) (threads|cores|processors)( please|)"),
          ("Type /threads 2 to compute with two threads.", "Use /threads 2: that many processor threads work for me.")),
     Wish("the engine",
          (f"{HOW} (change|choose|switch) (the |your |)engine(?|)|(use|switch to) the (native|torch) engine( please|)",
@@ -168,7 +178,8 @@ WISHES: tuple[Wish, ...] = (
           about("/reset"), "(default settings|reset everything|be normal again|reset yourself)( please|)"),
          command("/reset", "to get the first settings back")),
     Wish("the long form",
-         (f"{CAN} (set|change) (a setting|settings|any setting|one setting|an option)( by name|)(?|)", about("/set")),
+         (f"{CAN} (set|change) (a setting|settings|any setting|one setting|an option|options) by (name|its name)(?|)",
+          "(what is|how do i use) the long form of a setting?", about("/set")),
          ("Type /set NAME VALUE, or the setting's own command.", "Use /set NAME VALUE, as in /set top-p 0.9.")),
     Wish("changing them while it talks",
          (f"{CAN} (change|turn) (the |your |)(settings|temperature) while you (talk|answer|write)(?|)",
@@ -177,4 +188,4 @@ WISHES: tuple[Wish, ...] = (
           "Press up or down while I talk: the temperature follows at once.")),
 )  # fmt: skip
 
-SCENES: Scenes = scenes(WISHES, 0.42)
+SCENES: Scenes = scenes(WISHES, 0.66)

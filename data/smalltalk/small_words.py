@@ -5,6 +5,9 @@ from __future__ import annotations
 from smalltalk.greetings import hello
 from smalltalk.talk import Scene, Scenes, Talk
 
+LONGEST_REPEATED = 9
+"""words"""
+
 
 def agreement(talk: Talk) -> None:
     """Ok, nice, I see: words that keep a chat going."""
@@ -49,7 +52,7 @@ def doubt(talk: Talk) -> None:
 def hesitation(talk: Talk) -> None:
     """Hmm, so, no idea."""
     talk.turn(
-        "(hmm|uh|um|well|er|hm|hmmm|so|idk|i don't know|no idea|dunno|not sure|maybe|let me think|nothing|whatever)"
+        "(hmm|uh|um|well|er|hm|hmmm|so|idk|i do not know|no idea|dunno|not sure|maybe|let me think|nothing|whatever)"
         "( really| then| tinychat|, no idea|, you choose|, you decide|...|)",
         ("(No hurry|Take your time|No rush). I can (tell a joke|ask a riddle|tell a story|count|spell words)"
          " (meanwhile|if you like).",
@@ -70,6 +73,21 @@ def repeat_that(talk: Talk) -> None:
         "I said: <last>",
         last=talk.turns[-1].bot.removeprefix("I said: "),
     )
+
+
+def repeat_me(talk: Talk) -> None:
+    """What the person said last, word for word."""
+    question = (
+        "(what did i|do you know what i|can you repeat what i|tell me what i) (just |last |)(say|said|ask|asked|write"
+        "|wrote|type)( before this| before that|)(?|)|(what was|repeat) my last (line|question|message|sentence)(?|)"
+    )
+    if not talk.turns:
+        talk.turn(question, ("(Nothing yet|Nothing so far): this is (your first line|the first thing that you say).",
+                             "You have said nothing before this (line|question)."))  # fmt: skip
+    elif len(talk.turns[-1].user.split()) <= LONGEST_REPEATED:
+        talk.turn(question, ('You said "<said>".', 'Your last line was "<said>".'), said=talk.turns[-1].user)
+    else:
+        hello(talk)
 
 
 def gibberish(talk: Talk) -> None:
@@ -96,5 +114,6 @@ SCENES: Scenes = (
     Scene("doubt", 0.6, doubt),
     Scene("hesitation", 0.6, hesitation),
     Scene("say that again", 1.0, repeat_that),
-    Scene("gibberish", 0.7, gibberish),
+    Scene("what the person said", 0.9, repeat_me),
+    Scene("gibberish", 1.8, gibberish),
 )

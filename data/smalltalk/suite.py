@@ -27,8 +27,9 @@ SCENES = {scene.topic: scene for scene in make.SCENES}
 FACTS = {
     "arithmetic": ("adding", "taking away", "doubles"),
     "opposites": ("opposites",),
-    "sequences": ("counting up", "counting down", "neighbours of numbers", "the next day", "the day before",
-                  "the next month", "the month before", "the next letter", "the letter before", "seasons"),
+    "sequences": ("counting up", "counting to a number", "counting down", "counting down to one",
+                  "neighbours of numbers", "the next day", "the day before", "the next month", "the month before",
+                  "the next letter", "the letter before", "seasons"),
     "capitals": ("capitals",),
     "plurals": ("plurals",),
     "comparing": ("comparing numbers", "comparing sizes", "even and odd"),
@@ -36,7 +37,10 @@ FACTS = {
                     "where animals live", "what things are for", "meanings", "how many", "shapes",
                     "countries of capitals"),
 }  # fmt: skip
-NUMBERS = ("adding", "taking away", "doubles", "neighbours of numbers", "counting up", "counting down")
+NUMBERS = (
+    "adding", "taking away", "doubles", "neighbours of numbers", "counting up", "counting to a number", "counting down",
+    "counting down to one",
+)  # fmt: skip
 """of which the last number of the reply counts, or the last list of them"""
 TALK = (
     "hello", "time of day", "how are you", "thanks", "goodbye", "agreement", "laughter", "doubt", "being sad",
@@ -143,7 +147,15 @@ def remembered(dice: Dice, group: str, kinds: Sequence[memory.Kind], gap: int, c
         yield {"group": group, "say": [turn.user for turn in talk.turns], "pattern": rf"(?i)(?<!\w){value}(?!\w)"}
 
 
-NO_FILLERS = {"things never told", "all that it knows", "who somebody is", "two facts at once", "gibberish", "stories"}
+NO_FILLERS = {
+    "things never told",
+    "what the person said",
+    "all that it knows",
+    "who somebody is",
+    "two facts at once",
+    "gibberish",
+    "stories",
+}
 
 
 def checks(seed: int = SEED) -> Iterator[Check]:

@@ -34,7 +34,7 @@ HELD_OUT_WORDINGS = ((60, 12), (8, 5))
 SHORTEST_HELD_OUT = 4
 """words: what is shorter belongs to everybody, and is trained on"""
 TRIES = 30
-PLAINEST = 0.08
+PLAINEST = 0.15
 """how often a wording is the plainest of its template: people say that more often than anything with frills"""
 _MARK = re.compile(r"[^\w<>:'/ ]|(?<=\w):(?!\w)")
 
@@ -136,10 +136,13 @@ class Talk:
         return wording
 
     def _add(self, said: str, bot: Lines, values: dict[str, str], wording: str, lines: Lines) -> None:
+        said = write(self.dice, self.style, said)
+        told = values.get("v", "")
+        if told and said.startswith(capital := told[0].upper() + told[1:]) and wording.startswith("<v>"):
+            values = values | {"v": capital}  # as the person typed it: to remember is to copy
         reply = fill(self.dice, bot, values)
         if not reply.startswith("tinychat"):
             reply = reply[0].upper() + reply[1:]
-        said = write(self.dice, self.style, said)
         self.turns.append(Turn(said, reply, self.topic, is_held_out(lines, wording), wording, bot, values))
 
     def word(self, value: str) -> str:

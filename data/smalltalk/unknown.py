@@ -37,8 +37,9 @@ HARD = listed(
     "chemistry,genetics,jazz theory,astrology,the law,kant,a carburettor,a microscope,a tornado,an earthquake,the moon "
     "landing,a vaccine,cholesterol,a kidney,protein,oxygen,carbon,helium,uranium,an isotope,a quark,a neutrino,gluten,"
     "feudalism,capitalism,socialism,a republic,a parliament,nato,the euro,the stock exchange,a bond,a hedge fund,rent "
-    "control,insurance,a pension,a credit score,wifi,bluetooth,a router,a compiler,python,javascript,html,sql,docker,"
-    "kubernetes,a database,an api,an operating system,windows,a firewall,encryption,cloud computing,a gpu,a "
+    "control,insurance,a pension,a credit score,wifi,bluetooth,a router,a compiler,a search engine,a web page,a"
+    " cookie banner,"
+    "kubernetes,a database,an api,an operating system,a spreadsheet,a firewall,encryption,cloud computing,a gpu,a "
     "transformer,backpropagation,gradient descent,overfitting,reinforcement learning,pythagoras' theorem,a prime "
     "number,a matrix,an integral,a derivative,probability theory,statistics,a logarithm,geometry,topology,a sonnet,a "
     "metaphor,a haiku,the baroque,impressionism,cubism,opera,ballet,karma,zen,buddhism,islam,christianity,judaism,"
@@ -97,9 +98,7 @@ TOWNS = listed(
     "ulm,bath,nice,salem,tunis,osaka,lagos,bonn,lille,tartu,fez,izmir,cusco,kazan,davos,arles,bruges,seville,pune,jena",
     ",",
 )
-LANDS = listed(
-    "brazil,nigeria,korea,sweden,poland,chad,mali,nepal,egypt,china,texas,ruritania,wales,bavaria,siberia,utah", ","
-)
+LANDS = listed("nigeria,sweden,poland,chad,mali,nepal,egypt,china,texas,ruritania,wales,bavaria,siberia,utah", ",")
 
 WHYS = listed(
     "is the sky blue,is the sea salty,do cats purr,do we dream,do we yawn,do leaves fall,is grass green,do birds"
@@ -123,8 +122,9 @@ WHICH = listed(
 )
 
 QUESTIONS = (
-    ("who (is|was|are|were) <who>?", PEOPLE), ("(tell me|what do you know|what can you say) about <who>", PEOPLE),
-     ("when (was|did|is|were) <who> (born|die|famous)?", PEOPLE),
+    ("who (is|was) <who>( again| exactly|)?", PEOPLE),
+    ("(tell me|what do you know|what can you say) about <who>", PEOPLE),
+     ("when (was <who> born|did <who> die|was <who> famous)?", PEOPLE),
     ("how old is <who>?", PEOPLE), ("what did <who> (invent|say|do|write|discover|eat for lunch)?", PEOPLE),
      ("have you heard of <who>?", PEOPLE),
     ("how far is (it to |)<where>?", PLACES), ("what is <where> (like|famous for)?", PLACES),
@@ -132,9 +132,9 @@ QUESTIONS = (
     ("who (discovered|lives in|owns|rules) <where>?", PLACES), ("when was <where> (built|found|discovered|founded)?",
      PLACES),
     ("(explain|can you explain|teach me|tell me about|please explain|what do you know about) <hard>", HARD),
-     ("what (is|are) <hard>( exactly| really| in short|)?", HARD),
+     ("(what is|what's|so what is) <hard>( exactly| really| in short|)?", HARD),
     ("how does <hard> work?", HARD), ("why is <hard> (important|so hard|bad|good)?", HARD),
-     ("(write|i need) (an essay|a report|a speech|a summary) (about|on) <hard>", HARD),
+     ("(write|i need|make|give me) (an essay|a report|a speech|a summary|a poem) (about|on) <hard>( please|)", HARD),
     ("how (do i|can i|does one|should i) <skill>?", SKILLS), ("(help me|can you help me|i want) to <skill>", SKILLS),
      ("can you <skill>( for me|)?", SKILLS),
     ("(show me|teach me|explain) how to <skill>", SKILLS), ("what is the best way to <skill>?", SKILLS),
@@ -144,14 +144,18 @@ QUESTIONS = (
      ("i need to know <figure>", FIGURES),
     ("why <why>?", WHYS), ("(do you know|tell me|explain|can you explain) why <why>", WHYS), ("how come <why>?", WHYS),
     ("(which|what) <which>?", WHICH), ("(do you know|tell me|can you say) which <which>", WHICH),
-    ("(what is|what's|define|what does it mean,|explain) <hard>( to me| in one sentence| simply| please|)?", HARD),
+    ("(what is|what's) <hard>( in one sentence| in simple words| please|)?", HARD),
+    ("(define|explain|describe) <hard>( to me| in one sentence| simply| please|)", HARD),
     ("(what is|define|what's|explain|what do you know about) (a|the|) <made>( please|)?", ("",)),
     ("(do you know|have you read about|have you heard of) <hard>?", HARD), ("(i need|give me) (help|some help) with"
      " <hard>", HARD),
     ("(i want to know|i'd like to know|i am curious|i'm curious) (about|what you know about) <who>", PEOPLE),
-    ("where (was|did) <who> (live|die|born|go to school|work)?", PEOPLE), ("is <who> (alive|dead|rich|married"
+    ("where (was <who> born|did <who> (live|die|go to school|work))?", PEOPLE), ("is <who> (alive|dead|rich|married"
      "|nice)(?|)", PEOPLE),
-    ("(write|compose|draft|send) (me |)(an email|a letter|a speech|an essay|a poem|a report) (to|about|for) <who>",
+    ("(write|compose|draft|send) (me |)(an email|a letter|a speech|an essay|a poem|a report)"
+     " (to|about|for) (<who>|<hard>)",
+     PEOPLE),
+    ("(write|draft|i want) (an email|a letter|a poem|an essay) (to|about|for) <who>( please|)",
      PEOPLE),
     ("(who is|who's) <who>( really| again| anyway|)?", PEOPLE), ("<who>(?|)", PEOPLE), ("how (big|old|far away|cold"
      "|hot) is <where>?", PLACES),
@@ -162,15 +166,16 @@ QUESTIONS = (
     ("(convert|change) <year> (miles|dollars|pounds|grams|feet) (to|into) (kilometres|euros|kilos|ounces|metres)", (
     "",)),
     ("what happened in <year>( in <land>|)?", ("",)),
-    ("(translate|how do you say|what is) <thing> (in|to|into) (french|german|latin|japanese|spanish|greek|hindi)?",
-     ("",)),
-    ("(what is|any|tell me|show me) the (latest|newest|news|headlines|score) (of today|from <town>|about <who>|)?",
+    ("translate <thing> (to|into) (french|german|latin|japanese|spanish|greek|hindi)( please| for me|)", ("",)),
+    ("(how do you say|what is|say) <thing> in (french|german|latin|japanese|spanish|greek|hindi)?", ("",)),
+    ("(what is|what's|tell me|show me|do you know) the (latest|newest|news|score)"
+     "( of today| from <town>| about <who>|)?",
      PEOPLE),
     ("(order|buy|book|call|send|play|open|search for|download|google) (me |)(a pizza|a taxi|music by <name>|an email"
      " to <name>|a flight to <town>|the internet|a photo of <where>)", PLACES),
     ("(should i|would you) (marry <name>|sell my house|buy shares|quit my job|move to <town>|take this medicine|sue"
      " my boss|vote for <name>)?", ("",)),
-    ("(who|what) is (stronger|faster|richer|more famous), <who> or <name>?", PEOPLE),
+    ("who is (stronger|faster|richer|more famous), <who> or <name>?", PEOPLE),
     ("who (sang|wrote|directed|painted|composed|invented) (<thing>|the <thing>|the song of <town>|<name>)?", ("",)),
     ("in (what|which) (year|century|film|book) (was|did|is) <who>?", PEOPLE),
 )  # fmt: skip
@@ -203,7 +208,9 @@ REPLIES = (
 
 def _fill_in(talk: Talk, text: str) -> str:
     dice = talk.dice
-    for slot, items in (("<hard>", HARD), ("<town>", TOWNS), ("<land>", LANDS), ("<thing>", THINGS)):
+    while "<hard>" in text:
+        text = text.replace("<hard>", _item(talk, HARD), 1)
+    for slot, items in (("<town>", TOWNS), ("<land>", LANDS), ("<thing>", THINGS)):
         while slot in text:
             text = text.replace(slot, dice.choice(items), 1)
     while "<made>" in text:
@@ -234,4 +241,4 @@ def _item(talk: Talk, items: Sequence[str]) -> str:
             return item
 
 
-SCENES: Scenes = (Scene("what it does not know", 12.0, unknown),)
+SCENES: Scenes = (Scene("what it does not know", 15.0, unknown),)

@@ -2,21 +2,42 @@
 
 from __future__ import annotations
 
+from grammar import fill
+
 from smalltalk import fact_tables as tables
 from smalltalk import words
 from smalltalk.talk import Scene, Scenes, Talk
 
 SPELL = tuple(
-    dict.fromkeys([*words.THINGS, *words.ANIMALS, *words.COLOURS, *tables.plurals(), "friend", "word", "tiny", "chat"])
-)
+    dict.fromkeys(
+        [*words.THINGS, *words.ANIMALS, *words.COLOURS, *words.FRUITS, *words.FLOWERS, *words.JOBS, *tables.plurals(),
+         *words.EVERYDAY]
+    )
+)  # fmt: skip
+GREETINGS = (
+    "hello", "hi", "hello world", "hi there", "good morning", "good evening", "good night", "goodbye", "bye",
+    "thank you", "thanks", "yes", "no", "please", "sorry", "cheese", "happy birthday", "hello everyone", "well done",
+    "i love you", "have a nice day", "see you later", "once upon a time", "open the door", "abc", "one two three",
+)  # fmt: skip
+SENTENCES = (
+    "(i|you|we|they) (like|love|see|want|have|need|hear|know|eat|take) (the|a|my|your|this|some) <thing>",
+    "(i|you|we|they) (like|love|want|have|need|eat) (bread|cheese|soup|music|books|milk|rain|tea|games|cake|rice|you)",
+    "(you are|i am|we are|this is|it is|he is|she is|that was) (so |very |not |) (great|good|nice|<adjective>)",
+    "the <adjective> <animal> (sat|slept|was|is|sits|waits) (on|in|under|near|by) the <thing>",
+    "the <animal> (sat|slept|was|is|sits|waits) (on|in|under|near|by) the <thing>",
+    "(my|your|the) <thing> is (<adjective>|in the <place>|not here|under the <place>)",
+    "(where|what|who) is (my|your|the) <thing>", "(go|come|run|look) (home|away|here|there|on|to the <thing>) (now|)",
+    "(one|two|three|ten) <animal> and (one|two|five|a) <thing>", "(today|now|then) (it|she|he) <verb>",
+)  # fmt: skip
+"""what people have one say: also what means something, and would be answered otherwise"""
 
 
 def spell(talk: Talk) -> None:
     """A word letter by letter, also one that nobody has heard before."""
     word = talk.dice.choice(SPELL) if talk.dice.chance(0.75) else talk.new_word()
     talk.ask(
-        "(spell|please spell|can you spell|spell me|try to spell|how to spell|spelling of|spell out) <word>( for me|)"
-        "(?||.)|how (do you|do i|to|would you|is) (spell|write) <word>?"
+        "(spell|please spell|can you spell|spell me|try to spell|how to spell|spelling of|spell out) (the word |)<word>"
+        "( for me|)(?||.)|how (do you|do i|to|would you) (spell|write) (the word |)<word>?"
         "|(what is the spelling of|the spelling of|what are the letters of|how is|letter by letter:) <word>( spelled|"
         " spelt|)?",
         ("The word <word> is spelled <letters>.", "You spell <word> like this: <letters>.",
@@ -50,7 +71,7 @@ def say_back(talk: Talk) -> None:
     """Say something back, word for word."""
     dice = talk.dice
     things = words.THINGS + words.ANIMALS
-    kind = dice.below(6)
+    kind = dice.below(12)
     if kind == 0:
         text = dice.choice(things)
     elif kind == 1:
@@ -59,10 +80,23 @@ def say_back(talk: Talk) -> None:
         text = f"the {dice.choice(words.ADJECTIVES)} {dice.choice(things)} {dice.choice(words.VERBS)}"
     elif kind == 3:
         text = " ".join(dice.sample(things + words.COLOURS, dice.between(2, 4)))
-    else:
+    elif kind == 4:
         text = " ".join(talk.new_word() for _ in range(dice.between(1, 3)))
+    elif kind == 5:
+        text = dice.choice(GREETINGS)
+    elif kind == 6:
+        text = " ".join(dice.choice(words.EVERYDAY) for _ in range(dice.between(1, 5)))
+    elif kind == 7:
+        text = " ".join(dice.choice((dice.choice(words.EVERYDAY), talk.new_word())) for _ in range(dice.between(2, 4)))
+    else:
+        text = fill(
+            dice, SENTENCES,
+            {"thing": dice.choice(things), "animal": dice.choice(words.ANIMALS), "place": dice.choice(words.THINGS),
+             "adjective": dice.choice(words.ADJECTIVES), "verb": dice.choice(words.VERBS)},
+        )  # fmt: skip
     talk.turn(
-        "(|||ok, |hey, |now |please |tinychat, |can you )(say|repeat|say after me:|repeat after me:|echo|tell me"
+        "(say|repeat|say after me:|repeat after me:|say:) <text>|(|||ok, |hey, |now |please |tinychat, |can you )(say"
+        "|repeat|say after me:|repeat after me:|echo|tell me"
         " the words:|write|say the words|try to say|copy|type|just say|say this:|repeat this:|say back:|parrot:)"
         " <text>",
         ("Okay: <text>.", "Here it is: <text>.", "I say: <text>."), text=talk.word(text),
@@ -158,10 +192,10 @@ def would_you_rather(talk: Talk) -> None:
 
 
 SCENES: Scenes = (
-    Scene("spelling", 4.0, spell),
+    Scene("spelling", 7.0, spell),
     Scene("first letters", 0.7, first_letter),
     Scene("last letters", 0.5, last_letter),
-    Scene("saying back", 4.0, say_back),
+    Scene("saying back", 7.0, say_back),
     Scene("knock knock", 1.0, knock_knock),
     Scene("coins", 0.4, coin),
     Scene("dice", 0.4, dice),

@@ -144,6 +144,28 @@ ADJECTIVES = listed(
     "big small red blue green yellow happy sleepy funny brave old young quick slow soft loud quiet round tiny warm "
     "cold shiny sweet purple silly gentle clever golden wild kind"
 )
+EVERYDAY = listed(
+    "about after again air all and animal answer any arm ask away baby back bag bank bath because before begin best "
+    "bird black blood body bone bottle boy bread bring brother build bus buy cake call camera car card carry catch "
+    "chat cheese child church city class clean close coat coffee cold colour come computer cook corner could country "
+    "cousin cut dad dance dark daughter day dear desk dinner doctor dollar dream dress drink drive each ear early "
+    "earth easy eat eight email end enough even evening every eye face fact family far farm farmer fast father feel "
+    "fifty fire first fish five floor fly food foot football forest forget four friend full fun game girl give glass "
+    "good grandma grass great ground group grow guitar hair half hand happy have head hear heart heavy hello help "
+    "here high hill holiday home hope hour hundred hungry ice idea island job juice jump just keep kind king kitchen "
+    "knife know language large late laugh learn left leg lesson letter life light like line listen little live long "
+    "look love lunch machine make market milk minute model money month more morning mother mouth move much mum music "
+    "name near never new news next nice night nine nose number nurse office often old one open orange other our out "
+    "page paint paper parent park party people phone photo picture pig place plane plant play please police poor "
+    "potato present pretty pull push queen question rabbit radio read ready rice rich right road rock room run sad "
+    "salt sand school science sea seat second see seven shirt shop short shout sing sister sit six skin sky sleep "
+    "slow small smile soap son song soon soup spell sport spring start station stop story street strong student sugar "
+    "summer swim table take talk tall tea teacher tell ten thank their there thing think three time tired today "
+    "together tomorrow tooth town toy train travel trip true try twenty two under uncle until village visit voice "
+    "wait walk want warm wash watch water way weather week well wet what when where which while white who why winter "
+    "woman wood word work world write wrong year yes yesterday young zero zoo hippo tiny tinychat python banana apple "
+    "house elephant mississippi kangaroo butterfly beautiful birthday rhythm necessary"
+)
 VERBS = listed(
     "sings,dances,sleeps,jumps,runs,laughs,waits,swims,flies,smiles,rolls,shines,hides,sneezes,whistles", ","
 )

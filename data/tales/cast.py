@@ -12,6 +12,18 @@ BOYS = listed("""Pip Tobin Milo Finn Jasper Kit Leo Max Ned Otis Perry Quill Ruf
 Caspar Emil Felix Gus Henry Ivo Jonah Luca Mateo Noah Oskar Basil Cedric Dunstan Fergus Hamish Linus Monty Rowan""")
 HELD_OUT_GIRLS = listed("Anouk Daisy Flora Linnea Minka Saskia Thea Winnie")
 HELD_OUT_BOYS = listed("Arlo Bruno Elmo Hugo Jory Otto Silas Tarek")
+HELD_OUT = frozenset((*HELD_OUT_GIRLS, *HELD_OUT_BOYS))
+
+BEGINNINGS = listed("""A Al An Ba Bar Be Ben Bi Bo Bri Bro Bu Cal Ca Co Cor Da Dan De Do Dru Du E El Em Fa Fi Fen
+Flo Fri Ga Ge Gil Go Gri Ha Hal He Ho Hu I Im Is Ja Jo Ju Ka Kel Ki Ko La Le Li Lo Lu Ma Mar Me Mi Mo Mu Na Ne Ni
+No Nu O Ol Or Pa Pe Pi Plu Po Pri Qui Ra Re Ri Ro Ru Sa Se Shi Si So Su Ta Te Thi Ti To Tri Tu U Ul Va Ve Vi Vo Wa
+We Wi Wo Ya Ye Yo Za Ze Zi Zu""")
+MIDDLES = listed("""b bb bl br c ck d dd dl f ff g gg l ll ld lf lk lm lw m mb mm mp n nd ng nk nn nt p pp r rb rd
+rg rk rl rm rn rp rr rt rv s sh ss st t th tt v w x z zz lib lin mer min nar rab rin ril tam tol vel""")
+GIRLS_ENDS = listed("a ia ie ina ette ora ula ela ika issa ola")
+BOYS_ENDS = listed("o el in us um ert ard ock on ian")
+INVENTED = 0.7
+"""how often a name is one that nobody has: one that cannot be known by heart must be read again where it was told"""
 
 ANIMALS = listed("fox hare hedgehog mouse badger squirrel otter mole rabbit beaver kitten puppy dormouse raccoon"
         " vole bear shrew "
@@ -108,7 +120,16 @@ def named(dice: Dice, kinds: tuple[str, ...] | list[str], *, held_out: bool, wit
     kind = dice.choice(kinds)
     he = "she" if kind == "girl" else "he" if kind == "boy" else dice.choice(("he", "she"))
     names = (HELD_OUT_BOYS if held_out else BOYS) if he == "he" else HELD_OUT_GIRLS if held_out else GIRLS
-    return Person(dice.choice([name for name in names if name[0] != without[:1]]), kind, he)
+    invents = not held_out and dice.chance(INVENTED)
+    while True:
+        name = invented(dice, he) if invents else dice.choice(names)
+        if name[0] != without[:1] and (name in HELD_OUT) == held_out:
+            return Person(name, kind, he)
+
+
+def invented(dice: Dice, he: str) -> str:
+    """A name that hardly anybody has: "Plummo", "Quintora"."""
+    return dice.choice(BEGINNINGS) + dice.choice(MIDDLES) + dice.choice(BOYS_ENDS if he == "he" else GIRLS_ENDS)
 
 
 def described(dice: Dice, person: Person) -> str:

@@ -52,7 +52,7 @@ def large(make: Make) -> bytes:
 
 def test_same_seed_gives_the_same_bytes_everywhere(make: Make) -> None:
     text, _ = make("smalltalk", seed=7, count=300)
-    assert hashlib.sha256(text).hexdigest() == "ef6c5127fc0e8eafb826b8d20459f0b7d2848636516b95146afbd9f335d27fa9"
+    assert hashlib.sha256(text).hexdigest() == "8001087cd7f66fe7fbffdce299dd1b1f9de5c301f3276406c35cdffa38c81cb9"
 
 
 def test_a_longer_output_begins_with_the_shorter_one(small: bytes, make: Make) -> None:
@@ -110,10 +110,10 @@ def test_opposites_are_right(large: bytes) -> None:
     assert seen == OPPOSITES
 
 
-def test_forty_countries_have_one_capital_each(large: bytes) -> None:
+def test_fifty_countries_have_one_capital_each(large: bytes) -> None:
     said = " ".join(bot for _, bot in turns(large))
-    found = set(re.findall(r"[Tt]he capital of (\w+) is ((?!not)\w+(?: [A-Z]\w+)?)\.", said))
-    assert len(found) == len(dict(found)) == 40
+    found = set(re.findall(r"[Tt]he capital of ([\w ]+) is ((?!not)\w+(?: [A-Z]\w+)?)\.", said))
+    assert len(found) == len(dict(found)) == 50 + 5  # five have another name
     assert {("France", "Paris"), ("Canada", "Ottawa"), ("Turkey", "Ankara"), ("Australia", "Canberra")} < found
 
 
@@ -140,7 +140,8 @@ def test_a_name_is_remembered_as_it_was_told(large: bytes) -> None:
         said = ""
         for message in talk:
             if message["role"] == "user":
-                said += " " + message["content"]
+                text = message["content"]
+                said += " " + (text.lower() if text.isupper() else text)
             elif found := re.search(r"[Yy]our name is ([\w]+)\.$", message["content"]):
                 asked += 1
                 right += found[1] in re.findall(r"\w+", said)
@@ -205,11 +206,11 @@ def test_every_command_of_a_reply_exists(large: bytes) -> None:
 
 def test_every_flag_of_a_reply_exists(large: bytes) -> None:
     named = {name for _, bot in turns(large) for name in re.findall(r"--([a-z-]+)", bot)}
-    assert named == {"minutes", "recipe", "to"}
+    assert named == {"minutes", "recipe", "theme", "to"}
 
 
 def test_people_say_many_different_things(large: bytes) -> None:
-    assert len({user for user, _ in turns(large)}) > 68_000  # and 349,614 in 120,000 conversations
+    assert len({user for user, _ in turns(large)}) > 68_000  # and 348,807 in 120,000 conversations
 
 
 def test_no_reply_dominates(large: bytes) -> None:

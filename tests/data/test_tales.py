@@ -46,16 +46,17 @@ def tales(made: tuple[list[str], list[str]]) -> list[str]:
     return made[0]
 
 
-def hero(tale: str) -> str:
-    """The name that is said most."""
-    names = Counter(name for name in re.findall(r"\b[A-Z][a-z]+\b", tale) if name in GIRLS | BOYS)
-    return names.most_common(1)[0][0]
+@pytest.fixture(scope="module")
+def invented(tales: list[str]) -> set[str]:
+    """The names that nobody has: words with a capital in few tales. A ribbon may be named so, too."""
+    seen = Counter(word for tale in tales for word in set(re.findall(r"\b[A-Z][a-z]+\b", tale)))
+    return {word for word, count in seen.items() if count < 0.004 * len(tales)} - GIRLS - BOYS
 
 
 def test_same_seed_gives_the_same_bytes_everywhere(make: Make) -> None:
     train, held_out = make("tales", seed=7, count=200, held_out=50)
     digest = hashlib.sha256(train + held_out).hexdigest()
-    assert digest == "b7e7bef61334d0d1994b4955cab8a9bd03f7977b332c558eb09363a1757d3c98"
+    assert digest == "85d701870e31ba46d7025de2b69a0b83dc0248b06fdc7d75aebe666faef02352"
     assert make("tales", seed=7, count=50)[0] == b"".join(train.splitlines(keepends=True)[:50])
 
 
@@ -68,7 +69,7 @@ def test_every_tale_is_told_once(made: tuple[list[str], list[str]]) -> None:
 @pytest.mark.slow
 def test_there_are_twenty_thousand_with_a_rich_vocabulary(make: Make) -> None:
     tales = split(make("tales", count=20_000)[0])
-    counts = Counter(word.lower() for tale in tales for word in re.findall(r"[A-Za-z]+", tale))
+    counts = Counter(word for tale in tales for word in re.findall(r"\b[a-z]+\b", tale))
     assert len(set(tales)) == 20_000
     assert sum(count >= 5 for count in counts.values()) > 1500
 
@@ -101,11 +102,18 @@ def test_every_sentence_begins_and_ends_well(tales: list[str]) -> None:
         assert not re.search(r"[.!?] [a-z]", re.sub(r'[.!?]" \w+', "", tale)), tale
 
 
-def test_a_name_of_the_beginning_is_there_at_the_end(tales: list[str]) -> None:
+def test_a_name_of_the_beginning_is_there_at_the_end(tales: list[str], invented: set[str]) -> None:
     for tale in tales:
-        first, _, last = tale.partition("\n")[0], "", tale.rpartition("\n")[2]
-        names = {name for name in re.findall(r"\b[A-Z][a-z]+\b", first) if name in GIRLS | BOYS}
+        first, last = tale.partition("\n")[0], tale.rpartition("\n")[2]
+        names = set(re.findall(r"\b[A-Z][a-z]+\b", first)) & (GIRLS | BOYS | invented)
         assert any(name in last for name in names), tale
+
+
+def test_most_names_cannot_be_known_by_heart(tales: list[str], invented: set[str]) -> None:
+    named = [set(re.findall(r"\b[A-Z][a-z]+\b", tale)) for tale in tales]
+    assert len(invented) > len(tales)
+    assert sum(bool(names & invented) for names in named) > 0.8 * len(tales)
+    assert sum(bool(names & (GIRLS | BOYS)) for names in named) > 0.4 * len(tales)
 
 
 def test_pronouns_are_those_of_the_hero(tales: list[str]) -> None:
@@ -121,7 +129,7 @@ def test_pronouns_are_those_of_the_hero(tales: list[str]) -> None:
         if not re.search(r"Grand|[Aa]unt|Uncle|[Oo]ld|Mr|Mother|friend|the \w+(?:er|man|goat|heron|mole)\b", second):
             assert not re.search(other, second), tale
         checked += 1
-    assert checked > 100
+    assert checked > 50
 
 
 @pytest.mark.parametrize(
