@@ -128,7 +128,7 @@ def why(home: Path) -> None:
     sitter = Sitter(home, "--seed", "8")
     sitter.wait(lambda text: "\n›\n" in text)
     sitter.say("tell me a story")
-    sitter.type("/why 16" + ENTER)
+    sitter.type("/why 5" + ENTER)
     sitter.wait(lambda text: "any other key ends" in text)
     sitter.picture("why")
     sitter.leave()

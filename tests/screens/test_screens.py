@@ -10,8 +10,8 @@ README = HERE.parent.parent / "README.md"
 MOST = 40_000
 """bytes"""
 WORDS = {
-    "first-minute": ["tinychat 0.1", "› hello there", "⟨temp 1.1⟩", "tok/s · stop: end of turn"],
-    "why": ["/why 16", "entropy", "before", "after", "▇▇"],
+    "first-minute": ["tinychat 0.1", "› hello there", "⟨temp 0.7⟩", "tok/s · stop: end of turn"],
+    "why": ["/why 5", "entropy", "before", "after", "▇▇"],
     "training": ["loss", "tok/s", "learning rate", "sample at step", "◆ val", "q stop and keep"],
 }
 
