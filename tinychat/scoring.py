@@ -10,6 +10,7 @@ import torch
 from tinychat.errors import SourceError, UsageError
 from tinychat.generate.prompts import Prompting
 from tinychat.model.loading import choose_device, load_model
+from tinychat.model.products import take_quick_products
 from tinychat.model.transformer import Transformer
 from tinychat.settings import Settings
 from tinychat.store import places
@@ -84,8 +85,9 @@ def score(
         raise SourceError(problem, "give more text, or --split all to take all of it")
     if settings.threads is not None:
         torch.set_num_threads(settings.threads)
-    torch.set_float32_matmul_precision("medium" if settings.device in ("auto", "cpu") else "high")
-    model = load_model(info, choose_device(settings.device))
+    device = choose_device(settings.device)
+    take_quick_products(device)
+    model = load_model(info, device)
     result = evaluate(model, texts)
     characters = tokenizer.count_characters(ids if isinstance(texts, Rows) else ids[1:])
     per_token = characters / result.tokens
