@@ -138,9 +138,10 @@ def documents(*lengths: int, source: bool = False) -> Rows:
 
 def test_documents_are_padded_and_padding_is_not_learned() -> None:
     batch = Batches([documents(3, 5)], context=9, batch_size=2, seed=1).batch(0)
-    short, long = sorted(range(2), key=lambda row: int(batch.ids[row, -1] + batch.targets[row, -1]))
-    assert batch.targets[short].tolist() == [0, 0, IGNORED, IGNORED]
-    assert batch.ids[long].tolist() == batch.targets[long].tolist() == [1, 1, 1, 1]
+    short, long = sorted(range(2), key=lambda row: int(batch.ids[row, 0]))
+    assert batch.targets[short].tolist() == [0] * 2 + [IGNORED] * 7
+    assert batch.targets[long].tolist() == [1] * 4 + [IGNORED] * 5
+    assert batch.ids[long, :4].tolist() == [1] * 4
     assert batch.source is None
 
 
@@ -149,22 +150,32 @@ def test_what_an_encoder_reads_stands_beside_each_row() -> None:
     assert batch.source is not None
     for ids, source in zip(batch.ids.tolist(), batch.source.tolist(), strict=True):
         length = (4, 6, 3)[ids[0]]
-        assert source == [ids[0]] * length + [NO_TOKEN] * (6 - length)
+        assert source == [ids[0]] * length + [NO_TOKEN] * (9 - length)
     cut = Batches([documents(3, 5, source=True)], context=2, batch_size=2, seed=1).batch(0)
     assert cut.source is not None
     assert cut.ids.shape == cut.targets.shape == cut.source.shape == (2, 2)
 
 
 def test_an_epoch_shows_each_document_once_with_others_of_its_length() -> None:
-    lengths = np.random.default_rng(0).integers(2, 60, size=300)
-    batches = Batches([documents(*lengths)], context=99, batch_size=10, seed=2)
+    lengths = np.random.default_rng(0).integers(2, 600, size=300)
+    batches = Batches([documents(*lengths)], context=999, batch_size=10, seed=2)
     seen = [batches.batch(step) for step in range(30)]
     assert sorted(int(row[0]) for batch in seen for row in batch.ids) == list(range(300))
     padding = sum(int((batch.targets == IGNORED).sum()) for batch in seen) / sum(batch.ids.numel() for batch in seen)
     assert padding < 0.1
     assert not batches.batch(0).ids[:, 0].equal(batches.batch(30).ids[:, 0])
-    assert batches.batch(7).ids.equal(Batches([documents(*lengths)], 99, 10, seed=2).batch(7).ids)
+    assert batches.batch(7).ids.equal(Batches([documents(*lengths)], 999, 10, seed=2).batch(7).ids)
     assert batches.tokens_per_batch == pytest.approx(10 * (lengths.mean() - 1), abs=1)
+
+
+def test_batches_of_documents_have_few_lengths() -> None:
+    lengths = np.random.default_rng(0).integers(2, 200, size=300)
+    batches = Batches([documents(*lengths, source=True)], context=150, batch_size=10, seed=2)
+    few = {*range(16, 150, 16), 150}
+    for batch in map(batches.batch, range(30)):
+        assert batch.source is not None
+        assert {batch.ids.shape[1], batch.source.shape[1]} <= few
+        assert batch.ids.shape[1] - int((batch.targets != IGNORED).sum(dim=1).max()) < 16
 
 
 def test_a_batch_is_shared_out_row_by_row() -> None:

@@ -1,5 +1,6 @@
 """Batches, drawn without a memory: what step s sees follows from the seed and s alone. So a run can go on anywhere."""
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple, Self
 
@@ -12,6 +13,10 @@ from tinychat.text.ids import Ids
 from tinychat.text.rows import Places, Rows
 from tinychat.train.asked import Asked
 from tinychat.train.rows import Documents, Row, Windows
+
+LENGTHS = 16
+"""that batches of documents have multiples of: each length has products of its own that are made ready when it is met,
+which takes as long as some steps"""
 
 
 class Batch(NamedTuple):
@@ -27,9 +32,13 @@ class Batch(NamedTuple):
     """[B, S], long: what an encoder reads; `NO_TOKEN` behind its end"""
 
     @classmethod
-    def of(cls, rows: Sequence[Row]) -> Self:
-        """Rows of one batch, as long as the longest."""
-        time = max(len(row.ids) for row in rows) - 1
+    def of(cls, rows: Sequence[Row], context: int) -> Self:
+        """Rows of one batch, about as long as the longest.
+
+        Args:
+            context: the most that a model sees at once.
+        """
+        time = _round_up(max(len(row.ids) for row in rows) - 1, context)
         ids = np.zeros((len(rows), time), np.int64)
         targets = np.full((len(rows), time), IGNORED, np.int64)
         for place, row in enumerate(rows):
@@ -41,7 +50,7 @@ class Batch(NamedTuple):
         sources = [row.source for row in rows if row.source is not None]
         if not sources:
             return cls(torch.from_numpy(ids), torch.from_numpy(targets), folds)
-        source = np.full((len(rows), max(map(len, sources))), NO_TOKEN, np.int64)
+        source = np.full((len(rows), _round_up(max(map(len, sources)), context)), NO_TOKEN, np.int64)
         for place, one in enumerate(sources):
             source[place, : len(one)] = one
         return cls(torch.from_numpy(ids), torch.from_numpy(targets), folds, torch.from_numpy(source))
@@ -86,7 +95,7 @@ class Batches:
             else Windows(text, context, seed, number, stride)
             for number, text in enumerate(texts)
         ]
-        self.batch_size, self._asked = batch_size, asked
+        self.context, self.batch_size, self._asked = context, batch_size, asked
         self._round = _interleave(weights)
         lengths = np.array([text.row_tokens for text in self.texts])
         row_tokens = float(np.dot(self._round.counts, lengths)) / len(self._round.texts)
@@ -95,7 +104,7 @@ class Batches:
 
     def batch(self, step: int) -> Batch:
         """What step `step` (from 0) learns from."""
-        return Batch.of([self._draw(step * self.batch_size + row) for row in range(self.batch_size)])
+        return Batch.of([self._draw(step * self.batch_size + row) for row in range(self.batch_size)], self.context)
 
     def _draw(self, place: int) -> Row:
         """The row at this place of the whole run."""
@@ -103,6 +112,10 @@ class Batches:
         text = int(self._round.texts[rank])
         row = self.texts[text].row(rounds * int(self._round.counts[text]) + int(self._round.places[rank]))
         return row if self._asked is None else row._replace(learned=self._asked.learned(row.ids, place))
+
+
+def _round_up(length: int, most: int) -> int:
+    return min(math.ceil(length / LENGTHS) * LENGTHS, most)
 
 
 class _Round(NamedTuple):

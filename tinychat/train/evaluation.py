@@ -74,7 +74,7 @@ def evaluate(
     tokens = 0
     try:
         for first in range(0, len(places), rows_at_once):
-            batch = Batch.of([cut(int(place), context) for place in places[first : first + rows_at_once]])
+            batch = Batch.of([cut(int(place), context) for place in places[first : first + rows_at_once]], context)
             ids, targets, folds, source = batch.to(device)
             memory = None if source is None else model.encode(source)
             logits = model(ids, memory=memory, folds=folds if trained_on else None)
