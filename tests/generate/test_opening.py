@@ -1,11 +1,12 @@
 """Which engine serves a model, and what it says of why."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tinychat.generate.native import library
-from tinychat.generate.opening import open_engine
+from tinychat.generate.opening import QUICK_ENOUGH, device_of, open_engine
 from tinychat.settings import Settings
 from tinychat.store.models import read_info
 
@@ -18,6 +19,29 @@ def uncompiled(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
     monkeypatch.setattr(library, "start_compiling", lambda: begun.append("compiling"))
     library.load_library.cache_clear()
     return begun
+
+
+@pytest.fixture
+def gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a machine with one, as far as can be told without torch."""
+    monkeypatch.setattr("tinychat.generate.opening.shutil.which", lambda name: f"/usr/bin/{name}")
+
+
+@pytest.mark.usefixtures("gpu", "compiled")
+def test_a_small_model_is_on_the_processor_beside_a_gpu(letters: Path) -> None:
+    info = read_info(letters)
+    assert open_engine(info, Settings(threads=1)).about.startswith("native engine")
+    assert device_of(Settings(), info) == "cpu"
+
+
+@pytest.mark.usefixtures("gpu")
+def test_a_gpu_serves_what_it_is_quicker_at_and_who_asks_for_it(letters: Path) -> None:
+    info = read_info(letters)
+    assert device_of(Settings(), replace(info, parameters=QUICK_ENOUGH + 1)) == "cuda"
+    assert device_of(Settings(), replace(info, mode="translation")) == "cuda"
+    assert device_of(Settings(engine="torch"), info) == "cuda"
+    assert device_of(Settings(device="cuda"), info) == "cuda"
+    assert device_of(Settings(device="cpu"), replace(info, parameters=QUICK_ENOUGH + 1)) == "cpu"
 
 
 @pytest.mark.usefixtures("compiled")

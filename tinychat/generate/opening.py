@@ -16,12 +16,17 @@ With the usual 300,000, another busy process makes a step take ten times as long
 
 SMALL = 4_000_000
 """parameters up to which one thread decodes quicker than several, which would wait for each other at each layer"""
+QUICK_ENOUGH = 20_000_000
+"""parameters up to which the native engine makes a token in about a millisecond or less; a GPU that torch drives step
+by step is told of a hundred things and more for each, and torch takes a second and more to load"""
 MOST_THREADS = 4
 """of the native engine, unless more are asked for: reading the weights is what takes time, and soon no quicker"""
 
 
 def open_engine(info: ModelInfo, settings: Settings) -> Engine:
     """Loads a model and the engine for it: the native one on a processor, where it knows the model, else torch's.
+
+    Where nothing else is asked for, a GPU serves models for which it is quicker.
 
     Raises:
         ModelError: the model is damaged.
@@ -34,7 +39,7 @@ def open_engine(info: ModelInfo, settings: Settings) -> Engine:
         raise UsageError(f"{what} runs on the processor, not on {settings.device}", "leave out one of them")
     if settings.precision == "int8" and settings.engine == "torch":
         raise UsageError("the torch engine knows no int8", "leave out --engine, or take --precision bf16")
-    if needs_native or (settings.engine == "auto" and device_of(settings) == "cpu"):
+    if needs_native or (settings.engine == "auto" and device_of(settings, info) == "cpu"):
         from tinychat.generate.native.library import Unavailable, find_compiler, is_compiled, start_compiling
 
         try:
@@ -48,16 +53,18 @@ def open_engine(info: ModelInfo, settings: Settings) -> Engine:
                 raise
             why = f"as {error.problem}"
     elif settings.engine == "auto":
-        why = f"as the model runs on {device_of(settings)}"
+        why = f"as the model runs on {device_of(settings, info)}"
     else:
         why = "as it was asked for"
     return _open_reference(info, settings, why)
 
 
-def device_of(settings: Settings) -> str:
+def device_of(settings: Settings, info: ModelInfo | None = None) -> str:
     """Where a model runs, or will, as far as can be told without torch."""
     if settings.device != "auto":
         return settings.device
+    if info and settings.engine != "torch" and info.mode != "translation" and info.parameters <= QUICK_ENOUGH:
+        return "cpu"
     if shutil.which("nvidia-smi"):
         return "cuda"
     return "mps" if sys.platform == "darwin" else "cpu"

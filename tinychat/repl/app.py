@@ -51,7 +51,7 @@ def greet(terminal: Terminal, session: Session, *, first: bool) -> None:
     """`tinychat 0.1 · smalltalk (wordpiece, 3.4M, chat) · cpu · /help`; the first time also what to try."""
     version = ".".join(__version__.split(".")[:2])
     model = session.info.summary if session.info else "no model yet"
-    terminal.line(f"tinychat {version} · {model} · {device_of(session.settings.current)} · /help")
+    terminal.line(f"tinychat {version} · {model} · {device_of(session.settings.current, session.info)} · /help")
     if first:
         terminal.line(FIRST_HINT, DIM)
     for run in list_runs():
