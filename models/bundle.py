@@ -130,8 +130,12 @@ def main() -> None:
     for name in chosen.names:
         tinychat("data", "make", MODELS[name].corpus)
         trained = chosen.trained.resolve() if chosen.trained else train(name)
-        tinychat("export", trained, "--to", "tinychat", "--out", chosen.out / name)
-        describe(name, chosen.out / name)
+        made = HOME / "bundled" / name
+        shutil.rmtree(made, ignore_errors=True)
+        tinychat("export", trained, "--to", "tinychat", "--out", made)
+        describe(name, made)
+        shutil.rmtree(chosen.out / name, ignore_errors=True)
+        shutil.move(made, chosen.out / name)
 
 
 def train(name: str) -> Path:
