@@ -8,6 +8,7 @@ from types import ModuleType
 
 import pytest
 
+from tinychat.cli.main import run
 from tinychat.store.models import find_model, read_card, read_training
 from tinychat.train.__main__ import main
 from tinychat.train.launch import prepare_run
@@ -35,6 +36,28 @@ def test_each_model_has_a_recipe_that_names_its_corpus(bundle: ModuleType) -> No
         assert (load_recipe(name).minutes or 99) <= 40
 
 
+def test_a_model_takes_the_place_of_the_one_before(
+    bundle: ModuleType, letters: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bundle, "HOME", tmp_path / "home")
+    monkeypatch.setattr(bundle, "describe", lambda name, folder: (folder / "described").touch())
+    monkeypatch.setitem(bundle.MODELS, "toy", bundle.Bundled("phrases", "held-out.tsv", ()))
+
+    def export(*words: str | Path) -> None:
+        if words[0] == "export":
+            assert run([*map(str, words)]) == 0
+
+    monkeypatch.setattr(bundle, "tinychat", export)
+    old = tmp_path / "models" / "toy"
+    old.mkdir(parents=True)
+    (old / "left.txt").touch()
+    monkeypatch.setattr(sys, "argv", ["bundle.py", "toy", "--trained", str(letters), "--out", str(old.parent)])
+    bundle.main()
+    bundle.main()
+    assert {file.name for file in old.iterdir()} >= {"config.json", "described", "model.safetensors"}
+    assert not (old / "left.txt").exists()
+
+
 @pytest.mark.slow
 def test_what_is_measured_and_said_is_written_down(
     bundle: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -44,8 +67,8 @@ def test_what_is_measured_and_said_is_written_down(
     monkeypatch.setattr(bundle, "HOME", tmp_path / "home")
     toy = bundle.Bundled(str(tmp_path), "pairs.tsv", ("let's go", "love you"), ("love you",))
     monkeypatch.setitem(bundle.MODELS, "toy", toy)
-    run = prepare_run(load_recipe("translation").merged({"threads": 1}), recipe_name="translation")
-    assert main([str(run.path)]) == 0
+    trained = prepare_run(load_recipe("translation").merged({"threads": 1}), recipe_name="translation")
+    assert main([str(trained.path)]) == 0
     folder = find_model("translation")
     bundle.describe("toy", folder)
     training, card = read_training(folder), read_card(folder)
