@@ -147,10 +147,8 @@ def count_up(talk: Talk) -> None:
         "(count|please count|can you count|count for me|count up|now count|let's count|start counting) from <a> (to|up"
         " to|until) <b>|(count|say the numbers|numbers|give me the numbers from|list the numbers from) <a> to <b>"
         "|(please |can you |now |tiny one, |)(count|count on|say the numbers|write the numbers|list all numbers)("
-        " from|) <a>"
-        " (to|till|until|up to) <b>( for me| please|)|(i want|i need|let me have) the numbers (from|between) <a>"
-        " (to|and) <b>"
-,
+        " from|) <a> (to|till|until|up to) <b>( for me| please|)|(i want|i need|let me have) the numbers (from|between)"
+        " <a> (to|and) <b>",
         READY, a=number(talk, low, 0.3), b=number(talk, high, 0.3), list=", ".join(map(str, range(low, high + 1))),
     )  # fmt: skip
 
@@ -172,13 +170,10 @@ def count_down(talk: Talk) -> None:
     high = min(LIMIT, low + talk.dice.between(2, 11))
     talk.ask(
         "(count|please count|can you count|count for me|now count) from <a> to <b>|(count|please count|can you count"
-        "|count for me|now count) (down|back|backwards|backward|in reverse) from <a>"
-        " to"
-        " <b>|from <a> (down|back|backwards) to <b>, count|(say the numbers|the numbers) backwards from <a> to <b>"
+        "|count for me|now count) (down|back|backwards|backward|in reverse) from <a> to <b>"
+        "|from <a> (down|back|backwards) to <b>, count|(say the numbers|the numbers) backwards from <a> to <b>"
         "|(please |can you |now |tiny one, |)(count|say the numbers|write the numbers|the numbers|all numbers)"
-        " (down|backwards"
-        "|in reverse)( from|) <a> (to|till|until|down to) <b>( for me| please|)"
-,
+        " (down|backwards|in reverse)( from|) <a> (to|till|until|down to) <b>( for me| please|)",
         READY, a=number(talk, high, 0.3), b=number(talk, low, 0.3), list=", ".join(map(str, range(high, low - 1, -1))),
     )  # fmt: skip
 

@@ -127,6 +127,28 @@ def test_comparisons_and_neighbours_of_numbers_are_right(large: bytes) -> None:
             assert (int(found[1]) % 2 == 1) == (found[2] == "odd"), bot
 
 
+def test_counting_ends_where_it_is_asked_to(large: bytes) -> None:
+    counted = 0
+    for user, bot in turns(large):
+        if asked := re.fullmatch(r"(?i)count (?:from (\d+) )?to (\d+)[.?!]?", user):
+            first, last = int(asked[1] or 1), int(asked[2])
+            step = 1 if first <= last else -1
+            assert bot.endswith(", ".join(map(str, range(first, last + step, step))) + "."), (user, bot)
+            counted += 1
+    assert counted > 50
+
+
+def test_a_comparison_is_affirmed_where_it_holds(large: bytes) -> None:
+    answers = Counter()
+    for user, bot in turns(large):
+        said = re.fullmatch(r"(.+) is (bigger|smaller) than (.+), so (yes|no)\.", bot)
+        asked = re.fullmatch(r"(?i)is (.+) (bigger|smaller) than (.+)\?", user)
+        if said and asked and {asked[1].lower(), asked[3].lower()} == {said[1].lower(), said[3].lower()}:
+            assert (asked[1].lower() == said[1].lower()) == (said[4] == "yes"), (user, bot)
+            answers[said[4]] += 1
+    assert min(answers["yes"], answers["no"]) > 10
+
+
 def test_words_are_spelled_right(large: bytes) -> None:
     patterns = (r"The word (\w+) is spelled ([\w-]+)\.", r"You spell (\w+) like this: ([\w-]+)\.")
     spelled = [pair for _, bot in turns(large) for pattern in patterns for pair in re.findall(pattern, bot)]
