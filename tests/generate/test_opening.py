@@ -34,12 +34,23 @@ def test_a_small_model_is_on_the_processor_beside_a_gpu(letters: Path) -> None:
     assert device_of(Settings(), info) == "cpu"
 
 
+@pytest.mark.usefixtures("gpu", "compiled")
+def test_what_looks_inside_a_model_on_the_processor_is_there_too(
+    letters: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("torch.cuda.is_available", lambda: True)
+    engine = open_engine(read_info(letters), Settings(threads=1))
+    assert engine.about.startswith("native engine")
+    assert len(engine.heads([1, 2, 3])) == read_info(letters).architecture["n_layer"]
+
+
 @pytest.mark.usefixtures("gpu")
 def test_a_gpu_serves_what_it_is_quicker_at_and_who_asks_for_it(letters: Path) -> None:
     info = read_info(letters)
     assert device_of(Settings(), replace(info, parameters=QUICK_ENOUGH + 1)) == "cuda"
     assert device_of(Settings(), replace(info, mode="translation")) == "cuda"
     assert device_of(Settings(engine="torch"), info) == "cuda"
+    assert device_of(Settings(engine="native"), replace(info, parameters=QUICK_ENOUGH + 1)) == "cpu"
     assert device_of(Settings(device="cuda"), info) == "cuda"
     assert device_of(Settings(device="cpu"), replace(info, parameters=QUICK_ENOUGH + 1)) == "cpu"
 

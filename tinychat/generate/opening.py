@@ -4,6 +4,7 @@ import os
 import shutil
 import sys
 import threading
+from dataclasses import replace
 
 from tinychat.errors import UsageError
 from tinychat.generate.engine import Engine
@@ -63,7 +64,9 @@ def device_of(settings: Settings, info: ModelInfo | None = None) -> str:
     """Where a model runs, or will, as far as can be told without torch."""
     if settings.device != "auto":
         return settings.device
-    if info and settings.engine != "torch" and info.mode != "translation" and info.parameters <= QUICK_ENOUGH:
+    if settings.engine == "native" or settings.precision == "int8":
+        return "cpu"
+    if settings.engine == "auto" and info and info.mode != "translation" and info.parameters <= QUICK_ENOUGH:
         return "cpu"
     if shutil.which("nvidia-smi"):
         return "cuda"
@@ -80,6 +83,7 @@ def _open_native(info: ModelInfo, settings: Settings) -> Engine:
     from tinychat.generate.native.engine import NativeEngine
     from tinychat.generate.native.precision import choose_precision
 
+    settings = replace(settings, device="cpu")  # what looks inside says what this engine says: not in bf16, on a GPU
     threads, most_threads = native_threads(info, settings)
     precision = choose_precision(info, threads) if settings.precision == "auto" else settings.precision
     return NativeEngine(
