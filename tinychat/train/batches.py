@@ -14,9 +14,9 @@ from tinychat.text.rows import Places, Rows
 from tinychat.train.asked import Asked
 from tinychat.train.rows import Documents, Row, Windows
 
-LENGTHS = 16
-"""that batches of documents have multiples of: each length has products of its own that are made ready when it is met,
-which takes as long as some steps"""
+LENGTH_MULTIPLE = 16
+"""of which the length of a batch of documents is one: each length has products of its own, which are made ready when it
+is met, and there is room for so many"""
 
 
 class Batch(NamedTuple):
@@ -115,7 +115,7 @@ class Batches:
 
 
 def _round_up(length: int, most: int) -> int:
-    return min(math.ceil(length / LENGTHS) * LENGTHS, most)
+    return min(math.ceil(length / LENGTH_MULTIPLE) * LENGTH_MULTIPLE, most)
 
 
 class _Round(NamedTuple):
