@@ -65,6 +65,7 @@ enum { NO_FEED_FORWARD, GELU, GELU_TANH, RELU, RELU2, SWIGLU };
 enum { NO_POSITIONS, ROTARY, LEARNED, SINUSOIDAL };
 enum { MISSING, F32, BF16, INT8, I16, I32, I64 };
 enum { LARGE_PAGE = 2 << 20, LEAST_CHUNK = 8 << 20 };
+enum { SPINS_AT_ONCE = 50, MOST_SPINS = 20000 };
 
 typedef float Lanes __attribute__((vector_size(4 * LANES), aligned(4)));
 typedef int32_t Integers __attribute__((vector_size(4 * LANES), aligned(4)));
@@ -183,6 +184,13 @@ typedef struct Chunk {
     size_t used, size; /* bytes, this included */
 } Chunk;
 
+/* How often a thread has come to where all wait for each other, apart from what else is written: processors fetch two
+   lines of 64 bytes at a time. */
+typedef struct {
+    atomic_uint turn;
+    char apart[128 - sizeof(atomic_uint)];
+} Arrival;
+
 typedef struct Model {
     Config config;
     int d_head, stride, wide_head, slots; /* D and K in whole lanes; the context in whole panels */
@@ -212,7 +220,7 @@ typedef struct Model {
     pthread_cond_t work_is_there;
     uint64_t calls;
     int is_ending;
-    atomic_int arrived, turn;
+    Arrival *arrivals; /* by thread */
 } Model;
 
 /* --- numbers ---------------------------------------------------------------------------------------------------- */
@@ -353,21 +361,20 @@ INLINE Lanes activate(Lanes x, int kind) {
 
 /* --- threads ---------------------------------------------------------------------------------------------------- */
 
-static void wait_for_all(Model *model) {
+/* Until all have come here. Each tells so in a line of the cache of its own, and looks at those of the others: nothing
+   but what it tells has to get from one core to another. */
+static void wait_for_all(Model *model, int thread) {
     const int threads = model->threads; /* once all have arrived, the next call may say another number */
     if (threads == 1) return;
-    int turn = atomic_load_explicit(&model->turn, memory_order_relaxed);
-    if (atomic_fetch_add_explicit(&model->arrived, 1, memory_order_acq_rel) == threads - 1) {
-        atomic_store_explicit(&model->arrived, 0, memory_order_relaxed);
-        atomic_store_explicit(&model->turn, turn + 1, memory_order_release);
-        return;
-    }
-    for (int spins = 0; atomic_load_explicit(&model->turn, memory_order_acquire) == turn; spins++) {
+    const uint32_t turn = atomic_load_explicit(&model->arrivals[thread].turn, memory_order_relaxed) + 1;
+    atomic_store_explicit(&model->arrivals[thread].turn, turn, memory_order_release);
+    for (int other = 0, spins = 0; other < threads; other++)
+        for (; atomic_load_explicit(&model->arrivals[other].turn, memory_order_acquire) - turn > UINT32_MAX / 2; spins++) {
 #if defined(__x86_64__)
-        __builtin_ia32_pause();
+            if (spins > SPINS_AT_ONCE) __builtin_ia32_pause();
 #endif
-        if (spins > 20000) sched_yield(); /* somebody else has the processor of the one that is missing */
-    }
+            if (spins > MOST_SPINS) sched_yield(); /* somebody else has the processor of the one that is missing */
+        }
 }
 
 static int slice(int count, int thread, int threads) { return (int)((int64_t)count * thread / threads); }
@@ -642,7 +649,7 @@ static void project(Model *model, int thread, int layer, const float *x) {
     const int threads = model->threads, stride = matrix->panels * PANEL;
     if (config->n_kv_head % threads || config->n_kv_head / threads * model->d_head % PANEL) {
         multiply(model, thread, matrix, x, model->stride, model->mixed, stride, 0, model->rows);
-        wait_for_all(model);
+        wait_for_all(model, thread);
         return;
     }
     if (matrix->precision == INT8) quantize(matrix, x, model->stride, model->rows, &model->quantized[thread]);
@@ -727,14 +734,14 @@ static const float *before_sublayer(Model *model, const Norm *norm, float *norme
 }
 
 static void after_sublayer(Model *model, int thread, const Norm *norm) {
-    wait_for_all(model);
+    wait_for_all(model, thread);
     if (model->config.norm_is_before || model->config.norm == NO_NORM) return;
     if (thread == 0)
         for (int row = 0; row < model->rows; row++) {
             float *x = model->x + (int64_t)row * model->stride;
             normalize(&model->config, norm, x, x);
         }
-    wait_for_all(model);
+    wait_for_all(model, thread);
 }
 
 static void feed_forward(Model *model, int thread, Layer *layer, const float *x) {
@@ -749,23 +756,26 @@ static void feed_forward(Model *model, int thread, Layer *layer, const float *x)
             if (kind == SWIGLU) store(at, load(at) * activate(load(model->gated + (at - model->hidden)), kind));
             else store(at, activate(load(at), kind));
         }
-    wait_for_all(model);
+    wait_for_all(model, thread);
     multiply(model, thread, &layer->down, model->hidden, wide, model->x, model->stride, 1, model->rows);
 }
 
-/* Rows from ids to logits: of those that are asked for. */
+/* What a thread has for the head, of a row that is asked for. */
+static float *last_of(const Model *model, int thread, int asked) {
+    return model->last + ((int64_t)thread * MOST_ROWS + asked) * model->stride;
+}
+
+/* Rows to logits: of those that are asked for. */
 static void run_layers(Model *model, int thread) {
     const Config *config = &model->config;
     float normed[MOST_ROWS * model->stride] __attribute__((aligned(64)));
     float scores[model->slots] __attribute__((aligned(64)));
-    if (thread == 0) embed(model);
-    wait_for_all(model);
     for (int i = 0; i < config->n_layer; i++) {
         Layer *layer = &model->layers[i];
         const float *x = before_sublayer(model, &layer->before_attention, normed, model->rows, model->x);
         project(model, thread, i, x);
         look(model, thread, i, scores);
-        wait_for_all(model);
+        wait_for_all(model, thread);
         if (config->output_projection) {
             multiply(
                 model, thread, &layer->output, model->attended, model->stride, model->x, model->stride, 1, model->rows);
@@ -779,17 +789,16 @@ static void run_layers(Model *model, int thread) {
             after_sublayer(model, thread, &layer->before_feed_forward);
         }
     }
-    for (int i = slice(model->asked, thread, model->threads); i < slice(model->asked, thread + 1, model->threads); i++) {
+    for (int i = 0; i < model->asked; i++) {
         const float *x = model->x + (int64_t)model->asked_row[i] * model->stride;
-        float *last = model->last + (int64_t)i * model->stride;
-        if (config->final_norm) normalize(config, &model->norm, x, last);
-        else memcpy(last, x, (size_t)model->stride * sizeof *last);
+        float *to = last_of(model, thread, i);
+        if (config->final_norm) normalize(config, &model->norm, x, to);
+        else memcpy(to, x, (size_t)model->stride * sizeof *to);
     }
-    wait_for_all(model);
     multiply(
-        model, thread, &model->head, model->last, model->stride, model->logits, model->head.panels * PANEL, 0,
-        model->asked);
-    wait_for_all(model);
+        model, thread, &model->head, last_of(model, thread, 0), model->stride, model->logits,
+        model->head.panels * PANEL, 0, model->asked);
+    wait_for_all(model, thread);
 }
 
 /* --- counts and matches: see model/ngrams.py and model/matches.py ------------------------------------------------- */
@@ -886,11 +895,11 @@ static int match(const NGrams *ngrams, const int32_t *ids, int place, float *mat
 }
 
 /* Mixes them into the logits of one that is asked for. */
-static void mix(Model *model, int asked) {
+static void mix(Model *model, int thread, int asked) {
     const NGrams *ngrams = &model->ngrams;
     const Row *row = &model->row[model->asked_row[asked]];
     const int vocab_size = model->config.vocab_size, width = model->config.d_model, wide = model->head.panels * PANEL;
-    const float *x = model->last + (int64_t)asked * model->stride;
+    const float *x = last_of(model, thread, asked);
     float *said = model->logits + (int64_t)asked * wide;
     float counted[wide], matched[wide];
     memset(matched, 0, sizeof matched);
@@ -910,20 +919,15 @@ static void mix(Model *model, int asked) {
 
 /* --- a pass ------------------------------------------------------------------------------------------------------- */
 
-static void draw(Model *model, Job *job);
+static void draw(Model *model, int thread, Job *job);
 
 static void run_pass(Model *model, int thread) {
+    const int parts = model->jobs ? model->job_count : model->config.ngram_order ? model->asked : 0;
     run_layers(model, thread);
-    if (model->jobs) {
-        for (int i = slice(model->job_count, thread, model->threads);
-             i < slice(model->job_count, thread + 1, model->threads); i++)
-            if (model->jobs[i].asked >= 0) draw(model, &model->jobs[i]);
-    } else if (model->config.ngram_order) {
-        for (int i = slice(model->asked, thread, model->threads); i < slice(model->asked, thread + 1, model->threads);
-             i++)
-            mix(model, i);
-    }
-    wait_for_all(model);
+    for (int i = thread; i < parts; i += model->threads)
+        if (model->jobs == NULL) mix(model, thread, i);
+        else if (model->jobs[i].asked >= 0) draw(model, thread, &model->jobs[i]);
+    if (parts > 1) wait_for_all(model, thread);
 }
 
 static void *work(void *argument) {
@@ -941,11 +945,11 @@ static void *work(void *argument) {
         if (is_ending) return NULL;
         if (!takes_part) continue;
         for (;;) {
-            wait_for_all(model);
+            wait_for_all(model, thread);
             if (model->rows == 0) break;
             run_pass(model, thread);
         }
-        wait_for_all(model); /* until each has seen that it is over */
+        wait_for_all(model, thread); /* until each has seen that it is over */
     }
 }
 
@@ -953,6 +957,8 @@ static void begin_call(Model *model, int threads) {
     const int most = model->started + 1;
     pthread_mutex_lock(&model->lock);
     model->threads = threads < most ? threads : most;
+    const uint32_t turn = atomic_load(&model->arrivals[0].turn);
+    for (int i = 1; i < most; i++) atomic_store(&model->arrivals[i].turn, turn); /* of those that were left out */
     model->calls++;
     if (model->threads > 1) pthread_cond_broadcast(&model->work_is_there);
     pthread_mutex_unlock(&model->lock);
@@ -962,8 +968,8 @@ static void begin_pass(Model *model) { model->rows = model->runs = model->asked 
 
 static void end_call(Model *model) {
     begin_pass(model);
-    wait_for_all(model);
-    wait_for_all(model);
+    wait_for_all(model, 0);
+    wait_for_all(model, 0);
 }
 
 /* Some ids of a sequence, which stand there already, join the pass. */
@@ -974,7 +980,8 @@ static void add_rows(Model *model, Sequence *sequence, int place, int count) {
 
 static void pass(Model *model) {
     model->read += model->rows;
-    wait_for_all(model);
+    embed(model);
+    wait_for_all(model, 0);
     run_pass(model, 0);
 }
 
@@ -1292,10 +1299,10 @@ static int is_end(const Request *request, int32_t id) {
 }
 
 /* Takes the next token of a job from the logits of a row. */
-static int32_t draw_token(Model *model, Job *job, int asked) {
+static int32_t draw_token(Model *model, int thread, Job *job, int asked) {
     const int vocab_size = model->config.vocab_size;
     Request *request = job->request;
-    if (model->config.ngram_order) mix(model, asked);
+    if (model->config.ngram_order) mix(model, thread, asked);
     float *logits = model->logits + (int64_t)asked * model->head.panels * PANEL;
     if (!is_finite(logits, vocab_size)) {
         atomic_store(&model->is_unsound, 1);
@@ -1320,9 +1327,9 @@ static int32_t draw_token(Model *model, Job *job, int asked) {
 }
 
 /* Takes the next tokens of a job: one, and one more behind each draft that was right. */
-static void draw(Model *model, Job *job) {
+static void draw(Model *model, int thread, Job *job) {
     for (int i = 0; i <= job->drafts; i++) {
-        const int32_t id = draw_token(model, job, job->asked + i);
+        const int32_t id = draw_token(model, thread, job, job->asked + i);
         if (id < 0) return;
         job->drawn++;
         if (job->is_done) return;
@@ -1801,7 +1808,7 @@ void native_free_model(Model *model) {
         ngrams->begins, ngrams->tokens, ngrams->counts, ngrams->totals, ngrams->varieties, ngrams->guesses, model->embedding,
         model->earlier, model->pairs, model->positions, model->cosine, model->sine, model->layers, model->x,
         model->mixed, model->attended, model->hidden, model->gated, model->last, model->logits,
-        model->quantized, model->workers, model};
+        model->quantized, model->workers, model->arrivals, model};
     for (size_t i = 0; i < sizeof rooms / sizeof *rooms; i++) free(rooms[i]);
 }
 
@@ -1812,9 +1819,10 @@ static void make_room(Model *model, const Config *config, int threads, Reader *r
     model->attended = room((int64_t)MOST_ROWS * model->stride, sizeof(float));
     model->hidden = room((int64_t)MOST_ROWS * (config->d_ff + PANEL), sizeof(float));
     model->gated = room((int64_t)MOST_ROWS * (config->d_ff + PANEL), sizeof(float));
-    model->last = room((int64_t)MOST_ROWS * model->stride, sizeof(float));
+    model->last = room((int64_t)threads * MOST_ROWS * model->stride, sizeof(float));
     model->logits = room((int64_t)MOST_ROWS * (config->vocab_size + PANEL), sizeof(float));
     model->workers = calloc((size_t)threads, sizeof *model->workers);
+    model->arrivals = room(threads, sizeof *model->arrivals);
     model->quantized = calloc((size_t)threads, sizeof *model->quantized);
     model->rooms = threads;
     const int64_t widest = config->d_model > config->d_ff ? config->d_model : config->d_ff;
@@ -1826,7 +1834,7 @@ static void make_room(Model *model, const Config *config, int threads, Reader *r
         if (!rows->values || !rows->scales || !rows->offsets) reader->lacks = 1;
     }
     if (!model->quantized || !model->x || !model->mixed || !model->attended || !model->hidden || !model->gated ||
-        !model->last || !model->logits || !model->workers)
+        !model->last || !model->logits || !model->workers || !model->arrivals)
         reader->lacks = 1;
 }
 
