@@ -169,16 +169,26 @@ def test_a_crowd_says_what_each_says_alone_to_the_last_bit(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("precision", ["f32", "int8"])
 @pytest.mark.parametrize("options", [{}, {"n_kv_head": 2, "bias": True, "norm_affine": True}])
-def test_threads_that_make_their_own_heads_say_the_same(
-    options: dict[str, Any], precision: str, tmp_path: Path
+@pytest.mark.parametrize(
+    "threads",
+    [
+        {"threads": 2},  # each makes the keys and values of the heads that it looks with
+        {"threads": 1, "most_threads": 2},  # one does the work of both
+        {"threads": 3},  # heads are cut
+        {"threads": 11},  # some have no part of a matrix
+    ],
+    ids=str,
+)
+def test_threads_say_the_same_however_they_share_a_model_out(
+    threads: dict[str, int], options: dict[str, Any], precision: str, tmp_path: Path
 ) -> None:
-    model = make(d_model=128, n_head=4, **options)  # whole heads are whole panels here, on every kind of processor
+    model = make(d_model=128, n_head=4, **options)
     info, ids = save(model, tmp_path / "model"), [1, 2, 3, 4, 5]
-    alone, both = (NativeEngine(info, threads, precision=precision) for threads in (1, 2))
-    assert both.extend([request(ids)], 12, 3) == alone.extend([request(ids)], 12, 3)
-    assert both.score(ids) == alone.score(ids)
+    alone, shared = NativeEngine(info, precision=precision), NativeEngine(info, **threads, precision=precision)
+    assert shared.extend([request(ids)], 12, 3) == alone.extend([request(ids)], 12, 3)
+    assert shared.score(ids) == alone.score(ids)
     if precision == "f32":
-        assert ids_of(both.extend([request(ids)], 12)[0]) == ids_of(TorchEngine(model).extend([request(ids)], 12)[0])
+        assert ids_of(shared.extend([request(ids)], 12)[0]) == ids_of(TorchEngine(model).extend([request(ids)], 12)[0])
 
 
 def test_the_quickness_of_threads_is_taken_from_calls_that_tell_of_it(

@@ -1,6 +1,7 @@
 """The engine in C: decoder-only models of every architecture, on a CPU, without torch."""
 
 import ctypes
+import itertools
 import math
 import struct
 import time
@@ -196,8 +197,10 @@ class NativeEngine:
             self._team.note(is_wide, threads, taken / sum(made))
         for place, (answer, made_here) in enumerate(zip(answers, made, strict=True)):
             here = slice(place * most, place * most + made_here)
-            tops = [slice(at * alternatives, (at + 1) * alternatives) for at in range(here.start, here.stop)]
-            told = [tuple(zip(likeliest[top], values[top], strict=True)) for top in tops]
+            told: Iterable[tuple[tuple[int, float], ...]] = itertools.repeat(())
+            if alternatives:
+                tops = [slice(at * alternatives, (at + 1) * alternatives) for at in range(here.start, here.stop)]
+                told = [tuple(zip(likeliest[top], values[top], strict=True)) for top in tops]
             answer.drawn += map(Drawn, drawn[here], logprobs[here], told)
             answer.ids += drawn[here]
 

@@ -56,7 +56,7 @@ enum { LANES = 8 };
 #else
 enum { LANES = 4 };
 #endif
-enum { PANEL = 2 * LANES };
+enum { WIDEST = 8 };
 #define INLINE static inline __attribute__((always_inline))
 
 enum { MOST_ROWS = MOST_PASS, GROUP = 64, LONGEST_MATCH = 12, MOST_ORDER = 64 };
@@ -64,7 +64,7 @@ enum { NO_NORM, LAYERNORM, RMSNORM };
 enum { NO_FEED_FORWARD, GELU, GELU_TANH, RELU, RELU2, SWIGLU };
 enum { NO_POSITIONS, ROTARY, LEARNED, SINUSOIDAL };
 enum { MISSING, F32, BF16, INT8, I16, I32, I64 };
-enum { LARGE_PAGE = 2 << 20, LEAST_CHUNK = 8 << 20 };
+enum { LARGE_PAGE = 2 << 20 };
 enum { SPINS_AT_ONCE = 50, MOST_SPINS = 20000 };
 
 typedef float Lanes __attribute__((vector_size(4 * LANES), aligned(4)));
@@ -108,14 +108,19 @@ typedef struct {
     Sampling sampling;
 } Request;
 
-/* A matrix in panels of as many rows as two vectors have lanes, so that no sum goes across lanes. A panel has, for each
-   column, the numbers of its rows: one column after the other in f32, pairs of columns in bf16, fours in int8 (plus 128).
-   There each row of each group of columns has a scale. */
+/* Some rows of a matrix, in vectors of as many as there are lanes, so that no sum goes across lanes: for each column the
+   numbers of all of them, in the order in which they are read; pairs of columns in bf16, fours in int8 (plus 128). There
+   each row of each group of columns has a scale, [group][row of the panel], behind the weights. */
 typedef struct {
-    int rows, columns, panels, groups;
+    char *weights;
+    int first, count; /* vectors; `count` is at most WIDEST */
+} Panel;
+
+typedef struct {
+    int rows, columns, vectors, groups;
     int precision;
-    void *weights;
-    float *scales; /* [panel][group][row of the panel] */
+    Panel *panels;
+    int *shares; /* for each thread that there is room for, the first of its panels; at last how many there are */
     float *bias;
 } Matrix;
 
@@ -149,8 +154,7 @@ typedef struct {
 struct Sequence {
     int32_t *ids;
     int known;      /* how many of them have their keys and values here */
-    float *keys;    /* [layer][head of keys][slots / 16][K][16] */
-    float *values;  /* [layer][head of keys][slots][K, in whole lanes] */
+    float *cache;   /* keys and values, [head of keys][block][layer]: of as many tokens as there are lanes */
     uint8_t *used;  /* for each token whether it stands in the sequence: kept where it is penalized */
     Sequence *next; /* of the same model */
 };
@@ -193,12 +197,13 @@ typedef struct {
 
 typedef struct Model {
     Config config;
-    int d_head, stride, wide_head, slots; /* D and K in whole lanes; the context in whole panels */
+    int d_head, stride, wide_head, slots; /* D and K in whole lanes; the context in whole blocks */
+    int64_t block, blocks; /* numbers of keys and values: of a layer in a block; from that to the next block */
     float *embedding, **earlier, *pairs, *positions, *cosine, *sine;
     Layer *layers;
     Norm norm;
     Matrix head;
-    Chunk *chunk; /* the newest */
+    Chunk **chunks; /* by thread, the newest */
     NGrams ngrams;
     /* what a call works on */
     Sequence *sequences; /* all that there are */
@@ -387,86 +392,81 @@ static int even_share(int left, int most) {
 
 /* --- layers ----------------------------------------------------------------------------------------------------- */
 
-/* Some panels of a matrix, as so many vectors, times some rows; both counts are constants wherever these are called, and
-   all sums stay in registers. A row's sums are the same in any company. */
-
-INLINE int64_t vector_at(int64_t panel_size, int i) { return i / 2 * panel_size + i % 2 * LANES; }
+/* Some vectors of a panel, times some rows; both counts are constants wherever these are called, and all sums stay in
+   registers. A row's sums are the same in any company. */
 
 INLINE void multiply_f32(
-    const Matrix *matrix, int panel, const float *x, int x_stride, Lanes sums[4][8], int vectors, int rows) {
-    const int64_t size = (int64_t)matrix->columns * PANEL;
-    const float *first = (const float *)matrix->weights + panel * size;
-    for (int column = 0; column < matrix->columns; column++)
-        for (int i = 0; i < vectors; i++) {
-            Lanes weights = load(first + vector_at(size, i) + column * PANEL);
-            for (int row = 0; row < rows; row++) sums[row][i] += weights * x[row * x_stride + column];
-        }
+    const float *weights, int wide, int columns, const float *x, int x_stride, Lanes sums[4][WIDEST], int vectors,
+    int rows) {
+    for (int column = 0; column < columns; column++, weights += wide)
+        for (int i = 0; i < vectors; i++)
+            for (int row = 0; row < rows; row++) sums[row][i] += load(weights + i * LANES) * x[row * x_stride + column];
 }
 
 INLINE void multiply_bf16(
-    const Matrix *matrix, int panel, const float *x, int x_stride, Lanes sums[4][8], int vectors, int rows) {
-    const int pairs = (matrix->columns + 1) / 2;
-    const int64_t size = (int64_t)pairs * PANEL;
-    const uint32_t *first = (const uint32_t *)matrix->weights + panel * size;
-    for (int pair = 0; pair < pairs; pair++)
+    const uint32_t *weights, int wide, int columns, const float *x, int x_stride, Lanes sums[4][WIDEST], int vectors,
+    int rows) {
+    for (int column = 0; column < columns; column += 2, weights += wide)
         for (int i = 0; i < vectors; i++) {
-            Words both = *(const Words *)(first + vector_at(size, i) + pair * PANEL);
+            Words both = *(const Words *)(weights + i * LANES);
             Lanes even = (Lanes)(both << 16), odd = (Lanes)(both & 0xFFFF0000);
             for (int row = 0; row < rows; row++) {
-                sums[row][i] += even * x[row * x_stride + 2 * pair];
-                sums[row][i] += odd * x[row * x_stride + 2 * pair + 1];
+                sums[row][i] += even * x[row * x_stride + column];
+                sums[row][i] += odd * x[row * x_stride + column + 1];
             }
         }
 }
 
 INLINE void multiply_int8(
-    const Matrix *matrix, int panel, const Quantized *x, int first_row, Lanes sums[4][8], int vectors, int rows) {
-    const int fours = (matrix->columns + 3) / 4, groups = matrix->groups;
-    const int64_t size = (int64_t)fours * PANEL;
-    const int32_t *first = (const int32_t *)matrix->weights + panel * size;
-    const float *all_scales = matrix->scales + (int64_t)panel * groups * PANEL;
-    for (int group = 0; group < groups; group++) {
+    const int32_t *weights, int wide, int columns, const Quantized *x, int first_row, Lanes sums[4][WIDEST], int vectors,
+    int rows) {
+    const int fours = (columns + 3) / 4, groups = (columns + GROUP - 1) / GROUP;
+    const float *scales = (const float *)weights + (int64_t)fours * wide;
+    for (int group = 0; group < groups; group++, scales += wide) {
         const int end = (group + 1) * (GROUP / 4) < fours ? (group + 1) * (GROUP / 4) : fours;
-        Integers parts[4][8];
+        Integers parts[4][WIDEST];
         for (int row = 0; row < rows; row++)
             for (int i = 0; i < vectors; i++)
                 parts[row][i] = (Integers){0} + x->offsets[(first_row + row) * groups + group];
-        for (int four = group * (GROUP / 4); four < end; four++)
+        for (int four = group * (GROUP / 4); four < end; four++, weights += wide)
             for (int i = 0; i < vectors; i++) {
-                Integers weights = *(const Integers *)(first + vector_at(size, i) + four * PANEL);
+                Integers of_four = *(const Integers *)(weights + i * LANES);
                 for (int row = 0; row < rows; row++) {
                     int32_t numbers;
                     memcpy(&numbers, x->values + ((int64_t)(first_row + row) * fours + four) * 4, sizeof numbers);
-                    parts[row][i] = add_products(parts[row][i], weights, numbers);
+                    parts[row][i] = add_products(parts[row][i], of_four, numbers);
                 }
             }
         for (int i = 0; i < vectors; i++) {
-            Lanes scales = load(all_scales + vector_at(groups * PANEL, i) + group * PANEL);
+            Lanes of_rows = load(scales + i * LANES);
             for (int row = 0; row < rows; row++) {
                 const float scale = x->scales[(first_row + row) * groups + group];
-                sums[row][i] += __builtin_convertvector(parts[row][i], Lanes) * (scales * scale);
+                sums[row][i] += __builtin_convertvector(parts[row][i], Lanes) * (of_rows * scale);
             }
         }
     }
 }
 
+/* Vectors of a panel from `first` on; `wide`: as many numbers as it has rows. */
 INLINE void multiply_tile(
-    const Matrix *matrix, int panel, const float *x, int x_stride, const Quantized *quantized, int row, float *out,
-    int out_stride, int adds, const int panels, const int rows) {
-    const int vectors = 2 * panels;
-    Lanes sums[4][8];
+    const Matrix *matrix, const Panel *panel, int first, int wide, const float *x, int x_stride,
+    const Quantized *quantized, int row, float *out, int out_stride, int adds, const int vectors, const int rows) {
+    const int columns = matrix->columns, place = (panel->first + first) * LANES;
+    const void *weights = panel->weights + first * LANES * sizeof(float);
+    Lanes sums[4][WIDEST];
     for (int i = 0; i < vectors; i++) {
-        Lanes bias = matrix->bias ? load(matrix->bias + panel * PANEL + i * LANES) : all(0);
+        Lanes bias = matrix->bias ? load(matrix->bias + place + i * LANES) : all(0);
         for (int j = 0; j < rows; j++) sums[j][i] = bias;
     }
+    x += row * x_stride;
     switch (matrix->precision) {
-    case INT8: multiply_int8(matrix, panel, quantized, row, sums, vectors, rows); break;
-    case BF16: multiply_bf16(matrix, panel, x + row * x_stride, x_stride, sums, vectors, rows); break;
-    default: multiply_f32(matrix, panel, x + row * x_stride, x_stride, sums, vectors, rows);
+    case INT8: multiply_int8(weights, wide, columns, quantized, row, sums, vectors, rows); break;
+    case BF16: multiply_bf16(weights, wide, columns, x, x_stride, sums, vectors, rows); break;
+    default: multiply_f32(weights, wide, columns, x, x_stride, sums, vectors, rows);
     }
     for (int j = 0; j < rows; j++)
         for (int i = 0; i < vectors; i++) {
-            float *to = out + (row + j) * out_stride + panel * PANEL + i * LANES;
+            float *to = out + (row + j) * out_stride + place + i * LANES;
             store(to, adds ? load(to) + sums[j][i] : sums[j][i]);
         }
 }
@@ -500,30 +500,37 @@ static void quantize(const Matrix *matrix, const float *x, int x_stride, int row
         }
 }
 
-/* Some panels of matrix · x for each row, which are stored or added; what an int8 matrix needs of x is there. */
-static void multiply_panels(
-    const Model *model, int thread, const Matrix *matrix, int first, int end, const float *x, int x_stride, float *out,
-    int out_stride, int adds, int rows) {
-    const int widest = rows >= 4 ? 2 : 4;
-    const Quantized *quantized = &model->quantized[thread];
-#define TILE(panels, rows) \
-    case panels: multiply_tile(matrix, panel, x, x_stride, quantized, row, out, out_stride, adds, panels, rows); break;
-    for (int panel = first, panels; panel < end; panel += panels) {
-        panels = even_share(end - panel, widest);
-        int row = 0;
-        for (; rows - row >= 4; row += 4) switch (panels) { TILE(1, 4) TILE(2, 4) }
-        for (; row < rows; row++) switch (panels) { TILE(1, 1) TILE(2, 1) TILE(3, 1) TILE(4, 1) }
-    }
-#undef TILE
-}
+/* The first share of a thread: shares are as many as there is room for threads. */
+static int first_share(const Model *model, int thread) { return slice(model->rooms, thread, model->threads); }
 
-/* The slice of a thread of matrix · x for each row. */
+/* The share of a thread of matrix · x for each row, which is stored or added. */
 static void multiply(
     const Model *model, int thread, const Matrix *matrix, const float *x, int x_stride, float *out, int out_stride,
     int adds, int rows) {
-    const int first = slice(matrix->panels, thread, model->threads), end = slice(matrix->panels, thread + 1, model->threads);
-    if (matrix->precision == INT8) quantize(matrix, x, x_stride, rows, &model->quantized[thread]);
-    multiply_panels(model, thread, matrix, first, end, x, x_stride, out, out_stride, adds, rows);
+    const Panel *panel = matrix->panels + matrix->shares[first_share(model, thread)];
+    const Panel *end = matrix->panels + matrix->shares[first_share(model, thread + 1)];
+    const Quantized *quantized = &model->quantized[thread];
+    if (matrix->precision == INT8) quantize(matrix, x, x_stride, rows, quantized);
+#define TILE(first, wide, vectors, rows) \
+    case vectors: \
+        multiply_tile( \
+            matrix, panel, first, (wide) * LANES, x, x_stride, quantized, row, out, out_stride, adds, vectors, rows); \
+        break;
+#define WHOLE(vectors) TILE(0, vectors, vectors, 1)
+#define PART(vectors) TILE(first, panel->count, vectors, 4)
+    for (; panel < end; panel++) {
+        int row = 0;
+        for (; rows - row >= 4; row += 4)
+            for (int first = 0, vectors; first < panel->count; first += vectors)
+                switch (vectors = even_share(panel->count - first, 4)) { PART(1) PART(2) PART(3) PART(4) }
+        for (; row < rows; row++)
+            switch (panel->count) {
+                WHOLE(1) WHOLE(2) WHOLE(3) WHOLE(4) WHOLE(5) WHOLE(6) WHOLE(7) WHOLE(8)
+            }
+    }
+#undef PART
+#undef WHOLE
+#undef TILE
 }
 
 /* Ba et al. 2016 or Zhang, Sennrich 2019, of a vector whose last lanes, behind its end, are 0. */
@@ -580,60 +587,68 @@ static void rotate(const Model *model, float *x, int place) { /* Su et al. 2021,
     }
 }
 
-INLINE void score(const float *query, const float *keys, int width, float scale, float *scores, const int panels) {
+/* Keys and values of a head lie in blocks of as many tokens as there are lanes: what is in use of all layers lies together,
+   and so gets into the cache of a core without pushing out the weights there. In a block the keys come first, [K][lane],
+   and then the values, [lane][K, in whole lanes]. */
+
+INLINE void score(
+    const float *query, const float *blocks, int64_t step, int width, float scale, float *scores, const int count) {
     Lanes sums[8];
-    for (int i = 0; i < panels; i++) sums[i] = all(0);
+    for (int i = 0; i < count; i++) sums[i] = all(0);
     for (int k = 0; k < width; k++)
-        for (int i = 0; i < panels; i++) sums[i] += load(keys + (i * width + k) * LANES) * query[k];
-    for (int i = 0; i < panels; i++) store(scores + i * LANES, sums[i] * scale);
+        for (int i = 0; i < count; i++) sums[i] += load(blocks + i * step + k * LANES) * query[k];
+    for (int i = 0; i < count; i++) store(scores + i * LANES, sums[i] * scale);
 }
 
 /* As many sums at a time for each part of a value as there are slots in turns: one alone would wait for itself. */
 INLINE void average(
-    const float *shares, const float *values, int wide, int used, float *out, const int parts, const int turns) {
+    const float *shares, const float *values, int64_t step, int wide, int used, float *out, const int parts,
+    const int turns) {
     Lanes sums[4][4];
-    int slot = 0;
     for (int turn = 0; turn < turns; turn++)
         for (int i = 0; i < parts; i++) sums[turn][i] = all(0);
-    for (; slot + turns <= used; slot += turns)
-        for (int turn = 0; turn < turns; turn++)
-            for (int i = 0; i < parts; i++)
-                sums[turn][i] += load(values + (int64_t)(slot + turn) * wide + i * LANES) * shares[slot + turn];
-    for (; slot < used; slot++)
-        for (int i = 0; i < parts; i++) sums[0][i] += load(values + (int64_t)slot * wide + i * LANES) * shares[slot];
+    for (int first = 0; first < used; first += LANES, values += step) {
+        const int count = used - first < LANES ? used - first : LANES;
+        int slot = 0;
+        for (; slot + turns <= count; slot += turns)
+            for (int turn = 0; turn < turns; turn++)
+                for (int i = 0; i < parts; i++)
+                    sums[turn][i] += load(values + (slot + turn) * wide + i * LANES) * shares[first + slot + turn];
+        for (; slot < count; slot++)
+            for (int i = 0; i < parts; i++) sums[0][i] += load(values + slot * wide + i * LANES) * shares[first + slot];
+    }
     for (int i = 0; i < parts; i++) {
         for (int turn = 1; turn < turns; turn++) sums[0][i] += sums[turn][i];
         store(out + i * LANES, sums[0][i]);
     }
 }
 
-/* What one head of queries makes of the first `used` slots; `scores` has room for them in whole panels. */
-static void attend(
-    const Model *model, const float *query, const float *keys, const float *values, int used, float *scores,
-    float *out) {
-    const int width = model->d_head, wide = model->wide_head, panels = (used + LANES - 1) / LANES;
-    const float scale = 1 / sqrtf(width);
+/* What one head of queries makes of the first `used` slots, which begin with a block of its layer; `scores` has room for
+   them in whole blocks. */
+static void attend(const Model *model, const float *query, const float *block, int used, float *scores, float *out) {
+    const int width = model->d_head, wide = model->wide_head, blocks = (used + LANES - 1) / LANES;
+    const float scale = 1 / sqrtf(width), *values = block + width * LANES;
     Lanes most = all(-INFINITY), total = all(0);
 #define SCORE(count) \
-    case count: score(query, keys + (int64_t)panel * width * LANES, width, scale, scores + panel * LANES, count); break;
-    for (int panel = 0, count; panel < panels; panel += count)
-        switch (count = even_share(panels - panel, 8)) {
+    case count: score(query, block + i * model->blocks, model->blocks, width, scale, scores + i * LANES, count); break;
+    for (int i = 0, count; i < blocks; i += count)
+        switch (count = even_share(blocks - i, 8)) {
             SCORE(1) SCORE(2) SCORE(3) SCORE(4) SCORE(5) SCORE(6) SCORE(7) SCORE(8)
         }
 #undef SCORE
-    for (int slot = used; slot < panels * LANES; slot++) scores[slot] = -INFINITY;
-    for (int panel = 0; panel < panels; panel++) most = larger(most, load(scores + panel * LANES));
+    for (int slot = used; slot < blocks * LANES; slot++) scores[slot] = -INFINITY;
+    for (int i = 0; i < blocks; i++) most = larger(most, load(scores + i * LANES));
     const float highest = largest(most);
-    for (int slot = used; slot < panels * LANES; slot++) scores[slot] = highest - 100; /* e^-87 is added at most */
-    for (int panel = 0; panel < panels; panel++) {
-        Lanes share = exponential(load(scores + panel * LANES) - highest);
+    for (int slot = used; slot < blocks * LANES; slot++) scores[slot] = highest - 100; /* e^-87 is added at most */
+    for (int i = 0; i < blocks; i++) {
+        Lanes share = exponential(load(scores + i * LANES) - highest);
         total += share;
-        store(scores + panel * LANES, share);
+        store(scores + i * LANES, share);
     }
     const Lanes share = all(1 / sum(total));
     float averages[wide] __attribute__((aligned(64)));
 #define AVERAGE(count, turns) \
-    case count: average(scores, values + k, wide, used, averages + k, count, turns); break;
+    case count: average(scores, values + k, model->blocks, wide, used, averages + k, count, turns); break;
     for (int k = 0, count; k < wide; k += count * LANES)
         switch (count = even_share((wide - k) / LANES, 4)) { AVERAGE(1, 4) AVERAGE(2, 4) AVERAGE(3, 2) AVERAGE(4, 2) }
 #undef AVERAGE
@@ -641,25 +656,17 @@ static void attend(
     memcpy(out, averages, (size_t)width * sizeof *out);
 }
 
-/* Queries, keys and values of each row. Where whole heads fall to each thread, it makes those that it looks with, and need
-   not wait for others. */
+/* Whether the queries, keys and values of whole heads can be the share of each thread. */
+static int has_whole_heads(const Model *model) {
+    const int heads = model->config.n_kv_head;
+    return heads % model->rooms == 0 && heads / model->rooms * model->d_head % LANES == 0;
+}
+
+/* Queries, keys and values of each row. A thread that makes those that it looks with need not wait for others. */
 static void project(Model *model, int thread, int layer, const float *x) {
-    const Config *config = &model->config;
     const Matrix *matrix = &model->layers[layer].query_key_value;
-    const int threads = model->threads, stride = matrix->panels * PANEL;
-    if (config->n_kv_head % threads || config->n_kv_head / threads * model->d_head % PANEL) {
-        multiply(model, thread, matrix, x, model->stride, model->mixed, stride, 0, model->rows);
-        wait_for_all(model, thread);
-        return;
-    }
-    if (matrix->precision == INT8) quantize(matrix, x, model->stride, model->rows, &model->quantized[thread]);
-    const int heads[] = {config->n_head, config->n_kv_head, config->n_kv_head};
-    for (int part = 0, before = 0; part < 3; part++) {
-        const int share = heads[part] / threads * model->d_head / PANEL, first = before + thread * share;
-        before += threads * share;
-        multiply_panels(
-            model, thread, matrix, first, first + share, x, model->stride, model->mixed, stride, 0, model->rows);
-    }
+    multiply(model, thread, matrix, x, model->stride, model->mixed, matrix->vectors * LANES, 0, model->rows);
+    if (model->threads < model->rooms || !has_whole_heads(model)) wait_for_all(model, thread);
 }
 
 /* The share of a thread in all heads of all runs: new keys and values go into the cache, then each row looks at what is
@@ -667,30 +674,28 @@ static void project(Model *model, int thread, int layer, const float *x) {
 static void look(Model *model, int thread, int layer, float *scores) {
     const Config *config = &model->config;
     const int width = model->d_head, wide = model->wide_head, group = config->n_head / config->n_kv_head;
-    const int mixed_stride = model->layers[layer].query_key_value.panels * PANEL;
+    const int mixed_stride = model->layers[layer].query_key_value.vectors * LANES;
     const int keys_at = config->n_head * width, values_at = keys_at + config->n_kv_head * width;
     const int units = model->runs * config->n_kv_head;
     for (int unit = slice(units, thread, model->threads); unit < slice(units, thread + 1, model->threads); unit++) {
         const Run *run = &model->run[unit % model->runs];
         const int head = unit / model->runs;
-        const int64_t plane = (int64_t)layer * config->n_kv_head + head;
-        float *keys = run->sequence->keys + plane * model->slots * width;
-        float *values = run->sequence->values + plane * model->slots * wide;
+        float *blocks = run->sequence->cache + head * (model->slots / LANES) * model->blocks + layer * model->block;
         for (int row = run->first; row < run->first + run->count; row++) {
             const int slot = model->row[row].place;
             float *mixed = model->mixed + (int64_t)row * mixed_stride;
             float *key = mixed + keys_at + head * width, *value = mixed + values_at + head * width;
             if (config->qk_norm) normalize_head(config, key, width);
             if (config->position == ROTARY) rotate(model, key, slot);
-            float *panel = keys + (int64_t)(slot / LANES) * width * LANES + slot % LANES;
-            for (int k = 0; k < width; k++) panel[k * LANES] = key[k];
-            memcpy(values + (int64_t)slot * wide, value, (size_t)width * sizeof *value);
+            float *block = blocks + slot / LANES * model->blocks, *values = block + width * LANES;
+            for (int k = 0; k < width; k++) block[k * LANES + slot % LANES] = key[k];
+            memcpy(values + slot % LANES * wide, value, (size_t)width * sizeof *value);
             for (int i = 0; i < group; i++) {
                 float *query = mixed + (head * group + i) * width;
                 if (config->qk_norm) normalize_head(config, query, width);
                 if (config->position == ROTARY) rotate(model, query, slot);
                 attend(
-                    model, query, keys, values, slot + 1, scores,
+                    model, query, blocks, slot + 1, scores,
                     model->attended + (int64_t)row * model->stride + (head * group + i) * width);
             }
         }
@@ -745,9 +750,9 @@ static void after_sublayer(Model *model, int thread, const Norm *norm) {
 }
 
 static void feed_forward(Model *model, int thread, Layer *layer, const float *x) {
-    const int wide = layer->up.panels * PANEL, kind = model->config.feed_forward;
-    const int first = PANEL * slice(layer->up.panels, thread, model->threads);
-    const int end = PANEL * slice(layer->up.panels, thread + 1, model->threads);
+    const int wide = layer->up.vectors * LANES, kind = model->config.feed_forward;
+    const int first = LANES * slice(layer->up.vectors, first_share(model, thread), model->rooms);
+    const int end = LANES * slice(layer->up.vectors, first_share(model, thread + 1), model->rooms);
     multiply(model, thread, &layer->up, x, model->stride, model->hidden, wide, 0, model->rows);
     if (kind == SWIGLU) multiply(model, thread, &layer->gate, x, model->stride, model->gated, wide, 0, model->rows);
     for (int row = 0; row < model->rows; row++)
@@ -797,7 +802,7 @@ static void run_layers(Model *model, int thread) {
     }
     multiply(
         model, thread, &model->head, last_of(model, thread, 0), model->stride, model->logits,
-        model->head.panels * PANEL, 0, model->asked);
+        model->head.vectors * LANES, 0, model->asked);
     wait_for_all(model, thread);
 }
 
@@ -898,7 +903,7 @@ static int match(const NGrams *ngrams, const int32_t *ids, int place, float *mat
 static void mix(Model *model, int thread, int asked) {
     const NGrams *ngrams = &model->ngrams;
     const Row *row = &model->row[model->asked_row[asked]];
-    const int vocab_size = model->config.vocab_size, width = model->config.d_model, wide = model->head.panels * PANEL;
+    const int vocab_size = model->config.vocab_size, width = model->config.d_model, wide = model->head.vectors * LANES;
     const float *x = last_of(model, thread, asked);
     float *said = model->logits + (int64_t)asked * wide;
     float counted[wide], matched[wide];
@@ -1178,13 +1183,9 @@ static void put(Sequence *sequence, int place, int32_t id) {
 }
 
 static void copy_cache(const Model *model, Sequence *to, const Sequence *from, int count) {
-    const int64_t planes = (int64_t)model->config.n_layer * model->config.n_kv_head;
-    const int64_t keys = (int64_t)model->slots * model->d_head, values = (int64_t)model->slots * model->wide_head;
-    const int panels = (count + LANES - 1) / LANES;
-    for (int64_t plane = 0; plane < planes; plane++) {
-        memcpy(to->keys + plane * keys, from->keys + plane * keys, sizeof(float) * LANES * panels * model->d_head);
-        memcpy(to->values + plane * values, from->values + plane * values, sizeof(float) * count * model->wide_head);
-    }
+    const int64_t of_head = model->slots / LANES * model->blocks, used = (count + LANES - 1) / LANES * model->blocks;
+    for (int head = 0; head < model->config.n_kv_head; head++)
+        memcpy(to->cache + head * of_head, from->cache + head * of_head, (size_t)used * sizeof *to->cache);
     to->known = count;
 }
 
@@ -1303,7 +1304,7 @@ static int32_t draw_token(Model *model, int thread, Job *job, int asked) {
     const int vocab_size = model->config.vocab_size;
     Request *request = job->request;
     if (model->config.ngram_order) mix(model, thread, asked);
-    float *logits = model->logits + (int64_t)asked * model->head.panels * PANEL;
+    float *logits = model->logits + (int64_t)asked * model->head.vectors * LANES;
     if (!is_finite(logits, vocab_size)) {
         atomic_store(&model->is_unsound, 1);
         return -1;
@@ -1440,7 +1441,7 @@ static float entropy(const float *logits, int count) {
    `native_extend`. */
 int native_score(
     Model *model, Sequence *sequence, const int32_t *ids, int count, float *logprobs, float *entropies, int threads) {
-    const int vocab_size = model->config.vocab_size, wide = model->head.panels * PANEL;
+    const int vocab_size = model->config.vocab_size, wide = model->head.vectors * LANES;
     int is_sound = 1;
     if (!is_known(model, ids, count)) return UNKNOWN_TOKEN;
     begin_call(model, threads);
@@ -1496,51 +1497,50 @@ void native_free_sequence(Model *model, Sequence *sequence) {
             break;
         }
     free(sequence->ids);
-    free(sequence->keys);
-    free(sequence->values);
+    free(sequence->cache);
     free(sequence->used);
     free(sequence);
 }
 
 static size_t rounded_up(size_t count, size_t step) { return (count + step - 1) / step * step; }
 
-static void *room(int64_t count, size_t size) { /* zeros, aligned to whole lanes */
-    size_t bytes = rounded_up((size_t)count * size, 64) + 64;
-    void *at = aligned_alloc(64, bytes);
-    if (at) memset(at, 0, bytes);
-    return at;
+/* Zeros, aligned to whole lanes; much of them in pages of 2 MB where the system has these: what does not fit into the
+   caches is read up to twice as quickly from there. */
+static void *room(int64_t count, size_t size) {
+    const size_t bytes = (size_t)count * size + 64, page = bytes < LARGE_PAGE / 2 ? 64 : LARGE_PAGE;
+    const size_t whole = rounded_up(bytes, page);
+    void *at = aligned_alloc(page, whole);
+    if (at == NULL) return NULL;
+#ifdef MADV_HUGEPAGE
+    if (page == LARGE_PAGE) madvise(at, whole, MADV_HUGEPAGE);
+#endif
+    return memset(at, 0, bytes);
 }
 
-/* As `room`, but in pages of 2 MB where the system has them: what does not fit into the caches is read up to twice as
-   quickly from there. */
-static void *room_for_weights(Model *model, int64_t count, size_t size) {
-    const size_t bytes = rounded_up((size_t)count * size, 64), header = rounded_up(sizeof(Chunk), 64);
-    Chunk *chunk = model->chunk;
+/* As `room`, but for weights that one thread reads: these lie one behind the other. */
+static void *room_for_weights(Model *model, int thread, size_t size) {
+    const size_t bytes = rounded_up(size, 64), header = rounded_up(sizeof(Chunk), 64);
+    Chunk *chunk = model->chunks[thread];
     if (chunk == NULL || chunk->size - chunk->used < bytes) {
-        const size_t whole = rounded_up(header + bytes, LEAST_CHUNK);
-        chunk = aligned_alloc(LARGE_PAGE, whole);
+        const size_t whole = rounded_up(header + bytes, LARGE_PAGE) - 64;
+        chunk = room(whole, 1);
         if (chunk == NULL) return NULL;
-#ifdef MADV_HUGEPAGE
-        madvise(chunk, whole, MADV_HUGEPAGE);
-#endif
-        *chunk = (Chunk){model->chunk, header, whole};
-        model->chunk = chunk;
+        *chunk = (Chunk){model->chunks[thread], header, whole};
+        model->chunks[thread] = chunk;
     }
     void *at = (char *)chunk + chunk->used;
     chunk->used += bytes;
-    return memset(at, 0, bytes);
+    return at;
 }
 
 Sequence *native_new_sequence(Model *model) {
     const Config *config = &model->config;
-    const int64_t planes = (int64_t)config->n_layer * config->n_kv_head * model->slots;
     Sequence *sequence = calloc(1, sizeof *sequence);
     if (sequence == NULL) return NULL;
     sequence->ids = room(config->context, sizeof *sequence->ids);
-    sequence->keys = room(planes * model->d_head, sizeof *sequence->keys);
-    sequence->values = room(planes * model->wide_head, sizeof *sequence->values);
+    sequence->cache = room(config->n_kv_head * (model->slots / LANES) * model->blocks, sizeof *sequence->cache);
     sequence->used = room(config->vocab_size, sizeof *sequence->used);
-    if (!sequence->ids || !sequence->keys || !sequence->values || !sequence->used) {
+    if (!sequence->ids || !sequence->cache || !sequence->used) {
         native_free_sequence(model, sequence);
         return NULL;
     }
@@ -1583,28 +1583,52 @@ static float *read_needed(Reader *reader, int64_t count) {
 
 static int columns_at_once(int precision) { return precision == INT8 ? 4 : precision == BF16 ? 2 : 1; }
 
-/* Puts the numbers of a row where they belong; in int8 as many steps, up to 127, of the largest of their group. */
-static void place_row(Matrix *matrix, int row, const float *numbers) {
-    const int panel = row / PANEL, lane = row % PANEL, at_once = columns_at_once(matrix->precision);
-    const int64_t wide = (matrix->columns + at_once - 1) / at_once * at_once;
-    float share = 0;
-    for (int column = 0; column < matrix->columns; column++) {
+/* Puts the numbers of a row of a panel where they belong; in int8 as many steps, up to 127, of the largest of their
+   group. */
+static void place_row(const Matrix *matrix, const Panel *panel, int row, const float *numbers) {
+    const int columns = matrix->columns, at_once = columns_at_once(matrix->precision), wide = panel->count * LANES;
+    float *scales = (float *)panel->weights + (int64_t)(columns + 3) / 4 * wide, share = 0;
+    for (int column = 0; column < columns; column++) {
         if (matrix->precision == INT8 && column % GROUP == 0) {
             float highest = 0;
-            for (int i = column; i < column + GROUP && i < matrix->columns; i++)
-                highest = fmaxf(highest, fabsf(numbers[i]));
-            for (int i = column; i < column + GROUP && i < matrix->columns; i++)
+            for (int i = column; i < column + GROUP && i < columns; i++) highest = fmaxf(highest, fabsf(numbers[i]));
+            for (int i = column; i < column + GROUP && i < columns; i++)
                 if (!isfinite(numbers[i])) highest = NAN; /* the logits tell of it */
-            matrix->scales[((int64_t)panel * matrix->groups + column / GROUP) * PANEL + lane] = highest / 127;
+            scales[column / GROUP * wide + row] = highest / 127;
             share = highest > 0 ? 127 / highest : 0;
         }
-        const int64_t place = (panel * wide + column / at_once * at_once) * PANEL + lane * at_once + column % at_once;
+        const int64_t place = (int64_t)column / at_once * at_once * wide + row * at_once + column % at_once;
         switch (matrix->precision) {
         case INT8:
-            ((uint8_t *)matrix->weights)[place] = (uint8_t)(share > 0 ? lrintf(numbers[column] * share) + 128 : 128);
+            ((uint8_t *)panel->weights)[place] = (uint8_t)(share > 0 ? lrintf(numbers[column] * share) + 128 : 128);
             break;
-        case BF16: ((uint16_t *)matrix->weights)[place] = rounded_half(numbers[column]); break;
-        default: ((float *)matrix->weights)[place] = numbers[column];
+        case BF16: ((uint16_t *)panel->weights)[place] = rounded_half(numbers[column]); break;
+        default: ((float *)panel->weights)[place] = numbers[column];
+        }
+    }
+}
+
+/* Adds panels for some vectors to a share, as few and as even as they can be. */
+static void add_panels(Model *model, Matrix *matrix, int share, int first, int end) {
+    const size_t sizes[] = {[F32] = 4, [BF16] = 2, [INT8] = 1};
+    const int at_once = columns_at_once(matrix->precision);
+    const size_t wide = (matrix->columns + at_once - 1) / at_once * at_once * sizes[matrix->precision];
+    const size_t scales = matrix->precision == INT8 ? matrix->groups * sizeof(float) : 0;
+    for (int count; first < end; first += count) {
+        count = even_share(end - first, WIDEST);
+        char *weights = room_for_weights(model, share, count * LANES * (wide + scales));
+        matrix->panels[matrix->shares[share + 1]++] = (Panel){weights, first, count};
+    }
+}
+
+/* Cuts a matrix into shares: each of the parts apart, whose rows fill whole vectors. */
+static void share_out(Model *model, Matrix *matrix, int parts, const int *rows) {
+    for (int share = 0; share < model->rooms; share++) {
+        matrix->shares[share + 1] = matrix->shares[share];
+        for (int part = 0, before = 0, vectors; part < parts; part++, before += vectors) {
+            vectors = (rows[part] + LANES - 1) / LANES;
+            const int first = slice(vectors, share, model->rooms), end = slice(vectors, share + 1, model->rooms);
+            add_panels(model, matrix, share, before + first, before + end);
         }
     }
 }
@@ -1612,32 +1636,42 @@ static void place_row(Matrix *matrix, int row, const float *numbers) {
 /* One matrix of the rows of several, whose weights come first, then their biases. */
 static void read_matrix(
     Reader *reader, Model *model, Matrix *matrix, int columns, int precision, int parts, const int *rows) {
-    const size_t sizes[] = {[F32] = 4, [BF16] = 2, [INT8] = 1};
-    const int at_once = columns_at_once(precision);
+    const Tensor *tensors[3];
     matrix->columns = columns;
     matrix->precision = precision;
     matrix->groups = (columns + GROUP - 1) / GROUP;
-    for (int part = 0; part < parts; part++) matrix->rows += rows[part];
-    matrix->panels = (matrix->rows + PANEL - 1) / PANEL;
-    const int64_t padded = (int64_t)matrix->panels * PANEL;
-    const int64_t wide = (columns + at_once - 1) / at_once * at_once;
-    matrix->weights = room_for_weights(model, padded * wide, sizes[precision]);
-    if (precision == INT8) matrix->scales = room_for_weights(model, padded * matrix->groups, sizeof *matrix->scales);
+    for (int part = 0; part < parts; part++) {
+        matrix->rows += rows[part];
+        tensors[part] = take(reader, (int64_t)rows[part] * columns);
+        if (tensors[part] == NULL) reader->lacks = 1;
+    }
+    matrix->vectors = (matrix->rows + LANES - 1) / LANES;
+    matrix->panels = calloc((size_t)matrix->vectors, sizeof *matrix->panels);
+    matrix->shares = calloc((size_t)model->rooms + 1, sizeof *matrix->shares);
     float *numbers = room(columns, sizeof *numbers);
-    if (!matrix->weights || !numbers || (precision == INT8 && !matrix->scales)) reader->lacks = 1;
-    for (int part = 0, first = 0; part < parts; first += rows[part++]) {
-        const Tensor *tensor = take(reader, (int64_t)rows[part] * columns);
-        if (tensor == NULL) reader->lacks = 1;
-        for (int row = 0; row < rows[part] && !reader->lacks; row++) {
+    if (!matrix->panels || !matrix->shares || !numbers) reader->lacks = 1;
+    if (reader->lacks) {
+        free(numbers);
+        return;
+    }
+    if (parts > 1 && has_whole_heads(model)) share_out(model, matrix, parts, rows);
+    else share_out(model, matrix, 1, &matrix->rows);
+    for (int i = 0; i < matrix->shares[model->rooms] && !reader->lacks; i++) {
+        const Panel *panel = &matrix->panels[i];
+        if (panel->weights == NULL) reader->lacks = 1;
+        for (int at = 0; at < panel->count * LANES && !reader->lacks; at++) {
+            int row = panel->first * LANES + at, part = 0;
+            if (row >= matrix->rows) break;
+            while (row >= rows[part]) row -= rows[part++];
             for (int column = 0; column < columns; column++)
-                numbers[column] = number(tensor, (int64_t)row * columns + column);
-            place_row(matrix, first + row, numbers);
+                numbers[column] = number(tensors[part], (int64_t)row * columns + column);
+            place_row(matrix, panel, at, numbers);
         }
     }
     free(numbers);
     for (int part = 0, first = 0; part < parts; first += rows[part++]) {
         const Tensor *tensor = take(reader, rows[part]);
-        if (tensor && !matrix->bias) matrix->bias = room(padded, sizeof *matrix->bias);
+        if (tensor && !matrix->bias) matrix->bias = room(matrix->vectors * LANES, sizeof *matrix->bias);
         for (int row = 0; tensor && matrix->bias && row < rows[part]; row++)
             matrix->bias[first + row] = number(tensor, row);
     }
@@ -1774,6 +1808,12 @@ static void free_norm(Norm *norm) {
     free(norm->bias);
 }
 
+static void free_matrix(Matrix *matrix) {
+    free(matrix->panels);
+    free(matrix->shares);
+    free(matrix->bias);
+}
+
 void native_free_model(Model *model) {
     if (model == NULL) return;
     pthread_mutex_lock(&model->lock);
@@ -1787,7 +1827,7 @@ void native_free_model(Model *model) {
         Layer *layer = &model->layers[i];
         free_norm(&layer->before_attention);
         free_norm(&layer->before_feed_forward);
-        for (Matrix *matrix = &layer->query_key_value; matrix <= &layer->down; matrix++) free(matrix->bias);
+        for (Matrix *matrix = &layer->query_key_value; matrix <= &layer->down; matrix++) free_matrix(matrix);
     }
     for (int i = 0; model->earlier && i < model->config.earlier_tokens; i++) free(model->earlier[i]);
     for (int i = 0; model->quantized && i < model->rooms; i++) {
@@ -1796,35 +1836,35 @@ void native_free_model(Model *model) {
         free(model->quantized[i].offsets);
     }
     free_norm(&model->norm);
-    free(model->head.bias);
-    while (model->chunk) {
-        Chunk *before = model->chunk->before;
-        free(model->chunk);
-        model->chunk = before;
-    }
+    free_matrix(&model->head);
+    for (int i = 0; model->chunks && i < model->rooms; i++)
+        while (model->chunks[i]) {
+            Chunk *before = model->chunks[i]->before;
+            free(model->chunks[i]);
+            model->chunks[i] = before;
+        }
     NGrams *ngrams = &model->ngrams;
     void *rooms[] = {
         ngrams->trust, ngrams->share, ngrams->strength, ngrams->worth, ngrams->variety, ngrams->contexts,
         ngrams->begins, ngrams->tokens, ngrams->counts, ngrams->totals, ngrams->varieties, ngrams->guesses, model->embedding,
         model->earlier, model->pairs, model->positions, model->cosine, model->sine, model->layers, model->x,
         model->mixed, model->attended, model->hidden, model->gated, model->last, model->logits,
-        model->quantized, model->workers, model->arrivals, model};
+        model->quantized, model->workers, model->arrivals, model->chunks, model};
     for (size_t i = 0; i < sizeof rooms / sizeof *rooms; i++) free(rooms[i]);
 }
 
 static void make_room(Model *model, const Config *config, int threads, Reader *reader) {
-    const int mixed = (config->n_head + 2 * config->n_kv_head) * model->d_head + PANEL;
+    const int mixed = (config->n_head + 2 * config->n_kv_head) * model->d_head + LANES;
     model->x = room((int64_t)MOST_ROWS * model->stride, sizeof(float));
     model->mixed = room((int64_t)MOST_ROWS * mixed, sizeof(float));
     model->attended = room((int64_t)MOST_ROWS * model->stride, sizeof(float));
-    model->hidden = room((int64_t)MOST_ROWS * (config->d_ff + PANEL), sizeof(float));
-    model->gated = room((int64_t)MOST_ROWS * (config->d_ff + PANEL), sizeof(float));
+    model->hidden = room((int64_t)MOST_ROWS * (config->d_ff + LANES), sizeof(float));
+    model->gated = room((int64_t)MOST_ROWS * (config->d_ff + LANES), sizeof(float));
     model->last = room((int64_t)threads * MOST_ROWS * model->stride, sizeof(float));
-    model->logits = room((int64_t)MOST_ROWS * (config->vocab_size + PANEL), sizeof(float));
+    model->logits = room((int64_t)MOST_ROWS * (config->vocab_size + LANES), sizeof(float));
     model->workers = calloc((size_t)threads, sizeof *model->workers);
     model->arrivals = room(threads, sizeof *model->arrivals);
     model->quantized = calloc((size_t)threads, sizeof *model->quantized);
-    model->rooms = threads;
     const int64_t widest = config->d_model > config->d_ff ? config->d_model : config->d_ff;
     for (int i = 0; model->quantized && i < threads; i++) {
         Quantized *rows = &model->quantized[i];
@@ -1851,12 +1891,16 @@ Model *native_new_model(const Config *config, const Tensor *tensors, int64_t cou
     pthread_mutex_init(&model->lock, NULL);
     pthread_cond_init(&model->work_is_there, NULL);
     model->d_head = config->d_model / config->n_head;
-    model->stride = (config->d_model + PANEL - 1) / PANEL * PANEL;
+    model->stride = (config->d_model + LANES - 1) / LANES * LANES;
     model->wide_head = (model->d_head + LANES - 1) / LANES * LANES;
     model->slots = (config->context + LANES - 1) / LANES * LANES;
+    model->block = (int64_t)LANES * (model->d_head + model->wide_head);
+    model->blocks = config->n_layer * model->block;
     model->layers = calloc((size_t)config->n_layer + 1, sizeof *model->layers);
     model->earlier = calloc((size_t)config->earlier_tokens + 1, sizeof *model->earlier);
-    if (!model->layers || !model->earlier) reader.lacks = 1;
+    model->chunks = calloc((size_t)threads, sizeof *model->chunks);
+    model->rooms = threads;
+    if (!model->layers || !model->earlier || !model->chunks) reader.lacks = 1;
     model->embedding = read_needed(&reader, vocab_size * width);
     for (int i = 0; i < config->earlier_tokens && !reader.lacks; i++)
         model->earlier[i] = read_needed(&reader, (vocab_size + 1) * width);
