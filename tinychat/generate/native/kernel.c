@@ -1504,33 +1504,39 @@ void native_free_sequence(Model *model, Sequence *sequence) {
 
 static size_t rounded_up(size_t count, size_t step) { return (count + step - 1) / step * step; }
 
-/* Zeros, aligned to whole lanes; much of them in pages of 2 MB where the system has these: what does not fit into the
-   caches is read up to twice as quickly from there. */
-static void *room(int64_t count, size_t size) {
-    const size_t bytes = (size_t)count * size + 64, page = bytes < LARGE_PAGE / 2 ? 64 : LARGE_PAGE;
-    const size_t whole = rounded_up(bytes, page);
-    void *at = aligned_alloc(page, whole);
-    if (at == NULL) return NULL;
+/* Memory in pages of 2 MB where the system has these: what does not fit into the caches is read up to twice as quickly
+   from there. */
+static void *large_pages(size_t bytes) {
+    const size_t whole = rounded_up(bytes, LARGE_PAGE);
+    void *at = aligned_alloc(LARGE_PAGE, whole);
 #ifdef MADV_HUGEPAGE
-    if (page == LARGE_PAGE) madvise(at, whole, MADV_HUGEPAGE);
+    if (at) madvise(at, whole, MADV_HUGEPAGE);
 #endif
-    return memset(at, 0, bytes);
+    return at;
 }
 
-/* As `room`, but for weights that one thread reads: these lie one behind the other. */
+static void *room(int64_t count, size_t size) { /* zeros, aligned to whole lanes */
+    const size_t bytes = rounded_up((size_t)count * size, 64) + 64;
+    void *at = bytes < LARGE_PAGE / 2 ? aligned_alloc(64, bytes) : large_pages(bytes);
+    return at ? memset(at, 0, bytes) : NULL;
+}
+
+/* As `room`, but for weights that one thread reads: these lie one behind the other. What is not used of the last chunk, the
+   largest, takes no memory. */
 static void *room_for_weights(Model *model, int thread, size_t size) {
     const size_t bytes = rounded_up(size, 64), header = rounded_up(sizeof(Chunk), 64);
     Chunk *chunk = model->chunks[thread];
     if (chunk == NULL || chunk->size - chunk->used < bytes) {
-        const size_t whole = rounded_up(header + bytes, LARGE_PAGE) - 64;
-        chunk = room(whole, 1);
+        const size_t least = chunk ? 2 * chunk->size : LARGE_PAGE;
+        const size_t whole = rounded_up(header + bytes > least ? header + bytes : least, LARGE_PAGE);
+        chunk = large_pages(whole);
         if (chunk == NULL) return NULL;
         *chunk = (Chunk){model->chunks[thread], header, whole};
         model->chunks[thread] = chunk;
     }
     void *at = (char *)chunk + chunk->used;
     chunk->used += bytes;
-    return at;
+    return memset(at, 0, bytes);
 }
 
 Sequence *native_new_sequence(Model *model) {
