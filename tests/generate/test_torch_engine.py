@@ -39,7 +39,8 @@ def plainly(model: Transformer, ids: list[int], count: int, settings: Settings, 
     for made in range(count):
         window = ids[window_start(len(ids), model.config.context) :]
         logits = filter_logits(model(torch.tensor([window]))[:, -1], settings, [ids])
-        ids.append(int(logits.argmax()) if settings.greedy else int(draw(logits, [uniform(5, place, made)])))
+        number = torch.tensor([uniform(5, place, made)], dtype=torch.float64)
+        ids.append(int(logits.argmax()) if settings.greedy else int(draw(logits, number)))
     return ids[prompt:]
 
 

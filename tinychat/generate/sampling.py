@@ -68,8 +68,12 @@ def keep_top_p(logits: Tensor, top_p: float) -> Tensor:
     return torch.empty_like(logits).scatter_(-1, order, ordered)
 
 
-def draw(logits: Tensor, uniforms: Sequence[float]) -> Tensor:
-    """One token id a row, [B]: the first whose cumulative probability exceeds the row's uniform number in [0, 1)."""
+def draw(logits: Tensor, uniforms: Tensor) -> Tensor:
+    """One token id a row, [B]: the first whose cumulative probability exceeds the row's uniform number in [0, 1).
+
+    Args:
+        logits: [B, V].
+        uniforms: [B], f64.
+    """
     cumulative = logits.double().softmax(dim=-1).cumsum(dim=-1)  # [B, V]
-    thresholds = torch.tensor(uniforms, dtype=torch.float64, device=logits.device).unsqueeze(1) * cumulative[:, -1:]
-    return torch.searchsorted(cumulative, thresholds, right=True).squeeze(1)
+    return torch.searchsorted(cumulative, uniforms.unsqueeze(1) * cumulative[:, -1:], right=True).squeeze(1)

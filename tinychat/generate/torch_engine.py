@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import torch
 from torch import Tensor
@@ -13,6 +13,7 @@ from tinychat.generate.engine import Drawn, Odds, Request, window_start
 from tinychat.generate.heads import describe_heads
 from tinychat.generate.looking import Head, Voice
 from tinychat.generate.random import uniform
+from tinychat.generate.replay import STEPS, Steps, record_graph
 from tinychat.generate.sampling import draw, filter_logits, probabilities
 from tinychat.model.attention import Cache
 from tinychat.model.loading import fill
@@ -22,6 +23,11 @@ from tinychat.model.transformer import NO_TOKEN, Memory, Transformer
 from tinychat.settings import Settings
 from tinychat.store.models import ModelInfo
 
+PATIENCE = 4
+"""steps of several rows in one arrangement before they are recorded: others join and leave, and one row alone stays"""
+
+Record = Callable[[Steps], Callable[[], None]]
+
 
 class TorchEngine:
     """Decodes with a cache of fixed shape; rows of a batch may stand at different places.
@@ -29,11 +35,12 @@ class TorchEngine:
     Args:
         model: in evaluation mode, on its device.
         why: it serves, and not a quicker engine.
+        record: makes of some steps what runs them once more, at once; by default that is done on a GPU.
     """
 
     batch_size = 64
 
-    def __init__(self, model: Transformer, why: str = "as it was asked for") -> None:
+    def __init__(self, model: Transformer, why: str = "as it was asked for", record: Record | None = None) -> None:
         self.model = model
         self.about = f"torch engine, {why}"
         self.context = model.config.context
@@ -44,12 +51,17 @@ class TorchEngine:
         self._sources: list[tuple[int, ...] | None] = []
         self._memory: Memory | None = None
         self._stepper = Stepper(model) if Stepper.serves(model) else None
+        self._record = record or (record_graph if self.device.type == "cuda" else None)
+        self._steps: Steps | None = None
+        self._replay: Callable[[], None] = lambda: None
+        self._patience = PATIENCE
 
     def reload(self, info: ModelInfo) -> None:
         """As `Engine.reload`."""
         fill(self.model, info)
         self._seen = [[] for _ in self._slots]
         self._sources = []
+        self._steps = None  # what was counted lies elsewhere now
 
     @torch.inference_mode()
     def extend(
@@ -61,17 +73,21 @@ class TorchEngine:
         sequences = [list(request.ids) for request in requests]
         out: list[list[Drawn]] = [[] for _ in requests]
         ended = [False] * len(requests)
-        for step in range(n):
-            logits = self._next_logits(sequences)  # [B, V]
+        made = 0
+        while made < n and not all(ended) and (made == 0 or time.perf_counter() < end):
+            if self._can_replay(requests, sequences, n - made):
+                logits, ids = self._replayed(requests, sequences, made)  # [B, N, V], [B, N]
+            else:
+                logits = self._next_logits(sequences).unsqueeze(1)  # [B, 1, V]
+                ids = self._draw(logits[:, 0], requests, sequences, made).unsqueeze(1)
             _check(logits)
-            ids = self._draw(logits, requests, sequences, step)
-            for row, drawn in enumerate(_describe(logits, ids, alternatives)):
-                sequences[row].append(drawn.id)
-                if not ended[row]:
-                    out[row].append(drawn)
-                    ended[row] = drawn.id in requests[row].end_ids or len(out[row]) == requests[row].left
-            if all(ended) or time.perf_counter() >= end:
-                break
+            for row, drawn_here in enumerate(_describe(logits, ids, alternatives)):
+                sequences[row] += (drawn.id for drawn in drawn_here)
+                for drawn in drawn_here[: n - made]:
+                    if not ended[row]:
+                        out[row].append(drawn)
+                        ended[row] = drawn.id in requests[row].end_ids or len(out[row]) == requests[row].left
+            made += ids.shape[1]
         return out
 
     @torch.inference_mode()
@@ -188,23 +204,81 @@ class TorchEngine:
 
     def _draw(
         self, logits: Tensor, requests: Sequence[Request], sequences: Sequence[Sequence[int]], step: int
-    ) -> list[int]:
-        """One token id for each row; rows with the same settings are drawn together."""
-        ids = [0] * len(requests)
+    ) -> Tensor:
+        """One token id for each row, [B]; rows with the same settings are drawn together."""
         groups: dict[Settings, list[int]] = {}
         for row, request in enumerate(requests):
             groups.setdefault(request.settings, []).append(row)
+        drawn: list[tuple[list[int], Tensor]] = []
         for settings, rows in groups.items():
             chosen = logits if len(rows) == len(requests) else logits[rows]
             chosen = filter_logits(chosen, settings, [sequences[row] for row in rows])
             if settings.greedy:
-                drawn = chosen.argmax(dim=-1)
+                drawn.append((rows, chosen.argmax(dim=-1)))
             else:
-                places = [(requests[row], requests[row].made + step) for row in rows]
-                drawn = draw(chosen, [uniform(request.seed, request.place, place) for request, place in places])
-            for row, token in zip(rows, drawn.tolist(), strict=True):
-                ids[row] = token
+                drawn.append((rows, draw(chosen, self._uniforms([requests[row] for row in rows], step, 1)[:, 0])))
+        if len(drawn) == 1:
+            return drawn[0][1]
+        ids = torch.zeros(len(requests), dtype=torch.long, device=self.device)
+        for rows, tokens in drawn:
+            ids[rows] = tokens
         return ids
+
+    def _uniforms(self, requests: Sequence[Request], step: int, steps: int) -> Tensor:
+        """The random numbers of each row for so many steps, [B, steps]."""
+        made = range(step, step + steps)
+        numbers = [[uniform(one.seed, one.place, one.made + place) for place in made] for one in requests]
+        return torch.tensor(numbers, dtype=torch.float64, device=self.device)
+
+    def _can_replay(self, requests: Sequence[Request], sequences: Sequence[Sequence[int]], wanted: int) -> bool:
+        """Whether the next tokens may be made in steps that were recorded; records them where that is due."""
+        settings, cache = requests[0].settings, self._cache
+        if (
+            self._record is None
+            or cache is None
+            or wanted <= STEPS // 2
+            or settings.repetition_penalty != 1
+            or any(request.settings != settings for request in requests)
+            or not all(map(self._is_read, self._seen, sequences))
+        ):
+            return False
+        self._patience -= 1
+        if self._steps is not None and self._steps.serves(cache, self._memory, settings):
+            return True
+        if len(requests) > 1 and self._patience > 0:
+            return False
+        self._steps = Steps(self.model, cache, self._memory, settings)
+        self._place(requests, sequences, 0)  # where nothing stands yet: a first run writes there
+        try:
+            self._replay = self._record(self._steps)
+        except RuntimeError as error:
+            self._record, self._steps = None, None
+            self.about += f", step by step ({str(error).splitlines()[0]})"
+        return self._steps is not None
+
+    def _is_read(self, seen: Sequence[int], sequence: Sequence[int]) -> bool:
+        """Whether the cache holds all but the last token of a window that has room for what a replay makes."""
+        start, last = (window_start(len(sequence) + more, self.context) for more in (0, STEPS - 1))
+        return start == last and seen == sequence[start:-1]
+
+    def _place(self, requests: Sequence[Request], sequences: Sequence[Sequence[int]], made: int) -> None:
+        """Puts where the recorded steps read it: the last token of each row, its place, and random numbers."""
+        assert self._steps is not None
+        places = [len(sequence) - window_start(len(sequence), self.context) - 1 for sequence in sequences]
+        self._steps.ids.copy_(torch.tensor([sequence[-1] for sequence in sequences]))
+        self._steps.places.copy_(torch.tensor(places))
+        self._steps.uniforms.copy_(self._uniforms(requests, made, STEPS))
+
+    def _replayed(
+        self, requests: Sequence[Request], sequences: Sequence[Sequence[int]], made: int
+    ) -> tuple[Tensor, Tensor]:
+        """The logits of the next places, [B, STEPS, V], and what was drawn there, [B, STEPS]."""
+        assert self._steps is not None
+        self._place(requests, sequences, made)
+        self._replay()
+        for seen, sequence, drawn in zip(self._seen, sequences, self._steps.drawn.tolist(), strict=True):
+            seen += [sequence[-1], *drawn[:-1]]
+        return self._steps.logits, self._steps.drawn
 
     def _next_logits(self, sequences: Sequence[Sequence[int]]) -> Tensor:
         """Feeds what the cache does not hold yet of each sequence; the logits of what comes next, [B, V], in f32."""
@@ -258,6 +332,8 @@ class TorchEngine:
         """Gives each request its row: the one that its slot had, or a copy of one that begins as it does."""
         slots = [request.slot for request in requests]
         sources = [request.source for request in requests]
+        if slots != self._slots:
+            self._patience = PATIENCE
         if self._cache is None:
             self._cache = self.model.new_cache(len(slots))
             self._seen = [[] for _ in slots]
@@ -285,18 +361,22 @@ def _check(logits: Tensor) -> None:
         )
 
 
-def _describe(logits: Tensor, ids: Sequence[int], alternatives: int) -> list[Drawn]:
-    """The drawn ids with their log-probabilities, and with the likeliest tokens when they are asked for."""
+def _describe(logits: Tensor, ids: Tensor, alternatives: int) -> list[list[Drawn]]:
+    """For each row what was drawn, [B, N], of logits [B, N, V]; with the likeliest tokens when they are asked for."""
     logprobs = logits.log_softmax(dim=-1)
-    own = logprobs.gather(1, torch.tensor(ids, device=logits.device).unsqueeze(1)).squeeze(1).tolist()
+    own = logprobs.gather(2, ids.unsqueeze(2)).squeeze(2)
     if not alternatives:
-        return [Drawn(token, logprob) for token, logprob in zip(ids, own, strict=True)]
-    values, likeliest = logprobs.topk(min(alternatives, logprobs.shape[-1]))
-    tops = [
-        tuple(zip(row_ids, row_values, strict=True))
-        for row_ids, row_values in zip(likeliest.tolist(), values.tolist(), strict=True)
+        both = zip(ids.tolist(), own.tolist(), strict=True)
+        return [[Drawn(id, logprob) for id, logprob in zip(*row, strict=True)] for row in both]
+    values, likeliest = logprobs.topk(min(alternatives, logprobs.shape[-1]))  # [B, N, k]
+    told = (values_of.tolist() for values_of in (ids, own, likeliest, values))
+    return [
+        [
+            Drawn(id, logprob, tuple(zip(top_ids, top_values, strict=True)))
+            for id, logprob, top_ids, top_values in zip(*row, strict=True)
+        ]
+        for row in zip(*told, strict=True)
     ]
-    return [Drawn(token, logprob, top) for token, logprob, top in zip(ids, own, tops, strict=True)]
 
 
 def _shared(first: Sequence[int], second: Sequence[int]) -> int:

@@ -1,0 +1,74 @@
+"""Several steps of decoding at once. On a GPU they are recorded as one graph: alone, each would wait for Python to tell
+of a hundred small things to do, which take longer to tell than to do.
+
+Shapes: B rows, V vocabulary.
+"""
+
+from collections.abc import Callable
+
+import torch
+
+from tinychat.generate.sampling import draw, filter_logits
+from tinychat.model.attention import Cache
+from tinychat.model.transformer import Memory, Transformer
+from tinychat.settings import Settings
+
+STEPS = 8
+"""tokens of each row: more take longer to record, and an answer's last ones are made in vain"""
+
+
+class Steps:
+    """So many steps that look at no number on their way: what they read and make lies in tensors that stay.
+
+    Args:
+        model: in evaluation mode; its weights may change, but not the tensors that hold them.
+        cache: which holds all but the last token of each row, and takes up what comes.
+        memory: of the rows' sources.
+        settings: of all rows, without a penalty for what was said.
+    """
+
+    def __init__(self, model: Transformer, cache: Cache, memory: Memory | None, settings: Settings) -> None:
+        self.model, self.cache, self.memory, self.settings = model, cache, memory, settings
+        rows, device = len(cache.ids), cache.ids.device
+        self.ids = torch.zeros(rows, dtype=torch.long, device=device)
+        """[B], the last token of each row"""
+        self.places = torch.zeros(rows, dtype=torch.long, device=device)
+        """[B], where it stands"""
+        self.uniforms = torch.zeros(rows, STEPS, dtype=torch.float64, device=device)
+        """[B, STEPS], the random numbers to draw with"""
+        self.drawn = torch.zeros(rows, STEPS, dtype=torch.long, device=device)
+        """[B, STEPS], what came"""
+        self.logits = torch.zeros(rows, STEPS, model.config.vocab_size, device=device)
+        """[B, STEPS, V], f32, what the model said there"""
+
+    def serves(self, cache: Cache, memory: Memory | None, settings: Settings) -> bool:
+        """Whether these are the steps for that: their tensors are those that it stays in."""
+        return cache is self.cache and memory is self.memory and settings == self.settings
+
+    def run(self) -> None:
+        """Makes the tokens."""
+        ids = self.ids
+        for step in range(STEPS):
+            logits = self.model(ids.unsqueeze(1), cache=self.cache, start=self.places + step, memory=self.memory)
+            self.logits[:, step] = logits[:, -1]
+            kept = filter_logits(self.logits[:, step], self.settings, ())
+            ids = kept.argmax(dim=-1) if self.settings.greedy else draw(kept, self.uniforms[:, step])
+            ids = ids.clamp(max=self.model.config.vocab_size - 1)  # what is no number draws a token that there is not
+            self.drawn[:, step] = ids
+
+
+def record_graph(steps: Steps) -> Callable[[], None]:
+    """What runs steps on a GPU once more, all of them at one call.
+
+    Raises:
+        RuntimeError: something of them cannot be recorded.
+    """
+    stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        steps.run()  # what libraries do at the first time only is not to be recorded
+    torch.cuda.current_stream().wait_stream(stream)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        steps.run()
+    return graph.replay
