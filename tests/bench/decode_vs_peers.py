@@ -129,6 +129,8 @@ def prepare(given: argparse.Namespace, shape: Shape, folder: Path) -> list[Decod
     if given.llama_cpp:
         built = given.llama_cpp / "build" / "bin"
         include = [f"-I{given.llama_cpp / part}" for part in ("include", "ggml/include")]
+        if "llama_get_memory" not in (given.llama_cpp / "include" / "llama.h").read_text():
+            include.append("-DBEFORE_MEMORY")
         library = [f"-L{built}", "-lllama", "-lggml", "-lggml-base", f"-Wl,-rpath,{built}"]
         program = build("llama_cpp.c", folder / "llama_cpp", "-O2", *include, *library)
         for kind in ("F32", "Q8_0"):

@@ -1,7 +1,8 @@
 /* Greedy decoding by llama.cpp's library; keys and values in f32, as everywhere else here.
 
    Arguments: the model, how many tokens to make, the ids of the prompt. For each number of threads that comes in a line
-   of stdin, a line of stdout: the seconds that decoding took, and the ids. */
+   of stdin, a line of stdout: the seconds that decoding took, and the ids. Versions from before the middle of 2025 need
+   BEFORE_MEMORY. */
 
 #include "llama.h"
 
@@ -36,7 +37,11 @@ int main(int count, char **given) {
     for (int place = 0; place < prompt; place++) ids[place] = atoi(given[3 + place]);
     for (int threads; scanf("%d", &threads) == 1;) {
         llama_set_n_threads(context, threads, threads);
+#ifdef BEFORE_MEMORY
+        llama_kv_cache_clear(context);
+#else
         llama_memory_clear(llama_get_memory(context), true);
+#endif
         if (llama_decode(context, llama_batch_get_one(ids, prompt)) != 0) return 1;
         const float *logits = llama_get_logits_ith(context, -1);
         const int64_t began = llama_time_us();
