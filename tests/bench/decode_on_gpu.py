@@ -1,0 +1,107 @@
+"""Tokens a second on a GPU, of one sequence and of 256 at once: `python tests/bench/decode_on_gpu.py`.
+
+    --shapes S M L    --batches 1 256    --tokens 200    --rounds 5
+    --device NAME     cuda by default; cpu shows that it runs
+    --precision NAME  bf16 by default, or f32
+
+Random weights, the same as those of `decode_vs_peers.py`; tinychat's torch engine against `generate` of `transformers`
+with a static cache, which it compiles on a GPU. Both are warm: what is recorded or compiled is so before. They take
+turns; figures are medians, and ratios those of neighbours in time. In bf16 texts may part where two tokens are nearly
+tied: how many tokens are the same is told.
+"""
+
+import argparse
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+from peers import weights
+from peers.weights import CONTEXT, SHAPES
+from transformers import AutoModelForCausalLM, logging
+
+from tinychat.generate.engine import Request
+from tinychat.generate.torch_engine import TorchEngine
+from tinychat.model.loading import load_model
+from tinychat.settings import Settings
+from tinychat.store.models import ModelInfo
+
+PROMPT = [3, 1, 4, 1, 5, 9, 2, 6]
+TYPES = {"bf16": torch.bfloat16, "f32": torch.float32}
+
+Decode = Callable[[], list[list[int]]]
+"""makes the tokens of all rows"""
+
+
+def ours(info: ModelInfo, device: str, dtype: torch.dtype, batch: int, count: int) -> Decode:
+    """The torch engine, asked for all tokens at once."""
+    engine = TorchEngine(load_model(info, device).to(dtype))
+    settings = Settings(temperature=0, max_tokens=count)
+
+    def decode() -> list[list[int]]:
+        requests = [Request(row, list(PROMPT), 0, settings, seed=0) for row in range(batch)]
+        engine.extend([Request(row, [0], 0, settings, seed=0) for row in range(batch)], 1)  # nothing is known
+        return [[one.id for one in drawn] for drawn in engine.extend(requests, count)]
+
+    return decode
+
+
+def theirs(folder: Path, device: str, dtype: torch.dtype, batch: int, count: int) -> Decode:
+    """`generate` of `transformers`."""
+    model = AutoModelForCausalLM.from_pretrained(folder, dtype=dtype).to(device).eval()
+    model.generation_config.eos_token_id = None
+    ids = torch.tensor([PROMPT] * batch, device=device)
+
+    @torch.inference_mode()
+    def decode() -> list[list[int]]:
+        made = model.generate(
+            ids, attention_mask=torch.ones_like(ids), max_new_tokens=count, do_sample=False,
+            cache_implementation="static",
+        )  # fmt: skip
+        rows: list[list[int]] = made[:, len(PROMPT) :].tolist()
+        return rows
+
+    return decode
+
+
+def main() -> None:
+    """Measures and prints."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--shapes", nargs="+", choices=SHAPES, default=list(SHAPES))
+    parser.add_argument("--batches", nargs="+", type=int, default=[1, 256])
+    parser.add_argument("--tokens", type=int, default=200, help=f"up to {CONTEXT - len(PROMPT)}")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--device", default="cuda")
+    parser.add_argument("--precision", choices=TYPES, default="bf16")
+    given = parser.parse_args()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    for shape in (SHAPES[name] for name in given.shapes):
+        print(f"\n{shape}, {given.precision} on {given.device}")  # noqa: T201
+        with tempfile.TemporaryDirectory(prefix="tinychat-gpu-") as folder:
+            info = weights.make_model(shape, "llama", Path(folder) / "llama")
+            weights.export_transformers(info, Path(folder) / "transformers")
+            for batch in given.batches:
+                asked = (given.device, TYPES[given.precision], batch, given.tokens)
+                ways = {"tinychat": ours(info, *asked), "transformers": theirs(Path(folder) / "transformers", *asked)}
+                texts = {name: [decode(), decode()][0] for name, decode in ways.items()}
+                rates: dict[str, list[float]] = {name: [] for name in ways}
+                for _ in range(given.rounds):
+                    for name, decode in ways.items():
+                        began = time.perf_counter()
+                        decode()
+                        rates[name].append(batch * given.tokens / (time.perf_counter() - began))
+                mine, other = rates.values()
+                ratio = statistics.median(a / b for a, b in zip(mine, other, strict=True))
+                same = sum(a == b for row in zip(*texts.values(), strict=True) for a, b in zip(*row, strict=True))
+                print(  # noqa: T201
+                    f"batch {batch:4}: tinychat {statistics.median(mine):10,.0f}, transformers "
+                    f"{statistics.median(other):10,.0f} tokens/s: {ratio:.2f} times; "
+                    f"{same:,} of {batch * given.tokens:,} tokens the same"
+                )
+
+
+if __name__ == "__main__":
+    main()
