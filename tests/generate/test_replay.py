@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from tinychat.generate.engine import Drawn, Request
-from tinychat.generate.replay import STEPS, Steps
-from tinychat.generate.torch_engine import PATIENCE, TorchEngine
+from tinychat.generate.replay import PATIENCE, STEPS, Steps
+from tinychat.generate.torch_engine import TorchEngine
 from tinychat.model.config import ModelConfig
 from tinychat.model.transformer import Transformer
 from tinychat.settings import Settings

@@ -4,17 +4,21 @@ of a hundred small things to do, which take longer to tell than to do.
 Shapes: B rows, V vocabulary.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import torch
+from torch import Tensor
 
-from tinychat.generate.sampling import draw, filter_logits
+from tinychat.generate.engine import Request
+from tinychat.generate.sampling import draw, filter_logits, uniforms
 from tinychat.model.attention import Cache
 from tinychat.model.transformer import Memory, Transformer
 from tinychat.settings import Settings
 
 STEPS = 8
 """tokens of each row: more take longer to record, and an answer's last ones are made in vain"""
+PATIENCE = 4
+"""steps of several rows in one arrangement before they are recorded: others join and leave, where one alone stays"""
 
 
 class Steps:
@@ -55,6 +59,76 @@ class Steps:
             ids = kept.argmax(dim=-1) if self.settings.greedy else draw(kept, self.uniforms[:, step])
             ids = ids.clamp(max=self.model.config.vocab_size - 1)  # what is no number draws a token that there is not
             self.drawn[:, step] = ids
+
+
+Record = Callable[[Steps], Callable[[], None]]
+"""makes of steps what runs them once more"""
+
+
+class Replayer:
+    """Records steps where that is due, and runs them again.
+
+    Args:
+        model: in evaluation mode.
+        record: on a GPU `record_graph`.
+    """
+
+    def __init__(self, model: Transformer, record: Record) -> None:
+        self.failure = ""
+        """why steps cannot be recorded; empty as long as they can"""
+        self._model, self._record = model, record
+        self._steps: Steps | None = None
+        self._run: Callable[[], None] = lambda: None
+        self._patience = PATIENCE
+
+    def rearrange(self) -> None:
+        """Rows have joined or left."""
+        self._patience = PATIENCE
+
+    def forget(self) -> None:
+        """The model's tensors are others now."""
+        self._steps = None
+
+    def replay(
+        self,
+        cache: Cache,
+        memory: Memory | None,
+        requests: Sequence[Request],
+        ids: Sequence[int],
+        places: Sequence[int],
+        made: int,
+    ) -> tuple[Tensor, Tensor] | None:
+        """The logits of the next places of each row, [B, STEPS, V], and what was drawn there, [B, STEPS].
+
+        Args:
+            cache: which holds what is before the last token of each row, and has slots for what comes.
+            ids: these last tokens.
+            places: where they stand.
+            made: tokens since the requests were made.
+
+        Returns:
+            Tensors that the next replay writes over; None where the rows are to go on one step at a time.
+        """
+        settings = requests[0].settings
+        if self.failure or settings.repetition_penalty != 1 or any(one.settings != settings for one in requests):
+            return None
+        self._patience -= 1
+        steps = self._steps
+        if steps is None or not steps.serves(cache, memory, settings):
+            if len(requests) > 1 and self._patience > 0:
+                return None
+            steps = Steps(self._model, cache, memory, settings)
+        steps.ids.copy_(torch.tensor(ids))
+        steps.places.copy_(torch.tensor(places))
+        steps.uniforms.copy_(uniforms(requests, made, STEPS))
+        if steps is not self._steps:  # a first run writes where nothing stands yet
+            try:
+                self._run, self._steps = self._record(steps), steps
+            except RuntimeError as error:
+                self.failure = str(error).splitlines()[0]
+                return None
+        self._run()
+        return steps.logits, steps.drawn
 
 
 def record_graph(steps: Steps) -> Callable[[], None]:

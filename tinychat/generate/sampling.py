@@ -8,6 +8,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from tinychat.generate.engine import Request
+from tinychat.generate.random import uniform
 from tinychat.settings import Settings
 
 NEGATIVE_INFINITY = float("-inf")
@@ -77,3 +79,10 @@ def draw(logits: Tensor, uniforms: Tensor) -> Tensor:
     """
     cumulative = logits.double().softmax(dim=-1).cumsum(dim=-1)  # [B, V]
     return torch.searchsorted(cumulative, uniforms.unsqueeze(1) * cumulative[:, -1:], right=True).squeeze(1)
+
+
+def uniforms(requests: Sequence[Request], made: int, steps: int) -> Tensor:
+    """The numbers to draw so many tokens of each sequence with, [B, steps], f64; `made`: since it was requested."""
+    places = range(made, made + steps)
+    numbers = [[uniform(one.seed, one.place, one.made + place) for place in places] for one in requests]
+    return torch.tensor(numbers, dtype=torch.float64)

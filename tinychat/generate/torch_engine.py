@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import torch
 from torch import Tensor
@@ -12,9 +12,8 @@ from tinychat.errors import GenerationError
 from tinychat.generate.engine import Drawn, Odds, Request, window_start
 from tinychat.generate.heads import describe_heads
 from tinychat.generate.looking import Head, Voice
-from tinychat.generate.random import uniform
-from tinychat.generate.replay import STEPS, Steps, record_graph
-from tinychat.generate.sampling import draw, filter_logits, probabilities
+from tinychat.generate.replay import STEPS, Record, Replayer, record_graph
+from tinychat.generate.sampling import draw, filter_logits, probabilities, uniforms
 from tinychat.model.attention import Cache
 from tinychat.model.loading import fill
 from tinychat.model.looking import lens, watch_attention
@@ -22,11 +21,6 @@ from tinychat.model.stepping import Stepper
 from tinychat.model.transformer import NO_TOKEN, Memory, Transformer
 from tinychat.settings import Settings
 from tinychat.store.models import ModelInfo
-
-PATIENCE = 4
-"""steps of several rows in one arrangement before they are recorded: others join and leave, and one row alone stays"""
-
-Record = Callable[[Steps], Callable[[], None]]
 
 
 class TorchEngine:
@@ -51,17 +45,16 @@ class TorchEngine:
         self._sources: list[tuple[int, ...] | None] = []
         self._memory: Memory | None = None
         self._stepper = Stepper(model) if Stepper.serves(model) else None
-        self._record = record or (record_graph if self.device.type == "cuda" else None)
-        self._steps: Steps | None = None
-        self._replay: Callable[[], None] = lambda: None
-        self._patience = PATIENCE
+        record = record or (record_graph if self.device.type == "cuda" else None)
+        self._replayer = None if record is None else Replayer(model, record)
 
     def reload(self, info: ModelInfo) -> None:
         """As `Engine.reload`."""
         fill(self.model, info)
         self._seen = [[] for _ in self._slots]
         self._sources = []
-        self._steps = None  # what was counted lies elsewhere now
+        if self._replayer is not None:
+            self._replayer.forget()
 
     @torch.inference_mode()
     def extend(
@@ -75,11 +68,10 @@ class TorchEngine:
         ended = [False] * len(requests)
         made = 0
         while made < n and not all(ended) and (made == 0 or time.perf_counter() < end):
-            if self._can_replay(requests, sequences, n - made):
-                logits, ids = self._replayed(requests, sequences, made)  # [B, N, V], [B, N]
-            else:
-                logits = self._next_logits(sequences).unsqueeze(1)  # [B, 1, V]
-                ids = self._draw(logits[:, 0], requests, sequences, made).unsqueeze(1)
+            logits, ids = (  # [B, N, V], [B, N]
+                (n - made > STEPS // 2 and self._replay(requests, sequences, made))
+                or self._step(requests, sequences, made)
+            )
             _check(logits)
             for row, drawn_here in enumerate(_describe(logits, ids, alternatives)):
                 sequences[row] += (drawn.id for drawn in drawn_here)
@@ -202,6 +194,13 @@ class TorchEngine:
             return None
         return self.model.encode(pad_sequence(rows, batch_first=True, padding_value=NO_TOKEN).to(self.device))
 
+    def _step(
+        self, requests: Sequence[Request], sequences: Sequence[Sequence[int]], made: int
+    ) -> tuple[Tensor, Tensor]:
+        """The logits of the next place of each row, [B, 1, V], and what is drawn there, [B, 1]."""
+        logits = self._next_logits(sequences)
+        return logits.unsqueeze(1), self._draw(logits, requests, sequences, made).unsqueeze(1)
+
     def _draw(
         self, logits: Tensor, requests: Sequence[Request], sequences: Sequence[Sequence[int]], step: int
     ) -> Tensor:
@@ -216,7 +215,8 @@ class TorchEngine:
             if settings.greedy:
                 drawn.append((rows, chosen.argmax(dim=-1)))
             else:
-                drawn.append((rows, draw(chosen, self._uniforms([requests[row] for row in rows], step, 1)[:, 0])))
+                numbers = uniforms([requests[row] for row in rows], step, 1)[:, 0].to(self.device)
+                drawn.append((rows, draw(chosen, numbers)))
         if len(drawn) == 1:
             return drawn[0][1]
         ids = torch.zeros(len(requests), dtype=torch.long, device=self.device)
@@ -224,61 +224,26 @@ class TorchEngine:
             ids[rows] = tokens
         return ids
 
-    def _uniforms(self, requests: Sequence[Request], step: int, steps: int) -> Tensor:
-        """The random numbers of each row for so many steps, [B, steps]."""
-        made = range(step, step + steps)
-        numbers = [[uniform(one.seed, one.place, one.made + place) for place in made] for one in requests]
-        return torch.tensor(numbers, dtype=torch.float64, device=self.device)
-
-    def _can_replay(self, requests: Sequence[Request], sequences: Sequence[Sequence[int]], wanted: int) -> bool:
-        """Whether the next tokens may be made in steps that were recorded; records them where that is due."""
-        settings, cache = requests[0].settings, self._cache
-        if (
-            self._record is None
-            or cache is None
-            or wanted <= STEPS // 2
-            or settings.repetition_penalty != 1
-            or any(request.settings != settings for request in requests)
-            or not all(map(self._is_read, self._seen, sequences))
-        ):
-            return False
-        self._patience -= 1
-        if self._steps is not None and self._steps.serves(cache, self._memory, settings):
-            return True
-        if len(requests) > 1 and self._patience > 0:
-            return False
-        self._steps = Steps(self.model, cache, self._memory, settings)
-        self._place(requests, sequences, 0)  # where nothing stands yet: a first run writes there
-        try:
-            self._replay = self._record(self._steps)
-        except RuntimeError as error:
-            self._record, self._steps = None, None
-            self.about += f", step by step ({str(error).splitlines()[0]})"
-        return self._steps is not None
+    def _replay(
+        self, requests: Sequence[Request], sequences: Sequence[Sequence[int]], made: int
+    ) -> tuple[Tensor, Tensor] | None:
+        """As `Replayer.replay`, where the cache is ready for it."""
+        if self._replayer is None or self._cache is None or not all(map(self._is_read, self._seen, sequences)):
+            return None
+        last, places = [sequence[-1] for sequence in sequences], [len(seen) for seen in self._seen]
+        made_here = self._replayer.replay(self._cache, self._memory, requests, last, places, made)
+        if made_here is not None:
+            for seen, token, drawn in zip(self._seen, last, made_here[1].tolist(), strict=True):
+                seen += [token, *drawn[:-1]]
+        elif self._replayer.failure:
+            self.about += f", step by step ({self._replayer.failure})"
+            self._replayer = None
+        return made_here
 
     def _is_read(self, seen: Sequence[int], sequence: Sequence[int]) -> bool:
         """Whether the cache holds all but the last token of a window that has room for what a replay makes."""
         start, last = (window_start(len(sequence) + more, self.context) for more in (0, STEPS - 1))
         return start == last and seen == sequence[start:-1]
-
-    def _place(self, requests: Sequence[Request], sequences: Sequence[Sequence[int]], made: int) -> None:
-        """Puts where the recorded steps read it: the last token of each row, its place, and random numbers."""
-        assert self._steps is not None
-        places = [len(sequence) - window_start(len(sequence), self.context) - 1 for sequence in sequences]
-        self._steps.ids.copy_(torch.tensor([sequence[-1] for sequence in sequences]))
-        self._steps.places.copy_(torch.tensor(places))
-        self._steps.uniforms.copy_(self._uniforms(requests, made, STEPS))
-
-    def _replayed(
-        self, requests: Sequence[Request], sequences: Sequence[Sequence[int]], made: int
-    ) -> tuple[Tensor, Tensor]:
-        """The logits of the next places, [B, STEPS, V], and what was drawn there, [B, STEPS]."""
-        assert self._steps is not None
-        self._place(requests, sequences, made)
-        self._replay()
-        for seen, sequence, drawn in zip(self._seen, sequences, self._steps.drawn.tolist(), strict=True):
-            seen += [sequence[-1], *drawn[:-1]]
-        return self._steps.logits, self._steps.drawn
 
     def _next_logits(self, sequences: Sequence[Sequence[int]]) -> Tensor:
         """Feeds what the cache does not hold yet of each sequence; the logits of what comes next, [B, V], in f32."""
@@ -332,8 +297,8 @@ class TorchEngine:
         """Gives each request its row: the one that its slot had, or a copy of one that begins as it does."""
         slots = [request.slot for request in requests]
         sources = [request.source for request in requests]
-        if slots != self._slots:
-            self._patience = PATIENCE
+        if self._replayer is not None and slots != self._slots:
+            self._replayer.rearrange()
         if self._cache is None:
             self._cache = self.model.new_cache(len(slots))
             self._seen = [[] for _ in slots]
