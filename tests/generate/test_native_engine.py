@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -197,6 +198,7 @@ def test_the_quickness_of_threads_is_taken_from_calls_that_tell_of_it(
     engine = NativeEngine(save(make(), tmp_path / "model"), threads=2)
     noted: list[bool] = []
     monkeypatch.setattr(engine._team, "note", lambda is_wide, *_: noted.append(is_wide))
+    monkeypatch.setattr("tinychat.generate.native.engine.LONG_ENOUGH", math.inf)
     ids = [1, 2, 3]
     for n in (1, 4):  # so few tell how soon a thread awakes
         ids += ids_of(engine.extend([request(ids)], n)[0])
@@ -206,6 +208,9 @@ def test_the_quickness_of_threads_is_taken_from_calls_that_tell_of_it(
     assert noted == [False]
     engine.extend([request(ids), request([7], slot=1)], 12)
     assert noted == [False, True]
+    monkeypatch.setattr("tinychat.generate.native.engine.LONG_ENOUGH", 0)  # a large model makes few in a call
+    engine.extend([request(ids)], 2)
+    assert noted == [False, True, False]
 
 
 @pytest.mark.parametrize("settings", SETTINGS)

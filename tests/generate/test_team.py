@@ -2,7 +2,7 @@
 
 import itertools
 
-from tinychat.generate.native.team import LONGEST_PATIENCE, PATIENCE, Team
+from tinychat.generate.native.team import LONGEST_PATIENCE, LONGEST_TRIAL, PATIENCE, Team
 
 ONE, MANY = False, True
 
@@ -55,6 +55,15 @@ def test_it_is_tried_until_a_call_has_told_of_it() -> None:
     chosen(team, ONE, {1: 0.1, 2: 3.0}, 3)
     choices = [team.choose(ONE) for _ in range(2 * PATIENCE)]
     assert choices[0] == 1
-    assert set(choices[choices.index(2) :]) == {2}
+    first = choices.index(2)
+    assert choices[first:][: LONGEST_TRIAL + 2] == [2] * LONGEST_TRIAL + [1, 1]
+    while team.choose(ONE) == 1:
+        pass
     team.note(ONE, 2, 0.05)
     assert team.choose(ONE) == 2
+
+
+def test_calls_that_tell_nothing_leave_it_at_what_is_usual() -> None:
+    team = Team(2, 2)
+    choices = [team.choose(ONE) for _ in range(20 * PATIENCE)]
+    assert choices.count(1) <= len(choices) * LONGEST_TRIAL / PATIENCE

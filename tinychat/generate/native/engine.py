@@ -44,9 +44,9 @@ CONFIG, TENSOR, REQUEST = "18i3f", "Pqq", struct.Struct("7P5q4dq3Q")
 MADE = struct.calcsize("7P4q")
 """where a request tells how many tokens it has got"""
 UNKNOWN_TOKEN = -2
-FEWEST_TIMED, LARGEST_SHARE = 8, 2
-"""how quick its threads are is told by a call that made so many tokens, and read at most twice as many: else it tells
-how soon they awoke, or of a prompt, whose tokens are read together"""
+FEWEST_TIMED, LONG_ENOUGH, LARGEST_SHARE = 8, 0.005, 2
+"""how quick its threads are is told by a call that made so many tokens, or took so many seconds, and read at most twice
+as many tokens as it made: else it tells how soon they awoke, or of a prompt, whose tokens are read together"""
 
 
 class Work(NamedTuple):
@@ -193,7 +193,7 @@ class NativeEngine:
         self._check(self._kernel.native_extend(self._model, calls, len(answers), alternatives, seconds, threads))
         taken, read = time.perf_counter() - began, self.work.read_for_good - before.read_for_good
         made = [struct.unpack_from("q", handed, place * REQUEST.size + MADE)[0] for place in range(len(answers))]
-        if sum(made) >= FEWEST_TIMED and read <= LARGEST_SHARE * sum(made):
+        if (sum(made) >= FEWEST_TIMED or taken >= LONG_ENOUGH) and read <= LARGEST_SHARE * sum(made):
             self._team.note(is_wide, threads, taken / sum(made))
         for place, (answer, made_here) in enumerate(zip(answers, made, strict=True)):
             here = slice(place * most, place * most + made_here)

@@ -3,9 +3,10 @@
 from collections import defaultdict
 
 PATIENCE, LONGEST_PATIENCE = 32, 1024
-"""calls after which the slower number is tried again, until one has told of it; twice as many each time that it is
-still slower: other programs come and go, and a call may last as long as many others, where it waits for a thread that
-has no processor"""
+"""calls after which the slower number is tried again; twice as many each time that it is still slower: other programs
+come and go, and a call may last as long as many others, where it waits for a thread that has no processor"""
+LONGEST_TRIAL = 4
+"""calls that may go by without telling of it"""
 WEIGHT = 0.3
 """of a call that took longer than those before it; one that took less counts alone: nothing makes a call too quick"""
 
@@ -32,7 +33,7 @@ class Team:
         quicker, *slower = sorted({1, self.most}, key=lambda one: (known.get((is_wide, one), 0.0), one != usual))
         if quicker != self._quicker.get(is_wide):
             self._quicker[is_wide], self._patience[is_wide], self._calls[is_wide] = quicker, PATIENCE, 0
-        self._calls[is_wide] += 1
+        self._calls[is_wide] = (self._calls[is_wide] + 1) % (self._patience[is_wide] + LONGEST_TRIAL)
         return slower[0] if slower and self._calls[is_wide] >= self._patience[is_wide] else quicker
 
     def note(self, is_wide: bool, threads: int, seconds: float) -> None:
