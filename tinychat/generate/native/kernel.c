@@ -471,33 +471,36 @@ INLINE void multiply_tile(
         }
 }
 
-/* Whole numbers up to 127 in the place of some rows, each group of columns with a scale of its own. */
+/* Whole numbers up to 127 in the place of so many vectors, with one scale. */
+INLINE void quantize_group(const float *from, const int vectors, int8_t *to, float *scale, int32_t *offset) {
+    Lanes most = all(0);
+    Integers total = {0};
+    for (int i = 0; i < vectors; i++) most = larger(most, (Lanes)((Integers)load(from + i * LANES) & 0x7FFFFFFF));
+    const float highest = largest(most), share = highest > 0 ? 127 / highest : 0;
+    for (int i = 0; i < vectors; i++) { /* 1.5 · 2^23: no bits behind the point */
+        Integers whole = (Integers)(load(from + i * LANES) * share + 0x1.8p23f) - 0x4B400000;
+        *(Bytes *)(to + i * LANES) = __builtin_convertvector(whole, Bytes);
+        total += whole;
+    }
+    *scale = highest / 127;
+    *offset = OFFSET * (int32_t)sum(__builtin_convertvector(total, Lanes)); /* exact: it is below 2^24 */
+}
+
+/* Rows as a matrix in int8 is multiplied with them: each group of columns has a scale of its own. Behind a row's end are
+   zeros, to whole vectors; they may lie where the next row begins, which comes later. */
 static void quantize(const Matrix *matrix, const float *x, int x_stride, int rows, const Quantized *out) {
-    const int wide = (matrix->columns + 3) / 4 * 4;
-    for (int row = 0; row < rows; row++)
-        for (int group = 0; group < matrix->groups; group++) {
-            const int first = group * GROUP, end = first + GROUP < wide ? first + GROUP : wide;
-            const float *from = x + row * x_stride;
-            int8_t *to = out->values + (int64_t)row * wide;
-            int column = first;
-            Lanes most = all(0);
-            for (; column + LANES <= end; column += LANES)
-                most = larger(most, larger(load(from + column), -load(from + column)));
-            float highest = largest(most);
-            for (; column < end; column++) highest = fmaxf(highest, fabsf(from[column]));
-            const float share = highest > 0 ? 127 / highest : 0;
-            Integers total = {0};
-            int32_t rest = 0;
-            for (column = first; column + LANES <= end; column += LANES) { /* 1.5 · 2^23: no bits behind the point */
-                Integers whole = (Integers)(load(from + column) * share + 0x1.8p23f) - 0x4B400000;
-                *(Bytes *)(to + column) = __builtin_convertvector(whole, Bytes);
-                total += whole;
-            }
-            for (; column < end; column++) rest += to[column] = (int8_t)lrintf(from[column] * share);
-            rest += (int32_t)sum(__builtin_convertvector(total, Lanes)); /* exact: it is below 2^24 */
-            out->scales[row * matrix->groups + group] = highest / 127;
-            out->offsets[row * matrix->groups + group] = OFFSET * rest;
-        }
+    const int columns = matrix->columns, wide = (columns + 3) / 4 * 4;
+    float *scale = out->scales;
+    int32_t *offset = out->offsets;
+    for (int row = 0; row < rows; row++) {
+        const float *from = x + row * x_stride;
+        int8_t *to = out->values + (int64_t)row * wide;
+        int first = 0;
+        for (; first + GROUP <= columns; first += GROUP)
+            quantize_group(from + first, GROUP / LANES, to + first, scale++, offset++);
+        if (first < columns)
+            quantize_group(from + first, (columns - first + LANES - 1) / LANES, to + first, scale++, offset++);
+    }
 }
 
 /* The first share of a thread: shares are as many as there is room for threads. */
