@@ -1592,27 +1592,49 @@ static float *read_needed(Reader *reader, int64_t count) {
 
 static int columns_at_once(int precision) { return precision == INT8 ? 4 : precision == BF16 ? 2 : 1; }
 
-/* Puts the numbers of a row of a panel where they belong; in int8 as many steps, up to 127, of the largest of their
-   group. */
-static void place_row(const Matrix *matrix, const Panel *panel, int row, const float *numbers) {
-    const int columns = matrix->columns, at_once = columns_at_once(matrix->precision), wide = panel->count * LANES;
-    float *scales = (float *)panel->weights + (int64_t)(columns + 3) / 4 * wide, share = 0;
-    for (int column = 0; column < columns; column++) {
-        if (matrix->precision == INT8 && column % GROUP == 0) {
-            float highest = 0;
-            for (int i = column; i < column + GROUP && i < columns; i++) highest = fmaxf(highest, fabsf(numbers[i]));
-            for (int i = column; i < column + GROUP && i < columns; i++)
-                if (!isfinite(numbers[i])) highest = NAN; /* the logits tell of it */
-            scales[column / GROUP * wide + row] = highest / 127;
-            share = highest > 0 ? 127 / highest : 0;
-        }
-        const int64_t place = (int64_t)column / at_once * at_once * wide + row * at_once + column % at_once;
-        switch (matrix->precision) {
-        case INT8:
-            ((uint8_t *)panel->weights)[place] = (uint8_t)(share > 0 ? lrintf(numbers[column] * share) + 128 : 128);
-            break;
-        case BF16: ((uint16_t *)panel->weights)[place] = rounded_half(numbers[column]); break;
-        default: ((float *)panel->weights)[place] = numbers[column];
+/* The numbers of a group of columns as steps, up to 127, of the largest of them: returns what a step is. */
+static float in_steps(const float numbers[GROUP], int32_t steps[GROUP]) {
+    Lanes most = all(0);
+    for (int i = 0; i < GROUP; i += LANES) most = larger(most, larger(load(numbers + i), -load(numbers + i)));
+    const float highest = largest(most), share = highest > 0 ? 127 / highest : 0;
+    for (int i = 0; i < GROUP; i += LANES) /* 1.5 · 2^23: no bits behind the point */
+        *(Integers *)(steps + i) = (Integers)(load(numbers + i) * share + 0x1.8p23f) - 0x4B400000;
+    return is_finite(numbers, GROUP) ? highest / 127 : NAN; /* of which the logits tell */
+}
+
+/* Puts the numbers of a group of columns where they belong in a row of a panel; zeros are behind the matrix's end. */
+static void place_group(
+    const Matrix *matrix, const Panel *panel, int row, int first, int count, const float numbers[GROUP]) {
+    const int wide = panel->count * LANES;
+    const int64_t begin = (int64_t)first * wide;
+    uint8_t *bytes = (uint8_t *)panel->weights + begin;
+    uint16_t *halves = (uint16_t *)panel->weights + begin;
+    float *whole = (float *)panel->weights + begin;
+    int32_t steps[GROUP];
+    switch (matrix->precision) {
+    case INT8:
+        ((float *)panel->weights)[((matrix->columns + 3) / 4 + first / GROUP) * wide + row] = in_steps(numbers, steps);
+        for (int i = 0; i < count; i++) bytes[i / 4 * 4 * wide + row * 4 + i % 4] = (uint8_t)(steps[i] + 128);
+        break;
+    case BF16:
+        for (int i = 0; i < count; i++) halves[i / 2 * 2 * wide + row * 2 + i % 2] = rounded_half(numbers[i]);
+        break;
+    default:
+        for (int i = 0; i < count; i++) whole[i * wide + row] = numbers[i];
+    }
+}
+
+/* Fills a panel with rows of the parts of a matrix. A group of its columns at a time stays in the nearest cache. */
+static void fill_panel(const Matrix *matrix, const Panel *panel, const Tensor *const *tensors, const int *rows) {
+    for (int first = 0; first < matrix->columns; first += GROUP) {
+        const int count = first + GROUP < matrix->columns ? GROUP : matrix->columns - first;
+        float numbers[GROUP] = {0};
+        for (int at = 0; at < panel->count * LANES; at++) {
+            int row = panel->first * LANES + at, part = 0;
+            if (row >= matrix->rows) break;
+            while (row >= rows[part]) row -= rows[part++];
+            for (int i = 0; i < count; i++) numbers[i] = number(tensors[part], (int64_t)row * matrix->columns + first + i);
+            place_group(matrix, panel, at, first, count, numbers);
         }
     }
 }
@@ -1657,27 +1679,13 @@ static void read_matrix(
     matrix->vectors = (matrix->rows + LANES - 1) / LANES;
     matrix->panels = calloc((size_t)matrix->vectors, sizeof *matrix->panels);
     matrix->shares = calloc((size_t)model->rooms + 1, sizeof *matrix->shares);
-    float *numbers = room(columns, sizeof *numbers);
-    if (!matrix->panels || !matrix->shares || !numbers) reader->lacks = 1;
-    if (reader->lacks) {
-        free(numbers);
-        return;
-    }
+    if (!matrix->panels || !matrix->shares) reader->lacks = 1;
+    if (reader->lacks) return;
     if (parts > 1 && has_whole_heads(model)) share_out(model, matrix, parts, rows);
     else share_out(model, matrix, 1, &matrix->rows);
-    for (int i = 0; i < matrix->shares[model->rooms] && !reader->lacks; i++) {
-        const Panel *panel = &matrix->panels[i];
-        if (panel->weights == NULL) reader->lacks = 1;
-        for (int at = 0; at < panel->count * LANES && !reader->lacks; at++) {
-            int row = panel->first * LANES + at, part = 0;
-            if (row >= matrix->rows) break;
-            while (row >= rows[part]) row -= rows[part++];
-            for (int column = 0; column < columns; column++)
-                numbers[column] = number(tensors[part], (int64_t)row * columns + column);
-            place_row(matrix, panel, at, numbers);
-        }
-    }
-    free(numbers);
+    for (int i = 0; i < matrix->shares[model->rooms]; i++)
+        if (matrix->panels[i].weights) fill_panel(matrix, &matrix->panels[i], tensors, rows);
+        else reader->lacks = 1;
     for (int part = 0, first = 0; part < parts; first += rows[part++]) {
         const Tensor *tensor = take(reader, rows[part]);
         if (tensor && !matrix->bias) matrix->bias = room(matrix->vectors * LANES, sizeof *matrix->bias);
