@@ -2,7 +2,7 @@
 
 import itertools
 
-from tinychat.generate.native.team import LONGEST_PATIENCE, LONGEST_TRIAL, PATIENCE, Team
+from tinychat.generate.native.team import FIRST_CALLS, LONGEST_PATIENCE, LONGEST_TRIAL, PATIENCE, Team
 
 ONE, MANY = False, True
 
@@ -17,14 +17,21 @@ def chosen(team: Team, is_wide: bool, seconds: dict[int, float], calls: int) -> 
 
 
 def test_the_quicker_number_stays_once_both_were_tried() -> None:
-    assert chosen(Team(1, 4), ONE, {1: 0.2, 4: 0.1}, 6) == [1, 4, 4, 4, 4, 4]
-    assert chosen(Team(4, 4), ONE, {1: 0.1, 4: 0.2}, 6) == [4, 1, 1, 1, 1, 1]
+    assert chosen(Team(1, 4), ONE, {1: 0.2, 4: 0.1}, 20) == [1] * FIRST_CALLS + [4] * (20 - FIRST_CALLS)
+    assert chosen(Team(4, 4), ONE, {1: 0.1, 4: 0.2}, 20) == [4] * FIRST_CALLS + [1] * (20 - FIRST_CALLS)
+
+
+def test_a_first_call_in_which_threads_share_a_processor_does_not_decide() -> None:
+    team = Team(1, 2)
+    chosen(team, ONE, {1: 0.2}, FIRST_CALLS)
+    chosen(team, ONE, {2: 3.0}, 1)
+    assert chosen(team, ONE, {2: 0.1}, 20) == [2] * 20
 
 
 def test_many_sequences_begin_with_all_threads_whatever_one_has_shown() -> None:
     team = Team(1, 2)
     chosen(team, ONE, {1: 0.1, 2: 0.2}, 6)
-    assert chosen(team, MANY, {1: 0.2, 2: 0.1}, 4) == [2, 1, 2, 2]
+    assert chosen(team, MANY, {1: 0.2, 2: 0.1}, 2 * FIRST_CALLS + 2) == [2] * FIRST_CALLS + [1] * FIRST_CALLS + [2, 2]
 
 
 def test_a_processor_that_is_taken_is_noticed_at_once_and_tried_less_and_less() -> None:
@@ -52,7 +59,7 @@ def test_with_one_thread_there_is_nothing_to_choose() -> None:
 
 def test_it_is_tried_until_a_call_has_told_of_it() -> None:
     team = Team(2, 2)
-    chosen(team, ONE, {1: 0.1, 2: 3.0}, 3)
+    chosen(team, ONE, {1: 0.1, 2: 3.0}, 2 * FIRST_CALLS)
     choices = [team.choose(ONE) for _ in range(2 * PATIENCE)]
     assert choices[0] == 1
     first = choices.index(2)

@@ -1,7 +1,9 @@
 """How many threads take part in a call: those with which it is quicker, as measured while it goes on."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 
+FIRST_CALLS = 3
+"""that tell of each number before one is the quicker: threads that are new often share a processor at first"""
 PATIENCE, LONGEST_PATIENCE = 32, 1024
 """calls after which the slower number is tried again; twice as many each time that it is still slower: other programs
 come and go, and a call may last as long as many others, where it waits for a thread that has no processor"""
@@ -22,6 +24,7 @@ class Team:
     def __init__(self, usual: int, most: int) -> None:
         self.usual, self.most = usual, most
         self._seconds: dict[tuple[bool, int], float] = {}
+        self._told: Counter[tuple[bool, int]] = Counter()
         self._quicker: dict[bool, int] = {}
         self._patience: dict[bool, int] = {}
         self._calls: defaultdict[bool, int] = defaultdict(int)
@@ -29,8 +32,12 @@ class Team:
     def choose(self, is_wide: bool) -> int:
         """Of the next call, with one sequence or many."""
         usual = self.most if is_wide else self.usual
-        known = self._seconds
-        quicker, *slower = sorted({1, self.most}, key=lambda one: (known.get((is_wide, one), 0.0), one != usual))
+
+        def seconds(threads: int) -> float:
+            is_known = self._told[is_wide, threads] >= FIRST_CALLS
+            return self._seconds[is_wide, threads] if is_known else 0.0
+
+        quicker, *slower = sorted({1, self.most}, key=lambda one: (seconds(one), one != usual))
         if quicker != self._quicker.get(is_wide):
             self._quicker[is_wide], self._patience[is_wide], self._calls[is_wide] = quicker, PATIENCE, 0
         self._calls[is_wide] = (self._calls[is_wide] + 1) % (self._patience[is_wide] + LONGEST_TRIAL)
@@ -38,6 +45,7 @@ class Team:
 
     def note(self, is_wide: bool, threads: int, seconds: float) -> None:
         """What a token took in a call."""
+        self._told[is_wide, threads] += 1
         before = self._seconds.get((is_wide, threads), seconds)
         self._seconds[is_wide, threads] = min(seconds, before + WEIGHT * (seconds - before))
         if threads != self._quicker.get(is_wide):  # it was tried
