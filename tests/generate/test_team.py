@@ -71,6 +71,15 @@ def test_it_is_tried_until_a_call_has_told_of_it() -> None:
 
 
 def test_calls_that_tell_nothing_leave_it_at_what_is_usual() -> None:
+    for told in (0, FIRST_CALLS, FIRST_CALLS + 1):
+        team = Team(2, 2)
+        chosen(team, ONE, {1: 0.1, 2: 0.2}, told)
+        choices = [team.choose(ONE) for _ in range(20 * PATIENCE)]
+        assert choices.count(1) <= LONGEST_TRIAL * (len(choices) // PATIENCE + 1)
+
+
+def test_asking_for_the_quicker_one_tries_nothing() -> None:
     team = Team(2, 2)
-    choices = [team.choose(ONE) for _ in range(20 * PATIENCE)]
-    assert choices.count(1) <= len(choices) * LONGEST_TRIAL / PATIENCE
+    assert [team.quicker(ONE) for _ in range(2 * PATIENCE)] == [2] * (2 * PATIENCE)
+    chosen(team, ONE, {1: 0.1, 2: 0.2}, 2 * FIRST_CALLS)
+    assert [team.quicker(ONE) for _ in range(2 * PATIENCE)] == [1] * (2 * PATIENCE)

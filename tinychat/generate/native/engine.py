@@ -44,7 +44,7 @@ CONFIG, TENSOR, REQUEST = "18i3f", "Pqq", struct.Struct("7P5q4dq3Q")
 MADE = struct.calcsize("7P4q")
 """where a request tells how many tokens it has got"""
 UNKNOWN_TOKEN = -2
-FEWEST_TIMED, LONG_ENOUGH, LARGEST_SHARE = 8, 0.005, 2
+FEWEST_TIMED, LONG_ENOUGH, LARGEST_SHARE = 8, 0.01, 2
 """how quick its threads are is told by a call that made so many tokens, or took so many seconds, and read at most twice
 as many tokens as it made: else it tells how soon they awoke, or of a prompt, whose tokens are read together"""
 
@@ -130,9 +130,7 @@ class NativeEngine:
         self.close()
         self._model, self._info, self._reference = model, info, None
         self.draft(self._drafts)
-        threads = count(self._team.most, "thread")
-        if self._team.most > self._team.usual:
-            threads = f"up to {threads}"
+        threads = "up to " * (self._team.most > self._team.usual) + count(self._team.most, "thread")
         self.about = f"native engine, {self.precision}, {self._level}, {threads}"
 
     def draft(self, when: str) -> None:
@@ -211,7 +209,7 @@ class NativeEngine:
         logprobs, shares = (c_float * size)(), (c_double * size)()
         answer = _Answer(request, 1)
         handed = answer.pack(self._sequences[request.slot], self.context, 1, 0, 0, 0, 0)
-        threads = self._team.choose(is_wide=False)
+        threads = self._team.quicker(is_wide=False)
         self._check(self._kernel.native_odds(self._model, handed, logprobs, shares, threads))
         odds = [Odds(id, logprobs[id], shares[id]) for id in range(size)]
         return sorted(odds, key=lambda one: -one.logprob)
@@ -231,8 +229,7 @@ class NativeEngine:
             window = _array(ids[start : start + self.context + 1])
             length = len(window)
             logprobs, entropies = (c_float * length)(), (c_float * length)()
-            threads = self._team.choose(is_wide=True)
-            handed = (_address(window), length, logprobs, entropies, threads)
+            handed = (_address(window), length, logprobs, entropies, self._team.quicker(is_wide=True))
             self._check(self._kernel.native_score(self._model, sequence, *handed))
             yield logprobs[: length - 1], entropies[: length - 1]
         self._spare.append(sequence)
