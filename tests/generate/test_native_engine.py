@@ -168,8 +168,16 @@ def test_a_crowd_says_what_each_says_alone_to_the_last_bit(tmp_path: Path) -> No
         assert together == [engine.extend([one], 10, alternatives=2)[0] for one in crowd]
 
 
-@pytest.mark.parametrize("precision", ["f32", "int8"])
-@pytest.mark.parametrize("options", [{}, {"n_kv_head": 2, "bias": True, "norm_affine": True}])
+@pytest.mark.parametrize("precision", ["f32", "bf16", "int8"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"d_model": 128},
+        {"d_model": 128, "n_kv_head": 2, "bias": True, "norm_affine": True},
+        {"d_model": 132, "d_ff": 77, "position": "learned"},  # nothing of it fills whole vectors
+    ],
+    ids=str,
+)
 @pytest.mark.parametrize(
     "threads",
     [
@@ -183,7 +191,7 @@ def test_a_crowd_says_what_each_says_alone_to_the_last_bit(tmp_path: Path) -> No
 def test_threads_say_the_same_however_they_share_a_model_out(
     threads: dict[str, int], options: dict[str, Any], precision: str, tmp_path: Path
 ) -> None:
-    model = make(d_model=128, n_head=4, **options)
+    model = make(n_head=4, **options)
     info, ids = save(model, tmp_path / "model"), [1, 2, 3, 4, 5]
     alone, shared = NativeEngine(info, precision=precision), NativeEngine(info, **threads, precision=precision)
     assert shared.extend([request(ids)], 12, 3) == alone.extend([request(ids)], 12, 3)
@@ -369,11 +377,12 @@ def test_counts_that_lie_elsewhere_than_they_should_are_refused(tmp_path: Path) 
     refused("counts", counts[:-1])
 
 
-def test_weights_that_are_no_numbers_are_told_of(tmp_path: Path) -> None:
+@pytest.mark.parametrize("precision", ["f32", "bf16", "int8"])
+def test_weights_that_are_no_numbers_are_told_of(precision: str, tmp_path: Path) -> None:
     model = make()
     with torch.no_grad():
         model.head.weight[3, 3] = float("nan")
-    engine = NativeEngine(save(model, tmp_path / "model"))
+    engine = NativeEngine(save(model, tmp_path / "model"), precision=precision)
     for ask in (
         lambda: engine.extend([request([1])], 3),
         lambda: engine.odds(request([1])),

@@ -18,8 +18,8 @@ With the usual 300,000, another busy process makes a step take ten times as long
 SMALL = 4_000_000
 """parameters up to which one thread decodes quicker than several, which would wait for each other at each layer"""
 QUICK_ENOUGH = 20_000_000
-"""parameters up to which the native engine makes a token in about a millisecond or less; a GPU that torch drives step
-by step is told of a hundred things and more for each, and torch takes a second and more to load"""
+"""parameters up to which the native engine makes a token in about a millisecond or less; a GPU may be quicker still,
+but torch takes a second and more to load"""
 MOST_THREADS = 4
 """of the native engine, unless more are asked for: reading the weights is what takes time, and soon no quicker"""
 
@@ -99,6 +99,7 @@ def _open_reference(info: ModelInfo, settings: Settings, why: str) -> Engine:
     """Imports torch, which takes a second or two."""
     import torch
 
+    from tinychat.generate.replay import record_graph
     from tinychat.generate.torch_engine import TorchEngine
     from tinychat.model.loading import choose_device, load_model
 
@@ -110,7 +111,7 @@ def _open_reference(info: ModelInfo, settings: Settings, why: str) -> Engine:
     model = load_model(info, device)
     if settings.precision == "bf16" or (settings.precision == "auto" and device == "cuda"):
         model = model.to(torch.bfloat16)
-    return TorchEngine(model, why)
+    return TorchEngine(model, why, record_graph if device == "cuda" else None)
 
 
 class Loading:

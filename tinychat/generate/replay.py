@@ -10,15 +10,15 @@ import torch
 from torch import Tensor
 
 from tinychat.generate.engine import Request
-from tinychat.generate.sampling import draw, filter_logits, uniforms
+from tinychat.generate.sampling import draw, filter_logits, random_numbers, rules
 from tinychat.model.attention import Cache
 from tinychat.model.transformer import Memory, Transformer
 from tinychat.settings import Settings
 
 STEPS = 8
 """tokens of each row: more take longer to record, and an answer's last ones are made in vain"""
-PATIENCE = 4
-"""steps of several rows in one arrangement before they are recorded: others join and leave, where one alone stays"""
+PATIENCE = 2 * STEPS
+"""steps that rows go one by one before some are recorded, which takes as long: others come and go, settings change"""
 
 
 class Steps:
@@ -44,10 +44,6 @@ class Steps:
         """[B, STEPS], what came"""
         self.logits = torch.zeros(rows, STEPS, model.config.vocab_size, device=device)
         """[B, STEPS, V], f32, what the model said there"""
-
-    def serves(self, cache: Cache, memory: Memory | None, settings: Settings) -> bool:
-        """Whether these are the steps for that: their tensors are those that it stays in."""
-        return cache is self.cache and memory is self.memory and settings == self.settings
 
     def run(self) -> None:
         """Makes the tokens."""
@@ -77,17 +73,9 @@ class Replayer:
         self.failure = ""
         """why steps cannot be recorded; empty as long as they can"""
         self._model, self._record = model, record
-        self._steps: Steps | None = None
-        self._run: Callable[[], None] = lambda: None
-        self._patience = PATIENCE
-
-    def rearrange(self) -> None:
-        """Rows have joined or left."""
-        self._patience = PATIENCE
-
-    def forget(self) -> None:
-        """The model's tensors are others now."""
-        self._steps = None
+        self._arrangement: tuple[Cache, Memory | None, tuple[float | None, ...]] | None = None
+        self._waited = 0
+        self._recorded: tuple[Steps, Callable[[], None]] | None = None
 
     def replay(
         self,
@@ -110,25 +98,33 @@ class Replayer:
             Tensors that the next replay writes over; None where the rows are to go on one step at a time.
         """
         settings = requests[0].settings
-        if self.failure or settings.repetition_penalty != 1 or any(one.settings != settings for one in requests):
+        if settings.repetition_penalty != 1 or any(rules(one.settings) != rules(settings) for one in requests):
             return None
-        self._patience -= 1
-        steps = self._steps
-        if steps is None or not steps.serves(cache, memory, settings):
-            if len(requests) > 1 and self._patience > 0:
-                return None
-            steps = Steps(self._model, cache, memory, settings)
+        before = self._arrangement
+        if before is None or before[0] is not cache or before[1] is not memory or before[2] != rules(settings):
+            self._arrangement, self._waited, self._recorded = (cache, memory, rules(settings)), 0, None
+        self._waited += 1
+        if self._waited <= PATIENCE:
+            return None
+        steps = self._recorded[0] if self._recorded else Steps(self._model, cache, memory, settings)
         steps.ids.copy_(torch.tensor(ids))
         steps.places.copy_(torch.tensor(places))
-        steps.uniforms.copy_(uniforms(requests, made, STEPS))
-        if steps is not self._steps:  # a first run writes where nothing stands yet
+        if not settings.greedy:
+            steps.uniforms.copy_(random_numbers(requests, made, STEPS))
+        if self._recorded is None:
             try:
-                self._run, self._steps = self._record(steps), steps
+                self._recorded = steps, self._record(steps)  # a first run writes where nothing stands yet
             except RuntimeError as error:
-                self.failure = str(error).splitlines()[0]
+                self.failure = _first_cause(error)
                 return None
-        self._run()
+        self._recorded[1]()
         return steps.logits, steps.drawn
+
+
+def _first_cause(error: BaseException) -> str:
+    while error.__context__ is not None:
+        error = error.__context__
+    return next(iter(str(error).splitlines()), type(error).__name__)
 
 
 def record_graph(steps: Steps) -> Callable[[], None]:
@@ -142,7 +138,11 @@ def record_graph(steps: Steps) -> Callable[[], None]:
     with torch.cuda.stream(stream):
         steps.run()  # what libraries do at the first time only is not to be recorded
     torch.cuda.current_stream().wait_stream(stream)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        steps.run()
+    graph, usual = torch.cuda.CUDAGraph(), torch.cuda.current_stream()
+    try:
+        with torch.cuda.graph(graph, capture_error_mode="thread_local"):  # other threads may do what they like
+            steps.run()
+    except RuntimeError:
+        torch.cuda.set_stream(usual)  # where a failure leaves it at the one that was recorded
+        raise
     return graph.replay

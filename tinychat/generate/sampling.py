@@ -81,7 +81,12 @@ def draw(logits: Tensor, uniforms: Tensor) -> Tensor:
     return torch.searchsorted(cumulative, uniforms.unsqueeze(1) * cumulative[:, -1:], right=True).squeeze(1)
 
 
-def uniforms(requests: Sequence[Request], made: int, steps: int) -> Tensor:
+def rules(settings: Settings) -> tuple[float | None, ...]:
+    """All that the choice of a token hangs on, beside logits, history and random numbers."""
+    return settings.temperature, settings.top_k, settings.top_p, settings.min_p, settings.repetition_penalty
+
+
+def random_numbers(requests: Sequence[Request], made: int, steps: int) -> Tensor:
     """The numbers to draw so many tokens of each sequence with, [B, steps], f64; `made`: since it was requested."""
     places = range(made, made + steps)
     numbers = [[uniform(one.seed, one.place, one.made + place) for place in places] for one in requests]

@@ -12,8 +12,8 @@ from tinychat.errors import GenerationError
 from tinychat.generate.engine import Drawn, Odds, Request, window_start
 from tinychat.generate.heads import describe_heads
 from tinychat.generate.looking import Head, Voice
-from tinychat.generate.replay import STEPS, Record, Replayer, record_graph
-from tinychat.generate.sampling import draw, filter_logits, probabilities, uniforms
+from tinychat.generate.replay import STEPS, Record, Replayer
+from tinychat.generate.sampling import draw, filter_logits, probabilities, random_numbers
 from tinychat.model.attention import Cache
 from tinychat.model.loading import fill
 from tinychat.model.looking import lens, watch_attention
@@ -29,7 +29,7 @@ class TorchEngine:
     Args:
         model: in evaluation mode, on its device.
         why: it serves, and not a quicker engine.
-        record: makes of some steps what runs them once more, at once; by default that is done on a GPU.
+        record: makes of some steps what runs them once more, at once; None: they go one by one.
     """
 
     batch_size = 64
@@ -45,16 +45,12 @@ class TorchEngine:
         self._sources: list[tuple[int, ...] | None] = []
         self._memory: Memory | None = None
         self._stepper = Stepper(model) if Stepper.serves(model) else None
-        record = record or (record_graph if self.device.type == "cuda" else None)
         self._replayer = None if record is None else Replayer(model, record)
 
     def reload(self, info: ModelInfo) -> None:
         """As `Engine.reload`."""
+        self._cache, self._sources = None, []  # whatever comes of it; nor is what was recorded with it used again
         fill(self.model, info)
-        self._seen = [[] for _ in self._slots]
-        self._sources = []
-        if self._replayer is not None:
-            self._replayer.forget()
 
     @torch.inference_mode()
     def extend(
@@ -215,7 +211,7 @@ class TorchEngine:
             if settings.greedy:
                 drawn.append((rows, chosen.argmax(dim=-1)))
             else:
-                numbers = uniforms([requests[row] for row in rows], step, 1)[:, 0].to(self.device)
+                numbers = random_numbers([requests[row] for row in rows], step, 1)[:, 0].to(self.device)
                 drawn.append((rows, draw(chosen, numbers)))
         if len(drawn) == 1:
             return drawn[0][1]
@@ -297,15 +293,13 @@ class TorchEngine:
         """Gives each request its row: the one that its slot had, or a copy of one that begins as it does."""
         slots = [request.slot for request in requests]
         sources = [request.source for request in requests]
-        if self._replayer is not None and slots != self._slots:
-            self._replayer.rearrange()
         if self._cache is None:
             self._cache = self.model.new_cache(len(slots))
             self._seen = [[] for _ in slots]
         elif slots != self._slots:
             rows = [self._row(request) for request in requests]
             self._cache = self._cache.select(rows)
-            self._seen = [self._seen[row] for row in rows]
+            self._seen = [list(self._seen[row]) for row in rows]
         self._slots = slots
         if sources != self._sources:
             self._sources = sources

@@ -203,7 +203,7 @@ typedef struct Model {
     Layer *layers;
     Norm norm;
     Matrix head;
-    Chunk **chunks; /* by thread, the newest */
+    Chunk **chunks; /* by share, the newest */
     NGrams ngrams;
     /* what a call works on */
     Sequence *sequences; /* all that there are */
@@ -935,7 +935,7 @@ static void run_pass(Model *model, int thread) {
     for (int i = thread; i < parts; i += model->threads)
         if (model->jobs == NULL) mix(model, thread, i);
         else if (model->jobs[i].asked >= 0) draw(model, thread, &model->jobs[i]);
-    if (parts > 1) wait_for_all(model, thread);
+    if (parts > 1) wait_for_all(model, thread); /* else thread 0 did it all, and others look at nothing before it comes */
 }
 
 static void *work(void *argument) {
@@ -1524,18 +1524,18 @@ static void *room(int64_t count, size_t size) { /* zeros, aligned to whole lanes
     return at ? memset(at, 0, bytes) : NULL;
 }
 
-/* As `room`, but for weights that one thread reads: these lie one behind the other. What is not used of the last chunk, the
-   largest, takes no memory. */
-static void *room_for_weights(Model *model, int thread, size_t size) {
+/* As `room`, but for the weights of a share: these lie one behind the other. What is not used of the last chunk, the
+   largest, takes no memory, but for what a page has too many. */
+static void *room_for_weights(Model *model, int share, size_t size) {
     const size_t bytes = rounded_up(size, 64), header = rounded_up(sizeof(Chunk), 64);
-    Chunk *chunk = model->chunks[thread];
+    Chunk *chunk = model->chunks[share];
     if (chunk == NULL || chunk->size - chunk->used < bytes) {
         const size_t least = chunk ? 2 * chunk->size : LARGE_PAGE;
         const size_t whole = rounded_up(header + bytes > least ? header + bytes : least, LARGE_PAGE);
         chunk = large_pages(whole);
         if (chunk == NULL) return NULL;
-        *chunk = (Chunk){model->chunks[thread], header, whole};
-        model->chunks[thread] = chunk;
+        *chunk = (Chunk){model->chunks[share], header, whole};
+        model->chunks[share] = chunk;
     }
     void *at = (char *)chunk + chunk->used;
     chunk->used += bytes;
