@@ -18,6 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import torch
+from decode_vs_peers import PROMPT
 from peers import weights
 from peers.weights import CONTEXT, SHAPES
 from transformers import AutoModelForCausalLM, logging
@@ -29,7 +30,6 @@ from tinychat.model.loading import load_model
 from tinychat.settings import Settings
 from tinychat.store.models import ModelInfo
 
-PROMPT = [3, 1, 4, 1, 5, 9, 2, 6]
 TYPES = {"bf16": torch.bfloat16, "f32": torch.float32}
 
 Decode = Callable[[], list[list[int]]]

@@ -117,7 +117,7 @@ typedef struct {
 } Panel;
 
 typedef struct {
-    int rows, columns, vectors, groups;
+    int rows, columns, vectors;
     int precision;
     Panel *panels;
     int *shares; /* for each thread that there is room for, the first of its panels; at last how many there are */
@@ -198,7 +198,7 @@ typedef struct {
 typedef struct Model {
     Config config;
     int d_head, stride, wide_head, slots; /* D and K in whole lanes; the context in whole blocks */
-    int64_t block, blocks; /* numbers of keys and values: of a layer in a block; from that to the next block */
+    int64_t block_size, block_step, head_step; /* numbers of keys and values: of a layer in a block; to its next; of a head */
     float *embedding, **earlier, *pairs, *positions, *cosine, *sine;
     Layer *layers;
     Norm norm;
@@ -630,10 +630,11 @@ INLINE void average(
    them in whole blocks. */
 static void attend(const Model *model, const float *query, const float *block, int used, float *scores, float *out) {
     const int width = model->d_head, wide = model->wide_head, blocks = (used + LANES - 1) / LANES;
+    const int64_t step = model->block_step;
     const float scale = 1 / sqrtf(width), *values = block + width * LANES;
     Lanes most = all(-INFINITY), total = all(0);
 #define SCORE(count) \
-    case count: score(query, block + i * model->blocks, model->blocks, width, scale, scores + i * LANES, count); break;
+    case count: score(query, block + i * step, step, width, scale, scores + i * LANES, count); break;
     for (int i = 0, count; i < blocks; i += count)
         switch (count = even_share(blocks - i, 8)) {
             SCORE(1) SCORE(2) SCORE(3) SCORE(4) SCORE(5) SCORE(6) SCORE(7) SCORE(8)
@@ -651,7 +652,7 @@ static void attend(const Model *model, const float *query, const float *block, i
     const Lanes share = all(1 / sum(total));
     float averages[wide] __attribute__((aligned(64)));
 #define AVERAGE(count, turns) \
-    case count: average(scores, values + k, model->blocks, wide, used, averages + k, count, turns); break;
+    case count: average(scores, values + k, step, wide, used, averages + k, count, turns); break;
     for (int k = 0, count; k < wide; k += count * LANES)
         switch (count = even_share((wide - k) / LANES, 4)) { AVERAGE(1, 4) AVERAGE(2, 4) AVERAGE(3, 2) AVERAGE(4, 2) }
 #undef AVERAGE
@@ -683,14 +684,14 @@ static void look(Model *model, int thread, int layer, float *scores) {
     for (int unit = slice(units, thread, model->threads); unit < slice(units, thread + 1, model->threads); unit++) {
         const Run *run = &model->run[unit % model->runs];
         const int head = unit / model->runs;
-        float *blocks = run->sequence->cache + head * (model->slots / LANES) * model->blocks + layer * model->block;
+        float *blocks = run->sequence->cache + head * model->head_step + layer * model->block_size;
         for (int row = run->first; row < run->first + run->count; row++) {
             const int slot = model->row[row].place;
             float *mixed = model->mixed + (int64_t)row * mixed_stride;
             float *key = mixed + keys_at + head * width, *value = mixed + values_at + head * width;
             if (config->qk_norm) normalize_head(config, key, width);
             if (config->position == ROTARY) rotate(model, key, slot);
-            float *block = blocks + slot / LANES * model->blocks, *values = block + width * LANES;
+            float *block = blocks + slot / LANES * model->block_step, *values = block + width * LANES;
             for (int k = 0; k < width; k++) block[k * LANES + slot % LANES] = key[k];
             memcpy(values + slot % LANES * wide, value, (size_t)width * sizeof *value);
             for (int i = 0; i < group; i++) {
@@ -1186,9 +1187,9 @@ static void put(Sequence *sequence, int place, int32_t id) {
 }
 
 static void copy_cache(const Model *model, Sequence *to, const Sequence *from, int count) {
-    const int64_t of_head = model->slots / LANES * model->blocks, used = (count + LANES - 1) / LANES * model->blocks;
+    const int64_t step = model->head_step, used = (count + LANES - 1) / LANES * model->block_step;
     for (int head = 0; head < model->config.n_kv_head; head++)
-        memcpy(to->cache + head * of_head, from->cache + head * of_head, (size_t)used * sizeof *to->cache);
+        memcpy(to->cache + head * step, from->cache + head * step, (size_t)used * sizeof *to->cache);
     to->known = count;
 }
 
@@ -1547,7 +1548,7 @@ Sequence *native_new_sequence(Model *model) {
     Sequence *sequence = calloc(1, sizeof *sequence);
     if (sequence == NULL) return NULL;
     sequence->ids = room(config->context, sizeof *sequence->ids);
-    sequence->cache = room(config->n_kv_head * (model->slots / LANES) * model->blocks, sizeof *sequence->cache);
+    sequence->cache = room(config->n_kv_head * model->head_step, sizeof *sequence->cache);
     sequence->used = room(config->vocab_size, sizeof *sequence->used);
     if (!sequence->ids || !sequence->cache || !sequence->used) {
         native_free_sequence(model, sequence);
@@ -1644,7 +1645,8 @@ static void add_panels(Model *model, Matrix *matrix, int share, int first, int e
     const size_t sizes[] = {[F32] = 4, [BF16] = 2, [INT8] = 1};
     const int at_once = columns_at_once(matrix->precision);
     const size_t wide = (matrix->columns + at_once - 1) / at_once * at_once * sizes[matrix->precision];
-    const size_t scales = matrix->precision == INT8 ? matrix->groups * sizeof(float) : 0;
+    const size_t groups = (matrix->columns + GROUP - 1) / GROUP;
+    const size_t scales = matrix->precision == INT8 ? groups * sizeof(float) : 0;
     for (int count; first < end; first += count) {
         count = even_share(end - first, WIDEST);
         char *weights = room_for_weights(model, share, count * LANES * (wide + scales));
@@ -1670,7 +1672,6 @@ static void read_matrix(
     const Tensor *tensors[3];
     matrix->columns = columns;
     matrix->precision = precision;
-    matrix->groups = (columns + GROUP - 1) / GROUP;
     for (int part = 0; part < parts; part++) {
         matrix->rows += rows[part];
         tensors[part] = take(reader, (int64_t)rows[part] * columns);
@@ -1911,8 +1912,9 @@ Model *native_new_model(const Config *config, const Tensor *tensors, int64_t cou
     model->stride = (config->d_model + LANES - 1) / LANES * LANES;
     model->wide_head = (model->d_head + LANES - 1) / LANES * LANES;
     model->slots = (config->context + LANES - 1) / LANES * LANES;
-    model->block = (int64_t)LANES * (model->d_head + model->wide_head);
-    model->blocks = config->n_layer * model->block;
+    model->block_size = (int64_t)LANES * (model->d_head + model->wide_head);
+    model->block_step = config->n_layer * model->block_size;
+    model->head_step = model->slots / LANES * model->block_step;
     model->layers = calloc((size_t)config->n_layer + 1, sizeof *model->layers);
     model->earlier = calloc((size_t)config->earlier_tokens + 1, sizeof *model->earlier);
     model->chunks = calloc((size_t)threads, sizeof *model->chunks);
