@@ -1,0 +1,191 @@
+"""Generate the tables of README.md and docs/ from the program's own tables: `python tests/test_docs.py` rewrites them."""
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import fields
+from pathlib import Path
+
+import click
+import pytest
+
+from tinychat.cli.main import COMMANDS as CLI_COMMANDS
+from tinychat.cli.main import tinychat as cli
+from tinychat.commands.command import THEMES
+from tinychat.commands.table import COMMANDS
+from tinychat.events import EVENTS
+from tinychat.face import FACE
+from tinychat.scoring import Score
+from tinychat.setting import Setting
+from tinychat.settings import SETTINGS
+from tinychat.text.datasets import KNOWN
+from tinychat.train.recipe import RECIPE_FIELDS, SECTIONS, list_recipes
+from tinychat.train.standing import Standing
+
+ROOT = Path(__file__).parent.parent
+README = ROOT / "README.md"
+DOCS = [README, *sorted((ROOT / "docs").glob("*.md"))]
+LONGEST_README = 200
+"""lines"""
+
+
+def table(columns: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    """A Markdown table; bars inside cells are escaped."""
+    cells = [[cell.replace("|", r"\|") for cell in row] for row in rows]
+    heads = list(columns)
+    lines = [heads, ["---"] * len(heads), *cells]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def code(words: Iterable[str]) -> str:
+    return " ".join(f"`{word}`" for word in words)
+
+
+def options_table(options: Mapping[str, Setting]) -> str:
+    return table(
+        ("name", "flags", "takes", "default", "what it does"),
+        (
+            (f"`{name}`", code((*option.flags, option.flag)), option.expected, option.show(option.default), option.help)
+            for name, option in options.items()
+        ),
+    )
+
+
+def environment_table() -> str:
+    rows = ((f"`{option.variable}`", f"`{name}`") for name, option in (FACE | SETTINGS).items())
+    return table(("variable", "sets"), rows)
+
+
+def commands_table() -> str:
+    listed = sorted(COMMANDS.values(), key=lambda command: THEMES.index(command.theme))
+    rows = (
+        (f"`{command.synopsis}`", code(f"/{alias}" for alias in command.aliases), command.help.split("\n")[0])
+        for command in listed
+    )
+    return table(("command", "also", "what it does"), rows)
+
+
+def command_line_tables() -> str:
+    """Every call with its own options; those that settings and recipe fields make have tables of their own."""
+    context = click.Context(cli, info_name="tinychat")
+    parts = ["### `tinychat`", "", own_options(cli)]
+    for name, (_, about) in CLI_COMMANDS.items():
+        command = cli.get_command(context, name)
+        assert command is not None
+        parts += ["", *usage(command, click.Context(command, info_name=name, parent=context), about)]
+        if isinstance(command, click.Group):
+            for below, nested in command.commands.items():
+                inner = click.Context(command, info_name=name, parent=context)
+                about = (nested.help or "").splitlines()[0]
+                parts += ["", *usage(nested, click.Context(nested, info_name=below, parent=inner), about)]
+    return "\n".join(parts)
+
+
+def usage(command: click.Command, context: click.Context, about: str) -> list[str]:
+    words = [piece for piece in command.collect_usage_pieces(context) if piece != "[OPTIONS]"]
+    return [f"### `{' '.join([context.command_path, *words])}`", "", about, "", own_options(command)]
+
+
+def own_options(command: click.Command) -> str:
+    options = [option for option in command.params if isinstance(option, click.Option)]
+    names = {option.name for option in options}
+    elsewhere: set[str | None] = {"help", "version", "debug"}
+    if {"top_p", "n_layer"} & names:  # it takes all settings, or all fields of a recipe
+        elsewhere |= {*SETTINGS, *RECIPE_FIELDS, "greedy"}
+    rows = [(f"`{spelled(option)}`", option.help or "") for option in options if option.name not in elsewhere]
+    return table(("option", "what it does"), rows) if rows else "It has no options of its own."
+
+
+def spelled(option: click.Option) -> str:
+    """`-p, --prompt TEXT`."""
+    choices = option.type.choices if isinstance(option.type, click.Choice) else ()
+    value = "" if option.is_flag else option.metavar or "|".join(choices) or option.type.name.split()[0].upper()
+    return f"{', '.join(option.opts)} {value}".rstrip()
+
+
+def recipe_fields_tables() -> str:
+    sections = []
+    for section in SECTIONS:
+        chosen = {name: field for name, field in RECIPE_FIELDS.items() if field.section == section}
+        sections.append(f"### [{section}]\n\n" + options_table(chosen))
+    return "\n\n".join(sections)
+
+
+def recipes_table() -> str:
+    rows = (
+        (
+            f"`{info.name}`",
+            info.about,
+            f"{info.author}, [{info.title}]({info.source}), {info.year}" if info.title else "",
+        )
+        for info in list_recipes()
+    )
+    return table(("recipe", "what it makes", "whose work it follows"), rows)
+
+
+def datasets_table() -> str:
+    rows = ((f"`{name}`", known.about, f"{known.bytes / 1e6:.1f} MB", known.licence) for name, known in KNOWN.items())
+    return table(("name", "what it holds", "size", "licence"), rows)
+
+
+def events_table() -> str:
+    rows = ((f"`{name}`", code(field.name for field in fields(kind))) for name, kind in EVENTS.items())
+    return table(("`event`", "other keys"), rows)
+
+
+def keys_of(kind: type, without: Iterable[str] = ()) -> Callable[[], str]:
+    return lambda: code(field.name for field in fields(kind) if field.name not in without)
+
+
+TABLES: dict[str, Callable[[], str]] = {
+    "settings": lambda: options_table(SETTINGS),
+    "interface options": lambda: options_table(FACE),
+    "environment": environment_table,
+    "commands": commands_table,
+    "command line": command_line_tables,
+    "recipe fields": recipe_fields_tables,
+    "recipes": recipes_table,
+    "data sets": datasets_table,
+    "events": events_table,
+    "eval keys": keys_of(Score, without=["notices"]),
+    "runs keys": keys_of(Standing),
+}
+
+
+def with_tables(text: str) -> str:
+    """A document with its tables made again, each between `<!-- name -->` and `<!-- end -->`."""
+
+    def replace(found: re.Match[str]) -> str:
+        return f"<!-- {found[1]} -->\n{TABLES[found[1]]()}\n<!-- end -->"
+
+    return re.sub(r"<!-- (?!end)([\w ]+) -->\n.*?<!-- end -->", replace, text, flags=re.DOTALL)
+
+
+@pytest.mark.parametrize("path", DOCS, ids=lambda path: path.name)
+def test_the_tables_are_those_of_the_program(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert text == with_tables(text), "run `python tests/test_docs.py`"
+
+
+def test_every_table_stands_in_a_document() -> None:
+    texts = "".join(path.read_text(encoding="utf-8") for path in DOCS)
+    assert [name for name in TABLES if f"<!-- {name} -->" not in texts] == []
+
+
+@pytest.mark.parametrize("path", DOCS, ids=lambda path: path.name)
+def test_links_lead_to_files(path: Path) -> None:
+    targets = re.findall(r"\]\((?!https?:|#)([^)#]+)", path.read_text(encoding="utf-8"))
+    assert [target for target in targets if not (path.parent / target).exists()] == []
+
+
+@pytest.mark.parametrize("words", ["make chat", "make test", "pip install ."])
+def test_the_readme_leads_with_the_commands(words: str) -> None:
+    assert words in "\n".join(README.read_text(encoding="utf-8").splitlines()[:12])
+
+
+def test_the_readme_is_short() -> None:
+    assert len(README.read_text(encoding="utf-8").splitlines()) <= LONGEST_README
+
+
+if __name__ == "__main__":
+    for path in DOCS:
+        path.write_text(with_tables(path.read_text(encoding="utf-8")), encoding="utf-8")
