@@ -1,9 +1,11 @@
-"""Generate the tables of README.md and docs/ from the program's own tables: `python tests/test_docs.py` rewrites them."""
+"""The tables in docs/ are generated from the program's own tables: `python tests/test_docs.py` regenerates them."""
 
+import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
@@ -12,14 +14,16 @@ from tinychat.cli.main import COMMANDS as CLI_COMMANDS
 from tinychat.cli.main import tinychat as cli
 from tinychat.commands.command import THEMES
 from tinychat.commands.table import COMMANDS
+from tinychat.conversation import Conversation, Turn
 from tinychat.events import EVENTS
 from tinychat.face import FACE
 from tinychat.scoring import Score
 from tinychat.setting import Setting
-from tinychat.settings import SETTINGS
+from tinychat.settings import SETTINGS, Settings
 from tinychat.text.datasets import KNOWN
 from tinychat.train.recipe import RECIPE_FIELDS, SECTIONS, list_recipes
 from tinychat.train.standing import Standing
+from tinychat.transcript import transcript_of
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
@@ -136,6 +140,11 @@ def keys_of(kind: type, without: Iterable[str] = ()) -> Callable[[], str]:
     return lambda: code(field.name for field in fields(kind) if field.name not in without)
 
 
+def sample_transcript() -> dict[str, Any]:
+    transcript: dict[str, Any] = json.loads(transcript_of("smalltalk", Settings(), Conversation([Turn("hello there")])))
+    return transcript
+
+
 TABLES: dict[str, Callable[[], str]] = {
     "settings": lambda: options_table(SETTINGS),
     "interface options": lambda: options_table(FACE),
@@ -148,6 +157,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "events": events_table,
     "eval keys": keys_of(Score, without=["notices"]),
     "runs keys": keys_of(Standing),
+    "transcript keys": lambda: code(sample_transcript()),
+    "turn keys": lambda: code(sample_transcript()["turns"][0]),
 }
 
 
