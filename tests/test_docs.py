@@ -197,6 +197,27 @@ def test_the_readme_is_short() -> None:
     assert len(README.read_text(encoding="utf-8").splitlines()) <= LONGEST_README
 
 
+def files_in_the_tree() -> set[str]:
+    """The files that README's tree names: a folder, then `file: phrase · file: phrase`, over several lines."""
+    block = README.read_text(encoding="utf-8").partition("## Where things are")[2]
+    names: list[str] = []
+    folder = ""
+    for line in re.findall(r"^    (.*)", block, flags=re.MULTILINE):
+        start, entries = re.fullmatch(r"(\S+/)? +(.*)", line).groups()  # type: ignore[union-attr]
+        folder = folder if start is None else start.removeprefix("tinychat/")
+        names += [folder + entry.partition(":")[0] for entry in entries.split(" · ")]
+    return {name if Path(name).suffix else f"{name}.py" for name in names}
+
+
+def test_the_tree_names_every_file_of_the_package_and_no_other() -> None:
+    package = ROOT / "tinychat"
+    there = {path.relative_to(package) for kind in ("py", "c", "h") for path in package.rglob(f"*.{kind}")}
+    named = files_in_the_tree()
+    files = {path.as_posix() for path in there if not path.name.startswith("__") or path.as_posix() in named}
+    assert sorted(named - files) == []
+    assert sorted(files - named) == []
+
+
 if __name__ == "__main__":
     for path in DOCS:
         path.write_text(with_tables(path.read_text(encoding="utf-8")), encoding="utf-8")
