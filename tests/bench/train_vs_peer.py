@@ -89,7 +89,7 @@ def prepare_peer(peer: Path, copy: Path, text: bytes) -> None:
     data = copy / "data" / "shakespeare_char"
     (data / "input.txt").write_bytes(text)
     if importlib.util.find_spec("requests") is None:
-        (data / "requests.py").touch()  # imported for a download that is not needed
+        (data / "requests.py").touch()  # imported only for a download that is not needed
     run([sys.executable, "prepare.py"], cwd=data)
 
 

@@ -1,4 +1,4 @@
-"""The suite of smalltalk: made anew it is the same, it can be passed, and training has none of what it says."""
+"""The smalltalk suite is reproducible, can be passed, and shares no question with the training split."""
 
 import json
 import re
@@ -9,7 +9,7 @@ import pytest
 
 from tinychat.suite import read_suite
 
-pytestmark = pytest.mark.slow  # conversations take seconds to make
+pytestmark = pytest.mark.slow  # generating conversations takes seconds
 
 SUITE = Path(__file__).parents[2] / "data" / "smalltalk" / "suite.jsonl"
 
@@ -19,9 +19,9 @@ def test_made_anew_it_is_the_same(programs: None) -> None:
 
     first, *lines = map(json.loads, SUITE.read_text().splitlines())
     assert first == {"words": "words.txt"}
-    made = list(suite.checks())
-    assert [check for check in made if check in lines] == lines
-    assert len(lines) > 0.9 * len(made)
+    checks = list(suite.checks())
+    assert [check for check in checks if check in lines] == lines
+    assert len(lines) > 0.9 * len(checks)
 
 
 def test_it_has_many_checks_of_each_kind() -> None:
@@ -35,10 +35,10 @@ def test_what_is_asked_is_never_trained_on(programs: None) -> None:
     from smalltalk import suite
 
     _, trained_on = suite.words_and_prompts(15_000)
-    made = [check for check in read_suite(SUITE).checks if check.group != suite.HAND_WRITTEN]
-    asked = {suite.normalize(check.say[-1]) for check in made if len(check.say) == 1}
-    assert len(asked) > 1500
-    assert not asked & trained_on
+    checks = [check for check in read_suite(SUITE).checks if check.group != suite.HAND_WRITTEN]
+    prompts = {suite.normalize(check.say[-1]) for check in checks if len(check.say) == 1}
+    assert len(prompts) > 1500
+    assert not prompts & trained_on
 
 
 def test_the_corpus_itself_passes(programs: None) -> None:

@@ -41,10 +41,10 @@ def tinychat(precision: str, kind: str = "native") -> Callable[[str, list[int], 
             if kind == "torch":
                 import torch
 
-                torch.set_num_threads(threads)  # of the process, and not of the engine
+                torch.set_num_threads(threads)  # per process, not per engine
             engine, pace = engines[threads], paces.get(threads, 16)
             ids = list(prompt)
-            engine.extend([Request(0, [0], 0, settings, seed=0)], 1)  # so that nothing of the prompt is known
+            engine.extend([Request(0, [0], 0, settings, seed=0)], 1)  # clears the cached prompt
             ids.append(engine.extend([Request(0, ids, 0, settings, seed=0)], 1)[0][0].id)
             start = time.perf_counter()
             while len(ids) <= len(prompt) + count:
@@ -124,7 +124,7 @@ DECODERS = {
 def main() -> None:
     """Load the model, and decode once per line of stdin."""
     name, model, count, *prompt = sys.argv[1:]
-    with contextlib.redirect_stdout(io.StringIO()):  # nanoGPT tells of itself
+    with contextlib.redirect_stdout(io.StringIO()):  # nanoGPT prints its parameter count
         decode = DECODERS[name](model, [int(id) for id in prompt], int(count))
     for line in sys.stdin:
         seconds, ids = decode(int(line))

@@ -112,12 +112,12 @@ def export_llama2_c(info: ModelInfo, path: Path) -> None:
     parts += ["feed_forward.norm", *(f"feed_forward.sublayer.{name}" for name in ("gate", "output", "up"))]
     names = [f"decoder.blocks.{layer}.{part}" for part in parts for layer in range(config.n_layer)]
     with path.open("wb") as file:
-        # A negative size of the vocabulary tells that the head has weights of its own.
+        # A negative vocabulary size means that the head has its own weights.
         sizes = (config.d_model, config.feed_forward_width, config.n_layer, config.n_head, config.kv_heads)
         file.write(struct.pack("7i", *sizes, -config.vocab_size, config.context))
         for name in ("decoder.embedding", *names, "decoder.norm"):
             file.write(_to_meta_layout(name, weights, config).tobytes())
-        file.write(bytes(4 * config.context * config.d_head))  # sines and cosines, which it passes over
+        file.write(bytes(4 * config.context * config.d_head))  # sines and cosines, which llama2.c skips
         file.write(_to_meta_layout("head", weights, config).tobytes())
 
 
