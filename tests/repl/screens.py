@@ -135,6 +135,6 @@ class Person:
 
 
 def answered(lines: list[str]) -> bool:
-    """Whether an answer is over and the prompt is back under its last line."""
+    """Return whether an answer has ended and the prompt is back under its last line."""
     text = "\n".join(lines)
     return re.search(r"\d+ tokens? · (?:[\d,]+ tok/s · )?stop: [^\n]*\n[›>](?:\n|$)", text) is not None
