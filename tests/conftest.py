@@ -19,18 +19,18 @@ SANITIZED_KERNEL = "SANITIZED_KERNEL"
 @pytest.fixture(scope="session")
 def kernel(tmp_path_factory: pytest.TempPathFactory) -> Path | None:
     """The native engine's library, that of the package or compiled once; None where there is no compiler."""
-    from tinychat.generate.native import library
+    from tinychat.generate.native import build
 
     if SANITIZED_KERNEL in os.environ:
         return Path(os.environ[SANITIZED_KERNEL])
-    if not any(map(shutil.which, library.COMPILERS)):
+    if not any(map(shutil.which, build.COMPILERS)):
         return None
-    if library.shipped_file().exists():
-        return library.shipped_file()
-    path = tmp_path_factory.getbasetemp().parent / library.shipped_file().name  # which those who test beside us share
+    if build.shipped_file().exists():
+        return build.shipped_file()
+    path = tmp_path_factory.getbasetemp().parent / build.shipped_file().name  # which those who test beside us share
     with FileLock(f"{path}.lock"):
         if not path.exists():
-            library.compile_kernel(path)  # where that fails, the tests do
+            build.compile_kernel(path)  # where that fails, the tests do
     return path
 
 

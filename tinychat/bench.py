@@ -18,10 +18,10 @@ import torch
 
 from tinychat.errors import UsageError
 from tinychat.generate.engine import Engine, Request
+from tinychat.generate.loading import native_threads, open_engine
+from tinychat.generate.native.build import Unavailable
 from tinychat.generate.native.engine import PRECISIONS, NativeEngine
-from tinychat.generate.native.library import Unavailable
 from tinychat.generate.native.precision import choose_precision
-from tinychat.generate.opening import native_threads, open_engine
 from tinychat.model.loading import choose_device, load_model
 from tinychat.model.transformer import Transformer
 from tinychat.session import Session
@@ -129,7 +129,7 @@ def run_bench(session: Session) -> Bench:
             continue
         threads = native_threads(info, settings)[1] if name == "native" else torch.get_num_threads()
         if isinstance(engine, NativeEngine):
-            engine.draft("never")  # or tokens would come without their share of the reading
+            engine.set_drafting("never")  # or tokens would come without their share of the reading
         torch.set_num_threads(threads)  # the limits are those of as many
         rates = _prefill(engine, model), _decode(engine, model, BYTES[precision])
         engines.append(EngineRates(name, precision, threads, *rates))

@@ -100,7 +100,7 @@ class Comparison:
     def _answer(self, variant: Variant) -> Answer:
         before = self._before if variant.session.model.mode == "chat" else []
         return variant.session.make_answer(
-            self._prompt, turns=before, settings=lambda: variant.settings, seed=variant.seed, place=len(before)
+            self._prompt, turns=before, settings=lambda: variant.settings, seed=variant.seed, prompt_index=len(before)
         )
 
     def _note(self, place: int, record: Record) -> None:

@@ -8,9 +8,8 @@ import numpy as np
 import torch
 
 from tinychat.errors import SourceError, UsageError
-from tinychat.generate.prompts import Prompting
-from tinychat.model.loading import choose_device, load_model
-from tinychat.model.products import take_quick_products
+from tinychat.generate.prompts import PromptEncoder
+from tinychat.model.loading import choose_device, choose_matmul_precision, load_model
 from tinychat.model.transformer import Transformer
 from tinychat.settings import Settings
 from tinychat.store import places
@@ -86,7 +85,7 @@ def score(
     if settings.threads is not None:
         torch.set_num_threads(settings.threads)
     device = choose_device(settings.device)
-    take_quick_products(device)
+    choose_matmul_precision(device)
     model = load_model(info, device)
     result = evaluate(model, texts)
     characters = tokenizer.count_characters(ids if isinstance(texts, Rows) else ids[1:])
@@ -103,32 +102,32 @@ def score(
     )
 
 
-def match_exactly(model: Transformer, pairs: Rows, prompting: Prompting) -> float:
+def match_exactly(model: Transformer, pairs: Rows, prompt_encoder: PromptEncoder) -> float:
     """The share of the pairs whose greedy translation is the one that stands there, character for character.
 
     Args:
         pairs: with what the encoder reads; at least one.
-        prompting: of a model that translates.
+        prompt_encoder: of a model that translates.
     """
     assert pairs.source is not None
-    assert prompting.reader is not None
+    assert prompt_encoder.source_tokenizer is not None
     places = np.argsort(pairs.lengths, kind="stable")  # so that those that are made at once end together
     hits = 0
     for first in range(0, len(places), AT_ONCE):
         some = places[first : first + AT_ONCE]
-        asked = [prompting.reader.decode(pairs.source.row(place).tolist()) for place in some]
-        made = make_samples(model, prompting, asked, [0] * len(some), prompting.context, temperature=0.0)
+        asked = [prompt_encoder.source_tokenizer.decode(pairs.source.row(place).tolist()) for place in some]
+        made = make_samples(model, prompt_encoder, asked, [0] * len(some), prompt_encoder.context, temperature=0.0)
         hits += sum(
-            text == prompting.tokenizer.decode(pairs.row(place).tolist())
+            text == prompt_encoder.tokenizer.decode(pairs.row(place).tolist())
             for text, place in zip(made, some, strict=True)
         )
     return hits / len(places)
 
 
-def _translating(info: ModelInfo, tokenizer: Tokenizer) -> Prompting:
+def _translating(info: ModelInfo, tokenizer: Tokenizer) -> PromptEncoder:
     """How prompts reach a model that translates."""
-    reader = read_source_tokenizer(info.folder) or tokenizer
-    return Prompting(tokenizer, int(info.architecture["context"]), reader=reader)
+    source_tokenizer = read_source_tokenizer(info.folder) or tokenizer
+    return PromptEncoder(tokenizer, int(info.architecture["context"]), source_tokenizer=source_tokenizer)
 
 
 def _has_rows(info: ModelInfo) -> bool:

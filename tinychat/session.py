@@ -13,10 +13,9 @@ from tinychat.conversation import Conversation, Turn
 from tinychat.errors import ModelError, UsageError
 from tinychat.events import Finished, Notice, Record
 from tinychat.face import FaceStore
-from tinychat.generate.engine import Drawn, Engine
-from tinychat.generate.opening import Loading
-from tinychat.generate.prompts import Prompting
-from tinychat.generate.random import fresh_seed
+from tinychat.generate.engine import Engine, SampledToken
+from tinychat.generate.loading import EngineLoader
+from tinychat.generate.prompts import PromptEncoder, fresh_seed
 from tinychat.generate.stream import Answer, stream
 from tinychat.origins import Origin
 from tinychat.settings import Settings, SettingStore
@@ -39,8 +38,8 @@ class Session:
         self.info: ModelInfo | None = None
         self.runs = BackgroundRuns(self)
         self._tokenizer: Tokenizer | None = None
-        self._reader: Tokenizer | None = None
-        self._loading: Loading | None = None
+        self._source_tokenizer: Tokenizer | None = None
+        self._loading: EngineLoader | None = None
 
     # --- the model -----------------------------------------------------------------------------------------------
 
@@ -55,7 +54,7 @@ class Session:
         info = read_info(find_model(name))
         ModelConfig.from_dict(info.architecture)  # says at once what is wrong with it
         self.settings.replace(info.settings, Origin.MODEL)
-        self.info, self._tokenizer, self._reader, self._loading = info, None, None, None
+        self.info, self._tokenizer, self._source_tokenizer, self._loading = info, None, None, None
         self.conversation = Conversation()
         return info
 
@@ -84,10 +83,10 @@ class Session:
         self.runs.follow(run)  # not yet
         return info
 
-    def preload(self) -> Loading:
+    def preload(self) -> EngineLoader:
         """Begins to import torch and to load the weights, in a thread."""
         if self._loading is None:
-            self._loading = Loading(self.model, self.settings.current)
+            self._loading = EngineLoader(self.model, self.settings.current)
         return self._loading
 
     @property
@@ -119,14 +118,14 @@ class Session:
         return self._tokenizer
 
     @property
-    def reader(self) -> Tokenizer:
+    def source_tokenizer(self) -> Tokenizer:
         """The tokenizer of prompts: where an encoder reads them, it may have one of its own."""
-        if self._reader is None:
-            self._reader = read_source_tokenizer(self.model.folder) or self.tokenizer
-        return self._reader
+        if self._source_tokenizer is None:
+            self._source_tokenizer = read_source_tokenizer(self.model.folder) or self.tokenizer
+        return self._source_tokenizer
 
     @property
-    def prompting(self) -> Prompting:
+    def prompt_encoder(self) -> PromptEncoder:
         """How prompts reach the model.
 
         Raises:
@@ -135,11 +134,11 @@ class Session:
         model = self.model
         if model.mode == "chat" and model.template is None:
             raise ModelError(f"{model.name} is a chat model without a template", "train or import it again")
-        return Prompting(
+        return PromptEncoder(
             self.tokenizer,
             int(model.architecture["context"]),
             model.template if model.mode == "chat" else None,
-            self.reader if model.mode == "translation" else None,
+            self.source_tokenizer if model.mode == "translation" else None,
         )
 
     def close(self) -> None:
@@ -160,29 +159,29 @@ class Session:
         turns: Sequence[Turn] = (),
         settings: Callable[[], Settings] | None = None,
         seed: int | None = None,
-        place: int = 0,
-        alternatives: int = 0,
+        prompt_index: int = 0,
+        top_logprobs: int = 0,
     ) -> Answer:
         """An answer that an engine can begin.
 
         Args:
             settings: asked anew before each call of the engine; default: those of the session.
             seed: None takes the one that is set, or a fresh one.
-            place: of the prompt in the input.
-            alternatives: how many of the likeliest tokens to record at each place.
+            prompt_index: of the prompt in the input.
+            top_logprobs: how many of the likeliest tokens to record at each place.
         """
         settings = settings or (lambda: self.settings.current)
-        prompting = self.prompting
+        prompt_encoder = self.prompt_encoder
         seed = settings().seed if seed is None else seed
         return Answer(
             self.tokenizer,
-            prompting.ids(prompt, [(turn.prompt, turn.answer) for turn in turns], settings().max_tokens),
+            prompt_encoder.encode(prompt, [(turn.prompt, turn.answer) for turn in turns], settings().max_tokens),
             settings,
             seed=fresh_seed() if seed is None else seed,
-            place=place,
-            end_ids=prompting.end_ids,
-            alternatives=alternatives,
-            source=prompting.source(prompt),
+            prompt_index=prompt_index,
+            end_ids=prompt_encoder.end_ids,
+            top_logprobs=top_logprobs,
+            source=prompt_encoder.encode_source(prompt),
         )
 
     def answer(self, prompt: str, should_stop: Callable[[], bool] = lambda: False) -> Iterator[Record]:
@@ -190,7 +189,7 @@ class Session:
         self.runs.catch_up(should_stop)
         before = self._before(len(self.turns))
         # Its place is the one that `--conversation` gives it: the same seed says the same there.
-        answer = self.make_answer(prompt, turns=before, place=len(before))
+        answer = self.make_answer(prompt, turns=before, prompt_index=len(before))
         turn = Turn(prompt, list(answer.ids), model=call_of(self.model), settings=answer.request.settings)
         turn.obstacle = self.runs.obstacle
         self.conversation.add(turn)
@@ -216,7 +215,7 @@ class Session:
         """
         turn = self._last()
         answer = self.make_answer(turn.prompt)
-        answer.go_on(self.ids_before(turn, len(turn.tokens)), [token.id for token in turn.tokens], made=0)
+        answer.go_on(self.ids_before(turn, len(turn.tokens)), [token.id for token in turn.tokens], num_generated=0)
         turn.obstacle = "it was continued"
         return self._run(turn, answer, should_stop)
 
@@ -235,8 +234,8 @@ class Session:
         old = self._last()
         kept = old.tokens[:place]
         before = self._before(len(self.turns) - 1)
-        answer = self.make_answer(old.prompt, turns=before, place=len(before))
-        answer.go_on(self.ids_before(old, place), [token.id for token in kept], made=place)
+        answer = self.make_answer(old.prompt, turns=before, prompt_index=len(before))
+        answer.go_on(self.ids_before(old, place), [token.id for token in kept], num_generated=place)
         turn = replace(
             old, tokens=kept, finished=None, changes=[change for change in old.changes if change[0] < place],
             model=call_of(self.model), settings=answer.request.settings, obstacle="it goes on from another token",
@@ -254,7 +253,7 @@ class Session:
 
     def unknown_notice(self, text: str) -> Notice | None:
         """Names the characters of a text that the model's vocabulary lacks; None where it has them all."""
-        unknown = self.reader.unknown(text)
+        unknown = self.source_tokenizer.unknown(text)
         shown = " ".join(map(repr, unknown[:8])) + (" …" if len(unknown) > 8 else "")
         return Notice(f"unknown to this model, left out: {shown}") if unknown else None
 
@@ -276,8 +275,8 @@ class Session:
             return
         for id in first:
             if answer.finished is None:
-                logprob = next(one.logprob for one in self.engine.odds(answer.request) if one.id == id)
-                yield from answer.take([Drawn(id, logprob)], self.engine.context)
+                logprob = next(one.logprob for one in self.engine.probabilities(answer.request) if one.id == id)
+                yield from answer.take([SampledToken(id, logprob)], self.engine.context)
         if answer.finished is None:
             yield from stream(self.engine, answer, should_stop)
 

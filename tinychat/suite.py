@@ -170,7 +170,7 @@ def run(
             turns=outcome.turns,
             settings=lambda: settings,
             seed=SEED if settings.seed is None else settings.seed,
-            place=outcome.place * longest + turn,
+            prompt_index=outcome.place * longest + turn,
         )
         outcome.turns.append(Turn(prompt))
         going[id(answer)] = outcome

@@ -26,12 +26,12 @@ WAYS: dict[str, tuple[int, tuple[str, ...]]] = {
 """how many alternatives are recorded while decoding, and what is asked afterwards"""
 
 
-def decode(session: Session, tokens: int, alternatives: int) -> float:
+def decode(session: Session, tokens: int, top_logprobs: int) -> float:
     """Tokens a second of processor time, of an answer of just so many, without an end."""
-    answer = session.make_answer("hello there", alternatives=alternatives)
+    answer = session.make_answer("hello there", top_logprobs=top_logprobs)
     request = replace(answer.request, end_ids=frozenset())
     began = time.process_time()
-    session.engine.extend([request], tokens, alternatives)
+    session.engine.extend([request], tokens, top_logprobs)
     return tokens / (time.process_time() - began)
 
 
@@ -60,10 +60,10 @@ def main() -> None:
     rates: dict[str, list[float]] = {name: [] for name in WAYS}
     looks: dict[str, list[float]] = {}
     for _ in range(given.rounds):
-        for name, (alternatives, lines) in WAYS.items():
+        for name, (top_logprobs, lines) in WAYS.items():
             for line in lines:
                 looks.setdefault(line, []).append(look(session, line))
-            rates[name].append(decode(session, given.tokens, alternatives))
+            rates[name].append(decode(session, given.tokens, top_logprobs))
     plain = rates["nothing"]
     print(f"{session.model.summary}, {given.tokens} tokens, {given.rounds} rounds; median (lowest to highest)")  # noqa: T201
     for name, all_rates in rates.items():

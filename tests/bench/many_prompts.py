@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from tinychat.generate.engine import Engine
-from tinychat.generate.opening import open_engine
+from tinychat.generate.loading import open_engine
 from tinychat.generate.stream import Answer, Batch
 from tinychat.session import Session
 
@@ -82,7 +82,7 @@ def main() -> None:
     texts = list(itertools.islice(prompts(), given.prompts))
 
     def make(place: int) -> Answer:
-        answer = session.make_answer(texts[place], place=place)
+        answer = session.make_answer(texts[place], prompt_index=place)
         if not given.ends:
             answer.request.end_ids = frozenset()
         return answer

@@ -129,5 +129,5 @@ def test_what_the_model_saw_at_a_place_is_told(spelled: Session) -> None:
     (turn,) = spelled.turns
     ids = spelled.ids_before(turn, 3)
     assert ids == turn.prompt_ids + [token.id for token in turn.tokens[:3]]
-    best = spelled.engine.odds(Request(0, ids, 3, spelled.settings.current, seed=0))[0]
+    best = spelled.engine.probabilities(Request(0, ids, 3, spelled.settings.current, seed=0))[0]
     assert best.logprob <= 0

@@ -5,8 +5,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tinychat.generate.random import uniform
-from tinychat.generate.sampling import draw, filter_logits
+from tinychat.generate.prompts import uniform
+from tinychat.generate.sampling import filter_logits, sample
 from tinychat.settings import Settings
 
 transformers = pytest.importorskip("transformers")
@@ -56,7 +56,7 @@ def test_greedy_takes_the_likeliest_whatever_else_is_set() -> None:
 def test_draws_have_the_probabilities_of_the_softmax(count: int) -> None:
     """Pearson's chi-squared with 4 degrees of freedom; 18.5 is passed once in a thousand."""
     logits = torch.tensor([1.0, 0.0, -1.0, float("-inf"), 2.0, 0.5])
-    drawn = draw(
+    drawn = sample(
         logits.expand(count, -1), torch.tensor([uniform(7, 0, place) for place in range(count)], dtype=torch.float64)
     )
     seen = drawn.bincount(minlength=6).double()
@@ -68,8 +68,8 @@ def test_draws_have_the_probabilities_of_the_softmax(count: int) -> None:
 
 def test_the_ends_of_the_range_draw_what_is_possible() -> None:
     logits = torch.tensor([[float("-inf"), 0.0, 0.0, float("-inf")]])
-    assert draw(logits, torch.zeros(1, dtype=torch.float64)).item() == 1
-    assert draw(logits, torch.tensor([1 - 2.0**-53], dtype=torch.float64)).item() == 2
+    assert sample(logits, torch.zeros(1, dtype=torch.float64)).item() == 1
+    assert sample(logits, torch.tensor([1 - 2.0**-53], dtype=torch.float64)).item() == 2
 
 
 def test_random_numbers_depend_on_their_place_alone_and_are_spread_evenly() -> None:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tinychat.events import Changed, Finished, Notice, Record, Token
-from tinychat.generate.engine import Drawn, Engine, Request
+from tinychat.generate.engine import Engine, Request, SampledToken
 from tinychat.generate.stream import Answer, Batch, stream
 from tinychat.settings import Settings
 from tinychat.text.tokenizers import Tokenizer
@@ -28,19 +28,22 @@ class Script:
         self.asked: list[int] = []
 
     def extend(
-        self, requests: Sequence[Request], n: int, alternatives: int = 0, seconds: float = 0
-    ) -> list[list[Drawn]]:
+        self, requests: Sequence[Request], n: int, top_logprobs: int = 0, seconds: float = 0
+    ) -> list[list[SampledToken]]:
         most = min(n, 3 if self.asked else 1)
         self.asked.append(n)
-        tops = ((1, -1.0), (2, -2.0))[:alternatives]
-        return [[Drawn(id, -0.5, tops) for id in self.ids[one.made : one.made + most]] for one in requests]
+        tops = ((1, -1.0), (2, -2.0))[:top_logprobs]
+        return [
+            [SampledToken(id, -0.5, tops) for id in self.ids[one.num_generated : one.num_generated + most]]
+            for one in requests
+        ]
 
 
-def answer(tokenizer: Tokenizer = LETTERS, prompt: str = "a", alternatives: int = 0, **settings: object) -> Answer:
+def answer(tokenizer: Tokenizer = LETTERS, prompt: str = "a", top_logprobs: int = 0, **settings: object) -> Answer:
     fixed = Settings(**settings)  # type: ignore[arg-type]
     ends = frozenset([END]) if tokenizer is LETTERS else frozenset()
     ids = tokenizer.encode(prompt)
-    return Answer(tokenizer, ids, lambda: fixed, seed=3, end_ids=ends, alternatives=alternatives)
+    return Answer(tokenizer, ids, lambda: fixed, seed=3, end_ids=ends, top_logprobs=top_logprobs)
 
 
 def run(text: str, **settings: object) -> list[Record]:
@@ -161,7 +164,7 @@ def test_a_change_acts_on_the_very_next_token_and_is_marked_where_it_does() -> N
 
 def test_a_change_while_it_is_made_is_as_one_before(letters: Path) -> None:
     """The engine had drawn more by then, which is let go: it goes back with its cache."""
-    from tinychat.generate.opening import open_engine
+    from tinychat.generate.loading import open_engine
     from tinychat.store.models import read_info, read_tokenizer
 
     info, tokenizer = read_info(letters), read_tokenizer(letters)
@@ -183,9 +186,9 @@ def test_a_change_while_it_is_made_is_as_one_before(letters: Path) -> None:
         context = engine.context
 
         def extend(
-            self, requests: Sequence[Request], n: int, alternatives: int = 0, seconds: float = 0
-        ) -> list[list[Drawn]]:
-            return engine.extend(requests, 1, alternatives)
+            self, requests: Sequence[Request], n: int, top_logprobs: int = 0, seconds: float = 0
+        ) -> list[list[SampledToken]]:
+            return engine.extend(requests, 1, top_logprobs)
 
     assert made(engine, 6) == made(Slow(), 6) != made(engine, 24)  # type: ignore[arg-type]
 
@@ -198,10 +201,10 @@ def test_more_than_the_context_is_said_once() -> None:
 
 
 def test_alternatives_come_when_they_are_asked_for() -> None:
-    first = next(iter(stream(Script(LETTERS.encode("ab")), answer(alternatives=2))))
+    first = next(iter(stream(Script(LETTERS.encode("ab")), answer(top_logprobs=2))))
     assert isinstance(first, Token)
-    assert [(other.id, other.logprob) for other in first.alternatives] == [(1, -1.0), (2, -2.0)]
-    assert first.alternatives[0].text == LETTERS.token_text(1)
+    assert [(other.id, other.logprob) for other in first.top_logprobs] == [(1, -1.0), (2, -2.0)]
+    assert first.top_logprobs[0].text == LETTERS.token_text(1)
 
 
 def test_answers_of_a_batch_end_each_in_its_own_time() -> None:

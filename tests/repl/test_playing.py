@@ -11,7 +11,7 @@ from prompt_toolkit.output import DummyOutput
 from screens import Person, Screen
 
 from tinychat.commands.results import Play
-from tinychat.generate.engine import Odds
+from tinychat.generate.engine import TokenProbability
 from tinychat.guessing import Game
 from tinychat.repl.playing import play
 from tinychat.session import Session
@@ -23,8 +23,8 @@ COUNT = CHARACTERS.vocab_size
 TEXT = "to be\nor not to be"
 
 
-def even(known: Sequence[int]) -> list[Odds]:
-    return [Odds(id, -math.log(COUNT), 0.0) for id in range(COUNT)]
+def even(known: Sequence[int]) -> list[TokenProbability]:
+    return [TokenProbability(id, -math.log(COUNT), 0.0) for id in range(COUNT)]
 
 
 def played(session: Session, keys: str, *, dumb: bool = False, colour: bool = False) -> list[str]:

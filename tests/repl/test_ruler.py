@@ -42,7 +42,7 @@ def waiting(session: Session) -> Waiting:
 
 def test_tokens_are_those_of_the_text_and_the_rest_is_left(session: Session, waiting: Waiting) -> None:
     measure = waiting.measure("hello there")
-    template, tokenizer = session.prompting.template, session.tokenizer
+    template, tokenizer = session.prompt_encoder.template, session.tokenizer
     assert template is not None
     whole = template.encode([Message("user", "hello there")], tokenizer, for_answer=True)
     assert measure.tokens == len(tokenizer.encode("hello there"))

@@ -60,7 +60,7 @@ def test_translation_has_78_parameters_and_translates_both_phrases() -> None:
     assert "1 + 1 layer of 2" in read_card(info.folder)
     session = Session()
     session.open_model("translation")
-    assert session.reader.unknown("let's go home") == ["home"]
+    assert session.source_tokenizer.unknown("let's go home") == ["home"]
     export_model(info, "tinychat", Path("elsewhere"))
     assert ask("elsewhere", "love you") == [("te amo", "end")]
 

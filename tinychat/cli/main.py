@@ -13,7 +13,7 @@ from tinychat import __version__
 from tinychat.cli.options import debug_option, face_options, make_session, setting_options
 from tinychat.errors import TinychatError, UsageError, failure
 from tinychat.face import FACE
-from tinychat.generate.opening import PATIENT_THREADS
+from tinychat.generate.loading import THREAD_ENVIRONMENT
 from tinychat.text.harmless import harmless
 
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -122,7 +122,7 @@ def wants_debug() -> bool:
 
 def main() -> NoReturn:
     """Runs a call, prints what went wrong in one or two lines, and exits with the code that says so."""
-    for name, value in PATIENT_THREADS.items():
+    for name, value in THREAD_ENVIRONMENT.items():
         os.environ.setdefault(name, value)
     sys.exit(run(sys.argv[1:]))
 

@@ -19,7 +19,7 @@ from typing import Any, BinaryIO
 from tinychat.conversation import Turn
 from tinychat.errors import TinychatError, UsageError
 from tinychat.events import Finished, Notice, Token
-from tinychat.generate.random import fresh_seed
+from tinychat.generate.prompts import fresh_seed
 from tinychat.generate.stream import Answer, Batch
 from tinychat.session import Session
 from tinychat.setting import unescape
@@ -209,8 +209,8 @@ class _Pipe:
             turns=self._turns,
             settings=lambda: settings,
             seed=seed,
-            place=job.place,
-            alternatives=self._options.logprobs or 0,
+            prompt_index=job.place,
+            top_logprobs=self._options.logprobs or 0,
         )
 
     def _write(self) -> None:
@@ -261,7 +261,7 @@ class _Pipe:
                 {
                     "text": token.text,
                     "logprob": token.logprob,
-                    "top": [{"text": other.text, "logprob": other.logprob} for other in token.alternatives],
+                    "top": [{"text": other.text, "logprob": other.logprob} for other in token.top_logprobs],
                 }
                 for token in job.tokens
             ]

@@ -56,7 +56,7 @@ def branch(session: Session, text: str) -> Result:
     if found is None or not (instead := unquote(found["text"] or "")):
         raise UsageError(f"/branch needs the number of a token and a text, not {text!r}", EXAMPLE)
     place = token_place(found["number"], len(turn.tokens), "branch")
-    if unknown := session.reader.unknown(instead):
+    if unknown := session.source_tokenizer.unknown(instead):
         raise UsageError(f"{session.model.name} does not know {' '.join(map(repr, unknown))}", "use other characters")
     return branch_at(session, turn, place, _ids(session, instead))
 

@@ -12,7 +12,7 @@ from tinychat.commands.results import Answers, Message, Result
 from tinychat.commands.settings import values_of
 from tinychat.comparing import Comparison, Variant
 from tinychat.errors import UsageError
-from tinychat.generate.random import fresh_seed
+from tinychat.generate.prompts import fresh_seed
 from tinychat.session import Session
 from tinychat.setting import Setting
 from tinychat.settings import SAMPLING, SETTINGS, find_setting

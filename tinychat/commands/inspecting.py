@@ -12,7 +12,7 @@ from tinychat.conversation import Turn
 from tinychat.errors import UsageError
 from tinychat.events import Token
 from tinychat.formatting import count
-from tinychat.generate.engine import Odds, Request
+from tinychat.generate.engine import Request, TokenProbability
 from tinychat.session import Session
 from tinychat.settings import Settings, describe_sampling
 
@@ -29,14 +29,17 @@ def why(session: Session, text: str) -> Result:
     with that one.
     """
     turn = last_answer(session)
-    odds_at = cache(lambda place: _odds(session, turn, place))
+    probabilities_at = cache(lambda place: _probabilities(session, turn, place))
 
     def choose(place: int, bar: int) -> Answer:
-        return branch_at(session, turn, place, [_shown(odds_at(place), turn.tokens[place])[bar].id])
+        return branch_at(session, turn, place, [_shown(probabilities_at(place), turn.tokens[place])[bar].id])
 
     count = len(turn.tokens)
     return Walk(
-        token_place(text, count, "why"), count, lambda place: _bars(session, turn, place, odds_at(place)), choose
+        token_place(text, count, "why"),
+        count,
+        lambda place: _bars(session, turn, place, probabilities_at(place)),
+        choose,
     )
 
 
@@ -49,7 +52,7 @@ def color(session: Session, text: str) -> Result:
     turn = last_answer(session)
     given = [(turn.given, None)] if turn.given else []
     entropies: list[float] = []
-    if session.prompting.reader is None:
+    if session.prompt_encoder.source_tokenizer is None:
         count = len(turn.tokens)
         entropies = session.engine.entropies(session.ids_before(turn, count))[-count:]
     return _shaded([*given, *((token.text, token.logprob) for token in turn.tokens)], entropies)
@@ -65,10 +68,10 @@ def score(session: Session, text: str) -> Result:
     text = unquote(text)
     if not text:
         raise UsageError("/score needs a text", "for example `/score to be or not`")
-    prompting = session.prompting
-    if prompting.reader is not None:
+    prompt_encoder = session.prompt_encoder
+    if prompt_encoder.source_tokenizer is not None:
         raise UsageError("a translation model has no odds for a text alone", "/why tells those of its answers")
-    ids = prompting.text_ids(text)
+    ids = prompt_encoder.encode_text(text)
     if len(ids) < 2:
         raise UsageError(f"nothing can be predicted in {text!r}: it is one token or none", "give a longer text")
     decoder = session.tokenizer.stream()
@@ -87,13 +90,13 @@ def tokens(session: Session, text: str) -> Result:
         if not session.turns:
             raise UsageError("there is no text to cut", "for example `/tokens to be or not`")
         text = session.turns[-1].prompt
-    pieces = session.reader.pieces(text)
+    pieces = session.source_tokenizer.pieces(text)
     notes = (f"{len(pieces):,} tokens for {len(text):,} characters", *_unknown(session, text))
     return Message(("  ".join(f"{piece!r} {id}" for piece, id in pieces),), notes)
 
 
 def _unknown(session: Session, text: str) -> tuple[str, ...]:
-    unknown = session.reader.unknown(text)
+    unknown = session.source_tokenizer.unknown(text)
     return ("unknown to this model, left out: " + " ".join(map(repr, unknown)),) if unknown else ()
 
 
@@ -109,30 +112,32 @@ def _settings_at(session: Session, turn: Turn, place: int) -> Settings:
     return turn.settings_at(place) or session.settings.current
 
 
-def _odds(session: Session, turn: Turn, place: int) -> list[Odds]:
+def _probabilities(session: Session, turn: Turn, place: int) -> list[TokenProbability]:
     """Every token that could have come at a place (from 0) of an answer, the likeliest first.
 
     The model is asked anew, for that place alone, so that making answers costs nothing extra.
     """
-    settings, source = _settings_at(session, turn, place), session.prompting.source(turn.prompt)
-    return session.engine.odds(Request(0, session.ids_before(turn, place), place, settings, seed=0, source=source))
+    settings, source = _settings_at(session, turn, place), session.prompt_encoder.encode_source(turn.prompt)
+    return session.engine.probabilities(
+        Request(0, session.ids_before(turn, place), place, settings, seed=0, source=source)
+    )
 
 
-def _shown(odds: list[Odds], token: Token) -> list[Odds]:
+def _shown(probabilities: list[TokenProbability], token: Token) -> list[TokenProbability]:
     """The likeliest, and the one that was chosen."""
-    return odds[:BARS] + [one for one in odds[BARS:] if one.id == token.id]
+    return probabilities[:BARS] + [one for one in probabilities[BARS:] if one.id == token.id]
 
 
-def _bars(session: Session, turn: Turn, place: int, odds: list[Odds]) -> Bars:
-    rank, chosen = next((rank, one) for rank, one in enumerate(odds, 1) if one.id == turn.tokens[place].id)
-    entropy = -sum(math.exp(one.logprob) * one.logprob for one in odds) / math.log(2)
+def _bars(session: Session, turn: Turn, place: int, probabilities: list[TokenProbability]) -> Bars:
+    rank, chosen = next((rank, one) for rank, one in enumerate(probabilities, 1) if one.id == turn.tokens[place].id)
+    entropy = -sum(math.exp(one.logprob) * one.logprob for one in probabilities) / math.log(2)
     name = session.tokenizer.token_text
-    shown = _shown(odds, turn.tokens[place])
+    shown = _shown(probabilities, turn.tokens[place])
     texts = [token.text for token in turn.tokens]
     return Bars(
-        f"token {place + 1} of {len(texts)} · rank {rank:,} of {len(odds):,} · log-probability {chosen.logprob:z.2f}"
-        f" · entropy {entropy:z.1f} bits",
-        tuple(Bar(repr(name(one.id)), math.exp(one.logprob), one is chosen, one.drawn) for one in shown),
+        f"token {place + 1} of {len(texts)} · rank {rank:,} of {len(probabilities):,}"
+        f" · log-probability {chosen.logprob:z.2f} · entropy {entropy:z.1f} bits",
+        tuple(Bar(repr(name(one.id)), math.exp(one.logprob), one is chosen, one.probability) for one in shown),
         (f"before and after {' · '.join(describe_sampling(_settings_at(session, turn, place)))}",),
         ((turn.given or "") + "".join(texts[:place]), texts[place], "".join(texts[place + 1 :])),
     )

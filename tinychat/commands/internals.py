@@ -10,7 +10,7 @@ from tinychat.conversation import Turn
 from tinychat.errors import UsageError
 from tinychat.formatting import percent
 from tinychat.generate.engine import window_start
-from tinychat.generate.looking import Head
+from tinychat.generate.introspection import Head
 from tinychat.session import Session
 from tinychat.text.harmless import visible
 from tinychat.text.tokenizers import Tokenizer
@@ -69,7 +69,10 @@ def lens(session: Session, text: str) -> Result:
     name = session.tokenizer.token_text
     said = turn.tokens[place]
     voices = session.engine.lens(
-        session.ids_before(turn, place), said.id, source=session.prompting.source(turn.prompt), likeliest=CANDIDATES
+        session.ids_before(turn, place),
+        said.id,
+        source=session.prompt_encoder.encode_source(turn.prompt),
+        likeliest=CANDIDATES,
     )
     mixed = any(voice.share is not None for voice in voices)
     rows = []
@@ -94,7 +97,7 @@ def lens(session: Session, text: str) -> Result:
 def _small_maps(session: Session, turn: Turn, layer: int | None, cross: bool) -> HeatMaps:
     """The heads of all layers, or of one."""
     ids = session.ids_before(turn, len(turn.tokens))
-    source = session.prompting.source(turn.prompt)
+    source = session.prompt_encoder.encode_source(turn.prompt)
     layers = session.engine.heads(ids, source=source, layer=layer, cross=cross, cells=FINEST)
     what = _sequence(session, ids)
     if cross:
@@ -147,12 +150,12 @@ def _seen(cells: Sequence[Sequence[float]], cross: bool) -> tuple[tuple[float, .
 def _whole_map(session: Session, turn: Turn, layer: int, head: int, cross: bool) -> HeatMap:
     """One head, with the tokens."""
     ids = session.ids_before(turn, len(turn.tokens))
-    source = session.prompting.source(turn.prompt)
+    source = session.prompt_encoder.encode_source(turn.prompt)
     told = session.engine.heads(ids, source=source, layer=layer, cross=cross, cells=1)[0][head]
     cells = session.engine.attention(ids, layer, head, source=source, cross=cross, newest=NEWEST)
     window = ids[window_start(len(ids), session.engine.context) :]
     labels = _labels(session.tokenizer, window)
-    columns = _labels(session.reader, source) if cross and source else labels
+    columns = _labels(session.source_tokenizer, source) if cross and source else labels
     facts = [f"{word} {percent(share, 0)}" for word, share in _patterns(told) if share >= WORTH_A_WORD]
     if not cross:
         facts.append(f"{told.distance:.1f} tokens back")

@@ -10,8 +10,8 @@ from tinychat.commands.arguments import to_path, unquote
 from tinychat.commands.command import Command, Suggestion, command
 from tinychat.commands.results import Play, Result
 from tinychat.errors import Interrupted, UsageError
-from tinychat.generate.engine import Odds, Request
-from tinychat.generate.random import fresh_seed
+from tinychat.generate.engine import Request, TokenProbability
+from tinychat.generate.prompts import fresh_seed
 from tinychat.generate.stream import stream
 from tinychat.guessing import Game
 from tinychat.session import Session
@@ -62,7 +62,7 @@ def _answer(session: Session, prompt: str, place: int, should_stop: ShouldStop) 
     settings = replace(settings, max_tokens=min(settings.max_tokens, LONGEST))
     before = session.turns[:place] if session.model.mode == "chat" else []
     _wait(session, should_stop)
-    answer = session.make_answer(prompt, turns=before, settings=lambda: settings, place=len(before))
+    answer = session.make_answer(prompt, turns=before, settings=lambda: settings, prompt_index=len(before))
     start = len(answer.ids)
     for _ in stream(session.engine, answer, should_stop):
         pass
@@ -72,7 +72,7 @@ def _answer(session: Session, prompt: str, place: int, should_stop: ShouldStop) 
     if len(ids) <= start:
         raise UsageError(f"the model has nothing to say to {prompt!r}", "try another prompt")
     beginning = prompt if session.model.mode == "completion" else f"{prompt}\n"
-    return _game(session, ids, start, beginning, session.prompting.source(prompt))
+    return _game(session, ids, start, beginning, session.prompt_encoder.encode_source(prompt))
 
 
 def _passage(session: Session, source: str, should_stop: ShouldStop) -> Game:
@@ -102,10 +102,10 @@ def _game(
 ) -> Game:
     settings, engine = session.settings.current, session.engine
 
-    def odds(known: Sequence[int]) -> list[Odds]:
-        return engine.odds(Request(0, list(known), len(known) - start, settings, seed=0, source=source))
+    def probabilities(known: Sequence[int]) -> list[TokenProbability]:
+        return engine.probabilities(Request(0, list(known), len(known) - start, settings, seed=0, source=source))
 
-    return Game(session.tokenizer, ids, start, odds, beginning)
+    return Game(session.tokenizer, ids, start, probabilities, beginning)
 
 
 def _wait(session: Session, should_stop: ShouldStop) -> None:

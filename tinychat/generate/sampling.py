@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from tinychat.generate.engine import Request
-from tinychat.generate.random import uniform
+from tinychat.generate.prompts import uniform
 from tinychat.settings import Settings
 
 NEGATIVE_INFINITY = float("-inf")
@@ -70,7 +70,7 @@ def keep_top_p(logits: Tensor, top_p: float) -> Tensor:
     return torch.empty_like(logits).scatter_(-1, order, ordered)
 
 
-def draw(logits: Tensor, uniforms: Tensor) -> Tensor:
+def sample(logits: Tensor, uniforms: Tensor) -> Tensor:
     """One token id a row, [B]: the first whose cumulative probability exceeds the row's uniform number in [0, 1).
 
     Args:
@@ -86,8 +86,11 @@ def rules(settings: Settings) -> tuple[float | None, ...]:
     return settings.temperature, settings.top_k, settings.top_p, settings.min_p, settings.repetition_penalty
 
 
-def random_numbers(requests: Sequence[Request], made: int, steps: int) -> Tensor:
-    """The numbers to draw so many tokens of each sequence with, [B, steps], f64; `made`: since it was requested."""
-    places = range(made, made + steps)
-    numbers = [[uniform(one.seed, one.place, one.made + place) for place in places] for one in requests]
+def random_numbers(requests: Sequence[Request], step: int, steps: int) -> Tensor:
+    """The numbers to draw so many tokens of each sequence with, [B, steps], f64; `step`: since it was requested."""
+    positions = range(step, step + steps)
+    numbers = [
+        [uniform(one.seed, one.prompt_index, one.num_generated + position) for position in positions]
+        for one in requests
+    ]
     return torch.tensor(numbers, dtype=torch.float64)

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 
 from tinychat.events import Alternative, Changed, Finished, FinishReason, Notice, Record, Token
-from tinychat.generate.engine import Drawn, Engine, Request
+from tinychat.generate.engine import Engine, Request, SampledToken
 from tinychat.settings import Settings, describe_sampling
 from tinychat.text.tokenizers import Tokenizer
 
@@ -25,9 +25,9 @@ class Answer:
         prompt: token ids, at least one.
         settings: asked anew before each call of the engine.
         seed: of its random numbers.
-        place: of the prompt in the input; with the seed it makes the random numbers.
+        prompt_index: of the prompt in the input; with the seed it makes the random numbers.
         end_ids: tokens that end the answer and are no part of it.
-        alternatives: how many of the likeliest tokens to record at each place.
+        top_logprobs: how many of the likeliest tokens to record at each place.
         source: what the encoder reads, in an encoder-decoder model.
     """
 
@@ -38,15 +38,15 @@ class Answer:
         settings: Callable[[], Settings],
         *,
         seed: int,
-        place: int = 0,
+        prompt_index: int = 0,
         end_ids: frozenset[int] = frozenset(),
-        alternatives: int = 0,
+        top_logprobs: int = 0,
         source: tuple[int, ...] | None = None,
     ) -> None:
         self.tokenizer = tokenizer
         self.settings = settings
-        self.alternatives = alternatives
-        self.request = Request(0, list(prompt), 0, settings(), seed, place, end_ids, source)
+        self.top_logprobs = top_logprobs
+        self.request = Request(0, list(prompt), 0, settings(), seed, prompt_index, end_ids, source)
         self.finished: Finished | None = None
         self._decoder = tokenizer.stream()
         self._held: list[Token] = []  # what may yet turn out to be the beginning of a stop string
@@ -58,15 +58,15 @@ class Answer:
         """Starts its clock: what came before (a model that had to be loaded) does not count."""
         self._began = time.perf_counter()
 
-    def go_on(self, ids: Sequence[int], said: Sequence[int], made: int) -> None:
+    def go_on(self, ids: Sequence[int], said: Sequence[int], num_generated: int) -> None:
         """Takes up an answer that has begun.
 
         Args:
             ids: prompt and answer so far.
             said: those of the answer, which its next text joins on to.
-            made: how many tokens count as made: for the most that there may be, and for the random numbers.
+            num_generated: how many tokens count as made: for the most that there may be, and for the random numbers.
         """
-        self.request.ids, self.request.made = list(ids), made
+        self.request.ids, self.request.num_generated = list(ids), num_generated
         for id in said:
             self._decoder.push(id)
 
@@ -80,11 +80,11 @@ class Answer:
         before, self.request.settings = self.request.settings, self.settings()
         if before is self.request.settings:
             return
-        if self.request.made and (words := describe_sampling(self.request.settings, other_than=before)):
+        if self.request.num_generated and (words := describe_sampling(self.request.settings, other_than=before)):
             yield Changed(" · ".join(words))
 
     def take(
-        self, drawn: Sequence[Drawn], context: int, should_stop: Callable[[], bool] = lambda: False
+        self, drawn: Sequence[SampledToken], context: int, should_stop: Callable[[], bool] = lambda: False
     ) -> Iterator[Record]:
         """The records of newly made tokens; `Finished` among them once the answer is over.
 
@@ -95,7 +95,7 @@ class Answer:
             if should_stop() or (settings is not self.request.settings and settings != self.request.settings):
                 return
             self.request.ids.append(token.id)
-            self.request.made += 1
+            self.request.num_generated += 1
             if token.id in self.request.end_ids:
                 yield from self.finish("end")
                 return
@@ -158,10 +158,10 @@ class Answer:
         self._shown += count
         return handed
 
-    def _token(self, drawn: Drawn, text: str) -> Token:
+    def _token(self, drawn: SampledToken, text: str) -> Token:
         likeliest = [
             Alternative(token, self.tokenizer.token_text(token), logprob)
-            for token, logprob in drawn.likeliest[: self.alternatives]
+            for token, logprob in drawn.top_logprobs[: self.top_logprobs]
         ]
         return Token(drawn.id, text, drawn.logprob, self._seconds(), tuple(likeliest))
 
@@ -210,8 +210,8 @@ class Batch:
                 going.append(answer)
         if going:
             requests = [answer.request for answer in going]
-            alternatives = max(answer.alternatives for answer in going)
-            made = self.engine.extend(requests, max(one.left for one in requests), alternatives, LONGEST_CALL)
+            top_logprobs = max(answer.top_logprobs for answer in going)
+            made = self.engine.extend(requests, max(one.left for one in requests), top_logprobs, LONGEST_CALL)
             for answer, drawn in zip(going, made, strict=True):
                 yield answer, answer.take(drawn, self.engine.context, self.should_stop)
         self.answers = [answer for answer in going if answer.finished is None]

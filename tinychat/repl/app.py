@@ -13,7 +13,7 @@ from tinychat.commands.results import Answer, Answers, EditPrompt, Export, Leave
 from tinychat.commands.table import dispatch, is_command, prompt_of
 from tinychat.commands.training import finish_training
 from tinychat.errors import TinychatError, failure
-from tinychat.generate.opening import device_of
+from tinychat.generate.loading import device_of
 from tinychat.repl.autosave import Autosave
 from tinychat.repl.background import training
 from tinychat.repl.interrupts import counted_interrupts, raised_interrupts

@@ -76,8 +76,8 @@ def evaluate(
         for first in range(0, len(places), rows_at_once):
             batch = Batch.of([cut(int(place), context) for place in places[first : first + rows_at_once]], context)
             ids, targets, folds, source = batch.to(device)
-            memory = None if source is None else model.encode(source)
-            logits = model(ids, memory=memory, folds=folds if trained_on else None)
+            encoder_output = None if source is None else model.encode(source)
+            logits = model(ids, encoder_output=encoder_output, folds=folds if trained_on else None)
             total += cross_entropy(logits, targets, "sum").double().cpu()
             hits += (logits.argmax(dim=-1) == targets).sum()
             tokens += int((targets != IGNORED).sum())

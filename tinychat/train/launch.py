@@ -16,7 +16,7 @@ from filelock import Timeout
 import tinychat
 from tinychat.atomic import atomic_file, atomic_write
 from tinychat.errors import RunError, UsageError
-from tinychat.generate.opening import PATIENT_THREADS
+from tinychat.generate.loading import THREAD_ENVIRONMENT
 from tinychat.store import places
 from tinychat.store.models import CONFIG
 from tinychat.store.runs import RunFolder, find_run
@@ -150,7 +150,7 @@ def launch(run: RunFolder, *, tied: bool, started: float | None = None) -> "subp
             stdout=log,
             stderr=log,
             start_new_session=True,
-            env={**PATIENT_THREADS, **os.environ, "PYTHONPATH": search},
+            env={**THREAD_ENVIRONMENT, **os.environ, "PYTHONPATH": search},
         )
 
 

@@ -16,7 +16,7 @@ import torch
 
 from tinychat.errors import RunError, failure
 from tinychat.events import Evaluated, Event, Noticed, Sampled, Saved, Stepped
-from tinychat.generate.prompts import Prompting
+from tinychat.generate.prompts import PromptEncoder
 from tinychat.train.batches import Batches
 from tinychat.train.checkpoint import State
 from tinychat.train.control import Control
@@ -76,7 +76,7 @@ class Loop:
         self.control, self.report, self._save, self._load = control, report, save, load
         self.publisher = publisher
         recipe = plan.recipe
-        self._prompting = Prompting(text.tokenizer, plan.config.context, text.template, text.reader)
+        self._prompt_encoder = PromptEncoder(text.tokenizer, plan.config.context, text.template, text.reader)
         self.prompts = (text.prompt,) if recipe.sample_prompt is None else recipe.sample_prompt
         self.budget = Budget(plan.steps if plan.available is None else None)
         self.state = State(available=plan.available, step_seconds=plan.step_seconds, fingerprint=text.fingerprint)
@@ -201,7 +201,7 @@ class Loop:
         """What the model says to each prompt, with its seed."""
         recipe = self.plan.recipe
         tokens, temperature = recipe.sample_tokens, recipe.sample_temperature
-        return make_samples(self.learner.model, self._prompting, prompts, seeds, tokens, temperature)
+        return make_samples(self.learner.model, self._prompt_encoder, prompts, seeds, tokens, temperature)
 
     def save(self) -> None:
         """Writes a checkpoint, of weights that are good as far as is known.

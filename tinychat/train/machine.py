@@ -10,8 +10,7 @@ import torch
 
 from tinychat.errors import UsageError
 from tinychat.model.config import ModelConfig
-from tinychat.model.loading import choose_device
-from tinychat.model.products import take_quick_products
+from tinychat.model.loading import choose_device, choose_matmul_precision
 from tinychat.train.batches import Batch
 from tinychat.train.learner import Learner
 from tinychat.train.plan import Machine
@@ -51,7 +50,7 @@ def set_up(recipe: Recipe, device: str, processes: int = 1) -> int:
     threads = recipe.threads or (len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count())
     threads = max(processes, threads or 1)
     torch.set_num_threads(threads // processes)
-    take_quick_products(device)
+    choose_matmul_precision(device)
     return threads
 
 

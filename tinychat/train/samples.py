@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tinychat.events import Token
-from tinychat.generate.prompts import Prompting
+from tinychat.generate.prompts import PromptEncoder
 from tinychat.generate.stream import Answer, Batch
 from tinychat.generate.torch_engine import TorchEngine
 from tinychat.model.transformer import Transformer
@@ -13,7 +13,7 @@ from tinychat.settings import Settings
 
 def make_samples(
     model: Transformer,
-    prompting: Prompting,
+    prompt_encoder: PromptEncoder,
     prompts: Sequence[str],
     seeds: Sequence[int],
     tokens: int,
@@ -34,12 +34,12 @@ def make_samples(
         texts: dict[Answer, str] = {}
         for prompt, seed in zip(prompts, seeds, strict=True):
             answer = Answer(
-                prompting.tokenizer,
-                prompting.ids(prompt, max_tokens=tokens),
+                prompt_encoder.tokenizer,
+                prompt_encoder.encode(prompt, max_tokens=tokens),
                 lambda: settings,
                 seed=seed,
-                end_ids=prompting.end_ids,
-                source=prompting.source(prompt),
+                end_ids=prompt_encoder.end_ids,
+                source=prompt_encoder.encode_source(prompt),
             )
             batch.add(answer)
             texts[answer] = ""

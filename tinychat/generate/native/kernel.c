@@ -44,10 +44,10 @@
 #define native_new_sequence EXPORTED(native_new_sequence)
 #define native_free_sequence EXPORTED(native_free_sequence)
 #define native_extend EXPORTED(native_extend)
-#define native_odds EXPORTED(native_odds)
+#define native_probabilities EXPORTED(native_probabilities)
 #define native_score EXPORTED(native_score)
-#define native_draft EXPORTED(native_draft)
-#define native_tell EXPORTED(native_tell)
+#define native_set_drafting EXPORTED(native_set_drafting)
+#define native_count_work EXPORTED(native_count_work)
 
 #if defined(__AVX512VNNI__)
 enum { LANES = 16 };
@@ -1404,7 +1404,7 @@ int native_extend(Model *model, Request *requests, int count, int alternatives, 
 }
 
 /* The log-probability of each token that may follow, and what it is drawn with. Returns as `native_extend`. */
-int native_odds(Model *model, Request *request, float *logprobs, double *shares, int threads) {
+int native_probabilities(Model *model, Request *request, float *logprobs, double *shares, int threads) {
     const int vocab_size = model->config.vocab_size;
     if (!is_known(model, request->ids, request->count)) return UNKNOWN_TOKEN;
     Job job = {.request = request};
@@ -1470,10 +1470,10 @@ int native_score(
 }
 
 /* Whether to draft: NEVER, WHERE_IT_GAINS, ALWAYS. */
-void native_draft(Model *model, int mode) { model->drafting.mode = mode; }
+void native_set_drafting(Model *model, int mode) { model->drafting.mode = mode; }
 
 /* Rows that were read since the model is there; drafts among them, and how many of these were right. */
-void native_tell(const Model *model, int64_t *told) {
+void native_count_work(const Model *model, int64_t *told) {
     told[0] = model->read;
     told[1] = model->drafting.proposed;
     told[2] = model->drafting.kept;

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from tinychat.generate.heads import describe_heads, shrink
+from tinychat.generate.introspection import describe_heads, shrink
 
 IDS = torch.tensor([5, 1, 2, 3, 1, 2, 7, 3])
 TIME = len(IDS)

@@ -1,11 +1,11 @@
-"""Products of f32 on a CPU are those of f32, whatever units the processor has for less."""
+"""Products of f32 matrices on a CPU are exact f32, even if the processor has faster units of less precision."""
 
 from collections.abc import Iterator
 
 import pytest
 import torch
 
-from tinychat.model.products import take_quick_products
+from tinychat.model.loading import choose_matmul_precision
 
 
 @pytest.fixture(autouse=True)
@@ -18,7 +18,7 @@ def precision() -> Iterator[None]:
 @pytest.mark.parametrize("size", [16, 64, 300])
 def test_nothing_is_rounded_on_a_cpu(size: int) -> None:
     torch.manual_seed(0)
-    take_quick_products("cpu")
+    choose_matmul_precision("cpu")
     first, second = torch.randn(2, size, size)
     exact = first.double() @ second.double()
     torch.testing.assert_close((first @ second).double(), exact, rtol=1e-5, atol=1e-5 * size**0.5)

@@ -7,8 +7,8 @@ import torch
 from torch import Tensor, nn
 
 from tinychat.model.config import FEED_FORWARDS, NORM_POSITIONS, NORMS, POSITIONS, ModelConfig
-from tinychat.model.looking import lens, watch_attention
-from tinychat.model.transformer import Block, Memory, Transformer
+from tinychat.model.introspect import logit_lens, watch_attention
+from tinychat.model.transformer import Block, EncoderOutput, Transformer
 
 VOCABULARY, TIME, SOURCE = 11, 9, 7
 
@@ -49,7 +49,7 @@ def some_ids(time: int = TIME) -> Tensor:
     return torch.randint(VOCABULARY, (1, time), generator=torch.Generator().manual_seed(1))
 
 
-def memory_of(model: Transformer) -> Memory | None:
+def encode_source(model: Transformer) -> EncoderOutput | None:
     return None if model.encoder is None else model.encode(some_ids(SOURCE))
 
 
@@ -60,21 +60,20 @@ def hooks_of(model: Transformer) -> int:
 def watched(model: Transformer, **what: object) -> list[Tensor]:
     taken: list[Tensor] = []
     with watch_attention(model, taken.append, **what):  # type: ignore[arg-type]
-        model(some_ids(), memory=memory_of(model))
+        model(some_ids(), encoder_output=encode_source(model))
     return taken
 
 
 @torch.inference_mode()
 def test_the_weights_times_the_values_are_what_attention_gives() -> None:
-    for options in GRID[::8]:
-        model = make(**options)
+    for variant in GRID[::8]:
+        model = make(**variant)
         for cross in (False, True) if model.encoder else (False,):
             outputs: list[tuple[Tensor, Tensor]] = []  # what the weights should give, and what came out
             weights: list[Tensor] = []
 
-            def compare(attention, given, places, output, weights=weights, outputs=outputs):  # type: ignore[no-untyped-def]
-                position, turns = places["position"], places["turns"]
-                _, _, value = attention.project(given[0], position, turns, places.get("memory"))
+            def compare(attention, given, options, output, weights=weights, outputs=outputs):  # type: ignore[no-untyped-def]
+                _, _, value = attention.project(given[0], options.get("rotary"), options.get("encoded"))
                 value = value.repeat_interleave(attention.n_head // attention.kv_heads, dim=1)
                 out = (weights[-1] @ value).transpose(1, 2).flatten(2)
                 outputs.append((out if attention.output is None else attention.output(out), output))
@@ -85,12 +84,12 @@ def test_the_weights_times_the_values_are_what_attention_gives() -> None:
                 assert look is not None
                 look.sublayer.register_forward_hook(compare, with_kwargs=True)
             with watch_attention(model, weights.append, cross=cross):
-                model(some_ids(), memory=memory_of(model))
+                model(some_ids(), encoder_output=encode_source(model))
             assert len(weights) == len(outputs) == 3
             for one, (mine, theirs) in zip(weights, outputs, strict=True):
                 assert one.shape == (1, model.config.n_head, TIME, SOURCE if cross else TIME)
                 torch.testing.assert_close(one.sum(-1), torch.ones(one.shape[:3]))
-                torch.testing.assert_close(mine, theirs, atol=1e-5, rtol=0, msg=lambda text, o=options: f"{o}\n{text}")
+                torch.testing.assert_close(mine, theirs, atol=1e-5, rtol=0, msg=lambda text, o=variant: f"{o}\n{text}")
 
 
 @torch.inference_mode()
@@ -119,11 +118,11 @@ def test_one_layer_alone_may_be_watched() -> None:
 def test_the_lens_after_a_layer_is_a_model_of_so_many_layers() -> None:
     for options in GRID[::13]:
         model, ids = make(**options), some_ids()
-        memory = memory_of(model)
-        said, shares = lens(model, ids, memory)
+        encoder_output = encode_source(model)
+        said, shares = logit_lens(model, ids, encoder_output)
         assert len(said) == (4 if shares is None else 7)
         torch.testing.assert_close(said.sum(-1), torch.ones(len(said)), atol=1e-3, rtol=0)
-        expected = model(ids, memory=memory)[0, -1].softmax(-1)
+        expected = model(ids, encoder_output=encoder_output)[0, -1].softmax(-1)
         torch.testing.assert_close(said[-1], expected, atol=1e-6, rtol=0)
         if shares is not None:
             torch.testing.assert_close(shares @ said[3:6], expected, atol=1e-5, rtol=0)
@@ -131,7 +130,7 @@ def test_the_lens_after_a_layer_is_a_model_of_so_many_layers() -> None:
         model.ngrams = None
         for layers in range(4):
             model.decoder.blocks = blocks[:layers]
-            expected = model(ids, memory=memory)[0, -1].softmax(-1)
+            expected = model(ids, encoder_output=encoder_output)[0, -1].softmax(-1)
             torch.testing.assert_close(said[layers], expected, atol=1e-6, rtol=0, msg=f"layer {layers}: {options}")
         model.ngrams = ngrams
 
@@ -139,7 +138,7 @@ def test_the_lens_after_a_layer_is_a_model_of_so_many_layers() -> None:
 @torch.inference_mode()
 def test_where_nothing_matches_the_matches_have_no_share() -> None:
     model = make(ngram_order=3)
-    said, shares = lens(model, torch.tensor([[1, 2, 3, 4]]))
+    said, shares = logit_lens(model, torch.tensor([[1, 2, 3, 4]]))
     assert shares is not None
     assert shares[2] == 0
     assert said[5].sum() == 0
@@ -152,9 +151,9 @@ def test_looking_leaves_nothing_behind() -> None:
     model = make(ngram_order=4)
     before = model(some_ids())
     watched(model)
-    lens(model, some_ids())
+    logit_lens(model, some_ids())
     with pytest.raises(IndexError):
-        lens(model, torch.tensor([[VOCABULARY]]))
+        logit_lens(model, torch.tensor([[VOCABULARY]]))
 
     def fall(weights: Tensor) -> None:
         raise ZeroDivisionError

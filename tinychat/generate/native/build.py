@@ -1,7 +1,7 @@
-"""The kernel as a library: compiled once for all processors of a family.
+"""Compile the kernel and load it as a library: one file for all processors of a family.
 
-That is done where the package is built or installed, which imports this file without any of what the package needs;
-or else at first use, in the background, and kept in the user's cache.
+It is compiled when the package is built or installed, which imports this file without any of the package's
+dependencies; otherwise at first use, in the background, and kept in the user's cache.
 """
 
 import contextlib
@@ -31,23 +31,23 @@ LEVELS: Mapping[str, Mapping[str, Sequence[str]]] = {
     },
     "aarch64": {"neon": ("-march=armv8.2-a+dotprod",), **PLAIN},
 }
-"""By family of processors: the kinds that the kernel is compiled for, the best first, each with its flags. Which of
-them runs here is found when it is loaded."""
+"""Instruction sets that the kernel is compiled for, by family of processors, the best first, each with its flags. Which
+of them this processor has is found when the library is loaded."""
 FAMILIES: Mapping[str, str] = {"amd64": "x86_64", "arm64": "aarch64"}
-PATIENCE = 120
-"""seconds that a compiler may take"""
+COMPILER_TIMEOUT = 120
+"""Seconds."""
 
 
 class Unavailable(GenerationError):
-    """There is no native engine here; another one serves."""
+    """The native engine cannot run here; another one can."""
 
 
 @functools.cache
 def load_library() -> ctypes.CDLL:
-    """The kernel, compiled if it has not been for this processor.
+    """Load the kernel, and compile it first if it has not been for this family of processors.
 
     Raises:
-        Unavailable: there is no compiler, it fails, or what it made cannot be loaded.
+        Unavailable: there is no compiler, it fails, or its result cannot be loaded.
     """
     path = library_file()
     if not path.exists():
@@ -59,12 +59,12 @@ def load_library() -> ctypes.CDLL:
 
 
 def is_compiled() -> bool:
-    """Whether it can be loaded at once."""
+    """Whether the library is there to be loaded."""
     return library_file().exists()
 
 
 def start_compiling() -> None:
-    """Compiles it in a process of its own, which goes on when this one ends; whatever comes of that."""
+    """Compile the library in a process that outlives this one, and ignore failures."""
     with contextlib.suppress(OSError):
         subprocess.Popen(
             [sys.executable, "-m", __spec__.name], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
@@ -73,20 +73,20 @@ def start_compiling() -> None:
 
 
 def levels() -> Mapping[str, Sequence[str]]:
-    """Those of this machine."""
+    """Return the levels of this machine's family of processors, with their compiler flags."""
     machine = platform.machine().lower()
     return LEVELS.get(FAMILIES.get(machine, machine), PLAIN)
 
 
 def levels_here() -> list[str]:
-    """Those that were compiled and that this processor can run, the best first."""
+    """Return the levels that were compiled and that this processor can run, the best first."""
     kernel = load_library()
     runs = {level: getattr(kernel, f"native_runs_here_{level}", None) for level in levels()}
     return [level for level, runs_here in runs.items() if runs_here is not None and runs_here()]
 
 
 def library_file() -> Path:
-    """Where it lies, or will: beside its source, where the package came with it, or in the user's cache."""
+    """Return the library's path: beside its source if the package brought it, else in the user's cache."""
     from tinychat.store import places
 
     shipped = shipped_file()
@@ -94,14 +94,14 @@ def library_file() -> Path:
 
 
 def shipped_file() -> Path:
-    """Where a package has it: a file for each source, and family of processors."""
+    """Return the library's path in a package, named by a hash of sources, flags and levels."""
     sources = sorted(SOURCE.parent.glob("*.[ch]"))
-    made_of = b"".join(source.read_bytes() for source in sources) + repr((FLAGS, levels())).encode()
-    return SOURCE.with_name(f"kernel-{hashlib.sha256(made_of).hexdigest()[:16]}.so")
+    inputs = b"".join(source.read_bytes() for source in sources) + repr((FLAGS, levels())).encode()
+    return SOURCE.with_name(f"kernel-{hashlib.sha256(inputs).hexdigest()[:16]}.so")
 
 
 def compile_kernel(path: Path, flags: Sequence[str] = FLAGS) -> None:
-    """Compiles the kernel for each level that the compiler knows; the file is there whole or not at all.
+    """Compile the kernel for each level that the compiler knows, whole or not at all.
 
     Raises:
         Unavailable: there is no compiler, or it fails.
@@ -113,13 +113,13 @@ def compile_kernel(path: Path, flags: Sequence[str] = FLAGS) -> None:
         with tempfile.TemporaryDirectory(dir=path.parent) as folder:
             objects = [f"{folder}/{level}.o" for level in levels()]
             running = [
-                _start([*call, f"-DLEVEL={level}", *special, "-c", str(SOURCE), "-o", made])
-                for made, (level, special) in zip(objects, levels().items(), strict=True)
+                _start([*call, f"-DLEVEL={level}", *special, "-c", str(SOURCE), "-o", target])
+                for target, (level, special) in zip(objects, levels().items(), strict=True)
             ]
             failures = [_finish(process) for process in running]
-            if failures[-1]:  # without what is plain there is nothing; of the others an old compiler may know less
+            if failures[-1]:  # `plain` is required; an old compiler may lack the others
                 raise Unavailable(f"the native engine cannot be compiled: {_first_line(failures[-1], compiler)}")
-            good = [made for made, failure in zip(objects, failures, strict=True) if not failure]
+            good = [target for target, failure in zip(objects, failures, strict=True) if not failure]
             linked = f"{folder}/kernel.so"
             failure = _finish(_start([*call, "-shared", *good, "-o", linked, "-lm"]))
             if failure:
@@ -130,7 +130,7 @@ def compile_kernel(path: Path, flags: Sequence[str] = FLAGS) -> None:
 
 
 def find_compiler() -> str:
-    """What the environment variable `CC` names, or the first that is here.
+    """Return the compiler that the environment variable `CC` names, or the first of `COMPILERS` that is installed.
 
     Raises:
         Unavailable: there is none.
@@ -146,16 +146,16 @@ def _start(call: Sequence[str]) -> "subprocess.Popen[str]":
 
 
 def _finish(process: "subprocess.Popen[str]") -> str | None:
-    """What went wrong."""
+    """Wait for a process; return its error output if it failed, else None."""
     try:
-        _, told = process.communicate(timeout=PATIENCE)
+        _, output = process.communicate(timeout=COMPILER_TIMEOUT)
     finally:
         process.kill()
-    return (told or " ") if process.returncode else None
+    return (output or " ") if process.returncode else None
 
 
-def _first_line(told: str, compiler: str) -> str:
-    return next(filter(str.strip, told.splitlines()), f"{compiler} failed")
+def _first_line(output: str, compiler: str) -> str:
+    return next(filter(str.strip, output.splitlines()), f"{compiler} failed")
 
 
 if __name__ == "__main__":
