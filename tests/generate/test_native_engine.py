@@ -205,8 +205,8 @@ def test_the_quickness_of_threads_is_taken_from_calls_that_tell_of_it(
 ) -> None:
     engine = NativeEngine(save(make(), tmp_path / "model"), threads=2)
     noted: list[bool] = []
-    monkeypatch.setattr(engine._team, "note", lambda is_wide, *_: noted.append(is_wide))
-    monkeypatch.setattr("tinychat.generate.native.engine.LONG_ENOUGH", math.inf)
+    monkeypatch.setattr(engine._tuner, "record", lambda is_wide, *_: noted.append(is_wide))
+    monkeypatch.setattr("tinychat.generate.native.engine.MIN_SECONDS_TIMED", math.inf)
     ids = [1, 2, 3]
     for n in (1, 4):  # so few tell how soon a thread awakes
         ids += ids_of(engine.extend([request(ids)], n)[0])
@@ -216,7 +216,7 @@ def test_the_quickness_of_threads_is_taken_from_calls_that_tell_of_it(
     assert noted == [False]
     engine.extend([request(ids), request([7], slot=1)], 12)
     assert noted == [False, True]
-    monkeypatch.setattr("tinychat.generate.native.engine.LONG_ENOUGH", 0)  # a large model makes few in a call
+    monkeypatch.setattr("tinychat.generate.native.engine.MIN_SECONDS_TIMED", 0)  # a large model makes few in a call
     engine.extend([request(ids)], 2)
     assert noted == [False, True, False]
 
