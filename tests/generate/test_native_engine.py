@@ -88,10 +88,10 @@ def test_every_architecture_gives_the_numbers_of_the_reference(grid: list[dict[s
         torch.testing.assert_close(*entropies, rtol=1e-3, atol=1e-3, msg=lambda text, o=options: f"{o}\n{text}")
         for length in (1, 20):
             asked = request(SOME_IDS[:length], Settings(temperature=0.9, top_p=1))
-            odds = {one.id: one for one in native.probabilities(asked)}
+            probabilities = {one.id: one for one in native.probabilities(asked)}
             for one in reference.probabilities(asked):
-                assert odds[one.id].logprob == pytest.approx(one.logprob, rel=1e-4, abs=1e-4), options
-                assert odds[one.id].probability == pytest.approx(one.probability, abs=1e-4), options
+                assert probabilities[one.id].logprob == pytest.approx(one.logprob, rel=1e-4, abs=1e-4), options
+                assert probabilities[one.id].probability == pytest.approx(one.probability, abs=1e-4), options
 
 
 SETTINGS = [

@@ -154,19 +154,21 @@ def test_log_probabilities_are_those_of_the_model_before_any_filter() -> None:
 @pytest.mark.parametrize("ids", [[1, 2], list(range(13)) * 3])
 def test_odds_are_those_by_which_tokens_are_drawn(ids: list[int], settings: Settings) -> None:
     model = make()
-    odds = TorchEngine(model).probabilities(request(ids, settings))
+    probabilities = TorchEngine(model).probabilities(request(ids, settings))
     logits = model(torch.tensor([ids[window_start(len(ids), 16) :]]))[:, -1].detach()
-    order = torch.tensor([one.id for one in odds])
+    order = torch.tensor([one.id for one in probabilities])
     assert sorted(order.tolist()) == list(range(VOCABULARY))
     logprobs = logits.log_softmax(-1)[0, order]
-    assert [one.logprob for one in odds] == pytest.approx(logprobs.tolist(), abs=1e-5)
+    assert [one.logprob for one in probabilities] == pytest.approx(logprobs.tolist(), abs=1e-5)
     assert logprobs.tolist() == sorted(logprobs.tolist(), reverse=True)
     kept = filter_logits(logits, settings, [ids])[0, order]
     if settings.greedy:
-        assert [one.probability for one in odds] == [float(place == kept.argmax()) for place in range(VOCABULARY)]
+        assert [one.probability for one in probabilities] == [
+            float(place == kept.argmax()) for place in range(VOCABULARY)
+        ]
     else:
-        assert [one.probability for one in odds] == pytest.approx(kept.softmax(0).tolist(), abs=1e-5)
-        assert [one.probability == 0 for one in odds] == kept.isneginf().tolist()
+        assert [one.probability for one in probabilities] == pytest.approx(kept.softmax(0).tolist(), abs=1e-5)
+        assert [one.probability == 0 for one in probabilities] == kept.isneginf().tolist()
 
 
 def test_looking_at_odds_leaves_an_answer_as_it_would_be() -> None:
@@ -199,12 +201,14 @@ def test_looking_sees_what_the_model_sees_when_it_makes_the_next_token(length: i
     assert engine.heads(ids, layer=1, cells=99) == layers[1:]
     rows = engine.attention(ids, 1, 0, newest=5)
     assert [tuple(row) for row in rows] == list(layers[1][0].cells[-5:])
-    odds = engine.probabilities(request(ids))
-    *_, last = engine.lens(ids, odds[2].id, likeliest=VOCABULARY)
+    probabilities = engine.probabilities(request(ids))
+    *_, last = engine.lens(ids, probabilities[2].id, likeliest=VOCABULARY)
     assert (last.part, last.rank) == ("layer 2", 3)
-    assert [id for id, _ in last.likeliest] == [one.id for one in odds]
-    assert [value for _, value in last.likeliest] == pytest.approx([math.exp(one.logprob) for one in odds], abs=1e-5)
-    assert last.probability == pytest.approx(math.exp(odds[2].logprob), abs=1e-5)
+    assert [id for id, _ in last.likeliest] == [one.id for one in probabilities]
+    assert [value for _, value in last.likeliest] == pytest.approx(
+        [math.exp(one.logprob) for one in probabilities], abs=1e-5
+    )
+    assert last.probability == pytest.approx(math.exp(probabilities[2].logprob), abs=1e-5)
 
 
 def test_the_lens_parts_a_mixture() -> None:
@@ -213,15 +217,15 @@ def test_the_lens_parts_a_mixture() -> None:
     ids = [1, 2, 3, 1, 2, 3, 1, 2]
     model.ngrams.count([np.array(ids * 9, np.uint16)])
     engine = TorchEngine(model)
-    voices = engine.lens(ids, 3)
-    assert [voice.part for voice in voices] == ["embeddings", "layer 1", "layer 2", "counts", "matches", "mixture"]
-    parts = [voice for voice in voices if voice.share is not None]
-    assert [voice.part for voice in parts] == ["layer 2", "counts", "matches"]
-    assert sum(voice.share or 0 for voice in parts) == pytest.approx(1)
+    rows = engine.lens(ids, 3)
+    assert [row.part for row in rows] == ["embeddings", "layer 1", "layer 2", "counts", "matches", "mixture"]
+    parts = [row for row in rows if row.share is not None]
+    assert [row.part for row in parts] == ["layer 2", "counts", "matches"]
+    assert sum(row.share or 0 for row in parts) == pytest.approx(1)
     assert parts[2].likeliest == ((3, 1.0),)
-    mixed = sum((voice.share or 0) * voice.probability for voice in parts)
-    (odds,) = (math.exp(one.logprob) for one in engine.probabilities(request(ids)) if one.id == 3)
-    assert voices[-1].probability == pytest.approx(mixed, abs=1e-5) == pytest.approx(odds, abs=1e-5)
+    mixed = sum((row.share or 0) * row.probability for row in parts)
+    (probabilities,) = (math.exp(one.logprob) for one in engine.probabilities(request(ids)) if one.id == 3)
+    assert rows[-1].probability == pytest.approx(mixed, abs=1e-5) == pytest.approx(probabilities, abs=1e-5)
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])
@@ -257,8 +261,8 @@ def test_how_a_translation_model_looks_at_its_source() -> None:
     assert [[len(row) for row in head.cells] for head in heads[0]] == [[3, 3], [3, 3]]
     rows = engine.attention([0, 5], 1, 0, source=(1, 2, 3), cross=True)
     assert [tuple(row) for row in rows] == list(heads[0][0].cells)
-    odds = engine.probabilities(request([0, 5], source=(1, 2, 3)))
-    assert engine.lens([0, 5], odds[0].id, source=(1, 2, 3))[-1].likeliest[0][0] == odds[0].id
+    probabilities = engine.probabilities(request([0, 5], source=(1, 2, 3)))
+    assert engine.lens([0, 5], probabilities[0].id, source=(1, 2, 3))[-1].likeliest[0][0] == probabilities[0].id
 
 
 def test_the_window_keeps_the_newest_part_and_moves_in_strides() -> None:

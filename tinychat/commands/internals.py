@@ -68,20 +68,20 @@ def lens(session: Session, text: str) -> Result:
     place = token_place(text, len(turn.tokens), "lens")
     name = session.tokenizer.token_text
     said = turn.tokens[place]
-    voices = session.engine.lens(
+    lens_rows = session.engine.lens(
         session.ids_before(turn, place),
         said.id,
         source=session.prompt_encoder.encode_source(turn.prompt),
         likeliest=CANDIDATES,
     )
-    mixed = any(voice.share is not None for voice in voices)
+    mixed = any(row.share is not None for row in lens_rows)
     rows = []
-    for voice in voices:
-        share = ("" if voice.share is None else _percent(voice.share),) if mixed else ()
-        shown = [one for rank, one in enumerate(voice.likeliest) if not rank or one[1] >= WORTH_NAMING]
+    for row in lens_rows:
+        share = ("" if row.share is None else _percent(row.share),) if mixed else ()
+        shown = [one for rank, one in enumerate(row.likeliest) if not rank or one[1] >= WORTH_NAMING]
         likeliest = " · ".join(f"{name(id)!r} {_percent(probability)}" for id, probability in shown)
-        told = (_percent(voice.probability), f"{voice.rank:,}") if voice.likeliest else ("", "")
-        rows.append((voice.part, *share, *told, likeliest or "nothing in sight is the same"))
+        told = (_percent(row.probability), f"{row.rank:,}") if row.likeliest else ("", "")
+        rows.append((row.part, *share, *told, likeliest or "nothing in sight is the same"))
     notes = ["each layer as if it were the last; before temperature and filters"]
     if mixed:
         notes.append("the mixture of the last layer, counts and matches is what the model says")
