@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tinychat.errors import SettingError, UsageError
 from tinychat.origins import Origin
 from tinychat.setting import unescape
-from tinychat.settings import SETTINGS, Settings, SettingStore, find_setting
+from tinychat.settings import SETTINGS, Settings, SettingStore
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ from tinychat.settings import SETTINGS, Settings, SettingStore, find_setting
     ],
 )
 def test_what_a_person_types_is_understood(name: str, typed: object, value: object) -> None:
-    assert find_setting(name).parse(typed) == value
+    assert SETTINGS.find(name).parse(typed) == value
 
 
 @pytest.mark.parametrize(
@@ -54,13 +54,13 @@ def test_what_a_person_types_is_understood(name: str, typed: object, value: obje
 )
 def test_what_cannot_be_is_refused_with_the_value_and_the_bounds(name: str, typed: object, said: str) -> None:
     with pytest.raises(SettingError) as caught:
-        find_setting(name).parse(typed)
+        SETTINGS.find(name).parse(typed)
     assert caught.value.problem == said
 
 
 def test_an_unknown_setting_names_those_there_are() -> None:
     with pytest.raises(UsageError, match="there is no setting 'heat'"):
-        find_setting("heat")
+        SETTINGS.find("heat")
 
 
 def test_a_snapshot_is_checked_and_hashable() -> None:

@@ -11,7 +11,7 @@ from tinychat.commands.settings import change, nudge, switch, values_of
 from tinychat.errors import SettingError, UsageError
 from tinychat.face import FACE
 from tinychat.origins import Origin
-from tinychat.setting import Setting
+from tinychat.setting import Option
 from tinychat.settings import SETTINGS
 
 
@@ -121,7 +121,7 @@ def test_values_are_completed_with_the_one_in_force_first(talk: Talk) -> None:
 
 
 @pytest.mark.parametrize("setting", SETTINGS.values(), ids=lambda setting: setting.name)
-def test_every_value_that_is_offered_can_be_set_and_says_what_it_does(talk: Talk, setting: Setting) -> None:
+def test_every_value_that_is_offered_can_be_set_and_says_what_it_does(talk: Talk, setting: Option) -> None:
     for one in values_of(talk.session, setting):
         talk.session.settings.set(setting.name, one.text)
         assert one.about

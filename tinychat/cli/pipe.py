@@ -23,7 +23,7 @@ from tinychat.generate.random import fresh_seed
 from tinychat.generate.stream import Answer, Batch
 from tinychat.session import Session
 from tinychat.setting import unescape
-from tinychat.settings import LOADING, Settings, find_setting
+from tinychat.settings import LOADING, SETTINGS, Settings
 from tinychat.text.harmless import harmless
 
 PIECE = 1 << 16
@@ -299,7 +299,7 @@ def _parse_line(line: str, settings: Settings) -> tuple[str, Settings, dict[str,
     greedy = given.pop("greedy", None)
     values: dict[str, Any] = {}
     for name, value in given.items():
-        setting = find_setting(name)
+        setting = SETTINGS.find(name)
         if setting.name in LOADING:
             raise UsageError(f"{setting.name} holds for the whole call", f"give it as {setting.flag}")
         values[setting.name] = setting.parse(value)

@@ -14,8 +14,8 @@ from tinychat.comparing import Comparison, Variant
 from tinychat.errors import UsageError
 from tinychat.generate.random import fresh_seed
 from tinychat.session import Session
-from tinychat.setting import Setting
-from tinychat.settings import SAMPLING, SETTINGS, find_setting
+from tinychat.setting import Option
+from tinychat.settings import PENALTIES, SAMPLING, SETTINGS
 
 FEWEST, MOST = 2, 8
 """answers at once"""
@@ -90,7 +90,7 @@ def compare(session: Session, text: str) -> Result:
         variants.append(Variant("greedy", session, replace(settings, temperature=0), seed))
     if not FEWEST <= len(variants) <= MOST:
         raise UsageError(f"/compare takes {FEWEST} to {MOST} values, not {len(variants)}", EXAMPLE)
-    kinds = {(one.settings.greedy, one.settings.repetition_penalty) for one in variants}
+    kinds = {(one.settings.greedy, *(getattr(one.settings, name) for name in PENALTIES)) for one in variants}
     if len(kinds) == 1 and variants[0].settings.greedy:
         raise UsageError(*ALL_THE_SAME)
     return _compare(session, prompt, variants)
@@ -152,14 +152,14 @@ def _parse(text: str) -> tuple[dict[str, list[str]], bool, str]:
     return given, greedy, text
 
 
-def _find(name: str) -> Setting | None:
+def _find(name: str) -> Option | None:
     try:
-        return find_setting(name)
+        return SETTINGS.find(name)
     except UsageError:
         return None
 
 
-def _sampling(name: str) -> Setting:
+def _sampling(name: str) -> Option:
     """The setting of that name, which must be one of those by which tokens are chosen."""
     known, setting = ", ".join(SETTINGS[one].spelling for one in SAMPLING), _find(name)
     if setting is None:
@@ -169,7 +169,7 @@ def _sampling(name: str) -> Setting:
     return setting
 
 
-def _head(setting: Setting, value: object) -> str:
+def _head(setting: Option, value: object) -> str:
     """`temp 0.2`."""
     if setting.name == "temperature" and value == 0:
         return "greedy"

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from subprocess import Popen
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tinychat.commands import completing
 from tinychat.commands.arguments import split_flags
@@ -16,10 +16,8 @@ from tinychat.commands.results import Message, Result, Watch
 from tinychat.errors import RunError, UsageError
 from tinychat.events import Ended, Failed
 from tinychat.session import Session
+from tinychat.setting import Option
 from tinychat.store.runs import RunFolder, find_run, list_runs
-
-if TYPE_CHECKING:
-    from tinychat.train.fields import RecipeField
 
 OWN_FLAGS = {"name": "of the run and its model", "recipe": "to train by", "out": "folder", "resume": "a stopped run"}
 """Flags of `/train` that are no field of a recipe."""
@@ -62,9 +60,9 @@ def _complete_train(session: Session, words: list[str]) -> Iterator[Suggestion]:
             yield Suggestion(BEHIND, "in the background")
 
 
-def _values_of(field: "RecipeField") -> Iterator[Suggestion]:
+def _values_of(field: Option) -> Iterator[Suggestion]:
     """Values that a field can take; the first says what it is, and its bounds."""
-    default = field.show(field.default).replace("–", "auto")
+    default = field.typed(field.default)
     about = " · ".join(filter(None, (field.bounds, field.help)))
     for value in dict.fromkeys((default, *field.values, *field.choices, *(("true", "false") * (field.kind is bool)))):
         told = [field.values.get(value, ""), f"default · {about}" if value == default else ""]

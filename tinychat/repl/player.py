@@ -19,7 +19,7 @@ from tinychat.repl.producer import FRAME, Producer
 from tinychat.repl.status import StatusLine
 from tinychat.repl.terminal import DIM, SEPARATOR, Terminal
 from tinychat.session import Session
-from tinychat.settings import SAMPLING, describe_sampling, find_setting
+from tinychat.settings import SAMPLING, SETTINGS, describe_sampling
 
 RATE_SPAN = 1.0
 """seconds over which the rate of tokens is told"""
@@ -158,7 +158,7 @@ class Player:
 
     def _tell(self, change: Change) -> None:
         """Tells of a change where the toolbar, and the mark in the text, do not."""
-        shown = find_setting(change.name).name
+        shown = SETTINGS.find(change.name).name
         self._say("" if shown in SAMPLING or (shown == "max_tokens" and self._status.is_there) else change.text)
 
     def _say(self, text: str) -> None:

@@ -24,7 +24,7 @@ from tinychat.text.sources import split_weight, with_weight
 from tinychat.train.checkpoint import newest_step
 from tinychat.train.continuing import find_start, lasting_name, settle, take_over
 from tinychat.train.journal import rewind
-from tinychat.train.recipe import Recipe, find_field, load_recipe
+from tinychat.train.recipe import RECIPE_FIELDS, Recipe, load_recipe
 
 STANDARD_INPUT = "-"
 LONGEST_NAME = 60
@@ -112,9 +112,9 @@ def change_recipe(run: RunFolder, overrides: Mapping[str, object]) -> None:
     Raises:
         UsageError: something else was named.
     """
-    flags = ", ".join(find_field(name).flag for name in overrides if find_field(name).name not in CHANGEABLE)
+    flags = ", ".join(field.flag for field in map(RECIPE_FIELDS.find, overrides) if field.name not in CHANGEABLE)
     if flags:
-        free = ", ".join(find_field(name).flag for name in CHANGEABLE)
+        free = ", ".join(RECIPE_FIELDS[name].flag for name in CHANGEABLE)
         raise UsageError(f"a run goes on as it began: {flags} cannot change it", f"begin a new run; {free} may change")
     if overrides:
         atomic_write(run.recipe_file, load_recipe(run.recipe_file).merged(overrides).to_toml())
