@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tinychat.errors import RunError, SettingError, UsageError
-from tinychat.model.config import ModelConfig
+from tinychat.model.config import ARCHITECTURE, ModelConfig
 from tinychat.train.recipe import MODEL_FIELDS, RECIPE_FIELDS, Recipe, list_recipes, load_recipe
 
 
@@ -24,6 +24,9 @@ def test_every_field_says_what_it_is_and_what_it_takes() -> None:
 def test_the_model_section_is_the_architecture() -> None:
     fields = {field.name for field in dataclasses.fields(ModelConfig)} - {"vocab_size", "source_vocab_size"}
     assert set(MODEL_FIELDS) == fields
+    for name in MODEL_FIELDS:
+        left_open = dataclasses.replace(ARCHITECTURE[name], default=None, optional=True, absent="auto", section="model")
+        assert RECIPE_FIELDS[name] == left_open
 
 
 @pytest.mark.parametrize("info", list_recipes(), ids=lambda info: info.name)

@@ -5,12 +5,13 @@ Shapes: B rows, V vocabulary.
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import torch
 from torch import Tensor
 
 from tinychat.generate.engine import Request
-from tinychat.generate.sampling import draw, filter_logits, random_numbers, rules
+from tinychat.generate.sampling import looks_back, random_numbers, rules, sample
 from tinychat.model.attention import Cache
 from tinychat.model.transformer import Memory, Transformer
 from tinychat.settings import Settings
@@ -28,7 +29,7 @@ class Steps:
         model: in evaluation mode; its weights may change, but not the tensors that hold them.
         cache: which holds all but the last token of each row, and takes up what comes.
         memory: of the rows' sources.
-        settings: of all rows, without a penalty for what was said.
+        settings: of all rows, none of which looks back at the text.
     """
 
     def __init__(self, model: Transformer, cache: Cache, memory: Memory | None, settings: Settings) -> None:
@@ -51,8 +52,7 @@ class Steps:
         for step in range(STEPS):
             logits = self.model(ids.unsqueeze(1), cache=self.cache, start=self.places + step, memory=self.memory)
             self.logits[:, step] = logits[:, -1]
-            kept = filter_logits(self.logits[:, step], self.settings, ())
-            ids = kept.argmax(dim=-1) if self.settings.greedy else draw(kept, self.uniforms[:, step])
+            ids = sample(self.logits[:, step], self.settings, (), partial(self.uniforms.select, 1, step))
             ids = ids.clamp(max=self.model.config.vocab_size - 1)  # what is no number draws a token that there is not
             self.drawn[:, step] = ids
 
@@ -98,7 +98,7 @@ class Replayer:
             Tensors that the next replay writes over; None where the rows are to go on one step at a time.
         """
         settings = requests[0].settings
-        if settings.repetition_penalty != 1 or any(rules(one.settings) != rules(settings) for one in requests):
+        if looks_back(settings) or any(rules(one.settings) != rules(settings) for one in requests):
             return None
         before = self._arrangement
         if before is None or before[0] is not cache or before[1] is not memory or before[2] != rules(settings):

@@ -13,7 +13,7 @@ from tinychat.generate.engine import Drawn, Odds, Request, window_start
 from tinychat.generate.heads import describe_heads
 from tinychat.generate.looking import Head, Voice
 from tinychat.generate.replay import STEPS, Record, Replayer
-from tinychat.generate.sampling import draw, filter_logits, probabilities, random_numbers
+from tinychat.generate.sampling import probabilities, random_numbers, sample
 from tinychat.model.attention import Cache
 from tinychat.model.loading import fill
 from tinychat.model.looking import lens, watch_attention
@@ -204,21 +204,23 @@ class TorchEngine:
         groups: dict[Settings, list[int]] = {}
         for row, request in enumerate(requests):
             groups.setdefault(request.settings, []).append(row)
-        drawn: list[tuple[list[int], Tensor]] = []
-        for settings, rows in groups.items():
-            chosen = logits if len(rows) == len(requests) else logits[rows]
-            chosen = filter_logits(chosen, settings, [sequences[row] for row in rows])
-            if settings.greedy:
-                drawn.append((rows, chosen.argmax(dim=-1)))
-            else:
-                numbers = random_numbers([requests[row] for row in rows], step, 1)[:, 0].to(self.device)
-                drawn.append((rows, draw(chosen, numbers)))
-        if len(drawn) == 1:
-            return drawn[0][1]
+        if len(groups) == 1:
+            return self._draw_alike(logits, requests, sequences, step)
         ids = torch.zeros(len(requests), dtype=torch.long, device=self.device)
-        for rows, tokens in drawn:
-            ids[rows] = tokens
+        for rows in groups.values():
+            alike, histories = [requests[row] for row in rows], [sequences[row] for row in rows]
+            ids[rows] = self._draw_alike(logits[rows], alike, histories, step)
         return ids
+
+    def _draw_alike(
+        self, logits: Tensor, requests: Sequence[Request], histories: Sequence[Sequence[int]], step: int
+    ) -> Tensor:
+        """One token id for each row, [B], of requests with the same settings."""
+
+        def uniforms() -> Tensor:
+            return random_numbers(requests, step, 1)[:, 0].to(self.device)
+
+        return sample(logits, requests[0].settings, histories, uniforms)
 
     def _replay(
         self, requests: Sequence[Request], sequences: Sequence[Sequence[int]], made: int

@@ -18,6 +18,7 @@ from tinychat.generate.looking import Head, Voice
 from tinychat.generate.native.library import Unavailable, levels_here, load_library
 from tinychat.generate.native.team import Team
 from tinychat.model.config import ModelConfig
+from tinychat.settings import SAMPLING, SETTINGS, Settings
 from tinychat.store.models import DAMAGED, WEIGHTS, ModelInfo
 from tinychat.store.tensors import Tensor, TensorFile
 
@@ -39,8 +40,14 @@ LIMITS = {
 """of the sizes that the kernel takes: its threads' stacks hold a few vectors of each"""
 EMBEDDING = "decoder.embedding.weight"
 
+KNOWN = ("temperature", "top_p", "min_p", "repetition_penalty", "top_k")
+"""The sampling settings that the kernel knows, in the order of its `Sampling`; None is 0 there."""
+UNKNOWN = tuple(name for name in SAMPLING if name not in KNOWN)
+"""The others: where one of them is in force, the reference engine makes the tokens."""
+
 # As the kernel's structures of these names lie in memory.
-CONFIG, TENSOR, REQUEST = "18i3f", "Pqq", struct.Struct("7P5q4dq3Q")
+CONFIG, TENSOR = "18i3f", "Pqq"
+REQUEST = struct.Struct("7P5q" + "".join({float: "d", int: "q"}[SETTINGS[name].kind] for name in KNOWN) + "3Q")
 MADE = struct.calcsize("7P4q")
 """where a request tells how many tokens it has got"""
 UNKNOWN_TOKEN = -2
@@ -161,6 +168,8 @@ class NativeEngine:
         self, requests: Sequence[Request], n: int, alternatives: int = 0, seconds: float = math.inf
     ) -> list[list[Drawn]]:
         """As `Engine.extend`. Sequences that begin alike are read once as far as they do."""
+        if not all(_is_known(request.settings) for request in requests):
+            return self._inside.extend(requests, n, alternatives, seconds)
         end = time.perf_counter() + seconds
         self._arrange(requests)
         alternatives = min(alternatives, self.config.vocab_size)
@@ -204,6 +213,8 @@ class NativeEngine:
 
     def odds(self, request: Request) -> list[Odds]:
         """As `Engine.odds`."""
+        if not _is_known(request.settings):
+            return self._inside.odds(request)
         self._arrange([request])
         size = self.config.vocab_size
         logprobs, shares = (c_float * size)(), (c_double * size)()
@@ -236,7 +247,7 @@ class NativeEngine:
 
     @property
     def _inside(self) -> Engine:
-        """The reference, which is opened when something is looked at for the first time."""
+        """The reference, which is opened when something is asked of it for the first time."""
         if self._reference is None:
             if self._open_reference is None:
                 raise GenerationError("the native engine does not look inside", "--engine torch does")
@@ -308,8 +319,8 @@ class _Answer:
         return REQUEST.pack(
             sequence, _address(self.ids), _address(self.ends), *rooms,
             len(self.ids), window_start(len(self.ids), context), len(self.ends), most, 0,
-            settings.temperature, settings.top_p, settings.min_p, settings.repetition_penalty,
-            settings.top_k or 0, self.request.seed & MASK, self.request.place, self.request.made + len(self.drawn),
+            *(getattr(settings, name) or 0 for name in KNOWN),
+            self.request.seed & MASK, self.request.place, self.request.made + len(self.drawn),
         )  # fmt: skip
 
 
@@ -332,6 +343,11 @@ def _declare(kernel: ctypes.CDLL, level: str) -> SimpleNamespace:
         function.restype, function.argtypes = result, arguments
         setattr(declared, name, function)
     return declared
+
+
+def _is_known(settings: Settings) -> bool:
+    """Whether the kernel knows each sampling setting that is in force."""
+    return all(getattr(settings, name) == SETTINGS[name].neutral for name in UNKNOWN)
 
 
 def _config(config: ModelConfig, precision: str) -> bytes:
