@@ -14,10 +14,10 @@ from typing import Any, Self
 
 import tomli_w
 
+from tinychat.corpus.types import MODES
 from tinychat.errors import RunError, UsageError
 from tinychat.model.config import ARCHITECTURE, ModelConfig
 from tinychat.setting import AUTO, Options, option
-from tinychat.text.chat import MODES
 from tinychat.train.schedule import SCHEDULES
 
 RECIPES = Path(__file__).parent / "recipes"
