@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from tinychat.conversation import Turn
 from tinychat.errors import UsageError
 from tinychat.events import Finished, Record
-from tinychat.generate.stream import Answer, Batch
+from tinychat.generate.stream import Answer, Batch, drive
 from tinychat.session import Session
 from tinychat.settings import Settings
 from tinychat.store.models import call_of
@@ -58,12 +58,9 @@ class Comparison:
                 batches.setdefault(variant.session, Batch(variant.session.engine, should_stop)).add(answer)
                 if notice := variant.session.unknown_notice(self._prompt):
                     yield place, notice
-            while any(batch.answers for batch in batches.values()):
-                for batch in batches.values():
-                    for answer, records in batch.step():
-                        for record in records:
-                            self._note(places[answer], record)
-                            yield places[answer], record
+            for answer, record in drive(*batches.values()):
+                self._note(places[answer], record)
+                yield places[answer], record
             for place, variant in list(enumerate(self.variants))[len(places) :]:
                 self._note(place, never := Finished("interrupted", 0, 0.0, variant.seed))
                 yield place, never
@@ -104,4 +101,4 @@ class Comparison:
         )
 
     def _note(self, place: int, record: Record) -> None:
-        self.turns[place].note(record, self.variants[place].settings)
+        self.turns[place].record(record, self.variants[place].settings)

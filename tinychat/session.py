@@ -267,7 +267,7 @@ class Session:
     ) -> Iterator[Record]:
         """Streams an answer, of which the first tokens may be given, and notes it in its turn."""
         for record in self._records(answer, should_stop, first):
-            turn.note(record, answer.request.settings)
+            turn.record(record, answer.request.settings)
             yield record
 
     def _records(self, answer: Answer, should_stop: Callable[[], bool], first: Sequence[int]) -> Iterator[Record]:

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from tinychat.events import Token
 from tinychat.generate.prompts import Prompting
-from tinychat.generate.stream import Answer, Batch
+from tinychat.generate.stream import Answer, Batch, drive
 from tinychat.generate.torch_engine import TorchEngine
 from tinychat.model.transformer import Transformer
 from tinychat.settings import Settings
@@ -43,9 +43,9 @@ def make_samples(
             )
             batch.add(answer)
             texts[answer] = ""
-        while batch.answers:
-            for answer, records in batch.step():
-                texts[answer] += "".join(record.text for record in records if isinstance(record, Token))
+        for answer, record in drive(batch):
+            if isinstance(record, Token):
+                texts[answer] += record.text
     finally:
         model.train(was_training)
     return list(texts.values())
