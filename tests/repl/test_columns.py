@@ -12,14 +12,15 @@ from screens import Person, Screen
 from tinychat.commands.results import Answers
 from tinychat.errors import GenerationError
 from tinychat.events import Finished, Notice, Record, Token
-from tinychat.repl.columns import columns, wrap
+from tinychat.repl.columns import GrowingText, columns
 from tinychat.repl.comparison import AnswersPlayer
 from tinychat.repl.keyboard import Keyboard
 from tinychat.session import Session
 
 
 def lines_of(texts: list[str], width: int, height: int | None = None) -> list[str]:
-    return [line.text for line in columns([str(place) for place in range(len(texts))], texts, width, height)]
+    heads = [str(index) for index in range(len(texts))]
+    return [line.text for line in columns(heads, [GrowingText(text) for text in texts], width, height)]
 
 
 @pytest.mark.parametrize(
@@ -36,7 +37,7 @@ def lines_of(texts: list[str], width: int, height: int | None = None) -> list[st
     ],
 )
 def test_text_is_broken_between_words_and_wide_characters_take_two_cells(text: str, lines: list[str]) -> None:
-    assert wrap(text, 8) == lines
+    assert GrowingText(text).lines(8) == lines
 
 
 def test_columns_stand_side_by_side_where_there_is_room() -> None:
