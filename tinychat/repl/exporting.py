@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tinychat.atomic import atomic_write
+from tinychat.commands.results import summary
 from tinychat.errors import UsageError
 from tinychat.repl.pictures import fit_for_xml
-from tinychat.repl.player import summary
 from tinychat.repl.terminal import Terminal
 from tinychat.session import Session
 from tinychat.text.harmless import harmless
