@@ -6,11 +6,11 @@ from pathlib import Path
 from subprocess import Popen
 
 from tinychat.events import Finished, Record
-from tinychat.formatting import count
 from tinychat.guessing import Game
 from tinychat.model.diagram import Diagram
 from tinychat.session import Session
 from tinychat.store.runs import RunFolder
+from tinychat.textutil import count
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from prompt_toolkit.utils import get_cwidth
 
 from tinychat.repl.terminal import TAB, fit, pad
-from tinychat.text.harmless import harmless
+from tinychat.textutil import escape_controls
 
 LEAST_WIDTH = 24
 """cells of a column, where there are several"""
@@ -75,7 +75,7 @@ class _Wrapper:
 
     def add(self, text: str) -> None:
         """Take more text."""
-        first, *others = harmless(text).split("\n")
+        first, *others = escape_controls(text).split("\n")
         self._add_words(first)
         for paragraph in others:
             self._end_word()

@@ -5,7 +5,6 @@ from prompt_toolkit.key_binding import KeyPress
 from tinychat.commands.command import Command
 from tinychat.commands.results import Answers, Change
 from tinychat.events import Finished, Notice, Record, Token
-from tinychat.formatting import count
 from tinychat.repl.columns import GrowingText, Line, columns
 from tinychat.repl.keyboard import Keyboard
 from tinychat.repl.player import LivePlayer
@@ -13,6 +12,7 @@ from tinychat.repl.producer import AHEAD, Producer
 from tinychat.repl.region import Region
 from tinychat.repl.terminal import DIM, RESET, SEPARATOR, Size, Terminal, fit
 from tinychat.session import Session
+from tinychat.textutil import count
 
 REDRAW_INTERVAL = 0.05
 """seconds between two drawings"""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from prompt_toolkit.utils import get_cwidth
 
-from tinychat.text.harmless import harmless
+from tinychat.textutil import escape_controls
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -77,7 +77,7 @@ class Terminal:
         """Writes text at the cursor, its control characters made harmless."""
         if not text:
             return
-        text = harmless(text)
+        text = escape_controls(text)
         self._move(text)
         self.control(f"{self.readable(style)}{text}{RESET}" if style and self.colour else text)
 
@@ -173,7 +173,7 @@ def fit(text: str, width: int) -> str:
 
     Measures no more of it than fits: what is cut off may be a whole answer.
     """
-    text = harmless(text).replace("\n", " ").replace("\t", " ")
+    text = escape_controls(text).replace("\n", " ").replace("\t", " ")
     cells = kept = 0
     for index, char in enumerate(text):
         cells += get_cwidth(char)
