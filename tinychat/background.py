@@ -34,7 +34,7 @@ class BackgroundRun:
         """how it ended; None: it goes on"""
         self._reader = LineReader(run.events_file)
 
-    def look(self) -> None:
+    def poll(self) -> None:
         """Takes in what has happened since the last look."""
         if self.last is not None:
             return
@@ -104,7 +104,7 @@ class BackgroundRuns:
     def take_ended(self) -> list[BackgroundRun]:
         """Looks at all of them, and forgets those that have ended."""
         for one in self.all:
-            one.look()
+            one.poll()
         self.keep_up()
         ended = [one for one in self.all if one.last is not None]
         self.all = [one for one in self.all if one.last is None]
@@ -121,7 +121,7 @@ class BackgroundRuns:
         run = self.followed
         if run is None:
             return
-        run.look()
+        run.poll()
         if run.last is None:
             if run.has_weights and not self._is_open(run):
                 self._open(run)

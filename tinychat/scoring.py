@@ -20,8 +20,7 @@ from tinychat.text.ids import Ids, encode_corpus, join, split
 from tinychat.text.rows import Rows, encode_rows, join_rows, split_rows
 from tinychat.text.sources import read_sources
 from tinychat.text.tokenizers import Tokenizer
-from tinychat.train.evaluation import evaluate
-from tinychat.train.samples import make_samples
+from tinychat.train.evaluation import evaluate, make_samples
 
 Split = Literal["val", "train", "all"]
 AT_ONCE = 64

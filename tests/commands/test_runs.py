@@ -7,7 +7,7 @@ from scripted import Talk
 from tinychat.commands.results import Table
 from tinychat.errors import RunError
 from tinychat.events import Ended, Evaluated, Failed, Planned, Stepped
-from tinychat.train.standing import read_standing
+from tinychat.train.run_summary import read_run_summary
 
 PLANNED = Planned(("a plan",), 413_249, 900, 4000, None, "cpu", 1)
 EVALUATED = Evaluated(1480, 1.83, 6.23, 2.64, True, accuracy=0.45)
@@ -56,13 +56,13 @@ def test_named_ones_stand_side_by_side_with_what_their_recipes_differ_in(talk: T
 
 def test_speed_is_that_of_all_steps_however_often_they_were_told_of(make_run) -> None:
     run = make_run("a", stepped(10, 100), stepped(40, 300))
-    assert read_standing(run).tokens_per_second == pytest.approx(40 / (10 / 100 + 30 / 300))
+    assert read_run_summary(run).tokens_per_second == pytest.approx(40 / (10 / 100 + 30 / 300))
 
 
 def test_a_recipe_that_cannot_be_read_hides_no_run(make_run) -> None:
     run = make_run("a", PLANNED)
     run.recipe_file.write_text("[kitchen]\nstove = 1")
-    assert (read_standing(run).recipe, read_standing(run).parameters) == ({}, 413_249)
+    assert (read_run_summary(run).recipe, read_run_summary(run).parameters) == ({}, 413_249)
 
 
 def test_names_are_completed_that_are_not_there_yet(talk: Talk, make_run) -> None:

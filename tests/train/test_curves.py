@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tinychat.events import Evaluated, Stepped
-from tinychat.train.curves import Curves, overfits_since, recent_loss, smoothed
+from tinychat.train.event_log import Curves, overfits_since, recent_loss, smoothed
 
 FALLING = [(step, 4.0 - step / 100) for step in range(0, 201, 5)]
 NOISY = [(step, loss + (0.1 if step % 2 else -0.1)) for step, loss in FALLING]
@@ -62,12 +62,12 @@ def test_a_model_overfits_where_validation_loss_rises_while_that_of_training_fal
 def test_a_run_that_goes_back_takes_back_what_came_after() -> None:
     curves = Curves()
     for step in (10, 20, 30, 15):
-        curves.take(Stepped(step, 0.5, 4.0 - step / 10, 0.1, 1.0, 1000.0, 1.0, 1.0, 100))
-        curves.take(Evaluated(step, 2.0 + step / 10, 1.0, 1.0, False))
+        curves.update(Stepped(step, 0.5, 4.0 - step / 10, 0.1, 1.0, 1000.0, 1.0, 1.0, 100))
+        curves.update(Evaluated(step, 2.0 + step / 10, 1.0, 1.0, False))
     assert curves.training == [(10, 3.0), (15, 2.5)]
     assert curves.validation == [(10, 3.0), (15, 3.5)]
     assert curves.overfits_since == 10
-    curves.take(Evaluated(15, 3.5, 1.0, 1.0, False, "train"))
+    curves.update(Evaluated(15, 3.5, 1.0, 1.0, False, "train"))
     assert curves.overfits_since is None
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tinychat.events import Ended, Evaluated, Event, Failed, LineReader, Noticed, Saved, Stepped
-from tinychat.train.journal import LONGEST_CURVE, Journal, loss_curve, rewind
+from tinychat.train.event_log import LONGEST_CURVE, EventLog, loss_curve, rewind
 
 
 def stepped(step: int) -> Stepped:
@@ -17,7 +17,7 @@ def ended(step: int) -> Ended:
 
 
 def write(path: Path, *events: Event) -> None:
-    journal = Journal(path)
+    journal = EventLog(path)
     for event in events:
         journal.write(event)
     journal.close()
@@ -28,7 +28,7 @@ def read(path: Path) -> list[Event]:
 
 
 def test_each_event_is_there_as_soon_as_it_is_written(tmp_path: Path) -> None:
-    journal = Journal(tmp_path / "events")
+    journal = EventLog(tmp_path / "events")
     journal.write(Noticed("«text» is in UTF-16"))
     assert read(tmp_path / "events") == [Noticed("«text» is in UTF-16")]
     journal.close()

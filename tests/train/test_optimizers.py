@@ -5,7 +5,7 @@ import torch
 
 from tinychat.model.config import ModelConfig
 from tinychat.model.transformer import Transformer
-from tinychat.train.optimizers import OPTIMIZERS, Muon, make_optimizers, orthogonalize, set_rate
+from tinychat.train.optim import OPTIMIZERS, Muon, make_optimizers, orthogonalize, set_rate
 from tinychat.train.recipe import RECIPE_FIELDS, Recipe
 
 

@@ -18,10 +18,10 @@ from tinychat.events import Ended, Failed, Planned, Stepped
 from tinychat.store.runs import RunFolder
 from tinychat.train.batches import Batch
 from tinychat.train.checkpoint import load_checkpoint
+from tinychat.train.distributed import ProcessGroup
 from tinychat.train.launch import change_recipe, launch
 from tinychat.train.loop import Loop
-from tinychat.train.processes import ALONE, Place, find_place
-from tinychat.train.team import Team
+from tinychat.train.processes import ALONE, ProcessRank, find_process_rank
 
 FIELDS = TINY | {"batch_size": 9, "ngram_order": 0}
 BENCH = Path(__file__).parent.parent / "bench"
@@ -32,7 +32,7 @@ NAMES = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "NODE_RANK", "M
     ("environment", "place"),
     [
         ({}, ALONE),
-        ({"RANK": "5", "WORLD_SIZE": "8", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "4"}, Place(5, 8, 1, 4)),
+        ({"RANK": "5", "WORLD_SIZE": "8", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "4"}, ProcessRank(5, 8, 1, 4)),
         ({"RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1"}, ALONE),
         ({"SLURM_PROCID": "0", "SLURM_NTASKS": "4"}, ALONE),  # a batch script, outside of srun
         (
@@ -42,22 +42,22 @@ NAMES = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "NODE_RANK", "M
                 "SLURM_LOCALID": "1",
                 "SLURM_STEP_TASKS_PER_NODE": "2(x2)",
             },
-            Place(3, 4, 1, 2),
+            ProcessRank(3, 4, 1, 2),
         ),
     ],
     ids=["alone", "torchrun", "torchrun alone", "batch script", "srun"],
 )
-def test_the_environment_tells_the_place(environment: dict[str, str], place: Place) -> None:
-    assert find_place(environment) == place
+def test_the_environment_tells_the_place(environment: dict[str, str], place: ProcessRank) -> None:
+    assert find_process_rank(environment) == place
 
 
 def test_a_batch_is_shared_out_without_rest(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Team, "_join", lambda team: None)
+    monkeypatch.setattr(ProcessGroup, "_join", lambda team: None)
     batch = Batch(torch.arange(10).reshape(5, 2), torch.arange(10).reshape(5, 2), torch.arange(5))
-    shares = [Team(Place(rank, 3, rank, 3)).share(batch).ids for rank in range(3)]
+    shares = [ProcessGroup(ProcessRank(rank, 3, rank, 3)).share(batch).ids for rank in range(3)]
     assert [len(share) for share in shares] == [2, 2, 1]
     assert torch.cat(shares).equal(batch.ids)
-    assert Team(Place(2, 3, 2, 3)).share(batch).folds.tolist() == [4]
+    assert ProcessGroup(ProcessRank(2, 3, 2, 3)).share(batch).folds.tolist() == [4]
 
 
 @pytest.fixture
@@ -240,9 +240,9 @@ def test_what_connected_the_processes_is_not_taken_apart(tmp_path: Path) -> None
     code = f"""
 import gc, os, weakref
 import torch.distributed as dist
-from tinychat.train.team import Team
+from tinychat.train.distributed import ProcessGroup
 dist.init_process_group("gloo", init_method="file://{tmp_path / "meeting"}", rank=0, world_size=1)
-group, team = weakref.ref(dist.group.WORLD), Team()
+group, team = weakref.ref(dist.group.WORLD), ProcessGroup()
 team._joined = True
 team.leave()
 gc.collect()

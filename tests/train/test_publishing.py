@@ -9,7 +9,7 @@ import torch
 from tinychat.store.models import WEIGHTS, read_info, read_weights
 from tinychat.store.runs import RunFolder
 from tinychat.store.weights import list_snapshots, read_step, snapshot_file
-from tinychat.train.publishing import ALLOWANCE, INTERVAL, Publisher, thin
+from tinychat.train.checkpoint import ALLOWANCE, INTERVAL, Publisher, thin
 
 MATRIX = {"weight": torch.arange(6.0).reshape(2, 3)}
 
@@ -46,8 +46,8 @@ def test_a_file_that_names_no_step_has_none(tmp_path: Path) -> None:
 def test_snapshots_are_kept_at_powers_of_two_few_of_them_evenly(run: RunFolder, publisher: Publisher) -> None:
     for step in range(5000):
         if publisher.snapshot_is_due(step, 1e6):
-            publisher.keep_snapshot(step, MATRIX)
-    publisher.keep_snapshot(5000, MATRIX)
+            publisher.save_snapshot(step, MATRIX)
+    publisher.save_snapshot(5000, MATRIX)
     assert [snapshot.step for snapshot in list_snapshots(run)] == [0, 1, 4, 16, 64, 256, 1024, 5000]
     assert read_step(snapshot_file(run, 64)) == 64
 
@@ -67,7 +67,7 @@ def test_snapshots_that_take_too_long_are_left_out(publisher: Publisher) -> None
 def test_a_disk_that_takes_nothing_does_not_end_the_run(run: RunFolder, publisher: Publisher) -> None:
     run.path.mkdir()
     run.snapshots.write_text("no folder")
-    publisher.keep_snapshot(1, MATRIX)
+    publisher.save_snapshot(1, MATRIX)
     run.model.write_text("no folder")
     publisher.publish(1, 0.0, MATRIX)
     assert publisher.is_due(60.0)
@@ -77,7 +77,7 @@ def test_a_snapshot_stands_in_for_the_weights_of_a_model(letters: Path, run: Run
     info = read_info(letters)
     weights = read_weights(info)
     publisher = Publisher(run, lambda step, weights: None, tied=info.architecture["tie_embeddings"])
-    publisher.keep_snapshot(3, {name: weight + 1 for name, weight in weights.items()})
+    publisher.save_snapshot(3, {name: weight + 1 for name, weight in weights.items()})
     changed = read_weights(dataclasses.replace(info, snapshot=snapshot_file(run, 3)))
     for name, weight in weights.items():
         torch.testing.assert_close(changed[name], weight + 1, atol=0.02, rtol=0.01)

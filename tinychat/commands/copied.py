@@ -84,12 +84,12 @@ def _read(model: str, training: Mapping[str, Any], named: list[str]) -> "Corpus"
         UsageError: it is not at hand.
     """
     from tinychat.text.corpus import Corpus
-    from tinychat.text.parts import Given
+    from tinychat.text.parts import InlineTexts
     from tinychat.text.sources import read_sources
 
     own = training.get("recipe", {}).get("data", {})
     if own.get("texts") and not named:
-        return Corpus(RECIPE, own.get("mode") or "completion", [Given(tuple(own["texts"]), RECIPE)])
+        return Corpus(RECIPE, own.get("mode") or "completion", [InlineTexts(tuple(own["texts"]), RECIPE)])
     sources = named or list(own.get("sources", ()))
     if not sources:
         raise UsageError(f"{model} does not tell what it was trained on", ELSEWHERE)

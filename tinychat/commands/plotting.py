@@ -13,7 +13,7 @@ from tinychat.events import Evaluated, Stepped
 from tinychat.session import Session
 from tinychat.store.models import ModelInfo, find_model, list_models, read_info, read_training
 from tinychat.store.runs import RunFolder, list_runs
-from tinychat.train.curves import Curves
+from tinychat.train.event_log import Curves
 
 UNITS = {"steps": "of training", "minutes": "of training: tells which is the quicker"}
 FORMS = (".svg", ".png")
@@ -121,7 +121,7 @@ def _of_run(run: RunFolder, by: str) -> LossCurve:
     """
     curves, times, split = Curves(), [(0.0, 0.0)], "val"
     for event in run.events():
-        curves.take(event)
+        curves.update(event)
         if isinstance(event, Stepped):
             while times[-1][0] >= event.step:  # the run went back
                 times.pop()

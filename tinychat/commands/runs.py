@@ -13,7 +13,7 @@ from tinychat.session import Session
 from tinychat.store.runs import list_runs
 
 if TYPE_CHECKING:
-    from tinychat.train.standing import Standing
+    from tinychat.train.run_summary import RunSummary
 
 NONE = "–"
 
@@ -35,19 +35,19 @@ def runs_table(patterns: Sequence[str]) -> Table:
         RunError: there is none of a name.
     """
     if patterns:
-        return _compared(find_standings(patterns))
+        return _compared(find_run_summaries(patterns))
     notes = ("/attach NAME watches, /train --resume NAME goes on, /runs NAME NAME compares",)
     columns = ("run", "state", "step", "parameters", "val loss", "tok/s", "time left")
-    return Table(columns, tuple(map(_listed, find_standings())), right=(2, 3, 4, 5, 6), notes=notes)
+    return Table(columns, tuple(map(_listed, find_run_summaries())), right=(2, 3, 4, 5, 6), notes=notes)
 
 
-def find_standings(patterns: Sequence[str] = ()) -> "list[Standing]":
+def find_run_summaries(patterns: Sequence[str] = ()) -> "list[RunSummary]":
     """How runs stand: in the order of the patterns that name them, each once; without patterns all, the newest first.
 
     Raises:
         RunError: a pattern names none.
     """
-    from tinychat.train.standing import read_standing
+    from tinychat.train.run_summary import read_run_summary
 
     found = {run.name: run for run in list_runs()}
     names: dict[str, None] = {} if patterns else dict.fromkeys(found)
@@ -56,39 +56,39 @@ def find_standings(patterns: Sequence[str] = ()) -> "list[Standing]":
         if not matching:
             raise RunError(f"there is no run {pattern!r}", f"runs: {', '.join(found) or 'none yet'}")
         names |= dict.fromkeys(matching)
-    return [read_standing(found[name]) for name in names]
+    return [read_run_summary(found[name]) for name in names]
 
 
-def _listed(standing: "Standing") -> tuple[str, ...]:
-    over = standing.step == standing.steps and standing.state not in ("at work", "interrupted")
+def _listed(summary: "RunSummary") -> tuple[str, ...]:
+    over = summary.step == summary.steps and summary.state not in ("at work", "interrupted")
     return (
-        standing.name,
-        standing.state,
-        f"{standing.step:,}" if over or not standing.steps else f"{standing.step:,}/{standing.steps:,}",
-        NONE if standing.parameters is None else compact(standing.parameters),
-        NONE if standing.loss is None else f"{standing.loss:.3f}",
-        NONE if standing.tokens_per_second is None else f"{standing.tokens_per_second:,.0f}",
-        duration(standing.remaining) if standing.state == "at work" else "",
+        summary.name,
+        summary.state,
+        f"{summary.step:,}" if over or not summary.steps else f"{summary.step:,}/{summary.steps:,}",
+        NONE if summary.parameters is None else compact(summary.parameters),
+        NONE if summary.loss is None else f"{summary.loss:.3f}",
+        NONE if summary.tokens_per_second is None else f"{summary.tokens_per_second:,.0f}",
+        duration(summary.remaining) if summary.state == "at work" else "",
     )
 
 
-def _compared(standings: "Sequence[Standing]") -> Table:
+def _compared(summaries: "Sequence[RunSummary]") -> Table:
     from tinychat.train.recipe import RECIPE_FIELDS
-    from tinychat.train.standing import find_differences
+    from tinychat.train.run_summary import find_differences
 
-    differences = find_differences(standings)
+    differences = find_differences(summaries)
     facts = [
         (
-            standing.name,
-            f"{standing.step:,}",
-            NONE if standing.parameters is None else f"{standing.parameters:,}",
-            NONE if standing.loss is None else f"{standing.loss:.4f}",
-            NONE if standing.accuracy is None else percent(standing.accuracy),
-            NONE if standing.tokens_per_second is None else f"{standing.tokens_per_second:,.0f}",
-            duration(standing.seconds),
-            *(RECIPE_FIELDS[name].show(standing.recipe.get(name)) for name in differences),
+            summary.name,
+            f"{summary.step:,}",
+            NONE if summary.parameters is None else f"{summary.parameters:,}",
+            NONE if summary.loss is None else f"{summary.loss:.4f}",
+            NONE if summary.accuracy is None else percent(summary.accuracy),
+            NONE if summary.tokens_per_second is None else f"{summary.tokens_per_second:,.0f}",
+            duration(summary.seconds),
+            *(RECIPE_FIELDS[name].show(summary.recipe.get(name)) for name in differences),
         )
-        for standing in standings
+        for summary in summaries
     ]
     heads = ("run", "steps", "parameters", "val loss", "accuracy", "tok/s", "time", *differences)
     columns, *rows = zip(heads, *facts, strict=True)  # runs beside each other, as facts are more

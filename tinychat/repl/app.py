@@ -57,7 +57,7 @@ def greet(terminal: Terminal, session: Session, *, first: bool) -> None:
     for run in list_runs():
         if run.is_running():
             session.runs.all.insert(0, BackgroundRun(run))
-            session.runs.all[0].look()
+            session.runs.all[0].poll()
             terminal.line(f"{training(session.runs.all[0])} · /attach, /model {run.name}", DIM)
 
 
@@ -124,7 +124,7 @@ class Repl:
                 self._begun = result.text
             case Answer():
                 Player(result, self._session, self._terminal, self._keyboard).play()
-                self._keep()
+                self._save()
             case Export():
                 from tinychat.repl.exporting import export
 
@@ -161,12 +161,12 @@ class Repl:
 
                 draw(self._terminal, result)
 
-    def _keep(self) -> None:
+    def _save(self) -> None:
         """Keeps the conversation; where that fails it is said once, and given up."""
         if self._autosave is None:
             return
         try:
-            self._autosave.keep()
+            self._autosave.save()
         except TinychatError as error:
             self._autosave = None
             remedy = "nothing is kept from now on; `/save FILE` writes it elsewhere"

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from tinychat.errors import SourceError
 from tinychat.text.chat import Conversation, Mode, Role
 from tinychat.text.notices import Notes, summary
-from tinychat.text.parts import Chunk, Given, Part
+from tinychat.text.parts import Chunk, InlineTexts, Part
 
 EMPTY = "empty, left out"
 
@@ -75,7 +75,7 @@ class Corpus:
         self,
         name: str,
         mode: Mode,
-        parts: Sequence[Part | Given],
+        parts: Sequence[Part | InlineTexts],
         notes: Sequence[tuple[str, Notes]] = (),
         keep: object = None,
     ) -> None:
@@ -160,7 +160,7 @@ class Corpus:
                     before += len(text)
                 number += pieces[0][0].count("\n") if unit == "line" else 1
 
-    def _read(self, part: Part | Given, notes: Notes) -> Iterator[Chunk | Conversation]:
+    def _read(self, part: Part | InlineTexts, notes: Notes) -> Iterator[Chunk | Conversation]:
         return part.chunks(notes) if self.mode == "completion" else part.conversations(notes)
 
 

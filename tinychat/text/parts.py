@@ -87,7 +87,7 @@ class Part:
 
 
 @dataclass
-class Given:
+class InlineTexts:
     """Texts that are at hand, in the place of a file.
 
     Args:

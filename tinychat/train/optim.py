@@ -8,8 +8,8 @@ from torch import Tensor, nn
 from torch.optim import SGD, Adam, AdamW, Optimizer
 
 from tinychat.model.transformer import Transformer
+from tinychat.train.distributed import by_matrix
 from tinychat.train.recipe import RATES, Recipe
-from tinychat.train.sharding import by_matrix
 
 NEWTON_SCHULZ = (3.4445, -4.7750, 2.0315)
 """a, b, c of X ← aX + b(XXᵀ)X + c(XXᵀ)²X (Jordan et al. 2024)"""

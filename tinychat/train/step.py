@@ -1,4 +1,4 @@
-"""A model, its optimizers and the one thing done with them: a step. Device and precision are Fabric's business."""
+"""One training step of a model and its optimizers. Device and precision are Fabric's business."""
 
 import importlib
 import logging
@@ -15,25 +15,34 @@ from tinychat.model.config import ModelConfig
 from tinychat.model.transformer import IGNORED, Transformer
 from tinychat.text.ids import Ids
 from tinychat.train.batches import Batch
-from tinychat.train.optimizers import make_optimizers, set_rate
+from tinychat.train.distributed import (
+    ProcessGroup,
+    empty,
+    empty_copy,
+    fill,
+    find_mesh,
+    gather,
+    outline,
+    scatter,
+    whole,
+)
+from tinychat.train.optim import make_optimizers, set_rate
 from tinychat.train.processes import SMALLER_PARTS, is_out_of_memory
 from tinychat.train.recipe import Recipe
-from tinychat.train.sharding import empty, fill, find_mesh, gather, hollow, outline, scatter, whole
-from tinychat.train.team import Team
 
 for _name in ("lightning.fabric", "lightning.pytorch"):  # one package, which logs under either name
     logging.getLogger(_name).setLevel(logging.WARNING)  # which precision is used, the plan says
 
 
 class Learner:
-    """Learns from batches, together with the learners of a team's other processes.
+    """Learns from batches, together with the learners of the group's other processes.
 
-    What the leader's learner is told, the others are told as well.
+    What the leader's learner does, it broadcasts to the others first.
 
     Args:
         config: of the model, which is made anew.
         recipe: with device, precision and everything of the optimizer filled in.
-        team: None: this process alone.
+        group: of processes that share each step; None: this process alone.
         counted: the folds of a text, whose n-grams a model counts that wants them.
         weights: to begin with, counts among them; None: random ones.
     """
@@ -42,14 +51,14 @@ class Learner:
         self,
         config: ModelConfig,
         recipe: Recipe,
-        team: Team | None = None,
+        group: ProcessGroup | None = None,
         counted: Sequence[Ids] | None = None,
         weights: dict[str, Tensor] | None = None,
     ) -> None:
-        self.team = team or Team()
+        self.group = group or ProcessGroup()
         counted = counted if config.ngram_order else None
-        self.team.tell("make", config, recipe, counted)
-        self.fabric = self.team.fabric(recipe)
+        self.group.broadcast("make", config, recipe, counted)
+        self.fabric = self.group.fabric(recipe)
         self.config, self.recipe, self._counted, self._first = config, recipe, counted, weights
         self.accumulation = recipe.accumulation
         """the parts that a step is computed in; doubled where memory runs out"""
@@ -58,7 +67,7 @@ class Learner:
         if self._trained.ngrams is not None and counted is not None:
             self._trained.ngrams.count(counted)
         self._mesh = find_mesh(self.fabric)
-        self._whole = self._trained if self._mesh is None else hollow(self._trained)
+        self._whole = self._trained if self._mesh is None else empty_copy(self._trained)
         self._is_whole = self._mesh is None
         # A sharded model never is on its device as a whole, and optimizers are made for the shards.
         self._wrapped = self.fabric.setup_module(self._trained, move_to_device=self._mesh is None)
@@ -75,7 +84,7 @@ class Learner:
 
     def anew(self) -> Self:
         """A learner as this one was at its beginning."""
-        learner = type(self)(self.config, self.recipe, self.team, self._counted, self._first)
+        learner = type(self)(self.config, self.recipe, self.group, self._counted, self._first)
         learner._trained.compile(on=bool(self._trained.decoder.compiled))
         return learner
 
@@ -91,15 +100,15 @@ class Learner:
 
     def gather_weights(self) -> None:
         """Brings the weights together in the leader, where they are sharded."""
-        self.team.tell("gather_weights")
+        self.group.broadcast("gather_weights")
         if self._mesh is not None:
-            fill(self._whole, self._trained, keep=self.team.leads)
+            fill(self._whole, self._trained, keep=self.group.leads)
         self._is_whole = True
 
     def optimizer_states(self) -> list[dict[str, Any]]:
         """The state of each optimizer, of all weights; in the leader alone where they are sharded."""
-        self.team.tell("optimizer_states")
-        return [gather(optimizer.state_dict(), keep=self.team.leads) for optimizer in self.optimizers]
+        self.group.broadcast("optimizer_states")
+        return [gather(optimizer.state_dict(), keep=self.group.leads) for optimizer in self.optimizers]
 
     def load(self, weights: dict[str, Tensor], optimizers: list[dict[str, Any]], accumulation: int = 1) -> None:
         """Goes on from a state.
@@ -109,9 +118,9 @@ class Learner:
             accumulation: the parts that a step is computed in, unless there are more of them already.
         """
         if self._mesh is None:
-            self.team.tell("load", weights, optimizers, accumulation)
+            self.group.broadcast("load", weights, optimizers, accumulation)
         else:
-            self.team.tell("load", outline(weights), outline(optimizers), accumulation)
+            self.group.broadcast("load", outline(weights), outline(optimizers), accumulation)
             counts = {name: values for name, values in weights.items() if not values.is_floating_point()}
             self._whole.load_state_dict(counts, strict=False)
             weights, optimizers = scatter(weights, self._mesh), scatter(optimizers, self._mesh)
@@ -127,7 +136,7 @@ class Learner:
         Returns:
             What stood in the way, in which case all is as it was; else nothing.
         """
-        self.team.tell("compile", batch)
+        self.group.broadcast("compile", batch)
         # Processes that compile side by side would outlive a trainer that is killed.
         importlib.import_module("torch._inductor.config").compile_threads = 1  # type: ignore[attr-defined]
         self._trained.compile()
@@ -148,19 +157,19 @@ class Learner:
         Where memory runs out, the step is computed anew in twice as many parts.
 
         Args:
-            batch: of the whole team.
+            batch: of the whole group.
             factor: what the highest learning rate is multiplied by.
             step: from 0; the random numbers that are drawn follow from it.
 
         Raises:
             RunError: there is not enough memory, or nothing to share out.
         """
-        if len(batch.ids) < self.team.size:
+        if len(batch.ids) < self.group.size:
             raise RunError(
-                f"a batch of {len(batch.ids)} cannot be shared by {self.team.size} processes",
-                f"try --batch-size {self.team.size}, or fewer --devices",
+                f"a batch of {len(batch.ids)} cannot be shared by {self.group.size} processes",
+                f"try --batch-size {self.group.size}, or fewer --devices",
             )
-        self.team.tell("step", batch, factor, step)
+        self.group.broadcast("step", batch, factor, step)
         self._let_go()
         self.rate = set_rate(self.optimizers, factor)
         loss: Tensor = self.fabric.all_reduce(self._gradients(batch, step), reduce_op="mean")  # type: ignore[assignment]
@@ -172,10 +181,10 @@ class Learner:
         return loss
 
     def _gradients(self, batch: Batch, step: int = 0) -> Tensor:
-        """Computes gradients; returns the part of the mean loss that this process has seen, times the team's size.
+        """Computes gradients; returns the part of the mean loss that this process has seen, times the group's size.
 
         Args:
-            batch: of the whole team.
+            batch: of the whole group.
         """
         while True:
             parts = self._parts(batch)
@@ -185,8 +194,8 @@ class Learner:
                 if not is_out_of_memory(error):
                     raise
                 rows = len(parts[0].ids)
-                if self.team.size > 1:  # the others wait for gradients that will not come
-                    problem = f"process {self.team.place.rank + 1} of {self.team.size} ran out of memory"
+                if self.group.size > 1:  # the others wait for gradients that will not come
+                    problem = f"process {self.group.process.rank + 1} of {self.group.size} ran out of memory"
                     raise MemoryShortage(f"{problem} computing {rows} rows at once", SMALLER_PARTS) from None
                 if rows == 1:
                     raise MemoryShortage(
@@ -199,14 +208,14 @@ class Learner:
                 torch.cuda.empty_cache()
 
     def _accumulate(self, parts: Sequence[Batch], predicted: int, step: int) -> Tensor:
-        """The same, part by part, of which so many tokens of the whole team are predicted."""
+        """The same, part by part, of which so many tokens of the whole group are predicted."""
         self._seed(step)
         total = torch.zeros((), device=self.fabric.device)
-        for place, (ids, targets, folds, source) in enumerate(parts, 1):
-            # What the team averages comes from parts that differ in size: each counts by what is predicted in it.
-            share = self.team.size * int((targets != IGNORED).sum()) / max(1, predicted)
+        for number, (ids, targets, folds, source) in enumerate(parts, 1):
+            # What the group averages comes from parts that differ in size: each counts by what is predicted in it.
+            share = self.group.size * int((targets != IGNORED).sum()) / max(1, predicted)
             # Gradients go round once, after the last part; but until they do, none of them is sharded.
-            apart = self.team.size > 1 and place < len(parts) and self._mesh is None
+            apart = self.group.size > 1 and number < len(parts) and self._mesh is None
             with self.fabric.no_backward_sync(self._wrapped, enabled=apart):
                 with self.fabric.autocast():  # Fabric brings it along with `forward` alone, not with `loss`
                     # Where nothing is predicted, anything will do: it counts nothing, and has no mean.
@@ -219,7 +228,7 @@ class Learner:
 
     def _parts(self, batch: Batch) -> list[Batch]:
         """This process's share of a batch, in parts. All have as many: each computes its own as the others do."""
-        return self.team.share(batch).tensor_split(min(self.accumulation, len(batch.ids) // self.team.size))
+        return self.group.share(batch).tensor_split(min(self.accumulation, len(batch.ids) // self.group.size))
 
     def _let_go(self) -> None:
         """Lets go of weights that were gathered."""
@@ -233,7 +242,7 @@ class Learner:
 
     def _seed(self, step: int) -> None:
         """Random numbers follow from the seed and the step; each process has its own."""
-        rank = self.team.place.rank
+        rank = self.group.process.rank
         words = (self.recipe.seed, step, rank) if rank else (self.recipe.seed, step)
         torch.manual_seed(int(np.random.SeedSequence(words).generate_state(1, np.uint64)[0] >> 1))
 

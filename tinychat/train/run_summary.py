@@ -12,7 +12,7 @@ from tinychat.train.recipe import RECIPE_FIELDS, load_recipe
 
 
 @dataclass(frozen=True)
-class Standing:
+class RunSummary:
     """One run."""
 
     name: str
@@ -36,7 +36,7 @@ class Standing:
     """the value of each field that is said"""
 
 
-def read_standing(run: RunFolder) -> Standing:
+def read_run_summary(run: RunFolder) -> RunSummary:
     """How a run stands now."""
     parameters: int | None = None
     best: Evaluated | Ended | None = None
@@ -57,7 +57,7 @@ def read_standing(run: RunFolder) -> Standing:
     alive = run.is_running()
     ending = last.reason if isinstance(last, Ended) else "failed" if isinstance(last, Failed) else "interrupted"
     step = last.step if isinstance(last, Ended) else stepped.step if stepped else 0
-    return Standing(
+    return RunSummary(
         name=run.name,
         state="at work" if alive else ending,
         step=step,
@@ -72,9 +72,9 @@ def read_standing(run: RunFolder) -> Standing:
     )
 
 
-def find_differences(standings: Sequence[Standing]) -> list[str]:
+def find_differences(summaries: Sequence[RunSummary]) -> list[str]:
     """The fields of their recipes in which runs differ, in the order of a recipe."""
-    return [name for name in RECIPE_FIELDS if len({str(standing.recipe.get(name)) for standing in standings}) > 1]
+    return [name for name in RECIPE_FIELDS if len({str(summary.recipe.get(name)) for summary in summaries}) > 1]
 
 
 def _read_recipe(run: RunFolder) -> dict[str, Any]:

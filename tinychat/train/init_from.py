@@ -1,6 +1,7 @@
-"""`--from MODEL`: a run that begins with the weights, the architecture and the tokenizer of a model that there is.
+"""`--from MODEL`: start a run from the weights, the architecture and the tokenizer of an existing model.
 
-They are copied into the run's folder when it is made, so that it can go on when the model is gone.
+They are copied into the run's folder when it is made, so that the run can resume when the model is gone. Needs no
+torch until the weights are read.
 """
 
 import hashlib
@@ -29,8 +30,8 @@ MOST_SHOWN = 8
 
 
 @dataclass(frozen=True)
-class Start:
-    """The model that a run began from, as it was then."""
+class BaseModel:
+    """The model that a run started from, as it was then."""
 
     info: ModelInfo
     fingerprint: str
@@ -53,8 +54,8 @@ class Start:
         return weights
 
 
-def settle(recipe: Recipe, info: ModelInfo) -> Recipe:
-    """The recipe with the architecture of the model filled in.
+def adopt_architecture(recipe: Recipe, info: ModelInfo) -> Recipe:
+    """Fill the model's architecture into a recipe.
 
     Raises:
         UsageError: the recipe asks for another architecture or tokenizer.
@@ -83,8 +84,8 @@ def settle(recipe: Recipe, info: ModelInfo) -> Recipe:
     return recipe.merged({name: value for name, value in filled.items() if value is not None})
 
 
-def take_over(info: ModelInfo, run: RunFolder) -> None:
-    """Copies what a run needs of the model into its folder."""
+def copy_base_model(info: ModelInfo, run: RunFolder) -> None:
+    """Copy what a run needs of its base model into the run's folder."""
     run.start.mkdir()
     for name in (CONFIG, TOKENIZER, WEIGHTS):
         shutil.copyfile(info.folder / name, run.start / name)
@@ -97,8 +98,8 @@ def lasting_name(model: str) -> str:
     return str(path.absolute()) if (path / CONFIG).is_file() else model
 
 
-def find_start(recipe: Recipe) -> ModelInfo | None:
-    """The model that a recipe names to go on from; None where it names none.
+def find_base_model(recipe: Recipe) -> ModelInfo | None:
+    """Find the base model that a recipe names; None if it names none.
 
     Raises:
         ModelError: there is no such model.
@@ -106,17 +107,17 @@ def find_start(recipe: Recipe) -> ModelInfo | None:
     return None if recipe.from_model is None else read_info(find_model(recipe.from_model))
 
 
-def read_start(run: RunFolder) -> Start | None:
-    """What a run took over; None where it began from nothing."""
+def read_base_model(run: RunFolder) -> BaseModel | None:
+    """Read the base model of a run from its folder; None if it started from random weights."""
     if not (run.start / CONFIG).is_file():
         return None
     with (run.start / WEIGHTS).open("rb") as file:
-        return Start(read_info(run.start), hashlib.file_digest(file, "sha256").hexdigest())
+        return BaseModel(read_info(run.start), hashlib.file_digest(file, "sha256").hexdigest())
 
 
-def notices(start: Start, corpus: Corpus, tokenizer: Tokenizer) -> Iterator[str]:
-    """What a person should know of a text that a model is to go on with."""
-    name = start.info.name
+def check_text(base: BaseModel, corpus: Corpus, tokenizer: Tokenizer) -> Iterator[str]:
+    """Yield a notice for everything in a text that the base model cannot represent or will forget."""
+    name = base.info.name
     counts = count_codes(chunk.text for chunk in corpus.chunks())
     unknown = {char: counts[char] for char in tokenizer.unknown("".join(sorted(counts)))}
     if unknown:
@@ -129,5 +130,5 @@ def notices(start: Start, corpus: Corpus, tokenizer: Tokenizer) -> Iterator[str]
         )
     if tokenizer.special("end") is None and corpus.documents_count > 1:
         yield f"{name} knows no end of a document: the {corpus.documents_count:,} documents run together"
-    if start.info.mode == "chat" and corpus.mode == "completion":
+    if base.info.mode == "chat" and corpus.mode == "completion":
         yield f"{name} chats, and this text has no turns: the new model goes on with text, and will forget to chat"
