@@ -11,15 +11,24 @@ from hypothesis import strategies as st
 from tinychat.errors import SourceError
 from tinychat.model.config import ModelConfig
 from tinychat.text.ids import split
-from tinychat.train.plan import COPY_SECONDS, LONGEST_COPY, Machine, Plan, SplitSize, TextFacts, summarize_plan
+from tinychat.train.plan import (
+    COPY_SECONDS,
+    LONGEST_COPY,
+    Machine,
+    Plan,
+    SourceFacts,
+    SplitSize,
+    TextFacts,
+    estimate_memory,
+    split_size,
+    summarize_plan,
+)
 from tinychat.train.planner import (
     SIZES,
     choose_dropout,
     choose_tokenizer,
     default_seconds,
-    estimate_memory,
     make_plan,
-    split_tokens,
     step_work,
 )
 from tinychat.train.recipe import Recipe, load_recipe
@@ -146,7 +155,7 @@ def test_time_is_left_for_the_report_at_the_end() -> None:
     ending = made.available - made.training_seconds(made.token_seconds, 0.1)
     looked_at = (made.final_windows + made.glance_windows) * made.config.context * made.token_seconds
     assert looked_at + made.train_tokens * COPY_SECONDS < ending < 0.5 * made.available
-    long = dataclasses.replace(made, texts=(SplitSize(1.0, 10**10),))
+    long = dataclasses.replace(made, splits=(SplitSize(1.0, 10**10, made.val_tokens),))
     more = long.available - long.training_seconds(made.token_seconds, 0.1) - ending
     assert 0.9 < more < LONGEST_COPY
 
@@ -201,9 +210,19 @@ def test_a_text_of_one_token_is_refused() -> None:
 
 
 def test_the_last_tenth_is_kept() -> None:
-    assert split_tokens(Recipe(), 1_115_394) == (1_003_854, 111_540)
+    assert sizes_of(1_115_394) == (1_003_854, 111_540)
     ids = np.arange(12_345)
-    assert split_tokens(Recipe(), len(ids)) == (len(split(ids, "train")), len(split(ids, "val")))
+    assert sizes_of(len(ids)) == (len(split(ids, "train")), len(split(ids, "val")))
+
+
+def sizes_of(tokens: int) -> tuple[int, int]:
+    size = split_size(SourceFacts("novel", 1.0, tokens, 1, tokens), validation_fraction=0.1)
+    return size.train_tokens, size.val_tokens
+
+
+def test_a_tenth_of_the_documents_is_kept_and_none_of_a_few() -> None:
+    assert split_size(SourceFacts("names", 0.5, 700, 100, 1000, rows=100), 0.1) == SplitSize(0.5, 900, 100, 90, 10)
+    assert split_size(SourceFacts("names", 0.5, 70, 10, 100, rows=10), 0.1) == SplitSize(0.5, 100, 0, 10, 0)
 
 
 def test_dropout_grows_with_the_number_of_epochs() -> None:

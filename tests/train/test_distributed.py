@@ -29,7 +29,7 @@ NAMES = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "NODE_RANK", "M
 
 
 @pytest.mark.parametrize(
-    ("environment", "place"),
+    ("environment", "process"),
     [
         ({}, ALONE),
         ({"RANK": "5", "WORLD_SIZE": "8", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "4"}, ProcessRank(5, 8, 1, 4)),
@@ -47,12 +47,12 @@ NAMES = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "NODE_RANK", "M
     ],
     ids=["alone", "torchrun", "torchrun alone", "batch script", "srun"],
 )
-def test_the_environment_tells_the_place(environment: dict[str, str], place: ProcessRank) -> None:
-    assert find_process_rank(environment) == place
+def test_the_environment_tells_the_rank(environment: dict[str, str], process: ProcessRank) -> None:
+    assert find_process_rank(environment) == process
 
 
 def test_a_batch_is_shared_out_without_rest(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ProcessGroup, "_join", lambda team: None)
+    monkeypatch.setattr(ProcessGroup, "_join", lambda group: None)
     batch = Batch(torch.arange(10).reshape(5, 2), torch.arange(10).reshape(5, 2), torch.arange(5))
     shares = [ProcessGroup(ProcessRank(rank, 3, rank, 3)).share(batch).ids for rank in range(3)]
     assert [len(share) for share in shares] == [2, 2, 1]
@@ -169,7 +169,7 @@ def test_each_of_two_holds_half() -> None:
         assert process["optimizers"] == 4 * (2 * 256 * 64 * 2 + 12 * 64**2) / 2 + 4 * 2
 
 
-def followers_of(pid: int) -> list[int]:
+def workers_of(pid: int) -> list[int]:
     found = subprocess.run(["ps", "-o", "pid=", "--ppid", str(pid)], capture_output=True, text=True, check=False)
     return [int(word) for word in found.stdout.split()]
 
@@ -191,15 +191,15 @@ def test_whoever_dies_the_others_end_and_the_run_can_go_on(text: Path) -> None:
     run = make(text, steps=500_000, devices=2)
     leader = launch(run, tied=True)
     wait_for(lambda: events(run, Stepped))
-    (follower,) = followers_of(leader.pid)
+    (worker,) = workers_of(leader.pid)
     os.kill(leader.pid, signal.SIGKILL)
     leader.wait()
-    wait_for(lambda: not is_alive(follower), 20)
+    wait_for(lambda: not is_alive(worker), 20)
 
     leader = launch(run, tied=True)
     wait_for(lambda: events(run, Stepped))
-    (follower,) = followers_of(leader.pid)
-    os.kill(follower, signal.SIGKILL)
+    (worker,) = workers_of(leader.pid)
+    os.kill(worker, signal.SIGKILL)
     assert leader.wait(60) == 1
     (failed,) = events(run, Failed)
     assert "process 2 of 2 was killed" in failed.problem
@@ -207,11 +207,11 @@ def test_whoever_dies_the_others_end_and_the_run_can_go_on(text: Path) -> None:
 
     leader = launch(run, tied=True)
     wait_for(lambda: events(run, Stepped))
-    (follower,) = followers_of(leader.pid)
+    (worker,) = workers_of(leader.pid)
     leader.send_signal(signal.SIGINT)
     assert leader.wait(60) == 0
     assert events(run, Ended)[0].reason == "stopped"
-    assert not is_alive(follower)
+    assert not is_alive(worker)
 
 
 @pytest.mark.slow
@@ -242,10 +242,10 @@ import gc, os, weakref
 import torch.distributed as dist
 from tinychat.train.distributed import ProcessGroup
 dist.init_process_group("gloo", init_method="file://{tmp_path / "meeting"}", rank=0, world_size=1)
-group, team = weakref.ref(dist.group.WORLD), ProcessGroup()
-team._joined = True
-team.leave()
+world, group = weakref.ref(dist.group.WORLD), ProcessGroup()
+group._joined = True
+group.leave()
 gc.collect()
-os._exit(dist.is_initialized() or group() is None)
+os._exit(dist.is_initialized() or world() is None)
 """
     assert subprocess.run([sys.executable, "-c", code], check=False, timeout=120).returncode == 0
