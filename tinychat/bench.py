@@ -35,7 +35,7 @@ from tinychat.store import places
 from tinychat.store.models import ModelInfo, read_tokenizer
 from tinychat.store.runs import RunFolder
 from tinychat.store.tensors import TensorFile
-from tinychat.text.tokenizers import Tokenizer
+from tinychat.tokenizer.tokenizer import Tokenizer
 from tinychat.train.batches import Batch, Batches
 from tinychat.train.checkpoint import Publisher, State, save_checkpoint
 from tinychat.train.control import Control

@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 import torch
 from scripted import Talk
+from tinychat.tokenizer.tokenizer import Tokenizer
+from tinychat.tokenizer.training import train_vocabulary
 
 from tinychat.commands.results import HeatMap, HeatMaps, Table
 from tinychat.commands.table import dispatch
@@ -15,8 +17,6 @@ from tinychat.model.config import ModelConfig
 from tinychat.model.transformer import Transformer
 from tinychat.session import Session
 from tinychat.store.models import ModelInfo, save_model
-from tinychat.text.tokenizers import Tokenizer
-from tinychat.text.vocabularies import train_vocabulary
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz \n"
 

@@ -11,13 +11,13 @@ from tinychat.commands.command import command
 from tinychat.commands.inspecting import last_answer
 from tinychat.commands.results import Message, Result, Table
 from tinychat.errors import SourceError, UsageError
-from tinychat.formatting import percent
 from tinychat.session import Session
 from tinychat.store import places
 from tinychat.store.models import read_training
+from tinychat.textutil import percent
 
 if TYPE_CHECKING:
-    from tinychat.text.corpus import Corpus, Passage
+    from tinychat.corpus.corpus import Corpus, Passage
 
 LEAST = 12
 """characters of a span: shorter ones come again in any two texts of a language"""
@@ -38,7 +38,7 @@ def copied(session: Session, text: str) -> Result:
     Spans of 12 characters or more are shown, the longest first, each with its first place. Without a text, that of the
     model is looked for where it was.
     """
-    from tinychat.text.spans import find_copies
+    from tinychat.corpus.overlap import find_copies
 
     answer = last_answer(session).answer.strip()
     if not answer:
@@ -83,9 +83,9 @@ def _read(model: str, training: Mapping[str, Any], named: list[str]) -> "Corpus"
     Raises:
         UsageError: it is not at hand.
     """
-    from tinychat.text.corpus import Corpus
+    from tinychat.corpus.corpus import Corpus
+    from tinychat.corpus.sources import read_sources
     from tinychat.text.parts import InlineTexts
-    from tinychat.text.sources import read_sources
 
     own = training.get("recipe", {}).get("data", {})
     if own.get("texts") and not named:
@@ -107,8 +107,8 @@ def _read(model: str, training: Mapping[str, Any], named: list[str]) -> "Corpus"
 
 def _check_is_here(source: str) -> None:
     """Nothing is downloaded for a look."""
-    from tinychat.text.datasets import KNOWN, is_there
-    from tinychat.text.sources import split_weight
+    from tinychat.corpus.registry import KNOWN, is_there
+    from tinychat.corpus.sources import split_weight
 
     name = split_weight(source)[0].partition("/")[0]
     if name in KNOWN and not Path(source).expanduser().exists():

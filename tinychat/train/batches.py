@@ -10,10 +10,10 @@ import torch
 from torch import Tensor
 
 from tinychat.model.transformer import IGNORED, NO_TOKEN
-from tinychat.text.chat import ChatTemplate
-from tinychat.text.ids import Ids
-from tinychat.text.rows import Places, Rows
-from tinychat.text.tokenizers import Tokenizer
+from tinychat.tokenizer.chat_template import ChatTemplate
+from tinychat.tokenizer.rows import Positions, Rows
+from tinychat.tokenizer.token_cache import Ids
+from tinychat.tokenizer.tokenizer import Tokenizer
 from tinychat.train.rows import Documents, Row, Windows
 
 LENGTH_MULTIPLE = 16
@@ -165,11 +165,11 @@ def _round_up(length: int, most: int) -> int:
 class _Round(NamedTuple):
     """The order in which texts take turns, which is repeated for ever."""
 
-    texts: Places
+    texts: Positions
     """[R] which text"""
-    places: Places
+    places: Positions
     """[R] how many turns it had before in the round"""
-    counts: Places
+    counts: Positions
     """of each text, its turns in a round"""
 
 

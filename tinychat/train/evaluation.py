@@ -15,8 +15,8 @@ from tinychat.generate.stream import Batch as AnswerBatch
 from tinychat.generate.torch_engine import TorchEngine
 from tinychat.model.transformer import IGNORED, Transformer, cross_entropy
 from tinychat.settings import Settings
-from tinychat.text.ids import Ids
-from tinychat.text.rows import Rows
+from tinychat.tokenizer.rows import Rows
+from tinychat.tokenizer.token_cache import Ids
 from tinychat.train.batches import Batch
 from tinychat.train.rows import cut_document, cut_window
 

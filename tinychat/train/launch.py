@@ -15,12 +15,12 @@ from filelock import Timeout
 
 import tinychat
 from tinychat.atomic import atomic_file, atomic_write
+from tinychat.corpus.sources import split_weight, with_weight
 from tinychat.errors import RunError, UsageError
 from tinychat.generate.opening import PATIENT_THREADS
 from tinychat.store import places
 from tinychat.store.models import CONFIG
 from tinychat.store.runs import RunFolder, find_run
-from tinychat.text.sources import split_weight, with_weight
 from tinychat.train.checkpoint import newest_step
 from tinychat.train.event_log import rewind
 from tinychat.train.init_from import adopt_architecture, copy_base_model, find_base_model, lasting_name

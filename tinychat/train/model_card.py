@@ -7,7 +7,7 @@ from typing import Any
 
 import tinychat
 from tinychat.events import Ended
-from tinychat.formatting import count, duration, percent
+from tinychat.textutil import count, duration, percent
 from tinychat.train.data import TrainingText
 from tinychat.train.evaluation import Evaluation
 from tinychat.train.plan import Machine, Plan, layers

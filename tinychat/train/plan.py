@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Literal
 
 from tinychat.events import Planned
-from tinychat.formatting import count, duration
 from tinychat.model.config import LARGEST_TABLE, ModelConfig
-from tinychat.text.rows import count_kept
+from tinychat.textutil import count, duration
+from tinychat.tokenizer.rows import count_kept
 from tinychat.train.recipe import Recipe
 from tinychat.train.rows import FOLDS, count_windows
 from tinychat.train.schedule import Schedule

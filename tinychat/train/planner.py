@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from tinychat.errors import SourceError
-from tinychat.formatting import count
 from tinychat.model.config import ModelConfig, longest_ngram
+from tinychat.textutil import count
 from tinychat.train.plan import SAMPLE_SECONDS, Machine, Plan, TextFacts, count_rows, split_size
 from tinychat.train.recipe import RATES, Recipe
 

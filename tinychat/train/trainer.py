@@ -11,14 +11,14 @@ from typing import Literal
 
 from torch import Tensor
 
+from tinychat.corpus.overlap import longest_copy
 from tinychat.errors import RunError
 from tinychat.events import Ended, Evaluated, Event, LineReader, Noticed, Stepped
 from tinychat.model.ngrams import MOST_COUNTED
 from tinychat.settings import Settings
 from tinychat.store.models import ModelInfo, save_model
 from tinychat.store.runs import RunFolder
-from tinychat.text.copying import longest_copy
-from tinychat.text.rows import Rows
+from tinychat.tokenizer.rows import Rows
 from tinychat.train.batches import Batches, make_user_loss_mask
 from tinychat.train.checkpoint import Publisher, State, load_checkpoint, save_checkpoint
 from tinychat.train.control import Control
