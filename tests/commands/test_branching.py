@@ -71,7 +71,7 @@ def test_a_branch_says_the_answer_anew_as_far_as_a_token(spelled: Session) -> No
 def test_the_tokens_of_a_branch_have_the_odds_that_the_model_gave_them(spelled: Session) -> None:
     said(spelled, "/branch 4 xyz")
     (turn,) = spelled.turns
-    model = load_model(spelled.model)
+    model = load_model(spelled.model.info)
     ids = torch.tensor([[*turn.prompt_ids, *(token.id for token in turn.tokens)]])
     with torch.inference_mode():
         logprobs = model(ids)[0].log_softmax(-1)
@@ -115,9 +115,9 @@ def test_another_token_that_why_shows_is_gone_on_from(spelled: Session) -> None:
 
 def test_a_token_that_ends_the_answer_ends_the_branch(talk: Talk) -> None:
     talk.ask("hello")
-    end = talk.session.tokenizer.special("end")
+    end = talk.session.model.tokenizer.special("end")
     assert end is not None
-    name = talk.session.tokenizer.token_text(end)
+    name = talk.session.model.tokenizer.token_text(end)
     result = talk.do(f"/branch 2 {name}")
     assert isinstance(result, Answer)
     (record,) = result.start(lambda: False)
@@ -127,7 +127,7 @@ def test_a_token_that_ends_the_answer_ends_the_branch(talk: Talk) -> None:
 
 def test_what_the_model_saw_at_a_place_is_told(spelled: Session) -> None:
     (turn,) = spelled.turns
-    ids = spelled.ids_before(turn, 3)
+    ids = spelled.model.ids_before(turn, 3)
     assert ids == turn.prompt_ids + [token.id for token in turn.tokens[:3]]
-    best = spelled.engine.odds(Request(0, ids, 3, spelled.settings.current, seed=0))[0]
+    best = spelled.model.engine.odds(Request(0, ids, 3, spelled.settings.current, seed=0))[0]
     assert best.logprob <= 0

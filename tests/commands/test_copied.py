@@ -38,7 +38,7 @@ def note(talk: Talk, sources: list[str], share: float = 1.0, **facts: object) ->
             "train_tokens": 1000 * share,
         },
     }
-    (talk.session.model.folder / "training.json").write_text(json.dumps(training | facts))
+    (talk.session.model.info.folder / "training.json").write_text(json.dumps(training | facts))
 
 
 def test_copied_spans_come_with_their_places(talk: Talk, book: Path) -> None:
@@ -103,7 +103,7 @@ def test_an_answer_shorter_than_a_span_counts_as_a_whole(talk: Talk, tmp_path: P
 
 def test_the_text_may_be_in_the_recipe(talk: Talk) -> None:
     training = {"recipe": {"data": {"sources": [], "texts": ["hello there\tyou said: hello there"], "mode": "chat"}}}
-    (talk.session.model.folder / "training.json").write_text(json.dumps(training))
+    (talk.session.model.info.folder / "training.json").write_text(json.dumps(training))
     talk.ask("hello there")
     result = talk.do("/copied")
     assert isinstance(result, Table)
@@ -137,7 +137,7 @@ def test_a_text_that_is_not_there(
 ) -> None:
     monkeypatch.delenv("TINYCHAT_MIRROR", raising=False)
     training = {"recipe": {"data": {"sources": sources}}, "data": {"documents": 60_000}, "seed": 1}
-    (talk.session.model.folder / "training.json").write_text(json.dumps(training))
+    (talk.session.model.info.folder / "training.json").write_text(json.dumps(training))
     talk.ask("hello")
     with pytest.raises(UsageError) as caught:
         talk.do("/copied")

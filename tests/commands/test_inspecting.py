@@ -27,11 +27,11 @@ def test_why_shows_the_odds_at_a_place(talk: Talk) -> None:
     talk.ask("hello")
     token = talk.session.turns[-1].tokens[1]
     result = why(talk.session, "/why 2")
-    count, size = len(talk.session.turns[-1].tokens), talk.session.tokenizer.vocab_size
+    count, size = len(talk.session.turns[-1].tokens), talk.session.model.tokenizer.vocab_size
     title = f"token 2 of {count} · rank 1 of {size} · log-probability -0.69 · entropy 2.0 bits"
     assert result.title == title
     assert [bar.marked for bar in result.bars] == [True] + [False] * 7
-    assert result.bars[0].label == repr(talk.session.tokenizer.token_text(token.id))
+    assert result.bars[0].label == repr(talk.session.model.tokenizer.token_text(token.id))
     assert result.bars[0].share == pytest.approx(0.5)
     assert result.notes == ("before and after temp 0.8 · top-p 0.95 · sample",)
     assert result.where == ("you", " said", ": hello")
@@ -98,8 +98,8 @@ def test_color_tells_how_open_it_was_what_would_come(spelled: Session) -> None:
     result = dispatch(spelled, "/color")
     assert isinstance(result, Shaded)
     (turn,) = spelled.turns
-    ids = torch.tensor([spelled.ids_before(turn, len(turn.tokens))])
-    logits = load_model(spelled.model)(ids[:, :-1])[0, -len(turn.tokens) :]
+    ids = torch.tensor([spelled.model.ids_before(turn, len(turn.tokens))])
+    logits = load_model(spelled.model.info)(ids[:, :-1])[0, -len(turn.tokens) :]
     expected = torch.distributions.Categorical(logits=logits).entropy() / math.log(2)
     assert result.entropies == pytest.approx(expected.tolist(), abs=1e-4)
 
@@ -119,7 +119,7 @@ def test_score_says_what_cross_entropy_and_eval_say(spelled: Session, tmp_path: 
     assert isinstance(result, Shaded)
     assert "".join(piece for piece, _ in result.pieces) == text
     (tmp_path / "text.txt").write_text(text, encoding="utf-8")
-    expected = score(spelled.model, [str(tmp_path / "text.txt")], "all", settings=Settings())
+    expected = score(spelled.model.info, [str(tmp_path / "text.txt")], "all", settings=Settings())
     tokens = f"{expected.tokens} {'token' if expected.tokens == 1 else 'tokens'}"
     facts = f"perplexity {expected.perplexity:,.2f} · {expected.bits_per_character:.3f} bits/char · {tokens}"
     assert result.notes == (facts,)
@@ -128,9 +128,9 @@ def test_score_says_what_cross_entropy_and_eval_say(spelled: Session, tmp_path: 
 def test_the_surprise_of_each_token_is_its_cross_entropy(spelled: Session) -> None:
     result = dispatch(spelled, "/score hello there")
     assert isinstance(result, Shaded)
-    ids = torch.tensor(spelled.tokenizer.encode("hello there"))
+    ids = torch.tensor(spelled.model.tokenizer.encode("hello there"))
     with torch.inference_mode():
-        logits = load_model(spelled.model)(ids[None, :-1])[0]
+        logits = load_model(spelled.model.info)(ids[None, :-1])[0]
         nats = torch.nn.functional.cross_entropy(logits, ids[1:], reduction="none")
     assert result.pieces[0] == ("h", None)
     assert [bits for _, bits in result.pieces[1:]] == pytest.approx((nats / math.log(2)).tolist(), abs=1e-4)
@@ -156,6 +156,6 @@ def test_score_says_what_it_cannot_predict(spelled: Session) -> None:
 def test_tokens_shows_the_pieces_of_a_text(talk: Talk) -> None:
     result = talk.do("/tokens hello there")
     assert isinstance(result, Message)
-    pieces = talk.session.tokenizer.pieces("hello there")
+    pieces = talk.session.model.tokenizer.pieces("hello there")
     assert result.lines == ("  ".join(f"{piece!r} {id}" for piece, id in pieces),)
     assert result.notes == (f"{len(pieces)} tokens for 11 characters",)

@@ -154,11 +154,11 @@ def test_the_lens_shows_each_layer_and_the_shares_of_the_mixture(mixed: Path) ->
     assert result.columns == ("", "share", repr(token.text), "rank", "likeliest")
     assert [row[0] for row in result.rows] == ["embeddings", "layer 1", "layer 2", "counts", "matches", "mixture"]
     assert [bool(row[1]) for row in result.rows] == [False, False, True, True, True, False]
-    odds = session.engine.odds(Request(0, session.ids_before(turn, 2), 2, session.settings.current, seed=0))
+    odds = session.model.engine.odds(Request(0, session.model.ids_before(turn, 2), 2, session.settings.current, seed=0))
     rank, chosen = next((rank, one) for rank, one in enumerate(odds, 1) if one.id == token.id)
     percent = 100 * math.exp(chosen.logprob)
     assert result.rows[-1][2:4] == (f"{percent:.{1 if percent < 9.95 else 0}f} %", str(rank))
-    best = repr(session.tokenizer.token_text(odds[0].id))
+    best = repr(session.model.tokenizer.token_text(odds[0].id))
     assert result.rows[-1][4].startswith(best)
     assert len(result.notes) == 2
     assert dispatch(session, "/lens") == dispatch(session, "/lens 6") == dispatch(session, "/lens -1")

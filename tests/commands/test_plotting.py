@@ -58,7 +58,7 @@ def test_where_a_run_went_back_its_later_losses_count(talk: Talk, make_run: Make
 
 
 def test_a_model_carries_its_curve(talk: Talk) -> None:
-    with_curve(talk.session.model.folder, {"training": [[1, 3.0], [4, 2.0]], "validation": [[4, 2.2]]})
+    with_curve(talk.session.model.info.folder, {"training": [[1, 3.0], [4, 2.0]], "validation": [[4, 2.2]]})
     curve = LossCurve("parrot", ((1, 3.0), (4, 2.0)), ((4, 2.2),))
     assert talk.do("/plot parrot") == talk.do("/plot") == Plot((curve,))
     by_minutes = talk.do("/plot --by minutes")
@@ -70,7 +70,7 @@ def test_without_a_name_it_is_the_run_at_work_or_that_of_the_model_or_the_newest
     talk: Talk, run: RunFolder, make_run: MakeRun
 ) -> None:
     assert talk.do("/plot") == Plot((NOVEL,))
-    with_curve(talk.session.model.folder, {"training": [[1, 3.0]], "validation": []}, run="mine")
+    with_curve(talk.session.model.info.folder, {"training": [[1, 3.0]], "validation": []}, run="mine")
     assert talk.do("/plot") == Plot((LossCurve("parrot", ((1, 3.0),), ()),))
     make_run("mine", stepped(1, 2.5, 1))
     assert talk.do("/plot") == Plot((LossCurve("mine", ((1, 2.5),), ()),))

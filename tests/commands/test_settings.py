@@ -90,9 +90,9 @@ def test_options_of_the_face_are_shown_but_chosen_at_the_start(talk: Talk) -> No
 
 def test_what_a_model_is_loaded_with_loads_it_again_and_keeps_the_conversation(talk: Talk) -> None:
     talk.ask("hello")
-    engine = talk.session.engine
+    engine = talk.session.model.engine
     change(talk.session, "threads", "1")
-    assert talk.session.engine is not engine
+    assert talk.session.model.engine is not engine
     assert [turn.prompt for turn in talk.session.turns] == ["hello"]
 
 

@@ -76,12 +76,12 @@ def test_a_run_may_train_in_the_background_and_be_stopped(talk: Talk, launched: 
         assert talk.ask("hello") == "you said: hello"  # until the run has weights
         make_model(run.path, "model", mode="completion")
         talk.session.runs.keep_up()
-        assert talk.session.model.folder == run.model
+        assert talk.session.model.info.folder == run.model
         talk.do("/model parrot")
         talk.session.runs.keep_up()
         assert talk.session.model.name == "parrot"
         talk.do("/model behind")
-        assert talk.session.model.folder == run.model
+        assert talk.session.model.info.folder == run.model
 
 
 def test_what_a_run_made_answers_when_it_has_ended(talk: Talk, launched: list[RunFolder], novel: Path) -> None:
@@ -93,7 +93,7 @@ def test_what_a_run_made_answers_when_it_has_ended(talk: Talk, launched: list[Ru
     folder = make_model(run.path.parent.parent / "models", "behind", mode="completion")
     run.events_file.write_text(to_json(Ended("done", 10, 1.7, 5.5, 2.5, 60.0, str(folder))) + "\n")
     talk.session.runs.keep_up()
-    assert talk.session.model.folder == folder
+    assert talk.session.model.info.folder == folder
     assert talk.session.runs.followed is None
 
 

@@ -38,8 +38,8 @@ def played(session: Session, keys: str, *, dumb: bool = False, colour: bool = Fa
 
 
 def test_characters_are_typed_and_each_line_tells_what_came_of_them(session: Session) -> None:
-    session.preload()
-    session.wait(lambda: False)
+    session.model.preload()
+    session.model.wait(lambda: False)
     assert played(session, "be\\nx\r\ro\rr not\r/quit\r") == [
         "How does it go on? Type a character and Enter, or several if you are sure.",
         "Guesses cost bits, right ones few; parrot pays by its odds. The fewer bits win.",

@@ -56,14 +56,14 @@ def branch(session: Session, text: str) -> Result:
     if found is None or not (instead := unquote(found["text"] or "")):
         raise UsageError(f"/branch needs the number of a token and a text, not {text!r}", EXAMPLE)
     place = token_place(found["number"], len(turn.tokens), "branch")
-    if unknown := session.reader.unknown(instead):
+    if unknown := session.model.source_tokenizer.unknown(instead):
         raise UsageError(f"{session.model.name} does not know {' '.join(map(repr, unknown))}", "use other characters")
     return branch_at(session, turn, place, _ids(session, instead))
 
 
 def _ids(session: Session, text: str) -> list[int]:
     """The token that looks like the text, as `/why` shows it; else those into which the text is cut."""
-    tokenizer = session.tokenizer
+    tokenizer = session.model.tokenizer
     same = next((id for id in range(tokenizer.vocab_size) if tokenizer.token_text(id) == text), None)
     return [same] if same is not None else list(tokenizer.encode(text))
 

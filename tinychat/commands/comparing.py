@@ -13,6 +13,7 @@ from tinychat.commands.settings import values_of
 from tinychat.comparing import Comparison, Variant
 from tinychat.errors import UsageError
 from tinychat.generate.random import fresh_seed
+from tinychat.open_model import OpenModel
 from tinychat.session import Session
 from tinychat.setting import Setting
 from tinychat.settings import SAMPLING, SETTINGS, find_setting
@@ -41,7 +42,7 @@ def samples(session: Session, text: str) -> Result:
         raise UsageError(*ALL_THE_SAME)
     first = settings.seed
     seeds = [fresh_seed() if first is None else first + place for place in range(int(count))]
-    return _compare(session, prompt, [Variant(f"seed {seed}", session, settings, seed) for seed in seeds])
+    return _compare(session, prompt, [Variant(f"seed {seed}", session.model, settings, seed) for seed in seeds])
 
 
 def _complete(session: Session, words: list[str]) -> Iterator[Suggestion]:
@@ -81,13 +82,13 @@ def compare(session: Session, text: str) -> Result:
             raise UsageError("models and settings are compared one after the other", "for example `/compare model=a,b`")
         return _compare(session, prompt, _models(session, given["model"], seed))
     variants = [
-        Variant(_head(setting, value), session, replace(settings, **{setting.name: value}), seed)
+        Variant(_head(setting, value), session.model, replace(settings, **{setting.name: value}), seed)
         for name, values in given.items()
         for setting in [_sampling(name)]
         for value in map(setting.parse, values)
     ]
     if greedy:
-        variants.append(Variant("greedy", session, replace(settings, temperature=0), seed))
+        variants.append(Variant("greedy", session.model, replace(settings, temperature=0), seed))
     if not FEWEST <= len(variants) <= MOST:
         raise UsageError(f"/compare takes {FEWEST} to {MOST} values, not {len(variants)}", EXAMPLE)
     kinds = {(one.settings.greedy, one.settings.repetition_penalty) for one in variants}
@@ -113,13 +114,12 @@ def pick(session: Session, text: str) -> Result:
     variants = session.comparison.variants
     if not text.isdecimal():
         raise UsageError(f"/pick needs the number of an answer, from 1 to {len(variants)}", "for example `/pick 1`")
-    before = session.model.folder
-    session.comparison.pick(int(text))
-    name = variants[int(text) - 1].name
-    speaks = session.model.folder != before
+    before = session.model.info.folder
+    variant = session.pick(int(text))
+    is_new = session.model.info.folder != before
     return Message(
-        (f"the conversation goes on from answer {int(text)}: {name}",),
-        (f"{session.model.name} answers from now on",) if speaks else (),
+        (f"the conversation goes on from answer {int(text)}: {variant.name}",),
+        (f"{session.model.name} answers from now on",) if is_new else (),
     )
 
 
@@ -130,7 +130,7 @@ def _compare(session: Session, prompt: str, variants: list[Variant]) -> Answers:
         if not session.turns:
             raise UsageError("there is no prompt yet", "type one first, or put it behind the command")
         prompt, place = session.turns[-1].prompt, place - 1
-    session.comparison = Comparison(session, prompt, place, variants)
+    session.comparison = Comparison(session.conversation, prompt, place, variants, session.runs)
     heads = tuple(f"{number} · {variant.name}" for number, variant in enumerate(variants, start=1))
     return Answers(heads, session.comparison.answer)
 
@@ -177,7 +177,7 @@ def _head(setting: Setting, value: object) -> str:
 
 
 def _models(session: Session, names: list[str], seed: int) -> list[Variant]:
-    """A variant for each model: the one at hand as it is, others in sessions of their own, with their own settings."""
+    """A variant for each model: the open one as it is; others with settings of their own."""
     if not FEWEST <= len(set(names)) == len(names) <= MOST_MODELS:
         raise UsageError(
             f"/compare takes {FEWEST} to {MOST_MODELS} different models, not {','.join(names)!r}",
@@ -185,11 +185,12 @@ def _models(session: Session, names: list[str], seed: int) -> list[Variant]:
         )
     variants: list[Variant] = []
     for name in names:
-        own = session
-        if session.info is None or name not in (session.info.name, str(session.info.folder)):
-            own = Session(copy.deepcopy(session.settings))
-            own.open_model(name)
-        variants.append(Variant(name, own, own.settings.current, seed))
+        if session.info is not None and name in (session.info.name, str(session.info.folder)):
+            variants.append(Variant(name, session.model, session.settings.current, seed))
+        else:
+            settings = copy.deepcopy(session.settings)
+            model = OpenModel(name, settings)
+            variants.append(Variant(name, model, settings.current, seed, closes_model=True))
     return variants
 
 

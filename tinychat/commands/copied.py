@@ -43,7 +43,7 @@ def copied(session: Session, text: str) -> Result:
     answer = last_answer(session).answer.strip()
     if not answer:
         raise UsageError("the last answer has no text", "type a prompt first")
-    name, training = session.model.name, read_training(session.model.folder)
+    name, training = session.model.name, read_training(session.model.info.folder)
     corpus = _read(name, training, split_words(text))
     data = training.get("data", {})
     is_own = corpus.fingerprint == data.get("fingerprint")

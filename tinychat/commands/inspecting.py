@@ -49,9 +49,9 @@ def color(session: Session, text: str) -> Result:
     turn = last_answer(session)
     given = [(turn.given, None)] if turn.given else []
     entropies: list[float] = []
-    if session.prompting.reader is None:
+    if session.model.prompt_encoder.reader is None:
         count = len(turn.tokens)
-        entropies = session.engine.entropies(session.ids_before(turn, count))[-count:]
+        entropies = session.model.engine.entropies(session.model.ids_before(turn, count))[-count:]
     return _shaded([*given, *((token.text, token.logprob) for token in turn.tokens)], entropies)
 
 
@@ -65,17 +65,17 @@ def score(session: Session, text: str) -> Result:
     text = unquote(text)
     if not text:
         raise UsageError("/score needs a text", "for example `/score to be or not`")
-    prompting = session.prompting
+    prompting = session.model.prompt_encoder
     if prompting.reader is not None:
         raise UsageError("a translation model has no odds for a text alone", "/why tells those of its answers")
     ids = prompting.text_ids(text)
     if len(ids) < 2:
         raise UsageError(f"nothing can be predicted in {text!r}: it is one token or none", "give a longer text")
-    decoder = session.tokenizer.stream()
+    decoder = session.model.tokenizer.stream()
     texts = [decoder.push(id) for id in ids]
     texts[-1] += decoder.flush()
-    logprobs = [None, *session.engine.score(ids)]
-    return _shaded(zip(texts, logprobs, strict=True), session.engine.entropies(ids), _unknown(session, text))
+    logprobs = [None, *session.model.engine.score(ids)]
+    return _shaded(zip(texts, logprobs, strict=True), session.model.engine.entropies(ids), _unknown(session, text))
 
 
 @command(
@@ -87,13 +87,13 @@ def tokens(session: Session, text: str) -> Result:
         if not session.turns:
             raise UsageError("there is no text to cut", "for example `/tokens to be or not`")
         text = session.turns[-1].prompt
-    pieces = session.reader.pieces(text)
+    pieces = session.model.source_tokenizer.pieces(text)
     notes = (f"{len(pieces):,} tokens for {len(text):,} characters", *_unknown(session, text))
     return Message(("  ".join(f"{piece!r} {id}" for piece, id in pieces),), notes)
 
 
 def _unknown(session: Session, text: str) -> tuple[str, ...]:
-    unknown = session.reader.unknown(text)
+    unknown = session.model.source_tokenizer.unknown(text)
     return ("unknown to this model, left out: " + " ".join(map(repr, unknown)),) if unknown else ()
 
 
@@ -114,8 +114,10 @@ def _odds(session: Session, turn: Turn, place: int) -> list[Odds]:
 
     The model is asked anew, for that place alone, so that making answers costs nothing extra.
     """
-    settings, source = _settings_at(session, turn, place), session.prompting.source(turn.prompt)
-    return session.engine.odds(Request(0, session.ids_before(turn, place), place, settings, seed=0, source=source))
+    settings, source = _settings_at(session, turn, place), session.model.prompt_encoder.source(turn.prompt)
+    return session.model.engine.odds(
+        Request(0, session.model.ids_before(turn, place), place, settings, seed=0, source=source)
+    )
 
 
 def _shown(odds: list[Odds], token: Token) -> list[Odds]:
@@ -126,7 +128,7 @@ def _shown(odds: list[Odds], token: Token) -> list[Odds]:
 def _bars(session: Session, turn: Turn, place: int, odds: list[Odds]) -> Bars:
     rank, chosen = next((rank, one) for rank, one in enumerate(odds, 1) if one.id == turn.tokens[place].id)
     entropy = -sum(math.exp(one.logprob) * one.logprob for one in odds) / math.log(2)
-    name = session.tokenizer.token_text
+    name = session.model.tokenizer.token_text
     shown = _shown(odds, turn.tokens[place])
     texts = [token.text for token in turn.tokens]
     return Bars(

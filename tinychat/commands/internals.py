@@ -44,7 +44,7 @@ def attention(session: Session, text: str) -> Result:
 
     words = text.lower().split()
     cross = words[-1:] == [CROSS]
-    config = ModelConfig.from_dict(session.model.architecture)
+    config = ModelConfig.from_dict(session.model.info.architecture)
     if cross and not config.encoder_decoder:
         raise UsageError(f"{session.model.name} has no encoder to look at", f"`{CROSS}` is for translation models")
     numbers = words[:-1] if cross else words
@@ -66,10 +66,13 @@ def lens(session: Session, text: str) -> Result:
     """
     turn = last_answer(session)
     place = token_place(text, len(turn.tokens), "lens")
-    name = session.tokenizer.token_text
+    name = session.model.tokenizer.token_text
     said = turn.tokens[place]
-    voices = session.engine.lens(
-        session.ids_before(turn, place), said.id, source=session.prompting.source(turn.prompt), likeliest=CANDIDATES
+    voices = session.model.engine.lens(
+        session.model.ids_before(turn, place),
+        said.id,
+        source=session.model.prompt_encoder.source(turn.prompt),
+        likeliest=CANDIDATES,
     )
     mixed = any(voice.share is not None for voice in voices)
     rows = []
@@ -93,9 +96,9 @@ def lens(session: Session, text: str) -> Result:
 
 def _small_maps(session: Session, turn: Turn, layer: int | None, cross: bool) -> HeatMaps:
     """The heads of all layers, or of one."""
-    ids = session.ids_before(turn, len(turn.tokens))
-    source = session.prompting.source(turn.prompt)
-    layers = session.engine.heads(ids, source=source, layer=layer, cross=cross, cells=FINEST)
+    ids = session.model.ids_before(turn, len(turn.tokens))
+    source = session.model.prompt_encoder.source(turn.prompt)
+    layers = session.model.engine.heads(ids, source=source, layer=layer, cross=cross, cells=FINEST)
     what = _sequence(session, ids)
     if cross:
         what += f" look at the {len(source or ())} of the prompt"
@@ -116,7 +119,7 @@ def _small_maps(session: Session, turn: Turn, layer: int | None, cross: bool) ->
 
 def _sequence(session: Session, ids: Sequence[int]) -> str:
     """How many tokens there are, or how many of them the model still sees."""
-    start = window_start(len(ids), session.engine.context)
+    start = window_start(len(ids), session.model.engine.context)
     return f"the newest {len(ids) - start:,} of {len(ids):,} tokens" if start else f"{len(ids):,} tokens"
 
 
@@ -146,13 +149,13 @@ def _seen(cells: Sequence[Sequence[float]], cross: bool) -> tuple[tuple[float, .
 
 def _whole_map(session: Session, turn: Turn, layer: int, head: int, cross: bool) -> HeatMap:
     """One head, with the tokens."""
-    ids = session.ids_before(turn, len(turn.tokens))
-    source = session.prompting.source(turn.prompt)
-    told = session.engine.heads(ids, source=source, layer=layer, cross=cross, cells=1)[0][head]
-    cells = session.engine.attention(ids, layer, head, source=source, cross=cross, newest=NEWEST)
-    window = ids[window_start(len(ids), session.engine.context) :]
-    labels = _labels(session.tokenizer, window)
-    columns = _labels(session.reader, source) if cross and source else labels
+    ids = session.model.ids_before(turn, len(turn.tokens))
+    source = session.model.prompt_encoder.source(turn.prompt)
+    told = session.model.engine.heads(ids, source=source, layer=layer, cross=cross, cells=1)[0][head]
+    cells = session.model.engine.attention(ids, layer, head, source=source, cross=cross, newest=NEWEST)
+    window = ids[window_start(len(ids), session.model.engine.context) :]
+    labels = _labels(session.model.tokenizer, window)
+    columns = _labels(session.model.source_tokenizer, source) if cross and source else labels
     facts = [f"{word} {percent(share, 0)}" for word, share in _patterns(told) if share >= WORTH_A_WORD]
     if not cross:
         facts.append(f"{told.distance:.1f} tokens back")

@@ -33,9 +33,7 @@ def model(session: Session, text: str) -> Result:
     """
     if not text:
         return _offer(session)
-    info = session.choose_model(text)
-    session.preload()
-    return introduce(info)
+    return introduce(session.choose_model(text).info)
 
 
 def _offer(session: Session) -> Table:
@@ -74,7 +72,7 @@ def models(session: Session, text: str) -> Result:
 @command("show", "models", "what it is made of", usage="[NAME]", aliases=("info",), complete=completing.models)
 def show(session: Session, text: str) -> Result:
     """What a model is made of, part by part, and how data flows through it."""
-    return describe_model(read_info(find_model(text)) if text else session.model)
+    return describe_model(read_info(find_model(text)) if text else session.model.info)
 
 
 def describe_model(info: ModelInfo) -> Architecture:

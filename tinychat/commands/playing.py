@@ -50,7 +50,7 @@ def play(session: Session, text: str) -> Result:
         return Play(partial(_passage, session, text if text in KNOWN else str(path)))
     place = len(session.turns)
     if not text:
-        if not session.turns and session.model.mode != "completion":
+        if not session.turns and session.model.info.mode != "completion":
             raise UsageError("there is no prompt yet", "for example `/play hello there`, or name a file")
         text, place = (session.turns[-1].prompt, place - 1) if session.turns else ("", 0)
     return Play(partial(_answer, session, text, place))
@@ -60,19 +60,19 @@ def _answer(session: Session, prompt: str, place: int, should_stop: ShouldStop) 
     """The game of guessing the model's answer to the prompt at that place of the conversation."""
     settings = session.settings.current
     settings = replace(settings, max_tokens=min(settings.max_tokens, LONGEST))
-    before = session.turns[:place] if session.model.mode == "chat" else []
+    before = session.model.history(session.turns[:place])
     _wait(session, should_stop)
-    answer = session.make_answer(prompt, turns=before, settings=lambda: settings, place=len(before))
+    answer = session.model.make_answer(prompt, turns=before, settings=lambda: settings, index=len(before))
     start = len(answer.ids)
-    for _ in stream(session.engine, answer, should_stop):
+    for _ in stream(session.model.engine, answer, should_stop):
         pass
     if should_stop():
         raise Interrupted("nothing is played: it was stopped")
     ids = answer.ids[:-1] if answer.ids[-1] in answer.request.end_ids else answer.ids
     if len(ids) <= start:
         raise UsageError(f"the model has nothing to say to {prompt!r}", "try another prompt")
-    beginning = prompt if session.model.mode == "completion" else f"{prompt}\n"
-    return _game(session, ids, start, beginning, session.prompting.source(prompt))
+    beginning = prompt if session.model.info.mode == "completion" else f"{prompt}\n"
+    return _game(session, ids, start, beginning, session.model.prompt_encoder.source(prompt))
 
 
 def _passage(session: Session, source: str, should_stop: ShouldStop) -> Game:
@@ -80,11 +80,11 @@ def _passage(session: Session, source: str, should_stop: ShouldStop) -> Game:
     from tinychat.text.ids import encode_corpus, split
     from tinychat.text.sources import read_sources
 
-    model, tokenizer = session.model, session.tokenizer
+    template, tokenizer = session.model.info.template, session.model.tokenizer
     corpus = read_sources(
-        [source], cache=places.datasets_folder(), mirror=places.mirror(), mode=None if model.template else "completion"
+        [source], cache=places.datasets_folder(), mirror=places.mirror(), mode=None if template else "completion"
     )
-    ids = split(encode_corpus(corpus, tokenizer, places.ids_folder(), template=model.template).ids, "val")
+    ids = split(encode_corpus(corpus, tokenizer, places.ids_folder(), template=template).ids, "val")
     if len(ids) < 2 * LEAD:
         raise UsageError(f"the last tenth of {source} has {len(ids)} tokens: too few to guess", "take a longer text")
     chance = random.Random(fresh_seed() if session.settings.current.seed is None else session.settings.current.seed)
@@ -100,16 +100,16 @@ def _passage(session: Session, source: str, should_stop: ShouldStop) -> Game:
 def _game(
     session: Session, ids: Sequence[int], start: int, beginning: str, source: tuple[int, ...] | None = None
 ) -> Game:
-    settings, engine = session.settings.current, session.engine
+    settings, engine = session.settings.current, session.model.engine
 
     def odds(known: Sequence[int]) -> list[Odds]:
         return engine.odds(Request(0, list(known), len(known) - start, settings, seed=0, source=source))
 
-    return Game(session.tokenizer, ids, start, odds, beginning)
+    return Game(session.model.tokenizer, ids, start, odds, beginning)
 
 
 def _wait(session: Session, should_stop: ShouldStop) -> None:
-    if not session.wait(should_stop):
+    if not session.model.wait(should_stop):
         raise Interrupted("nothing is played: it was stopped")
 
 

@@ -31,7 +31,7 @@ def when(session: Session, text: str) -> Result:
     """
     if not text:
         raise UsageError("/when needs a prompt", 'for example `/when "ROMEO:"`')
-    model = session.model
+    model = session.model.info
     run = RunFolder(places.runs_folder() / model.name)
     snapshots = list_snapshots(run)
     if not snapshots or read_info(run.model).architecture != model.architecture:
@@ -55,18 +55,19 @@ def look_back(
     Args:
         past: files of weights, each with the name of its answer; a file that is gone is passed over.
     """
-    finished = Finished("interrupted", 0, 0.0, session.make_answer(prompt).request.seed)
-    if notice := session.unknown_notice(prompt):
+    model = session.model
+    finished = Finished("interrupted", 0, 0.0, model.make_answer(prompt).request.seed)
+    if notice := model.unknown_notice(prompt):
         yield notice
-    if session.wait(should_stop):
-        model, engine = session.model, session.engine
+    if model.wait(should_stop):
+        engine = model.engine
         try:
             for name, path in past:
                 if should_stop() or not path.exists():
                     continue
-                engine.reload(replace(model, snapshot=path))
+                engine.reload(replace(model.info, snapshot=path))
                 yield Part(name)
-                answer = session.make_answer(prompt, settings=lambda: _shortened(session), seed=finished.seed)
+                answer = model.make_answer(prompt, settings=lambda: _shortened(session), seed=finished.seed)
                 for record in stream(engine, answer, should_stop):
                     if isinstance(record, Finished):
                         tokens, seconds = finished.tokens + record.tokens, finished.seconds + record.seconds
@@ -74,7 +75,7 @@ def look_back(
                     else:
                         yield record
         finally:
-            engine.reload(model)
+            engine.reload(model.info)
     yield finished
 
 

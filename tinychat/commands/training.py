@@ -133,9 +133,9 @@ def finish_training(
     if isinstance(last, Failed):
         raise RunError(last.problem, last.remedy)
     session.runs.follow(None)  # what the run has made takes the place of whatever answered
-    info = session.open_model(last.folder)
-    session.preload()
-    return introduce(info)
+    model = session.open_model(last.folder)
+    model.preload()
+    return introduce(model.info)
 
 
 @command("attach", "training", "watch one", usage="[NAME]", example="/attach my-novel", complete=completing.runs)

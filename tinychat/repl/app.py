@@ -74,7 +74,7 @@ class Repl:
         greet(self._terminal, session, first=not history.exists())
         self._prompt: Prompt | PlainPrompt
         if self._terminal.dumb:
-            session.preload()
+            session.model.preload()
             self._prompt = PlainPrompt(session, self._terminal, self._keyboard, history)
         else:
             self._prompt = Prompt(session, self._terminal, history)

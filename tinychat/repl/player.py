@@ -184,7 +184,7 @@ class Player:
         if rate := self._rate.now():
             words.append(f"{rate:,.0f} tok/s")
         if self._session.turns:
-            turn, context = self._session.turns[-1], int(self._session.model.architecture["context"])
+            turn, context = self._session.turns[-1], int(self._session.model.info.architecture["context"])
             words.append(f"context {min(1.0, (len(turn.prompt_ids) + len(turn.tokens)) / context):.0%}")
         return SEPARATOR.join([*words, HINT])
 

@@ -112,7 +112,7 @@ class Prompt:
 
     def _after_render(self, _: object) -> None:
         self._prompt.app.after_render -= self._after_render
-        self._session.preload()
+        self._session.model.preload()
 
     def _toolbar(self) -> FormattedText:
         """The settings; at the right the keys, where they are vi's, and the ruler, while something is typed."""
