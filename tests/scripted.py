@@ -15,8 +15,8 @@ from pathlib import Path
 
 import tokenizers
 
+from tinychat.commands import COMMANDS
 from tinychat.commands.results import Answer, Result
-from tinychat.commands.table import COMMANDS, dispatch
 from tinychat.errors import GenerationError
 from tinychat.events import Token
 from tinychat.generate.engine import Drawn, Engine, Head, Odds, Request
@@ -152,7 +152,7 @@ class Talk:
 
     def do(self, line: str) -> Result:
         """Runs a command."""
-        return dispatch(self.session, line)
+        return COMMANDS.dispatch(self.session, line)
 
     def offered(self, name: str, *words: str) -> dict[str, str]:
         """What may stand behind a command's name, the last word being typed, and what it is."""

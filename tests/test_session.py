@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tinychat.commands.snapshots import look_back
+from tinychat.commands.training import look_back
 from tinychat.errors import ModelError, TinychatError, UsageError
 from tinychat.events import Finished, Notice, Part, Record, Token
 from tinychat.origins import Origin

@@ -12,8 +12,8 @@ import statistics
 import time
 from dataclasses import replace
 
+from tinychat.commands import COMMANDS
 from tinychat.commands.results import Walk
-from tinychat.commands.table import dispatch
 from tinychat.session import Session
 
 WAYS: dict[str, tuple[int, tuple[str, ...]]] = {
@@ -38,7 +38,7 @@ def decode(session: Session, tokens: int, alternatives: int) -> float:
 def look(session: Session, line: str) -> float:
     """How many seconds of processor time a command takes."""
     began = time.process_time()
-    result = dispatch(session, line)
+    result = COMMANDS.dispatch(session, line)
     if isinstance(result, Walk):
         result.at(result.place)
     return time.process_time() - began

@@ -4,8 +4,8 @@ import pytest
 import torch
 from scripted import Talk
 
+from tinychat.commands import COMMANDS
 from tinychat.commands.results import Answer, Message, Outline, Walk
-from tinychat.commands.table import dispatch
 from tinychat.errors import UsageError
 from tinychat.events import Finished, Token
 from tinychat.generate.engine import Request
@@ -15,13 +15,13 @@ from tinychat.session import Session
 
 def said(session: Session, line: str) -> str:
     """What the model says to a command, the tokens chosen for it included."""
-    result = dispatch(session, line)
+    result = COMMANDS.dispatch(session, line)
     assert isinstance(result, Answer)
     return result.before + "".join(record.text for record in result.start(lambda: False) if isinstance(record, Token))
 
 
 def tree(session: Session) -> list[str]:
-    outline = dispatch(session, "/tree")
+    outline = COMMANDS.dispatch(session, "/tree")
     assert isinstance(outline, Outline)
     return [f"{'›' if row.is_here else ' '}{row.prefix}{row.text}" for row in outline.rows]
 
@@ -95,12 +95,12 @@ def test_a_branch_in_a_chat_is_of_the_last_answer_of_the_path(talk: Talk) -> Non
 
 def test_characters_that_the_model_does_not_know_cannot_be_said(spelled: Session) -> None:
     with pytest.raises(UsageError, match="letters does not know '★'"):
-        dispatch(spelled, "/branch 2 ★")
+        COMMANDS.dispatch(spelled, "/branch 2 ★")
 
 
 def test_another_token_that_why_shows_is_gone_on_from(spelled: Session) -> None:
     (old,) = spelled.turns
-    looks = dispatch(spelled, "/why 3")
+    looks = COMMANDS.dispatch(spelled, "/why 3")
     assert isinstance(looks, Walk)
     bars = looks.at(looks.place).bars
     other = next(place for place, bar in enumerate(bars) if not bar.marked)

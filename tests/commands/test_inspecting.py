@@ -7,8 +7,8 @@ import pytest
 import torch
 from scripted import Talk
 
+from tinychat.commands import COMMANDS
 from tinychat.commands.results import Bars, Message, Shaded, Walk
-from tinychat.commands.table import dispatch
 from tinychat.errors import UsageError
 from tinychat.model.loading import load_model
 from tinychat.scoring import score
@@ -18,7 +18,7 @@ from tinychat.settings import Settings
 
 def why(session: Session, line: str) -> Bars:
     """What `/why` shows first."""
-    looks = dispatch(session, line)
+    looks = COMMANDS.dispatch(session, line)
     assert isinstance(looks, Walk)
     return looks.at(looks.place)
 
@@ -39,19 +39,19 @@ def test_why_shows_the_odds_at_a_place(talk: Talk) -> None:
 
 
 def test_why_tells_what_the_settings_made_of_the_odds(spelled: Session) -> None:
-    dispatch(spelled, "/greedy")
+    COMMANDS.dispatch(spelled, "/greedy")
     greedy = why(spelled, "/why 5")
     assert 0 not in [bar.after for bar in greedy.bars]  # the answer was not made greedily
-    dispatch(spelled, "/temperature 0.5")
-    dispatch(spelled, "/set top-k 3")
-    dispatch(spelled, "/top-p 1")
+    COMMANDS.dispatch(spelled, "/temperature 0.5")
+    COMMANDS.dispatch(spelled, "/set top-k 3")
+    COMMANDS.dispatch(spelled, "/top-p 1")
     list(spelled.answer("abc"))
     cut = why(spelled, "/why 5")
     squares = [bar.share**2 for bar in cut.bars[:3]]
     assert [bar.after for bar in cut.bars[:3]] == pytest.approx([square / sum(squares) for square in squares])
     assert {bar.after for bar in cut.bars[3:]} == {0}
     assert cut.notes == ("before and after temp 0.5 · top-k 3 · top-p 1 · sample",)
-    dispatch(spelled, "/greedy")
+    COMMANDS.dispatch(spelled, "/greedy")
     list(spelled.retry())
     greedy = why(spelled, "/why 5")
     assert [bar.after for bar in greedy.bars] == [1] + [0] * (len(greedy.bars) - 1)
@@ -61,7 +61,7 @@ def test_why_tells_what_the_settings_made_of_the_odds(spelled: Session) -> None:
 def test_why_knows_what_each_token_of_an_answer_was_drawn_with(spelled: Session) -> None:
     for place, _ in enumerate(spelled.answer("abc")):
         if place == 5:
-            dispatch(spelled, "/temperature 0.3")
+            COMMANDS.dispatch(spelled, "/temperature 0.3")
     drawn_with = [why(spelled, f"/why {number}").notes[0].split(" · ")[0] for number in (6, 7, 12)]
     assert drawn_with == ["before and after temp 0.8", *["before and after temp 0.3"] * 2]
 
@@ -95,7 +95,7 @@ def test_color_shows_the_surprise_of_each_token_of_the_last_answer(talk: Talk) -
 
 @torch.inference_mode()
 def test_color_tells_how_open_it_was_what_would_come(spelled: Session) -> None:
-    result = dispatch(spelled, "/color")
+    result = COMMANDS.dispatch(spelled, "/color")
     assert isinstance(result, Shaded)
     (turn,) = spelled.turns
     ids = torch.tensor([spelled.model.ids_before(turn, len(turn.tokens))])
@@ -115,7 +115,7 @@ def test_a_character_of_several_tokens_has_the_surprise_of_all_of_them(talk: Tal
 
 @pytest.mark.parametrize("text", ["ab", "hello there", "the quick brown fox jumps over the lazy dog " * 4])
 def test_score_says_what_cross_entropy_and_eval_say(spelled: Session, tmp_path: Path, text: str) -> None:
-    result = dispatch(spelled, f"/score '{text}'")
+    result = COMMANDS.dispatch(spelled, f"/score '{text}'")
     assert isinstance(result, Shaded)
     assert "".join(piece for piece, _ in result.pieces) == text
     (tmp_path / "text.txt").write_text(text, encoding="utf-8")
@@ -126,7 +126,7 @@ def test_score_says_what_cross_entropy_and_eval_say(spelled: Session, tmp_path: 
 
 
 def test_the_surprise_of_each_token_is_its_cross_entropy(spelled: Session) -> None:
-    result = dispatch(spelled, "/score hello there")
+    result = COMMANDS.dispatch(spelled, "/score hello there")
     assert isinstance(result, Shaded)
     ids = torch.tensor(spelled.model.tokenizer.encode("hello there"))
     with torch.inference_mode():
@@ -145,10 +145,10 @@ def test_in_a_chat_a_text_is_scored_as_the_first_thing_said(talk: Talk) -> None:
 
 def test_score_says_what_it_cannot_predict(spelled: Session) -> None:
     with pytest.raises(UsageError, match="needs a text"):
-        dispatch(spelled, "/score")
+        COMMANDS.dispatch(spelled, "/score")
     with pytest.raises(UsageError, match="nothing can be predicted in 'a'"):
-        dispatch(spelled, "/score a")
-    result = dispatch(spelled, "/score abÜ")
+        COMMANDS.dispatch(spelled, "/score a")
+    result = COMMANDS.dispatch(spelled, "/score abÜ")
     assert isinstance(result, Shaded)
     assert result.notes[1:] == ("unknown to this model, left out: 'Ü'",)
 

@@ -7,8 +7,8 @@ import pytest
 import torch
 from scripted import Talk
 
+from tinychat.commands import COMMANDS
 from tinychat.commands.results import HeatMap, HeatMaps, Table
-from tinychat.commands.table import dispatch
 from tinychat.errors import UsageError
 from tinychat.generate.engine import Request
 from tinychat.model.config import ModelConfig
@@ -64,7 +64,7 @@ def said(model: Path, prompt: str, tokens: int) -> Session:
 
 def test_all_heads_are_seen_at_once(mixed: Path) -> None:
     session = said(mixed, "to be\n", 6)
-    result = dispatch(session, "/attention")
+    result = COMMANDS.dispatch(session, "/attention")
     assert isinstance(result, HeatMaps)
     count = len(session.turns[-1].prompt_ids) + 6
     assert result.title == f"attention, by layer and head: {count} tokens"
@@ -73,7 +73,7 @@ def test_all_heads_are_seen_at_once(mixed: Path) -> None:
     for one in (one for row in result.rows for one in row):
         assert [len(cells) for cells in one.cells] == list(range(1, count + 1))
         assert [sum(cells) for cells in one.cells] == pytest.approx([1] * count, abs=1e-5)
-    second = dispatch(session, "/attention 2")
+    second = COMMANDS.dispatch(session, "/attention 2")
     assert isinstance(second, HeatMaps)
     assert second.title == f"layer 2, by head: {count} tokens"
     assert second.rows == result.rows[1:]
@@ -81,7 +81,7 @@ def test_all_heads_are_seen_at_once(mixed: Path) -> None:
 
 def test_one_head_has_the_tokens_at_its_sides(mixed: Path) -> None:
     session = said(mixed, "to be\n", 6)
-    every, result = dispatch(session, "/attention"), dispatch(session, "/attention 2 1")
+    every, result = COMMANDS.dispatch(session, "/attention"), COMMANDS.dispatch(session, "/attention 2 1")
     assert isinstance(every, HeatMaps)
     assert isinstance(result, HeatMap)
     assert result.rows == result.columns
@@ -94,27 +94,27 @@ def test_one_head_has_the_tokens_at_its_sides(mixed: Path) -> None:
 
 def test_a_long_answer_is_seen_as_far_as_the_model_sees_it(mixed: Path) -> None:
     session = said(mixed, "to be\n", 60)
-    result = dispatch(session, "/attention")
+    result = COMMANDS.dispatch(session, "/attention")
     assert isinstance(result, HeatMaps)
     total, seen = len(session.turns[-1].prompt_ids) + 60, len(result.rows[0][0].cells)
     assert seen <= 24
     assert result.title == f"attention, by layer and head: the newest {seen} of {total} tokens"
-    one = dispatch(session, "/attention 1 1")
+    one = COMMANDS.dispatch(session, "/attention 1 1")
     assert isinstance(one, HeatMap)
     assert (len(one.rows), one.marked) == (seen, 0)
 
 
 def test_a_translation_model_looks_at_what_it_translates(translator: Path) -> None:
     session = said(translator, "a bc", 5)
-    one = dispatch(session, "/attention 2 1 cross")
+    one = COMMANDS.dispatch(session, "/attention 2 1 cross")
     assert isinstance(one, HeatMap)
     assert one.columns == ("a", "␣", "b", "c", "<|end|>")
     assert [len(row) for row in one.cells] == [5] * 6
-    every = dispatch(session, "/attention cross")
+    every = COMMANDS.dispatch(session, "/attention cross")
     assert isinstance(every, HeatMaps)
     assert every.title == "attention, by layer and head: 6 tokens look at the 5 of the prompt"
     assert every.rows[1][0].cells == one.cells
-    own = dispatch(session, "/attention 2 1")
+    own = COMMANDS.dispatch(session, "/attention 2 1")
     assert isinstance(own, HeatMap)
     assert [len(row) for row in own.cells] == list(range(1, 7))
 
@@ -134,7 +134,7 @@ def test_what_is_not_there_cannot_be_looked_at(mixed: Path, typed: str, problem:
     session = Session()
     session.open_model(str(mixed))
     with pytest.raises(UsageError) as caught:
-        dispatch(session, f"/attention {typed}")
+        COMMANDS.dispatch(session, f"/attention {typed}")
     assert (caught.value.problem, caught.value.remedy) == (problem, remedy)
 
 
@@ -147,7 +147,7 @@ def test_there_must_be_an_answer(talk: Talk, line: str) -> None:
 def test_the_lens_shows_each_layer_and_the_shares_of_the_mixture(mixed: Path) -> None:
     session = said(mixed, "to be\n", 6)
     turn = session.turns[-1]
-    result = dispatch(session, "/lens 3")
+    result = COMMANDS.dispatch(session, "/lens 3")
     assert isinstance(result, Table)
     token = turn.tokens[2]
     assert result.title == f"token 3 of 6: {token.text!r}"
@@ -161,12 +161,16 @@ def test_the_lens_shows_each_layer_and_the_shares_of_the_mixture(mixed: Path) ->
     best = repr(session.model.tokenizer.token_text(odds[0].id))
     assert result.rows[-1][4].startswith(best)
     assert len(result.notes) == 2
-    assert dispatch(session, "/lens") == dispatch(session, "/lens 6") == dispatch(session, "/lens -1")
+    assert (
+        COMMANDS.dispatch(session, "/lens")
+        == COMMANDS.dispatch(session, "/lens 6")
+        == COMMANDS.dispatch(session, "/lens -1")
+    )
 
 
 def test_the_lens_of_a_model_that_is_layers_alone(translator: Path) -> None:
     session = said(translator, "a bc", 5)
-    result = dispatch(session, "/lens 1")
+    result = COMMANDS.dispatch(session, "/lens 1")
     assert isinstance(result, Table)
     assert result.columns[1:] == (repr(session.turns[-1].tokens[0].text), "rank", "likeliest")
     assert [row[0] for row in result.rows] == ["embeddings", "layer 1", "layer 2"]
@@ -175,4 +179,4 @@ def test_the_lens_of_a_model_that_is_layers_alone(translator: Path) -> None:
 
 def test_the_lens_refuses_a_place_that_is_not_there(mixed: Path) -> None:
     with pytest.raises(UsageError, match="/lens takes the number of a token, from 1 to 6, not '7'"):
-        dispatch(said(mixed, "to be\n", 6), "/lens 7")
+        COMMANDS.dispatch(said(mixed, "to be\n", 6), "/lens 7")

@@ -3,7 +3,7 @@
 import pytest
 from scripted import Talk
 
-from tinychat.commands.recipes import describe_recipe
+from tinychat.commands.models import describe_recipe
 from tinychat.commands.results import Architecture, Table
 from tinychat.errors import RunError
 from tinychat.model.config import ModelConfig

@@ -3,9 +3,9 @@
 import pytest
 from scripted import Talk
 
-from tinychat.commands.command import THEMES, Command
+from tinychat.commands import COMMANDS
+from tinychat.commands.registry import THEMES, Command, is_command
 from tinychat.commands.results import Change, Help, Leave, Message
-from tinychat.commands.table import COMMANDS, find_command, is_command, split_line
 from tinychat.errors import UsageError
 from tinychat.settings import SETTINGS
 
@@ -29,7 +29,7 @@ from tinychat.settings import SETTINGS
     ],
 )
 def test_a_name_an_alias_or_a_unique_beginning_is_enough(typed: str, name: str) -> None:
-    assert find_command(typed).name == name
+    assert COMMANDS.find(typed).name == name
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def test_a_name_an_alias_or_a_unique_beginning_is_enough(typed: str, name: str) 
 )
 def test_a_wrong_name_is_answered_with_the_nearest(typed: str, problem: str, remedy: str) -> None:
     with pytest.raises(UsageError) as caught:
-        find_command(typed)
+        COMMANDS.find(typed)
     assert (caught.value.problem, caught.value.remedy) == (problem, remedy)
 
 
@@ -56,9 +56,9 @@ def test_what_is_a_command_and_what_a_prompt() -> None:
 
 
 def test_a_line_is_a_command_and_the_text_behind_it() -> None:
-    command, text = split_line("/tokens  to be,\n  or not ")
+    command, text = COMMANDS.split("/tokens  to be,\n  or not ")
     assert (command.name, text) == ("tokens", "to be,\n  or not")
-    assert split_line("/")[0].name == "help"
+    assert COMMANDS.split("/")[0].name == "help"
 
 
 def test_no_name_stands_for_two_commands() -> None:
@@ -73,13 +73,13 @@ def test_every_command_says_what_it_is(command: Command) -> None:
     assert len(command.help.partition("\n")[0]) <= 110
     assert len(command.brief) <= 20
     assert command.brief or command.theme == "settings"
-    assert not command.example or split_line(command.example)[0] is command
+    assert not command.example or COMMANDS.split(command.example)[0] is command
     assert not command.usage or command.usage[0] == "[" or command.example
 
 
 def test_every_setting_has_its_command_and_its_aliases() -> None:
     for setting in SETTINGS.values():
-        assert {setting.name.replace("_", "-"), *setting.aliases} == set(find_command(setting.name).names)
+        assert {setting.name.replace("_", "-"), *setting.aliases} == set(COMMANDS.find(setting.name).names)
 
 
 def test_help_lists_every_command_once_by_theme(talk: Talk) -> None:

@@ -10,7 +10,7 @@ from prompt_toolkit.layout.controls import BufferControl
 from prompt_toolkit.layout.processors import TransformationInput
 from scripted import make_model
 
-from tinychat.commands.table import prompt_of
+from tinychat.commands.registry import prompt_of
 from tinychat.repl.blocks import unblock
 from tinychat.repl.ruler import QUICK, Measure, Ruler
 from tinychat.repl.toolbar import beside

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from tinychat.commands.command import Command, Suggestion, command
+from tinychat.commands.registry import Command, Suggestion, command
 from tinychat.commands.results import Change, Message, Result, Table
 from tinychat.errors import UsageError
 from tinychat.face import FACE

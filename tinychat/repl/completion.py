@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 
-from tinychat.commands.command import Suggestion
-from tinychat.commands.table import COMMANDS, command_of, is_command
+from tinychat.commands import COMMANDS
+from tinychat.commands.registry import Suggestion, is_command
 from tinychat.session import Session
 
 WORD = re.compile(r"""(?P<quote>["'])(?P<quoted>(?:(?!(?P=quote)).)*)(?P<end>(?P=quote)?)|(?:\\\s|\S)+""")
@@ -59,7 +59,7 @@ def suggest(session: Session, words: list[str]) -> Iterator[Suggestion]:
     """What the last word of a command could be, whatever has been typed of it."""
     if len(words) == 1:
         yield from (Suggestion(f"/{one.name}", one.summary) for one in COMMANDS.values())
-    elif command := command_of(words[0]):
+    elif command := COMMANDS.command_of(words[0]):
         yield from command.complete(session, words[1:])
 
 

@@ -14,7 +14,7 @@ from prompt_toolkit.input import Input
 from prompt_toolkit.output import ColorDepth, Output
 from prompt_toolkit.styles import Style
 
-from tinychat.commands.table import is_command
+from tinychat.commands.registry import is_command
 from tinychat.repl.asking import ask
 from tinychat.repl.background import tell_ended
 from tinychat.repl.bindings import prompt_bindings, use_keys, wants_vi

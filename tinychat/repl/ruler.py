@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from prompt_toolkit.layout.processors import Processor, Transformation, TransformationInput
 
-from tinychat.commands.table import prompt_of
+from tinychat.commands.registry import prompt_of
 from tinychat.errors import TinychatError
 from tinychat.formatting import count
 from tinychat.repl.blocks import unblock

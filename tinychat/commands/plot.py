@@ -4,9 +4,7 @@ import difflib
 from collections.abc import Iterator
 from pathlib import Path
 
-from tinychat.commands import completing
-from tinychat.commands.arguments import split_flags
-from tinychat.commands.command import Command, Suggestion, command
+from tinychat.commands.registry import Command, Suggestion, command, complete_paths, split_flags
 from tinychat.commands.results import LossCurve, Plot, Result
 from tinychat.errors import ModelError, RunError, UsageError
 from tinychat.events import Evaluated, Stepped
@@ -26,7 +24,7 @@ Points = list[tuple[float, float]]
 def _complete(session: Session, words: list[str]) -> Iterator[Suggestion]:
     before = words[-2] if len(words) > 1 else ""
     if before == "--out":
-        yield from completing.paths(session, words[-1:])
+        yield from complete_paths(session, words[-1:])
     elif before == "--by":
         yield from (Suggestion(unit, about) for unit, about in UNITS.items())
     elif words[-1].startswith("-"):

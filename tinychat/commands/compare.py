@@ -1,13 +1,12 @@
 """`/samples`, `/compare` and `/pick`: several answers to one prompt, and going on from one of them."""
 
 import copy
+import math
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from tinychat.commands import completing
-from tinychat.commands.arguments import unquote
-from tinychat.commands.command import Suggestion, command
+from tinychat.commands.registry import Suggestion, command, complete_models, parse_number, unquote
 from tinychat.commands.results import Answers, Message, Result
 from tinychat.commands.settings import values_of
 from tinychat.comparing import Comparison, Variant
@@ -34,14 +33,14 @@ def samples(session: Session, text: str) -> Result:
     A seed that is set is the first one's, and the others have those after it.
     """
     count, _, prompt = text.partition(" ")
-    if not count.isdecimal() or not FEWEST <= int(count) <= MOST:
-        problem = f"/samples needs a number of answers from {FEWEST} to {MOST}" + (f", not {count!r}" if count else "")
-        raise UsageError(problem, "for example `/samples 4`, or `/samples 4 hello there`")
+    problem = f"/samples needs a number of answers from {FEWEST} to {MOST}" + (f", not {count!r}" if count else "")
+    error = UsageError(problem, "for example `/samples 4`, or `/samples 4 hello there`")
+    number = parse_number(count, FEWEST, MOST, error)
     settings = session.settings.current
     if settings.greedy:
         raise UsageError(*ALL_THE_SAME)
     first = settings.seed
-    seeds = [fresh_seed() if first is None else first + place for place in range(int(count))]
+    seeds = [fresh_seed() if first is None else first + index for index in range(number)]
     return _compare(session, prompt, [Variant(f"seed {seed}", session.model, settings, seed) for seed in seeds])
 
 
@@ -52,7 +51,7 @@ def _complete(session: Session, words: list[str]) -> Iterator[Suggestion]:
         *taken, _ = values.split(",")
         offered: Iterable[Suggestion] = ()
         if name == "model":
-            offered = completing.models(session, [""])
+            offered = complete_models(session, [""])
         elif (key := name.replace("-", "_")) in SAMPLING:
             offered = values_of(session, SETTINGS[key])
         begun = "".join(f"{one}," for one in taken)
@@ -111,26 +110,26 @@ def pick(session: Session, text: str) -> Result:
     """
     if session.comparison is None:
         raise UsageError("there are no answers to choose from", "/samples and /compare make some")
-    variants = session.comparison.variants
-    if not text.isdecimal():
-        raise UsageError(f"/pick needs the number of an answer, from 1 to {len(variants)}", "for example `/pick 1`")
+    most = len(session.comparison.variants)
+    error = UsageError(f"/pick needs the number of an answer, from 1 to {most}", "for example `/pick 1`")
+    number = parse_number(text, 0, math.inf, error)
     before = session.model.info.folder
-    variant = session.pick(int(text))
+    variant = session.pick(number)
     is_new = session.model.info.folder != before
     return Message(
-        (f"the conversation goes on from answer {int(text)}: {variant.name}",),
+        (f"the conversation goes on from answer {number}: {variant.name}",),
         (f"{session.model.name} answers from now on",) if is_new else (),
     )
 
 
 def _compare(session: Session, prompt: str, variants: list[Variant]) -> Answers:
-    """Lets the session hold the answers to come; an empty prompt is the last one, at its place."""
-    prompt, place = unquote(prompt.strip()), len(session.turns)
+    """Lets the session hold the answers to come; an empty prompt is the last one, at its index."""
+    prompt, index = unquote(prompt.strip()), len(session.turns)
     if not prompt:
         if not session.turns:
             raise UsageError("there is no prompt yet", "type one first, or put it behind the command")
-        prompt, place = session.turns[-1].prompt, place - 1
-    session.comparison = Comparison(session.conversation, prompt, place, variants, session.runs)
+        prompt, index = session.turns[-1].prompt, index - 1
+    session.comparison = Comparison(session.conversation, prompt, index, variants, session.runs)
     heads = tuple(f"{number} · {variant.name}" for number, variant in enumerate(variants, start=1))
     return Answers(heads, session.comparison.answer)
 

@@ -5,9 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
-from tinychat.commands import completing
-from tinychat.commands.arguments import to_path, unquote
-from tinychat.commands.command import Command, Suggestion, command
+from tinychat.commands.registry import Command, Suggestion, command, complete_texts, to_path, unquote
 from tinychat.commands.results import Play, Result
 from tinychat.errors import Interrupted, UsageError
 from tinychat.generate.engine import Odds, Request
@@ -26,11 +24,7 @@ ShouldStop = Callable[[], bool]
 
 
 def _complete(session: Session, words: list[str]) -> Iterator[Suggestion]:
-    from tinychat.text.datasets import KNOWN
-
-    if len(words) == 1:
-        yield from completing.paths(session, words)
-        yield from (Suggestion(name, known.about) for name, known in KNOWN.items())
+    return complete_texts(session, words) if len(words) == 1 else iter(())
 
 
 @command("play", "inside", "guess along", usage="[PROMPT or FILE]", example="/play hello there", complete=_complete)
