@@ -1,11 +1,8 @@
 """Commands that show and change settings."""
 
-from pathlib import Path
-
 import pytest
 from scripted import Talk
 
-from tinychat.commands.registry import complete_models, complete_paths
 from tinychat.commands.results import Change, Message, Table
 from tinychat.commands.settings import change, nudge, switch, values_of
 from tinychat.errors import SettingError, UsageError
@@ -125,14 +122,3 @@ def test_every_value_that_is_offered_can_be_set_and_says_what_it_does(talk: Talk
     for one in values_of(talk.session, setting):
         talk.session.settings.set(setting.name, one.text)
         assert one.about
-
-
-def test_models_and_paths_are_completed(talk: Talk, tmp_path: Path) -> None:
-    (tmp_path / "novel.txt").write_text("x")
-    (tmp_path / ".hidden").write_text("x")
-    assert [one.text for one in complete_models(talk.session, [""])][:3] == ["parrot", "other", "smalltalk"]
-    assert [one.text for one in complete_paths(talk.session, ["n"])] == ["novel.txt"]
-    assert "models/" in [one.text for one in complete_paths(talk.session, [""])]
-    assert ".hidden" not in [one.text for one in complete_paths(talk.session, [""])]
-    assert [one.text for one in complete_paths(talk.session, ["./.h"])] == ["./.hidden"]
-    assert list(complete_paths(talk.session, ["nowhere/x"])) == []

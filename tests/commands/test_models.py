@@ -1,13 +1,14 @@
-"""`/recipes` and `/show`: what models can be trained like, and what they are made of."""
+"""Commands on models: which one speaks, what there is, what models can be trained like, what they are made of."""
 
 import pytest
 from scripted import Talk
 
 from tinychat.commands.models import describe_recipe
-from tinychat.commands.results import Architecture, Table
-from tinychat.errors import RunError
+from tinychat.commands.results import Architecture, Message, Table
+from tinychat.errors import ModelError, RunError
 from tinychat.model.config import ModelConfig
 from tinychat.model.diagram import make_diagram
+from tinychat.store.models import list_bundled_models
 from tinychat.train.recipe import RecipeInfo, list_recipes
 
 LONGEST = 64
@@ -61,3 +62,40 @@ def test_show_draws_the_model_at_hand(talk: Talk) -> None:
     assert f"context {config.context}" in shown.notes[-2]
     assert shown.notes[-1].startswith("in ")
     assert talk.do("/show other").title.startswith("other ")
+
+
+def test_a_model_is_opened_by_its_name(talk: Talk) -> None:
+    talk.ask("hello")
+    result = talk.do("/model other")
+    assert isinstance(result, Message)
+    assert result.lines == ("other (wordpiece, 3.4M, completion) is open: type how a text begins, and it goes on",)
+    assert talk.session.turns == []
+    assert talk.ask("abc") == "you said: abc"
+
+
+def test_a_model_that_is_not_there_leaves_the_one_at_hand(talk: Talk) -> None:
+    talk.ask("hello")
+    with pytest.raises(ModelError, match="there is no model 'nobody'"):
+        talk.do("/model nobody")
+    assert talk.session.model.name == "parrot"
+    assert talk.session.turns
+
+
+def test_models_marks_the_one_that_is_open(talk: Talk) -> None:
+    table = talk.do("/models")
+    assert isinstance(table, Table)
+    bundled = [("", info.name) for info in list_bundled_models()]
+    assert [(row[0], row[1]) for row in table.rows] == [("›", "parrot"), ("", "other"), *bundled]
+
+
+def test_model_alone_offers_what_is_bundled_and_what_is_open(talk: Talk) -> None:
+    table = talk.do("/model")
+    assert isinstance(table, Table)
+    assert table.rows[0][:3] == ("›", "parrot", "answers in turns")
+    assert [row[1] for row in table.rows[1:]] == [info.name for info in list_bundled_models()]
+    assert all(row[3] for row in table.rows[1:])  # each says what it is for
+    talk.do("/model smalltalk")
+    offered = talk.do("/model")
+    assert isinstance(offered, Table)
+    assert [row[1] for row in offered.rows if row[0] == "›"] == ["smalltalk"]
+    assert "parrot" not in [row[1] for row in offered.rows]

@@ -1,10 +1,20 @@
 """Finding a command by what was typed, and what every command must tell of itself."""
 
+from pathlib import Path
+
 import pytest
 from scripted import Talk
 
 from tinychat.commands import COMMANDS
-from tinychat.commands.registry import THEMES, Command, is_command
+from tinychat.commands.registry import (
+    THEMES,
+    Command,
+    complete_models,
+    complete_paths,
+    is_command,
+    parse_number,
+    parse_token,
+)
 from tinychat.commands.results import Change, Help, Leave, Message
 from tinychat.errors import UsageError
 from tinychat.settings import SETTINGS
@@ -106,3 +116,30 @@ def test_quit_leaves(talk: Talk) -> None:
 def test_a_change_tells_old_and_new() -> None:
     assert Change("top-p", "0.95", "0.9").text == "top-p 0.95 → 0.9"
     assert Change("top-p", "0.9", "0.9").text == "top-p is 0.9 already"
+
+
+def test_models_and_paths_are_completed(talk: Talk, tmp_path: Path) -> None:
+    (tmp_path / "novel.txt").write_text("x")
+    (tmp_path / ".hidden").write_text("x")
+    assert [one.text for one in complete_models(talk.session, [""])][:3] == ["parrot", "other", "smalltalk"]
+    assert [one.text for one in complete_paths(talk.session, ["n"])] == ["novel.txt"]
+    assert "models/" in [one.text for one in complete_paths(talk.session, [""])]
+    assert ".hidden" not in [one.text for one in complete_paths(talk.session, [""])]
+    assert [one.text for one in complete_paths(talk.session, ["./.h"])] == ["./.hidden"]
+    assert list(complete_paths(talk.session, ["nowhere/x"])) == []
+
+
+def test_a_number_is_whole_and_within_its_bounds() -> None:
+    wrong = UsageError("wrong")
+    assert [parse_number(text, 0, 3, wrong) for text in ("0", "3")] == [0, 3]
+    for text in ("", "x", "1.5", "-1", "4"):
+        with pytest.raises(UsageError) as caught:
+            parse_number(text, 0, 3, wrong)
+        assert caught.value is wrong
+
+
+def test_tokens_are_counted_from_either_end() -> None:
+    assert [parse_token(text, 5, "why") for text in ("1", "5", "", "-1", "-5")] == [0, 4, 4, 4, 0]
+    for text in ("0", "6", "-6", "x"):
+        with pytest.raises(UsageError, match=f"/why takes the number of a token, from 1 to 5, not '{text}'"):
+            parse_token(text, 5, "why")
