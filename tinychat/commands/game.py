@@ -42,31 +42,32 @@ def play(session: Session, text: str) -> Result:
     path = to_path(text)
     if text and (text in KNOWN or path.is_file()):
         return Play(partial(_passage, session, text if text in KNOWN else str(path)))
-    place = len(session.turns)
+    index = len(session.turns)
     if not text:
         if not session.turns and session.model.info.mode != "completion":
             raise UsageError("there is no prompt yet", "for example `/play hello there`, or name a file")
-        text, place = (session.turns[-1].prompt, place - 1) if session.turns else ("", 0)
-    return Play(partial(_answer, session, text, place))
+        text, index = (session.turns[-1].prompt, index - 1) if session.turns else ("", 0)
+    return Play(partial(_answer, session, text, index))
 
 
-def _answer(session: Session, prompt: str, place: int, should_stop: ShouldStop) -> Game:
-    """The game of guessing the model's answer to the prompt at that place of the conversation."""
+def _answer(session: Session, prompt: str, index: int, should_stop: ShouldStop) -> Game:
+    """The game of guessing the model's answer to the prompt at that index of the conversation."""
     settings = session.settings.current
     settings = replace(settings, max_tokens=min(settings.max_tokens, LONGEST))
-    before = session.model.history(session.turns[:place])
+    model = session.model
+    before = model.history(session.turns[:index])
     _wait(session, should_stop)
-    answer = session.model.make_answer(prompt, turns=before, settings=lambda: settings, index=len(before))
+    answer = model.make_answer(prompt, turns=before, settings=lambda: settings, index=len(before))
     start = len(answer.ids)
-    for _ in stream(session.model.engine, answer, should_stop):
+    for _ in stream(model.engine, answer, should_stop):
         pass
     if should_stop():
         raise Interrupted("nothing is played: it was stopped")
     ids = answer.ids[:-1] if answer.ids[-1] in answer.request.end_ids else answer.ids
     if len(ids) <= start:
         raise UsageError(f"the model has nothing to say to {prompt!r}", "try another prompt")
-    beginning = prompt if session.model.info.mode == "completion" else f"{prompt}\n"
-    return _game(session, ids, start, beginning, session.model.prompt_encoder.source(prompt))
+    beginning = prompt if model.info.mode == "completion" else f"{prompt}\n"
+    return _game(session, ids, start, beginning, model.prompt_encoder.source(prompt))
 
 
 def _passage(session: Session, source: str, should_stop: ShouldStop) -> Game:

@@ -30,6 +30,7 @@ from tinychat.events import Token
 from tinychat.formatting import count, percent
 from tinychat.generate.engine import Odds, Request, window_start
 from tinychat.generate.looking import Head
+from tinychat.open_model import OpenModel
 from tinychat.session import Session
 from tinychat.settings import Settings, describe_sampling
 from tinychat.store import places
@@ -77,15 +78,16 @@ def why(session: Session, text: str) -> Result:
     with that one.
     """
     turn = last_answer(session)
-    odds_at = cache(lambda place: _odds(session, turn, place))
+    odds_at = cache(lambda position: _odds(session, turn, position))
 
-    def choose(place: int, bar: int) -> Answer:
-        return branch_at(session, turn, place, [_shown(odds_at(place), turn.tokens[place])[bar].id])
+    def at(position: int) -> Bars:
+        return _bars(session, turn, position, odds_at(position))
+
+    def choose(position: int, bar: int) -> Answer:
+        return branch_at(session, turn, position, [_shown(odds_at(position), turn.tokens[position])[bar].id])
 
     count = len(turn.tokens)
-    return Walk(
-        parse_token(text, count, "why"), count, lambda place: _bars(session, turn, place, odds_at(place)), choose
-    )
+    return Walk(parse_token(text, count, "why"), count, at, choose)
 
 
 @command("color", "inside", "shaded by surprise", aliases=("colour",))
@@ -94,12 +96,12 @@ def color(session: Session, text: str) -> Result:
 
     Under it a line of how surprising each token was, and one of how open it was what would come: the entropy.
     """
-    turn = last_answer(session)
+    turn, model = last_answer(session), session.model
     given = [(turn.given, None)] if turn.given else []
     entropies: list[float] = []
-    if session.model.prompt_encoder.reader is None:
+    if model.prompt_encoder.reader is None:
         count = len(turn.tokens)
-        entropies = session.model.engine.entropies(session.model.ids_before(turn, count))[-count:]
+        entropies = model.engine.entropies(model.ids_before(turn, count))[-count:]
     return _shaded([*given, *((token.text, token.logprob) for token in turn.tokens)], entropies)
 
 
@@ -113,17 +115,17 @@ def score(session: Session, text: str) -> Result:
     text = unquote(text)
     if not text:
         raise UsageError("/score needs a text", "for example `/score to be or not`")
-    prompting = session.model.prompt_encoder
-    if prompting.reader is not None:
+    model = session.model
+    if model.prompt_encoder.reader is not None:
         raise UsageError("a translation model has no odds for a text alone", "/why tells those of its answers")
-    ids = prompting.text_ids(text)
+    ids = model.prompt_encoder.text_ids(text)
     if len(ids) < 2:
         raise UsageError(f"nothing can be predicted in {text!r}: it is one token or none", "give a longer text")
-    decoder = session.model.tokenizer.stream()
+    decoder = model.tokenizer.stream()
     texts = [decoder.push(id) for id in ids]
     texts[-1] += decoder.flush()
-    logprobs = [None, *session.model.engine.score(ids)]
-    return _shaded(zip(texts, logprobs, strict=True), session.model.engine.entropies(ids), _unknown(session, text))
+    logprobs = [None, *model.engine.score(ids)]
+    return _shaded(zip(texts, logprobs, strict=True), model.engine.entropies(ids), _unknown(model, text))
 
 
 @command(
@@ -136,36 +138,35 @@ def tokens(session: Session, text: str) -> Result:
             raise UsageError("there is no text to cut", "for example `/tokens to be or not`")
         text = session.turns[-1].prompt
     pieces = session.model.source_tokenizer.pieces(text)
-    notes = (f"{len(pieces):,} tokens for {len(text):,} characters", *_unknown(session, text))
+    notes = (f"{len(pieces):,} tokens for {len(text):,} characters", *_unknown(session.model, text))
     return Message(("  ".join(f"{piece!r} {id}" for piece, id in pieces),), notes)
 
 
-def _unknown(session: Session, text: str) -> tuple[str, ...]:
-    unknown = session.model.source_tokenizer.unknown(text)
+def _unknown(model: OpenModel, text: str) -> tuple[str, ...]:
+    unknown = model.source_tokenizer.unknown(text)
     return ("unknown to this model, left out: " + " ".join(map(repr, unknown)),) if unknown else ()
 
 
 def last_answer(session: Session) -> Turn:
-    """The newest turn in which the model has said something."""
+    """Return the newest turn in which the model has said something."""
     turn = next((turn for turn in reversed(session.turns) if turn.tokens), None)
     if turn is None:
         raise UsageError("there is no answer to look into yet", "type a prompt first")
     return turn
 
 
-def _settings_at(session: Session, turn: Turn, place: int) -> Settings:
-    return turn.settings_at(place) or session.settings.current
+def _settings_at(session: Session, turn: Turn, position: int) -> Settings:
+    return turn.settings_at(position) or session.settings.current
 
 
-def _odds(session: Session, turn: Turn, place: int) -> list[Odds]:
-    """Every token that could have come at a place (from 0) of an answer, the likeliest first.
+def _odds(session: Session, turn: Turn, position: int) -> list[Odds]:
+    """Return every token that could have come at a position (from 0) of an answer, the likeliest first.
 
-    The model is asked anew, for that place alone, so that making answers costs nothing extra.
+    The model is asked anew, for that position alone, so that making answers costs nothing extra.
     """
-    settings, source = _settings_at(session, turn, place), session.model.prompt_encoder.source(turn.prompt)
-    return session.model.engine.odds(
-        Request(0, session.model.ids_before(turn, place), place, settings, seed=0, source=source)
-    )
+    model, settings = session.model, _settings_at(session, turn, position)
+    ids, source = model.ids_before(turn, position), model.prompt_encoder.source(turn.prompt)
+    return model.engine.odds(Request(0, ids, position, settings, seed=0, source=source))
 
 
 def _shown(odds: list[Odds], token: Token) -> list[Odds]:
@@ -173,18 +174,18 @@ def _shown(odds: list[Odds], token: Token) -> list[Odds]:
     return odds[:BARS] + [one for one in odds[BARS:] if one.id == token.id]
 
 
-def _bars(session: Session, turn: Turn, place: int, odds: list[Odds]) -> Bars:
-    rank, chosen = next((rank, one) for rank, one in enumerate(odds, 1) if one.id == turn.tokens[place].id)
+def _bars(session: Session, turn: Turn, position: int, odds: list[Odds]) -> Bars:
+    rank, chosen = next((rank, one) for rank, one in enumerate(odds, 1) if one.id == turn.tokens[position].id)
     entropy = -sum(math.exp(one.logprob) * one.logprob for one in odds) / math.log(2)
     name = session.model.tokenizer.token_text
-    shown = _shown(odds, turn.tokens[place])
+    shown = _shown(odds, turn.tokens[position])
     texts = [token.text for token in turn.tokens]
     return Bars(
-        f"token {place + 1} of {len(texts)} · rank {rank:,} of {len(odds):,} · log-probability {chosen.logprob:z.2f}"
+        f"token {position + 1} of {len(texts)} · rank {rank:,} of {len(odds):,} · log-probability {chosen.logprob:z.2f}"
         f" · entropy {entropy:z.1f} bits",
         tuple(Bar(repr(name(one.id)), math.exp(one.logprob), one is chosen, one.drawn) for one in shown),
-        (f"before and after {' · '.join(describe_sampling(_settings_at(session, turn, place)))}",),
-        ((turn.given or "") + "".join(texts[:place]), texts[place], "".join(texts[place + 1 :])),
+        (f"before and after {' · '.join(describe_sampling(_settings_at(session, turn, position)))}",),
+        ((turn.given or "") + "".join(texts[:position]), texts[position], "".join(texts[position + 1 :])),
     )
 
 
@@ -230,19 +231,19 @@ def attention(session: Session, text: str) -> Result:
     """
     from tinychat.model.config import ModelConfig
 
-    words = text.lower().split()
+    model, words = session.model, text.lower().split()
     cross = words[-1:] == [CROSS]
-    config = ModelConfig.from_dict(session.model.info.architecture)
+    config = ModelConfig.from_dict(model.info.architecture)
     if cross and not config.encoder_decoder:
-        raise UsageError(f"{session.model.name} has no encoder to look at", f"`{CROSS}` is for translation models")
+        raise UsageError(f"{model.name} has no encoder to look at", f"`{CROSS}` is for translation models")
     numbers = words[:-1] if cross else words
     if len(numbers) > 2:
         raise UsageError(f"/attention takes a layer and a head, not {text!r}", "for example `/attention 2 1`")
     layer, head = _index(numbers[:1], config.n_layer, "layer"), _index(numbers[1:], config.n_head, "head")
     turn = last_answer(session)
     if layer is None or head is None:
-        return _small_maps(session, turn, layer, cross)
-    return _whole_map(session, turn, layer, head, cross)
+        return _small_maps(model, turn, layer, cross)
+    return _whole_map(model, turn, layer, head, cross)
 
 
 @command("lens", "inside", "what each layer says", usage="[N]", example="/lens 5")
@@ -252,16 +253,11 @@ def lens(session: Session, text: str) -> Result:
     The head of the model reads what stands in the residual stream after each layer; the last row is what the model
     says. Where that is mixed with counts of n-grams and matches, each has its row, with its share in the mixture.
     """
-    turn = last_answer(session)
-    place = parse_token(text, len(turn.tokens), "lens")
-    name = session.model.tokenizer.token_text
-    said = turn.tokens[place]
-    voices = session.model.engine.lens(
-        session.model.ids_before(turn, place),
-        said.id,
-        source=session.model.prompt_encoder.source(turn.prompt),
-        likeliest=CANDIDATES,
-    )
+    turn, model = last_answer(session), session.model
+    position = parse_token(text, len(turn.tokens), "lens")
+    name, said = model.tokenizer.token_text, turn.tokens[position]
+    ids, source = model.ids_before(turn, position), model.prompt_encoder.source(turn.prompt)
+    voices = model.engine.lens(ids, said.id, source=source, likeliest=CANDIDATES)
     mixed = any(voice.share is not None for voice in voices)
     rows = []
     for voice in voices:
@@ -276,18 +272,18 @@ def lens(session: Session, text: str) -> Result:
     return Table(
         ("", *(("share",) if mixed else ()), repr(name(said.id)), "rank", "likeliest"),
         tuple(rows),
-        f"token {place + 1} of {len(turn.tokens)}: {name(said.id)!r}",
+        f"token {position + 1} of {len(turn.tokens)}: {name(said.id)!r}",
         right=tuple(range(1, 4 if mixed else 3)),
         notes=tuple(notes),
     )
 
 
-def _small_maps(session: Session, turn: Turn, layer: int | None, cross: bool) -> HeatMaps:
+def _small_maps(model: OpenModel, turn: Turn, layer: int | None, cross: bool) -> HeatMaps:
     """The heads of all layers, or of one."""
-    ids = session.model.ids_before(turn, len(turn.tokens))
-    source = session.model.prompt_encoder.source(turn.prompt)
-    layers = session.model.engine.heads(ids, source=source, layer=layer, cross=cross, cells=FINEST)
-    what = _sequence(session, ids)
+    ids = model.ids_before(turn, len(turn.tokens))
+    source = model.prompt_encoder.source(turn.prompt)
+    layers = model.engine.heads(ids, source=source, layer=layer, cross=cross, cells=FINEST)
+    what = _sequence(model, ids)
     if cross:
         what += f" look at the {len(source or ())} of the prompt"
     grid = tuple(
@@ -305,9 +301,9 @@ def _small_maps(session: Session, turn: Turn, layer: int | None, cross: bool) ->
     )
 
 
-def _sequence(session: Session, ids: Sequence[int]) -> str:
+def _sequence(model: OpenModel, ids: Sequence[int]) -> str:
     """How many tokens there are, or how many of them the model still sees."""
-    start = window_start(len(ids), session.model.engine.context)
+    start = window_start(len(ids), model.engine.context)
     return f"the newest {len(ids) - start:,} of {len(ids):,} tokens" if start else f"{len(ids):,} tokens"
 
 
@@ -335,15 +331,15 @@ def _seen(cells: Sequence[Sequence[float]], cross: bool) -> tuple[tuple[float, .
     return tuple(tuple(row if cross else row[: ahead + place]) for place, row in enumerate(cells, 1))
 
 
-def _whole_map(session: Session, turn: Turn, layer: int, head: int, cross: bool) -> HeatMap:
+def _whole_map(model: OpenModel, turn: Turn, layer: int, head: int, cross: bool) -> HeatMap:
     """One head, with the tokens."""
-    ids = session.model.ids_before(turn, len(turn.tokens))
-    source = session.model.prompt_encoder.source(turn.prompt)
-    told = session.model.engine.heads(ids, source=source, layer=layer, cross=cross, cells=1)[0][head]
-    cells = session.model.engine.attention(ids, layer, head, source=source, cross=cross, newest=NEWEST)
-    window = ids[window_start(len(ids), session.model.engine.context) :]
-    labels = _labels(session.model.tokenizer, window)
-    columns = _labels(session.model.source_tokenizer, source) if cross and source else labels
+    ids = model.ids_before(turn, len(turn.tokens))
+    source = model.prompt_encoder.source(turn.prompt)
+    told = model.engine.heads(ids, source=source, layer=layer, cross=cross, cells=1)[0][head]
+    cells = model.engine.attention(ids, layer, head, source=source, cross=cross, newest=NEWEST)
+    window = ids[window_start(len(ids), model.engine.context) :]
+    labels = _labels(model.tokenizer, window)
+    columns = _labels(model.source_tokenizer, source) if cross and source else labels
     facts = [f"{word} {percent(share, 0)}" for word, share in _patterns(told) if share >= WORTH_A_WORD]
     if not cross:
         facts.append(f"{told.distance:.1f} tokens back")
