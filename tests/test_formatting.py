@@ -1,8 +1,7 @@
 """Numbers as people read them."""
 
 import pytest
-
-from tinychat.formatting import compact, count, duration, percent
+from tinychat.textutil import compact, count, duration, percent
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from tinychat.generate.stream import Answer
 from tinychat.origins import Origin
 from tinychat.settings import Settings, SettingStore
 from tinychat.store.models import find_model, read_info, read_source_tokenizer, read_tokenizer
-from tinychat.text.tokenizers import Tokenizer
+from tinychat.tokenizer.tokenizer import Tokenizer
 
 
 class OpenModel:

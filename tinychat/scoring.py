@@ -7,6 +7,8 @@ from typing import Literal
 import numpy as np
 import torch
 
+from tinychat.corpus.corpus import Corpus
+from tinychat.corpus.sources import read_sources
 from tinychat.errors import SourceError, UsageError
 from tinychat.generate.prompts import Prompting
 from tinychat.model.loading import choose_device, load_model
@@ -15,11 +17,9 @@ from tinychat.model.transformer import Transformer
 from tinychat.settings import Settings
 from tinychat.store import places
 from tinychat.store.models import ModelInfo, read_source_tokenizer, read_tokenizer, read_training
-from tinychat.text.corpus import Corpus
-from tinychat.text.ids import Ids, encode_corpus, join, split
-from tinychat.text.rows import Rows, encode_rows, join_rows, split_rows
-from tinychat.text.sources import read_sources
-from tinychat.text.tokenizers import Tokenizer
+from tinychat.tokenizer.rows import Rows, encode_rows, join_rows, split_rows
+from tinychat.tokenizer.token_cache import Ids, encode_corpus, join, split
+from tinychat.tokenizer.tokenizer import Tokenizer
 from tinychat.train.evaluation import evaluate
 from tinychat.train.samples import make_samples
 

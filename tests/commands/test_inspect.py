@@ -7,6 +7,9 @@ from pathlib import Path
 import pytest
 import torch
 from scripted import Talk
+from tinychat.corpus.sources import read_sources
+from tinychat.tokenizer.tokenizer import Tokenizer
+from tinychat.tokenizer.training import train_vocabulary
 
 from tinychat.commands import COMMANDS
 from tinychat.commands.results import Bars, HeatMap, HeatMaps, Message, Shaded, Table, Walk
@@ -20,9 +23,6 @@ from tinychat.session import Session
 from tinychat.settings import Settings
 from tinychat.store import places
 from tinychat.store.models import ModelInfo, save_model
-from tinychat.text.sources import read_sources
-from tinychat.text.tokenizers import Tokenizer
-from tinychat.text.vocabularies import train_vocabulary
 
 
 def why(session: Session, line: str) -> Bars:

@@ -21,13 +21,13 @@ from tinychat.commands.registry import (
 from tinychat.commands.results import Answer, EditPrompt, Export, Message, Outline, OutlineRow, Result
 from tinychat.conversation import Conversation, Turn
 from tinychat.errors import UsageError
-from tinychat.formatting import count, shorten
 from tinychat.origins import Origin
 from tinychat.session import Session
 from tinychat.setting import escape
 from tinychat.settings import LOADING, SETTINGS
 from tinychat.store import places
 from tinychat.store.models import find_model, read_info
+from tinychat.textutil import count, shorten
 from tinychat.transcript import read_transcript, write_transcript
 
 LONGEST_QUOTE = 50

@@ -36,7 +36,7 @@ def play(session: Session, text: str) -> Result:
     takes, by how often earlier ones were; giving up costs as much as each of the characters or choices that are left.
     The model pays −log₂ of its probability of what comes. After Shannon (1951).
     """
-    from tinychat.text.datasets import KNOWN
+    from tinychat.corpus.registry import KNOWN
 
     text = unquote(text)
     path = to_path(text)
@@ -72,8 +72,8 @@ def _answer(session: Session, prompt: str, index: int, should_stop: ShouldStop) 
 
 def _passage(session: Session, source: str, should_stop: ShouldStop) -> Game:
     """The game of guessing a passage of a text."""
-    from tinychat.text.ids import encode_corpus, split
-    from tinychat.text.sources import read_sources
+    from tinychat.corpus.sources import read_sources
+    from tinychat.tokenizer.token_cache import encode_corpus, split
 
     template, tokenizer = session.model.info.template, session.model.tokenizer
     corpus = read_sources(

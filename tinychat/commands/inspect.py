@@ -27,7 +27,6 @@ from tinychat.commands.results import (
 from tinychat.conversation import Turn
 from tinychat.errors import SourceError, UsageError
 from tinychat.events import Token
-from tinychat.formatting import count, percent
 from tinychat.generate.engine import Odds, Request, window_start
 from tinychat.generate.looking import Head
 from tinychat.open_model import OpenModel
@@ -35,11 +34,11 @@ from tinychat.session import Session
 from tinychat.settings import Settings, describe_sampling
 from tinychat.store import places
 from tinychat.store.models import read_training
-from tinychat.text.harmless import visible
-from tinychat.text.tokenizers import Tokenizer
+from tinychat.textutil import count, percent, visible
+from tinychat.tokenizer.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
-    from tinychat.text.corpus import Corpus, Passage
+    from tinychat.corpus.corpus import Corpus, Passage
 
 BARS = 8
 """alternatives shown"""
@@ -382,7 +381,7 @@ def copied(session: Session, text: str) -> Result:
     Spans of 12 characters or more are shown, the longest first, each with its first place. Without a text, that of the
     model is looked for where it was.
     """
-    from tinychat.text.spans import find_copies
+    from tinychat.corpus.overlap import find_copies
 
     answer = last_answer(session).answer.strip()
     if not answer:
@@ -427,13 +426,13 @@ def _read(model: str, training: Mapping[str, Any], named: list[str]) -> "Corpus"
     Raises:
         UsageError: it is not at hand.
     """
-    from tinychat.text.corpus import Corpus
-    from tinychat.text.parts import Given
-    from tinychat.text.sources import read_sources
+    from tinychat.corpus.corpus import Corpus
+    from tinychat.corpus.readers import InlineTexts
+    from tinychat.corpus.sources import read_sources
 
     own = training.get("recipe", {}).get("data", {})
     if own.get("texts") and not named:
-        return Corpus(RECIPE, own.get("mode") or "completion", [Given(tuple(own["texts"]), RECIPE)])
+        return Corpus(RECIPE, own.get("mode") or "completion", [InlineTexts(tuple(own["texts"]), RECIPE)])
     sources = named or list(own.get("sources", ()))
     if not sources:
         raise UsageError(f"{model} does not tell what it was trained on", ELSEWHERE)
@@ -451,8 +450,8 @@ def _read(model: str, training: Mapping[str, Any], named: list[str]) -> "Corpus"
 
 def _check_is_here(source: str) -> None:
     """Nothing is downloaded for a look."""
-    from tinychat.text.datasets import KNOWN, is_there
-    from tinychat.text.sources import split_weight
+    from tinychat.corpus.registry import KNOWN, is_there
+    from tinychat.corpus.sources import split_weight
 
     name = split_weight(source)[0].partition("/")[0]
     if name in KNOWN and not Path(source).expanduser().exists():

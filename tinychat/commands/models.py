@@ -4,11 +4,11 @@ from typing import TYPE_CHECKING
 
 from tinychat.commands.registry import command, complete_models, complete_recipes
 from tinychat.commands.results import Architecture, Message, Result, Table
-from tinychat.formatting import compact, count
 from tinychat.model.config import ModelConfig
 from tinychat.model.diagram import make_diagram
 from tinychat.session import Session
 from tinychat.store.models import ModelInfo, find_model, list_bundled_models, list_models, read_info
+from tinychat.textutil import compact, count
 
 if TYPE_CHECKING:
     from tinychat.train.recipe import Recipe

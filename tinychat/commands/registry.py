@@ -317,7 +317,7 @@ def complete_paths(session: Session, words: list[str]) -> Iterator[Suggestion]:
 
 def complete_texts(session: Session, words: list[str]) -> Iterator[Suggestion]:
     """Offer files and folders, then the known data sets."""
-    from tinychat.text.datasets import KNOWN
+    from tinychat.corpus.registry import KNOWN
 
     yield from complete_paths(session, words)
     yield from (Suggestion(name, known.about) for name, known in KNOWN.items())

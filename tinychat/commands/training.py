@@ -27,7 +27,6 @@ from tinychat.commands.registry import (
 from tinychat.commands.results import Answer, Message, Result, Table, Watch
 from tinychat.errors import RunError, UsageError
 from tinychat.events import Ended, Failed, Finished, Part, Record, Stepped
-from tinychat.formatting import compact, duration, percent
 from tinychat.generate.stream import stream
 from tinychat.session import Session
 from tinychat.settings import Settings
@@ -35,6 +34,7 @@ from tinychat.store import places
 from tinychat.store.models import read_info
 from tinychat.store.runs import RunFolder, find_run, list_runs
 from tinychat.store.weights import list_snapshots
+from tinychat.textutil import compact, duration, percent
 
 if TYPE_CHECKING:
     from tinychat.train.fields import RecipeField
@@ -104,15 +104,15 @@ def train(session: Session, text: str) -> Result:
     What is left open is chosen from the text and the machine. Flags are those of `tinychat train`: --minutes, --steps,
     --name, --recipe, --tokenizer …
     """
-    from tinychat.text.sources import split_weight
-    from tinychat.train.launch import STANDARD_INPUT, change_recipe, launch, prepare_run, resume_run
+    from tinychat.corpus.sources import STDIN, split_weight
+    from tinychat.train.launch import change_recipe, launch, prepare_run, resume_run
     from tinychat.train.recipe import choose_recipe
 
     started = time.monotonic()
     behind = text.split()[-1:] == [BEHIND]
     sources, flags = _parse(text.rstrip().removesuffix(BEHIND) if behind else text)
     own = {name: flags.pop(name) for name in OWN_FLAGS if name in flags}
-    if STANDARD_INPUT in (split_weight(source)[0] for source in sources):
+    if STDIN in (split_weight(source)[0] for source in sources):
         raise UsageError("- is the keyboard here", "name a file, or pipe the text into `tinychat train -`")
     if "resume" in own:
         if sources:

@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tinychat.text.chat import ChatTemplate, Message
-from tinychat.text.tokenizers import Tokenizer
+from tinychat.corpus.types import Message
+from tinychat.tokenizer.chat_template import ChatTemplate
+from tinychat.tokenizer.tokenizer import Tokenizer
 
 Exchange = tuple[str, str]
 """what was asked, and what was answered"""

@@ -9,9 +9,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tinychat.text.chat import ChatTemplate
-from tinychat.text.ids import Ids
-from tinychat.text.tokenizers import Tokenizer
+from tinychat.tokenizer.chat_template import ChatTemplate
+from tinychat.tokenizer.token_cache import Ids
+from tinychat.tokenizer.tokenizer import Tokenizer
 
 
 class Asked(NamedTuple):

@@ -7,17 +7,19 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import cast
 
+from tinychat.corpus.corpus import Corpus, Source
+from tinychat.corpus.readers import InlineTexts
+from tinychat.corpus.registry import KNOWN, fetch
+from tinychat.corpus.sources import read_sources
+from tinychat.corpus.types import Mode
 from tinychat.errors import SourceError, UsageError
 from tinychat.store import places
 from tinychat.store.runs import RunFolder
-from tinychat.text.chat import ChatTemplate, Mode
-from tinychat.text.corpus import Corpus, Source
-from tinychat.text.datasets import KNOWN, fetch
-from tinychat.text.ids import Ids, encode_corpus, join
-from tinychat.text.parts import Given
-from tinychat.text.rows import Rows, encode_rows, join_rows, split_rows
-from tinychat.text.sources import read_sources
-from tinychat.text.tokenizers import Tokenizer, load_tokenizer, train_tokenizer
+from tinychat.tokenizer.chat_template import ChatTemplate
+from tinychat.tokenizer.rows import Rows, encode_rows, join_rows, split_rows
+from tinychat.tokenizer.token_cache import Ids, encode_corpus, join
+from tinychat.tokenizer.tokenizer import Tokenizer, load_tokenizer
+from tinychat.tokenizer.training import train_tokenizer
 from tinychat.train.continuing import Start, notices, read_start
 from tinychat.train.plan import SourceFacts, TextFacts
 from tinychat.train.planner import choose_tokenizer, split_tokens
@@ -149,7 +151,7 @@ def read_text(recipe: Recipe, run: RunFolder) -> TrainingText:
 def _read_corpus(recipe: Recipe) -> Corpus:
     mode = cast("Mode | None", recipe.mode)
     if recipe.texts:
-        return Corpus(GIVEN, mode or "completion", [Given(recipe.texts, GIVEN)])
+        return Corpus(GIVEN, mode or "completion", [InlineTexts(recipe.texts, GIVEN)])
     return read_sources(
         recipe.sources,
         cache=places.datasets_folder(),

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from tinychat.tokenizer.tokenizer import Tokenizer
 from tokenizers import Tokenizer as InnerTokenizer
 from tokenizers.models import WordLevel
 
@@ -22,7 +23,6 @@ from tinychat.model.config import ModelConfig
 from tinychat.model.transformer import Transformer
 from tinychat.store.interchange import export_model
 from tinychat.store.models import ModelInfo, read_info, read_weights, save_model
-from tinychat.text.tokenizers import Tokenizer
 
 CONTEXT = 256
 FAVOUR = 2.0
