@@ -23,9 +23,9 @@ from tinychat.generate.engine import Drawn, Engine, Head, Odds, Request
 from tinychat.session import Session
 from tinychat.settings import Settings
 from tinychat.store.models import ModelInfo, read_tokenizer
-from tinychat.text.chat import ChatTemplate
-from tinychat.text.tokenizers import Tokenizer
-from tinychat.text.vocabularies import train_vocabulary
+from tinychat.tokenizer.chat_template import ChatTemplate
+from tinychat.tokenizer.tokenizer import Tokenizer
+from tinychat.tokenizer.training import train_vocabulary
 
 SPECIALS = ["<|end|>", "<|user|>", "<|bot|>"]
 

@@ -7,8 +7,8 @@ import pytest
 
 from tinychat.generate.engine import Odds
 from tinychat.guessing import CHOICES, ELSE, Game, Outcome
-from tinychat.text.tokenizers import Tokenizer
-from tinychat.text.vocabularies import train_vocabulary
+from tinychat.tokenizer.tokenizer import Tokenizer
+from tinychat.tokenizer.training import train_vocabulary
 
 SPECIALS = ["<|end|>"]
 CHARACTERS = Tokenizer(train_vocabulary("char", ["abcdefgh"], 300, SPECIALS))

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from tinychat.generate.engine import Odds
-from tinychat.text.tokenizers import Tokenizer
+from tinychat.tokenizer.tokenizer import Tokenizer
 
 Kind = Literal["single", "sure", "again"]
 """a first guess, one that the person is sure of, one after another that was wrong"""

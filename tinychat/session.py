@@ -21,7 +21,7 @@ from tinychat.generate.stream import Answer, stream
 from tinychat.origins import Origin
 from tinychat.settings import Settings, SettingStore
 from tinychat.store.models import ModelInfo, call_of, find_model, read_info, read_source_tokenizer, read_tokenizer
-from tinychat.text.tokenizers import Tokenizer
+from tinychat.tokenizer.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     from tinychat.comparing import Comparison

@@ -7,9 +7,9 @@ import pytest
 from scripted import Talk
 
 from tinychat.commands.results import Message, Table
+from tinychat.corpus.sources import read_sources
 from tinychat.errors import SourceError, UsageError
 from tinychat.store import places
-from tinychat.text.sources import read_sources
 
 BOOK = (
     "an owl sat still.\nyou said nothing, as owls do; "

@@ -15,8 +15,8 @@ from tinychat.model.config import ModelConfig
 from tinychat.model.transformer import Transformer
 from tinychat.session import Session
 from tinychat.store.models import ModelInfo, save_model
-from tinychat.text.tokenizers import Tokenizer
-from tinychat.text.vocabularies import train_vocabulary
+from tinychat.tokenizer.tokenizer import Tokenizer
+from tinychat.tokenizer.training import train_vocabulary
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz \n"
 

@@ -11,8 +11,8 @@ from tinychat.events import Changed, Finished, Notice, Record, Token
 from tinychat.generate.engine import Drawn, Engine, Request
 from tinychat.generate.stream import Answer, Batch, stream
 from tinychat.settings import Settings
-from tinychat.text.tokenizers import Tokenizer
-from tinychat.text.vocabularies import train_vocabulary
+from tinychat.tokenizer.tokenizer import Tokenizer
+from tinychat.tokenizer.training import train_vocabulary
 
 LETTERS = Tokenizer(train_vocabulary("char", ["abcdefgh \n"], None, ["<|end|>"]))
 BYTES = Tokenizer(train_vocabulary("wordpiece", ["naïve café 你好 " * 9], 300, []))

@@ -41,7 +41,7 @@ from tinychat.commands.table import COMMANDS, split_line
 from tinychat.errors import UsageError
 from tinychat.repl.marks import MARKS, PLAIN_MARKS
 from tinychat.store.models import find_model, read_tokenizer
-from tinychat.text.tokenizers import Tokenizer
+from tinychat.tokenizer.tokenizer import Tokenizer
 
 KEYS_BETWEEN_CHECKS = 80
 SILENCE = 0.15

@@ -15,8 +15,8 @@ from tinychat.generate.engine import Odds
 from tinychat.guessing import Game
 from tinychat.repl.playing import play
 from tinychat.session import Session
-from tinychat.text.tokenizers import Tokenizer
-from tinychat.text.vocabularies import train_vocabulary
+from tinychat.tokenizer.tokenizer import Tokenizer
+from tinychat.tokenizer.training import train_vocabulary
 
 CHARACTERS = Tokenizer(train_vocabulary("char", ["to be or not\n"], 300, []))
 COUNT = CHARACTERS.vocab_size

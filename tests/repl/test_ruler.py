@@ -11,11 +11,11 @@ from prompt_toolkit.layout.processors import TransformationInput
 from scripted import make_model
 
 from tinychat.commands.table import prompt_of
+from tinychat.corpus.types import Message
 from tinychat.repl.blocks import unblock
 from tinychat.repl.ruler import QUICK, Measure, Ruler
 from tinychat.repl.toolbar import beside
 from tinychat.session import Session
-from tinychat.text.chat import Message
 
 
 class Waiting:
@@ -75,8 +75,8 @@ def test_prompts_that_stand_alone_count_no_conversation(session: Session, home: 
 
 def test_characters_without_a_token_are_named_and_marked(session: Session, home: Path) -> None:
     folder = make_model(home / "models", "letters", mode="completion")
-    from tinychat.text.tokenizers import Tokenizer
-    from tinychat.text.vocabularies import train_vocabulary
+    from tinychat.tokenizer.tokenizer import Tokenizer
+    from tinychat.tokenizer.training import train_vocabulary
 
     Tokenizer(train_vocabulary("char", ["abc"], None, ["<|end|>"])).save(folder / "tokenizer.json")
     session.open_model(str(folder))

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tinychat.model.transformer import IGNORED, NO_TOKEN
-from tinychat.text.rows import Rows
+from tinychat.tokenizer.rows import Rows
 from tinychat.train.batches import Batches
 from tinychat.train.rows import count_windows, split_folds
 

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 
 from tinychat.model.config import ModelConfig
 from tinychat.model.transformer import Transformer
-from tinychat.text.rows import Rows
+from tinychat.tokenizer.rows import Rows
 from tinychat.train.evaluation import Evaluation, evaluate
 from tinychat.train.rows import find_fold, split_folds
 

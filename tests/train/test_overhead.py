@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from tinychat.model.config import ModelConfig
-from tinychat.text.tokenizers import Tokenizer
-from tinychat.text.vocabularies import train_vocabulary
+from tinychat.tokenizer.tokenizer import Tokenizer
+from tinychat.tokenizer.training import train_vocabulary
 from tinychat.train.batches import Batches
 from tinychat.train.overhead import loop_share
 from tinychat.train.recipe import load_recipe

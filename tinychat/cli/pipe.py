@@ -24,7 +24,7 @@ from tinychat.generate.stream import Answer, Batch
 from tinychat.session import Session
 from tinychat.setting import unescape
 from tinychat.settings import LOADING, Settings, find_setting
-from tinychat.text.harmless import harmless
+from tinychat.textutil import escape_controls
 
 PIECE = 1 << 16
 """bytes that are read at once, at most"""
@@ -237,7 +237,7 @@ class _Pipe:
             new = job.prompt + new
         job.written = len(job.tokens)
         if self._at_terminal:
-            new = harmless(new)
+            new = escape_controls(new)
         if job.done:
             new += "\0" if self._options.null else "\n"
         if new:

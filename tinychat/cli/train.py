@@ -14,7 +14,7 @@ from tinychat.errors import UsageError
 from tinychat.events import Ended, Failed
 from tinychat.face import Face
 from tinychat.store.runs import RunFolder, find_run
-from tinychat.text.harmless import harmless
+from tinychat.textutil import escape_controls
 from tinychat.train.fields import RecipeField
 from tinychat.train.launch import change_recipe, launch, name_for, prepare_run
 from tinychat.train.processes import become_follower, find_place
@@ -107,8 +107,8 @@ train.params += [_option(field) for field in RECIPE_FIELDS.values() if field.nam
 
 def _fetch(sources: tuple[str, ...], face: Face) -> None:
     """Downloads the known data sets among the sources, here where a progress bar can be shown."""
-    from tinychat.text.datasets import KNOWN
-    from tinychat.text.sources import split_weight
+    from tinychat.corpus.registry import KNOWN
+    from tinychat.corpus.sources import split_weight
 
     for source in sources:
         source, _ = split_weight(source)
@@ -164,7 +164,7 @@ def watch(run: RunFolder, *, as_json: bool, face: Face, process: "subprocess.Pop
 
 
 def _tell(line: str) -> None:
-    click.echo(harmless(line), err=True)
+    click.echo(escape_controls(line), err=True)
 
 
 def _exit_code(last: "Last") -> int:

@@ -9,8 +9,8 @@ from tinychat.commands.command import Suggestion, command
 from tinychat.commands.results import Answer, Message, Outline, OutlineRow, Result
 from tinychat.conversation import Conversation, Turn
 from tinychat.errors import UsageError
-from tinychat.formatting import count, shorten
 from tinychat.session import Session
+from tinychat.textutil import count, shorten
 
 EXAMPLE = 'for example `/branch 5 "blue"`; `/why` shows the tokens by their numbers'
 LONGEST_PROMPT = 36

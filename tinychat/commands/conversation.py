@@ -9,9 +9,9 @@ from tinychat.commands.command import command
 from tinychat.commands.results import Answer, EditPrompt, Export, Message, Result
 from tinychat.conversation import Conversation, Turn
 from tinychat.errors import UsageError
-from tinychat.formatting import count, shorten
 from tinychat.session import Session
 from tinychat.store import places
+from tinychat.textutil import count, shorten
 from tinychat.transcript import read_transcript, write_transcript
 
 NOTHING_YET = ("nothing has been said yet", "type a prompt first")

@@ -11,13 +11,13 @@ from tinychat.commands.command import command
 from tinychat.commands.inspecting import last_answer
 from tinychat.commands.results import Message, Result, Table
 from tinychat.errors import SourceError, UsageError
-from tinychat.formatting import percent
 from tinychat.session import Session
 from tinychat.store import places
 from tinychat.store.models import read_training
+from tinychat.textutil import percent
 
 if TYPE_CHECKING:
-    from tinychat.text.corpus import Corpus, Passage
+    from tinychat.corpus.corpus import Passage, SourceCorpus
 
 LEAST = 12
 """characters of a span: shorter ones come again in any two texts of a language"""
@@ -38,7 +38,7 @@ def copied(session: Session, text: str) -> Result:
     Spans of 12 characters or more are shown, the longest first, each with its first place. Without a text, that of the
     model is looked for where it was.
     """
-    from tinychat.text.spans import find_copies
+    from tinychat.corpus.overlap import find_copies
 
     answer = last_answer(session).answer.strip()
     if not answer:
@@ -62,7 +62,7 @@ def copied(session: Session, text: str) -> Result:
         return Message((f"no {least} characters in a row stand word for word in {corpus.name}",), tuple(notes))
     length = sum(len(copy.text) for copy in copies)
     times = Counter(copy.text for copy in copies)
-    first = {copy.text: copy.place for copy in reversed(copies)}
+    first = {copy.text: copy.passage for copy in reversed(copies)}
     rows = [
         (f"{len(span):,}", _place(first[span]), repr(span) + (f", {count} times" if count > 1 else ""))
         for span, count in times.items()
@@ -77,19 +77,19 @@ def copied(session: Session, text: str) -> Result:
     )
 
 
-def _read(model: str, training: Mapping[str, Any], named: list[str]) -> "Corpus":
+def _read(model: str, training: Mapping[str, Any], named: list[str]) -> "SourceCorpus":
     """The text that is named, or that of a model.
 
     Raises:
         UsageError: it is not at hand.
     """
-    from tinychat.text.corpus import Corpus
-    from tinychat.text.parts import Given
-    from tinychat.text.sources import read_sources
+    from tinychat.corpus.corpus import TextCorpus
+    from tinychat.corpus.readers import InlineTexts
+    from tinychat.corpus.sources import read_sources
 
     own = training.get("recipe", {}).get("data", {})
     if own.get("texts") and not named:
-        return Corpus(RECIPE, own.get("mode") or "completion", [Given(tuple(own["texts"]), RECIPE)])
+        return TextCorpus(RECIPE, own.get("mode") or "completion", [InlineTexts(tuple(own["texts"]), RECIPE)])
     sources = named or list(own.get("sources", ()))
     if not sources:
         raise UsageError(f"{model} does not tell what it was trained on", ELSEWHERE)
@@ -107,8 +107,8 @@ def _read(model: str, training: Mapping[str, Any], named: list[str]) -> "Corpus"
 
 def _check_is_here(source: str) -> None:
     """Nothing is downloaded for a look."""
-    from tinychat.text.datasets import KNOWN, is_there
-    from tinychat.text.sources import split_weight
+    from tinychat.corpus.registry import KNOWN, is_there
+    from tinychat.corpus.sources import split_weight
 
     name = split_weight(source)[0].partition("/")[0]
     if name in KNOWN and not Path(source).expanduser().exists():
@@ -127,7 +127,7 @@ def _remedy(sources: Sequence[str], training: Mapping[str, Any]) -> str:
     return ELSEWHERE
 
 
-def _beginning(corpus: "Corpus", share: float) -> "Iterator[Passage]":
+def _beginning(corpus: "SourceCorpus", share: float) -> "Iterator[Passage]":
     """The passages of as much of each text as a model was trained on; the rest measured it."""
     for source in corpus.sources:
         end = round(source.corpus.characters * share)

@@ -11,10 +11,10 @@ from tinychat.commands.results import Answer, Bar, Bars, Message, Result, Shaded
 from tinychat.conversation import Turn
 from tinychat.errors import UsageError
 from tinychat.events import Token
-from tinychat.formatting import count
 from tinychat.generate.engine import Odds, Request
 from tinychat.session import Session
 from tinychat.settings import Settings, describe_sampling
+from tinychat.textutil import count
 
 BARS = 8
 """alternatives shown"""

@@ -8,12 +8,11 @@ from tinychat.commands.inspecting import last_answer
 from tinychat.commands.results import HeatMap, HeatMaps, Result, SmallMap, Table
 from tinychat.conversation import Turn
 from tinychat.errors import UsageError
-from tinychat.formatting import percent
 from tinychat.generate.engine import window_start
 from tinychat.generate.looking import Head
 from tinychat.session import Session
-from tinychat.text.harmless import visible
-from tinychat.text.tokenizers import Tokenizer
+from tinychat.textutil import percent, visible
+from tinychat.tokenizer.tokenizer import Tokenizer
 
 CROSS = "cross"
 """the word for attention to the encoder"""

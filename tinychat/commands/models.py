@@ -3,11 +3,11 @@
 from tinychat.commands import completing
 from tinychat.commands.command import command
 from tinychat.commands.results import Architecture, Message, Result, Table
-from tinychat.formatting import compact
 from tinychat.model.config import ModelConfig
 from tinychat.model.diagram import make_diagram
 from tinychat.session import Session
 from tinychat.store.models import ModelInfo, find_model, list_bundled_models, list_models, read_info
+from tinychat.textutil import compact
 
 HOW_TO_TALK = {
     "chat": "say something",

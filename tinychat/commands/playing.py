@@ -26,7 +26,7 @@ ShouldStop = Callable[[], bool]
 
 
 def _complete(session: Session, words: list[str]) -> Iterator[Suggestion]:
-    from tinychat.text.datasets import KNOWN
+    from tinychat.corpus.registry import KNOWN
 
     if len(words) == 1:
         yield from completing.paths(session, words)
@@ -42,7 +42,7 @@ def play(session: Session, text: str) -> Result:
     takes, by how often earlier ones were; giving up costs as much as each of the characters or choices that are left.
     The model pays −log₂ of its probability of what comes. After Shannon (1951).
     """
-    from tinychat.text.datasets import KNOWN
+    from tinychat.corpus.registry import KNOWN
 
     text = unquote(text)
     path = to_path(text)
@@ -77,8 +77,8 @@ def _answer(session: Session, prompt: str, place: int, should_stop: ShouldStop) 
 
 def _passage(session: Session, source: str, should_stop: ShouldStop) -> Game:
     """The game of guessing a passage of a text."""
-    from tinychat.text.ids import encode_corpus, split
-    from tinychat.text.sources import read_sources
+    from tinychat.corpus.sources import read_sources
+    from tinychat.tokenizer.token_cache import encode_corpus, split
 
     model, tokenizer = session.model, session.tokenizer
     corpus = read_sources(

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING
 
 from tinychat.commands.command import Suggestion, command
 from tinychat.commands.results import Architecture, Result, Table
-from tinychat.formatting import count
 from tinychat.model.diagram import make_diagram
 from tinychat.session import Session
+from tinychat.textutil import count
 
 if TYPE_CHECKING:
     from tinychat.train.recipe import Recipe

@@ -8,9 +8,9 @@ from tinychat.commands import completing
 from tinychat.commands.command import command
 from tinychat.commands.results import Result, Table
 from tinychat.errors import RunError
-from tinychat.formatting import compact, duration, percent
 from tinychat.session import Session
 from tinychat.store.runs import list_runs
+from tinychat.textutil import compact, duration, percent
 
 if TYPE_CHECKING:
     from tinychat.train.standing import Standing

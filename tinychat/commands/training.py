@@ -54,7 +54,7 @@ def _complete_train(session: Session, words: list[str]) -> Iterator[Suggestion]:
     elif words[-1].startswith("-"):
         yield from (Suggestion(f"--{name}", about) for name, about in _flags().items())
     else:
-        from tinychat.text.datasets import KNOWN
+        from tinychat.corpus.registry import KNOWN
 
         yield from completing.paths(session, words)
         yield from (Suggestion(name, known.about) for name, known in KNOWN.items())
@@ -83,7 +83,7 @@ def train(session: Session, text: str) -> Result:
     What is left open is chosen from the text and the machine. Flags are those of `tinychat train`: --minutes, --steps,
     --name, --recipe, --tokenizer …
     """
-    from tinychat.text.sources import split_weight
+    from tinychat.corpus.sources import split_weight
     from tinychat.train.launch import STANDARD_INPUT, change_recipe, launch, prepare_run, resume_run
     from tinychat.train.recipe import choose_recipe
 

@@ -472,7 +472,9 @@ class Part:
         Raises:
             SourceError: the file cannot be read.
         """
-        return bool(self.format) and self.field is None and self._record_file(self.format, Notes()).holds_conversations()
+        return (
+            bool(self.format) and self.field is None and self._record_file(self.format, Notes()).holds_conversations()
+        )
 
     def _record_file(self, format: str, notes: Notes) -> RecordFile:
         return RecordFile(self.path, format, lambda: self._pieces(notes), self.field)

@@ -1,4 +1,4 @@
-"""Known data sets: where each is published, its checksum, its licence, and how it is read (`datasets.toml`)."""
+"""The known data sets (`datasets.toml`): where each is published, its checksum and licence, and how to read it."""
 
 import hashlib
 import subprocess
@@ -13,56 +13,58 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from tinychat.atomic import atomic_file
+from tinychat.corpus.encoding import open_bytes
 from tinychat.errors import SourceError
-from tinychat.text.decoding import open_bytes
 
 Progress = Callable[[int, int | None], None]
-"""told the bytes done, and all of them"""
+"""called with the bytes done and the total"""
 
 PIECE = 1 << 16
-SECONDS = 30
-"""how long a server may stay silent"""
+"""bytes read at a time"""
+TIMEOUT = 30
+"""seconds that a server may stay silent"""
 
 SEED = 1
-"""of data sets that are made"""
+"""default seed of generated data sets"""
 
 MIRROR = "name a folder that holds the data sets in TINYCHAT_MIRROR"
 
 
 @dataclass(frozen=True)
 class DataFile:
-    """One file: its size and checksum are those of its plain bytes, packed or not."""
+    """One file of a data set; size and checksum are those of its uncompressed bytes."""
 
     name: str
     bytes: int
     sha256: str
     url: str = ""
-    """empty where the file is made here"""
+    """empty if the file is generated here"""
     member: str = ""
-    """the file within the zip archive at `url`"""
+    """path of the file within the zip archive at `url`"""
     is_read: bool = True
-    """whether the data set's name stands for this file; the others are named as NAME/FILE"""
+    """whether the data set's name includes this file; any other file is named as NAME/FILE"""
 
 
 @dataclass(frozen=True)
 class Dataset:
-    """What there is to know of a data set, and how it is read."""
+    """A known data set: facts about it, and how to read it."""
 
     name: str
     about: str
     licence: str
     split: str
-    """how the field divides it"""
+    """the usual split into training and test parts in the literature"""
     files: tuple[DataFile, ...]
     format: str = ""
-    """of records, a key of `formats.FORMATS`; empty for plain text"""
+    """record format, a key of `readers.FORMATS`; empty for plain text"""
     column: str | None = None
     separator: str = ""
-    """what stands between the documents of a plain text"""
+    """string between the documents of a plain text"""
     mode: str = "completion"
     is_text: bool = True
+    """False for vocabularies"""
     is_made: bool = False
-    """by a program of tinychat's own; sizes and checksums are those of seed 1"""
+    """whether a program of tinychat's own generates it; sizes and checksums are those of seed 1"""
 
     @property
     def bytes(self) -> int:
@@ -73,14 +75,14 @@ KNOWN: dict[str, Dataset] = {
     name: Dataset(name=name, files=tuple(DataFile(**file) for file in facts.pop("files")), **facts)
     for name, facts in tomllib.loads((Path(__file__).parent / "datasets.toml").read_text(encoding="utf-8")).items()
 }
-"""Every known data set by its name."""
+"""All known data sets by name."""
 
 
 def find_dataset(name: str) -> Dataset:
-    """The data set of that name.
+    """Return the data set with a name.
 
     Raises:
-        SourceError: there is none.
+        SourceError: there is no such data set.
     """
     if name in KNOWN:
         return KNOWN[name]
@@ -90,16 +92,19 @@ def find_dataset(name: str) -> Dataset:
 
 
 def fetch(name: str, *, cache: Path, mirror: Path | None = None, progress: Progress | None = None) -> Path:
-    """The folder with the files of a data set, each checked; `find_file` finds them in it. One to be made is made once.
+    """Download or generate a data set unless it is there already, and check its files.
 
     Args:
         name: of the data set.
-        cache: a folder that what is downloaded is kept in, under the data set's name.
-        mirror: a folder of data sets, a folder each; nothing is downloaded where it is given.
-        progress: told of the download.
+        cache: a folder in which data sets are kept, each in a folder of its name.
+        mirror: a folder of data sets, each in a folder of its name; if given, nothing is downloaded.
+        progress: called during the download.
+
+    Returns:
+        The folder with the files, in which `find_file` finds them.
 
     Raises:
-        SourceError: there is no such data set, it cannot be reached or made, or a file is not what was published.
+        SourceError: there is no such data set, it cannot be downloaded or generated, or a checksum differs.
     """
     dataset = find_dataset(name)
     if dataset.is_made:
@@ -121,25 +126,25 @@ def fetch(name: str, *, cache: Path, mirror: Path | None = None, progress: Progr
 
 
 def programs() -> Path:
-    """Where the programs lie: inside the package where it is installed, beside it in a checkout."""
+    """Return the folder of the generator programs: inside an installed package, beside it in a checkout."""
     package = Path(__file__).resolve().parent.parent
     installed = package / "corpora"
     return installed if installed.is_dir() else package.parent / "data"
 
 
 def make(name: str, folder: Path, seed: int = SEED, count: int | None = None) -> str:
-    """Writes a data set into a folder: what to train on, and a held-out part.
+    """Generate a data set: files to train on, and a held-out part.
 
-    The programs are no part of the package: they run in a process of their own.
+    The programs are not part of the package, so they run in a process of their own.
 
     Args:
         name: of the data set.
-        folder: is made where it is missing.
+        folder: to write to; created if it is missing.
         seed: the same seed gives the same bytes on every machine.
-        count: documents to train on; None: as many as the data set has.
+        count: documents to train on; None: as many as the known data set has.
 
     Returns:
-        What was written, a line a file.
+        The program's report, a line for each file.
 
     Raises:
         SourceError: the program is missing or fails.
@@ -155,12 +160,12 @@ def make(name: str, folder: Path, seed: int = SEED, count: int | None = None) ->
 
 
 def is_there(dataset: Dataset, folder: Path) -> bool:
-    """Whether all files of a data set lie in a folder."""
+    """Whether a folder holds all files of a data set."""
     return all(find_file(folder, file) is not None for file in dataset.files)
 
 
 def find_file(folder: Path, file: DataFile) -> Path | None:
-    """Where a file of a data set lies, plain or packed by gzip."""
+    """Return the path of a data set's file in a folder, plain or with `.gz`; None if it is missing."""
     return next((path for end in ("", ".gz") if (path := folder / (file.name + end)).is_file()), None)
 
 
@@ -180,7 +185,7 @@ def _download(path: Path, file: DataFile, progress: Progress | None, before: int
     from urllib.request import urlopen
 
     try:
-        with tempfile.TemporaryFile() as kept, urlopen(file.url, timeout=SECONDS) as answer:
+        with tempfile.TemporaryFile() as kept, urlopen(file.url, timeout=TIMEOUT) as answer:
             while piece := answer.read(PIECE):
                 kept.write(piece)
                 if progress is not None:

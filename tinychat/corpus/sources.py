@@ -1,4 +1,4 @@
-"""What a person names as their text → a corpus: files, folders, globs, known data sets and stdin, in bounded memory."""
+"""Find and read the sources that a person names: files, folders, globs, known data sets and stdin."""
 
 import dataclasses
 import glob
@@ -15,17 +15,18 @@ from functools import partial
 from pathlib import Path
 from typing import BinaryIO, cast
 
+from tinychat.corpus.corpus import Mix, SourceCorpus, TextCorpus
+from tinychat.corpus.encoding import PIECE
+from tinychat.corpus.readers import JSON_FORMATS, Part, format_of
+from tinychat.corpus.registry import KNOWN, Dataset, fetch, find_file, is_there
+from tinychat.corpus.types import Mode, Notes
 from tinychat.errors import SourceError, UsageError
-from tinychat.text.chat import Mode
-from tinychat.text.corpus import Corpus, Mix
-from tinychat.text.datasets import KNOWN, Dataset, fetch, find_file, is_there
-from tinychat.text.decoding import PIECE
-from tinychat.text.formats import JSON_FORMATS
-from tinychat.text.notices import Notes
-from tinychat.text.parts import Part, format_of
+
+STDIN = "-"
+"""the source that stands for standard input"""
 
 _WEIGHTED = re.compile(r"(.+):([+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?|[+-]?inf|nan)", re.IGNORECASE | re.DOTALL)
-"""`novel.txt:2`: a source with a weight, which says how much of a mix it is to be"""
+"""a source and its weight in a mix, as in `novel.txt:2`"""
 
 
 def read_sources(
@@ -37,22 +38,26 @@ def read_sources(
     field: str | None = None,
     mode: Mode | None = None,
     stdin: BinaryIO | None = None,
-) -> Corpus:
-    """Finds and reads texts.
+) -> SourceCorpus:
+    """Find and read texts, in bounded memory.
 
     Args:
-        specs: each a file, a folder, a glob, the name of a known data set, one of its files as NAME/FILE, or `-`. Where
-            one has a weight, as in `a.txt:2`, they are a `Mix`; those without one have the weight 1.
+        specs: files, folders, globs, names of known data sets, or of their files as NAME/FILE, or `-` for stdin. If one
+            has a weight, as in `a.txt:2`, the result is a `Mix`, in which sources without a weight have the weight 1.
         cache: a folder for downloaded data sets.
-        mirror: a folder of data sets that takes the place of downloading.
-        column: of tables: a name or a number from 1; two with a comma for the sides of a conversation.
-        field: of JSON records: a name, or a path of names with dots.
-        mode: what to read; None: conversations where the first file is a file of such, else documents.
-        stdin: read for `-`; the process's own where it is None.
+        mirror: a folder of data sets to read instead of downloading.
+        column: the column of tables: a name or a number from 1; two, separated by a comma, for the sides of a
+            conversation.
+        field: the field of JSON records: a name, or a path of names with dots.
+        mode: what to read; None: conversations if the first file holds conversations, else documents.
+        stdin: read for `-`; None: the standard input of the process.
+
+    Returns:
+        One text of all sources, or a mix with a text for each.
 
     Raises:
-        SourceError: a source cannot be found or read, or there is no text in them.
-        UsageError: a weight is not above 0.
+        SourceError: a source cannot be found or read, or holds no text.
+        UsageError: a weight is not a finite number above 0.
     """
     if not specs:
         raise SourceError("no text is named", "name a file, a folder, a known data set, or - for stdin")
@@ -60,14 +65,14 @@ def read_sources(
     names, weights = zip(*map(split_weight, specs), strict=True)
     if len(specs) == 1 or not any(weights):
         return _read(names, _Finder(cache, fetch_it, column, field, mode, stdin))
-    corpora: list[Corpus] = []
+    corpora: list[TextCorpus] = []
     for name in names:
         corpora.append(_read([name], _Finder(cache, fetch_it, column, field, mode, stdin)))
         mode = corpora[0].mode
     return Mix(corpora, [weight or 1.0 for weight in weights])
 
 
-def _read(specs: Sequence[str], finder: "_Finder") -> Corpus:
+def _read(specs: Sequence[str], finder: "_Finder") -> TextCorpus:
     for spec in specs:
         finder.add(spec)
     mode = finder.mode or ("chat" if finder.parts[0].holds_conversations() else "completion")
@@ -75,12 +80,13 @@ def _read(specs: Sequence[str], finder: "_Finder") -> Corpus:
         notes = Notes()
         notes.add("read as conversations (--mode completion takes the text alone)")
         finder.notes.append((finder.parts[0].name, notes))
-    return Corpus(_name_of(specs[0]), mode, finder.parts, finder.notes, finder.spool)
+    name = re.sub(r"[^\w-]+", "-", source_name(specs[0])).strip("-") or "text"
+    return TextCorpus(name, mode, finder.parts, finder.notes, keep_alive=finder.spool)
 
 
 @dataclass
 class _Finder:
-    """Turns what a person names into files."""
+    """Turn the sources that a person names into files."""
 
     cache: Path
     fetch: Callable[[str], Path]
@@ -93,10 +99,14 @@ class _Finder:
     spool: "tempfile.TemporaryDirectory[str] | None" = None
 
     def add(self, spec: str) -> None:
-        """Finds the files of one source."""
+        """Add the files of one source.
+
+        Raises:
+            SourceError: there is no such source, or no text in it.
+        """
         path = Path(spec).expanduser()
         name, _, file = spec.partition("/")
-        if spec == "-":
+        if spec == STDIN:
             self._add_stream(self.stdin or sys.stdin.buffer, "stdin")
         elif path.is_dir():
             self._add_folder(path, sorted(_walk(path)))
@@ -117,15 +127,15 @@ class _Finder:
 
     def _part(self, path: Path) -> Part:
         format = format_of(path)
-        return Part(path, str(path), format, self._wanted(format))
+        return Part(path, str(path), format, self._field_of(format))
 
-    def _wanted(self, format: str) -> str | None:
-        """The field that is asked for; either flag will do where only one was given."""
+    def _field_of(self, format: str) -> str | None:
+        """Return the field or column that was asked for; if only one flag was given, it serves all formats."""
         first, second = (self.field, self.column) if format in JSON_FORMATS else (self.column, self.field)
         return first if first is not None else second
 
     def _add_folder(self, folder: Path, files: Sequence[Path]) -> None:
-        """Takes all files that are text; JSON ones are text as well, unless a field of them is asked for."""
+        """Add all files with text; JSON files of a folder are plain text unless a field of them is asked for."""
         count = len(self.parts)
         notes = Notes()
         for path in files:
@@ -164,11 +174,11 @@ class _Finder:
         for file in files:
             path = find_file(folder, file)
             assert path is not None  # it was just fetched
-            wanted = self._wanted(dataset.format) or dataset.column
-            self.parts.append(Part(path, f"{dataset.name}/{file.name}", dataset.format, wanted, dataset.separator))
+            field = self._field_of(dataset.format) or dataset.column
+            self.parts.append(Part(path, f"{dataset.name}/{file.name}", dataset.format, field, dataset.separator))
 
     def _add_stream(self, stream: BinaryIO, name: str) -> None:
-        """Keeps what can be read only once in a file of its own."""
+        """Copy a stream, which can be read only once, to a temporary file."""
         self.spool = self.spool or tempfile.TemporaryDirectory(prefix="tinychat-")
         path = Path(self.spool.name) / str(len(self.parts))
         with path.open("wb") as file:
@@ -177,7 +187,7 @@ class _Finder:
             format = ".jsonl"
         else:
             format = ".csv" if self.column is not None else ""
-        self.parts.append(Part(path, name, format, self._wanted(format)))
+        self.parts.append(Part(path, name, format, self._field_of(format)))
 
 
 def _begins_as_json(path: Path) -> bool:
@@ -186,31 +196,41 @@ def _begins_as_json(path: Path) -> bool:
 
 
 def _walk(folder: Path) -> Iterator[Path]:
-    """Every file in a folder and in those within it, but for hidden ones."""
+    """Yield all files in a folder and its subfolders, except hidden ones."""
     for parent, folders, names in os.walk(folder):
         folders[:] = [name for name in folders if not name.startswith(".")]
         yield from (Path(parent, name) for name in names if not name.startswith("."))
 
 
-def _name_of(spec: str) -> str:
-    """What to call a model of it."""
-    if spec == "-":
+def source_name(source: str) -> str:
+    """Return the name to call a source by: of a file without its suffixes, of a glob its folder, of `-` `stdin`.
+
+    Args:
+        source: without a weight; it need not exist.
+    """
+    if source == STDIN:
         return "stdin"
-    if spec.partition("/")[0] in KNOWN and not Path(spec).exists():
-        return spec.partition("/")[0]
-    path = Path(spec).expanduser()
+    path = Path(source).expanduser()
+    if (dataset := source.partition("/")[0]) in KNOWN and not path.exists():
+        return dataset
     while glob.has_magic(path.name):
         path = path.parent
-    path = path.resolve()
-    stem = path.name if path.is_dir() else path.name.removesuffix(".gz").partition(".")[0]
-    return re.sub(r"[^\w-]+", "-", stem).strip("-") or "text"
+    if path.name in ("", ".."):
+        path = path.resolve()
+    return path.name if path.is_dir() else path.name.partition(".")[0] or path.name
 
 
 def split_weight(source: str) -> tuple[str, float | None]:
-    """A source and its weight; None where it has none. A path that is there is a path, whatever it ends with.
+    """Split a source into its name and its weight. The path of a file that exists is never split.
+
+    Args:
+        source: as typed, for example `novel.txt:2`.
+
+    Returns:
+        The name, and the weight or None.
 
     Raises:
-        UsageError: the weight is not above 0 and finite.
+        UsageError: the weight is not a finite number above 0.
     """
     found, path = _WEIGHTED.fullmatch(source), Path(source).expanduser()
     if found is None or path.exists() or next(glob.iglob(str(path), recursive=True), None):  # noqa: PTH207
@@ -222,5 +242,5 @@ def split_weight(source: str) -> tuple[str, float | None]:
 
 
 def with_weight(source: str, weight: float | None) -> str:
-    """What `split_weight` takes apart."""
+    """Join a name and a weight into a source, as `split_weight` splits it."""
     return source if weight is None else f"{source}:{weight!r}"

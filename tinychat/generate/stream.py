@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from tinychat.events import Alternative, Changed, Finished, FinishReason, Notice, Record, Token
 from tinychat.generate.engine import Drawn, Engine, Request
 from tinychat.settings import Settings, describe_sampling
-from tinychat.text.tokenizers import Tokenizer
+from tinychat.tokenizer.tokenizer import Tokenizer
 
 LONGEST_CALL = 0.015
 """seconds: keys and Ctrl-C act within this time"""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from prompt_toolkit.utils import get_cwidth
 
 from tinychat.repl.terminal import TAB, fit, pad
-from tinychat.text.harmless import harmless
+from tinychat.textutil import escape_controls
 
 LEAST_WIDTH = 24
 """cells of a column, where there are several"""
@@ -50,7 +50,7 @@ def columns(heads: Sequence[str], texts: Sequence[str], width: int, height: int 
 def wrap(text: str, width: int) -> list[str]:
     """The lines of a text, broken between words where that can be; wide characters take two cells."""
     lines: list[str] = []
-    for paragraph in harmless(text).expandtabs(TAB).split("\n"):
+    for paragraph in escape_controls(text).expandtabs(TAB).split("\n"):
         line, used = "", 0
         for word in WORDS.findall(paragraph):
             cells = get_cwidth(word)

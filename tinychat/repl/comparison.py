@@ -7,7 +7,6 @@ from tinychat.commands.results import Answers, Change
 from tinychat.commands.table import command_of, dispatch
 from tinychat.errors import UsageError
 from tinychat.events import Finished, Notice, Record, Token
-from tinychat.formatting import count
 from tinychat.repl.columns import Line, columns
 from tinychat.repl.keyboard import Keyboard, TypeAhead
 from tinychat.repl.marks import mark
@@ -16,6 +15,7 @@ from tinychat.repl.producer import AHEAD, Producer
 from tinychat.repl.region import Region
 from tinychat.repl.terminal import DIM, RESET, SEPARATOR, Size, Terminal, fit
 from tinychat.session import Session
+from tinychat.textutil import count
 
 FRAME = 0.05
 """seconds between two drawings"""

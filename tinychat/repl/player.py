@@ -12,7 +12,6 @@ from tinychat.commands.settings import nudge, switch
 from tinychat.commands.table import command_of, dispatch
 from tinychat.errors import TinychatError
 from tinychat.events import Changed, Finished, Notice, Part, Record, Token
-from tinychat.formatting import count
 from tinychat.repl.keyboard import Keyboard, TypeAhead
 from tinychat.repl.marks import mark
 from tinychat.repl.producer import FRAME, Producer
@@ -20,6 +19,7 @@ from tinychat.repl.status import StatusLine
 from tinychat.repl.terminal import DIM, SEPARATOR, Terminal
 from tinychat.session import Session
 from tinychat.settings import SAMPLING, describe_sampling, find_setting
+from tinychat.textutil import count
 
 RATE_SPAN = 1.0
 """seconds over which the rate of tokens is told"""

@@ -13,10 +13,10 @@ from prompt_toolkit.layout.processors import Processor, Transformation, Transfor
 
 from tinychat.commands.table import prompt_of
 from tinychat.errors import TinychatError
-from tinychat.formatting import count
 from tinychat.repl.blocks import unblock
 from tinychat.repl.terminal import SEPARATOR
 from tinychat.session import Session
+from tinychat.textutil import count
 
 QUICK = 500
 """characters, at most, that are measured at once: half a millisecond"""

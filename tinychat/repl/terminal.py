@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from prompt_toolkit.utils import get_cwidth
 
-from tinychat.text.harmless import harmless
+from tinychat.textutil import escape_controls
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -73,10 +73,10 @@ class Terminal:
         return self.size()[0]
 
     def write(self, text: str, style: str = "") -> None:
-        """Writes text at the cursor, its control characters made harmless."""
+        """Writes text at the cursor, its control characters escaped."""
         if not text:
             return
-        text = harmless(text)
+        text = escape_controls(text)
         self._move(text)
         self.control(f"{self.readable(style)}{text}{RESET}" if style and self.colour else text)
 
@@ -169,7 +169,7 @@ def pad(text: str, width: int) -> str:
 
 def fit(text: str, width: int) -> str:
     """The text on one line, with … where it would be too wide."""
-    text = harmless(text).replace("\n", " ").replace("\t", " ")
+    text = escape_controls(text).replace("\n", " ").replace("\t", " ")
     if get_cwidth(text) <= width:
         return text
     while text and get_cwidth(text) > width - 1:

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from tinychat.events import Ended, Evaluated, Event, Failed, LineReader, Planned, Sampled, Stepped
-from tinychat.formatting import duration, percent
 from tinychat.store.runs import RunFolder
+from tinychat.textutil import duration, percent
 from tinychat.train.curves import Curves, recent_loss
 
 LOOK = 0.1

@@ -1,83 +1,65 @@
-"""Conversations ↔ token ids: who says what is marked by special tokens.
+"""Conversations → token ids: special tokens mark who speaks, and where a message ends.
 
 <|user|> how are you? <|end|> <|bot|> fine, and you? <|end|>
 
-A template without marks for the speakers knows the ends of turns alone: how are you? <|end|> fine, and you? <|end|>
+A template without role tokens marks only the ends of messages: how are you? <|end|> fine, and you? <|end|>
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any
 
+from tinychat.corpus.types import Message
 from tinychat.errors import TokenizerError
-
-if TYPE_CHECKING:
-    from tinychat.text.tokenizers import Tokenizer
-
-Mode = Literal["completion", "chat", "translation"]
-MODES: tuple[Mode, ...] = get_args(Mode)
-"""What texts and models are for."""
-Role = Literal["user", "bot"]
-
-
-@dataclass(frozen=True, slots=True)
-class Message:
-    """What one side says."""
-
-    role: Role
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Conversation:
-    """What both sides say, oldest first."""
-
-    messages: tuple[Message, ...]
+from tinychat.tokenizer.tokenizer import Tokenizer
 
 
 @dataclass(frozen=True)
 class ChatTemplate:
-    """The special tokens of a model's conversations; an empty one is none."""
+    """The special tokens of a model's conversations; an empty string stands for no token."""
 
     user: str = "<|user|>"
-    bot: str = "<|bot|>"
+    assistant: str = "<|bot|>"
     end: str = "<|end|>"
     lead: str = ""
-    """text before what the user says: with a space, its first word is the token that it is anywhere else, and what was
-    learned of the word holds for it (a tokenizer whose words begin with their space has two tokens for each)"""
+    """text before each user message. A space makes its first word the same token as anywhere else, so that what was
+    learned of the word applies; a tokenizer whose words include the space before them has two tokens for each word"""
     lower_capitals: bool = False
-    """whether what the user says ALL IN CAPITALS is read in lower case: a tiny model has no room to learn each word in
-    two forms"""
+    """whether user messages ALL IN CAPITALS are encoded in lower case: a tiny model has no capacity to learn each word
+    in two forms"""
 
     def encode(
         self,
         messages: Sequence[Message],
-        tokenizer: "Tokenizer",
+        tokenizer: Tokenizer,
         *,
         for_answer: bool = False,
         room: int | None = None,
     ) -> list[int]:
-        """The token ids of a conversation.
+        """Encode a conversation.
 
         Args:
             messages: oldest first.
-            tokenizer: that has the template's special tokens.
-            for_answer: whether the bot is to speak next: the ids end with its token.
-            room: the most ids. Where there are more, the oldest turns (what the user says and the answers to it) are
-                left out; of a newest one that is still too long, the end is kept.
+            tokenizer: one that has the special tokens of the template.
+            for_answer: whether the assistant speaks next: the ids then end with its role token.
+            room: the maximum number of ids; None: unlimited. The oldest turns (a user message and the answers to it)
+                are dropped first; of a newest turn that is still too long, the end is kept.
+
+        Returns:
+            The ids, at most `room`.
 
         Raises:
             TokenizerError: the tokenizer lacks a special token.
         """
-        user, bot, end = (self._ids(token, tokenizer) for token in (self.user, self.bot, self.end))
-        marks = {"user": user, "bot": bot}
-        opening = bot if for_answer else []
+        user, assistant, end = (self._ids(token, tokenizer) for token in (self.user, self.assistant, self.end))
+        role_ids = {"user": user, "assistant": assistant}
+        opening = assistant if for_answer else []
         turns: list[list[int]] = []
         for message in messages:
             if message.role == "user" or not turns:
                 turns.append([])
-            text = self._heard(message.text) if message.role == "user" else message.text
-            turns[-1] += (*marks[message.role], *tokenizer.encode(text), *end)
+            text = self._normalize(message.text) if message.role == "user" else message.text
+            turns[-1] += (*role_ids[message.role], *tokenizer.encode(text), *end)
         while room is not None and len(turns) > 1 and sum(map(len, turns)) + len(opening) > room:
             turns.pop(0)
         ids = [id for turn in turns for id in turn] + opening
@@ -86,16 +68,21 @@ class ChatTemplate:
             return [*first, *ids[len(ids) - room + len(first) :]]
         return ids
 
-    def end_ids(self, tokenizer: "Tokenizer") -> frozenset[int]:
-        """The tokens that end an answer: its end, and any mark of a new message."""
-        return frozenset(id for token in (self.end, self.user, self.bot) for id in self._ids(token, tokenizer))
+    def end_ids(self, tokenizer: Tokenizer) -> frozenset[int]:
+        """Return the ids that end an answer: the end token, and the role tokens of a next message.
+
+        Raises:
+            TokenizerError: the tokenizer lacks a special token.
+        """
+        return frozenset(id for token in (self.end, self.user, self.assistant) for id in self._ids(token, tokenizer))
 
     def to_dict(self) -> dict[str, Any]:
+        """Return the fields by name, as `config.json` stores them."""
         return asdict(self)
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "ChatTemplate":
-        """The template that `to_dict` told.
+        """Create a template from fields that `to_dict` returned; missing ones get their defaults.
 
         Raises:
             TypeError: a key is unknown.
@@ -103,11 +90,11 @@ class ChatTemplate:
         kinds = {name: type(value) for name, value in cls().to_dict().items()}
         return cls(**{name: kinds.get(name, str)(value) for name, value in values.items()})
 
-    def _heard(self, text: str) -> str:
-        """What the user says, as the model reads it."""
-        return self.lead + (text.lower() if self.lower_capitals and is_in_capitals(text) else text)
+    def _normalize(self, text: str) -> str:
+        """Return a user message as the model reads it."""
+        return self.lead + (text.lower() if self.lower_capitals and is_all_caps(text) else text)
 
-    def _ids(self, token: str, tokenizer: "Tokenizer") -> list[int]:
+    def _ids(self, token: str, tokenizer: Tokenizer) -> list[int]:
         if not token:
             return []
         id = tokenizer.token_id(token)
@@ -116,6 +103,6 @@ class ChatTemplate:
         return [id]
 
 
-def is_in_capitals(text: str) -> bool:
-    """Whether words are SHOUTED: two letters and more, none of them small."""
+def is_all_caps(text: str) -> bool:
+    """Whether a text is SHOUTED: it has at least two letters, and none in lower case."""
     return text.isupper() and sum(map(str.isalpha, text)) > 1

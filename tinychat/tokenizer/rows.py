@@ -1,4 +1,4 @@
-"""Documents that stay apart: one a row, and not one after the other. What an encoder reads of each stands beside it."""
+"""Documents as rows of a batch, one a row, with the rows that an encoder reads beside them."""
 
 import hashlib
 from collections.abc import Iterator, Sequence
@@ -10,80 +10,81 @@ from typing import Any, Literal, Self
 import numpy as np
 import numpy.typing as npt
 
+from tinychat.corpus.corpus import Corpus, SourceCorpus
 from tinychat.errors import SourceError
-from tinychat.text.chat import ChatTemplate
-from tinychat.text.corpus import Corpus
-from tinychat.text.ids import IdFile, Ids, encode_corpus
-from tinychat.text.tokenizers import Tokenizer
+from tinychat.tokenizer.chat_template import ChatTemplate
+from tinychat.tokenizer.token_cache import IdFile, Ids, encode_corpus
+from tinychat.tokenizer.tokenizer import Tokenizer
 
-Places = npt.NDArray[np.int64]
+Positions = npt.NDArray[np.int64]
 
-FEWEST = 4
-"""rows that are worth keeping apart to measure a model by"""
+MIN_VAL_ROWS = 4
+"""the smallest number of rows that is worth holding out for validation"""
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Documents of a file of ids.
+    """Some of the documents of an id file, one a row.
 
     Args:
-        ids: [N], of all documents of the file, one after the other.
-        starts, ends: [R], where each row begins and ends among them.
-        beginning: an id to put before each row, where documents have none of their own to begin with.
-        source: what an encoder reads, row for row.
+        ids: [N], of all documents of the file, in a row.
+        starts: [R], where each row begins among the ids.
+        ends: [R], where each row ends among the ids.
+        beginning: an id to put before each row, if documents have no begin token of their own.
+        source: the rows that an encoder reads, one for each row.
     """
 
     ids: Ids
-    starts: Places
-    ends: Places
+    starts: Positions
+    ends: Positions
     beginning: tuple[int, ...] = ()
     source: "Rows | None" = None
 
     @classmethod
     def of(cls, file: IdFile, beginning: Sequence[int] = (), source: "Rows | None" = None) -> Self:
-        """All documents of a file."""
+        """Return all documents of a file."""
         ends = np.asarray(file.ends)
         return cls(np.asarray(file.ids), np.append(0, ends[:-1]), ends, tuple(beginning), source)
 
     def __len__(self) -> int:
         return len(self.starts)
 
-    def row(self, place: int) -> Ids:
-        """The ids of one row."""
-        ids = self.ids[self.starts[place] : self.ends[place]]
+    def row(self, index: int) -> Ids:
+        """Return the ids of one row, [T]."""
+        ids = self.ids[self.starts[index] : self.ends[index]]
         return np.append(np.array(self.beginning, ids.dtype), ids) if self.beginning else ids
 
     @cached_property
-    def lengths(self) -> Places:
-        """[R], the ids of each row."""
+    def lengths(self) -> Positions:
+        """The number of ids of each row, [R]."""
         return self.ends - self.starts + len(self.beginning)
 
     @cached_property
     def longest(self) -> int:
-        """The ids of the longest row, of what the encoder reads too."""
+        """The number of ids of the longest row, those of the encoder included."""
         own = int(self.lengths.max(initial=0))
         return own if self.source is None else max(own, self.source.longest)
 
     def predicted(self, context: int) -> int:
-        """How many ids are predicted where a model sees at most `context` at once: all but the first of each row."""
+        """Return how many ids a model with a context length predicts: all but the first of each row."""
         return int(np.minimum(self.lengths - 1, context).sum())
 
-    def take(self, places: Places) -> "Rows":
-        """Some of the rows."""
-        source = None if self.source is None else self.source.take(places)
-        return Rows(self.ids, self.starts[places], self.ends[places], self.beginning, source)
+    def take(self, indices: Positions) -> "Rows":
+        """Return the rows with some indices."""
+        source = None if self.source is None else self.source.take(indices)
+        return Rows(self.ids, self.starts[indices], self.ends[indices], self.beginning, source)
 
     def flat(self) -> Ids:
-        """The ids of all rows one after the other, in memory."""
+        """Concatenate the ids of all rows, in memory, without what is put before them."""
         return np.concatenate([self.ids[:0], *self.pieces()])
 
     def pieces(self) -> Iterator[Ids]:
-        """The ids of one row after the other."""
+        """Return the ids of one row after the other, without what is put before them."""
         return (self.ids[start:end] for start, end in zip(self.starts, self.ends, strict=True))
 
 
 def join_rows(parts: Sequence[Rows]) -> Rows:
-    """Rows of several files as those of one, in memory; those of one alone are left where they are."""
+    """Concatenate the rows of several files, in memory; a single part is returned as it is."""
     if len(parts) == 1:
         return parts[0]
     lengths = np.concatenate([part.ends - part.starts for part in parts])
@@ -94,47 +95,53 @@ def join_rows(parts: Sequence[Rows]) -> Rows:
 
 
 def count_kept(rows: int, fraction: float) -> int:
-    """How many of so many rows are kept apart to measure a model by."""
+    """Return how many of a number of rows are held out for validation."""
     kept = rows - int(rows * (1 - fraction))
-    return kept if kept >= FEWEST else 0
+    return kept if kept >= MIN_VAL_ROWS else 0
 
 
 def split_rows(rows: Rows, part: Literal["train", "val", "all"], fraction: float = 0.1) -> Rows:
-    """A part of the rows: `val` is `fraction` of them, from all over, `train` all others.
+    """Return a split of the rows: `val` is `fraction` of them, from all over, `train` all others.
 
-    Which ones are in it follows from what they are, so that rows that are the same, or answer to the same source, are
-    on one side: what is measured was not learned. Where it would be fewer than `FEWEST`, `val` is empty.
+    Rows are assigned by a hash of their content, or of their source, so that equal rows fall on the same side and
+    validation rows were not trained on. If there would be fewer than `MIN_VAL_ROWS`, `val` is empty.
     """
     kept = count_kept(len(rows), fraction)
     if part == "all":
         return rows
-    asked = rows.source or rows
-    order = np.argsort([_hash(asked.row(place)) for place in range(len(rows))], kind="stable")
+    keys = rows.source or rows
+    order = np.argsort([_hash(keys.row(index)) for index in range(len(rows))], kind="stable")
     return rows.take(np.sort(order[:kept] if part == "val" else order[kept:]))
 
 
 def _hash(ids: npt.NDArray[np.integer[Any]]) -> int:
-    """A number that spreads evenly, the same everywhere."""
+    """Return an evenly distributed number, the same on every machine."""
     return int.from_bytes(hashlib.blake2b(ids.astype("<i8").tobytes(), digest_size=7).digest(), "big")
 
 
 def encode_rows(
-    corpus: Corpus,
+    corpus: SourceCorpus,
     tokenizer: Tokenizer,
     cache: Path,
     *,
     template: ChatTemplate | None = None,
-    reader: Tokenizer | None = None,
+    source_tokenizer: Tokenizer | None = None,
 ) -> Rows:
-    """The documents of a corpus as rows; of translations, with what the encoder reads beside them.
+    """Encode the documents of a corpus as rows; of translations, with the rows of the encoder beside them.
 
     Args:
-        cache: a folder, as `encode_corpus` takes it.
+        corpus: to encode.
+        tokenizer: of the rows.
+        cache: the folder of `encode_corpus`.
         template: of conversations.
-        reader: the tokenizer of what is to be translated; None: these are no translations.
+        source_tokenizer: of the texts to translate; None: the corpus is not one of translations.
+
+    Returns:
+        A row for each document, or for each pair of a translation.
 
     Raises:
-        SourceError: it is one running text, which has no rows.
+        SourceError: the corpus cannot be read, or is one running text, which has no documents.
+        TokenizerError: a tokenizer has no token for anything in the corpus, or lacks one of the template.
     """
     if corpus.single:
         raise SourceError(
@@ -144,10 +151,11 @@ def encode_rows(
     if template is not None:
         return Rows.of(encode_corpus(corpus, tokenizer, cache, template=template))
     source = None
-    if reader is not None:
-        source = Rows.of(encode_corpus(corpus.asked, reader, cache))
-        corpus = corpus.answered
-    # Where nothing marks the beginning of a document, it is predicted from the end of another one.
+    text: Corpus = corpus
+    if source_tokenizer is not None:
+        source = Rows.of(encode_corpus(corpus.source_side, source_tokenizer, cache))
+        text = corpus.target_side
+    # Without a begin token, a document is predicted from the end token of the one before.
     end = tokenizer.special("end")
     beginning = () if end is None or tokenizer.special("begin") is not None else (end,)
-    return Rows.of(encode_corpus(corpus, tokenizer, cache), beginning, source)
+    return Rows.of(encode_corpus(text, tokenizer, cache), beginning, source)

@@ -1,4 +1,4 @@
-"""Token ids → text, one at a time: what is streamed, joined, is what decoding all ids at once gives."""
+"""Token ids → text, one at a time: the streamed pieces, joined, equal the text of all ids decoded at once."""
 
 import codecs
 from collections.abc import Callable, Collection, Sequence
@@ -6,24 +6,24 @@ from typing import Protocol
 
 
 class StreamDecoder(Protocol):
-    """Turns ids into text as they come."""
+    """Decodes ids as they come."""
 
     @property
     def pending(self) -> bool:
-        """Whether a character has begun that is not whole yet."""
+        """Whether a character has begun that is not complete yet."""
         ...
 
     def push(self, id: int) -> str:
-        """What this token adds to the text; empty while a character is not whole."""
+        """Return the text that a token adds; empty while a character is incomplete."""
         ...
 
     def flush(self) -> str:
-        """What is left at the end: a character that was never completed, shown as \ufffd."""
+        """Return what is left at the end: a character that was never completed, as \ufffd."""
         ...
 
 
 class ByteStream:
-    """For tokens that each stand for some bytes of UTF-8.
+    """Decodes tokens that each stand for some bytes of UTF-8.
 
     Args:
         bytes_of: the bytes of each token, by its id.
@@ -48,12 +48,12 @@ class ByteStream:
 
 
 class WindowStream:
-    """For tokens whose text depends on their neighbours: the newest ones are decoded again with each.
+    """Decodes tokens whose text depends on their neighbours: decodes the newest ones again with each token.
 
     Args:
         decode: ids to text.
         silent: special tokens, which have no text.
-        partial: tokens that are one byte each: what a row of them is, is known once it has ended.
+        partial: tokens of a single byte each: the text of a row of them is known only when it has ended.
     """
 
     def __init__(
@@ -62,25 +62,25 @@ class WindowStream:
         self._decode = decode
         self._silent = silent
         self._partial = partial
-        self._ids: list[int] = []  # those of the last text handed out, and what came since
-        self._shown = 0  # how many of them were handed out
+        self._ids: list[int] = []  # those of the last text returned, and all since
+        self._num_returned = 0  # how many of them were returned
         self.pending = False
 
     def push(self, id: int) -> str:
         if id in self._silent:
             return ""
         self._ids.append(id)
-        return self._hand_out(final=False)
+        return self._new_text(final=False)
 
     def flush(self) -> str:
-        return self._hand_out(final=True)
+        return self._new_text(final=True)
 
-    def _hand_out(self, final: bool) -> str:
-        before = self._decode(self._ids[: self._shown])
+    def _new_text(self, final: bool) -> str:
+        before = self._decode(self._ids[: self._num_returned])
         text = self._decode(self._ids)
         self.pending = not final and (text.endswith("\ufffd") or self._ids[-1] in self._partial)
         if self.pending or len(text) <= len(before):
             return ""
-        self._ids = self._ids[self._shown :]
-        self._shown = len(self._ids)
+        self._ids = self._ids[self._num_returned :]
+        self._num_returned = len(self._ids)
         return text[len(before) :]

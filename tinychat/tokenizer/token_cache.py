@@ -1,4 +1,4 @@
-"""A corpus → token ids in a memory-mapped file, made once for a text and a tokenizer."""
+"""Encode a corpus once for each tokenizer, and keep its token ids in a memory-mapped file."""
 
 import hashlib
 import json
@@ -12,14 +12,14 @@ import numpy as np
 import numpy.typing as npt
 
 from tinychat.atomic import atomic_file, atomic_write
+from tinychat.corpus.corpus import Corpus, Digest
+from tinychat.corpus.types import Chunk, Conversation
 from tinychat.errors import SourceError, TokenizerError
-from tinychat.text.chat import ChatTemplate, Conversation
-from tinychat.text.corpus import Corpus, Digest
-from tinychat.text.parts import Chunk
-from tinychat.text.tokenizers import Tokenizer
+from tinychat.tokenizer.chat_template import ChatTemplate
+from tinychat.tokenizer.tokenizer import Tokenizer
 
 FORMAT = 2
-"""part of a file's name: a change of what is in it makes old files unknown"""
+"""version of the files' content, part of their names: files of another version are never read"""
 
 BATCH = 1 << 20
 """characters of short documents that are encoded at once"""
@@ -29,13 +29,13 @@ Ids = npt.NDArray[np.unsignedinteger[Any]]
 
 @dataclass(frozen=True)
 class IdFile:
-    """The ids of a corpus: documents one after the other, each between the begin and end tokens that there are."""
+    """The ids of a corpus: its documents in a row, each between the begin and end tokens that the tokenizer has."""
 
     path: Path
     ids: Ids
-    """of all documents, read from the disk as they are asked for; read-only"""
+    """[N], of all documents: a memory map, read-only"""
     ends: npt.NDArray[np.int64]
-    """where each document ends among the ids; read-only"""
+    """[D], the position in the ids where each document ends: a memory map, read-only"""
 
 
 def encode_corpus(
@@ -45,20 +45,23 @@ def encode_corpus(
     *,
     template: ChatTemplate | None = None,
 ) -> IdFile:
-    """The ids of a corpus, read from the cache where this text was encoded by this tokenizer before.
+    """Encode a corpus, or open its ids in the cache if the same tokenizer has encoded the same content before.
 
     Args:
-        corpus: what to encode; its conversations need a template.
-        tokenizer: that makes the ids.
-        cache: a folder.
-        template: of conversations.
+        corpus: to encode.
+        tokenizer: to encode with.
+        cache: a folder, created if it is missing.
+        template: of conversations; without one, each message is a document.
+
+    Returns:
+        The ids in the cache.
 
     Raises:
-        SourceError: the text cannot be read, or changed since the corpus was made.
-        TokenizerError: the tokenizer has no token for anything in the text.
+        SourceError: the corpus cannot be read, or changed since it was created.
+        TokenizerError: the tokenizer has no token for anything in the corpus, or lacks one of the template.
     """
-    told = (FORMAT, corpus.fingerprint, tokenizer.fingerprint, template and template.to_dict())
-    path = cache / (hashlib.sha256(json.dumps(told).encode()).hexdigest()[:40] + ".ids")
+    key = (FORMAT, corpus.fingerprint, tokenizer.fingerprint, template and template.to_dict())
+    path = cache / (hashlib.sha256(json.dumps(key).encode()).hexdigest()[:40] + ".ids")
     ends = path.with_suffix(".ends")
     if not path.is_file() or not ends.is_file():
         _write(path, ends, corpus, tokenizer, template)
@@ -66,14 +69,14 @@ def encode_corpus(
 
 
 def split(ids: Ids, part: Literal["train", "val", "all"]) -> Ids:
-    """A part by position: `val` is the last tenth, `train` what is before it."""
+    """Return a split by position: `val` is the last tenth, `train` all before it."""
     end = int(len(ids) * 0.9)
     return {"train": ids[:end], "val": ids[end:], "all": ids}[part]
 
 
-def join(rows: Sequence[Ids]) -> Ids:
-    """Several rows of ids one after the other, in memory; one alone is left where it is."""
-    return rows[0] if len(rows) == 1 else np.concatenate(rows)
+def join(parts: Sequence[Ids]) -> Ids:
+    """Concatenate ids in memory; a single part is returned as it is."""
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
 def _write(path: Path, ends_path: Path, corpus: Corpus, tokenizer: Tokenizer, template: ChatTemplate | None) -> None:
@@ -102,11 +105,11 @@ def _write(path: Path, ends_path: Path, corpus: Corpus, tokenizer: Tokenizer, te
 def _encode(
     items: Iterator[Chunk | Conversation], tokenizer: Tokenizer, template: ChatTemplate | None
 ) -> Iterator[tuple[Ids, bool]]:
-    """The ids in pieces, each with whether a document ends there."""
+    """Yield the ids in pieces, each with whether a document ends there."""
     begin, end = (
         np.array([] if (id := tokenizer.special(role)) is None else [id], tokenizer.dtype) for role in ("begin", "end")
     )
-    short: list[str] = []  # documents to be encoded at once
+    short: list[str] = []  # documents to encode at once
     waiting = 0
 
     def encode_short() -> Iterator[tuple[Ids, bool]]:
@@ -136,7 +139,7 @@ def _encode(
 
 
 def _rest(chunk: Chunk, items: Iterable[Chunk | Conversation]) -> Iterator[str]:
-    """The pieces of one document, of which the first was taken."""
+    """Yield the pieces of one document, whose first chunk was read already."""
     yield chunk.text
     for item in items:
         assert isinstance(item, Chunk)

@@ -1,19 +1,23 @@
-"""A text → the vocabulary of a tokenizer: one function for each kind, and the table of them.
+"""Train tokenizers: one function for each kind of vocabulary, and a table of them.
 
-`char`       each character that occurs. A `BPE` without merges: the library itself then leaves out other characters.
-`word`       words, runs of spaces and marks; a word that is not in the vocabulary is spelled.
-`whitespace` whatever stands between spaces; what is not in the vocabulary is left out. For texts of very few words.
-`wordpiece`  pieces of words over the 256 bytes, so that any text can be written. Greedy longest match (Wu et al. 2016,
+`char`       every character of the text. A `BPE` without merges: the library itself then drops unknown characters.
+`word`       words, runs of spaces and punctuation marks; unknown words are spelled in characters.
+`whitespace` words between spaces; unknown words are dropped. For texts of very few different words.
+`wordpiece`  pieces of words over the 256 bytes, so that any text can be encoded. Greedy longest match (Wu et al. 2016,
              "Google's Neural Machine Translation System", §4.1), with one namespace for beginnings and continuations.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 
-from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
+import tokenizers
+from tokenizers import AddedToken, Regex, decoders, models, pre_tokenizers, trainers
 
+from tinychat.corpus.corpus import Corpus
+from tinychat.corpus.types import Chunk
 from tinychat.errors import TokenizerError
-from tinychat.text.cutting import gather
+from tinychat.tokenizer.tokenizer import BYTE_CODES, SEGMENT, SPECIAL_TOKENS, Tokenizer, cut, gather
 
 WORD_PATTERN = r"[\p{L}\p{M}\p{N}_]{1,32}| {1,32}|\n{1,8}|[^\p{L}\p{M}\p{N}_ \n]"
 
@@ -22,25 +26,54 @@ PIECE_PATTERN = (
     r"| ?[\p{L}\p{M}]{1,24}| ?\p{N}{1,3}| ?[^\s\p{L}\p{M}\p{N}]{1,8}"  # a space belongs to the word that it precedes
     r"|\n{1,8}|[^\S\n]{1,16}(?!\S)|\s"
 )
-"""All splits are bounded: a text without spaces costs no more time or memory than any other."""
+"""All pieces are bounded: a text without spaces costs no more time or memory than any other."""
 
 SPACE = "▁"
 """stands for the space before a word"""
 
-_PLAIN_BYTES = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
-BYTE_CODES = {chr(byte): byte for byte in _PLAIN_BYTES} | {
-    chr(0x100 + place): byte for place, byte in enumerate(sorted({*range(256)} - {*_PLAIN_BYTES}))
-}
-"""The 256 bytes by the visible characters that stand for them in byte-level vocabularies (Radford et al. 2019)."""
-
 VOCAB_SIZES = {"char": 2**21, "word": 10_000, "whitespace": 10_000, "wordpiece": 4_096}
-"""the most tokens where nothing is asked; there are not so many characters"""
+"""default maximum numbers of tokens; that of `char` exceeds the number of characters"""
+
+TRAINING_CHARACTERS = 20_000_000
+"""characters beyond which a vocabulary is trained on a sample of the text"""
+
+
+def train_tokenizer(
+    kind: str, corpus: Corpus, vocab_size: int | None = None, specials: Sequence[str] = ()
+) -> Tokenizer:
+    """Train a tokenizer on a corpus.
+
+    Args:
+        kind: a key of `TOKENIZERS`.
+        corpus: to train on; all kinds but `char` sample a very long one evenly.
+        vocab_size: maximum number of tokens; None: the default of the kind.
+        specials: purposes of special tokens to add, keys of `SPECIAL_TOKENS`.
+
+    Returns:
+        The tokenizer.
+
+    Raises:
+        TokenizerError: there is no such kind, or the vocabulary is too small for it.
+        SourceError: the corpus cannot be read.
+    """
+    step = 1 if kind == "char" else 1 + corpus.characters // TRAINING_CHARACTERS
+    texts = islice(cut_documents(corpus.chunks()), 0, None, step)
+    return Tokenizer(train_vocabulary(kind, texts, vocab_size, [SPECIAL_TOKENS[role][0] for role in specials]))
 
 
 def train_vocabulary(
     kind: str, texts: Iterable[str], vocab_size: int | None = None, specials: Sequence[str] = ()
-) -> Tokenizer:
-    """A tokenizer of that kind for a text that comes in pieces.
+) -> tokenizers.Tokenizer:
+    """Train a tokenizer of the library on a text that comes in pieces.
+
+    Args:
+        kind: a key of `TOKENIZERS`.
+        texts: the pieces.
+        vocab_size: maximum number of tokens; None: the default of the kind.
+        specials: special tokens to add.
+
+    Returns:
+        The library's tokenizer.
 
     Raises:
         TokenizerError: there is no such kind, or the vocabulary is too small for it.
@@ -56,8 +89,19 @@ def train_vocabulary(
     return inner
 
 
+def cut_documents(chunks: Iterable[Chunk]) -> Iterator[str]:
+    """Cut documents into pieces of about `SEGMENT` characters that end at word boundaries."""
+    buffer = ""
+    for text, ends_document in chunks:
+        *pieces, buffer = cut(buffer + text)
+        yield from pieces
+        if ends_document or len(buffer) > 4 * SEGMENT:
+            yield buffer
+            buffer = ""
+
+
 def count_codes(texts: Iterable[str]) -> Counter[str]:
-    """How often each character occurs."""
+    """Count how often each character occurs."""
     import numpy as np
 
     counts: Counter[str] = Counter()
@@ -68,16 +112,16 @@ def count_codes(texts: Iterable[str]) -> Counter[str]:
     return counts
 
 
-def _train_char(texts: Iterable[str], size: int) -> Tokenizer:
-    """The most frequent characters, in the order of their codes."""
+def _train_char(texts: Iterable[str], size: int) -> tokenizers.Tokenizer:
+    """Build a vocabulary of the most frequent characters, in the order of their codes."""
     counts = count_codes(texts)
     kept = sorted(counts, key=lambda char: (-counts[char], char))[:size]
     return _longest_known(sorted(kept))
 
 
-def _train_word(texts: Iterable[str], size: int) -> Tokenizer:
-    """Every character, so that any word can be spelled, and the most frequent words."""
-    words = Tokenizer(models.WordLevel({}, unk_token=""))
+def _train_word(texts: Iterable[str], size: int) -> tokenizers.Tokenizer:
+    """Build a vocabulary of all characters, so that any word can be spelled, and of the most frequent words."""
+    words = tokenizers.Tokenizer(models.WordLevel({}, unk_token=""))
     words.pre_tokenizer = pre_tokenizers.Split(Regex(WORD_PATTERN), "isolated")
     words.train_from_iterator(texts, trainers.WordLevelTrainer(vocab_size=2**31, show_progress=False))
     ids = words.get_vocab()
@@ -91,20 +135,20 @@ def _train_word(texts: Iterable[str], size: int) -> Tokenizer:
     return inner
 
 
-def _longest_known(tokens: Sequence[str]) -> Tokenizer:
-    """Takes a split of the text as one token where it is known, else its characters; unknown ones are left out."""
-    inner = Tokenizer(models.BPE({token: id for id, token in enumerate(tokens)}, [], ignore_merges=True))
+def _longest_known(tokens: Sequence[str]) -> tokenizers.Tokenizer:
+    """Encode a pre-token as one token if it is known, else as its characters; unknown characters are dropped."""
+    inner = tokenizers.Tokenizer(models.BPE({token: id for id, token in enumerate(tokens)}, [], ignore_merges=True))
     inner.decoder = decoders.Fuse()
     return inner
 
 
-def _train_whitespace(texts: Iterable[str], size: int) -> Tokenizer:
-    """The most frequent words, in the order in which they first come where they are as frequent."""
+def _train_whitespace(texts: Iterable[str], size: int) -> tokenizers.Tokenizer:
+    """Build a vocabulary of the most frequent words; equally frequent ones in order of first occurrence."""
     counts = Counter(word for text in texts for word in text.split())
     words = [word for word, _ in counts.most_common(size)]
-    # An unknown word becomes its characters, of which the first is known to no vocabulary and the others, marked as
-    # what goes on, neither: so all of it is left out.
-    inner = Tokenizer(
+    # The library splits an unknown word into its characters. The vocabulary has neither the first one nor the others,
+    # which get the prefix of continuations: the whole word is dropped.
+    inner = tokenizers.Tokenizer(
         models.BPE(
             {SPACE + word: id for id, word in enumerate(words)}, [], ignore_merges=True, continuing_subword_prefix="##"
         )
@@ -116,13 +160,16 @@ def _train_whitespace(texts: Iterable[str], size: int) -> Tokenizer:
     return inner
 
 
-def _train_wordpiece(texts: Iterable[str], size: int) -> Tokenizer:
+def _train_wordpiece(texts: Iterable[str], size: int) -> tokenizers.Tokenizer:
+    """Train pieces of words over the 256 bytes."""
     if size < len(BYTE_CODES):
         raise TokenizerError(
             f"word pieces over all bytes need a vocabulary of more than {len(BYTE_CODES)} tokens, not {size}",
             "give it a larger one, or use the tokenizer char",
         )
-    inner = Tokenizer(models.WordPiece({}, unk_token="", continuing_subword_prefix="", max_input_chars_per_word=1000))
+    inner = tokenizers.Tokenizer(
+        models.WordPiece({}, unk_token="", continuing_subword_prefix="", max_input_chars_per_word=1000)
+    )
     inner.pre_tokenizer = pre_tokenizers.Sequence(
         [
             pre_tokenizers.Split(Regex(PIECE_PATTERN), "isolated"),
@@ -137,32 +184,10 @@ def _train_wordpiece(texts: Iterable[str], size: int) -> Tokenizer:
     return inner
 
 
-TOKENIZERS: dict[str, Callable[[Iterable[str], int], Tokenizer]] = {
+TOKENIZERS: dict[str, Callable[[Iterable[str], int], tokenizers.Tokenizer]] = {
     "char": _train_char,
     "wordpiece": _train_wordpiece,
     "word": _train_word,
     "whitespace": _train_whitespace,
 }
-"""Each kind by its name; a new one is one function and one line."""
-
-
-def read_bert_vocabulary(text: str) -> Tokenizer:
-    """The tokenizer of a BERT `vocab.txt`, a token a line: the number of the line, from 0, is its id.
-
-    Devlin et al. 2019: splits at spaces and marks, then the longest known piece, `##` before all but a word's first.
-    It is uncased where no piece has a capital.
-
-    Raises:
-        TokenizerError: it is no such vocabulary.
-    """
-    tokens = text.removesuffix("\n").split("\n")
-    specials = [token for token in ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]") if token in tokens]
-    if "[UNK]" not in specials or len(set(tokens)) != len(tokens):
-        raise TokenizerError("this is no BERT vocabulary: it lacks [UNK], or has a line twice")
-    uncased = all(token == token.lower() for token in tokens if not token.startswith("["))
-    inner = Tokenizer(models.WordPiece({token: id for id, token in enumerate(tokens)}, unk_token="[UNK]"))
-    inner.normalizer = normalizers.BertNormalizer(lowercase=uncased)
-    inner.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    inner.decoder = decoders.WordPiece(cleanup=False)  # else it rewrites text: `do not` would become `don't`
-    inner.add_special_tokens([AddedToken(token, special=True, normalized=False) for token in specials])
-    return inner
+"""The kinds of tokenizers by name; a new one is one function and one line."""

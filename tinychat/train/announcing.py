@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from tinychat.events import Planned
-from tinychat.formatting import count, duration
 from tinychat.model.config import ModelConfig
+from tinychat.textutil import count, duration
 from tinychat.train.plan import Machine, Plan, TextFacts
 from tinychat.train.planner import estimate_memory
 

@@ -9,9 +9,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tinychat.text.chat import ChatTemplate
-from tinychat.text.ids import Ids
-from tinychat.text.tokenizers import Tokenizer
+from tinychat.tokenizer.chat_template import ChatTemplate
+from tinychat.tokenizer.token_cache import Ids
+from tinychat.tokenizer.tokenizer import Tokenizer
 
 
 class Asked(NamedTuple):
@@ -40,5 +40,5 @@ def find_asked(share: float, template: ChatTemplate | None, tokenizer: Tokenizer
     """What chooses for a text; None where all of it is learned, or nothing marks who speaks."""
     if share >= 1 or template is None:
         return None
-    user, bot = tokenizer.token_id(template.user), tokenizer.token_id(template.bot)
+    user, bot = tokenizer.token_id(template.user), tokenizer.token_id(template.assistant)
     return None if user is None or bot is None else Asked(user, bot, share, seed)

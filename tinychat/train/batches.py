@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from tinychat.model.transformer import IGNORED, NO_TOKEN
-from tinychat.text.ids import Ids
-from tinychat.text.rows import Places, Rows
+from tinychat.tokenizer.rows import Positions, Rows
+from tinychat.tokenizer.token_cache import Ids
 from tinychat.train.asked import Asked
 from tinychat.train.rows import Documents, Row, Windows
 
@@ -121,11 +121,11 @@ def _round_up(length: int, most: int) -> int:
 class _Round(NamedTuple):
     """The order in which texts take turns, which is repeated for ever."""
 
-    texts: Places
+    texts: Positions
     """[R] which text"""
-    places: Places
+    places: Positions
     """[R] how many turns it had before in the round"""
-    counts: Places
+    counts: Positions
     """of each text, its turns in a round"""
 
 

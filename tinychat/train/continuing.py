@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tinychat.corpus.corpus import Corpus
 from tinychat.errors import ModelError, UsageError
 from tinychat.model.config import ModelConfig
 from tinychat.store.models import CONFIG, TOKENIZER, WEIGHTS, ModelInfo, find_model, read_info, read_weights
 from tinychat.store.runs import RunFolder
-from tinychat.text.corpus import Corpus
-from tinychat.text.tokenizers import Tokenizer
-from tinychat.text.vocabularies import count_codes
+from tinychat.tokenizer.tokenizer import Tokenizer
+from tinychat.tokenizer.training import count_codes
 from tinychat.train.recipe import MODEL_FIELDS, RECIPE_FIELDS, Recipe
 
 if TYPE_CHECKING:

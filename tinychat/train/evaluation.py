@@ -8,8 +8,8 @@ import numpy as np
 import torch
 
 from tinychat.model.transformer import IGNORED, Transformer, cross_entropy
-from tinychat.text.ids import Ids
-from tinychat.text.rows import Rows
+from tinychat.tokenizer.rows import Rows
+from tinychat.tokenizer.token_cache import Ids
 from tinychat.train.batches import Batch
 from tinychat.train.rows import cut_document, cut_window
 

@@ -15,12 +15,12 @@ from filelock import Timeout
 
 import tinychat
 from tinychat.atomic import atomic_file, atomic_write
+from tinychat.corpus.sources import split_weight, with_weight
 from tinychat.errors import RunError, UsageError
 from tinychat.generate.opening import PATIENT_THREADS
 from tinychat.store import places
 from tinychat.store.models import CONFIG
 from tinychat.store.runs import RunFolder, find_run
-from tinychat.text.sources import split_weight, with_weight
 from tinychat.train.checkpoint import newest_step
 from tinychat.train.continuing import find_start, lasting_name, settle, take_over
 from tinychat.train.journal import rewind

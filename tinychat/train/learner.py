@@ -13,7 +13,7 @@ from torch.nn.utils import clip_grad_norm_
 from tinychat.errors import RunError
 from tinychat.model.config import ModelConfig
 from tinychat.model.transformer import IGNORED, Transformer
-from tinychat.text.ids import Ids
+from tinychat.tokenizer.token_cache import Ids
 from tinychat.train.batches import Batch
 from tinychat.train.optimizers import make_optimizers, set_rate
 from tinychat.train.processes import SMALLER_PARTS, is_out_of_memory

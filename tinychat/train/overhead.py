@@ -10,7 +10,7 @@ from torch import Tensor
 
 from tinychat.model.config import ModelConfig
 from tinychat.store.runs import RunFolder
-from tinychat.text.tokenizers import Tokenizer
+from tinychat.tokenizer.tokenizer import Tokenizer
 from tinychat.train.batches import Batch, Batches
 from tinychat.train.checkpoint import State, save_checkpoint
 from tinychat.train.control import Control

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from tinychat.formatting import count
 from tinychat.model.config import ModelConfig
+from tinychat.textutil import count
 from tinychat.train.recipe import Recipe
 from tinychat.train.rows import count_windows
 

@@ -9,9 +9,9 @@ import math
 from collections.abc import Iterator
 
 from tinychat.errors import SourceError
-from tinychat.formatting import count
 from tinychat.model.config import LARGEST_TABLE, ModelConfig
-from tinychat.text.rows import count_kept
+from tinychat.textutil import count
+from tinychat.tokenizer.rows import count_kept
 from tinychat.train.plan import SAMPLE_SECONDS, Machine, Plan, Portion, SourceFacts, TextFacts, count_rows
 from tinychat.train.recipe import RATES, Recipe
 from tinychat.train.rows import FOLDS

@@ -14,9 +14,9 @@ from typing import Any, Self
 
 import tomli_w
 
+from tinychat.corpus.types import MODES
 from tinychat.errors import RunError, UsageError
 from tinychat.model.config import FEED_FORWARDS, INITIALIZATIONS, NORM_POSITIONS, NORMS, POSITIONS, ModelConfig
-from tinychat.text.chat import MODES
 from tinychat.train.fields import RecipeField
 from tinychat.train.fields import recipe_field as _field
 from tinychat.train.schedule import SCHEDULES

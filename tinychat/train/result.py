@@ -10,9 +10,9 @@ from torch import Tensor
 
 import tinychat
 from tinychat.events import Ended
-from tinychat.formatting import count, duration, percent
 from tinychat.settings import Settings
 from tinychat.store.models import ModelInfo, save_model
+from tinychat.textutil import count, duration, percent
 from tinychat.train.announcing import layers
 from tinychat.train.data import TrainingText
 from tinychat.train.evaluation import Evaluation

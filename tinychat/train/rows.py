@@ -6,8 +6,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tinychat.text.ids import Ids
-from tinychat.text.rows import Places, Rows
+from tinychat.tokenizer.rows import Positions, Rows
+from tinychat.tokenizer.token_cache import Ids
 
 FOLDS = 8
 """The parts that a text falls into, so that what is learned from can be left out of what is counted."""
@@ -75,7 +75,7 @@ class Shuffled(ABC):
         return self._cut(int(self._order[rank]))
 
     @abstractmethod
-    def _shuffle(self, random: np.random.Generator) -> Places:
+    def _shuffle(self, random: np.random.Generator) -> Positions:
         """What each row of an epoch is cut at, in their order."""
 
     @abstractmethod
@@ -110,7 +110,7 @@ class Windows(Shuffled):
         self.context, self.row_tokens, self.stride = context, float(context), stride or context
         self.count = count_windows(len(ids), context, self.stride)
 
-    def _shuffle(self, random: np.random.Generator) -> Places:
+    def _shuffle(self, random: np.random.Generator) -> Positions:
         shift = int(random.integers(len(self.ids) - self.context - self.stride * (self.count - 1)))
         return shift + self.stride * random.permutation(self.count)
 
@@ -134,7 +134,7 @@ class Documents(Shuffled):
         self.row_tokens = rows.predicted(context) / len(rows)
         self._lengths = rows.lengths if rows.source is None else np.maximum(rows.lengths, rows.source.lengths)
 
-    def _shuffle(self, random: np.random.Generator) -> Places:
+    def _shuffle(self, random: np.random.Generator) -> Positions:
         order = random.permutation(self.count)
         blocks = np.arange(self.count) // (BLOCK * self.batch_size)
         order = order[np.lexsort((self._lengths[order], blocks))]

@@ -5,8 +5,8 @@ from itertools import cycle, islice
 from pathlib import Path
 from typing import Literal
 
+from tinychat.corpus.overlap import longest_copy
 from tinychat.events import Ended, Evaluated, LineReader, Stepped
-from tinychat.text.copying import longest_copy
 from tinychat.train.curves import Curves, recent_loss
 from tinychat.train.evaluation import evaluate
 from tinychat.train.loop import Loop

@@ -11,7 +11,7 @@ from tinychat.errors import RunError
 from tinychat.events import Ended, Event, Noticed
 from tinychat.model.ngrams import MOST_COUNTED
 from tinychat.store.runs import RunFolder
-from tinychat.text.rows import Rows
+from tinychat.tokenizer.rows import Rows
 from tinychat.train.announcing import announce
 from tinychat.train.asked import find_asked
 from tinychat.train.batches import Batches

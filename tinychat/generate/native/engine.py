@@ -12,7 +12,6 @@ from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 from tinychat.errors import GenerationError, ModelError
-from tinychat.formatting import count
 from tinychat.generate.engine import Drawn, Engine, Odds, Request, window_start
 from tinychat.generate.looking import Head, Voice
 from tinychat.generate.native.library import Unavailable, levels_here, load_library
@@ -20,6 +19,7 @@ from tinychat.generate.native.team import Team
 from tinychat.model.config import ModelConfig
 from tinychat.store.models import DAMAGED, WEIGHTS, ModelInfo
 from tinychat.store.tensors import Tensor, TensorFile
+from tinychat.textutil import count
 
 KINDS: Mapping[str, int] = {"F32": 1, "BF16": 2, "I16": 4, "I32": 5, "I64": 6}
 PRECISIONS: Mapping[str, int] = {"f32": 1, "bf16": 2, "int8": 3}

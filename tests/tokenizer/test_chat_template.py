@@ -2,14 +2,21 @@
 
 import pytest
 
+from tinychat.corpus.types import Message
 from tinychat.errors import TokenizerError
-from tinychat.text.chat import ChatTemplate, Message
-from tinychat.text.tokenizers import Tokenizer
-from tinychat.text.vocabularies import train_vocabulary
+from tinychat.tokenizer.chat_template import ChatTemplate
+from tinychat.tokenizer.tokenizer import Tokenizer
+from tinychat.tokenizer.training import train_vocabulary
 
 TOKENIZER = Tokenizer(train_vocabulary("char", ["abcdefgh"], None, ("<|end|>", "<|user|>", "<|bot|>")))
 TEMPLATE = ChatTemplate()
-TALK = [Message("user", "ab"), Message("bot", "c"), Message("user", "d"), Message("bot", "ef"), Message("user", "gh")]
+TALK = [
+    Message("user", "ab"),
+    Message("assistant", "c"),
+    Message("user", "d"),
+    Message("assistant", "ef"),
+    Message("user", "gh"),
+]
 
 
 def shown(messages: list[Message], *, for_answer: bool = False, room: int | None = None) -> str:
@@ -47,7 +54,7 @@ def test_typed_marks_are_plain_text() -> None:
 
 
 def test_a_template_goes_through_json() -> None:
-    template = ChatTemplate(user="<u>", bot="<b>", end="<e>")
+    template = ChatTemplate(user="<u>", assistant="<b>", end="<e>")
     assert ChatTemplate.from_dict(template.to_dict()) == template
     with pytest.raises(TypeError):
         ChatTemplate.from_dict({"usr": "x"})
@@ -60,7 +67,7 @@ def test_a_tokenizer_without_the_marks_is_told() -> None:
 
 def test_turns_may_be_told_by_their_ends_alone() -> None:
     tokenizer = Tokenizer(train_vocabulary("char", ["abcdefgh"], None, ("<|end|>",)))
-    template = ChatTemplate(user="", bot="")
+    template = ChatTemplate(user="", assistant="")
 
     def text(room: int | None = None) -> str:
         ids = template.encode(TALK, tokenizer, for_answer=True, room=room)
@@ -78,7 +85,7 @@ def test_a_lead_makes_the_first_word_that_of_anywhere_else() -> None:
     (sheep,) = tokenizer.encode(" sheep")
 
     def ids(lead: str, text: str) -> list[int]:
-        return ChatTemplate(lead=lead).encode([Message("user", text), Message("bot", text)], tokenizer)
+        return ChatTemplate(lead=lead).encode([Message("user", text), Message("assistant", text)], tokenizer)
 
     assert sheep not in ids("", "sheep")
     assert ids(" ", "sheep") == [*ids("", " sheep")[:3], *ids("", "sheep")[-len(tokenizer.encode("sheep")) - 2 :]]
@@ -98,7 +105,7 @@ def test_a_lead_makes_the_first_word_that_of_anywhere_else() -> None:
 )
 def test_what_is_said_in_capitals_may_be_read_in_lower_case(said: str, read: str) -> None:
     tokenizer = Tokenizer(train_vocabulary("wordpiece", ["abc"], 300, ("<|end|>", "<|user|>", "<|bot|>")))
-    messages = [Message("user", said), Message("bot", said)]
+    messages = [Message("user", said), Message("assistant", said)]
     read_by = {lowers: ChatTemplate(lower_capitals=lowers).encode(messages, tokenizer) for lowers in (False, True)}
     assert tokenizer.decode(read_by[True]) == read + said
     assert tokenizer.decode(read_by[False]) == said + said

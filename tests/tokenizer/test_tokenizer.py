@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 from tokenizers import decoders, models, normalizers, pre_tokenizers
 
 from tinychat.errors import TokenizerError
-from tinychat.text.cutting import SEGMENT
-from tinychat.text.tokenizers import Tokenizer, load_tokenizer
-from tinychat.text.vocabularies import train_vocabulary
+from tinychat.tokenizer.tokenizer import SEGMENT, Tokenizer, load_tokenizer
+from tinychat.tokenizer.training import train_vocabulary
 
 TEXT = (
     "The cat's hat isn't here, she said; it's 1,234 miles off!\n\n    def f(x):\n\treturn x_1 + 2\n"
@@ -54,7 +53,7 @@ def bert() -> Tokenizer:
 
 
 def _from_lines(words: Sequence[str]) -> Tokenizer:
-    from tinychat.text.vocabularies import read_bert_vocabulary
+    from tinychat.tokenizer.tokenizer import read_bert_vocabulary
 
     return Tokenizer(read_bert_vocabulary("\n".join(words) + "\n"))
 
@@ -148,7 +147,7 @@ def test_a_long_text_is_cut_without_changing_its_ids(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ["word", "wordpiece"])
 def test_a_text_without_any_space_is_cut_as_well(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tinychat.text.tokenizers.LONGEST_UNCUT", 5_000)
+    monkeypatch.setattr("tinychat.tokenizer.tokenizer.LONGEST_UNCUT", 5_000)
     tokenizer = TOKENIZERS[kind]
     text = "".join(TEXT.split()) * 10
     pieces = [text[start : start + 1_001] for start in range(0, len(text), 1_001)]
@@ -196,12 +195,6 @@ def test_tokens_of_words_may_hold_the_space_before_them() -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_training_again_gives_the_same(kind: str) -> None:
-    assert make(kind).to_json() == TOKENIZERS[kind].to_json()
-    assert make(kind, TEXT + "z" * 99).fingerprint != TOKENIZERS[kind].fingerprint
-
-
-@pytest.mark.parametrize("kind", KINDS)
 def test_special_tokens_are_never_read_out_of_a_text(kind: str) -> None:
     tokenizer = make(kind, TEXT + "<|end|>")
     end = tokenizer.special("end")
@@ -211,22 +204,6 @@ def test_special_tokens_are_never_read_out_of_a_text(kind: str) -> None:
     assert tokenizer.decode([*ids, end]) == "hat<|end|>"
     assert tokenizer.token_text(end) == "<|end|>"
     assert tokenizer.special("pad") is None
-
-
-def test_the_vocabulary_of_char_is_the_sorted_characters() -> None:
-    tokenizer = Tokenizer(train_vocabulary("char", ["ba", "cab\n"]))
-    assert [tokenizer.token_text(id) for id in range(tokenizer.vocab_size)] == ["\n", "a", "b", "c"]
-    assert tokenizer.encode("cab") == [3, 1, 2]
-    assert Tokenizer(train_vocabulary("char", ["aaabbc"], 2)).unknown("abc") == ["c"]
-
-
-def test_words_are_tokens_and_unknown_ones_are_spelled() -> None:
-    tokenizer = Tokenizer(train_vocabulary("word", ["the cat sat"]))
-    assert [text for text, _ in tokenizer.pieces("the cats")] == ["the", " ", "c", "a", "t", "s"]
-
-
-def test_pieces_of_words_begin_with_their_space() -> None:
-    assert tuple(text for text, _ in make("wordpiece", "we talk to them " * 9).pieces(" talk to")) == (" talk", " to")
 
 
 @pytest.mark.parametrize("kind", [*KINDS, *FOREIGN])
@@ -283,12 +260,6 @@ def test_a_missing_tokenizer_is_told(tmp_path: Path) -> None:
         load_tokenizer(tmp_path / "none.json")
 
 
-@pytest.mark.parametrize(("kind", "size"), [("wordpiece", 200), ("word", 10), ("char", 3), ("nonsense", None)])
-def test_a_vocabulary_that_cannot_be_is_refused(kind: str, size: int | None) -> None:
-    with pytest.raises(TokenizerError):
-        train_vocabulary(kind, [TEXT], size, SPECIALS)
-
-
 def test_a_byte_level_bpe_is_read_with_its_bytes() -> None:
     letters = sorted(pre_tokenizers.ByteLevel.alphabet())
     inner = tokenizers.Tokenizer(models.BPE({letter: id for id, letter in enumerate(letters)}, []))
@@ -316,16 +287,3 @@ def test_a_million_characters_are_encoded_at_once() -> None:
     ids = tokenizer.encode_array(text)
     assert time.perf_counter() - began < 0.2
     assert tokenizer.decode(ids.tolist()) == text
-
-
-def test_words_between_spaces_are_taken_whole_or_not_at_all() -> None:
-    tokenizer = Tokenizer(train_vocabulary("whitespace", ["let's go a", "go\nhome"], None, ["<|end|>"]))
-    assert (tokenizer.kind, tokenizer.vocab_size) == ("whitespace", 5)
-    ids = tokenizer.encode("  go apple\ta let's   homes home")
-    assert [tokenizer.token_text(id) for id in ids] == [" go", " a", " let's", " home"]
-    assert tokenizer.decode(ids) == "go a let's home"
-    stream = tokenizer.stream()
-    assert "".join(stream.push(id) for id in ids) + stream.flush() == "go a let's home"
-    assert tokenizer.unknown("go apple homes apple") == ["apple", "homes"]
-    again = Tokenizer.from_json(tokenizer.to_json())
-    assert (again.kind, again.encode("a home")) == ("whitespace", tokenizer.encode("a home"))

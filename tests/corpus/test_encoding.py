@@ -7,10 +7,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tinychat.corpus.encoding import clean, find_encoding, read_lines, read_text
+from tinychat.corpus.types import Notes, summarize_notes
 from tinychat.errors import SourceError
-from tinychat.text.decoding import clean, read_lines, read_text
-from tinychat.text.encodings import find_encoding
-from tinychat.text.notices import Notes, summary
 
 RUSSIAN = "Сегодня утром мы пошли в лес, и там было тихо; снег лежал на ветках.\n"
 CHINESE = "今天早上我们去了公园，天气很好。他说：“明天再来吧！”\n"
@@ -159,7 +158,7 @@ def test_a_thousand_files_alike_are_told_in_three_lines() -> None:
         notes = Notes()
         notes.add("NUL characters left out: {count}", 2)
         files.append((f"{number}.txt", notes))
-    lines = summary(files)
+    lines = summarize_notes(files)
     assert len(lines) == 3
     assert lines[0] == "0.txt: NUL characters left out: 2"
     assert lines[-1] == "2.txt: NUL characters left out: 2 (and 997 more files alike)"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tinychat.formatting import compact, count, duration, percent
+from tinychat.textutil import compact, count, duration, percent
 
 
 @pytest.mark.parametrize(

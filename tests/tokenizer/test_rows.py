@@ -5,12 +5,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tinychat.corpus.corpus import Corpus, TextCorpus
+from tinychat.corpus.readers import InlineTexts
+from tinychat.corpus.sources import read_sources
 from tinychat.errors import SourceError
-from tinychat.text.corpus import Corpus
-from tinychat.text.parts import Given
-from tinychat.text.rows import Rows, encode_rows, join_rows, split_rows
-from tinychat.text.sources import read_sources
-from tinychat.text.tokenizers import Tokenizer, train_tokenizer
+from tinychat.tokenizer.rows import Rows, encode_rows, join_rows, split_rows
+from tinychat.tokenizer.tokenizer import Tokenizer
+from tinychat.tokenizer.training import train_tokenizer
 
 PAIRS = tuple(f"{'abcd'[place % 4]}{place // 4}\t{place}" for place in range(80))
 
@@ -20,7 +21,7 @@ def shown(rows: Rows, tokenizer: Tokenizer) -> list[str]:
 
 
 def documents(*texts: str) -> Corpus:
-    return Corpus("given", "completion", [Given(texts, "given")])
+    return TextCorpus("given", "completion", [InlineTexts(texts, "given")])
 
 
 def test_each_document_is_a_row_between_the_ends_of_others(tmp_path: Path) -> None:
@@ -41,10 +42,12 @@ def test_a_token_for_the_beginning_is_there_once(tmp_path: Path) -> None:
 
 
 def test_of_translations_each_side_has_its_tokens(tmp_path: Path) -> None:
-    corpus = Corpus("given", "translation", [Given(("let's go\tir vamos", "love you\tte amo"), "given")])
+    corpus = TextCorpus("given", "translation", [InlineTexts(("let's go\tir vamos", "love you\tte amo"), "given")])
     marks = ("begin", "end")
-    said, asked = (train_tokenizer("whitespace", side, None, marks) for side in (corpus.answered, corpus.asked))
-    rows = encode_rows(corpus, said, tmp_path, reader=asked)
+    said, asked = (
+        train_tokenizer("whitespace", side, None, marks) for side in (corpus.target_side, corpus.source_side)
+    )
+    rows = encode_rows(corpus, said, tmp_path, source_tokenizer=asked)
     assert rows.source is not None
     assert shown(rows, said) == ["<|begin|> ir vamos<|end|>", "<|begin|> te amo<|end|>"]
     assert shown(rows.source, asked) == ["<|begin|> let's go<|end|>", "<|begin|> love you<|end|>"]
@@ -60,19 +63,19 @@ def test_one_running_text_has_no_rows(tmp_path: Path) -> None:
 
 
 def test_what_is_kept_comes_from_all_over_and_shares_no_source(tmp_path: Path) -> None:
-    corpus = Corpus("given", "translation", [Given(PAIRS, "given")])
+    corpus = TextCorpus("given", "translation", [InlineTexts(PAIRS, "given")])
     tokenizer = train_tokenizer("char", corpus, None, ("end",))
-    rows = encode_rows(corpus, tokenizer, tmp_path, reader=tokenizer)
+    rows = encode_rows(corpus, tokenizer, tmp_path, source_tokenizer=tokenizer)
     train, val = split_rows(rows, "train"), split_rows(rows, "val")
     assert (len(train), len(val)) == (72, 8)
     assert sorted(shown(train, tokenizer) + shown(val, tokenizer)) == sorted(shown(rows, tokenizer))
     assert val.starts[0] < len(rows.ids) / 3
     assert val.starts[-1] > len(rows.ids) / 2
-    again = Corpus("given", "translation", [Given(PAIRS[::-1], "given")])
-    other = split_rows(encode_rows(again, tokenizer, tmp_path, reader=tokenizer), "val")
+    again = TextCorpus("given", "translation", [InlineTexts(PAIRS[::-1], "given")])
+    other = split_rows(encode_rows(again, tokenizer, tmp_path, source_tokenizer=tokenizer), "val")
     assert sorted(shown(other, tokenizer)) == sorted(shown(val, tokenizer))  # whatever the order of the text
-    alike = Corpus("given", "translation", [Given(("a\tb", "a\tc") * 40 + PAIRS, "given")])
-    split = split_rows(encode_rows(alike, tokenizer, tmp_path, reader=tokenizer), "val", 0.4).source
+    alike = TextCorpus("given", "translation", [InlineTexts(("a\tb", "a\tc") * 40 + PAIRS, "given")])
+    split = split_rows(encode_rows(alike, tokenizer, tmp_path, source_tokenizer=tokenizer), "val", 0.4).source
     assert split is not None
     assert shown(split, tokenizer).count("<|end|>a<|end|>") in (0, 64, 80)
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from tinychat.corpus.sources import read_sources, split_weight, with_weight
 from tinychat.errors import UsageError
-from tinychat.text.sources import read_sources, split_weight, with_weight
 
 
 @pytest.fixture(autouse=True)

@@ -6,13 +6,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tinychat.corpus.corpus import Corpus
+from tinychat.corpus.sources import read_sources
 from tinychat.errors import SourceError, TokenizerError
-from tinychat.text import ids as module
-from tinychat.text.chat import ChatTemplate
-from tinychat.text.corpus import Corpus
-from tinychat.text.ids import encode_corpus, split
-from tinychat.text.sources import read_sources
-from tinychat.text.tokenizers import Tokenizer, train_tokenizer
+from tinychat.tokenizer import token_cache as module
+from tinychat.tokenizer.chat_template import ChatTemplate
+from tinychat.tokenizer.token_cache import encode_corpus, split
+from tinychat.tokenizer.tokenizer import Tokenizer
+from tinychat.tokenizer.training import train_tokenizer
 
 TEXT = "The cat sat on the mat.\nКошка спит. 猫。\n" * 9_000
 
@@ -58,7 +59,7 @@ def test_conversations_go_through_their_template(tmp_path: Path) -> None:
     path = tmp_path / "t.jsonl"
     path.write_text(json.dumps({"question": "ab", "answer": "c"}) + "\n")
     corpus = read_sources([str(path)], cache=tmp_path)
-    tokenizer = train_tokenizer("char", corpus, None, ("end", "user", "bot"))
+    tokenizer = train_tokenizer("char", corpus, None, ("end", "user", "assistant"))
     shown = [tokenizer.token_text(id) for id in encode(tmp_path, corpus, tokenizer, ChatTemplate())]
     assert "".join(shown) == "<|user|>ab<|end|><|bot|>c<|end|>"
     shown = [tokenizer.token_text(id) for id in encode(tmp_path, corpus, tokenizer)]

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from tinychat.corpus import registry
+from tinychat.corpus.registry import KNOWN, DataFile, Dataset, fetch, find_file
+from tinychat.corpus.sources import read_sources
 from tinychat.errors import SourceError
-from tinychat.text import datasets
-from tinychat.text.datasets import KNOWN, DataFile, Dataset, fetch, find_file
-from tinychat.text.sources import read_sources
 
 CONTENT = b"one\ntwo\n" * 20_000
 
@@ -32,7 +32,7 @@ def known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Dataset:
         ),
     )
     dataset = Dataset("toy", "a toy", "ours", "none", files)
-    monkeypatch.setitem(datasets.KNOWN, "toy", dataset)
+    monkeypatch.setitem(registry.KNOWN, "toy", dataset)
     return dataset
 
 
@@ -98,9 +98,9 @@ folder.joinpath("train.txt").write_text(f"{name} by seed {seed}")
 def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Dataset:
     """A data set that a program makes."""
     (tmp_path / "make.py").write_text(PROGRAM)
-    monkeypatch.setattr(datasets, "programs", lambda: tmp_path)
+    monkeypatch.setattr(registry, "programs", lambda: tmp_path)
     dataset = Dataset("own", "ours", "CC0", "none", (DataFile("train.txt", 13, "0" * 64),), is_made=True)
-    monkeypatch.setitem(datasets.KNOWN, "own", dataset)
+    monkeypatch.setitem(registry.KNOWN, "own", dataset)
     return dataset
 
 
@@ -121,7 +121,7 @@ def test_that_it_was_made_is_told_once(tmp_path: Path, own: Dataset) -> None:
 
 def test_a_program_that_fails_is_told(tmp_path: Path, own: Dataset) -> None:
     with pytest.raises(SourceError, match="own cannot be made: no luck"):
-        datasets.make("own", tmp_path / "cache" / "own", seed=13)
+        registry.make("own", tmp_path / "cache" / "own", seed=13)
     assert not (tmp_path / "cache").exists()
 
 

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
+from tinychat.corpus.corpus import Corpus
+from tinychat.corpus.sources import read_sources
+from tinychat.corpus.types import Conversation
 from tinychat.errors import SourceError
-from tinychat.text.chat import Conversation
-from tinychat.text.corpus import Corpus
-from tinychat.text.sources import read_sources
 
 LONG = "a text that is rather longer than the others: number"
 RUSSIAN = "Сегодня мы пошли в лес, и там было тихо.\n"
@@ -318,7 +318,7 @@ def test_packed_files_are_read_by_their_inner_name(tmp_path: Path) -> None:
 
 # --- conversations ---------------------------------------------------------------------------------------------------
 
-HELLO = [("user", "hello"), ("bot", "hi")]
+HELLO = [("user", "hello"), ("assistant", "hi")]
 
 
 @pytest.mark.parametrize(
