@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tinychat.cli.main import COMMANDS, run
+from tinychat.corpus import registry
 from tinychat.settings import SETTINGS
 
 Call = Callable[..., tuple[int, str, str]]

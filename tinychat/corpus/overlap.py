@@ -172,7 +172,7 @@ class _CopySearch:
         self._query = WindowHashes(_codes(answer))
         hashes = self._query.of(min_length)
         self._wanted = np.unique(hashes)
-        self._starts = {hash: np.flatnonzero(hashes == hash) for hash in self._wanted.tolist()}
+        self._starts = {hash: np.flatnonzero(hashes == hash).tolist() for hash in self._wanted.tolist()}
         self._lengths = np.full(len(answer), min_length - 1)
         self._passages: dict[int, Passage] = {}
 
@@ -185,10 +185,13 @@ class _CopySearch:
             alike = positions[met == hash]
             for start in self._starts[int(hash)]:
                 for first in range(0, len(alike), MAX_POSITIONS):
-                    some, length = alike[first : first + MAX_POSITIONS], int(self._lengths[start])
+                    length = int(self._lengths[start])
+                    if start + length == len(self.answer):
+                        break
+                    some = alike[first : first + MAX_POSITIONS]
                     if (found := _find_longer(self._query, np.array([start]), hashes, some, length)) is not None:
                         self._lengths[start], position = found
-                        self._passages[int(start)] = block.passage_at(position)
+                        self._passages[start] = block.passage_at(position)
 
     def copies(self) -> list[Copy]:
         """Return the longest span, then the longest of what it leaves, and so on."""
@@ -286,7 +289,7 @@ def _find_longer(
         The length of the span and its first position in the block; None if there is no longer one.
     """
     found = None
-    while len(positions):
+    while True:
         width = length + 1
         starts = starts[starts + width <= len(query.symbols)]
         positions = positions[positions + width <= len(block.symbols)]
