@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tinychat.corpus.corpus import Corpus
-from tinychat.corpus.sources import read_sources
+from tinychat.corpus.sources import read_sources, source_name
 from tinychat.corpus.types import Conversation
 from tinychat.errors import SourceError
 
@@ -101,6 +101,30 @@ def test_a_name_with_brackets_is_a_file_first(tmp_path: Path) -> None:
     assert read(tmp_path, [write(tmp_path / "a[1].txt", "text")]).characters == 4
 
 
+@pytest.mark.parametrize(
+    ("source", "name"),
+    [
+        ("texts/My Novel.v2.txt.gz", "My Novel"),
+        ("tinyshakespeare", "tinyshakespeare"),
+        ("ag_news/test.csv", "ag_news"),
+        ("notes/*/*.md", "notes"),
+        ("deep.d", "deep.d"),
+        (".hidden", ".hidden"),
+        ("-", "stdin"),
+    ],
+)
+def test_a_source_has_one_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str, name: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "deep.d").mkdir()
+    assert source_name(source) == name
+
+
+def test_the_name_of_a_folder_is_its_own_however_it_is_reached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "poems" / "old").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "poems" / "old")
+    assert (source_name("."), source_name("..")) == ("old", "poems")
+
+
 def test_stdin_can_be_read_again(tmp_path: Path) -> None:
     corpus = read(tmp_path, ["-"], stdin=io.BytesIO(b"eins\r\nzwei"))
     assert list(corpus.documents()) == list(corpus.documents()) == ["eins\nzwei"]
@@ -152,6 +176,12 @@ def test_the_fingerprint_knows_text_and_documents(tmp_path: Path) -> None:
     other = read(tmp_path, [write(tmp_path / "3.txt", "a"), write(tmp_path / "4.txt", "bc")])
     same = read(tmp_path, [write(tmp_path / "5.txt", "ab".encode("utf-16")), tmp_path / "2.txt"])
     assert one.fingerprint == same.fingerprint != other.fingerprint
+
+
+def test_the_fingerprint_of_conversations_stays_as_models_have_stored_it(tmp_path: Path) -> None:
+    talk = {"messages": [{"role": "user", "content": "hi"}, {"role": "bot", "content": "hello THERE"}]}
+    corpus = read(tmp_path, [write(tmp_path / "talk.jsonl", json.dumps(talk) + "\n")])
+    assert corpus.fingerprint == "44ab483a4fd413395b666a335f08f1f039ff790ce8bfe078e7541bc2ab9e6b54"
 
 
 # --- tables -----------------------------------------------------------------------------------------------------------

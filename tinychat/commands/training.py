@@ -83,15 +83,15 @@ def train(session: Session, text: str) -> Result:
     What is left open is chosen from the text and the machine. Flags are those of `tinychat train`: --minutes, --steps,
     --name, --recipe, --tokenizer …
     """
-    from tinychat.corpus.sources import split_weight
-    from tinychat.train.launch import STANDARD_INPUT, change_recipe, launch, prepare_run, resume_run
+    from tinychat.corpus.sources import STDIN, split_weight
+    from tinychat.train.launch import change_recipe, launch, prepare_run, resume_run
     from tinychat.train.recipe import choose_recipe
 
     started = time.monotonic()
     behind = text.split()[-1:] == [BEHIND]
     sources, flags = _parse(text.rstrip().removesuffix(BEHIND) if behind else text)
     own = {name: flags.pop(name) for name in OWN_FLAGS if name in flags}
-    if STANDARD_INPUT in (split_weight(source)[0] for source in sources):
+    if STDIN in (split_weight(source)[0] for source in sources):
         raise UsageError("- is the keyboard here", "name a file, or pipe the text into `tinychat train -`")
     if "resume" in own:
         if sources:
