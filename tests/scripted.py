@@ -14,9 +14,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import tokenizers
-from tinychat.tokenizer.chat_template import ChatTemplate
-from tinychat.tokenizer.tokenizer import Tokenizer
-from tinychat.tokenizer.training import train_vocabulary
 
 from tinychat.commands import COMMANDS
 from tinychat.commands.results import Answer, Result
@@ -26,6 +23,9 @@ from tinychat.generate.engine import Drawn, Engine, Head, Odds, Request
 from tinychat.session import Session
 from tinychat.settings import Settings
 from tinychat.store.models import ModelInfo, read_tokenizer
+from tinychat.tokenizer.chat_template import ChatTemplate
+from tinychat.tokenizer.tokenizer import Tokenizer
+from tinychat.tokenizer.training import train_vocabulary
 
 SPECIALS = ["<|end|>", "<|user|>", "<|bot|>"]
 

@@ -131,7 +131,7 @@ def test_a_chat_goes_through_the_template_and_forgets_its_oldest_turns(chatter: 
     assert session.settings.current.temperature == 0.7  # the model's own
     session.settings.update({"seed": 1, "max_tokens": 4}, Origin.FLAG)
     tokenizer = session.model.tokenizer
-    user, bot, end = (tokenizer.special(role) for role in ("user", "bot", "end"))
+    user, bot, end = (tokenizer.special(role) for role in ("user", "assistant", "end"))
     for _ in range(8):
         list(session.answer("hello there"))
     ids = session.turns[1].prompt_ids

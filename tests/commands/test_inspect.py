@@ -7,12 +7,10 @@ from pathlib import Path
 import pytest
 import torch
 from scripted import Talk
-from tinychat.corpus.sources import read_sources
-from tinychat.tokenizer.tokenizer import Tokenizer
-from tinychat.tokenizer.training import train_vocabulary
 
 from tinychat.commands import COMMANDS
 from tinychat.commands.results import Bars, HeatMap, HeatMaps, Message, Shaded, Table, Walk
+from tinychat.corpus.sources import read_sources
 from tinychat.errors import SourceError, UsageError
 from tinychat.generate.engine import Request
 from tinychat.model.config import ModelConfig
@@ -23,6 +21,8 @@ from tinychat.session import Session
 from tinychat.settings import Settings
 from tinychat.store import places
 from tinychat.store.models import ModelInfo, save_model
+from tinychat.tokenizer.tokenizer import Tokenizer
+from tinychat.tokenizer.training import train_vocabulary
 
 
 def why(session: Session, line: str) -> Bars:

@@ -9,14 +9,14 @@ from prompt_toolkit.application.current import create_app_session
 from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.output import DummyOutput
 from screens import Person, Screen
-from tinychat.tokenizer.tokenizer import Tokenizer
-from tinychat.tokenizer.training import train_vocabulary
 
 from tinychat.commands.results import Play
 from tinychat.generate.engine import Odds
 from tinychat.guessing import Game
 from tinychat.repl.playing import play
 from tinychat.session import Session
+from tinychat.tokenizer.tokenizer import Tokenizer
+from tinychat.tokenizer.training import train_vocabulary
 
 CHARACTERS = Tokenizer(train_vocabulary("char", ["to be or not\n"], 300, []))
 COUNT = CHARACTERS.vocab_size

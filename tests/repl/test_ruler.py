@@ -9,9 +9,9 @@ from prompt_toolkit.document import Document
 from prompt_toolkit.layout.controls import BufferControl
 from prompt_toolkit.layout.processors import TransformationInput
 from scripted import make_model
-from tinychat.corpus.types import Message
 
 from tinychat.commands.registry import prompt_of
+from tinychat.corpus.types import Message
 from tinychat.repl.blocks import unblock
 from tinychat.repl.ruler import QUICK, Measure, Ruler
 from tinychat.repl.toolbar import beside

@@ -4,10 +4,10 @@ import time
 from pathlib import Path
 
 import pytest
-from tinychat.tokenizer.tokenizer import Tokenizer
-from tinychat.tokenizer.training import train_vocabulary
 
 from tinychat.model.config import ModelConfig
+from tinychat.tokenizer.tokenizer import Tokenizer
+from tinychat.tokenizer.training import train_vocabulary
 from tinychat.train.batches import Batches
 from tinychat.train.overhead import loop_share
 from tinychat.train.recipe import load_recipe

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from tinychat.tokenizer.tokenizer import load_tokenizer
 from training import QUICK, events, train, train_recipe
 
 from tinychat.events import Ended, Evaluated, Noticed, Planned, Sampled
@@ -15,6 +14,7 @@ from tinychat.session import Session
 from tinychat.settings import SettingStore
 from tinychat.store.interchange import export_model
 from tinychat.store.models import find_model, read_card, read_info, read_weights
+from tinychat.tokenizer.tokenizer import load_tokenizer
 from tinychat.train.launch import prepare_run
 from tinychat.train.recipe import load_recipe
 

@@ -38,7 +38,7 @@ from tinychat.textutil import count, percent, visible
 from tinychat.tokenizer.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
-    from tinychat.corpus.corpus import Corpus, Passage
+    from tinychat.corpus.corpus import Passage, SourceCorpus
 
 BARS = 8
 """alternatives shown"""
@@ -405,7 +405,7 @@ def copied(session: Session, text: str) -> Result:
         return Message((f"no {least} characters in a row stand word for word in {corpus.name}",), tuple(notes))
     length = sum(len(copy.text) for copy in copies)
     times = Counter(copy.text for copy in copies)
-    first = {copy.text: copy.place for copy in reversed(copies)}
+    first = {copy.text: copy.passage for copy in reversed(copies)}
     rows = [
         (f"{len(span):,}", _place(first[span]), repr(span) + (f", {count} times" if count > 1 else ""))
         for span, count in times.items()
@@ -420,19 +420,19 @@ def copied(session: Session, text: str) -> Result:
     )
 
 
-def _read(model: str, training: Mapping[str, Any], named: list[str]) -> "Corpus":
+def _read(model: str, training: Mapping[str, Any], named: list[str]) -> "SourceCorpus":
     """The text that is named, or that of a model.
 
     Raises:
         UsageError: it is not at hand.
     """
-    from tinychat.corpus.corpus import Corpus
+    from tinychat.corpus.corpus import TextCorpus
     from tinychat.corpus.readers import InlineTexts
     from tinychat.corpus.sources import read_sources
 
     own = training.get("recipe", {}).get("data", {})
     if own.get("texts") and not named:
-        return Corpus(RECIPE, own.get("mode") or "completion", [InlineTexts(tuple(own["texts"]), RECIPE)])
+        return TextCorpus(RECIPE, own.get("mode") or "completion", [InlineTexts(tuple(own["texts"]), RECIPE)])
     sources = named or list(own.get("sources", ()))
     if not sources:
         raise UsageError(f"{model} does not tell what it was trained on", ELSEWHERE)
@@ -470,7 +470,7 @@ def _remedy(sources: Sequence[str], training: Mapping[str, Any]) -> str:
     return ELSEWHERE
 
 
-def _beginning(corpus: "Corpus", share: float) -> "Iterator[Passage]":
+def _beginning(corpus: "SourceCorpus", share: float) -> "Iterator[Passage]":
     """The passages of as much of each text as a model was trained on; the rest measured it."""
     for source in corpus.sources:
         end = round(source.corpus.characters * share)

@@ -35,14 +35,14 @@ def complete(session: Session, line: str) -> tuple[str, list[tuple[str, Suggesti
     """
     if not is_command(line) or "\n" in line:
         return "", []
-    words, typed, quote = split_words(line)
+    words, typed, quote = parse_line(line)
     begun = words[-1].lower()
     return typed, [
         (_typed(one.text, quote), one) for one in suggest(session, words) if one.text.lower().startswith(begun)
     ]
 
 
-def split_words(line: str) -> tuple[list[str], str, str]:
+def parse_line(line: str) -> tuple[list[str], str, str]:
     """The words of a line, the last of them, perhaps empty, as it was typed, and the quotation mark it begins with."""
     words, typed, quote, end = [], "", "", 0
     for found in WORD.finditer(line):

@@ -40,5 +40,5 @@ def find_asked(share: float, template: ChatTemplate | None, tokenizer: Tokenizer
     """What chooses for a text; None where all of it is learned, or nothing marks who speaks."""
     if share >= 1 or template is None:
         return None
-    user, bot = tokenizer.token_id(template.user), tokenizer.token_id(template.bot)
+    user, bot = tokenizer.token_id(template.user), tokenizer.token_id(template.assistant)
     return None if user is None or bot is None else Asked(user, bot, share, seed)
