@@ -5,12 +5,12 @@ import time
 from pathlib import Path
 
 import pytest
-from tinychat.tokenizer.tokenizer import Tokenizer
-from tinychat.tokenizer.training import train_vocabulary
 
 from tinychat import bench
 from tinychat.cli.main import run
 from tinychat.model.config import ModelConfig
+from tinychat.tokenizer.tokenizer import Tokenizer
+from tinychat.tokenizer.training import train_vocabulary
 from tinychat.train.batches import Batches
 from tinychat.train.recipe import load_recipe
 

@@ -130,7 +130,7 @@ def run_bench(session: Session) -> Bench:
         UsageError: it translates: what is measured here goes on with a text; or no engine is as the settings want it.
         GenerationError: the native engine was asked for, and is not available here.
     """
-    info, settings = session.model, session.settings.current
+    info, settings = session.model.info, session.settings.current
     if info.mode == "translation":
         raise UsageError(f"{info.name} translates, and bench measures what goes on with a text", "name another model")
     start_up = _median(3, lambda: _start_up(info))

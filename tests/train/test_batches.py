@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tinychat.tokenizer.rows import Rows
 
 from tinychat.model.transformer import IGNORED, NO_TOKEN
+from tinychat.tokenizer.rows import Rows
 from tinychat.train.batches import Batches, UserLossMask
 from tinychat.train.rows import count_windows, split_folds
 

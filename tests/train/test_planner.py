@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tinychat.tokenizer.token_cache import split
 
 from tinychat.errors import SourceError
 from tinychat.model.config import ModelConfig
+from tinychat.tokenizer.token_cache import split
 from tinychat.train.plan import (
     COPY_SECONDS,
     LONGEST_COPY,

@@ -9,8 +9,9 @@ from functools import partial
 
 from tinychat import __version__
 from tinychat.background import BackgroundRun
+from tinychat.commands import COMMANDS
+from tinychat.commands.registry import is_command, prompt_of
 from tinychat.commands.results import Answer, Answers, EditPrompt, Export, Leave, Play, Plot, Result, Walk, Watch
-from tinychat.commands.table import dispatch, is_command, prompt_of
 from tinychat.commands.training import finish_training
 from tinychat.errors import TinychatError, failure
 from tinychat.generate.opening import device_of
@@ -74,7 +75,7 @@ class Repl:
         greet(self._terminal, session, first=not history.exists())
         self._prompt: Prompt | PlainPrompt
         if self._terminal.dumb:
-            session.preload()
+            session.model.preload()
             self._prompt = PlainPrompt(session, self._terminal, self._keyboard, history)
         else:
             self._prompt = Prompt(session, self._terminal, history)
@@ -110,7 +111,7 @@ class Repl:
             return
         self._session.runs.keep_up()
         if is_command(line):
-            self._take(dispatch(self._session, line))
+            self._take(COMMANDS.dispatch(self._session, line))
             return
         self._take(Answer(partial(self._session.answer, prompt_of(line))))
         if line.strip().lower() in BARE_WORDS:

@@ -3,8 +3,8 @@
 from prompt_toolkit.key_binding import KeyPress
 from prompt_toolkit.keys import Keys
 
+from tinychat.commands import COMMANDS
 from tinychat.commands.results import Answers, Change
-from tinychat.commands.table import command_of, dispatch
 from tinychat.errors import UsageError
 from tinychat.events import Finished, Notice, Record, Token
 from tinychat.repl.columns import Line, columns
@@ -90,7 +90,7 @@ class AnswersPlayer:
             self._producer.make_more(self._view.going)
         elif key.key == "?" and not typing:
             self._said = "" if self._said == KEYS else KEYS
-        elif key.key is Keys.ControlM and (command := command_of(self._typed.text)) and command.name == PACE:
+        elif key.key is Keys.ControlM and (command := COMMANDS.command_of(self._typed.text)) and command.name == PACE:
             self._set_pace(self._typed.text)
             self._typed.line.clear()
         else:
@@ -98,7 +98,7 @@ class AnswersPlayer:
 
     def _set_pace(self, line: str) -> None:
         try:
-            result = dispatch(self._session, line)
+            result = COMMANDS.dispatch(self._session, line)
         except UsageError as error:
             self._said = error.problem
         else:

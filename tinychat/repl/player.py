@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 from prompt_toolkit.key_binding import KeyPress
 from prompt_toolkit.keys import Keys
 
+from tinychat.commands import COMMANDS
 from tinychat.commands.results import Answer, Change, Message
 from tinychat.commands.settings import nudge, switch
-from tinychat.commands.table import command_of, dispatch
 from tinychat.errors import TinychatError
 from tinychat.events import Changed, Finished, Notice, Part, Record, Token
 from tinychat.repl.keyboard import Keyboard, TypeAhead
@@ -138,7 +138,7 @@ class Player:
             self._say("" if self._said == KEYS else KEYS)
         elif key.key in LIVE_KEYS and not (typing and len(key.key) == 1):
             self._tell(LIVE_KEYS[key.key](self._session))
-        elif key.key is Keys.ControlM and (command := command_of(self._typed.text)) and command.while_busy:
+        elif key.key is Keys.ControlM and (command := COMMANDS.command_of(self._typed.text)) and command.while_busy:
             self._run(self._typed.text)
             self._typed.line.clear()
         else:
@@ -147,7 +147,7 @@ class Player:
     def _run(self, line: str) -> None:
         """Runs a command that may run while an answer is printed."""
         try:
-            result = dispatch(self._session, line)
+            result = COMMANDS.dispatch(self._session, line)
         except TinychatError as error:
             self._say(error.problem)
             return
@@ -184,7 +184,7 @@ class Player:
         if rate := self._rate.now():
             words.append(f"{rate:,.0f} tok/s")
         if self._session.turns:
-            turn, context = self._session.turns[-1], int(self._session.model.architecture["context"])
+            turn, context = self._session.turns[-1], int(self._session.model.info.architecture["context"])
             words.append(f"context {min(1.0, (len(turn.prompt_ids) + len(turn.tokens)) / context):.0%}")
         return SEPARATOR.join([*words, HINT])
 

@@ -103,7 +103,7 @@ def make_user_loss_mask(
     """Return the mask for a text; None if all of it counts, or no tokens mark who speaks."""
     if fraction >= 1 or template is None:
         return None
-    user, bot = tokenizer.token_id(template.user), tokenizer.token_id(template.bot)
+    user, bot = tokenizer.token_id(template.user), tokenizer.token_id(template.assistant)
     return None if user is None or bot is None else UserLossMask(user, bot, fraction, seed)
 
 

@@ -7,14 +7,14 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import cast
 
-from tinychat.corpus.corpus import Corpus, Source
+from tinychat.corpus.corpus import Corpus, Source, SourceCorpus, TextCorpus
+from tinychat.corpus.readers import InlineTexts
 from tinychat.corpus.registry import KNOWN, fetch
 from tinychat.corpus.sources import read_sources
 from tinychat.corpus.types import Mode
 from tinychat.errors import SourceError, UsageError
 from tinychat.store import places
 from tinychat.store.runs import RunFolder
-from tinychat.text.parts import InlineTexts
 from tinychat.tokenizer.chat_template import ChatTemplate
 from tinychat.tokenizer.rows import Rows, encode_rows, join_rows, split_rows
 from tinychat.tokenizer.token_cache import Ids, encode_corpus, join
@@ -106,9 +106,9 @@ def read_text(recipe: Recipe, run: RunFolder) -> TrainingText:
     base = read_base_model(run)
     translates = corpus.mode == "translation"
     _check(recipe, corpus)
-    said = corpus.answered if translates else corpus
+    said = corpus.target_side if translates else corpus
     tokenizer = _find_tokenizer(run.tokenizer_file, recipe, said, corpus.mode)
-    reader = _find_tokenizer(run.source_tokenizer_file, recipe, corpus.asked, corpus.mode) if translates else None
+    reader = _find_tokenizer(run.source_tokenizer_file, recipe, corpus.source_side, corpus.mode) if translates else None
     if tokenizer.vocab_size < 2:
         raise SourceError(f"{corpus.name} is one character over and over: nothing can be learned", "give it more text")
     template = _template(recipe, corpus, base, tokenizer)
@@ -116,7 +116,7 @@ def read_text(recipe: Recipe, run: RunFolder) -> TrainingText:
     for source in corpus.sources:
         if translates or recipe.rows == "documents":
             folder = places.ids_folder()
-            texts.append(encode_rows(source.corpus, tokenizer, folder, template=template, reader=reader))
+            texts.append(encode_rows(source.corpus, tokenizer, folder, template=template, source_tokenizer=reader))
         else:
             texts.append(encode_corpus(source.corpus, tokenizer, places.ids_folder(), template=template).ids)
     sources = tuple(map(_facts, corpus.sources, texts))
@@ -149,10 +149,10 @@ def read_text(recipe: Recipe, run: RunFolder) -> TrainingText:
     )
 
 
-def _read_corpus(recipe: Recipe) -> Corpus:
+def _read_corpus(recipe: Recipe) -> SourceCorpus:
     mode = cast("Mode | None", recipe.mode)
     if recipe.texts:
-        return Corpus(GIVEN, mode or "completion", [InlineTexts(recipe.texts, GIVEN)])
+        return TextCorpus(GIVEN, mode or "completion", [InlineTexts(recipe.texts, GIVEN)])
     return read_sources(
         recipe.sources,
         cache=places.datasets_folder(),
@@ -197,7 +197,7 @@ def _template(recipe: Recipe, corpus: Corpus, base: BaseModel | None, tokenizer:
     if corpus.mode != "chat":
         return None
     if base is None:
-        marks = {} if recipe.turn_marks else {"user": "", "bot": ""}
+        marks = {} if recipe.turn_marks else {"user": "", "assistant": ""}
         lead = " " if tokenizer.has_spaces_in_words else ""
         return ChatTemplate(**marks, lead=lead, lower_capitals=recipe.lower_capitals)
     if base.info.template is None:
@@ -228,7 +228,7 @@ def _find_tokenizer(path: Path, recipe: Recipe, corpus: Corpus, mode: Mode) -> T
     else:
         roles: dict[Mode, tuple[str, ...]] = {
             "completion": () if corpus.single else ("end",),
-            "chat": ("end", "user", "bot") if recipe.turn_marks else ("end",),
+            "chat": ("end", "user", "assistant") if recipe.turn_marks else ("end",),
             "translation": ("begin", "end"),
         }
         tokenizer = train_tokenizer(kind, corpus, vocab_size, roles[mode])

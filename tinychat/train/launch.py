@@ -15,7 +15,7 @@ from filelock import Timeout
 
 import tinychat
 from tinychat.atomic import atomic_file, atomic_write
-from tinychat.corpus.sources import split_weight, with_weight
+from tinychat.corpus.sources import STDIN, source_name, split_weight, with_weight
 from tinychat.errors import RunError, UsageError
 from tinychat.generate.opening import PATIENT_THREADS
 from tinychat.store import places
@@ -26,7 +26,6 @@ from tinychat.train.event_log import rewind
 from tinychat.train.init_from import adopt_architecture, copy_base_model, find_base_model, lasting_name
 from tinychat.train.recipe import Recipe, find_field, load_recipe
 
-STANDARD_INPUT = "-"
 LONGEST_NAME = 60
 CHANGEABLE = ("devices", "strategy", "threads", "accumulation")
 """Fields of a recipe that say how a step is computed, not what: a run may go on with other values."""
@@ -160,16 +159,12 @@ def launch(run: RunFolder, *, tied: bool, started: float | None = None) -> "subp
 
 
 def name_for(sources: Sequence[str]) -> str:
-    """A name after the first source: `texts/My Novel.txt` → `my-novel`."""
-    first, _ = split_weight(sources[0])
-    if first == STANDARD_INPUT:
-        return "stdin"
-    path = Path(first).expanduser()
-    while glob.has_magic(path.name):
-        path = path.parent
-    path = path.absolute() if path.exists() else path
-    name = path.name if path.is_dir() else path.name.split(".")[0] or path.name
-    return slug(name)
+    """Return a name for a run after its first source: `texts/My Novel.txt` → `my-novel`.
+
+    Raises:
+        UsageError: the weight of the source is not a finite number above 0.
+    """
+    return slug(source_name(split_weight(sources[0])[0]))
 
 
 def slug(name: str) -> str:
@@ -199,7 +194,7 @@ def _lasting(source: str, recipe: Recipe, run: RunFolder, stdin: BinaryIO | None
     """A source as it can be read again later, from another folder; what can be read only once is kept."""
     source, weight = split_weight(source)
     path = Path(source).expanduser()
-    if source == STANDARD_INPUT:
+    if source == STDIN:
         source = str(_save_stream(stdin or sys.stdin.buffer, recipe, run))
     elif path.is_file() or path.is_dir() or (glob.has_magic(source) and not path.exists()):
         source = str(path.absolute())
