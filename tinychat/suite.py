@@ -158,7 +158,7 @@ def run(
     The random numbers follow from the seed of the settings (1 where there is none), the place of the check in the
     suite and the turn alone.
     """
-    batch = Batch(session.engine, should_stop)
+    batch = Batch(session.model.engine, should_stop)
     longest = max(len(check.say) for check in suite.checks)
     waiting = list(enumerate(suite.checks))[::-1]
     going: dict[Answer, Outcome] = {}
@@ -168,12 +168,12 @@ def run(
     def ask(outcome: Outcome) -> None:
         turn = len(outcome.turns)
         prompt = outcome.check.say[turn]
-        answer = session.make_answer(
+        answer = session.model.make_answer(
             prompt,
             turns=outcome.turns,
             settings=lambda: settings,
             seed=SEED if settings.seed is None else settings.seed,
-            place=outcome.place * longest + turn,
+            index=outcome.place * longest + turn,
         )
         outcome.turns.append(Turn(prompt))
         going[answer] = outcome

@@ -74,7 +74,7 @@ def main() -> None:
     parser.add_argument("--greedy", action="store_true")
     given = parser.parse_args()
     session = Session()
-    info = session.open_model(given.model)
+    info = session.open_model(given.model).info
     for setting, value in (("seed", 1), ("threads", given.threads or None), ("max_tokens", given.tokens)):
         session.settings.set(setting, value)
     clock = time.process_time if given.threads else time.perf_counter
@@ -83,7 +83,7 @@ def main() -> None:
     texts = list(itertools.islice(prompts(), given.prompts))
 
     def make(place: int) -> Answer:
-        answer = session.make_answer(texts[place], place=place)
+        answer = session.model.make_answer(texts[place], index=place)
         if not given.ends:
             answer.request.end_ids = frozenset()
         return answer

@@ -6,14 +6,14 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tinychat.tokenizer.tokenizer import Tokenizer
-from tinychat.tokenizer.training import train_vocabulary
 
 from tinychat.errors import GenerationError
 from tinychat.events import Changed, Finished, Notice, Record, Token
 from tinychat.generate.engine import Drawn, Engine, Request
 from tinychat.generate.stream import Answer, Batch, drive, stream
 from tinychat.settings import Settings
+from tinychat.tokenizer.tokenizer import Tokenizer
+from tinychat.tokenizer.training import train_vocabulary
 
 LETTERS = Tokenizer(train_vocabulary("char", ["abcdefgh \n"], None, ["<|end|>"]))
 BYTES = Tokenizer(train_vocabulary("wordpiece", ["naïve café 你好 " * 9], 300, []))

@@ -34,8 +34,8 @@ def play(session: Session, input: PipeInput) -> Play:
         Player(answer, session, screen.terminal(dumb=dumb), Keyboard(input)).play()
         return screen
 
-    session.preload()
-    assert session.engine
+    session.model.preload()
+    assert session.model.engine
     return play
 
 

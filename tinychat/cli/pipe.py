@@ -54,7 +54,7 @@ def answer_prompts(session: Session, options: PipeOptions, prompts: Sequence[str
         raise UsageError("--logprobs needs --jsonl", "log-probabilities are written as JSON")
     if options.whole and options.conversation:
         raise UsageError("--whole and --conversation exclude each other", "--whole makes all of stdin a single prompt")
-    session.preload()
+    session.model.preload()
     # The bare file: a thread that waits in a buffered one holds its lock, and Python could not end beside it.
     source = getattr(sys.stdin.buffer, "raw", sys.stdin.buffer)
     return _Pipe(session, options, prompts or _read(source, options.whole)).run()
@@ -141,7 +141,7 @@ class _Pipe:
 
     def run(self) -> int:
         """Answers all prompts; returns the exit code."""
-        engine = self._session.engine
+        engine = self._session.model.engine
         if self._options.verbose:
             sys.stderr.write(f"tinychat: {engine.about}\n")
         batch = Batch(engine, lambda: self._interrupted)
@@ -210,15 +210,15 @@ class _Pipe:
             seed = self._seed if settings.seed is None else settings.seed
         else:
             job.prompt = unescape(prompt) if self._options.escapes else prompt
-        if notice := self._session.unknown_notice(job.prompt):
+        if notice := self._session.model.unknown_notice(job.prompt):
             self._tell(job, notice.text)
-        return self._session.make_answer(
+        return self._session.model.make_answer(
             job.prompt,
             turns=self._turns,
             settings=lambda: settings,
             seed=seed,
-            place=job.place,
-            alternatives=self._options.logprobs or 0,
+            index=job.place,
+            top_logprobs=self._options.logprobs or 0,
         )
 
     def _write(self) -> None:

@@ -2,7 +2,7 @@
 
 from prompt_toolkit.key_binding import KeyPress
 
-from tinychat.commands.command import Command
+from tinychat.commands.registry import Command
 from tinychat.commands.results import Answers, Change
 from tinychat.events import Finished, Notice, Record, Token
 from tinychat.repl.columns import GrowingText, Line, columns

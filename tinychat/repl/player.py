@@ -10,10 +10,10 @@ from typing import Any, ClassVar
 from prompt_toolkit.key_binding import KeyPress
 from prompt_toolkit.keys import Keys
 
-from tinychat.commands.command import Command
+from tinychat.commands import COMMANDS
+from tinychat.commands.registry import Command
 from tinychat.commands.results import Answer, Change, Message, summary
 from tinychat.commands.settings import nudge, switch
-from tinychat.commands.table import command_of, dispatch
 from tinychat.errors import TinychatError
 from tinychat.events import Changed, Finished, Notice, Part, Record, Token
 from tinychat.repl.keyboard import Keyboard, TypeAhead
@@ -118,7 +118,7 @@ class LivePlayer(ABC):
             self._say("" if self._said == self.keys else self.keys)
         elif key.key in self.live_keys and not (typing and len(key.key) == 1):
             self._tell(self.live_keys[key.key](self._session))
-        elif key.key is Keys.ControlM and (command := command_of(self._typed.text)) and self._may_run(command):
+        elif key.key is Keys.ControlM and (command := COMMANDS.command_of(self._typed.text)) and self._may_run(command):
             self._run(self._typed.text)
             self._typed.line.clear()
         else:
@@ -146,7 +146,7 @@ class LivePlayer(ABC):
 
     def _run(self, line: str) -> None:
         try:
-            result = dispatch(self._session, line)
+            result = COMMANDS.dispatch(self._session, line)
         except TinychatError as error:
             self._say(error.problem)
         else:
@@ -293,7 +293,7 @@ class Player(LivePlayer):
         if rate := self._rate.now():
             words.append(f"{rate:,.0f} tok/s")
         if self._session.turns:
-            turn, context = self._session.turns[-1], int(self._session.model.architecture["context"])
+            turn, context = self._session.turns[-1], int(self._session.model.info.architecture["context"])
             words.append(f"context {min(1.0, (len(turn.prompt_ids) + len(turn.tokens)) / context):.0%}")
         return words
 

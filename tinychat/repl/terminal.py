@@ -74,7 +74,7 @@ class Terminal:
         return self.size()[0]
 
     def write(self, text: str, style: str = "") -> None:
-        """Writes text at the cursor, its control characters made harmless."""
+        """Writes text at the cursor, its control characters escaped."""
         if not text:
             return
         text = escape_controls(text)
