@@ -16,7 +16,7 @@ from tinychat.face import Face
 from tinychat.store.runs import RunFolder, find_run
 from tinychat.textutil import escape_controls
 from tinychat.train.launch import change_recipe, launch, name_for, prepare_run
-from tinychat.train.processes import become_follower, find_place
+from tinychat.train.processes import become_worker, find_process_rank
 from tinychat.train.recipe import RECIPE_FIELDS, choose_recipe
 
 if TYPE_CHECKING:
@@ -74,8 +74,8 @@ def train(
     --resume NAME, on other --devices if need be. Several processes share each step with --devices N; on several
     machines, start this under `torchrun` or SLURM's `srun`.
     """
-    if find_place().rank > 0:
-        become_follower()
+    if find_process_rank().rank > 0:
+        become_worker()
     face = load_face({"plain": plain, "theme": theme})
     overrides = {key: value for key, value in given.items() if value not in (None, ())}
     if resume is not None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from tinychat.commands.command import Command, Suggestion, command
+from tinychat.commands.registry import Command, Suggestion, command
 from tinychat.commands.results import Change, Message, Result, Table
 from tinychat.errors import UsageError
 from tinychat.face import FACE
@@ -29,7 +29,7 @@ def change(session: Session, name: str, value: object) -> Change:
     session.settings.set(setting.name, value)
     new = show(session, setting)
     if setting.name in LOADING and old != new and session.info is not None:
-        session.reopen_model(session.info.folder)
+        session.reopen_model(str(session.info.folder))
     return Change(setting.spelling, old, new)
 
 

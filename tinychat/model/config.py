@@ -74,7 +74,7 @@ class ModelConfig:
     """adds an embedding of the pair (previous token, this token)"""
     ngram_order: int = option(
         0, "mix in counts of n-grams up to this n, and what matches in the context; small vocabularies only",
-        low=0, high=32,
+        low=0, high=39,  # longest_ngram(2)
     )  # fmt: skip
     """counted in the training text, and mixed with what the layers say; 0: the layers alone"""
     initialization: str = option("zero", "the first weights", choices=INITIALIZATIONS)

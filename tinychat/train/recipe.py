@@ -16,7 +16,10 @@ import tomli_w
 
 from tinychat.corpus.types import MODES
 from tinychat.errors import RunError, UsageError
-from tinychat.model.config import ARCHITECTURE, ModelConfig
+from tinychat.model.config import (
+    ARCHITECTURE,
+    ModelConfig,
+)
 from tinychat.setting import AUTO, Options, option
 from tinychat.train.schedule import SCHEDULES
 
