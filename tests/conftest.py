@@ -80,12 +80,12 @@ LEFT_OUT = pytest.StashKey[int]()
 def save_small_model(folder: Path, text: str, kind: str, specials: list[str], mode: Any, **facts: Any) -> Path:
     """A model of one small layer with fixed weights, for what matters is not what it says."""
     import torch
-    from tinychat.tokenizer.tokenizer import Tokenizer
-    from tinychat.tokenizer.training import train_vocabulary
 
     from tinychat.model.config import ModelConfig
     from tinychat.model.transformer import Transformer
     from tinychat.store.models import ModelInfo, save_model
+    from tinychat.tokenizer.tokenizer import Tokenizer
+    from tinychat.tokenizer.training import train_vocabulary
 
     tokenizer = Tokenizer(train_vocabulary(kind, [text], 300, specials))
     config = ModelConfig(tokenizer.vocab_size, context=32, n_layer=1, d_model=16, initialization="torch")

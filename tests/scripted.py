@@ -14,18 +14,18 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import tokenizers
-from tinychat.tokenizer.chat_template import ChatTemplate
-from tinychat.tokenizer.tokenizer import Tokenizer
-from tinychat.tokenizer.training import train_vocabulary
 
+from tinychat.commands import COMMANDS
 from tinychat.commands.results import Answer, Result
-from tinychat.commands.table import COMMANDS, dispatch
 from tinychat.errors import GenerationError
 from tinychat.events import Token
 from tinychat.generate.engine import Engine, Head, Request, SampledToken, TokenProbability
 from tinychat.session import Session
 from tinychat.settings import Settings
 from tinychat.store.models import ModelInfo, read_tokenizer
+from tinychat.tokenizer.chat_template import ChatTemplate
+from tinychat.tokenizer.tokenizer import Tokenizer
+from tinychat.tokenizer.training import train_vocabulary
 
 SPECIALS = ["<|end|>", "<|user|>", "<|bot|>"]
 
@@ -155,7 +155,7 @@ class Talk:
 
     def do(self, line: str) -> Result:
         """Runs a command."""
-        return dispatch(self.session, line)
+        return COMMANDS.dispatch(self.session, line)
 
     def offered(self, name: str, *words: str) -> dict[str, str]:
         """What may stand behind a command's name, the last word being typed, and what it is."""

@@ -25,8 +25,8 @@ GOLDEN: dict[str, str] = dict(read_training(SMALLTALK)["greedy"]["answers"])
 
 def test_it_is_found_by_name_and_is_small() -> None:
     session = Session()
-    assert session.open_model("smalltalk").folder.resolve() == SMALLTALK.resolve()
-    assert session.model.mode == "chat"
+    assert session.open_model("smalltalk").info.folder.resolve() == SMALLTALK.resolve()
+    assert session.model.info.mode == "chat"
     assert sum(path.stat().st_size for path in SMALLTALK.iterdir()) < 7_500_000
 
 

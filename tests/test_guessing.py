@@ -4,11 +4,11 @@ import math
 from collections.abc import Sequence
 
 import pytest
-from tinychat.tokenizer.tokenizer import Tokenizer
-from tinychat.tokenizer.training import train_vocabulary
 
 from tinychat.generate.engine import TokenProbability
 from tinychat.guessing import CHOICES, ELSE, Game, Outcome
+from tinychat.tokenizer.tokenizer import Tokenizer
+from tinychat.tokenizer.training import train_vocabulary
 
 SPECIALS = ["<|end|>"]
 CHARACTERS = Tokenizer(train_vocabulary("char", ["abcdefgh"], 300, SPECIALS))

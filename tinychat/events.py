@@ -18,7 +18,7 @@ FinishReason = Literal["end", "length", "stop", "interrupted"]
 
 
 @dataclass(frozen=True, slots=True)
-class Alternative:
+class TopLogprob:
     """A token that could have come at some place, and its log-probability there (nats, before any filter)."""
 
     id: int
@@ -39,7 +39,7 @@ class Token(NamedTuple):
     text: str
     logprob: float
     seconds: float
-    top_logprobs: tuple[Alternative, ...] = ()
+    top_logprobs: tuple[TopLogprob, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,8 +66,8 @@ class Game:
         tokenizer: of the model.
         ids: the tokens of the text, with what the model has read before it.
         start: the place of the first token to guess, at least 1.
-        probabilities: what the model thinks may come after some tokens, the likeliest first. That no text comes (its
-            end, a mark in a conversation) is left out of them: it is known that some does.
+        odds: what the model thinks may come after some tokens, the likeliest first. That no text comes (its end, a mark
+            in a conversation) is left out of them: it is known that some does.
         beginning: of the text, as the person sees it.
     """
 
@@ -76,7 +76,7 @@ class Game:
         tokenizer: Tokenizer,
         ids: Sequence[int],
         start: int,
-        probabilities: Callable[[Sequence[int]], Sequence[TokenProbability]],
+        odds: Callable[[Sequence[int]], Sequence[TokenProbability]],
         beginning: str = "",
     ) -> None:
         self.score = Score()
@@ -86,7 +86,7 @@ class Game:
         """the pieces that may be guessed at this place; none where any character may be"""
         self.left: frozenset[str] = frozenset()
         """what has not been guessed yet at this place"""
-        self._tokenizer, self._ids, self._probabilities = tokenizer, ids, probabilities
+        self._tokenizer, self._ids, self._odds = tokenizer, ids, odds
         self._place = start - 1
         self._decoder = tokenizer.stream()
         self._counts = {kind: list(counts) for kind, counts in PRIOR.items()}
@@ -178,15 +178,15 @@ class Game:
 
     def _begin(self, id: int) -> None:
         """What may be guessed at this place, and what it would cost."""
-        probabilities = [one for one in self._probabilities(self._ids[: self._place]) if one.id not in self._silent]
-        chances = {one.id: math.exp(one.logprob) for one in probabilities}
+        odds = [one for one in self._odds(self._ids[: self._place]) if one.id not in self._silent]
+        chances = {one.id: math.exp(one.logprob) for one in odds}
         text = sum(chances.values())
         self._probability = max(chances[id] / text, LEAST)
         self._spent, self._beside = 0.0, 0.0
         if not self.has_choices:
             self._truth, self._all = self._text, self._characters
         else:
-            texts = {one.id: self._tokenizer.token_text(one.id) for one in probabilities[:CHOICES]}
+            texts = {one.id: self._tokenizer.token_text(one.id) for one in odds[:CHOICES]}
             self.choices = tuple(sorted(texts.values()))  # by which nothing is told of how likely they are
             self._truth = texts.get(id, ELSE)
             self._all = frozenset({*self.choices, ELSE})

@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 import torch
 
-from tinychat.corpus.corpus import Corpus
+from tinychat.corpus.corpus import SourceCorpus
 from tinychat.corpus.sources import read_sources
 from tinychat.errors import SourceError, UsageError
 from tinychat.generate.prompts import PromptEncoder
@@ -19,8 +19,7 @@ from tinychat.store.models import ModelInfo, read_source_tokenizer, read_tokeniz
 from tinychat.tokenizer.rows import Rows, encode_rows, join_rows, split_rows
 from tinychat.tokenizer.token_cache import Ids, encode_corpus, join, split
 from tinychat.tokenizer.tokenizer import Tokenizer
-from tinychat.train.evaluation import evaluate
-from tinychat.train.samples import make_samples
+from tinychat.train.evaluation import evaluate, make_samples
 
 Split = Literal["val", "train", "all"]
 AT_ONCE = 64
@@ -126,8 +125,8 @@ def match_exactly(model: Transformer, pairs: Rows, prompt_encoder: PromptEncoder
 
 def _translating(info: ModelInfo, tokenizer: Tokenizer) -> PromptEncoder:
     """How prompts reach a model that translates."""
-    source_tokenizer = read_source_tokenizer(info.folder) or tokenizer
-    return PromptEncoder(tokenizer, int(info.architecture["context"]), source_tokenizer=source_tokenizer)
+    reader = read_source_tokenizer(info.folder) or tokenizer
+    return PromptEncoder(tokenizer, int(info.architecture["context"]), source_tokenizer=reader)
 
 
 def _has_rows(info: ModelInfo) -> bool:
@@ -136,17 +135,17 @@ def _has_rows(info: ModelInfo) -> bool:
     return info.mode == "translation" or data.get("rows") == "documents"
 
 
-def _read_rows(info: ModelInfo, corpus: Corpus, tokenizer: Tokenizer, part: Split) -> Rows:
+def _read_rows(info: ModelInfo, corpus: SourceCorpus, tokenizer: Tokenizer, part: Split) -> Rows:
     reader = (read_source_tokenizer(info.folder) or tokenizer) if info.mode == "translation" else None
     folder = places.ids_folder()
     texts = [
-        encode_rows(source.corpus, tokenizer, folder, template=info.template, reader=reader)
+        encode_rows(source.corpus, tokenizer, folder, template=info.template, source_tokenizer=reader)
         for source in corpus.sources
     ]
     return join_rows([split_rows(text, part) for text in texts])
 
 
-def _read_ids(info: ModelInfo, corpus: Corpus, tokenizer: Tokenizer, part: Split) -> Ids:
+def _read_ids(info: ModelInfo, corpus: SourceCorpus, tokenizer: Tokenizer, part: Split) -> Ids:
     files = [
         encode_corpus(source.corpus, tokenizer, places.ids_folder(), template=info.template)
         for source in corpus.sources

@@ -12,8 +12,8 @@ import statistics
 import time
 from dataclasses import replace
 
+from tinychat.commands import COMMANDS
 from tinychat.commands.results import Walk
-from tinychat.commands.table import dispatch
 from tinychat.session import Session
 
 WAYS: dict[str, tuple[int, tuple[str, ...]]] = {
@@ -28,17 +28,17 @@ WAYS: dict[str, tuple[int, tuple[str, ...]]] = {
 
 def decode(session: Session, tokens: int, top_logprobs: int) -> float:
     """Tokens a second of processor time, of an answer of just so many, without an end."""
-    answer = session.make_answer("hello there", top_logprobs=top_logprobs)
+    answer = session.model.make_answer("hello there", top_logprobs=top_logprobs)
     request = replace(answer.request, end_ids=frozenset())
     began = time.process_time()
-    session.engine.extend([request], tokens, top_logprobs)
+    session.model.engine.extend([request], tokens, top_logprobs)
     return tokens / (time.process_time() - began)
 
 
 def look(session: Session, line: str) -> float:
     """How many seconds of processor time a command takes."""
     began = time.process_time()
-    result = dispatch(session, line)
+    result = COMMANDS.dispatch(session, line)
     if isinstance(result, Walk):
         result.at(result.place)
     return time.process_time() - began
@@ -65,7 +65,7 @@ def main() -> None:
                 looks.setdefault(line, []).append(look(session, line))
             rates[name].append(decode(session, given.tokens, top_logprobs))
     plain = rates["nothing"]
-    print(f"{session.model.summary}, {given.tokens} tokens, {given.rounds} rounds; median (lowest to highest)")  # noqa: T201
+    print(f"{session.model.info.summary}, {given.tokens} tokens, {given.rounds} rounds; median (lowest to highest)")  # noqa: T201
     for name, all_rates in rates.items():
         ratio = statistics.median(rate / one for rate, one in zip(all_rates, plain, strict=True))
         spread = f"({min(all_rates):,.0f} to {max(all_rates):,.0f})"

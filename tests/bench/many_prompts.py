@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 
 from tinychat.generate.engine import Engine
 from tinychat.generate.loading import open_engine
-from tinychat.generate.stream import Answer, Batch
+from tinychat.generate.stream import Answer, Batch, drive
 from tinychat.session import Session
 
 BEGINNINGS = ("hello there", "good morning", "tell me", "i wonder", "listen", "my dear friend", "well now", "once more")
@@ -51,15 +51,16 @@ def answer_all(way: Way, make: Callable[[int], Answer], places: range) -> dict[i
     batch, waiting = Batch(way.engine), iter(places)
     most = way.engine.batch_size if way.together else 1
     answers: dict[int, Answer] = {}
-    while True:
+
+    def admit() -> bool:
         for place in itertools.islice(waiting, most - len(batch.answers)):
             answers[place] = make(place)
             batch.add(answers[place])
-        if not batch.answers:
-            return {place: answer.ids for place, answer in answers.items()}
-        for _, records in batch.step():
-            for _ in records:
-                pass
+        return False
+
+    for _ in drive(batch, admit=admit):
+        pass
+    return {place: answer.ids for place, answer in answers.items()}
 
 
 def main() -> None:
@@ -73,7 +74,7 @@ def main() -> None:
     parser.add_argument("--greedy", action="store_true")
     given = parser.parse_args()
     session = Session()
-    info = session.open_model(given.model)
+    info = session.open_model(given.model).info
     for setting, value in (("seed", 1), ("threads", given.threads or None), ("max_tokens", given.tokens)):
         session.settings.set(setting, value)
     clock = time.process_time if given.threads else time.perf_counter
@@ -82,7 +83,7 @@ def main() -> None:
     texts = list(itertools.islice(prompts(), given.prompts))
 
     def make(place: int) -> Answer:
-        answer = session.make_answer(texts[place], prompt_index=place)
+        answer = session.model.make_answer(texts[place], index=place)
         if not given.ends:
             answer.request.end_ids = frozenset()
         return answer

@@ -21,10 +21,10 @@ from pathlib import Path
 import numpy as np
 import torch
 import torch.nn.functional as F
-from tinychat.corpus.encoding import open_bytes
-from tinychat.corpus.registry import fetch, find_dataset, find_file
 from torch import Tensor, nn
 
+from tinychat.corpus.encoding import open_bytes
+from tinychat.corpus.registry import fetch, find_dataset, find_file
 from tinychat.store import places
 
 TEXT = "tinyshakespeare"

@@ -25,7 +25,6 @@ from pathlib import Path
 
 from tinychat.corpus.encoding import open_bytes
 from tinychat.corpus.registry import fetch, find_dataset, find_file
-
 from tinychat.store import places
 
 TEXT = "tinyshakespeare"

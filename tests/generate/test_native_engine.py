@@ -3,6 +3,7 @@
 import itertools
 import json
 import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,8 @@ import torch
 from tinychat.errors import GenerationError, ModelError
 from tinychat.generate.engine import Request, SampledToken
 from tinychat.generate.native import build
-from tinychat.generate.native.build import Unavailable
-from tinychat.generate.native.engine import NativeEngine
+from tinychat.generate.native.build import SOURCE, Unavailable
+from tinychat.generate.native.engine import SUPPORTED, NativeEngine
 from tinychat.generate.torch_engine import TorchEngine
 from tinychat.model.config import FEED_FORWARDS, NORM_POSITIONS, NORMS, POSITIONS, ModelConfig
 from tinychat.model.transformer import Transformer
@@ -219,6 +220,33 @@ def test_the_quickness_of_threads_is_taken_from_calls_that_tell_of_it(
     monkeypatch.setattr("tinychat.generate.native.engine.MIN_SECONDS_TIMED", 0)  # a large model makes few in a call
     engine.extend([request(ids)], 2)
     assert noted == [False, True, False]
+
+
+def test_the_kernel_has_the_sampling_settings_that_it_is_handed() -> None:
+    structure = re.search(r"typedef struct \{([^}]*)\} Sampling;", SOURCE.read_text(encoding="utf-8"))
+    assert structure is not None
+    fields = re.sub(r"\b(double|u?int64_t)\b|\s", "", structure[1]).replace(";", ",").split(",")
+    assert tuple(fields[: len(SUPPORTED)]) == SUPPORTED
+
+
+def test_a_sampling_setting_that_the_kernel_does_not_know_is_left_to_the_reference(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, opened = make(), list[ModelInfo]()
+
+    def open_reference(info: ModelInfo) -> TorchEngine:
+        opened.append(info)
+        return TorchEngine(model)
+
+    engine = NativeEngine(save(model, tmp_path / "model"), open_reference=open_reference)
+    monkeypatch.setattr("tinychat.generate.native.engine.UNSUPPORTED", ("min_p",))
+    plain, unknown = request([1, 2], Settings(temperature=1.3)), request([1, 2], Settings(temperature=1.3, min_p=0.1))
+    engine.extend([plain], 8)
+    assert opened == []
+    reference = TorchEngine(model)
+    assert engine.extend([unknown], 8) == reference.extend([unknown], 8)
+    assert engine.probabilities(unknown) == reference.probabilities(unknown)
+    assert len(opened) == 1
 
 
 @pytest.mark.parametrize("settings", SETTINGS)

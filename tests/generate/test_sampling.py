@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tinychat.generate.prompts import uniform
-from tinychat.generate.sampling import filter_logits, sample
-from tinychat.settings import Settings
+from tinychat.generate.sampling import FILTERS, PENALIZERS, draw, filter_logits, looks_back, sample
+from tinychat.settings import PENALTIES, SAMPLING, SETTINGS, Settings
 
 transformers = pytest.importorskip("transformers")
 
@@ -46,6 +46,30 @@ def test_filters_equal_those_of_transformers(seed: int, **values: float) -> None
     torch.testing.assert_close(ours, reference(logits, wanted, history))
 
 
+def test_each_sampling_setting_has_its_function() -> None:
+    assert set(PENALIZERS) == set(PENALTIES)
+    assert set(PENALIZERS) | set(FILTERS) == set(SAMPLING)
+
+
+def test_what_is_neutral_changes_nothing() -> None:
+    logits = torch.randn(3, 50)
+    neutral = Settings(**{name: SETTINGS[name].neutral for name in SAMPLING})
+    assert filter_logits(logits, neutral, [[1], [2], [3]]) is logits
+    assert not looks_back(neutral)
+    assert looks_back(Settings(repetition_penalty=1.1))
+
+
+def test_greedy_asks_for_no_random_numbers() -> None:
+    logits = torch.tensor([[0.1, 3.0, 2.0]])
+
+    def uniforms() -> torch.Tensor:
+        raise AssertionError
+
+    assert sample(logits, Settings(temperature=0), [[]], uniforms).tolist() == [1]
+    half = torch.tensor([0.5], dtype=torch.float64)
+    assert sample(logits, Settings(), [[]], lambda: half).tolist() == draw(logits / 0.8, half).tolist()
+
+
 def test_greedy_takes_the_likeliest_whatever_else_is_set() -> None:
     logits = torch.tensor([[0.1, 3.0, 2.0]])
     kept = filter_logits(logits, Settings(temperature=0, top_k=1, top_p=0.1), [[]])
@@ -56,7 +80,7 @@ def test_greedy_takes_the_likeliest_whatever_else_is_set() -> None:
 def test_draws_have_the_probabilities_of_the_softmax(count: int) -> None:
     """Pearson's chi-squared with 4 degrees of freedom; 18.5 is passed once in a thousand."""
     logits = torch.tensor([1.0, 0.0, -1.0, float("-inf"), 2.0, 0.5])
-    drawn = sample(
+    drawn = draw(
         logits.expand(count, -1), torch.tensor([uniform(7, 0, place) for place in range(count)], dtype=torch.float64)
     )
     seen = drawn.bincount(minlength=6).double()
@@ -68,8 +92,8 @@ def test_draws_have_the_probabilities_of_the_softmax(count: int) -> None:
 
 def test_the_ends_of_the_range_draw_what_is_possible() -> None:
     logits = torch.tensor([[float("-inf"), 0.0, 0.0, float("-inf")]])
-    assert sample(logits, torch.zeros(1, dtype=torch.float64)).item() == 1
-    assert sample(logits, torch.tensor([1 - 2.0**-53], dtype=torch.float64)).item() == 2
+    assert draw(logits, torch.zeros(1, dtype=torch.float64)).item() == 1
+    assert draw(logits, torch.tensor([1 - 2.0**-53], dtype=torch.float64)).item() == 2
 
 
 def test_random_numbers_depend_on_their_place_alone_and_are_spread_evenly() -> None:

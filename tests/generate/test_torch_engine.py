@@ -10,7 +10,7 @@ import torch
 from tinychat.errors import GenerationError
 from tinychat.generate.engine import Request, SampledToken, window_start
 from tinychat.generate.prompts import uniform
-from tinychat.generate.sampling import filter_logits, sample
+from tinychat.generate.sampling import draw, filter_logits
 from tinychat.generate.torch_engine import TorchEngine
 from tinychat.model.config import ModelConfig
 from tinychat.model.cpu_decoder import CPUDecoder
@@ -40,7 +40,7 @@ def plainly(model: Transformer, ids: list[int], count: int, settings: Settings, 
         window = ids[window_start(len(ids), model.config.context) :]
         logits = filter_logits(model(torch.tensor([window]))[:, -1], settings, [ids])
         number = torch.tensor([uniform(5, place, made)], dtype=torch.float64)
-        ids.append(int(logits.argmax()) if settings.greedy else int(sample(logits, number)))
+        ids.append(int(logits.argmax()) if settings.greedy else int(draw(logits, number)))
     return ids[prompt:]
 
 

@@ -35,13 +35,13 @@ from pyte.modes import DECAWM, DECTCEM
 from random_keys import CHOICES, CTRL_C, CTRL_L, ENTER, ESCAPE
 from screens import CURSOR_KEYS, Person
 from scripted import make_model
-from tinychat.tokenizer.tokenizer import Tokenizer
 from wcwidth import wcwidth
 
-from tinychat.commands.table import COMMANDS, split_line
+from tinychat.commands import COMMANDS
 from tinychat.errors import UsageError
 from tinychat.repl.marks import MARKS, PLAIN_MARKS
 from tinychat.store.models import find_model, read_tokenizer
+from tinychat.tokenizer.tokenizer import Tokenizer
 
 KEYS_BETWEEN_CHECKS = 80
 SILENCE = 0.15
@@ -185,7 +185,7 @@ class Stress:
         history = (self._home / "history").read_text(encoding="utf-8", errors="replace")
         _, *lines = history.rstrip("\n").rpartition("\n# ")[2].split("\n")  # the time, then each line behind a +
         try:
-            return split_line("\n".join(line.removeprefix("+") for line in lines))[0] is COMMANDS["quit"]
+            return COMMANDS.split("\n".join(line.removeprefix("+") for line in lines))[0] is COMMANDS["quit"]
         except UsageError:
             return False
 

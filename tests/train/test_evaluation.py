@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
-from tinychat.tokenizer.rows import Rows
 
 from tinychat.model.config import ModelConfig
 from tinychat.model.transformer import Transformer
+from tinychat.tokenizer.rows import Rows
 from tinychat.train.evaluation import Evaluation, evaluate
 from tinychat.train.rows import find_fold, split_folds
 

@@ -77,7 +77,7 @@ def recipes(recipe: str | None, as_toml: bool, as_json: bool) -> None:
     elif as_toml:
         click.echo(load_recipe(recipe).to_toml(), nl=False)
     else:
-        from tinychat.commands.recipes import describe_recipe
+        from tinychat.commands.models import describe_recipe
 
         described = describe_recipe(recipe)
         if not as_json:
@@ -97,10 +97,10 @@ def runs(names: tuple[str, ...], as_json: bool) -> None:
 
     RUN is a name or a pattern, such as 'guide*'.
     """
-    from tinychat.commands.runs import find_standings, runs_table
+    from tinychat.commands.training import find_run_summaries, runs_table
 
     if as_json:
-        _print_json([dataclasses.asdict(standing) for standing in find_standings(names)])
+        _print_json([dataclasses.asdict(summary) for summary in find_run_summaries(names)])
         return
     table = runs_table(names)
     if table.rows:

@@ -6,12 +6,13 @@ Shapes: B rows, V vocabulary.
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import torch
 from torch import Tensor
 
 from tinychat.generate.engine import Request
-from tinychat.generate.sampling import filter_logits, random_numbers, rules, sample
+from tinychat.generate.sampling import looks_back, random_numbers, rules, sample
 from tinychat.model.transformer import EncoderOutput, KVCache, Transformer
 from tinychat.settings import Settings
 
@@ -55,8 +56,7 @@ class DecodeSteps:
                 ids.unsqueeze(1), cache=self.cache, start=self.positions + step, encoder_output=self.encoder_output
             )
             self.logits[:, step] = logits[:, -1]
-            filtered = filter_logits(self.logits[:, step], self.settings, ())
-            ids = filtered.argmax(dim=-1) if self.settings.greedy else sample(filtered, self.uniforms[:, step])
+            ids = sample(self.logits[:, step], self.settings, (), partial(self.uniforms.select, 1, step))
             ids = ids.clamp(max=self.model.config.vocab_size - 1)  # NaN logits sample an id beyond the vocabulary
             self.sampled[:, step] = ids
 
@@ -105,7 +105,7 @@ class GraphReplayer:
             overwrites; None if the rows must take a step by themselves.
         """
         settings = requests[0].settings
-        if settings.repetition_penalty != 1 or any(rules(one.settings) != rules(settings) for one in requests):
+        if looks_back(settings) or any(rules(one.settings) != rules(settings) for one in requests):
             return None
         before = self._arrangement
         if before is None or before[0] is not cache or before[1] is not encoder_output or before[2] != rules(settings):

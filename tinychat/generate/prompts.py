@@ -44,7 +44,7 @@ class PromptEncoder:
         if self.source_tokenizer is not None:
             return self._beginning() or [0]
         if self.template is not None:
-            turns = [(Message("user", asked), Message("bot", answered)) for asked, answered in before]
+            turns = [(Message("user", asked), Message("assistant", answered)) for asked, answered in before]
             messages = [*(message for turn in turns for message in turn), Message("user", prompt)]
             return self.template.encode(messages, self.tokenizer, for_answer=True, room=self.room(max_tokens))
         text = "".join(f"{asked}{answered}\n" for asked, answered in before) + prompt

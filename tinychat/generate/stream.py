@@ -1,14 +1,14 @@
 """Answers as streams of records: the one loop that REPL, pipe and JSON run.
 
-An `Answer` turns the tokens of one sequence into records; a `Batch` drives an engine for many at once and may be
-refilled while it runs.
+An `Answer` turns the tokens of one sequence into records; a `Batch` extends many at once with one engine, a call at a
+time; `drive` runs batches until all their answers are finished.
 """
 
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 
-from tinychat.events import Alternative, Changed, Finished, FinishReason, Notice, Record, Token
+from tinychat.events import Changed, Finished, FinishReason, Notice, Record, Token, TopLogprob
 from tinychat.generate.engine import Engine, Request, SampledToken
 from tinychat.settings import Settings, describe_sampling
 from tinychat.tokenizer.tokenizer import Tokenizer
@@ -160,7 +160,7 @@ class Answer:
 
     def _token(self, drawn: SampledToken, text: str) -> Token:
         likeliest = [
-            Alternative(token, self.tokenizer.token_text(token), logprob)
+            TopLogprob(token, self.tokenizer.token_text(token), logprob)
             for token, logprob in drawn.top_logprobs[: self.top_logprobs]
         ]
         return Token(drawn.id, text, drawn.logprob, self._seconds(), tuple(likeliest))
@@ -170,7 +170,7 @@ class Answer:
 
 
 class Batch:
-    """Drives an engine for many answers at once; answers may join while it runs.
+    """The answers that one engine extends together; answers may join at any time.
 
     Args:
         engine: that makes the tokens.
@@ -200,7 +200,7 @@ class Batch:
         """
         going: list[Answer] = []
         stop = self.should_stop()
-        for answer in self.answers:
+        for answer in list(self.answers):  # one that joins meanwhile is extended in the next step
             yield answer, answer.refresh()
             if stop:
                 yield answer, answer.finish("interrupted")
@@ -214,16 +214,52 @@ class Batch:
             made = self.engine.extend(requests, max(one.left for one in requests), top_logprobs, LONGEST_CALL)
             for answer, drawn in zip(going, made, strict=True):
                 yield answer, answer.take(drawn, self.engine.context, self.should_stop)
-        self.answers = [answer for answer in going if answer.finished is None]
+        self.answers = [answer for answer in self.answers if answer.finished is None]
+
+    def close(self) -> None:
+        """End the answers that are still open as interrupted; their last records are lost."""
+        for answer in self.answers:
+            if answer.finished is None:
+                for _ in answer.finish("interrupted"):
+                    pass
+        self.answers = []
+
+
+def drive(*batches: Batch, admit: Callable[[], bool] = lambda: False) -> Iterator[tuple[Answer, Record]]:
+    """Run batches until all their answers are finished; yield each record with the answer that it belongs to.
+
+    The last record of each answer is its only `Finished`. An error, or closing this generator, ends the answers that
+    are still open: their `finished` says that they were interrupted, and no further record is yielded.
+
+    Args:
+        batches: one for each engine; they take turns, one step each.
+        admit: called before each round of steps, when it may add answers to the batches. It returns whether it is to
+            be called again even if there is no answer left. An error that it raises ends the run.
+
+    Raises:
+        GenerationError: the model gave NaN or infinite logits.
+    """
+    try:
+        while admit() or any(batch.answers for batch in batches):
+            for batch in batches:
+                for answer, records in batch.step():
+                    for record in records:
+                        yield answer, record
+    finally:
+        for batch in batches:
+            batch.close()
 
 
 def stream(engine: Engine, answer: Answer, should_stop: Callable[[], bool] = lambda: False) -> Iterator[Record]:
-    """The records of one answer, the last of them `Finished`."""
+    """Drive one answer; yield its records, the last of them `Finished`.
+
+    Raises:
+        GenerationError: the model gave NaN or infinite logits.
+    """
     batch = Batch(engine, should_stop)
     batch.add(answer)
-    while batch.answers:
-        for _, records in batch.step():
-            yield from records
+    for _, record in drive(batch):
+        yield record
 
 
 def _overlap(text: str, stop: str) -> int:

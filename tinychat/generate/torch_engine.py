@@ -15,7 +15,7 @@ from tinychat.errors import GenerationError
 from tinychat.generate.cuda_graph import STEPS, Capture, GraphReplayer
 from tinychat.generate.engine import Request, SampledToken, TokenProbability, window_start
 from tinychat.generate.introspection import Head, LensRow, describe_heads
-from tinychat.generate.sampling import filter_logits, probabilities, random_numbers, sample
+from tinychat.generate.sampling import probabilities, random_numbers, sample
 from tinychat.model.cpu_decoder import CPUDecoder
 from tinychat.model.introspect import logit_lens, watch_attention
 from tinychat.model.loading import load_weights
@@ -206,21 +206,23 @@ class TorchEngine:
         groups: dict[Settings, list[int]] = {}
         for row, request in enumerate(requests):
             groups.setdefault(request.settings, []).append(row)
-        sampled: list[tuple[list[int], Tensor]] = []
-        for settings, rows in groups.items():
-            chosen = logits if len(rows) == len(requests) else logits[rows]
-            chosen = filter_logits(chosen, settings, [sequences[row] for row in rows])
-            if settings.greedy:
-                sampled.append((rows, chosen.argmax(dim=-1)))
-            else:
-                numbers = random_numbers([requests[row] for row in rows], step, 1)[:, 0].to(self.device)
-                sampled.append((rows, sample(chosen, numbers)))
-        if len(sampled) == 1:
-            return sampled[0][1]
+        if len(groups) == 1:
+            return self._sample_rows(logits, requests, sequences, step)
         ids = torch.zeros(len(requests), dtype=torch.long, device=self.device)
-        for rows, tokens in sampled:
-            ids[rows] = tokens
+        for rows in groups.values():
+            alike, histories = [requests[row] for row in rows], [sequences[row] for row in rows]
+            ids[rows] = self._sample_rows(logits[rows], alike, histories, step)
         return ids
+
+    def _sample_rows(
+        self, logits: Tensor, requests: Sequence[Request], histories: Sequence[Sequence[int]], step: int
+    ) -> Tensor:
+        """One token id for each row, [B], of requests with the same settings."""
+
+        def uniforms() -> Tensor:
+            return random_numbers(requests, step, 1)[:, 0].to(self.device)
+
+        return sample(logits, requests[0].settings, histories, uniforms)
 
     def _replay(
         self, requests: Sequence[Request], sequences: Sequence[Sequence[int]], step: int

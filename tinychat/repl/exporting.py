@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tinychat.atomic import atomic_write
+from tinychat.commands.results import summary
 from tinychat.errors import UsageError
 from tinychat.repl.pictures import fit_for_xml
-from tinychat.repl.player import summary
 from tinychat.repl.terminal import Terminal
 from tinychat.session import Session
 from tinychat.textutil import escape_controls
@@ -102,7 +102,7 @@ def _record(session: Session, terminal: Terminal) -> "Console":
         record=True, file=io.StringIO(), width=terminal.width, force_terminal=True, color_system="standard",
         no_color=False, highlight=False, markup=False, emoji=False, legacy_windows=False,
     )  # fmt: skip
-    console.print(Text(escape_controls(session.model.summary), "dim"))
+    console.print(Text(escape_controls(session.model.info.summary), "dim"))
     for turn in session.turns:
         console.print(Text.assemble(("› ", "bold cyan"), fit_for_xml(turn.prompt)))
         console.print(Text(fit_for_xml(turn.answer).removesuffix("\n")))

@@ -11,7 +11,7 @@ from tinychat.repl.plot import LABEL, MARK, plot
 from tinychat.repl.terminal import SEPARATOR, packed
 from tinychat.repl.watching import Progress
 from tinychat.textutil import duration, escape_controls, percent
-from tinychat.train.curves import smoothed
+from tinychat.train.event_log import smoothed
 
 KEYS = ("b background", "s sample now", "p prompt", "e evaluate now", "q stop and keep")
 WIDEST = 160

@@ -68,7 +68,7 @@ def write_lines(
                 write(to_json(event))
                 continue
             before = progress.overfits_since
-            progress.take(event)
+            progress.update(event)
             if isinstance(event, Stepped):
                 if event.seconds < FIRST_LINE or time.monotonic() < due:
                     continue

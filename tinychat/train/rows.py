@@ -20,9 +20,9 @@ def split_folds(ids: Ids) -> list[Ids]:
     return [ids[len(ids) * fold // FOLDS : len(ids) * (fold + 1) // FOLDS] for fold in range(FOLDS)]
 
 
-def find_fold(place: int, length: int) -> int:
-    """The part that a place of a text of that length stands in."""
-    return place * FOLDS // length
+def find_fold(position: int, length: int) -> int:
+    """Return the fold of a position in a text of that length."""
+    return position * FOLDS // length
 
 
 class Row(NamedTuple):
@@ -38,14 +38,14 @@ class Row(NamedTuple):
 
 
 def cut_window(ids: Ids, start: int, context: int) -> Row:
-    """The row of a running text that begins at a place; the last one may be short."""
+    """The row of a running text that begins at a position; the last one may be short."""
     return Row(ids[start : start + context + 1], find_fold(start, len(ids)))
 
 
-def cut_document(rows: Rows, place: int, context: int) -> Row:
+def cut_document(rows: Rows, index: int, context: int) -> Row:
     """A document as a row for a model that sees so many ids at once."""
-    source = None if rows.source is None else rows.source.row(place)[:context]
-    return Row(rows.row(place)[: context + 1], find_fold(int(rows.starts[place]), len(rows.ids)), source)
+    source = None if rows.source is None else rows.source.row(index)[:context]
+    return Row(rows.row(index)[: context + 1], find_fold(int(rows.starts[index]), len(rows.ids)), source)
 
 
 class Shuffled(ABC):
@@ -66,9 +66,9 @@ class Shuffled(ABC):
         self._epoch = -1
         self._order = np.zeros(0, np.int64)
 
-    def row(self, place: int) -> Row:
-        """The row that comes at this place of the whole run."""
-        epoch, rank = divmod(place, self.count)
+    def row(self, index: int) -> Row:
+        """Return the row with this index, counted over the whole run."""
+        epoch, rank = divmod(index, self.count)
         if epoch != self._epoch:
             self._order = self._shuffle(np.random.Generator(np.random.PCG64((self._seed, epoch, self._number))))
             self._epoch = epoch
@@ -79,7 +79,7 @@ class Shuffled(ABC):
         """What each row of an epoch is cut at, in their order."""
 
     @abstractmethod
-    def _cut(self, place: int) -> Row: ...
+    def _cut(self, index: int) -> Row: ...
 
 
 def count_windows(tokens: int, context: int, stride: int) -> int:
@@ -114,8 +114,8 @@ class Windows(Shuffled):
         shift = int(random.integers(len(self.ids) - self.context - self.stride * (self.count - 1)))
         return shift + self.stride * random.permutation(self.count)
 
-    def _cut(self, place: int) -> Row:
-        return cut_window(self.ids, place, self.context)
+    def _cut(self, index: int) -> Row:
+        return cut_window(self.ids, index, self.context)
 
 
 class Documents(Shuffled):
@@ -142,5 +142,5 @@ class Documents(Shuffled):
         batches = order[:whole].reshape(-1, self.batch_size)
         return np.concatenate([random.permutation(batches).ravel(), order[whole:]])
 
-    def _cut(self, place: int) -> Row:
-        return cut_document(self.rows, place, self.context)
+    def _cut(self, index: int) -> Row:
+        return cut_document(self.rows, index, self.context)

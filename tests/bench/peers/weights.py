@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from tinychat.tokenizer.tokenizer import Tokenizer
 from tokenizers import Tokenizer as InnerTokenizer
 from tokenizers.models import WordLevel
 
@@ -23,6 +22,7 @@ from tinychat.model.config import ModelConfig
 from tinychat.model.transformer import Transformer
 from tinychat.store.interchange import export_model
 from tinychat.store.models import ModelInfo, read_info, read_weights, save_model
+from tinychat.tokenizer.tokenizer import Tokenizer
 
 CONTEXT = 256
 FAVOUR = 2.0

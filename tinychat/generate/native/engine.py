@@ -17,6 +17,7 @@ from tinychat.generate.introspection import Head, LensRow
 from tinychat.generate.native.build import Unavailable, levels_here, load_library
 from tinychat.generate.native.thread_tuner import ThreadTuner
 from tinychat.model.config import ModelConfig
+from tinychat.settings import SAMPLING, SETTINGS, Settings
 from tinychat.store.models import DAMAGED, WEIGHTS, ModelInfo
 from tinychat.store.tensors import Tensor, TensorFile
 from tinychat.textutil import count
@@ -39,8 +40,14 @@ LIMITS = {
 """Largest sizes that the kernel supports: its threads' stacks hold a few vectors of each."""
 EMBEDDING = "decoder.embedding.weight"
 
+SUPPORTED = ("temperature", "top_p", "min_p", "repetition_penalty", "top_k")
+"""Sampling settings that the kernel supports, in the order of its `Sampling`; None is 0 there."""
+UNSUPPORTED = tuple(name for name in SAMPLING if name not in SUPPORTED)
+"""The other sampling settings: where one of them is in force, the reference engine generates."""
+
 # The memory layout of the kernel's structures of these names.
-CONFIG, TENSOR, REQUEST = "18i3f", "Pqq", struct.Struct("7P5q4dq3Q")
+CONFIG, TENSOR = "18i3f", "Pqq"
+REQUEST = struct.Struct("7P5q" + "".join({float: "d", int: "q"}[SETTINGS[name].kind] for name in SUPPORTED) + "3Q")
 NUM_GENERATED = struct.calcsize("7P4q")
 """Offset in a request of the number of tokens that the kernel has generated."""
 UNKNOWN_TOKEN = -2
@@ -165,6 +172,8 @@ class NativeEngine:
         self, requests: Sequence[Request], n: int, top_logprobs: int = 0, seconds: float = math.inf
     ) -> list[list[SampledToken]]:
         """Implement `Engine.extend`. A prefix that sequences share is read once."""
+        if not all(_supports(request.settings) for request in requests):
+            return self._inside.extend(requests, n, top_logprobs, seconds)
         end = time.perf_counter() + seconds
         self._arrange(requests)
         top_logprobs = min(top_logprobs, self.config.vocab_size)
@@ -211,6 +220,8 @@ class NativeEngine:
 
     def probabilities(self, request: Request) -> list[TokenProbability]:
         """Implement `Engine.probabilities`."""
+        if not _supports(request.settings):
+            return self._inside.probabilities(request)
         self._arrange([request])
         size = self.config.vocab_size
         logprobs, probabilities = (c_float * size)(), (c_double * size)()
@@ -315,8 +326,7 @@ class _Answer:
         return REQUEST.pack(
             sequence, _address(self.ids), _address(self.ends), *rooms,
             len(self.ids), window_start(len(self.ids), context), len(self.ends), most, 0,
-            settings.temperature, settings.top_p, settings.min_p, settings.repetition_penalty,
-            settings.top_k or 0, self.request.seed & MASK, self.request.prompt_index,
+            *(getattr(settings, name) or 0 for name in SUPPORTED), self.request.seed & MASK, self.request.prompt_index,
             self.request.num_generated + len(self.tokens),
         )  # fmt: skip
 
@@ -340,6 +350,11 @@ def _declare(kernel: ctypes.CDLL, level: str) -> SimpleNamespace:
         function.restype, function.argtypes = result, arguments
         setattr(declared, name, function)
     return declared
+
+
+def _supports(settings: Settings) -> bool:
+    """Return whether the kernel supports each sampling setting that is in force."""
+    return all(getattr(settings, name) == SETTINGS[name].neutral for name in UNSUPPORTED)
 
 
 def _pack_config(config: ModelConfig, precision: str) -> bytes:

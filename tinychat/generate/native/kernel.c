@@ -91,6 +91,8 @@ typedef struct {
     uint64_t seed, prompt, place;
 } Sampling;
 
+static int is_greedy(const Sampling *sampling) { return sampling->temperature == 0; }
+
 typedef struct Sequence Sequence;
 
 /* A sequence to continue. */
@@ -1103,7 +1105,7 @@ static void filter(float *logits, int count, const Sampling *sampling, const uin
                 float penalty = (float)sampling->repetition_penalty;
                 logits[id] = logits[id] > 0 ? logits[id] / penalty : logits[id] * penalty;
             }
-    if (sampling->temperature == 0) return;
+    if (is_greedy(sampling)) return;
     for (int id = 0; id < count; id++) logits[id] /= (float)sampling->temperature;
     const float highest = highest_of(logits, count);
     if (sampling->top_k > 0 && sampling->top_k < count) {
@@ -1128,7 +1130,7 @@ static uint64_t stir(uint64_t x) { /* SplitMix64: see generate/prompts.py */
 
 static int choose(const float *logits, int count, const Sampling *sampling, uint64_t position) {
     const float highest = highest_of(logits, count);
-    if (sampling->temperature == 0) {
+    if (is_greedy(sampling)) {
         int best = 0;
         while (best < count - 1 && logits[best] != highest) best++;
         return best;
@@ -1425,7 +1427,7 @@ int native_probabilities(Model *model, Request *request, float *logprobs, double
     double sum_of_probabilities = 0;
     for (int id = 0; id < vocab_size; id++) {
         logprobs[id] -= total;
-        probabilities[id] = request->sampling.temperature == 0 ? id == best : exp((double)filtered[id] - filtered[best]);
+        probabilities[id] = is_greedy(&request->sampling) ? id == best : exp((double)filtered[id] - filtered[best]);
         sum_of_probabilities += probabilities[id];
     }
     for (int id = 0; id < vocab_size; id++) probabilities[id] /= sum_of_probabilities;
