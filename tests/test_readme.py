@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tinychat.commands.command import THEMES
-from tinychat.commands.table import COMMANDS
+from tinychat.commands import COMMANDS
+from tinychat.commands.registry import THEMES
 from tinychat.face import FACE
 from tinychat.settings import SETTINGS
 

@@ -23,8 +23,8 @@ from peers import weights
 from peers.weights import CONTEXT, SHAPES
 from transformers import AutoModelForCausalLM, logging
 
+from tinychat.generate.cuda_graph import capture_graph
 from tinychat.generate.engine import Request
-from tinychat.generate.replay import record_graph
 from tinychat.generate.torch_engine import TorchEngine
 from tinychat.model.loading import load_model
 from tinychat.settings import Settings
@@ -38,8 +38,8 @@ Decode = Callable[[], list[list[int]]]
 
 def ours(info: ModelInfo, device: str, dtype: torch.dtype, batch: int, count: int) -> Decode:
     """Return a function that decodes with tinychat's torch engine in one call."""
-    record = record_graph if device == "cuda" else None
-    engine = TorchEngine(load_model(info, device).to(dtype), record=record)
+    capture = capture_graph if device == "cuda" else None
+    engine = TorchEngine(load_model(info, device).to(dtype), capture=capture)
     settings = Settings(temperature=0, max_tokens=count)
 
     def decode() -> list[list[int]]:

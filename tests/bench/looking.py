@@ -12,8 +12,8 @@ import statistics
 import time
 from dataclasses import replace
 
+from tinychat.commands import COMMANDS
 from tinychat.commands.results import Walk
-from tinychat.commands.table import dispatch
 from tinychat.session import Session
 
 VARIANTS: dict[str, tuple[int, tuple[str, ...]]] = {
@@ -26,19 +26,19 @@ VARIANTS: dict[str, tuple[int, tuple[str, ...]]] = {
 """number of top log-probabilities recorded while decoding, and commands run afterwards"""
 
 
-def decode(session: Session, tokens: int, alternatives: int) -> float:
+def decode(session: Session, tokens: int, top_logprobs: int) -> float:
     """Decode an answer of exactly `tokens` tokens, and return tokens per second of processor time."""
-    answer = session.make_answer("hello there", alternatives=alternatives)
+    answer = session.model.make_answer("hello there", top_logprobs=top_logprobs)
     request = replace(answer.request, end_ids=frozenset())
     start = time.process_time()
-    session.engine.extend([request], tokens, alternatives)
+    session.model.engine.extend([request], tokens, top_logprobs)
     return tokens / (time.process_time() - start)
 
 
 def inspect(session: Session, line: str) -> float:
     """Return the seconds of processor time that a command takes."""
     start = time.process_time()
-    result = dispatch(session, line)
+    result = COMMANDS.dispatch(session, line)
     if isinstance(result, Walk):
         result.at(result.place)
     return time.process_time() - start
@@ -60,12 +60,12 @@ def main() -> None:
     rates: dict[str, list[float]] = {name: [] for name in VARIANTS}
     costs: dict[str, list[float]] = {}
     for _ in range(args.rounds):
-        for name, (alternatives, lines) in VARIANTS.items():
+        for name, (top_logprobs, lines) in VARIANTS.items():
             for line in lines:
                 costs.setdefault(line, []).append(inspect(session, line))
-            rates[name].append(decode(session, args.tokens, alternatives))
+            rates[name].append(decode(session, args.tokens, top_logprobs))
     plain = rates["nothing"]
-    print(f"{session.model.summary}, {args.tokens} tokens, {args.rounds} rounds; median (lowest to highest)")  # noqa: T201
+    print(f"{session.model.info.summary}, {args.tokens} tokens, {args.rounds} rounds; median (lowest to highest)")  # noqa: T201
     for name, all_rates in rates.items():
         ratio = statistics.median(rate / one for rate, one in zip(all_rates, plain, strict=True))
         spread = f"({min(all_rates):,.0f} to {max(all_rates):,.0f})"

@@ -20,8 +20,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from tinychat.generate.engine import Engine
-from tinychat.generate.opening import open_engine
-from tinychat.generate.stream import Answer, Batch
+from tinychat.generate.loading import open_engine
+from tinychat.generate.stream import Answer, Batch, drive
 from tinychat.session import Session
 
 BEGINNINGS = ("hello there", "good morning", "tell me", "i wonder", "listen", "my dear friend", "well now", "once more")
@@ -50,15 +50,16 @@ def answer_all(variant: Variant, make: Callable[[int], Answer], indices: range) 
     batch, waiting = Batch(variant.engine), iter(indices)
     most = variant.engine.batch_size if variant.batched else 1
     answers: dict[int, Answer] = {}
-    while True:
+
+    def admit() -> bool:
         for index in itertools.islice(waiting, most - len(batch.answers)):
             answers[index] = make(index)
             batch.add(answers[index])
-        if not batch.answers:
-            return {index: answer.ids for index, answer in answers.items()}
-        for _, records in batch.step():
-            for _ in records:
-                pass
+        return False
+
+    for _ in drive(batch, admit=admit):
+        pass
+    return {index: answer.ids for index, answer in answers.items()}
 
 
 def main() -> None:
@@ -72,7 +73,7 @@ def main() -> None:
     parser.add_argument("--greedy", action="store_true")
     args = parser.parse_args()
     session = Session()
-    info = session.open_model(args.model)
+    info = session.open_model(args.model).info
     for setting, value in (("seed", 1), ("threads", args.threads or None), ("max_tokens", args.tokens)):
         session.settings.set(setting, value)
     clock = time.process_time if args.threads else time.perf_counter
@@ -81,7 +82,7 @@ def main() -> None:
     texts = list(itertools.islice(prompts(), args.prompts))
 
     def make(index: int) -> Answer:
-        answer = session.make_answer(texts[index], place=index)
+        answer = session.model.make_answer(texts[index], index=index)
         if not args.ends:
             answer.request.end_ids = frozenset()
         return answer

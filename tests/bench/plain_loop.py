@@ -23,9 +23,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from tinychat.corpus.encoding import open_bytes
+from tinychat.corpus.registry import fetch, find_dataset, find_file
 from tinychat.store import places
-from tinychat.text.datasets import fetch, find_dataset, find_file
-from tinychat.text.decoding import open_bytes
 
 TEXT = "tinyshakespeare"
 CONTEXT, STRIDE, BATCH, WIDTH, HEADS, INNER, LAYERS, DROPOUT = 100, 25, 64, 128, 8, 512, 2, 0.1

@@ -25,19 +25,19 @@ from torch.distributed.tensor import DTensor
 
 from tinychat.model.config import ModelConfig
 from tinychat.train.batches import Batch
-from tinychat.train.learner import Learner
+from tinychat.train.distributed import ProcessGroup
 from tinychat.train.machine import set_up, used_memory
-from tinychat.train.processes import find_place
+from tinychat.train.processes import find_process_rank
 from tinychat.train.recipe import RATES, Recipe
-from tinychat.train.team import Team
+from tinychat.train.step import Learner
 
 CONTEXT, ROWS, VOCABULARY = 64, 1, 256
 
 
-class Peers(Team):
+class Peers(ProcessGroup):
     """Processes that all run the same code, so that nothing has to be broadcast."""
 
-    def tell(self, method: str, *arguments: object) -> None:
+    def broadcast(self, method: str, *arguments: object) -> None:
         """Do nothing."""
 
 
@@ -56,14 +56,14 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=3)
     args = parser.parse_args()
     recipe = Recipe(device="cpu", precision="f32", strategy=args.strategy, optimizer=args.optimizer)
-    place = find_place()
-    set_up(recipe, "cpu", place.local_size)
-    team = Peers(place)
+    process = find_process_rank()
+    set_up(recipe, "cpu", process.local_size)
+    group = Peers(process)
     before = used_memory(torch.device("cpu"))
     heads = max(1, args.d_model // 64)
     config = ModelConfig(VOCABULARY, context=CONTEXT, n_layer=args.n_layer, n_head=heads, d_model=args.d_model)
-    learner = Learner(config, recipe, team)
-    rows = ROWS * place.size
+    learner = Learner(config, recipe, group)
+    rows = ROWS * process.size
     ids = torch.randint(VOCABULARY, (rows, CONTEXT), generator=torch.Generator().manual_seed(0))
     batch = Batch(ids, ids.roll(-1, dims=1), torch.zeros(rows, dtype=torch.long))
     seconds = []
@@ -74,7 +74,7 @@ def main() -> None:
     groups = [group for optimizer in learner.optimizers for group in optimizer.param_groups]
     states = [state for optimizer in learner.optimizers for state in optimizer.state.values()]
     figures = {
-        "process": place.rank + 1,
+        "process": process.rank + 1,
         "weights": sum(size(weight) for group in groups for weight in group["params"]),
         "optimizers": sum(size(value) for state in states for value in state.values()),
         "before": before,
@@ -84,7 +84,7 @@ def main() -> None:
         "parameters": learner.model.parameter_count,
     }
     print(json.dumps(figures), flush=True)  # noqa: T201
-    team.leave()
+    group.leave()
     os._exit(0)  # like the trainer: at interpreter exit, torch's connection threads may abort the process
 
 

@@ -18,11 +18,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from tinychat.text.corpus import Corpus
-from tinychat.text.cutting import cut_all, gather
-from tinychat.text.ids import encode_corpus
-from tinychat.text.sources import read_sources
-from tinychat.text.tokenizers import Tokenizer, train_tokenizer
+from tinychat.corpus.corpus import Corpus
+from tinychat.corpus.sources import read_sources
+from tinychat.tokenizer.token_cache import encode_corpus
+from tinychat.tokenizer.tokenizer import Tokenizer, gather
+from tinychat.tokenizer.training import cut_documents, train_tokenizer
 
 T = TypeVar("T")
 
@@ -59,7 +59,7 @@ def peak() -> float:
 
 def encode_with_library(corpus: Corpus, tokenizer: Tokenizer) -> None:
     """Encode with the library alone."""
-    for batch in gather(cut_all(corpus.chunks())):
+    for batch in gather(cut_documents(corpus.chunks())):
         tokenizer.inner.encode_batch_fast(batch, add_special_tokens=False)
 
 

@@ -23,9 +23,9 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from tinychat.corpus.encoding import open_bytes
+from tinychat.corpus.registry import fetch, find_dataset, find_file
 from tinychat.store import places
-from tinychat.text.datasets import fetch, find_dataset, find_file
-from tinychat.text.decoding import open_bytes
 
 TEXT = "tinyshakespeare"
 STEPS = 2000

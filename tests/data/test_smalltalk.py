@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tinychat.commands.table import COMMANDS
+from tinychat.commands import COMMANDS
 
 pytestmark = pytest.mark.slow  # generating a corpus takes seconds
 

@@ -37,11 +37,11 @@ from screens import CURSOR_KEYS, Person
 from scripted import make_model
 from wcwidth import wcwidth
 
-from tinychat.commands.table import COMMANDS, split_line
+from tinychat.commands import COMMANDS
 from tinychat.errors import UsageError
 from tinychat.repl.marks import MARKS, PLAIN_MARKS
 from tinychat.store.models import find_model, read_tokenizer
-from tinychat.text.tokenizers import Tokenizer
+from tinychat.tokenizer.tokenizer import Tokenizer
 
 KEYS_BETWEEN_CHECKS = 80
 IDLE_SECONDS = 0.15
@@ -185,7 +185,7 @@ class Stress:
         history = (self._home / "history").read_text(encoding="utf-8", errors="replace")
         _, *lines = history.rstrip("\n").rpartition("\n# ")[2].split("\n")  # a time stamp, then lines prefixed with +
         try:
-            return split_line("\n".join(line.removeprefix("+") for line in lines))[0] is COMMANDS["quit"]
+            return COMMANDS.split("\n".join(line.removeprefix("+") for line in lines))[0] is COMMANDS["quit"]
         except UsageError:
             return False
 

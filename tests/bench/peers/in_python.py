@@ -19,8 +19,8 @@ def tinychat(precision: str, kind: str = "native") -> Callable[[str, list[int], 
 
     def load(model: str, prompt: list[int], count: int) -> Decode:
         from tinychat.generate.engine import Engine, Request
+        from tinychat.generate.loading import open_engine
         from tinychat.generate.native.engine import NativeEngine
-        from tinychat.generate.opening import open_engine
         from tinychat.generate.stream import LONGEST_CALL
         from tinychat.settings import Settings
         from tinychat.store.models import read_info

@@ -22,7 +22,7 @@ from tinychat.model.config import ModelConfig
 from tinychat.model.transformer import Transformer
 from tinychat.store.interchange import export_model
 from tinychat.store.models import ModelInfo, read_info, read_weights, save_model
-from tinychat.text.tokenizers import Tokenizer
+from tinychat.tokenizer.tokenizer import Tokenizer
 
 CONTEXT = 256
 MARGIN = 2.0
