@@ -1,8 +1,8 @@
-# make chat   sets everything up on a fresh machine and opens the REPL; ARGS="-m NAME" are handed on
-# make test   runs all checks: style, types, tests
-# make fast   the tests that take less than a minute
-# make models trains the bundled models anew, each within 40 minutes; make smalltalk, make tales, make translate: one
-# make screens   makes the README's pictures anew
+# make chat     set up everything on a fresh machine and open the REPL; ARGS="-m NAME" is passed on
+# make test     run all checks: style, types, tests
+# make fast     run the tests that take less than a minute
+# make models   train the bundled models, each within 40 minutes; make smalltalk, tales or translate: just one
+# make screens  regenerate the README's screenshots
 
 PYTHON ?= python3
 VENV ?= .venv
@@ -28,7 +28,7 @@ fast: $(VENV)/test-ready
 slow: $(VENV)/test-ready
 	$(PYTEST) -m slow
 
-# The stamps are newer than pyproject.toml exactly when there is nothing to install.
+# The stamps are newer than pyproject.toml exactly when nothing has to be installed.
 $(VENV)/chat-ready: pyproject.toml | $(VENV)/pyvenv.cfg
 	@echo "installing tinychat into $(VENV): a minute or two, the first time"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .

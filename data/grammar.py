@@ -1,7 +1,7 @@
-"""The small grammar of the templates, and the dice that choose.
+"""Template grammar and seeded random choices.
 
-`(this|that|)` chooses one, and may be nested; `<slot>` is filled in; `<a:slot>` puts "a" or "an" before it.
-Only `random.Random.random` is used, the one method whose sequence Python promises to keep between versions.
+`(this|that|)` chooses one option and may be nested; `<slot>` is filled in; `<a:slot>` puts “a” or “an” before it.
+Only `random.Random.random` is used, the one method whose sequence Python guarantees across versions.
 """
 
 from __future__ import annotations
@@ -16,36 +16,38 @@ from typing import TypeVar
 
 Item = TypeVar("Item")
 Lines = str | Sequence[str]
-"""A template, or several of which one is chosen."""
+"""a template, or several from which one is chosen"""
 
 
 class Dice:
-    """Random choices from a seed, the same on every machine and Python version."""
+    """Seeded random choices, the same on every machine and Python version."""
 
     def __init__(self, seed: str) -> None:
         self.random = random.Random(seed).random
 
     def below(self, count: int) -> int:
-        """An integer in [0, count)."""
+        """Return an integer in [0, count)."""
         return int(self.random() * count)
 
     def between(self, low: int, high: int) -> int:
-        """An integer in [low, high], both included."""
+        """Return an integer in [low, high], both included."""
         return low + self.below(high - low + 1)
 
     def chance(self, probability: float) -> bool:
+        """Return True with the given probability."""
         return self.random() < probability
 
     def choice(self, items: Sequence[Item]) -> Item:
+        """Return a random item."""
         return items[self.below(len(items))]
 
     def sample(self, items: Sequence[Item], count: int) -> list[Item]:
-        """`count` different items, in random order."""
+        """Return `count` different items in random order."""
         left = list(items)
         return [left.pop(self.below(len(left))) for _ in range(count)]
 
     def weighted(self, weights: Sequence[float]) -> int:
-        """An index, drawn in proportion to its weight."""
+        """Return an index drawn in proportion to its weight."""
         point = self.random() * sum(weights)
         for index, weight in enumerate(weights):
             point -= weight
@@ -60,38 +62,48 @@ _LOOSE_MARK = re.compile(r" ([,.?!])")
 
 @dataclass(frozen=True)
 class Choice:
-    """One `( | )` of a template: each option is a run of texts and further choices."""
+    """One `( | )` of a template; each option is a sequence of texts and nested choices."""
 
     options: tuple[tuple[str | Choice, ...], ...]
 
 
 @cache
 def parse(template: str) -> Choice:
-    """The template as a tree; raises ValueError when a bracket has no partner."""
+    """Parse a template into a tree.
+
+    Args:
+        template: the template.
+
+    Returns:
+        The outermost choice.
+
+    Raises:
+        ValueError: a bracket is not balanced.
+    """
     tokens = re.findall(r"[(|)]|[^(|)]+", template)
     choice, used = _parse(tokens, 0)
     if used != len(tokens):
-        raise ValueError(f"a bracket too many in {template!r}")
+        raise ValueError(f"unmatched closing bracket in {template!r}")
     return choice
 
 
-def _parse(tokens: list[str], at: int) -> tuple[Choice, int]:
+def _parse(tokens: list[str], index: int) -> tuple[Choice, int]:
     options: list[tuple[str | Choice, ...]] = []
     current: list[str | Choice] = []
-    while at < len(tokens) and tokens[at] != ")":
-        if tokens[at] == "(":
-            inner, at = _parse(tokens, at + 1)
-            if at >= len(tokens):
-                raise ValueError(f"a bracket is not closed in {''.join(tokens)!r}")
+    while index < len(tokens) and tokens[index] != ")":
+        if tokens[index] == "(":
+            inner, index = _parse(tokens, index + 1)
+            if index >= len(tokens):
+                raise ValueError(f"unclosed bracket in {''.join(tokens)!r}")
             current.append(inner)
-        elif tokens[at] == "|":
+        elif tokens[index] == "|":
             options.append(tuple(current))
             current = []
         else:
-            current.append(tokens[at])
-        at += 1
+            current.append(tokens[index])
+        index += 1
     options.append(tuple(current))
-    return Choice(tuple(options)), at
+    return Choice(tuple(options)), index
 
 
 def _walk(dice: Dice, choice: Choice) -> str:
@@ -100,29 +112,32 @@ def _walk(dice: Dice, choice: Choice) -> str:
 
 
 def is_reserved(every: int, *words: str) -> bool:
-    """Whether a combination of words is for the held-out part: one in `every`, whose letters add up to a multiple."""
+    """Return whether a combination of words is reserved for the held-out split.
+
+    One in `every` is: those whose code points add up to a multiple of it.
+    """
     return sum(map(ord, " ".join(words))) % every == 0
 
 
 def listed(text: str, separator: str | None = None) -> list[str]:
-    """The items of a list written as one text, apart by spaces or by `separator`."""
+    """Split a text into items at whitespace or at `separator`."""
     return [item.strip() for item in text.split(separator)]
 
 
 def a(noun: str) -> str:
-    """The noun with "a" or "an"."""
+    """Return the noun with “a” or “an”."""
     return ("an " if noun[0].lower() in "aeiou" or noun.startswith(("honest", "hour")) else "a ") + noun
 
 
 def choose(dice: Dice, lines: Lines) -> str:
-    """One wording of the template(s): the choices are made, the slots still open."""
+    """Return a random wording of the template or templates, with its slots still open."""
     template = lines if isinstance(lines, str) else dice.choice(lines)
     return " ".join(_walk(dice, parse(template)).split())
 
 
 @cache
 def plainest(template: str) -> str:
-    """The wording without anything that may be left out, and else with the first of each choice."""
+    """Return the shortest standard wording: optional parts omitted, otherwise the first of each choice."""
     return " ".join(_plain(parse(template)).split())
 
 
@@ -133,20 +148,20 @@ def _plain(choice: Choice) -> str:
 
 @cache
 def wordings(template: str) -> frozenset[str]:
-    """All that its choices can make, the slots still open."""
+    """Return all wordings that the template can generate, with their slots still open."""
     return frozenset(" ".join(wording.split()) for wording in _wordings(parse(template)))
 
 
 def _wordings(choice: Choice) -> list[str]:
-    made: list[str] = []
+    results: list[str] = []
     for option in choice.options:
         parts = [[part] if isinstance(part, str) else _wordings(part) for part in option]
-        made += map("".join, product(*parts))
-    return made
+        results += map("".join, product(*parts))
+    return results
 
 
 def insert(wording: str, values: dict[str, str], *, mark: bool = False) -> str:
-    """The wording with its slots filled in. With `mark`, values stand in braces (misspellings spare them)."""
+    """Fill in the slots of a wording; with `mark`, values are put in braces to protect them from misspelling."""
 
     def value(found: re.Match[str]) -> str:
         word = values[found.group(2)]
@@ -157,7 +172,7 @@ def insert(wording: str, values: dict[str, str], *, mark: bool = False) -> str:
 
 
 def pattern(lines: Lines, values: dict[str, str]) -> str:
-    """A regular expression of all texts that the template(s) can make with these values, however they are written."""
+    """Return a regular expression for all texts that the template or templates can generate with these values."""
     templates = (lines,) if isinstance(lines, str) else lines
     return "|".join(_pattern(parse(template), values) for template in templates)
 
@@ -171,11 +186,11 @@ def _pattern(choice: Choice, values: dict[str, str]) -> str:
 
 
 def _literal(text: str, values: dict[str, str]) -> str:
-    """The text, its slots filled in, as a regular expression; a space may be missing where a choice is empty."""
+    """Return the filled-in text as a regular expression, in which spaces are optional, as a choice may be empty."""
     filled = _SLOT.sub(lambda found: a(values[found.group(2)]) if found.group(1) else values[found.group(2)], text)
     return re.escape(filled).replace("\\ ", " ?")
 
 
 def fill(dice: Dice, lines: Lines, values: dict[str, str], *, mark: bool = False) -> str:
-    """One text from the template(s), its slots filled in."""
+    """Return a random text from the template or templates, with its slots filled in."""
     return insert(choose(dice, lines), values, mark=mark)

@@ -1,7 +1,7 @@
-"""Makes a corpus that the project writes itself: `python data/make.py tales --out FOLDER`.
+"""Generate one of the project's own corpora: `python data/make.py tales --out FOLDER`.
 
-Each is a folder beside this file, whose `make.py` has a function `make`. Two files are written: what is to be trained
-on, and a held-out part that shares no document with it.
+Each corpus is a folder beside this file whose `make.py` defines a function `make`. Two files are written: the training
+split, and a held-out split that shares no document with it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 
 class Corpus(NamedTuple):
-    """How the files of a corpus end, and how many documents each has unless another number is asked for."""
+    """File suffix and default numbers of documents of a corpus."""
 
     suffix: str
     documents: int
@@ -31,7 +31,15 @@ CORPORA = {
 
 
 def write(name: str, folder: Path, seed: int, count: int | None = None, held_out: int | None = None) -> None:
-    """Writes both files of a corpus, with so many documents each."""
+    """Write both splits of a corpus.
+
+    Args:
+        name: a key of `CORPORA`.
+        folder: output folder, created if necessary.
+        seed: random seed.
+        count: number of training documents; None for the corpus's default.
+        held_out: number of held-out documents; None for the corpus's default.
+    """
     make = importlib.import_module(f"{name}.make").make
     corpus = CORPORA[name]
     folder.mkdir(parents=True, exist_ok=True)
@@ -42,28 +50,32 @@ def write(name: str, folder: Path, seed: int, count: int | None = None, held_out
         unfinished = path.with_name(f"{path.name}.{os.getpid()}")
         unfinished.write_bytes(text)
         unfinished.replace(path)
-        took = time.perf_counter() - started
-        sys.stderr.write(f"{path}: {size:,} documents, {len(text) / 1e6:.1f} MB, {took:.1f} s\n")
+        seconds = time.perf_counter() - started
+        sys.stderr.write(f"{path}: {size:,} documents, {len(text) / 1e6:.1f} MB, {seconds:.1f} s\n")
 
 
 def main() -> None:
-    """Reads the command line and writes the files."""
-    options = argparse.ArgumentParser(description="Makes a corpus that the project writes itself.")
-    options.add_argument("name", choices=CORPORA)
-    options.add_argument("--out", type=Path, default=Path(), metavar="FOLDER", help="where both files are written (.)")
-    options.add_argument("--seed", type=int, default=1, help="the same seed gives the same bytes (1)")
-    options.add_argument("--count", type=int, metavar="N", help="how many documents to train on (the corpus's own)")
-    options.add_argument("--held-out", type=int, metavar="N", help="how many others to hold out (the corpus's own)")
-    options.add_argument("--suite", action="store_true", help="write the checks of a model of smalltalk instead")
-    options.add_argument("--topics", action="store_true", help="list what smalltalk talks about, and write nothing")
-    chosen = options.parse_args()
-    if chosen.topics:
+    """Parse the command line and write the files."""
+    parser = argparse.ArgumentParser(description="Generate one of the project's own corpora.")
+    parser.add_argument("name", choices=CORPORA)
+    parser.add_argument(
+        "--out", type=Path, default=Path(), metavar="FOLDER", help="output folder (default: the current one)"
+    )
+    parser.add_argument(
+        "--seed", type=int, default=1, help="random seed; the same seed gives the same bytes (default: 1)"
+    )
+    parser.add_argument("--count", type=int, metavar="N", help="number of training documents (default: per corpus)")
+    parser.add_argument("--held-out", type=int, metavar="N", help="number of held-out documents (default: per corpus)")
+    parser.add_argument("--suite", action="store_true", help="write the evaluation suite of smalltalk instead")
+    parser.add_argument("--topics", action="store_true", help="list the topics of smalltalk and write nothing")
+    args = parser.parse_args()
+    if args.topics:
         sys.stdout.write("\n".join(importlib.import_module("smalltalk.make").topics()) + "\n")
         return
-    if chosen.suite:
-        importlib.import_module("smalltalk.suite").write(chosen.out, chosen.count or CORPORA["smalltalk"].documents)
+    if args.suite:
+        importlib.import_module("smalltalk.suite").write(args.out, args.count or CORPORA["smalltalk"].documents)
         return
-    write(chosen.name, chosen.out, chosen.seed, chosen.count, chosen.held_out)
+    write(args.name, args.out, args.seed, args.count, args.held_out)
 
 
 if __name__ == "__main__":

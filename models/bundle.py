@@ -1,8 +1,8 @@
-"""Makes bundled models anew: `python models/bundle.py tales translate`.
+"""Train the bundled models: `python models/bundle.py tales translate`.
 
-Each is trained by the recipe of its name on a corpus that is written anew, too, and handed on in half precision. Then
-it is measured on the part of the corpus that it was not trained on, and answers what its test will ask again: both go
-to its `training.json` and its card.
+Each model is trained by the recipe of the same name on a newly generated corpus, and exported in half precision. Its
+scores on the held-out split and its answers to fixed prompts are written to its `training.json` and its card; a test
+compares the answers later.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from tinychat.store.models import CARD, TRAINING, read_card, read_training
 HERE = Path(__file__).resolve().parent
 DATA = HERE.parent / "data"
 HOME = HERE.parent / "build" / "bundle"
-"""where corpora and runs are put, apart from those of the user"""
+"""folder for corpora and runs, separate from the user's own"""
 GREEDY_TOKENS = 80
 SAMPLES, SAMPLE_TOKENS = 10, 1000
 CURVE = (72, 12)
@@ -37,19 +37,19 @@ CURVE = (72, 12)
 
 @dataclass(frozen=True)
 class Bundled:
-    """What is particular to a bundled model."""
+    """Settings of one bundled model."""
 
     corpus: str
     held_out: str
-    """the file of the corpus that it is measured on"""
+    """file of the corpus used for evaluation"""
     prompts: tuple[str, ...]
-    """what it is asked, greedily"""
-    begins: tuple[str, ...] = ()
-    """what its samples begin with, where it has some: one after the other, over again"""
+    """prompts answered greedily"""
+    openings: tuple[str, ...] = ()
+    """beginnings of the samples, used in turn; empty for no samples"""
     suite: str = ""
-    """the checks that it is to pass, in data/"""
+    """evaluation suite, a path below data/"""
     conversations: tuple[tuple[str, ...], ...] = ()
-    """what people say to it, turn by turn"""
+    """user messages of sample conversations, turn by turn"""
 
 
 CONVERSATIONS = (
@@ -121,33 +121,35 @@ MODELS = {
 
 
 def main() -> None:
-    """Reads the command line, makes the models and describes them."""
-    options = argparse.ArgumentParser(description="Makes bundled models anew.")
-    options.add_argument("names", nargs="+", choices=MODELS, metavar="NAME", help=" or ".join(MODELS))
-    options.add_argument("--out", type=Path, default=HERE, metavar="FOLDER", help="where their folders are put (here)")
-    options.add_argument("--trained", type=Path, metavar="FOLDER", help="the model, trained already")
-    chosen = options.parse_args()
-    for name in chosen.names:
+    """Parse the command line, then train, export and describe the models."""
+    parser = argparse.ArgumentParser(description="Train the bundled models.")
+    parser.add_argument("names", nargs="+", choices=MODELS, metavar="NAME", help=" or ".join(MODELS))
+    parser.add_argument(
+        "--out", type=Path, default=HERE, metavar="FOLDER", help="folder for the models (default: this one)"
+    )
+    parser.add_argument("--trained", type=Path, metavar="FOLDER", help="use this trained model instead of training one")
+    args = parser.parse_args()
+    for name in args.names:
         tinychat("data", "make", MODELS[name].corpus)
-        trained = chosen.trained.resolve() if chosen.trained else train(name)
-        made = HOME / "bundled" / name
-        shutil.rmtree(made, ignore_errors=True)
-        tinychat("export", trained, "--to", "tinychat", "--out", made)
-        describe(name, made)
-        shutil.rmtree(chosen.out / name, ignore_errors=True)
-        shutil.move(made, chosen.out / name)
+        trained = args.trained.resolve() if args.trained else train(name)
+        exported = HOME / "bundled" / name
+        shutil.rmtree(exported, ignore_errors=True)
+        tinychat("export", trained, "--to", "tinychat", "--out", exported)
+        describe(name, exported)
+        shutil.rmtree(args.out / name, ignore_errors=True)
+        shutil.move(exported, args.out / name)
 
 
 def train(name: str) -> Path:
-    """Trains it by its recipe; where the model is then. What an earlier call made is given up."""
-    for kept in ("runs", "models"):
-        shutil.rmtree(HOME / kept / name, ignore_errors=True)
+    """Train a model by its recipe, replacing any earlier run, and return the model's folder."""
+    for subfolder in ("runs", "models"):
+        shutil.rmtree(HOME / subfolder / name, ignore_errors=True)
     tinychat("train", "--recipe", name, "--name", name)
     return HOME / "models" / name
 
 
 def describe(name: str, folder: Path) -> None:
-    """Measures it, lets it answer, and writes both down."""
+    """Evaluate a model, collect its answers, and write both to `training.json` and the model card."""
     bundled, training = MODELS[name], read_training(folder)
     source = f"{bundled.corpus}/{bundled.held_out}"
     exact = ["--exact"] if training["recipe"]["data"]["mode"] == "translation" else []
@@ -155,24 +157,31 @@ def describe(name: str, folder: Path) -> None:
     greedy = answer(
         folder, [{"prompt": prompt, "temperature": 0, "max_tokens": GREEDY_TOKENS} for prompt in bundled.prompts]
     )
-    begins = [bundled.begins[number % len(bundled.begins)] for number in range(SAMPLES)] if bundled.begins else []
-    asked = [{"prompt": begin, "seed": seed, "max_tokens": SAMPLE_TOKENS} for seed, begin in enumerate(begins, 1)]
-    told = answer(folder, asked)
-    passed = suite(folder, bundled.suite) if bundled.suite else {}
+    openings = (
+        [bundled.openings[number % len(bundled.openings)] for number in range(SAMPLES)] if bundled.openings else []
+    )
+    requests = [
+        {"prompt": opening, "seed": seed, "max_tokens": SAMPLE_TOKENS} for seed, opening in enumerate(openings, 1)
+    ]
+    samples = answer(folder, requests)
+    results = suite(folder, bundled.suite) if bundled.suite else {}
     training |= {
         "held_out": {"text": source} | figures,
-        "suite": passed,
-        "greedy": {"max_tokens": GREEDY_TOKENS, "answers": [[one["prompt"], one["completion"]] for one in greedy]},
+        "suite": results,
+        "greedy": {
+            "max_tokens": GREEDY_TOKENS,
+            "answers": [[result["prompt"], result["completion"]] for result in greedy],
+        },
     }
     (folder / TRAINING).write_text(json.dumps(training, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
     card = re.split(r"\n## (?:Samples|On what)", read_card(folder))[0]
     lines = [
         card.rstrip("\n"),
         *_figures(source, figures),
-        *_suite(bundled.suite, passed),
+        *_suite(bundled.suite, results),
         *_curve(training["curve"]),
         *_answers(greedy),
-        *_samples(told),
+        *_samples(samples),
         *_conversations(folder, bundled.conversations),
     ]
     (folder / CARD).write_text("\n".join(lines) + "\n", encoding="utf-8")
@@ -191,13 +200,13 @@ def _figures(source: str, figures: dict[str, Any]) -> Iterator[str]:
 
 
 def suite(folder: Path, file: str) -> dict[str, dict[str, dict[str, float]]]:
-    """How many checks of each group it passes: by the way to answer, then by group."""
-    ways = json.loads(tinychat("eval", folder, "--suite", DATA / file, "--json"))
-    return {way: found["groups"] for way, found in ways.items()}
+    """Return the results of the suite by decoding method, then by group of checks."""
+    methods = json.loads(tinychat("eval", folder, "--suite", DATA / file, "--json"))
+    return {method: result["groups"] for method, result in methods.items()}
 
 
-def _suite(file: str, passed: dict[str, dict[str, dict[str, float]]]) -> Iterator[str]:
-    if not passed:
+def _suite(file: str, results: dict[str, dict[str, dict[str, float]]]) -> Iterator[str]:
+    if not results:
         return
     yield from (
         "",
@@ -206,10 +215,10 @@ def _suite(file: str, passed: dict[str, dict[str, dict[str, float]]]) -> Iterato
         f"`tinychat eval NAME --suite data/{file}`, on wordings and names that",
     )
     yield from ("it was never trained on; the second figure is at the usual temperature:", "")
-    yield f"| | checks | {' | '.join(passed)} |"
-    yield "| --- " * (2 + len(passed)) + "|"
-    for group, first in next(iter(passed.values())).items():
-        shares = (f"{groups[group]['passed']:,} ({100 * groups[group]['share']:.1f} %)" for groups in passed.values())
+    yield f"| | checks | {' | '.join(results)} |"
+    yield "| --- " * (2 + len(results)) + "|"
+    for group, first in next(iter(results.values())).items():
+        shares = (f"{groups[group]['passed']:,} ({100 * groups[group]['share']:.1f} %)" for groups in results.values())
         yield f"| {group} | {first['count']:,} | {' | '.join(shares)} |"
 
 
@@ -221,11 +230,11 @@ def _conversations(folder: Path, conversations: Sequence[Sequence[str]]) -> Iter
             "",
             "Not chosen and not edited: with the usual settings, seed 1.",
         )
-    for said in conversations:
+    for prompts in conversations:
         session = Session()
         session.open_model(str(folder))
         session.settings.update({"seed": 1, "precision": "f32"}, Origin.FLAG)
-        for prompt in said:
+        for prompt in prompts:
             deque(session.answer(prompt), maxlen=0)
         yield ""
         for turn in session.turns:
@@ -244,35 +253,35 @@ def _answers(greedy: Sequence[dict[str, Any]]) -> Iterator[str]:
         "",
         f"At most {GREEDY_TOKENS} tokens, with `--precision f32`; a test holds it to these.",
     )
-    for one in greedy:
-        yield from ("", f"    {one['prompt']}", *("    → " + line for line in one["completion"].splitlines()))
+    for result in greedy:
+        yield from ("", f"    {result['prompt']}", *("    → " + line for line in result["completion"].splitlines()))
 
 
-def _samples(told: Sequence[dict[str, Any]]) -> Iterator[str]:
-    if told:
+def _samples(samples: Sequence[dict[str, Any]]) -> Iterator[str]:
+    if samples:
         yield from ("", "## Ten samples", "", "Not chosen and not edited: seeds 1 to 10, with `--precision f32`.")
-    for seed, one in enumerate(told, 1):
-        text = one["prompt"] + one["completion"]
-        yield from ("", f"Seed {seed}, from “{one['prompt']}”:", "")
+    for seed, sample in enumerate(samples, 1):
+        text = sample["prompt"] + sample["completion"]
+        yield from ("", f"Seed {seed}, from “{sample['prompt']}”:", "")
         yield from (f"> {line}\n>" for line in text.splitlines())
 
 
-def answer(folder: Path, asked: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """What it answers to prompts, each with its settings."""
-    if not asked:
+def answer(folder: Path, requests: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the model's answers to prompts, each with its own settings."""
+    if not requests:
         return []
-    lines = "".join(json.dumps(one) + "\n" for one in asked)
+    lines = "".join(json.dumps(request) + "\n" for request in requests)
     return [
         json.loads(line) for line in tinychat("-m", folder, "--jsonl", "--precision", "f32", stdin=lines).splitlines()
     ]
 
 
 def tinychat(*words: str | Path, stdin: str | None = None) -> str:
-    """Runs the program; what it writes to the standard output. What it has to say meanwhile is shown."""
+    """Run tinychat and return its standard output; its standard error is passed through."""
     command = [sys.executable, "-m", "tinychat", *map(str, words)]
     environment = os.environ | {"TINYCHAT_HOME": str(HOME)}
-    done = subprocess.run(command, input=stdin, stdout=subprocess.PIPE, text=True, env=environment, check=True)
-    return done.stdout
+    completed = subprocess.run(command, input=stdin, stdout=subprocess.PIPE, text=True, env=environment, check=True)
+    return completed.stdout
 
 
 if __name__ == "__main__":

@@ -19,18 +19,18 @@ SANITIZED_KERNEL = "SANITIZED_KERNEL"
 @pytest.fixture(scope="session")
 def kernel(tmp_path_factory: pytest.TempPathFactory) -> Path | None:
     """The native engine's library, that of the package or compiled once; None where there is no compiler."""
-    from tinychat.generate.native import library
+    from tinychat.generate.native import build
 
     if SANITIZED_KERNEL in os.environ:
         return Path(os.environ[SANITIZED_KERNEL])
-    if not any(map(shutil.which, library.COMPILERS)):
+    if not any(map(shutil.which, build.COMPILERS)):
         return None
-    if library.shipped_file().exists():
-        return library.shipped_file()
-    path = tmp_path_factory.getbasetemp().parent / library.shipped_file().name  # which those who test beside us share
+    if build.shipped_file().exists():
+        return build.shipped_file()
+    path = tmp_path_factory.getbasetemp().parent / build.shipped_file().name  # which those who test beside us share
     with FileLock(f"{path}.lock"):
         if not path.exists():
-            library.compile_kernel(path)  # where that fails, the tests do
+            build.compile_kernel(path)  # where that fails, the tests do
     return path
 
 
@@ -84,8 +84,8 @@ def save_small_model(folder: Path, text: str, kind: str, specials: list[str], mo
     from tinychat.model.config import ModelConfig
     from tinychat.model.transformer import Transformer
     from tinychat.store.models import ModelInfo, save_model
-    from tinychat.text.tokenizers import Tokenizer
-    from tinychat.text.vocabularies import train_vocabulary
+    from tinychat.tokenizer.tokenizer import Tokenizer
+    from tinychat.tokenizer.training import train_vocabulary
 
     tokenizer = Tokenizer(train_vocabulary(kind, [text], 300, specials))
     config = ModelConfig(tokenizer.vocab_size, context=32, n_layer=1, d_model=16, initialization="torch")
@@ -106,7 +106,7 @@ def letters(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def chatter(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a chat model of word pieces."""
-    from tinychat.text.chat import ChatTemplate
+    from tinychat.tokenizer.chat_template import ChatTemplate
 
     folder = tmp_path_factory.mktemp("models") / "chatter"
     specials = ["<|end|>", "<|user|>", "<|bot|>"]

@@ -15,17 +15,17 @@ from pathlib import Path
 
 import tokenizers
 
+from tinychat.commands import COMMANDS
 from tinychat.commands.results import Answer, Result
-from tinychat.commands.table import COMMANDS, dispatch
 from tinychat.errors import GenerationError
 from tinychat.events import Token
-from tinychat.generate.engine import Drawn, Engine, Head, Odds, Request
+from tinychat.generate.engine import Engine, Head, Request, SampledToken, TokenProbability
 from tinychat.session import Session
 from tinychat.settings import Settings
 from tinychat.store.models import ModelInfo, read_tokenizer
-from tinychat.text.chat import ChatTemplate
-from tinychat.text.tokenizers import Tokenizer
-from tinychat.text.vocabularies import train_vocabulary
+from tinychat.tokenizer.chat_template import ChatTemplate
+from tinychat.tokenizer.tokenizer import Tokenizer
+from tinychat.tokenizer.training import train_vocabulary
 
 SPECIALS = ["<|end|>", "<|user|>", "<|bot|>"]
 
@@ -68,16 +68,19 @@ class Scripted:
         """There are no weights."""
 
     def extend(
-        self, requests: Sequence[Request], n: int, alternatives: int = 0, seconds: float = math.inf
-    ) -> list[list[Drawn]]:
+        self, requests: Sequence[Request], n: int, top_logprobs: int = 0, seconds: float = math.inf
+    ) -> list[list[SampledToken]]:
         end = time.perf_counter() + seconds
-        return [list(self._one(request, 1 if self.delay else n, alternatives, end)) for request in requests]
+        return [list(self._one(request, 1 if self.delay else n, top_logprobs, end)) for request in requests]
 
-    def odds(self, request: Request) -> list[Odds]:
+    def probabilities(self, request: Request) -> list[TokenProbability]:
         """Half for what it says, half of the rest for each other; the last token of the vocabulary is cut."""
         (drawn,) = next(iter(self.extend([request], 1, self.tokenizer.vocab_size)))
-        last = drawn.likeliest[-1][0]
-        return [Odds(id, logprob, 0.0 if id == last else math.exp(logprob)) for id, logprob in drawn.likeliest]
+        last = drawn.top_logprobs[-1][0]
+        return [
+            TokenProbability(id, logprob, 0.0 if id == last else math.exp(logprob))
+            for id, logprob in drawn.top_logprobs
+        ]
 
     def score(self, ids: Sequence[int]) -> list[float]:
         """Every second token is certain, every other one in four."""
@@ -92,20 +95,20 @@ class Scripted:
 
     attention = lens = heads
 
-    def _one(self, request: Request, n: int, alternatives: int, end: float) -> Iterator[Drawn]:
-        for made in range(request.made, request.made + n):
+    def _one(self, request: Request, n: int, top_logprobs: int, end: float) -> Iterator[SampledToken]:
+        for made in range(request.num_generated, request.num_generated + n):
             time.sleep(self.delay)
             ids = self._answer(self._asked(request), request.settings, made)
             chosen = ids[made % len(ids)]
-            others = (chosen, *(id for id in range(alternatives) if id != chosen))
-            tops = tuple((id, math.log(0.5) * (rank + 1)) for rank, id in enumerate(others[:alternatives]))
-            yield Drawn(chosen, math.log(0.5), tops)
+            others = (chosen, *(id for id in range(top_logprobs) if id != chosen))
+            tops = tuple((id, math.log(0.5) * (rank + 1)) for rank, id in enumerate(others[:top_logprobs]))
+            yield SampledToken(chosen, math.log(0.5), tops)
             if chosen in request.end_ids or time.perf_counter() >= end:
                 return
 
     def _asked(self, request: Request) -> str:
         """The newest prompt: in a chat what stands between the last marks of user and end, else everything."""
-        ids = request.ids[: len(request.ids) - request.made]
+        ids = request.ids[: len(request.ids) - request.num_generated]
         user, end = self.tokenizer.special("user"), self.tokenizer.special("end")
         assert user is not None
         assert end is not None
@@ -152,7 +155,7 @@ class Talk:
 
     def do(self, line: str) -> Result:
         """Runs a command."""
-        return dispatch(self.session, line)
+        return COMMANDS.dispatch(self.session, line)
 
     def offered(self, name: str, *words: str) -> dict[str, str]:
         """What may stand behind a command's name, the last word being typed, and what it is."""
@@ -172,12 +175,12 @@ def open_scripted(info: ModelInfo, settings: Settings) -> Engine:
 
 
 def main() -> int:
-    import tinychat.generate.opening
+    import tinychat.generate.loading
     from tinychat.cli.options import make_session
     from tinychat.repl.app import run
 
     if "TINYCHAT_TEST_TORCH" not in os.environ:
-        tinychat.generate.opening.open_engine = open_scripted
+        tinychat.generate.loading.open_engine = open_scripted
     session = make_session({"model": sys.argv[1]})
     try:
         return run(session)

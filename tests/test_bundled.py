@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from tinychat.generate.engine import Request
-from tinychat.generate.opening import open_engine
-from tinychat.generate.prompts import Prompting
+from tinychat.generate.loading import open_engine
+from tinychat.generate.prompts import PromptEncoder
 from tinychat.origins import Origin
 from tinychat.session import Session
 from tinychat.settings import Settings
@@ -25,8 +25,8 @@ GOLDEN: dict[str, str] = dict(read_training(SMALLTALK)["greedy"]["answers"])
 
 def test_it_is_found_by_name_and_is_small() -> None:
     session = Session()
-    assert session.open_model("smalltalk").folder.resolve() == SMALLTALK.resolve()
-    assert session.model.mode == "chat"
+    assert session.open_model("smalltalk").info.folder.resolve() == SMALLTALK.resolve()
+    assert session.model.info.mode == "chat"
     assert sum(path.stat().st_size for path in SMALLTALK.iterdir()) < 7_500_000
 
 
@@ -91,10 +91,18 @@ QUESTIONS = (
 @pytest.mark.slow
 def test_both_engines_say_the_same_to_a_thousand_prompts() -> None:
     info, settings = read_info(SMALLTALK), Settings(temperature=0, max_tokens=40, precision="f32")
-    prompting = Prompting(read_tokenizer(SMALLTALK), int(info.architecture["context"]), info.template)
+    prompt_encoder = PromptEncoder(read_tokenizer(SMALLTALK), int(info.architecture["context"]), info.template)
     prompts = [" ".join(words) for words in itertools.product(GREETINGS, NAMES, QUESTIONS)]
     requests = [
-        Request(slot, prompting.ids(prompt, (), 40), 0, settings, seed=1, place=slot, end_ids=prompting.end_ids)
+        Request(
+            slot,
+            prompt_encoder.encode(prompt, (), 40),
+            0,
+            settings,
+            seed=1,
+            prompt_index=slot,
+            end_ids=prompt_encoder.end_ids,
+        )
         for slot, prompt in enumerate(prompts)
     ]
     engines = [open_engine(info, replace(settings, device="cpu", engine=name)) for name in ("torch", "native")]

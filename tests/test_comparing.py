@@ -23,7 +23,9 @@ def session(letters: Path) -> Session:
 
 def samples(session: Session, prompt: str, seeds: tuple[int, ...], place: int = 0) -> Comparison:
     settings = session.settings.current
-    return Comparison(session, prompt, place, [Variant(str(seed), session, settings, seed) for seed in seeds])
+    variants = [Variant(str(seed), session.model, settings, seed) for seed in seeds]
+    session.comparison = Comparison(session.conversation, prompt, place, variants, session.runs)
+    return session.comparison
 
 
 def texts_of(records: Iterator[tuple[int, Record]], count: int) -> list[str]:
@@ -55,9 +57,9 @@ def test_a_chosen_answer_is_a_turn_that_can_go_on_and_another_takes_its_place(se
     list(session.answer("first"))
     comparison = samples(session, "abc", (5, 6), place=1)
     one, two = texts_of(comparison.answer(), 2)
-    comparison.pick(2)
+    session.pick(2)
     assert [turn.answer for turn in session.turns][1:] == [two]
-    comparison.pick(1)
+    session.pick(1)
     assert [turn.answer for turn in session.turns][1:] == [one]
     list(session.continue_answer())
     assert session.turns[1].answer.startswith(one)
@@ -68,7 +70,7 @@ def test_answering_the_last_prompt_again_the_chosen_one_takes_its_place(session:
     list(session.answer("abc"))
     comparison = samples(session, "abc", (6, 7), place=0)
     two = texts_of(comparison.answer(), 2)[1]
-    comparison.pick(2)
+    session.pick(2)
     assert [turn.answer for turn in session.turns] == [two]
 
 
@@ -77,18 +79,18 @@ def test_what_has_been_said_since_becomes_a_branch(session: Session) -> None:
     list(comparison.answer())
     list(session.answer("more"))
     more = session.turns[-1]
-    comparison.pick(1)
+    session.pick(1)
     assert session.turns == comparison.turns[:1]
     assert session.conversation.all == [more, comparison.turns[0]]
-    comparison.pick(2)
-    comparison.pick(1)
+    session.pick(2)
+    session.pick(1)
     assert session.turns == comparison.turns[:1]
     assert session.conversation.all == [more, *comparison.turns]
     with pytest.raises(UsageError, match="there is no answer 3"):
-        comparison.pick(3)
+        session.pick(3)
     session.conversation = Conversation()
     with pytest.raises(UsageError, match="another conversation has begun since"):
-        comparison.pick(1)
+        session.pick(1)
 
 
 def test_stopping_keeps_what_is_there(session: Session) -> None:
@@ -108,24 +110,24 @@ def test_stopping_before_a_model_has_loaded_ends_all(session: Session) -> None:
     records = [record for _, record in comparison.answer(lambda: True)]
     assert [record.reason for record in records if isinstance(record, Finished)] == ["interrupted"] * 2
     with pytest.raises(UsageError, match="answer 1 is empty"):
-        comparison.pick(1)
+        session.pick(1)
 
 
 def test_models_answer_together_and_the_chosen_one_speaks(session: Session, chatter: Path) -> None:
     other = Session()
     other.settings.update({"seed": 5, "max_tokens": 12}, Origin.FLAG)
     other.open_model(str(chatter))
-    variants = [Variant(one.model.name, one, one.settings.current, 5) for one in (session, other)]
-    comparison = Comparison(session, "hello", 0, variants)
+    variants = [Variant(one.model.name, one.model, one.settings.current, 5) for one in (session, other)]
+    comparison = session.comparison = Comparison(session.conversation, "hello", 0, variants, session.runs)
     texts = texts_of(comparison.answer(), 2)
     list(session.answer("hello"))
     assert session.conversation.back()
     other.conversation = Conversation()
     list(other.answer("hello"))
     assert texts[1] == other.turns[0].answer
-    comparison.pick(2)
+    session.pick(2)
     assert (session.model.name, session.turns[0].answer) == ("chatter", texts[1])
-    comparison.pick(1)
+    session.pick(1)
     assert (session.model.name, session.turns[0].answer) == ("letters", texts[0])
 
 

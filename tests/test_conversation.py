@@ -6,6 +6,8 @@ from hypothesis import strategies as st
 
 from tinychat.conversation import Conversation, Turn
 from tinychat.errors import UsageError
+from tinychat.events import Changed, Finished, Token
+from tinychat.settings import Settings
 
 
 def prompts(conversation: Conversation) -> list[str]:
@@ -48,3 +50,55 @@ def test_nothing_that_was_said_is_ever_lost(moves: list[int]) -> None:
             paths[len(conversation.all)] = path
         assert prompts(conversation) == path
     assert [turn.prompt for turn in conversation.all] == [f"{place}" for place in range(len(conversation.all))]
+
+
+TOKEN = Token(1, "a", -1.0, 0.0)
+
+
+def test_a_token_costs_no_settings_to_be_made_or_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    first, paced, equal = Settings(), Settings(slow=5.0), Settings(slow=5.0)
+    turn = Turn("hi", settings=first)
+    work: list[str] = []
+    make, compare = Settings.__init__, Settings.__eq__
+
+    def counted_make(self: Settings, *values: object, **others: object) -> None:
+        work.append("made")
+        make(self, *values, **others)  # type: ignore[arg-type]
+
+    def counted_compare(self: Settings, other: object) -> bool:
+        work.append("compared")
+        return compare(self, other)
+
+    monkeypatch.setattr(Settings, "__init__", counted_make)
+    monkeypatch.setattr(Settings, "__eq__", counted_compare)
+    for settings, most in ((first, 0), (paced, 3), (equal, 3), (first, 2)):
+        work.clear()
+        for _ in range(1000):
+            turn.record(TOKEN, settings)
+        assert len(work) <= most
+    assert not turn.obstacle
+    assert [(index, settings.slow) for index, settings in turn.changes] == [(0, None), (1000, 5.0), (3000, None)]
+    assert len(turn.tokens) == 4000
+
+
+def test_a_turn_knows_what_its_tokens_were_drawn_with_and_whether_they_would_come_again() -> None:
+    first, warm = Settings(seed=1), Settings(temperature=1.3)
+    turn = Turn("hi", settings=first)
+    turn.record(TOKEN, first)
+    turn.record(TOKEN, Settings(seed=2, slow=3.0))  # neither says anything of what comes
+    assert turn.obstacle == ""
+    turn.record(Changed("temp 1.3"), warm)
+    assert turn.obstacle == "its settings changed meanwhile"
+    turn.record(TOKEN, warm)
+    turn.record(finished := Finished("interrupted", 3, 1.0, 1), warm)
+    assert turn.obstacle == "its settings changed meanwhile"
+    assert turn.finished is finished
+    assert [turn.settings_at(index) for index in (0, 2)] == [first, warm]
+
+    stopped = Turn("hi", settings=first)
+    stopped.record(Finished("interrupted", 0, 0.0, 1), first)
+    assert stopped.obstacle == "it was stopped"
+
+    unknown = Turn("hi")
+    unknown.record(TOKEN, first)
+    assert unknown.obstacle == "its settings changed meanwhile"

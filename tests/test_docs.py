@@ -12,17 +12,17 @@ import pytest
 
 from tinychat.cli.main import COMMANDS as CLI_COMMANDS
 from tinychat.cli.main import tinychat as cli
-from tinychat.commands.command import THEMES
-from tinychat.commands.table import COMMANDS
+from tinychat.commands import COMMANDS
+from tinychat.commands.registry import THEMES
 from tinychat.conversation import Conversation, Turn
+from tinychat.corpus.registry import KNOWN
 from tinychat.events import EVENTS
 from tinychat.face import FACE
 from tinychat.scoring import Score
-from tinychat.setting import Setting
+from tinychat.setting import Option
 from tinychat.settings import SETTINGS, Settings
-from tinychat.text.datasets import KNOWN
 from tinychat.train.recipe import RECIPE_FIELDS, SECTIONS, list_recipes
-from tinychat.train.standing import Standing
+from tinychat.train.run_summary import RunSummary
 from tinychat.transcript import transcript_of
 
 ROOT = Path(__file__).parent.parent
@@ -44,7 +44,7 @@ def code(words: Iterable[str]) -> str:
     return " ".join(f"`{word}`" for word in words)
 
 
-def options_table(options: Mapping[str, Setting]) -> str:
+def options_table(options: Mapping[str, Option]) -> str:
     return table(
         ("name", "flags", "takes", "default", "what it does"),
         (
@@ -156,7 +156,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "data sets": datasets_table,
     "events": events_table,
     "eval keys": keys_of(Score, without=["notices"]),
-    "runs keys": keys_of(Standing),
+    "runs keys": keys_of(RunSummary),
     "transcript keys": lambda: code(sample_transcript()),
     "turn keys": lambda: code(sample_transcript()["turns"][0]),
 }

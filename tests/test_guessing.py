@@ -5,20 +5,20 @@ from collections.abc import Sequence
 
 import pytest
 
-from tinychat.generate.engine import Odds
+from tinychat.generate.engine import TokenProbability
 from tinychat.guessing import CHOICES, ELSE, Game, Outcome
-from tinychat.text.tokenizers import Tokenizer
-from tinychat.text.vocabularies import train_vocabulary
+from tinychat.tokenizer.tokenizer import Tokenizer
+from tinychat.tokenizer.training import train_vocabulary
 
 SPECIALS = ["<|end|>"]
 CHARACTERS = Tokenizer(train_vocabulary("char", ["abcdefgh"], 300, SPECIALS))
 PIECES = Tokenizer(train_vocabulary("wordpiece", ["the cat sat on the mat and that was that " * 9], 300, SPECIALS))
 
 
-def falling(tokenizer: Tokenizer, known: Sequence[int]) -> list[Odds]:
+def falling(tokenizer: Tokenizer, known: Sequence[int]) -> list[TokenProbability]:
     """Each id half as likely as the one before; the end is the likeliest."""
     weights = [2.0**-place for place in range(tokenizer.vocab_size)]
-    return [Odds(id, math.log(weight / sum(weights)), 0.0) for id, weight in enumerate(weights)]
+    return [TokenProbability(id, math.log(weight / sum(weights)), 0.0) for id, weight in enumerate(weights)]
 
 
 def game(tokenizer: Tokenizer, text: str, start: int = 1) -> Game:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tinychat.commands.snapshots import look_back
+from tinychat.commands.training import look_back
 from tinychat.errors import ModelError, TinychatError, UsageError
 from tinychat.events import Finished, Notice, Part, Record, Token
 from tinychat.origins import Origin
@@ -75,7 +75,7 @@ def test_continuing_greedily_is_as_one_longer_answer(session: Session) -> None:
 
 
 def test_a_model_as_it_once_was_answers_from_the_same_seed(session: Session, tmp_path: Path) -> None:
-    info = session.model
+    info = session.model.info
     once, now = read_weights(info), text_of(session.answer("abc"))
     same, other = tmp_path / "same", tmp_path / "other"
     same.write_bytes(pack_weights(once, tied=False))
@@ -91,7 +91,7 @@ def test_a_model_as_it_once_was_answers_from_the_same_seed(session: Session, tmp
 
 
 def test_looking_back_stops_when_told_and_leaves_the_model_as_it_is(session: Session, tmp_path: Path) -> None:
-    now, path, weights = text_of(session.answer("abc")), tmp_path / "other", read_weights(session.model)
+    now, path, weights = text_of(session.answer("abc")), tmp_path / "other", read_weights(session.model.info)
     path.write_bytes(pack_weights({name: weight.flip(0) for name, weight in weights.items()}, tied=False))
     answers: list[str] = []
     for record in look_back(session, "abc", [("a", path), ("b", path)], should_stop=lambda: bool(answers)):
@@ -130,8 +130,8 @@ def test_a_chat_goes_through_the_template_and_forgets_its_oldest_turns(chatter: 
     session.open_model(str(chatter))
     assert session.settings.current.temperature == 0.7  # the model's own
     session.settings.update({"seed": 1, "max_tokens": 4}, Origin.FLAG)
-    tokenizer = session.tokenizer
-    user, bot, end = (tokenizer.special(role) for role in ("user", "bot", "end"))
+    tokenizer = session.model.tokenizer
+    user, bot, end = (tokenizer.special(role) for role in ("user", "assistant", "end"))
     for _ in range(8):
         list(session.answer("hello there"))
     ids = session.turns[1].prompt_ids

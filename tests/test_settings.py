@@ -1,16 +1,17 @@
 """Settings: one table, strict values, and layers that know where each value came from."""
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tinychat.errors import SettingError, UsageError
+from tinychat.errors import RunError, SettingError, UsageError
 from tinychat.origins import Origin
-from tinychat.setting import unescape
-from tinychat.settings import SETTINGS, Settings, SettingStore, find_setting
+from tinychat.setting import REQUIRED, Options, option, unescape
+from tinychat.settings import LOADING, SAMPLING, SETTINGS, Settings, SettingStore
 
 
 @pytest.mark.parametrize(
@@ -31,7 +32,7 @@ from tinychat.settings import SETTINGS, Settings, SettingStore, find_setting
     ],
 )
 def test_what_a_person_types_is_understood(name: str, typed: object, value: object) -> None:
-    assert find_setting(name).parse(typed) == value
+    assert SETTINGS.find(name).parse(typed) == value
 
 
 @pytest.mark.parametrize(
@@ -54,13 +55,70 @@ def test_what_a_person_types_is_understood(name: str, typed: object, value: obje
 )
 def test_what_cannot_be_is_refused_with_the_value_and_the_bounds(name: str, typed: object, said: str) -> None:
     with pytest.raises(SettingError) as caught:
-        find_setting(name).parse(typed)
+        SETTINGS.find(name).parse(typed)
     assert caught.value.problem == said
+
+
+@dataclass(frozen=True)
+class Oven:
+    """Of each type one."""
+
+    size: str = option(REQUIRED, "how large", choices=("small", "large"), aliases=("width",))
+    heat: float = option(0.5, "how hot", above=0, high=1)
+    minutes: int | None = option(None, "how long", low=1, absent="auto")
+    names: tuple[str, ...] | None = option(None, "what is in it", absent="auto", flags=("--dishes",))
+    is_on: bool = option(False, "whether it is on")
+
+
+def test_an_option_has_the_name_and_the_type_of_its_field() -> None:
+    table = Options.of(Oven, error=RunError, unknown="an oven has no", remedy="look at it")
+    assert [one.name for one in table.values()] == ["size", "heat", "minutes", "names", "is_on"]
+    assert [one.type_name for one in table.values()] == ["str", "float", "int | None", "tuple | None", "bool"]
+    assert [one.usage for one in table.values()] == ["small|large", "N", "N", "TEXT", "true|false"]
+    assert [one.expected for one in table.values()] == [
+        "one of small, large", "a number above 0 and at most 1", "a whole number of at least 1 or auto",
+        "one or more texts or auto", "true or false",
+    ]  # fmt: skip
+
+
+def test_an_option_is_found_by_name_alias_and_flag_or_the_owners_error_is_raised() -> None:
+    table = Options.of(Oven, error=RunError, unknown="an oven has no", remedy="look at it")
+    assert table.find("IS-ON") is table["is_on"]
+    assert table.find("width") is table["size"]
+    assert table.find("dishes") is table["names"]
+    for name, remedy in (("minute", "did you mean minutes?"), ("xyzzy", "look at it")):
+        with pytest.raises(RunError) as caught:
+            table.find(name)
+        assert (caught.value.problem, caught.value.remedy) == (f"an oven has no {name!r}", remedy)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "fault"),
+    [
+        ("heat", 1, ""),
+        ("heat", 0, "it must be above 0"),
+        ("heat", 1.5, "it must be at most 1"),
+        ("heat", math.nan, "it must be above 0"),
+        ("minutes", 0, "it must be at least 1"),
+        ("minutes", 10**400, "it must be finite"),
+        ("minutes", None, ""),
+        ("size", "huge", "it is one of small, large"),
+    ],
+)
+def test_what_is_wrong_with_a_value_of_the_right_type_is_told(name: str, value: object, fault: str) -> None:
+    assert Options.of(Oven)[name].fault(value) == fault
+
+
+def test_what_says_how_tokens_are_chosen_has_a_value_that_changes_nothing() -> None:
+    assert SAMPLING == ("temperature", "top_k", "top_p", "min_p", "repetition_penalty")
+    assert LOADING == ("device", "precision", "engine", "threads")
+    plain = Settings(**{name: SETTINGS[name].neutral for name in SAMPLING})
+    assert [getattr(plain, name) for name in SAMPLING] == [1, None, 1, 0, 1]
 
 
 def test_an_unknown_setting_names_those_there_are() -> None:
     with pytest.raises(UsageError, match="there is no setting 'heat'"):
-        find_setting("heat")
+        SETTINGS.find("heat")
 
 
 def test_a_snapshot_is_checked_and_hashable() -> None:

@@ -13,14 +13,15 @@ import tinychat
 PACKAGE = Path(tinychat.__file__).parent
 
 FLOORS = [
-    {"errors", "setting", "origins", "settings", "face", "events", "atomic", "formatting"},
-    {"text"},
+    {"errors", "setting", "origins", "settings", "face", "events", "atomic", "textutil"},
+    {"corpus"},
+    {"tokenizer"},
     {"store"},
     {"model"},
     {"generate"},
     {"train"},
     {"scoring", "conversation", "transcript"},
-    {"session", "background", "comparing", "guessing", "suite"},
+    {"session", "open_model", "background", "comparing", "guessing", "suite"},
     {"commands", "bench"},
     {"repl"},
     {"cli"},
@@ -30,7 +31,7 @@ FLOORS = [
 HOMES = {
     "torch": {"model", "generate", "train", "bench", "scoring"},
     "lightning": {"train"},
-    "tokenizers": {"text"},
+    "tokenizers": {"tokenizer"},
     "prompt_toolkit": {"repl"},
     "rich": {"repl", "cli"},
     "PIL": {"repl"},
@@ -44,10 +45,17 @@ WITHOUT_TORCH = {
     "model/config.py",
     "model/diagram.py",
     "train/recipe.py",
+    "train/schedule.py",
     "train/launch.py",
+    "train/init_from.py",
     "train/plan.py",
     "train/planner.py",
-    "train/standing.py",
+    "train/control.py",
+    "train/processes.py",
+    "train/checkpoint.py",
+    "train/event_log.py",
+    "train/run_summary.py",
+    "train/report.py",
     "generate/engine.py",
 }
 
@@ -94,7 +102,7 @@ def test_no_wall_is_broken(path: Path) -> None:
 
 
 def test_the_test_of_walls_finds_a_broken_one() -> None:
-    path = PACKAGE / "text" / "x.py"
+    path = PACKAGE / "corpus" / "x.py"
     assert walls_broken(path, "from tinychat.model.config import ModelConfig")
     assert walls_broken(path, "def f():\n    import click")
     assert walls_broken(path, "import torch")
@@ -109,5 +117,5 @@ def test_what_a_face_reads_first_comes_without_torch(name: str) -> None:
 
 
 def test_every_file_has_one_idea_and_is_short() -> None:
-    long = {path.name: count for path in files() if (count := len(path.read_text("utf-8").splitlines())) > 400}
+    long = {path.name: count for path in files() if (count := len(path.read_text("utf-8").splitlines())) > 700}
     assert long == {}

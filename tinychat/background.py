@@ -3,16 +3,12 @@
 import subprocess
 import time
 from collections.abc import Callable
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 from tinychat.events import Ended, Failed, LineReader, Stepped
+from tinychat.open_model import OpenModel
 from tinychat.store.models import CONFIG, WEIGHTS
 from tinychat.store.runs import RunFolder
 from tinychat.store.weights import read_step
-
-if TYPE_CHECKING:
-    from tinychat.session import Session
 
 LOOK = 0.02
 """seconds between two looks whether newer weights have come"""
@@ -34,7 +30,7 @@ class BackgroundRun:
         """how it ended; None: it goes on"""
         self._reader = LineReader(run.events_file)
 
-    def look(self) -> None:
+    def poll(self) -> None:
         """Takes in what has happened since the last look."""
         if self.last is not None:
             return
@@ -74,90 +70,103 @@ class BackgroundRun:
             return -1
 
 
-class BackgroundRuns:
-    """The runs that a session knows of, and the one that it follows: the newest weights of that one answer."""
+class RunMonitor:
+    """The training runs that a session knows of, and the one that it follows: whose newest weights answer.
 
-    def __init__(self, session: "Session") -> None:
+    Args:
+        current: returns the open model; None if none is open.
+        open_model: opens another model, by a name or a path.
+        reopen_model: does so while the conversation goes on.
+    """
+
+    def __init__(
+        self,
+        current: Callable[[], OpenModel | None],
+        open_model: Callable[[str], OpenModel],
+        reopen_model: Callable[[str], OpenModel],
+    ) -> None:
         self.all: list[BackgroundRun] = []
         """the newest last"""
         self.followed: BackgroundRun | None = None
-        self._session = session
+        self._current, self._open_model, self._reopen_model = current, open_model, reopen_model
         self._step: int | None = None
-        """after how many steps of it the weights are that answer now"""
+        """the training step of the weights that answer now"""
 
     def find(self, name: str) -> BackgroundRun | None:
-        """The one of that name that is at work."""
+        """Return the run of that name if it is at work."""
         return next((one for one in self.all if one.run.name == name and one.last is None), None)
 
     def add(self, run: RunFolder, process: "subprocess.Popen[bytes] | None") -> None:
-        """Takes in a run, which is followed from now on, unless it has been known before."""
+        """Add a run, and follow it from now on, unless it has been known before."""
         if all(one.run != run for one in self.all):
             self.all.append(BackgroundRun(run, process))
             self.followed = self.all[-1]
 
     def remove(self, run: RunFolder) -> None:
-        """Forgets a run."""
+        """Forget a run."""
         self.all = [one for one in self.all if one.run != run]
         if self.followed is not None and self.followed.run == run:
             self.follow(None)
 
     def take_ended(self) -> list[BackgroundRun]:
-        """Looks at all of them, and forgets those that have ended."""
+        """Look at all runs; forget and return those that have ended."""
         for one in self.all:
-            one.look()
+            one.poll()
         self.keep_up()
         ended = [one for one in self.all if one.last is not None]
         self.all = [one for one in self.all if one.last is None]
         return ended
 
     def follow(self, run: BackgroundRun | None) -> None:
-        """Lets the newest weights of a run answer from now on, as soon as there are any; None: of no run."""
+        """Let the newest weights of a run answer from now on, as soon as there are any; None follows no run."""
         self.followed, self._step = run, None
         if run is not None and run.has_weights:
             self._open(run)
 
     def keep_up(self) -> None:
-        """Opens the model of the run that is followed, as soon as there is one; and once it has ended, what it made."""
+        """Open the model of the followed run as soon as there is one; once the run has ended, open what it made."""
         run = self.followed
         if run is None:
             return
-        run.look()
+        run.poll()
         if run.last is None:
-            if run.has_weights and not self._is_open(run):
+            if run.has_weights and self._model_of(run) is None:
                 self._open(run)
         else:
-            is_open = self._is_open(run)
+            is_open = self._model_of(run) is not None
             self.follow(None)
             if isinstance(run.last, Ended) and is_open:
-                self._session.reopen_model(Path(run.last.folder))
+                self._reopen_model(run.last.folder)
 
     def catch_up(self, should_stop: Callable[[], bool]) -> None:
-        """Takes the newest weights of the run that is followed, which come with the conversation as it is."""
+        """Load the newest weights of the followed run; the conversation goes on."""
         self.keep_up()
         run = self.followed
-        if run is None or not self._is_open(run):
+        if run is None or (model := self._model_of(run)) is None:
             return
         run.ask_for_weights(should_stop)
         if run.weights_step != self._step:
-            self._session.engine.reload(self._session.model)
+            model.engine.reload(model.info)
             self._step = run.weights_step
 
     @property
     def speaker(self) -> str:
-        """Who answers: `shakespeare (training, step 1,480)`; empty where it is simply the model at hand."""
-        if self.followed is None or self._step is None:
+        """Who answers: `shakespeare (training, step 1,480)`; empty if it is simply the open model."""
+        model = self._current()
+        if self.followed is None or self._step is None or model is None:
             return ""
-        return f"{self._session.model.name} (training, step {self._step:,})"
+        return f"{model.name} (training, step {self._step:,})"
 
-    @property
-    def obstacle(self) -> str:
-        """Why what is said now will not be said again; empty where it will."""
-        return "the model was still in training" if self.speaker else ""
+    def obstacle(self, model: OpenModel) -> str:
+        """Why an answer of that model cannot be made again; empty if it can."""
+        return "the model was still in training" if self.speaker and model is self._current() else ""
 
-    def _is_open(self, run: BackgroundRun) -> bool:
-        return self._session.info is not None and self._session.info.folder == run.run.model
+    def _model_of(self, run: BackgroundRun) -> OpenModel | None:
+        """The open model if it is that of the run."""
+        model = self._current()
+        return model if model is not None and model.info.folder == run.run.model else None
 
     def _open(self, run: BackgroundRun) -> None:
-        self._session.open_model(str(run.run.model))
+        model = self._open_model(str(run.run.model))
         self._step = run.weights_step
-        self._session.preload()
+        model.preload()

@@ -9,34 +9,53 @@ import dataclasses
 import itertools
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
+from torch import Tensor
 
 from tinychat.errors import UsageError
 from tinychat.generate.engine import Engine, Request
+from tinychat.generate.loading import native_threads, open_engine
+from tinychat.generate.native.build import Unavailable
 from tinychat.generate.native.engine import PRECISIONS, NativeEngine
-from tinychat.generate.native.library import Unavailable
 from tinychat.generate.native.precision import choose_precision
-from tinychat.generate.opening import native_threads, open_engine
+from tinychat.model.config import ModelConfig
 from tinychat.model.loading import choose_device, load_model
 from tinychat.model.transformer import Transformer
 from tinychat.session import Session
 from tinychat.settings import SETTINGS, Settings
 from tinychat.store import places
 from tinychat.store.models import ModelInfo, read_tokenizer
+from tinychat.store.runs import RunFolder
 from tinychat.store.tensors import TensorFile
+from tinychat.tokenizer.tokenizer import Tokenizer
+from tinychat.train.batches import Batch, Batches
+from tinychat.train.checkpoint import Publisher, State, save_checkpoint
+from tinychat.train.control import Control
+from tinychat.train.data import TrainingText
+from tinychat.train.event_log import EventLog
+from tinychat.train.loop import SAVE_INTERVAL, SAVE_SHARE, Loop, RunIO, Training
 from tinychat.train.machine import find_machine, step_seconds
-from tinychat.train.overhead import loop_share
-from tinychat.train.recipe import load_recipe
+from tinychat.train.plan import Plan, SplitSize, TextFacts
+from tinychat.train.recipe import Recipe, load_recipe
+from tinychat.train.step import Learner
 
 SECONDS = 0.5
 """that each figure is measured for"""
 LOOP_SECONDS = 4.0
 """that the loop is run for: two checkpoints"""
+NOISE_TOKENS = 1_000_000
+"""of the text of noise that the loop trains on; as many as a usual text has"""
+NEVER = 1 << 40
+"""steps"""
+WARMUP_STEPS = 3
 DECODED = 128
 """tokens of a decoding run"""
 NATIVE_PRECISIONS = tuple(name for name in PRECISIONS if name in SETTINGS["precision"].choices)
@@ -111,7 +130,7 @@ def run_bench(session: Session) -> Bench:
         UsageError: it translates: what is measured here goes on with a text; or no engine is as the settings want it.
         GenerationError: the native engine was asked for, and is not available here.
     """
-    info, settings = session.model, session.settings.current
+    info, settings = session.model.info, session.settings.current
     if info.mode == "translation":
         raise UsageError(f"{info.name} translates, and bench measures what goes on with a text", "name another model")
     start_up = _median(3, lambda: _start_up(info))
@@ -129,7 +148,7 @@ def run_bench(session: Session) -> Bench:
             continue
         threads = native_threads(info, settings)[1] if name == "native" else torch.get_num_threads()
         if isinstance(engine, NativeEngine):
-            engine.draft("never")  # or tokens would come without their share of the reading
+            engine.set_drafting("never")  # or tokens would come without their share of the reading
         torch.set_num_threads(threads)  # the limits are those of as many
         rates = _prefill(engine, model), _decode(engine, model, BYTES[precision])
         engines.append(EngineRates(name, precision, threads, *rates))
@@ -213,6 +232,70 @@ def _training(model: Transformer, device: str, info: ModelInfo) -> tuple[Rate, s
     share = loop_share(recipe, model.config, batch_size, read_tokenizer(info.folder), runs, LOOP_SECONDS)
     torch.set_num_threads(threads)
     return rate, machine.precision, machine.threads, share
+
+
+class TimedLearner(Learner):
+    """Records when each step began and ended; waits for the device, so that nothing hides behind its computation."""
+
+    def __init__(self, config: ModelConfig, recipe: Recipe, control: Control, seconds: float) -> None:
+        super().__init__(config, recipe)
+        self.moments: list[tuple[float, float]] = []
+        self._control, self._seconds = control, seconds
+
+    def step(self, batch: Batch, factor: float, step: int = 0) -> Tensor:
+        """Take a step; stop the run once the seconds are over."""
+        began = time.perf_counter()
+        loss = super().step(batch, factor, step)
+        loss.item()
+        self.moments.append((began, time.perf_counter()))
+        self._control.stopping = self.moments[-1][1] - self.moments[0][0] > self._seconds and step > WARMUP_STEPS
+        return loss
+
+
+def loop_share(
+    recipe: Recipe, config: ModelConfig, batch_size: int, tokenizer: Tokenizer, folder: Path, seconds: float
+) -> float:
+    """Train on noise; return the fraction of the time that the loop takes around steps: batches, events, checkpoints.
+
+    Evaluations and samples are left out; checkpoints count as often as a long run writes them.
+
+    Args:
+        recipe: with device and precision filled in.
+        config: of the model; it has the tokenizer's vocabulary.
+        folder: what is written is written in here, and removed: on the disk that runs are on.
+        seconds: of training.
+    """
+    random = np.random.default_rng(0)
+    train, val = (
+        random.integers(config.vocab_size, size=n).astype(tokenizer.dtype) for n in (NOISE_TOKENS, NOISE_TOKENS // 10)
+    )
+    facts = TextFacts("noise", len(train), 1, len(train) + len(val), config.vocab_size, tokenizer.kind)
+    text = TrainingText(
+        facts, "completion", tokenizer, None, None, (train,), val, prompt="", fingerprint="", notices=()
+    )
+    recipe = dataclasses.replace(recipe, evaluate_every=NEVER, sample_tokens=0)
+    plan = Plan(recipe, config, batch_size, None, NEVER, 1.0, (SplitSize(1.0, len(train), len(val)),), 1, 1)
+    saves: list[tuple[float, float]] = []
+    with tempfile.TemporaryDirectory(dir=folder, prefix=".bench-") as scratch:
+
+        def save(state: State) -> None:
+            began = time.perf_counter()
+            save_checkpoint(Path(scratch, "checkpoints"), state)
+            saves.append((began, time.perf_counter()))
+
+        control = Control(Path(scratch, "control.jsonl"))
+        learner = TimedLearner(config, recipe, control, seconds)
+        batches = Batches(train, config.context, batch_size, recipe.seed)
+        log = EventLog(Path(scratch, "events.jsonl"))
+        publisher = Publisher(RunFolder(Path(scratch)), lambda state: None, tied=config.tie_embeddings)
+        io = RunIO(control, log.write, save, lambda: None, publisher)
+        Loop(Training(plan, text, batches, learner), io).run()
+        log.close()
+    first, last = learner.moments[WARMUP_STEPS - 1][1], learner.moments[-1][1]
+    stepping = sum(ended - began for began, ended in learner.moments[WARMUP_STEPS:])
+    saving = sum(ended - began for began, ended in saves if first < began < last)
+    cost = sum(ended - began for began, ended in saves) / len(saves)
+    return 1 - stepping / (last - first - saving) + min(SAVE_SHARE, cost / SAVE_INTERVAL)
 
 
 def _forward_operations(model: Transformer) -> float:

@@ -3,105 +3,112 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from tinychat.conversation import Turn
+from tinychat.background import RunMonitor
+from tinychat.conversation import Conversation, Turn
 from tinychat.errors import UsageError
 from tinychat.events import Finished, Record
-from tinychat.generate.stream import Answer, Batch
-from tinychat.session import Session
+from tinychat.generate.stream import Answer, Batch, drive
+from tinychat.open_model import OpenModel
 from tinychat.settings import Settings
 from tinychat.store.models import call_of
 
 
 @dataclass(frozen=True)
 class Variant:
-    """How one of the answers is made."""
+    """How one of the answers is made.
+
+    Args:
+        name: of the answer.
+        model: that makes it.
+        settings: that it is made with.
+        seed: that it is made from.
+        closes_model: whether to free the model once all answers are made.
+    """
 
     name: str
-    session: Session
-    """whose model answers"""
+    model: OpenModel
     settings: Settings
     seed: int
+    closes_model: bool = False
 
 
 class Comparison:
-    """Answers to one prompt that nothing has come of yet.
+    """Answers to one prompt, none of which is a turn before it is picked.
 
     Args:
-        place: of the prompt in the conversation: what has stood there gives way to the answer that is chosen.
+        conversation: that the prompt belongs to.
+        prompt: as typed.
+        index: of the prompt in the conversation: the turn that has stood there gives way to the answer that is picked.
+        variants: how the answers are made.
+        runs: whose newest weights are loaded first.
     """
 
-    def __init__(self, session: Session, prompt: str, place: int, variants: Sequence[Variant]) -> None:
-        self.session, self.variants = session, variants
+    def __init__(
+        self, conversation: Conversation, prompt: str, index: int, variants: Sequence[Variant], runs: RunMonitor
+    ) -> None:
+        self.conversation, self.variants = conversation, variants
         self.turns = [Turn(prompt) for _ in variants]
-        self._prompt = prompt
-        self._before = session.turns[:place]
-        self._conversation = session.conversation
-        self._models = [variant.session.model for variant in variants]
+        self._prompt, self._runs = prompt, runs
+        self._before = conversation.turns[:index]
 
     def answer(self, should_stop: Callable[[], bool] = lambda: False) -> Iterator[tuple[int, Record]]:
-        """Makes all answers, each model's in one batch; every record with the place of its answer.
+        """Make all answers, each model's in one batch; yield every record with the index of its answer.
 
         The last one of each answer is `Finished`; none of them becomes a turn.
         """
-        self.session.runs.catch_up(should_stop)
-        batches: dict[Session, Batch] = {}
+        self._runs.catch_up(should_stop)
+        batches: dict[OpenModel, Batch] = {}
         places: dict[Answer, int] = {}
         try:
             for place, variant in enumerate(self.variants):
-                if not variant.session.wait(should_stop):
+                model = variant.model
+                if not model.wait(should_stop):
                     break
                 answer = self._answer(variant)
                 turn = self.turns[place]
-                turn.prompt_ids, turn.model = list(answer.ids), call_of(variant.session.model)
-                turn.settings, turn.obstacle = variant.settings, variant.session.runs.obstacle
+                turn.prompt_ids, turn.model = list(answer.ids), call_of(model.info)
+                turn.settings, turn.obstacle = variant.settings, self._runs.obstacle(model)
                 places[answer] = place
-                batches.setdefault(variant.session, Batch(variant.session.engine, should_stop)).add(answer)
-                if notice := variant.session.unknown_notice(self._prompt):
+                batches.setdefault(model, Batch(model.engine, should_stop)).add(answer)
+                if notice := model.unknown_notice(self._prompt):
                     yield place, notice
-            while any(batch.answers for batch in batches.values()):
-                for batch in batches.values():
-                    for answer, records in batch.step():
-                        for record in records:
-                            self._note(places[answer], record)
-                            yield places[answer], record
+            for answer, record in drive(*batches.values()):
+                self._note(places[answer], record)
+                yield places[answer], record
             for place, variant in list(enumerate(self.variants))[len(places) :]:
                 self._note(place, never := Finished("interrupted", 0, 0.0, variant.seed))
                 yield place, never
         finally:
             for variant in self.variants:
-                if variant.session is not self.session:
-                    variant.session.close()
+                if variant.closes_model:
+                    variant.model.close()
 
-    def pick(self, number: int) -> Turn:
-        """Makes an answer (1 is the first) the newest turn; its model, if it is another, answers from now on.
+    def variant(self, number: int) -> Variant:
+        """Return how an answer (1 is the first) was made.
 
         Raises:
-            UsageError: there is no such answer, it is empty, or another conversation has begun since.
-            ModelError: its model is gone.
+            UsageError: there is no such answer, or it is empty.
         """
         if not 1 <= number <= len(self.variants):
             raise UsageError(f"there is no answer {number}", f"`/pick 1` to `/pick {len(self.variants)}` choose one")
         if not self.turns[number - 1].tokens:
             raise UsageError(f"answer {number} is empty", "choose another one")
-        if self.session.conversation is not self._conversation:
-            raise UsageError("another conversation has begun since", "/samples and /compare ask anew")
-        model, turn = self._models[number - 1], self.turns[number - 1]
-        if self.session.model.folder != model.folder:
-            self.session.choose_model(str(model.folder))
-            self.session.preload()
-            self.session.conversation = self._conversation
-        if any(one is turn for one in self._conversation.all):
-            self._conversation.here = turn
+        return self.variants[number - 1]
+
+    def pick(self, number: int) -> None:
+        """Make an answer (1 is the first) the newest turn of the conversation."""
+        turn = self.turns[number - 1]
+        if any(one is turn for one in self.conversation.all):
+            self.conversation.here = turn
         else:
-            self._conversation.here = self._before[-1] if self._before else None
-            self._conversation.add(turn)
-        return turn
+            self.conversation.here = self._before[-1] if self._before else None
+            self.conversation.add(turn)
 
     def _answer(self, variant: Variant) -> Answer:
-        before = self._before if variant.session.model.mode == "chat" else []
-        return variant.session.make_answer(
-            self._prompt, turns=before, settings=lambda: variant.settings, seed=variant.seed, place=len(before)
+        before = variant.model.history(self._before)
+        return variant.model.make_answer(
+            self._prompt, turns=before, settings=lambda: variant.settings, seed=variant.seed, index=len(before)
         )
 
     def _note(self, place: int, record: Record) -> None:
-        self.turns[place].note(record, self.variants[place].settings)
+        self.turns[place].record(record, self.variants[place].settings)

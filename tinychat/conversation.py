@@ -34,23 +34,37 @@ class Turn:
         """The text so far."""
         return (self.given or "") + "".join(token.text for token in self.tokens)
 
-    def note(self, record: Record, settings: Settings) -> None:
-        """Takes up what comes of the answer."""
-        if isinstance(record, Token):
-            if not self.changes or self.changes[-1][1] != settings:
-                self.changes.append((len(self.tokens), settings))
-            self.tokens.append(record)
-        elif isinstance(record, Finished):
-            self.finished = record
-        self.obstacle = self.obstacle or self._obstacle(record, settings)
+    def record(self, record: Record, settings: Settings) -> None:
+        """Add a record of the answer, made with these settings.
 
-    def _obstacle(self, record: Record, now: Settings) -> str:
-        """Why what a record tells of would not come again; empty where it would."""
-        if isinstance(record, Finished) and record.reason == "interrupted":
-            return "it was stopped"
-        if self.settings is not None:  # pace and seed say nothing of what comes
-            now = replace(now, slow=self.settings.slow, seed=self.settings.seed)
-        return "its settings changed meanwhile" if now != self.settings else ""
+        Thousands of tokens come in a second, nearly always with the same settings object: it is compared by identity
+        first, and its fields are compared only once for each object.
+        """
+        if isinstance(record, Finished):
+            self.finished = record
+            if record.reason == "interrupted":
+                self.obstacle = self.obstacle or "it was stopped"
+        is_known = bool(self.changes) and self.changes[-1][1] is settings
+        if not (is_known or self.obstacle or self._makes_the_same(settings)):
+            self.obstacle = "its settings changed meanwhile"
+        if isinstance(record, Token):
+            if not is_known:
+                self._draw_with(settings)
+            self.tokens.append(record)
+
+    def _makes_the_same(self, settings: Settings) -> bool:
+        """Return whether tokens are chosen as they were when the answer began: pace and seed do not count."""
+        begun = self.settings
+        if begun is None or begun is settings:
+            return begun is settings
+        return replace(settings, slow=begun.slow, seed=begun.seed) == begun
+
+    def _draw_with(self, settings: Settings) -> None:
+        """Note what the next tokens are drawn with."""
+        if self.changes and self.changes[-1][1] == settings:
+            self.changes[-1] = (self.changes[-1][0], settings)  # equal: only the object to compare with is new
+        else:
+            self.changes.append((len(self.tokens), settings))
 
     def settings_at(self, place: int) -> Settings | None:
         """What the token at a place (from 0) of the answer was drawn with; None where it is not known."""

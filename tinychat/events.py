@@ -18,7 +18,7 @@ FinishReason = Literal["end", "length", "stop", "interrupted"]
 
 
 @dataclass(frozen=True, slots=True)
-class Alternative:
+class TopLogprob:
     """A token that could have come at some place, and its log-probability there (nats, before any filter)."""
 
     id: int
@@ -31,7 +31,7 @@ class Token(NamedTuple):
 
     `text` is what this token adds to the answer: the pieces joined are the decoded whole, so that a token which
     holds only a part of a character has an empty one. `logprob` is in nats, under the model itself, before
-    temperature and filters. `alternatives` are the likeliest tokens at this place, when they were asked for.
+    temperature and filters. `top_logprobs` are the likeliest tokens at this place, when they were asked for.
     `seconds` is the time since the answer began.
     """
 
@@ -39,7 +39,7 @@ class Token(NamedTuple):
     text: str
     logprob: float
     seconds: float
-    alternatives: tuple[Alternative, ...] = ()
+    top_logprobs: tuple[TopLogprob, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

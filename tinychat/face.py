@@ -7,7 +7,7 @@ are read from here.
 from dataclasses import dataclass
 
 from tinychat.origins import Layered
-from tinychat.setting import declared, setting
+from tinychat.setting import Options, option
 
 DEFAULT_MODEL = "smalltalk"
 
@@ -20,25 +20,21 @@ class Face:
         SettingError: a value is of the wrong type, or no choice.
     """
 
-    model: str = setting(DEFAULT_MODEL, str, "the model to open: a name or a folder", flags=("-m",))
-    plain: bool = setting(False, bool, "lines of text alone, for screen readers and slow lines: nothing is drawn anew")
-    private: bool = setting(False, bool, "keep neither the conversation nor what is typed")
-    keys: str = setting(
-        "auto", str, "the key bindings of the prompt; auto asks ~/.inputrc", choices=("auto", "emacs", "vi")
+    model: str = option(DEFAULT_MODEL, "the model to open: a name or a folder", flags=("-m",), metavar="MODEL")
+    plain: bool = option(
+        False, "lines of text alone, for screen readers and slow lines: nothing is drawn anew", switch=True
     )
-    theme: str = setting(
-        "dark",
-        str,
-        "the background that colours are to be read on; none has no colours",
-        choices=("dark", "light", "none"),
+    private: bool = option(False, "keep neither the conversation nor what is typed", switch=True)
+    keys: str = option("auto", "the key bindings of the prompt; auto asks ~/.inputrc", choices=("auto", "emacs", "vi"))
+    theme: str = option(
+        "dark", "the background that colours are to be read on; none has no colours", choices=("dark", "light", "none")
     )
 
     def __post_init__(self) -> None:
-        for name, one in FACE.items():
-            object.__setattr__(self, name, one.parse(getattr(self, name)))
+        FACE.parse_fields(self)
 
 
-FACE = declared(Face)
+FACE = Options.of(Face)
 """Every option by its name, in the order in which they are shown."""
 
 

@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from tinychat.generate.engine import Odds
-from tinychat.text.tokenizers import Tokenizer
+from tinychat.generate.engine import TokenProbability
+from tinychat.tokenizer.tokenizer import Tokenizer
 
 Kind = Literal["single", "sure", "again"]
 """a first guess, one that the person is sure of, one after another that was wrong"""
@@ -76,7 +76,7 @@ class Game:
         tokenizer: Tokenizer,
         ids: Sequence[int],
         start: int,
-        odds: Callable[[Sequence[int]], Sequence[Odds]],
+        odds: Callable[[Sequence[int]], Sequence[TokenProbability]],
         beginning: str = "",
     ) -> None:
         self.score = Score()

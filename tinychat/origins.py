@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from enum import IntEnum
 from typing import Any, Generic, TypeVar
 
-from tinychat.setting import Setting, find
+from tinychat.setting import Option, Options
 
 T = TypeVar("T")
 
@@ -21,7 +21,7 @@ class Origin(IntEnum):
 
 
 class Layered(Generic[T]):
-    """The values in force of a table of settings.
+    """The values in force of a table of options.
 
     `current` is a frozen snapshot, replaced as a whole when a value changes: a thread may read it at any moment.
 
@@ -29,22 +29,22 @@ class Layered(Generic[T]):
         make: makes a snapshot of values by their names; of those that are not given it has the defaults.
     """
 
-    def __init__(self, settings: Mapping[str, Setting], make: Callable[..., T]) -> None:
-        self._settings, self._make = settings, make
+    def __init__(self, options: Options, make: Callable[..., T]) -> None:
+        self._options, self._make = options, make
         self._given: dict[Origin, dict[str, Any]] = {origin: {} for origin in Origin}
         self.current: T
         self._refresh()
 
     def set(self, name: str, given: object, origin: Origin = Origin.COMMAND) -> Any:
-        """Sets one setting from typed text or a JSON value, and returns the value as read.
+        """Sets one option from typed text or a JSON value, and returns the value as read.
 
         Raises:
-            UsageError: there is no such setting.
+            UsageError: there is no such option.
             SettingError: it cannot take that value.
         """
-        setting = find(self._settings, name)
-        value = setting.parse(given)
-        self._given[origin][setting.name] = value
+        option = self._options.find(name)
+        value = option.parse(given)
+        self._given[origin][option.name] = value
         self._refresh()
         return value
 
@@ -59,26 +59,26 @@ class Layered(Generic[T]):
         self._refresh()
 
     def reset(self, name: str | None = None) -> None:
-        """Takes back what commands set: one setting, or all of them."""
+        """Takes back what commands set: one option, or all of them."""
         if name is None:
             self._given[Origin.COMMAND].clear()
         else:
-            self._given[Origin.COMMAND].pop(find(self._settings, name).name, None)
+            self._given[Origin.COMMAND].pop(self._options.find(name).name, None)
         self._refresh()
 
     def origin(self, name: str) -> Origin:
         """Where the value in force comes from."""
-        key = find(self._settings, name).name
+        key = self._options.find(name).name
         return next((origin for origin in reversed(Origin) if key in self._given[origin]), Origin.DEFAULT)
 
-    def in_force(self) -> Iterator[tuple[Setting, Any, Origin]]:
-        """Every setting with its value, and where that comes from."""
-        for name, setting in self._settings.items():
-            yield setting, getattr(self.current, name), self.origin(name)
+    def in_force(self) -> Iterator[tuple[Option, Any, Origin]]:
+        """Every option with its value, and where that comes from."""
+        for name, option in self._options.items():
+            yield option, getattr(self.current, name), self.origin(name)
 
     def _parsed(self, values: Mapping[str, object]) -> dict[str, Any]:
-        found = [(find(self._settings, name), value) for name, value in values.items()]
-        return {setting.name: setting.parse(value) for setting, value in found}
+        found = [(self._options.find(name), value) for name, value in values.items()]
+        return {option.name: option.parse(value) for option, value in found}
 
     def _refresh(self) -> None:
         self.current = self._make(**{name: value for origin in Origin for name, value in self._given[origin].items()})

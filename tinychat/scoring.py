@@ -7,21 +7,19 @@ from typing import Literal
 import numpy as np
 import torch
 
+from tinychat.corpus.corpus import SourceCorpus
+from tinychat.corpus.sources import read_sources
 from tinychat.errors import SourceError, UsageError
-from tinychat.generate.prompts import Prompting
-from tinychat.model.loading import choose_device, load_model
-from tinychat.model.products import take_quick_products
+from tinychat.generate.prompts import PromptEncoder
+from tinychat.model.loading import choose_device, choose_matmul_precision, load_model
 from tinychat.model.transformer import Transformer
 from tinychat.settings import Settings
 from tinychat.store import places
 from tinychat.store.models import ModelInfo, read_source_tokenizer, read_tokenizer, read_training
-from tinychat.text.corpus import Corpus
-from tinychat.text.ids import Ids, encode_corpus, join, split
-from tinychat.text.rows import Rows, encode_rows, join_rows, split_rows
-from tinychat.text.sources import read_sources
-from tinychat.text.tokenizers import Tokenizer
-from tinychat.train.evaluation import evaluate
-from tinychat.train.samples import make_samples
+from tinychat.tokenizer.rows import Rows, encode_rows, join_rows, split_rows
+from tinychat.tokenizer.token_cache import Ids, encode_corpus, join, split
+from tinychat.tokenizer.tokenizer import Tokenizer
+from tinychat.train.evaluation import evaluate, make_samples
 
 Split = Literal["val", "train", "all"]
 AT_ONCE = 64
@@ -86,7 +84,7 @@ def score(
     if settings.threads is not None:
         torch.set_num_threads(settings.threads)
     device = choose_device(settings.device)
-    take_quick_products(device)
+    choose_matmul_precision(device)
     model = load_model(info, device)
     result = evaluate(model, texts)
     characters = tokenizer.count_characters(ids if isinstance(texts, Rows) else ids[1:])
@@ -103,32 +101,32 @@ def score(
     )
 
 
-def match_exactly(model: Transformer, pairs: Rows, prompting: Prompting) -> float:
+def match_exactly(model: Transformer, pairs: Rows, prompt_encoder: PromptEncoder) -> float:
     """The share of the pairs whose greedy translation is the one that stands there, character for character.
 
     Args:
         pairs: with what the encoder reads; at least one.
-        prompting: of a model that translates.
+        prompt_encoder: of a model that translates.
     """
     assert pairs.source is not None
-    assert prompting.reader is not None
+    assert prompt_encoder.source_tokenizer is not None
     places = np.argsort(pairs.lengths, kind="stable")  # so that those that are made at once end together
     hits = 0
     for first in range(0, len(places), AT_ONCE):
         some = places[first : first + AT_ONCE]
-        asked = [prompting.reader.decode(pairs.source.row(place).tolist()) for place in some]
-        made = make_samples(model, prompting, asked, [0] * len(some), prompting.context, temperature=0.0)
+        asked = [prompt_encoder.source_tokenizer.decode(pairs.source.row(place).tolist()) for place in some]
+        made = make_samples(model, prompt_encoder, asked, [0] * len(some), prompt_encoder.context, temperature=0.0)
         hits += sum(
-            text == prompting.tokenizer.decode(pairs.row(place).tolist())
+            text == prompt_encoder.tokenizer.decode(pairs.row(place).tolist())
             for text, place in zip(made, some, strict=True)
         )
     return hits / len(places)
 
 
-def _translating(info: ModelInfo, tokenizer: Tokenizer) -> Prompting:
+def _translating(info: ModelInfo, tokenizer: Tokenizer) -> PromptEncoder:
     """How prompts reach a model that translates."""
     reader = read_source_tokenizer(info.folder) or tokenizer
-    return Prompting(tokenizer, int(info.architecture["context"]), reader=reader)
+    return PromptEncoder(tokenizer, int(info.architecture["context"]), source_tokenizer=reader)
 
 
 def _has_rows(info: ModelInfo) -> bool:
@@ -137,17 +135,17 @@ def _has_rows(info: ModelInfo) -> bool:
     return info.mode == "translation" or data.get("rows") == "documents"
 
 
-def _read_rows(info: ModelInfo, corpus: Corpus, tokenizer: Tokenizer, part: Split) -> Rows:
+def _read_rows(info: ModelInfo, corpus: SourceCorpus, tokenizer: Tokenizer, part: Split) -> Rows:
     reader = (read_source_tokenizer(info.folder) or tokenizer) if info.mode == "translation" else None
     folder = places.ids_folder()
     texts = [
-        encode_rows(source.corpus, tokenizer, folder, template=info.template, reader=reader)
+        encode_rows(source.corpus, tokenizer, folder, template=info.template, source_tokenizer=reader)
         for source in corpus.sources
     ]
     return join_rows([split_rows(text, part) for text in texts])
 
 
-def _read_ids(info: ModelInfo, corpus: Corpus, tokenizer: Tokenizer, part: Split) -> Ids:
+def _read_ids(info: ModelInfo, corpus: SourceCorpus, tokenizer: Tokenizer, part: Split) -> Ids:
     files = [
         encode_corpus(source.corpus, tokenizer, places.ids_folder(), template=info.template)
         for source in corpus.sources

@@ -2,13 +2,14 @@
 
 A field of `Settings` carries its type, bounds, default, help, flags and toolbar form. Flags, environment variables,
 slash commands, completion, the toolbar, the config file, JSON fields, error texts and the README's table are all
-read from here, so a new setting is one field.
+read from here, so a new setting is one field; one that says how tokens are chosen is also a function in
+`generate/sampling.py`.
 """
 
 from dataclasses import dataclass
 
 from tinychat.origins import Layered, Origin
-from tinychat.setting import Setting, declared, find, setting
+from tinychat.setting import Options, option
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,94 +20,102 @@ class Settings:
         SettingError: a value is of the wrong type or out of bounds.
     """
 
-    temperature: float = setting(
-        0.8, float, "randomness: 0 takes the likeliest token, 1 the model's own odds", low=0, high=100,
+    temperature: float = option(
+        0.8, "randomness: 0 takes the likeliest token, 1 the model's own odds", low=0, high=100,
         flags=("-t",), aliases=("temp",), example="1.2",
         trend="higher: more surprising",
         values={
             "0": "greedy: the likeliest token, always", "0.5": "steady", "1": "the model's own odds", "1.2": "daring",
         },
         toolbar=lambda value: f"temp {value:g}",
+        section="sampling", neutral=1,
     )  # fmt: skip
-    top_k: int | None = setting(
-        None, int, "draw from the k likeliest tokens only", optional=True, low=1,
+    top_k: int | None = option(
+        None, "draw from the k likeliest tokens only", low=1,
         flags=("-k",), aliases=("topk",), example="40",
         trend="lower: safer",
         values={"none": "all tokens", "5": "only what is very likely", "40": "the usual"},
         toolbar=lambda value: f"top-k {value}" if value else "",
+        section="sampling",
     )  # fmt: skip
-    top_p: float = setting(
-        0.95, float, "draw from the likeliest tokens that together have this probability", above=0, high=1,
+    top_p: float = option(
+        0.95, "draw from the likeliest tokens that together have this probability", above=0, high=1,
         aliases=("topp",), example="0.9",
         trend="lower: safer",
         values={"0.5": "only what is very likely", "0.9": "without the unlikely rest", "1": "all tokens"},
         toolbar=lambda value: f"top-p {value:g}",
+        section="sampling", neutral=1,
     )  # fmt: skip
-    min_p: float = setting(
-        0.0, float, "drop tokens less likely than this fraction of the likeliest", low=0, high=1,
+    min_p: float = option(
+        0.0, "drop tokens less likely than this fraction of the likeliest", low=0, high=1,
         aliases=("minp",), example="0.05",
         trend="higher: safer",
         values={"0": "drops none", "0.05": "the usual", "0.2": "only what is very likely"},
         toolbar=lambda value: f"min-p {value:g}" if value else "",
+        section="sampling", neutral=0,
     )  # fmt: skip
-    repetition_penalty: float = setting(
-        1.0, float, "above 1, tokens already used become less likely", above=0, high=100,
+    repetition_penalty: float = option(
+        1.0, "above 1, tokens already used become less likely", above=0, high=100,
         aliases=("penalty",), example="1.1",
         trend="higher: fewer repetitions",
         values={"1": "none", "1.1": "a little", "1.3": "much"},
         toolbar=lambda value: f"penalty {value:g}" if value != 1 else "",
+        section="penalty", neutral=1,
     )  # fmt: skip
-    max_tokens: int = setting(
-        256, int, "the most tokens of an answer", low=1,
+    max_tokens: int = option(
+        256, "the most tokens of an answer", low=1,
         flags=("-n",), aliases=("max", "length"), example="100",
         trend="higher: longer answers",
         values={"32": "a line or two", "100": "a paragraph", "1000": "a page or two"},
         toolbar=lambda value: f"max {value}",
     )  # fmt: skip
-    seed: int | None = setting(
-        None, int, "makes an answer repeatable; none draws a fresh one each time", optional=True, low=0, high=2**53,
+    seed: int | None = option(
+        None, "makes an answer repeatable; none draws a fresh one each time", low=0, high=2**53,
         flags=("-s",), example="7",
         trend="the same seed: the same answer",
         values={"none": "a fresh one each time", "7": "any number will do"},
         toolbar=lambda value: f"seed {'–' if value is None else value}",
     )  # fmt: skip
-    stop: tuple[str, ...] = setting(
-        (), tuple, r"end the answer before this text (\n is a new line)", example=r"\n",
+    stop: tuple[str, ...] = option(
+        (), r"end the answer before this text (\n is a new line)", optional=True, escaped=True, example=r"\n",
         values={"none": "no text ends it", r"\n": "the end of the line", r"\n\n": "the end of the paragraph"},
         toolbar=lambda value: "stop " + " ".join(repr(text) for text in value) if value else "",
     )  # fmt: skip
-    slow: float | None = setting(
-        None, float, "show no more tokens a second than this, to read along", optional=True, above=0, example="20",
+    slow: float | None = option(
+        None, "show no more tokens a second than this, to read along", above=0, example="20",
         trend="tokens a second",
         values={"none": "as quick as it can", "5": "to read aloud", "20": "to read along"},
         toolbar=lambda value: f"slow {value:g}" if value else "",
     )  # fmt: skip
-    device: str = setting(
-        "auto", str, "where the model runs", choices=("auto", "cpu", "cuda", "mps"), example="cpu",
+    device: str = option(
+        "auto", "where the model runs", choices=("auto", "cpu", "cuda", "mps"), example="cpu",
         values={
             "auto": "the quickest there is", "cpu": "the processor", "cuda": "an NVIDIA GPU", "mps": "an Apple GPU",
         },
+        section="loading",
     )  # fmt: skip
-    precision: str = setting(
-        "auto", str, "the numbers that the model computes with", choices=("auto", "f32", "bf16", "int8"),
+    precision: str = option(
+        "auto", "the numbers that the model computes with", choices=("auto", "f32", "bf16", "int8"),
         example="bf16",
         values={
             "auto": "what suits the device and loses nothing to speak of", "f32": "exact, 4 bytes each",
             "bf16": "coarser, 2 bytes each", "int8": "a byte each: on a processor",
         },
+        section="loading",
     )  # fmt: skip
-    engine: str = setting(
-        "auto", str, "what makes the tokens", choices=("auto", "torch", "native"), example="torch",
+    engine: str = option(
+        "auto", "what makes the tokens", choices=("auto", "torch", "native"), example="torch",
         values={"auto": "the quicker one", "torch": "the reference", "native": "in C, without torch"},
+        section="loading",
     )  # fmt: skip
-    threads: int | None = setting(
-        None, int, "processor threads; none takes what suits the model", optional=True, low=1, high=1024, example="2",
+    threads: int | None = option(
+        None, "processor threads; none takes what suits the model", low=1, high=1024, example="2",
         values={"none": "what suits the model", "1": "leaves the others to other programs"},
+        section="loading",
     )  # fmt: skip
 
     def __post_init__(self) -> None:
-        for name, one in SETTINGS.items():
-            object.__setattr__(self, name, one.parse(getattr(self, name)))
+        SETTINGS.parse_fields(self)
 
     @property
     def greedy(self) -> bool:
@@ -114,13 +123,16 @@ class Settings:
         return self.temperature == 0
 
 
-SETTINGS = declared(Settings)
+SETTINGS = Options.of(Settings)
 """Every setting by its name, in the order in which they are shown."""
 
-SAMPLING = tuple(SETTINGS)[: tuple(SETTINGS).index("max_tokens")]
-"""Those that say how the next token is chosen."""
+PENALTIES = SETTINGS.in_section("penalty")
+"""Those that change the logits by the text so far, before anything else; greedy obeys them too."""
 
-LOADING = ("device", "precision", "engine", "threads")
+SAMPLING = SETTINGS.in_section("sampling", "penalty")
+"""Those that say how the next token is chosen. Each has a value with which it changes nothing, its `neutral` one."""
+
+LOADING = SETTINGS.in_section("loading")
 """Those that a model is loaded with: to change one is to load it again."""
 
 
@@ -138,15 +150,6 @@ def describe_sampling(settings: Settings, other_than: Settings | None = None) ->
     if other_than is None or settings.greedy != other_than.greedy:
         words.append("greedy" if settings.greedy else "sample")
     return [word for word in words if word]
-
-
-def find_setting(name: str) -> Setting:
-    """The setting of that name or alias; `-` and `_` are the same.
-
-    Raises:
-        UsageError: there is none.
-    """
-    return find(SETTINGS, name)
 
 
 class SettingStore(Layered[Settings]):

@@ -18,7 +18,8 @@ from typing import Any
 
 from tinychat.conversation import Turn
 from tinychat.errors import SourceError, UsageError
-from tinychat.generate.stream import Answer, Batch
+from tinychat.events import Finished
+from tinychat.generate.stream import Answer, Batch, drive
 from tinychat.session import Session
 from tinychat.settings import Settings
 
@@ -157,48 +158,48 @@ def run(
     The random numbers follow from the seed of the settings (1 where there is none), the place of the check in the
     suite and the turn alone.
     """
-    batch = Batch(session.engine, should_stop)
+    batch = Batch(session.model.engine, should_stop)
     longest = max(len(check.say) for check in suite.checks)
     waiting = list(enumerate(suite.checks))[::-1]
-    going: dict[int, Outcome] = {}
+    going: dict[Answer, Outcome] = {}
+    answered: list[Outcome] = []
+    """conversations whose next turn is to be asked"""
 
     def ask(outcome: Outcome) -> None:
         turn = len(outcome.turns)
         prompt = outcome.check.say[turn]
-        answer = session.make_answer(
+        answer = session.model.make_answer(
             prompt,
             turns=outcome.turns,
             settings=lambda: settings,
             seed=SEED if settings.seed is None else settings.seed,
-            place=outcome.place * longest + turn,
+            index=outcome.place * longest + turn,
         )
         outcome.turns.append(Turn(prompt))
-        going[id(answer)] = outcome
+        going[answer] = outcome
         batch.add(answer)
 
-    while (going or waiting) and not should_stop():
+    def admit() -> bool:
+        """Ask the next turns of conversations that go on, then begin as many others as there is room for."""
+        if should_stop():
+            return False
+        while answered:
+            ask(answered.pop(0))
         while waiting and len(going) < LARGEST_BATCH:
             place, check = waiting.pop()
             ask(Outcome(place, check))
-        for answer in _step(batch, going):
-            outcome = going.pop(id(answer))
+        return False
+
+    for answer, record in drive(batch, admit=admit):
+        outcome = going[answer]
+        outcome.turns[-1].record(record, answer.request.settings)
+        if isinstance(record, Finished) and record.reason != "interrupted":
+            del going[answer]
             outcome.broken.append(_fault(outcome, suite.words))
             if len(outcome.turns) < len(outcome.check.say):
-                ask(outcome)
+                answered.append(outcome)
             else:
                 yield outcome
-
-
-def _step(batch: Batch, going: dict[int, Outcome]) -> list[Answer]:
-    """One call of the engine; returns the answers that are done."""
-    done: list[Answer] = []
-    for answer, records in batch.step():
-        turn = going[id(answer)].turns[-1]
-        for record in records:
-            turn.note(record, answer.request.settings)
-        if answer.finished is not None:
-            done.append(answer)
-    return done
 
 
 def _fault(outcome: Outcome, words: frozenset[str] | None) -> str:

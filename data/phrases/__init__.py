@@ -1,1 +1,1 @@
-"""English sentences with their Spanish translations, from a grammar of both languages."""
+"""English sentences with their Spanish translations, generated from a grammar of both languages."""

@@ -1,4 +1,4 @@
-"""The adjectives: English, Spanish (masculine), and the nouns that they fit; those of `ESTAR` tell a state."""
+"""Adjectives in English and Spanish (masculine) with the nouns that they fit; those in `ESTAR` describe a state."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from phrases.nouns import Noun
 
 
 class Adjective(NamedTuple):
-    """One adjective in both languages."""
+    """An adjective in both languages."""
 
     english: str
     spanish: str
     nouns: tuple[Noun, ...]
     more: str = ""
-    """the English comparative: "bigger" """
+    """English comparative, such as “bigger”; empty if it is formed with “more”"""
 
     @property
     def comparative(self) -> str:

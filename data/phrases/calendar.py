@@ -21,7 +21,7 @@ def _number(value: int) -> tuple[str, str]:
 
 
 NUMBER_WORDS = (*map(_number, range(100)), ("one hundred", "cien"))
-"""0 to 100 in English and Spanish"""
+"""numbers from 0 to 100 in English and Spanish"""
 
 DAYS = tuple(zip(listed("Monday Tuesday Wednesday Thursday Friday Saturday Sunday"),
                  listed("lunes martes miércoles jueves viernes sábado domingo"), strict=True))  # fmt: skip
@@ -36,7 +36,7 @@ twenty-fifth twenty-sixth twenty-seventh twenty-eighth""")
 
 
 def of_years(count: int, feminine: bool = False) -> str:
-    """The Spanish number before a noun: "veintiún", "treinta y una"."""
+    """Return the Spanish number as written before a noun: “veintiún”, “treinta y una”."""
     word = NUMBER_WORDS[count][1]
     if not word.endswith("uno"):
         return word
@@ -45,13 +45,13 @@ def of_years(count: int, feminine: bool = False) -> str:
     return "veintiún" if word == "veintiuno" else word[:-1]
 
 
-def hour(at: int) -> str:
-    """ "las tres", "la una"."""
-    return "la una" if at == 1 else f"las {NUMBER_WORDS[at][1]}"
+def hour(value: int) -> str:
+    """Return the hour in Spanish: “las tres”, “la una”."""
+    return "la una" if value == 1 else f"las {NUMBER_WORDS[value][1]}"
 
 
 def clock(hours: int, minutes: int) -> tuple[str, str]:
-    """The time in words: "half past three", "las tres y media"."""
+    """Return the time in words in both languages: “half past three”, “las tres y media”."""
     following = hours % 12 + 1
     if minutes == 0:
         return f"{NUMBER_WORDS[hours][0]} o'clock", hour(hours)

@@ -1,4 +1,4 @@
-"""Clauses: a subject, a verb and what follows it, in all tenses, affirmed, denied or asked."""
+"""Clauses: a subject, a verb and its complement, in all tenses, affirmative, negative or as a question."""
 
 from __future__ import annotations
 
@@ -38,22 +38,22 @@ FORMS = ("present", "now", "past", "future", "going", "perfect")
 
 
 def possessive(person: int, noun: Noun, number: int) -> str:
-    """The Spanish "my", "your" … before a noun."""
+    """Return the Spanish possessive (“my”, “your” …) that stands before a noun."""
     number = max(number, noun.number)
     word = ("mi", "tu", "su", "nuestro", "su")[person]
     return spanish.inflect(word, noun.gender, number) if person == 3 else word + ("s" if number == 2 else "")
 
 
 COUNTED = ("buy", "have", "need", "eat", "draw", "plant", "see", "send", "break")
-"""verbs that may have two, three … objects"""
+"""verbs whose object may be counted: two, three … of them"""
 DESCRIBED = ("buy", "need", "have", "wear", "look for", "find", "see", "sell", "wash")
-"""verbs whose object may have an adjective, to say which one"""
+"""verbs whose object may have a distinguishing adjective"""
 
 
-def phrase(draft: Draft, subject: Subject, it: Object, verb: Verb) -> tuple[str, str]:
-    """The object with an article: its own, or another that fits; and with an adjective where one would say which."""
+def phrase(draft: Draft, subject: Subject, obj: Object, verb: Verb) -> tuple[str, str]:
+    """Return the object with its own article or another that fits, and with an adjective where the verb allows one."""
     dice = draft.dice
-    article, noun, number = it
+    article, noun, number = obj
     if article in ("a", "0") and verb.base != "have" and dice.chance(0.3):
         article = "the"
     elif article == "a" and verb.base in COUNTED and dice.chance(0.2) and noun.number == 1:
@@ -66,7 +66,7 @@ def phrase(draft: Draft, subject: Subject, it: Object, verb: Verb) -> tuple[str,
         fitting = [color for color in adjectives.COLOURS + adjectives.SER[:7] if noun in color.nouns]
         if fitting:
             adjective = dice.choice(fitting)
-            draft.note(adjective.english, noun.english)
+            draft.record(adjective.english, noun.english)
             word = f"{adjective.english} {word}"
             palabra = f"{palabra} {spanish.inflect(adjective.spanish, noun.gender, number)}"
     many = number == 2
@@ -85,33 +85,33 @@ def phrase(draft: Draft, subject: Subject, it: Object, verb: Verb) -> tuple[str,
 
 
 def tail(draft: Draft, subject: Subject, verb: Verb) -> tuple[str, str]:
-    """An object or a complement of the verb."""
+    """Return a random object or complement of the verb in both languages."""
     if verb.objects:
-        it = draft.dice.choice(verb.objects)
-        draft.note(verb.base, it.noun.english)
-        return phrase(draft, subject, it, verb)
+        obj = draft.dice.choice(verb.objects)
+        draft.record(verb.base, obj.noun.english)
+        return phrase(draft, subject, obj, verb)
     complement = draft.dice.choice(verb.complements)
     if subject.person != 0 and "my " in complement[0]:
         complement = verb.complements[0]
-    draft.note(verb.base, complement[0])
+    draft.record(verb.base, complement[0])
     return complement
 
 
 def in_general(draft: Draft, subject: Subject, verb: Verb) -> tuple[str, str]:
-    """What follows the verb where a habit is meant: "apples", not "an apple"."""
+    """Return a complement for a habit: “apples” rather than “an apple”."""
     if not verb.objects:
         return tail(draft, subject, verb)
-    it = draft.dice.choice(verb.objects)
-    draft.note(verb.base, it.noun.english)
-    if it.article == "a":
-        return it.noun.in_english(2), it.noun.in_spanish(2)
-    if it.article == "0":
-        return it.noun.in_english(it.number), it.noun.in_spanish(it.number)
-    return phrase(draft, subject, it, verb)
+    obj = draft.dice.choice(verb.objects)
+    draft.record(verb.base, obj.noun.english)
+    if obj.article == "a":
+        return obj.noun.in_english(2), obj.noun.in_spanish(2)
+    if obj.article == "0":
+        return obj.noun.in_english(obj.number), obj.noun.in_spanish(obj.number)
+    return phrase(draft, subject, obj, verb)
 
 
 def groups(subject: Subject, verb: Verb, form: str) -> tuple[str, str, str]:
-    """The verb of a clause: English auxiliary (or none), the rest of the English verb, the whole Spanish verb."""
+    """Return the parts of the verb: English auxiliary (or none), rest of the English verb, whole Spanish verb."""
     person = subject.person
     if form == "now":
         return english.be(person), verb.gerund, spanish.progressive(verb.spanish, person)
@@ -129,27 +129,30 @@ def groups(subject: Subject, verb: Verb, form: str) -> tuple[str, str, str]:
 
 
 def affirm(subject: Subject, verb: Verb, form: str) -> tuple[str, str]:
-    """Subject and verb: "Tom ate", "Tom comió"."""
+    """Return the subject and verb: “Tom ate”, “Tom comió”."""
     auxiliary, rest, whole = groups(subject, verb, form)
     simple = {"past": verb.past, "present": verb.present(subject.person)}.get(form)
     return f"{subject.english} {simple or f'{auxiliary} {rest}'}", f"{subject.begins()}{whole}"
 
 
 def deny(subject: Subject, verb: Verb, form: str) -> tuple[str, str]:
-    """Subject and verb with "not"."""
+    """Return the subject and negated verb."""
     auxiliary, rest, whole = groups(subject, verb, form)
     return f"{subject.english} {auxiliary} not {rest}", f"{subject.begins()}no {whole}"
 
 
 def ask(subject: Subject, verb: Verb, form: str, after: str) -> tuple[str, str]:
-    """A question but for the English object: Spanish pronouns come first, all else follows the verb and short words."""
+    """Return a question without the English object.
+
+    In Spanish, pronouns come first; everything else follows the verb and short complements.
+    """
     auxiliary, rest, whole = groups(subject, verb, form)
-    asked = f"{auxiliary} {subject.english} {rest}"
-    return asked, in_question(subject, whole, after)
+    question = f"{auxiliary} {subject.english} {rest}"
+    return question, in_question(subject, whole, after)
 
 
 def in_question(subject: Subject, whole: str, after: str, *, pronoun_first: bool = True) -> str:
-    """Spanish verb, subject and what follows, in the order of a question."""
+    """Join the Spanish verb, subject and complement in question order."""
     if subject.english in ("he", "she", "they") and pronoun_first:
         return f"{subject.spanish} {whole} {after}"
     if subject.spanish and len(after.split()) == 1:
@@ -158,7 +161,7 @@ def in_question(subject: Subject, whole: str, after: str, *, pronoun_first: bool
 
 
 def adverb(dice: Dice, form: str, verb: Verb) -> tuple[str, str]:
-    """A time that fits the form; often none."""
+    """Return a time adverb that fits the form, often an empty one."""
     unfit = (form == "past" and verb.lasts) or (form == "present" and not verb.habit)
     if unfit or verb.base in ("have", "live", "know") or verb.spanish.endswith("se"):
         return "", ""
@@ -170,7 +173,7 @@ def adverb(dice: Dice, form: str, verb: Verb) -> tuple[str, str]:
 
 
 def form_for(dice: Dice, verb: Verb) -> str:
-    """One of the forms that the verb is used in."""
+    """Return a random form among those in which the verb is used."""
     fitting = [form for form in FORMS if not (form == "now" and not verb.now)]
     if not verb.habit and (verb.objects or verb.complements) and not verb.lasts:
         fitting = [form for form in fitting if form != "present"]

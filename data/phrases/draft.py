@@ -1,4 +1,4 @@
-"""One pair in the making: the dice, what part it is for, and the combinations of words that it uses."""
+"""State of one pair while it is generated: random source, target split, and combinations of words."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from phrases.subjects import Subject
 
 HELD_OUT_EVERY = 17
 HELD_OUT_NAMES = 0.3
-"""how often the held-out part draws its people from the names that it has for itself"""
+"""probability that held-out sentences draw people from names reserved for that split"""
 TYPED = 0.1
-"""how often a sentence is as people type it"""
+"""probability that a sentence appears as people type it"""
 TOGETHER = 0.05
-"""how often two sentences come together"""
+"""probability that two sentences form one pair"""
 
 CONTRACTIONS = (
     (r"\b(I) am\b(?= \w)", r"\1'm"),
@@ -38,32 +38,35 @@ class Pair(NamedTuple):
     spanish: str
 
     def with_next(self, other: Pair) -> Pair:
-        """One sentence after the other."""
+        """Append another pair."""
         return Pair(f"{self.english} {other.english}", f"{self.spanish} {other.spanish}")
 
     def as_typed(self) -> Pair:
-        """In small letters, without the last mark; the translation is as it was."""
+        """Lowercase the English sentence and drop its final mark; the translation stays as it is."""
         return Pair(self.english.lower().rstrip(".?"), self.spanish)
 
 
 class Draft:
-    """What one pair is made with; with `held_out`, names may come from those that training never sees."""
+    """State shared by the functions that generate one pair.
+
+    With `held_out`, names may come from the list reserved for the held-out split.
+    """
 
     def __init__(self, dice: Dice, *, held_out: bool) -> None:
         self.dice = dice
         self.held_out = held_out and dice.chance(HELD_OUT_NAMES)
         self.is_reserved = False
 
-    def note(self, *words: str) -> None:
-        """Tells which words of the sentence are combined: some combinations are for the held-out part alone."""
+    def record(self, *words: str) -> None:
+        """Record a combination of words; some combinations are reserved for the held-out split."""
         self.is_reserved |= is_reserved(HELD_OUT_EVERY, *words)
 
     def anyone(self) -> Subject:
         return subjects.anyone(self.dice, self.held_out)
 
-    def one(self) -> Subject:
-        """A third person."""
-        return subjects.one(self.dice, self.held_out)
+    def third_person(self) -> Subject:
+        """Return a random third-person subject."""
+        return subjects.third_person(self.dice, self.held_out)
 
     def name(self, gender: str = "") -> Subject:
         return subjects.name(self.dice, self.held_out, gender)
@@ -71,11 +74,11 @@ class Draft:
 
 Frame = Callable[[Draft], tuple[str, str]]
 Frames = tuple[tuple[float, Frame], ...]
-"""A kind of sentence, and how often it is drawn."""
+"""weights and functions of sentence kinds"""
 
 
 def finish(dice: Dice, sentence: str, translation: str) -> Pair:
-    """Both with capitals, a full stop where nothing else ends them, and what Spanish contracts."""
+    """Return the finished pair: capitalized, contracted, and with a full stop where no other mark ends it."""
     sentence = english.capital(" ".join(sentence.split()))
     translation = english.capital(spanish.contract(" ".join(translation.split())))
     if dice.chance(0.45):

@@ -1,4 +1,4 @@
-"""English forms: plurals, articles, the third person, and the verbs "be" and "have"."""
+"""English forms: plurals, articles, the third person, and the verbs “be” and “have”."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ WITH_A_AN = {"hour": "an hour", "university": "a university", "uniform": "a unif
 
 
 def plural(noun: str) -> str:
-    """The plural; of several words, that of the last."""
+    """Return the plural; of several words, only the last changes."""
     first, space, last = noun.rpartition(" ")
     if last in IRREGULAR_PLURALS:
         last = IRREGULAR_PLURALS[last]
@@ -43,12 +43,12 @@ def plural(noun: str) -> str:
 
 
 def with_a(text: str) -> str:
-    """The noun, or the adjective before it, with "a" or "an"."""
+    """Put “a” or “an” before the noun or the adjective that precedes it."""
     return WITH_A_AN.get(text.split()[0], a(text))
 
 
 def third(verb: str) -> str:
-    """The form for he, she and it; of several words, that of the first."""
+    """Return the third person singular; of several words, only the first changes."""
     first, space, rest = verb.partition(" ")
     if first in ("have", "be"):
         first = {"have": "has", "be": "is"}[first]
@@ -66,26 +66,26 @@ WAS = ("was", "were", "was", "were", "were")
 
 
 def be(person: int) -> str:
-    """By person, as in `spanish.conjugate`."""
+    """Return the present of “be” for a person, numbered as in `spanish.conjugate`."""
     return BE[person]
 
 
 def was(person: int) -> str:
-    """Its past."""
+    """Return the past of “be” for a person."""
     return WAS[person]
 
 
 def have(person: int) -> str:
-    """ "have" or "has"."""
+    """Return “have” or “has”."""
     return "has" if person == 2 else "have"
 
 
 def do(person: int) -> str:
-    """ "do" or "does"."""
+    """Return “do” or “does”."""
     return "does" if person == 2 else "do"
 
 
 def capital(text: str) -> str:
-    """The text with a capital at its beginning, after the marks that Spanish opens with."""
-    at = 1 if text[0] in "¿¡" else 0
-    return text[:at] + text[at].upper() + text[at + 1 :]
+    """Capitalize the first letter, after any Spanish opening mark."""
+    index = 1 if text[0] in "¿¡" else 0
+    return text[:index] + text[index].upper() + text[index + 1 :]

@@ -1,4 +1,4 @@
-"""What people say every day, and what they try first: phrases that stand for themselves, and those with a name."""
+"""Everyday phrases that people try first: fixed ones and those that contain a name."""
 
 from __future__ import annotations
 
@@ -179,7 +179,7 @@ Where is my phone? = ¿Dónde está mi teléfono?; Who is he? = ¿Quién es él?
 He is my brother. = Él es mi hermano.; She is my sister. = Ella es mi hermana.; He is a teacher. = Él es profesor.;
 She is a doctor. = Ella es médica.
 """
-"""each pair `English = Spanish`, with semicolons between them"""
+"""semicolon-separated pairs of the form `English = Spanish`"""
 
 _WITH_NAME = (
     ("hello, {}", "hola, {}"), ("hi, {}", "hola, {}"), ("good morning, {}", "buenos días, {}"),
@@ -240,7 +240,7 @@ _ORDERS = (
 
 
 def fixed() -> list[tuple[str, str]]:
-    """The phrases, and after them those that are short as people type them: "hello", "how are you"."""
+    """Return the fixed phrases, followed by the short ones as people type them: “hello”, “how are you”."""
     pairs = []
     for entry in PHRASES.replace("\n", " ").split(";"):
         if entry.strip():
@@ -256,7 +256,7 @@ def fixed() -> list[tuple[str, str]]:
 
 
 def with_name(draft: Draft) -> tuple[str, str]:
-    """Good morning, Anna. Buenos días, Anna."""
+    """Return a pair such as “Good morning, Anna.” → “Buenos días, Anna.”"""
     dice = draft.dice
     who = draft.name()
     en, es = dice.choice(_WITH_NAME)
@@ -276,7 +276,7 @@ def with_name(draft: Draft) -> tuple[str, str]:
 
 
 def order(draft: Draft) -> tuple[str, str]:
-    """I would like a coffee, please. Quisiera un café, por favor."""
+    """Return a pair such as “I would like a coffee, please.” → “Quisiera un café, por favor.”"""
     (what, que), (en, es) = draft.dice.choice(_ORDERED), draft.dice.choice(_ORDERS)
     if en == "how much is {}?" and what.startswith(("two", "three")):
         en, es = "how much are {}?", "¿cuánto cuestan {}?"
@@ -292,12 +292,12 @@ def order(draft: Draft) -> tuple[str, str]:
         "city",
     ):
         en, es = "do you want {}?", "¿quieres {}?"
-    draft.note(en, what)
+    draft.record(en, what)
     return en.format(what), es.format(que)
 
 
 def meet(draft: Draft) -> tuple[str, str]:
-    """Shall we meet on Friday at the station? ¿Nos vemos el viernes en la estación?"""
+    """Return a pair such as “Shall we meet on Friday at the station?” → “¿Nos vemos el viernes en la estación?”"""
     dice = draft.dice
     day, dia = dice.choice(DAYS)
     where, donde = dice.choice((("at the station", "en la estación"), ("at the café", "en la cafetería"),
@@ -309,9 +309,9 @@ def meet(draft: Draft) -> tuple[str, str]:
          ("I am busy on {}", "estoy ocupado el {}"))
     )  # fmt: skip
     if not es:
-        draft.note("free", day)
+        draft.record("free", day)
         return f"are you free on {day}?", f"¿estás libre el {dia}?"
-    draft.note(en.format(day, where))
+    draft.record(en.format(day, where))
     return en.format(day, where).replace(" ?", "?"), es.format(dia, donde).replace(" ?", "?")
 
 

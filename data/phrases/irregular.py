@@ -1,4 +1,4 @@
-"""What a learner of Spanish must know by heart: forms that no rule gives."""
+"""Irregular Spanish forms, which no rule yields."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ STEM_CHANGES: dict[str, tuple[str, str]] = {
     "almorzar": ("ue", ""),
     "divertir": ("ie", "i"),
 }
-"""in the present of all persons but we; in the past of he and they, and the gerund"""
+"""vowel changes: in the present of all persons but “we”; in the third-person past and the gerund"""
 
 STRONG_PAST = {
     "estar": "estuv",

@@ -1,4 +1,4 @@
-"""Longer sentences: two clauses with and, but, because, when, if, and what people say and think."""
+"""Longer sentences: two clauses joined by and, but, because, when or if, and reported speech."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ REASONS = ("tired", "ill", "busy")
 EASY = ("go to bed", "get up", "wake up", "arrive", "leave", "sleep", "rest", "understand", "have fun", "find",
     "pay for",
         "sit down", "think about", "remember", "hide", "see")  # fmt: skip
-"""what one can do however tired or busy"""
+"""actions possible even if tired or busy"""
 
 WHILES = (
     ("when I was a child", "cuando era niño"), ("before the lesson", "antes de la clase"),
@@ -24,7 +24,7 @@ WHILES = (
 
 
 def again(subject: Subject) -> str:
-    """The English pronoun of one who was named already."""
+    """Return the English pronoun for a subject that has already been named."""
     if subject.english in ("I", "you", "we", "they"):
         return subject.english
     return THEY.english if subject.number == 2 else HE.english if subject.gender == "m" else SHE.english
@@ -38,12 +38,14 @@ def _verb(draft: Draft, *, habit: bool = False) -> Verb:
 
 
 def because(draft: Draft) -> tuple[str, str]:
-    """Anna cannot come to the party because she is ill. Anna no puede venir a la fiesta porque está enferma."""
+    """Return a pair such as “Anna cannot come to the party because she is ill.” → “Anna no puede venir a la fiesta
+    porque está enferma.”
+    """
     dice = draft.dice
     subject, verb = draft.anyone(), _verb(draft)
     while verb.base in EASY:
         verb = _verb(draft)
-    said, after = tail(draft, subject, verb)
+    complement, after = tail(draft, subject, verb)
     person, she = subject.person, again(subject)
     if dice.chance(0.5):
         reason, razon = dice.choice([row for row in FEELS if row[0] in REASONS])
@@ -63,7 +65,7 @@ def because(draft: Draft) -> tuple[str, str]:
             )
         why, porque = f"{she} {reason}", razon.format(spanish.conjugate("tener", "present", person))
     return (
-        f"{subject.english} cannot {verb.base} {said} because {why}",
+        f"{subject.english} cannot {verb.base} {complement} because {why}",
         f"{subject.begins()}no {spanish.conjugate('poder', 'present', person)} {spanish.bound(verb.spanish, person)} "
         f"{after} porque {porque}",
     )
@@ -79,7 +81,9 @@ OUTSIDE = ("go", "walk", "run", "swim", "play", "dance", "travel", "come")
 
 
 def wants_because(draft: Draft) -> tuple[str, str]:
-    """Tom wants to drink milk because he is thirsty. Tom quiere beber leche porque tiene sed."""
+    """Return a pair such as “Tom wants to drink milk because he is thirsty.” → “Tom quiere beber leche porque tiene
+    sed.”
+    """
     dice = draft.dice
     subject = draft.anyone()
     person, she = subject.person, again(subject)
@@ -91,7 +95,7 @@ def wants_because(draft: Draft) -> tuple[str, str]:
         if v.base in (OUTSIDE if denied else bases) and v.spanish != "tocar"
     ]
     verb = dice.choice(possible)
-    said, after = tail(draft, subject, verb)
+    complement, after = tail(draft, subject, verb)
     if denied:
         why, porque = dice.choice((("it is raining", "está lloviendo"), ("it is late", "es tarde"),
         ("it is cold", "hace frío"),
@@ -106,14 +110,16 @@ def wants_because(draft: Draft) -> tuple[str, str]:
             porque = f"{spanish.conjugate('estar', 'present', person)} {fitting}"
     want = f"{english.do(person)} not want to" if denied else "wants to" if person == 2 else "want to"
     return (
-        f"{subject.english} {want} {verb.base} {said} because {why}",
+        f"{subject.english} {want} {verb.base} {complement} because {why}",
         f"{subject.begins()}{'no ' if denied else ''}{spanish.conjugate('querer', 'present', person)} "
         f"{spanish.bound(verb.spanish, person)} {after} porque {porque}",
     )
 
 
 def both(draft: Draft) -> tuple[str, str]:
-    """Tom is washing the car and I am reading a book. Tom está lavando el coche y yo estoy leyendo un libro."""
+    """Return a pair such as “Tom is washing the car and I am reading a book.” → “Tom está lavando el coche y yo estoy
+    leyendo un libro.”
+    """
     dice = draft.dice
     one, other = draft.anyone(), draft.anyone()
     while again(other) == again(one) or {again(one), again(other)} in ({"I", "we"}, {"you", "we"}):
@@ -124,24 +130,24 @@ def both(draft: Draft) -> tuple[str, str]:
         verb = _verb(draft)
         while form == "now" and not verb.now:
             verb = _verb(draft)
-        said, after = tail(draft, subject, verb)
+        complement, after = tail(draft, subject, verb)
         en, es = affirm(subject, verb, form)
         said_first = {"I": "yo ", "you": "tú ", "we": "nosotros "}.get(subject.english, "")
-        parts.append((f"{en} {said}", f"{said_first}{es} {after}"))
+        parts.append((f"{en} {complement}", f"{said_first}{es} {after}"))
     link, y = dice.choice((("and", "y"), ("while", "mientras"))) if form == "now" else ("and", "y")
     return f"{parts[0][0]} {link} {parts[1][0]}", f"{parts[0][1]} {y} {parts[1][1]}"
 
 
 def but(draft: Draft) -> tuple[str, str]:
-    """I like coffee, but I do not like tea …"""
+    """Return a pair such as “I ate an apple, but I did not eat bread.” → “Comí una manzana, pero no comí pan.”"""
     dice = draft.dice
     subject = draft.anyone()
     verb = dice.choice([verb for verb in verbs.TRANSITIVE if verb.habit and len(verb.objects) > 4 and not verb.lasts])
     one, other = dice.sample(verb.objects, 2)
     if one.noun.english == other.noun.english:
         one, other = verb.objects[:2]
-    draft.note(verb.base, one.noun.english)
-    draft.note(verb.base, other.noun.english)
+    draft.record(verb.base, one.noun.english)
+    draft.record(verb.base, other.noun.english)
     form = dice.choice(("past", "future", "going", "perfect"))
     first = phrase(draft, subject, one._replace(article="the" if one.article == "a" else one.article), verb)
     second = phrase(draft, subject, other._replace(article="the" if other.article == "a" else other.article), verb)
@@ -161,7 +167,7 @@ OPEN_AIR = (*OUTSIDE, "plant", "visit", "sell")
 
 
 def if_so(draft: Draft) -> tuple[str, str]:
-    """If it rains, we will not go to the beach. Si llueve, no iremos a la playa."""
+    """Return a pair such as “If it rains, we will not go to the beach.” → “Si llueve, no iremos a la playa.”"""
     dice = draft.dice
     subject = draft.anyone()
     good, inside = dice.chance(0.5), dice.chance(0.4)
@@ -169,23 +175,23 @@ def if_so(draft: Draft) -> tuple[str, str]:
     verb = dice.choice(
         [verb for verb in verbs.TRANSITIVE + verbs.INTRANSITIVE if verb.base in bases and verb.spanish != "tocar"]
     )
-    said, after = tail(draft, subject, verb)
+    complement, after = tail(draft, subject, verb)
     when, cuando = dice.choice(GOOD_WEATHER if good else BAD_WEATHER)
     en, es = (affirm if good or inside else deny)(subject, verb, "future")
     if dice.chance(0.6):
-        return f"if {when}, {en} {said}", f"si {cuando}, {es} {after}"
-    return f"{en} {said} if {when}", f"{es} {after} si {cuando}"
+        return f"if {when}, {en} {complement}", f"si {cuando}, {es} {after}"
+    return f"{en} {complement} if {when}", f"{es} {after} si {cuando}"
 
 
 def says(draft: Draft) -> tuple[str, str]:
-    """Tom says that he is reading the newspaper. Tom dice que está leyendo el periódico."""
+    """Return a pair such as “Tom says that he is reading the newspaper.” → “Tom dice que está leyendo el periódico.”"""
     dice = draft.dice
-    subject, verb = draft.one(), _verb(draft)
-    said, after = tail(draft, subject, verb)
+    subject, verb = draft.third_person(), _verb(draft)
+    complement, after = tail(draft, subject, verb)
     form = dice.choice(("now" if verb.now else "past", "past", "future", "perfect"))
     if dice.chance(0.5):
         en, es = affirm(Subject(again(subject), "", 2, subject.gender), verb, form)
-        return f"{subject.english} says that {en} {said}", f"{subject.begins()}dice que {es} {after}"
+        return f"{subject.english} says that {en} {complement}", f"{subject.begins()}dice que {es} {after}"
     speaker = draft.name()
     while speaker.english == subject.english:
         speaker = draft.name()
@@ -193,26 +199,26 @@ def says(draft: Draft) -> tuple[str, str]:
     if says == "said":
         form = "past"
     en, es = affirm(subject, verb, form)
-    return f"{speaker.english} {says} that {en} {said}", f"{speaker.spanish} {dice_que} que {es} {after}"
+    return f"{speaker.english} {says} that {en} {complement}", f"{speaker.spanish} {dice_que} que {es} {after}"
 
 
 UNPLANNED = ("eat", "get up", "wake up", "go to bed", "understand", "find", "remember")
-"""what nobody does after lunch or before an exam"""
+"""actions that nobody schedules after lunch or before an exam"""
 
 
 def before_and_after(draft: Draft) -> tuple[str, str]:
-    """After dinner we played chess. Después de la cena jugamos al ajedrez."""
+    """Return a pair such as “After dinner we played chess.” → “Después de la cena jugamos al ajedrez.”"""
     dice = draft.dice
     subject, verb = draft.anyone(), _verb(draft)
     while verb.base in UNPLANNED or verb.base.startswith("have "):
         verb = _verb(draft)
-    said, after = tail(draft, subject, verb)
+    complement, after = tail(draft, subject, verb)
     when, cuando = dice.choice(WHILES[1:])
     form = dice.choice(("past", "future"))
     en, es = affirm(subject, verb, form)
     if dice.chance(0.5):
-        return f"{when} {en} {said}", f"{cuando} {es} {after}"
-    return f"{en} {said} {when}", f"{es} {after} {cuando}"
+        return f"{when} {en} {complement}", f"{cuando} {es} {after}"
+    return f"{en} {complement} {when}", f"{es} {after} {cuando}"
 
 
 CHILDISH = ("play", "eat", "read", "draw", "sleep", "swim", "run", "walk", "listen to", "sing", "dance", "help",
@@ -220,16 +226,18 @@ CHILDISH = ("play", "eat", "read", "draw", "sleep", "swim", "run", "walk", "list
 
 
 def as_a_child(draft: Draft) -> tuple[str, str]:
-    """When I was young, I played in the garden every day. Cuando era joven, jugaba en el jardín todos los días."""
+    """Return a pair such as “When I was young, I played in the garden every day.” → “Cuando era joven, jugaba en el
+    jardín todos los días.”
+    """
     dice = draft.dice
     subject, verb = draft.anyone(), _verb(draft, habit=True)
-    said, after = in_general(draft, subject, verb)
+    complement, after = in_general(draft, subject, verb)
     person = subject.person
     was = english.was(person)
     little = verb.base in CHILDISH and dice.chance(0.6)
     age, edad = ("little", "pequeño") if little else ("young", "joven")
     edad = spanish.inflect(edad, subject.gender, subject.number)
-    used = f"{again(subject)} used to {verb.base} {said}"
+    used = f"{again(subject)} used to {verb.base} {complement}"
     return (
         f"when {subject.english} {was} {age}, {used}",
         f"cuando {subject.begins()}{spanish.conjugate('ser', 'imperfect', person)} {edad}, "

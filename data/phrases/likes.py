@@ -1,4 +1,4 @@
-"""What pleases and what hurts: gustar, encantar, interesar, doler."""
+"""Likes, interests and pain: gustar, encantar, interesar, doler."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _VERBS = (("like", "gustar", ""), ("like", "gustar", ""), ("love", "encantar", "
 
 
 def _pleases(subject: Subject, denied: bool, verb: str, plural: bool) -> str:
-    """ "a Tom no le gustan"."""
+    """Return the Spanish clause without the thing liked: “a Tom no le gustan”."""
     form = spanish.conjugate(verb, "present", 4 if plural else 2)
     return f"{subject.to_whom} {'no ' if denied else ''}{subject.reflexive} {form}".strip()
 
@@ -36,28 +36,28 @@ def _said(draft: Draft, subject: Subject, what: str, que: str, plural: bool) -> 
         doing = f"{subject.english} {english.do(subject.person)} not like {what}"
         return doing, f"{_pleases(subject, True, 'gustar', plural)} {que}"
     if kind == 2 and subject.english not in ("I", "we"):
-        asked = f"{english.do(subject.person)} {subject.english} like {what}?"
-        return asked, f"¿{_pleases(subject, False, 'gustar', plural)} {que}?"
-    said = verb.removesuffix("like") + english.third("like") if verb.endswith("like") else english.third(verb)
-    said = said if subject.person == 2 else verb
-    return f"{subject.english} {said} {what}", f"{_pleases(subject, False, gustar, plural)}{much} {que}"
+        question = f"{english.do(subject.person)} {subject.english} like {what}?"
+        return question, f"¿{_pleases(subject, False, 'gustar', plural)} {que}?"
+    verb_form = verb.removesuffix("like") + english.third("like") if verb.endswith("like") else english.third(verb)
+    verb_form = verb_form if subject.person == 2 else verb
+    return f"{subject.english} {verb_form} {what}", f"{_pleases(subject, False, gustar, plural)}{much} {que}"
 
 
 def likes_kind(draft: Draft) -> tuple[str, str]:
-    """Tom likes apples. A Tom le gustan las manzanas."""
+    """Return a pair such as “Tom likes apples.” → “A Tom le gustan las manzanas.”"""
     subject = draft.anyone()
     if draft.dice.chance(0.2):
         what, que = draft.dice.choice(_SUBJECTS)
-        draft.note("like", what)
+        draft.record("like", what)
         return _said(draft, subject, what, que, que.startswith("las "))
     group, number = draft.dice.choice(_KINDS)
     noun = draft.dice.choice(group)
-    draft.note("like", noun.english)
+    draft.record("like", noun.english)
     return _said(draft, subject, noun.in_english(number), noun.the(number), number == 2)
 
 
 def likes_this(draft: Draft) -> tuple[str, str]:
-    """I do not like these shoes. No me gustan estos zapatos."""
+    """Return a pair such as “I do not like these shoes.” → “No me gustan estos zapatos.”"""
     dice = draft.dice
     subject, noun = draft.anyone(), dice.choice(_THINGS + nouns.PAIRS)
     number = max(noun.number, 2 if dice.chance(0.2) else 1)
@@ -72,7 +72,7 @@ def likes_this(draft: Draft) -> tuple[str, str]:
         que = f"{este[noun.gender, number]} {noun.in_spanish(number)}"
     if number == 2 and this in ("this", "that"):
         this = {"this": "these", "that": "those"}[this]
-    draft.note("this", noun.english)
+    draft.record("this", noun.english)
     return _said(draft, subject, f"{this} {noun.in_english(number)}", que, number == 2)
 
 
@@ -81,7 +81,7 @@ THAT = {("m", 1): "ese", ("f", 1): "esa", ("m", 2): "esos", ("f", 2): "esas"}
 
 
 def likes_doing(draft: Draft) -> tuple[str, str]:
-    """We like to swim in the sea. Nos gusta nadar en el mar."""
+    """Return a pair such as “We like to swim in the sea.” → “Nos gusta nadar en el mar.”"""
     dice = draft.dice
     subject = draft.anyone()
     plain = [verb for verb in verbs.INTRANSITIVE if verb.now and not verb.spanish.endswith("se")]
@@ -92,16 +92,16 @@ def likes_doing(draft: Draft) -> tuple[str, str]:
 
 
 def hurts(draft: Draft) -> tuple[str, str]:
-    """Anna's feet hurt. A Anna le duelen los pies."""
+    """Return a pair such as “Anna's feet hurt.” → “A Anna le duelen los pies.”"""
     dice = draft.dice
     subject, noun = draft.anyone(), dice.choice(nouns.BODY + nouns.PLURAL_BODY)
     if subject.english == "they" or subject.person == 4:
-        subject = draft.one()
+        subject = draft.third_person()
     plural = noun.number == 2
     owner = subject.possessive if subject.english in ("I", "you", "he", "she", "we", "they") else f"{subject.english}'s"
     if owner == "our" and not plural:
         noun, plural = nouns.PLURAL_BODY[0], True
-    draft.note(subject.english, noun.english, "hurt")
+    draft.record(subject.english, noun.english, "hurt")
     hurt = spanish.conjugate("doler", "present", 4 if plural else 2)
     to = f"{subject.to_whom} {subject.reflexive} {hurt}".strip()
     if dice.chance(0.2) and subject.english != "I":

@@ -1,4 +1,4 @@
-"""Makes the pairs: the phrases of every day first, then sentences drawn from the frames, each English one only once."""
+"""Generate the pairs: everyday phrases first, then sentences drawn from the frames; each English sentence is unique."""
 
 from __future__ import annotations
 
@@ -27,7 +27,10 @@ WEIGHTS = [weight for weight, _ in TOPICS]
 
 
 def pairs(count: int, seed: int, *, held_out: bool = False) -> Iterator[Pair]:
-    """`count` pairs; with `held_out`, others, each with a name or a combination of words that training never sees."""
+    """Yield `count` pairs.
+
+    With `held_out`, each has a name or a combination of words that the training split never contains.
+    """
     dice = Dice(f"phrases {'held-out' if held_out else 'train'} {seed}")
     fixed = [Pair(*pair) for pair in everyday.fixed()]
     seen = {pair.english for pair in fixed}
@@ -36,15 +39,15 @@ def pairs(count: int, seed: int, *, held_out: bool = False) -> Iterator[Pair]:
         count -= len(fixed)
     while count > 0:
         draft = Draft(dice, held_out=held_out)
-        made = _draw(dice, draft)
+        pair = _draw(dice, draft)
         if dice.chance(TOGETHER):
-            made = made.with_next(_draw(dice, draft))
-        is_reserved = draft.is_reserved or not HELD_OUT_NAMES.isdisjoint(re.findall(r"\w+", made.english))
-        made = made.as_typed() if dice.chance(TYPED) else made
-        if is_reserved == held_out and made.english not in seen:
-            seen.add(made.english)
+            pair = pair.with_next(_draw(dice, draft))
+        is_reserved = draft.is_reserved or not HELD_OUT_NAMES.isdisjoint(re.findall(r"\w+", pair.english))
+        pair = pair.as_typed() if dice.chance(TYPED) else pair
+        if is_reserved == held_out and pair.english not in seen:
+            seen.add(pair.english)
             count -= 1
-            yield made
+            yield pair
 
 
 def _draw(dice: Dice, draft: Draft) -> Pair:
@@ -52,6 +55,6 @@ def _draw(dice: Dice, draft: Draft) -> Pair:
 
 
 def make(count: int, seed: int, *, held_out: bool = False) -> Iterator[str]:
-    """The pairs, a line each, with a tab between both languages."""
+    """Yield the pairs as lines, with a tab between the languages."""
     for english, spanish in pairs(count, seed, held_out=held_out):
         yield f"{english}\t{spanish}\n"

@@ -1,4 +1,7 @@
-"""Names of people, English, Spanish and invented: so many that one learns to copy a name, and not to know them all."""
+"""People's names: English, Spanish and invented.
+
+There are so many that a model learns to copy a name instead of memorizing all of them.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +56,7 @@ Shirley Simona Soledad Stella Stephanie Sue Susana Tabitha Tamara Tania Tara Tat
 Trinidad Trudy Úrsula Vicky Vilma Violet Violeta Viviana Winifred Yasmín Yvonne Zaida Zelda Zulema""")
 HELD_OUT_MEN = listed("""Felipe George Hugo Oscar Adam Armando""")
 HELD_OUT_WOMEN = listed("""Nora Jane Silvia Olivia Grace Ramona""")
-"""which training never sees"""
+"""names reserved for the held-out split"""
 
 BEGINNINGS = listed("""A Al An Ar Ba Be Bel Bri Ca Cla Co Da De Dor E El Fa Fe Flo Ga Ge Gra Ha He Hu I Is Ja Jo Ju
 Ka Ki La Le Lo Lu Ma Me Mi Mo Na Ne No O Ol Os Pa Pe Pi Ra Re Ri Ro Ru Sa Se Si So Su Ta Te Ti To U Va Ve Vi Wa Wi Xi
@@ -65,6 +68,6 @@ ENDS_OF_WOMEN = listed("a ia ana ela ella ena era esa etta ina ira is isa ita on
 
 
 def invented(dice: Dice, gender: str) -> str:
-    """A name that nobody has, or hardly anybody: "Belmirina"."""
+    """Return an invented name, such as “Belmirina”."""
     end = dice.choice(ENDS_OF_WOMEN if gender == "f" else ENDS_OF_MEN)
     return dice.choice(BEGINNINGS) + dice.choice(MIDDLES) + end

@@ -1,4 +1,4 @@
-"""The nouns: English, Spanish, gender; by what can be said of them."""
+"""Nouns in English and Spanish with their gender, grouped by what can be said of them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from phrases.spanish import Gender
 
 @dataclass(frozen=True)
 class Noun:
-    """One noun in both languages; `number` is 2 for those of the plural only, as trousers."""
+    """A noun in both languages; `number` is 2 for plural-only nouns such as “trousers”."""
 
     english: str
     spanish: str
@@ -25,12 +25,12 @@ class Noun:
         return spanish.plural(self.spanish) if number == 2 and self.number == 1 else self.spanish
 
     def the(self, number: int = 1) -> str:
-        """With the Spanish article."""
+        """Return the Spanish noun with its definite article."""
         return f"{spanish.the(self.gender, max(number, self.number))} {self.in_spanish(number)}"
 
 
 def read(table: str, number: int = 1) -> tuple[Noun, ...]:
-    """Nouns from `english = spanish gender` with semicolons between them."""
+    """Parse nouns written as `english = spanish gender`, separated by semicolons."""
     nouns = []
     for entry in table.replace("\n", " ").split(";"):
         if entry.strip():

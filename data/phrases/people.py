@@ -1,4 +1,4 @@
-"""What people are like and how they feel: ser and estar, tener, age, work, where from, comparisons."""
+"""Descriptions of people: ser and estar, tener, age, work, origin, comparisons."""
 
 from __future__ import annotations
 
@@ -34,7 +34,10 @@ NO_DEGREE = ("ready", "alone", "married", "asleep", "awake", "lost", "in love", 
 def _said(
     draft: Draft, subject: Subject, what: str, verb: str, rest: str, tenses: tuple[float, float, float]
 ) -> tuple[str, str]:
-    """ "is", "was" or "will be", so often each, with what is said; affirmed, denied or asked."""
+    """Return a predication with “is”, “was” or “will be”, affirmative, negative or as a question.
+
+    The tenses are drawn by their weights.
+    """
     dice = draft.dice
     tense = TENSES[dice.weighted(tenses)]
     whole = spanish.conjugate(verb, tense, subject.person)
@@ -53,11 +56,11 @@ def _said(
 
 
 def feels(draft: Draft) -> tuple[str, str]:
-    """Anna is tired. Anna está cansada."""
+    """Return a pair such as “Anna is tired.” → “Anna está cansada.”"""
     dice = draft.dice
     subject = draft.anyone()
     en, es = dice.choice(FEELS)
-    draft.note(subject.english, en)
+    draft.record(subject.english, en)
     rest = spanish.inflect(es, subject.gender, subject.number)
     degrees = [("", ""), ("", "")]
     degrees += [("very ", "muy ")] if en not in NO_DEGREE else []
@@ -68,24 +71,24 @@ def feels(draft: Draft) -> tuple[str, str]:
 
 
 def is_like(draft: Draft) -> tuple[str, str]:
-    """The new neighbour is quite shy. El vecino nuevo es bastante tímido."""
+    """Return a pair such as “The new neighbour is quite shy.” → “El vecino nuevo es bastante tímido.”"""
     dice = draft.dice
     subject = draft.anyone()
     en, es, _ = dice.choice(TRAITS)
-    draft.note(subject.english, en)
+    draft.record(subject.english, en)
     how, como = dice.choice((("", ""), ("", ""), ("very ", "muy "), ("so ", "tan ")))
     rest = como + spanish.inflect(es, subject.gender, subject.number)
     return _said(draft, subject, how + en, "ser", rest, NOT_FUTURE)
 
 
 def compares(draft: Draft) -> tuple[str, str]:
-    """Tom is taller than Anna. Tom es más alto que Anna."""
+    """Return a pair such as “Tom is taller than Anna.” → “Tom es más alto que Anna.”"""
     dice = draft.dice
-    subject, other = draft.one(), draft.one()
+    subject, other = draft.third_person(), draft.third_person()
     while other.english == subject.english or other.english in ("he", "she"):
         other = draft.name()
     en, es, more = dice.choice(TRAITS)
-    draft.note("than", subject.english, en)
+    draft.record("than", subject.english, en)
     fitting = spanish.inflect(es, subject.gender)
     kind = dice.below(4)
     if kind == 0:
@@ -111,22 +114,22 @@ def compares(draft: Draft) -> tuple[str, str]:
 
 
 def has_feeling(draft: Draft) -> tuple[str, str]:
-    """I am very hungry. Tengo mucha hambre."""
+    """Return a pair such as “I am very hungry.” → “Tengo mucha hambre.”"""
     dice = draft.dice
     subject = draft.anyone()
     en, es, gender = dice.choice(FEELINGS)
-    draft.note(subject.english, en)
+    draft.record(subject.english, en)
     if en not in ("right", "in a hurry") and dice.chance(0.25):
         return _said(draft, subject, f"very {en}", "tener", f"{'mucha' if gender == 'f' else 'mucho'} {es}", ANY)
     return _said(draft, subject, en, "tener", es, NOT_FUTURE)
 
 
 def works_as(draft: Draft) -> tuple[str, str]:
-    """My uncle is a baker. Mi tío es panadero."""
+    """Return a pair such as “My uncle is a baker.” → “Mi tío es panadero.”"""
     dice = draft.dice
     subject = draft.anyone()
     en, man, woman = dice.choice(WORK)
-    draft.note(subject.english, en)
+    draft.record(subject.english, en)
     if subject.number == 2:
         rest = spanish.plural(woman if subject.gender == "f" else man)
         return _said(draft, subject, english.plural(en), "ser", rest, NOT_FUTURE)
@@ -139,11 +142,11 @@ def works_as(draft: Draft) -> tuple[str, str]:
 
 
 def comes_from(draft: Draft) -> tuple[str, str]:
-    """She is from Italy. Ella es de Italia."""
+    """Return a pair such as “She is from Italy.” → “Ella es de Italia.”"""
     dice = draft.dice
     subject = draft.anyone()
     country, pais, people, gente = dice.choice(COUNTRIES)
-    draft.note(subject.english, country)
+    draft.record(subject.english, country)
     kind = dice.below(4)
     if kind == 0:
         return _said(draft, subject, f"from {country}", "ser", f"de {pais}", PRESENT)
@@ -161,7 +164,7 @@ def comes_from(draft: Draft) -> tuple[str, str]:
 
 
 def age(draft: Draft) -> tuple[str, str]:
-    """Tom is twelve years old. Tom tiene doce años."""
+    """Return a pair such as “Tom is twelve years old.” → “Tom tiene doce años.”"""
     dice = draft.dice
     subject = draft.anyone()
     if subject.english == "you":
@@ -169,23 +172,23 @@ def age(draft: Draft) -> tuple[str, str]:
     count = dice.between(5, 60)
     years, anos = NUMBER_WORDS[count][0], of_years(count)
     if subject.english != "I" and dice.chance(0.15):
-        draft.note("how old", subject.english)
+        draft.record("how old", subject.english)
         has = spanish.conjugate("tener", "present", subject.person)
         return f"how old {english.be(subject.person)} {subject.english}?", f"¿cuántos años {has}{subject.ends()}?"
-    draft.note(subject.english, years)
+    draft.record(subject.english, years)
     has = spanish.conjugate("tener", "present", subject.person)
     return f"{subject.english} {english.be(subject.person)} {years} years old", f"{subject.begins()}{has} {anos} años"
 
 
 def relatives(draft: Draft) -> tuple[str, str]:
-    """I have two sisters. Tengo dos hermanas."""
+    """Return a pair such as “I have two sisters.” → “Tengo dos hermanas.”"""
     dice = draft.dice
     subject = draft.anyone()
     en, es, gender = dice.choice((("brother", "hermano", "m"), ("sister", "hermana", "f"), ("son", "hijo", "m"),
                                   ("daughter", "hija", "f"), ("cousin", "primo", "m"), ("uncle", "tío", "m"),
                                   ("aunt", "tía", "f"), ("friend", "amigo", "m")))  # fmt: skip
     count = dice.between(1, 6)
-    draft.note(subject.english, en, str(count))
+    draft.record(subject.english, en, str(count))
     number, cuantos = NUMBER_WORDS[count]
     if count == 1:
         number, cuantos = english.with_a(en).split()[0], "una" if gender == "f" else "un"
@@ -194,8 +197,8 @@ def relatives(draft: Draft) -> tuple[str, str]:
     en = en if many == 1 else english.plural(en)
     es = es if many == 1 else spanish.plural(es)
     if dice.chance(0.2) and subject.english not in ("I", "we"):
-        asked = f"{english.do(subject.person)} {subject.english} have {number} {en}?"
-        return asked, f"¿{in_question(subject, has, f'{cuantos} {es}')}?"
+        question = f"{english.do(subject.person)} {subject.english} have {number} {en}?"
+        return question, f"¿{in_question(subject, has, f'{cuantos} {es}')}?"
     return f"{subject.english} {english.have(subject.person)} {number} {en}", f"{subject.begins()}{has} {cuantos} {es}"
 
 

@@ -1,4 +1,4 @@
-"""Words for people: traits, states, feelings that Spanish has, work, countries."""
+"""Words for people: traits, states, feelings expressed by “tener”, occupations, countries."""
 
 from __future__ import annotations
 

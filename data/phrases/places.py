@@ -1,4 +1,4 @@
-"""Where things and people are: estar and hay, ways through a town, coming and going."""
+"""Locations of things and people: estar and hay, directions through a town, coming and going."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ def _spot(draft: Draft, noun: Noun) -> tuple[str, str, Noun]:
 
 
 def lies(draft: Draft) -> tuple[str, str]:
-    """The spoons are under the basket. Las cucharas están debajo de la cesta."""
+    """Return a pair such as “The spoons are under the basket.” → “Las cucharas están debajo de la cesta.”"""
     dice = draft.dice
     animal = dice.chance(0.25)
     noun = dice.choice(nouns.ANIMALS[:6] if animal else _SMALL_IN + nouns.CLOTHES)
     number = 2 if dice.chance(0.3) else 1
     where, donde, place = _spot(draft, noun)
-    draft.note(noun.english, where.split()[0], place.english)
+    draft.record(noun.english, where.split()[0], place.english)
     be, es = ("are", "están") if number == 2 else ("is", "está")
     if dice.chance(0.35) and not animal:
         owner = dice.choice((("my", 0), ("your", 1), ("our", 3)))
@@ -62,12 +62,12 @@ def lies(draft: Draft) -> tuple[str, str]:
 
 
 def there_is(draft: Draft) -> tuple[str, str]:
-    """There are three books on the chair. Hay tres libros en la silla."""
+    """Return a pair such as “There are three books on the chair.” → “Hay tres libros en la silla.”"""
     dice = draft.dice
     animal = dice.chance(0.3)
     noun = dice.choice(nouns.ANIMALS if animal else _SMALL_IN + nouns.FRUIT)
     where, donde, place = _spot(draft, noun)
-    draft.note("there", noun.english, place.english)
+    draft.record("there", noun.english, place.english)
     count = dice.choice((1, 1, 1, 2, 3, 4, 5, 6))
     un = "una" if noun.gender == "f" else "un"
     past = dice.chance(0.2)
@@ -88,12 +88,12 @@ def there_is(draft: Draft) -> tuple[str, str]:
 
 
 def is_there_any(draft: Draft) -> tuple[str, str]:
-    """There is no milk in the fridge. No hay leche en la nevera."""
+    """Return a pair such as “There is no milk in the fridge.” → “No hay leche en la nevera.”"""
     dice = draft.dice
     noun = dice.choice(nouns.FOOD + nouns.DRINKS[:6])
     where, donde = dice.choice((("in the fridge", "en la nevera"), ("on the table", "en la mesa"), ("", ""),
                                 ("in the kitchen", "en la cocina"), ("at home", "en casa")))  # fmt: skip
-    draft.note("any", noun.english)
+    draft.record("any", noun.english)
     kind = dice.below(4)
     if kind == 0:
         return f"there is no {noun.english} {where}", f"no hay {noun.spanish} {donde}"
@@ -106,11 +106,11 @@ def is_there_any(draft: Draft) -> tuple[str, str]:
 
 
 def in_town(draft: Draft) -> tuple[str, str]:
-    """The bank is next to the hotel. El banco está al lado del hotel."""
+    """Return a pair such as “The bank is next to the hotel.” → “El banco está al lado del hotel.”"""
     dice = draft.dice
     places = [noun for noun in nouns.TOWN if noun.english not in ("shop", "beach")]
     one, other = dice.sample(places, 2)
-    draft.note(one.english, other.english)
+    draft.record(one.english, other.english)
     word, palabra = dice.choice(
         (("next to", "al lado de"), ("opposite", "enfrente de"), ("near", "cerca de"), ("far from", "lejos de"),
          ("behind", "detrás de"), ("in front of", "delante de"))
@@ -124,12 +124,12 @@ def in_town(draft: Draft) -> tuple[str, str]:
 
 
 def find_way(draft: Draft) -> tuple[str, str]:
-    """Excuse me, where is the station? Perdona, ¿dónde está la estación?"""
+    """Return a pair such as “Excuse me, where is the station?” → “Perdona, ¿dónde está la estación?”"""
     dice = draft.dice
     place = dice.choice([noun for noun in nouns.TOWN if noun.english != "shop"])
     the = place.the()
     un = "una" if place.gender == "f" else "un"
-    asked = (
+    questions = (
         (f"where is the {place.english}?", f"¿dónde está {the}?"),
         (
             f"where is the nearest {place.english}?",
@@ -150,20 +150,20 @@ def find_way(draft: Draft) -> tuple[str, str]:
         (f"how far is the {place.english}?", f"¿a qué distancia está {the}?"),
         (f"there is {english.with_a(place.english)} in this street", f"hay {un} {place.spanish} en esta calle"),
     )
-    en, es = dice.choice(asked)
-    draft.note(en.split()[0], place.english)
+    en, es = dice.choice(questions)
+    draft.record(en.split()[0], place.english)
     before, antes = dice.choice((("", ""), ("", ""), ("excuse me, ", "perdona, "), ("please, ", "por favor, ")))
     return (before + en, antes + es) if en.endswith("?") else (en, es)
 
 
 def goes(draft: Draft) -> tuple[str, str]:
-    """Tom went to the bank. Tom fue al banco."""
+    """Return a pair such as “Tom went to the bank.” → “Tom fue al banco.”"""
     dice = draft.dice
     subject = draft.anyone()
     place = dice.choice(
         [noun for noun in nouns.TOWN if noun.english not in ("bus stop", "shop", "town hall", "church")]
     )
-    draft.note(subject.english, place.english)
+    draft.record(subject.english, place.english)
     person = subject.person
     to, a = f"to the {place.english}", f"a {place.the()}"
     kind = dice.below(6)
@@ -187,8 +187,8 @@ def goes(draft: Draft) -> tuple[str, str]:
         where = f"{at} the {place.english}"
         if dice.chance(0.3) and subject.english not in ("I", "we"):
             first = subject.english in ("he", "she", "they")
-            asked = f"{subject.spanish} {es}" if first else f"{es}{subject.ends()}"
-            return f"{be} {subject.english} {where}?", f"¿{asked} en {place.the()}?"
+            question = f"{subject.spanish} {es}" if first else f"{es}{subject.ends()}"
+            return f"{be} {subject.english} {where}?", f"¿{question} en {place.the()}?"
         return f"{subject.english} {be} {where}", f"{subject.begins()}{es} en {place.the()}"
     if kind == 4 and subject.english not in ("I", "we"):
         if subject.english in ("he", "she", "they"):
@@ -199,7 +199,7 @@ def goes(draft: Draft) -> tuple[str, str]:
 
 
 def where_is(draft: Draft) -> tuple[str, str]:
-    """Where is your umbrella? ¿Dónde está tu paraguas?"""
+    """Return a pair such as “Where is your umbrella?” → “¿Dónde está tu paraguas?”"""
     dice = draft.dice
     if dice.chance(0.25):
         who = draft.name()
@@ -213,7 +213,7 @@ def where_is(draft: Draft) -> tuple[str, str]:
         )  # fmt: skip
     noun = dice.choice(nouns.SMALL + nouns.CLOTHES + nouns.PAIRS + nouns.VEHICLES[:1] + nouns.LARGE[5:6])
     number = 2 if noun.number == 2 or dice.chance(0.25) else 1
-    draft.note("where", noun.english)
+    draft.record("where", noun.english)
     word, en = dice.choice((("is", "my"), ("is", "your"), ("is", "the"), ("was", "my"), ("was", "your")))
     person = {"my": 0, "your": 1}.get(en, 0)
     owned = noun.the(number) if en == "the" else f"{possessive(person, noun, number)} {noun.in_spanish(number)}"

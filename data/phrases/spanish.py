@@ -1,4 +1,4 @@
-"""Spanish forms: plurals, agreement of adjectives, articles, and verbs in the tenses that are used."""
+"""Spanish forms: plurals, adjective agreement, articles, and the verb tenses in use."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ STRONG = ("e", "iste", "o", "imos", "ieron")
 HAVE = ("he", "has", "ha", "hemos", "han")
 REFLEXIVE = ("me", "te", "se", "nos", "se")
 SPOKEN_ALIKE = {"car": "qué", "gar": "gué", "zar": "cé"}
-"""how the first person of the past keeps its sound"""
+"""spelling changes that keep the sound in the first person of the past"""
 
 
 def plural(word: str) -> str:
-    """The plural of a noun or an adjective; of several words, that of the first."""
+    """Return the plural of a noun or adjective; of several words, only the first changes."""
     first, space, rest = word.partition(" ")
     if space:
         return f"{plural(first)} {rest}"
@@ -55,7 +55,7 @@ def plural(word: str) -> str:
 
 
 def inflect(adjective: str, gender: Gender, number: int = 1) -> str:
-    """The adjective, given in the masculine, as it agrees with a noun."""
+    """Return the adjective, given in the masculine, in agreement with a noun."""
     if gender == "f":
         if adjective.endswith("o"):
             adjective = adjective[:-1] + "a"
@@ -67,27 +67,27 @@ def inflect(adjective: str, gender: Gender, number: int = 1) -> str:
 
 
 def the(gender: Gender, number: int = 1) -> str:
-    """The definite article."""
+    """Return the definite article."""
     return {("m", 1): "el", ("f", 1): "la", ("m", 2): "los", ("f", 2): "las"}[gender, number]
 
 
 def contract(text: str) -> str:
-    """With "al" for "a el" and "del" for "de el"; the pronoun "él" stays."""
+    """Contract “a el” to “al” and “de el” to “del”; the pronoun “él” stays."""
     return f" {text}".replace(" a el ", " al ").replace(" de el ", " del ")[1:]
 
 
 def change(stem: str, into: str) -> str:
-    """The stem with its last fitting vowel changed: "cerr", "ie" → "cierr"."""
+    """Change the last matching vowel of the stem: “cerr”, “ie” → “cierr”."""
     vowel = {"ie": "e", "ue": "o", "i": "e", "u": "o", "ú": "u", "í": "i"}[into]
     if into == "ue" and "o" not in stem:
         vowel = "u"
-    at = stem.rindex(vowel)
-    return stem[:at] + into + stem[at + 1 :]
+    index = stem.rindex(vowel)
+    return stem[:index] + into + stem[index + 1 :]
 
 
 @cache
 def conjugate(infinitive: str, tense: Tense, person: int) -> str:
-    """The verb's form; `person` is 0 for yo, 1 tú, 2 él or ella, 3 nosotros, 4 ellos."""
+    """Return a verb form; `person` is 0 for yo, 1 tú, 2 él or ella, 3 nosotros, 4 ellos."""
     if infinitive.endswith("se"):
         return f"{REFLEXIVE[person]} {conjugate(infinitive.removesuffix('se'), tense, person)}"
     forms = FORMS.get((infinitive, tense))
@@ -115,7 +115,7 @@ def conjugate(infinitive: str, tense: Tense, person: int) -> str:
 
 @cache
 def gerund(infinitive: str) -> str:
-    """ "comer" → "comiendo"."""
+    """Return the gerund: “comer” → “comiendo”."""
     if infinitive in GERUNDS:
         return GERUNDS[infinitive]
     stem, kind = infinitive[:-2], infinitive[-2:]
@@ -128,7 +128,7 @@ def gerund(infinitive: str) -> str:
 
 @cache
 def participle(infinitive: str) -> str:
-    """ "comer" → "comido"."""
+    """Return the past participle: “comer” → “comido”."""
     if infinitive in PARTICIPLES:
         return PARTICIPLES[infinitive]
     stem, kind = infinitive[:-2], infinitive[-2:]
@@ -138,19 +138,19 @@ def participle(infinitive: str) -> str:
 
 
 def perfect(infinitive: str, person: int) -> str:
-    """ "comer", 0 → "he comido"."""
+    """Return the present perfect: “comer”, 0 → “he comido”."""
     if infinitive.endswith("se"):
         return f"{REFLEXIVE[person]} {perfect(infinitive.removesuffix('se'), person)}"
     return f"{HAVE[person]} {participle(infinitive)}"
 
 
 def progressive(infinitive: str, person: int) -> str:
-    """ "comer", 0 → "estoy comiendo"."""
+    """Return the present progressive: “comer”, 0 → “estoy comiendo”."""
     if infinitive.endswith("se"):
         return f"{REFLEXIVE[person]} {progressive(infinitive.removesuffix('se'), person)}"
     return f"{conjugate('estar', 'present', person)} {gerund(infinitive)}"
 
 
 def bound(infinitive: str, person: int) -> str:
-    """The infinitive for a person: "levantarse", 0 → "levantarme"."""
+    """Return the infinitive with a reflexive pronoun for the person: “levantarse”, 0 → “levantarme”."""
     return infinitive.removesuffix("se") + REFLEXIVE[person] if infinitive.endswith("se") else infinitive

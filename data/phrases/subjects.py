@@ -1,4 +1,4 @@
-"""Who a sentence is about: pronouns, names, the family, people by their work."""
+"""Subjects: pronouns, names, relatives, people by their occupation."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from phrases.spanish import Gender
 class Subject:
     """A subject in both languages.
 
-    `spanish` is empty where Spanish leaves the pronoun out; `person` is as in `spanish.conjugate`, `number` as in
+    `spanish` is empty where Spanish omits the pronoun; `person` is numbered as in `spanish.conjugate`, `number` as in
     `spanish.inflect`.
     """
 
@@ -29,26 +29,26 @@ class Subject:
 
     @property
     def possessive(self) -> str:
-        """In English: my, your …"""
+        """Return the English possessive: my, your …"""
         third = "his" if self.gender == "m" else "her"
         return ("my", "your", third, "our", "their")[self.person]
 
     @property
     def reflexive(self) -> str:
-        """The Spanish pronoun of whom something pleases or hurts."""
+        """Return the Spanish indirect object pronoun, as used with “gustar” and “doler”."""
         return ("me", "te", "le", "nos", "les")[self.person]
 
     @property
     def to_whom(self) -> str:
-        """What stands before that pronoun, where it is no plain one: "a Tom", "a él"; else empty."""
+        """Return the phrase before that pronoun, such as “a Tom” or “a él”; empty for plain pronouns."""
         return f"a {self.spanish}".replace("a el ", "al ") if self.spanish else ""
 
     def begins(self) -> str:
-        """The Spanish subject and a space, or nothing."""
+        """Return the Spanish subject followed by a space, or an empty string."""
         return f"{self.spanish} " if self.spanish else ""
 
     def ends(self) -> str:
-        """The Spanish subject after its verb, as questions have it."""
+        """Return the Spanish subject as placed after its verb in questions."""
         return f" {self.spanish}" if self.spanish else ""
 
 
@@ -98,11 +98,11 @@ FAMILIES = tuple(_owned(owner, *row, 4) for owner in _OWNERS for row in _FAMILY_
 
 
 INVENTED = 0.5
-"""how often a name is an invented one: what cannot be known must be copied"""
+"""probability that a name is invented, so that a model has to copy it"""
 
 
 def name(dice: Dice, held_out: bool, gender: str = "") -> Subject:
-    """A person by name; with `held_out` one that training never sees."""
+    """Return a person by name; with `held_out`, the name is reserved for the held-out split."""
     kind: Gender = "f" if (gender or dice.choice("mf")) == "f" else "m"
     names = {"m": HELD_OUT_MEN if held_out else MEN, "f": HELD_OUT_WOMEN if held_out else WOMEN}[kind]
     given = invented(dice, kind) if not held_out and dice.chance(INVENTED) else dice.choice(names)
@@ -110,7 +110,7 @@ def name(dice: Dice, held_out: bool, gender: str = "") -> Subject:
 
 
 def two(dice: Dice, held_out: bool) -> Subject:
-    """Two people by name."""
+    """Return two people by name."""
     first = name(dice, held_out)
     second = name(dice, held_out)
     while second.english == first.english:
@@ -120,7 +120,7 @@ def two(dice: Dice, held_out: bool) -> Subject:
 
 
 def anyone(dice: Dice, held_out: bool = False) -> Subject:
-    """Any subject that can act."""
+    """Return a random subject that can act."""
     kind = dice.weighted((44, 25, 13, 6, 6, 4))
     if kind == 0:
         return dice.choice(PRONOUNS)
@@ -131,8 +131,8 @@ def anyone(dice: Dice, held_out: bool = False) -> Subject:
     return dice.choice((FAMILY, FAMILIES, OTHERS)[kind - 2])
 
 
-def one(dice: Dice, held_out: bool = False) -> Subject:
-    """Someone who is not the speaker nor the one who is spoken to."""
+def third_person(dice: Dice, held_out: bool = False) -> Subject:
+    """Return a random third-person subject."""
     kind = dice.weighted((40, 30, 20))
     return (
         dice.choice((HE, SHE)) if kind == 0 else name(dice, held_out) if kind == 1 else dice.choice(FAMILY + OTHERS[:6])

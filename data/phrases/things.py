@@ -1,4 +1,4 @@
-"""What things are like: adjectives that agree, comparisons, whose they are, prices."""
+"""Descriptions of things: adjectives in agreement, comparisons, possession, prices."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ OWNERS = (
 
 
 def _adjective(draft: Draft) -> tuple[Adjective, str, Noun, int]:
-    """An adjective, ser or estar, a noun that it fits, and the number."""
+    """Return an adjective, “ser” or “estar”, a noun that the adjective fits, and the number."""
     dice = draft.dice
     kind = dice.weighted((3, 5, 3))
     adjective = dice.choice((adjectives.COLOURS, adjectives.SER, adjectives.ESTAR)[kind])
     noun = dice.choice(adjective.nouns)
-    draft.note(adjective.english, noun.english)
+    draft.record(adjective.english, noun.english)
     uncounted = noun in nouns.FOOD + nouns.DRINKS
     number = 2 if noun.number == 2 or (dice.chance(0.3) and not uncounted) else 1
     return adjective, "estar" if kind == 2 else "ser", noun, number
 
 
 def _determined(draft: Draft, noun: Noun, number: int) -> tuple[str, str]:
-    """The noun with the, this, that or an owner."""
+    """Return the noun with “the”, “this”, “that” or an owner."""
     dice = draft.dice
     kind = dice.weighted((5, 3, 1.5, 3.5))
     word, palabra = noun.in_english(number), noun.in_spanish(number)
@@ -53,7 +53,7 @@ def _determined(draft: Draft, noun: Noun, number: int) -> tuple[str, str]:
 
 
 def is_so(draft: Draft) -> tuple[str, str]:
-    """The windows are dirty. Las ventanas están sucias."""
+    """Return a pair such as “The windows are dirty.” → “Las ventanas están sucias.”"""
     dice = draft.dice
     adjective, verb, noun, number = _adjective(draft)
     it, eso = _determined(draft, noun, number)
@@ -81,11 +81,11 @@ def is_so(draft: Draft) -> tuple[str, str]:
 
 
 def compared(draft: Draft) -> tuple[str, str]:
-    """This bridge is older than that one. Este puente es más viejo que ese."""
+    """Return a pair such as “This bridge is older than that one.” → “Este puente es más viejo que ese.”"""
     dice = draft.dice
     adjective = dice.choice(adjectives.SER)
     noun = dice.choice([noun for noun in adjective.nouns if noun not in nouns.FOOD + nouns.DRINKS])
-    draft.note("more", adjective.english, noun.english)
+    draft.record("more", adjective.english, noun.english)
     number = noun.number
     person = 4 if number == 2 else 2
     fitting = spanish.inflect(adjective.spanish, noun.gender, number)
@@ -111,11 +111,11 @@ def compared(draft: Draft) -> tuple[str, str]:
 
 
 def whose(draft: Draft) -> tuple[str, str]:
-    """This umbrella is mine. Este paraguas es mío."""
+    """Return a pair such as “This umbrella is mine.” → “Este paraguas es mío.”"""
     dice = draft.dice
     noun = dice.choice(nouns.CLOTHES + nouns.PAIRS + nouns.SMALL + nouns.LARGE[:7] + nouns.VEHICLES[:1])
     number = 2 if noun.number == 2 or dice.chance(0.2) else 1
-    draft.note("whose", noun.english)
+    draft.record("whose", noun.english)
     this, este = (("these" if number == 2 else "this"), THIS) if dice.chance(0.6) else (
         ("those" if number == 2 else "that"), THAT)  # fmt: skip
     word, palabra = noun.in_english(number), f"{este[noun.gender, number]} {noun.in_spanish(number)}"
@@ -134,13 +134,13 @@ def whose(draft: Draft) -> tuple[str, str]:
 
 
 def which(draft: Draft) -> tuple[str, str]:
-    """I want the red shirt, not the blue one. Quiero la camisa roja, no la azul."""
+    """Return a pair such as “I want the red shirt, not the blue one.” → “Quiero la camisa roja, no la azul.”"""
     dice = draft.dice
     noun = dice.choice([noun for noun in adjectives.COLOURS[0].nouns if noun not in nouns.VEHICLES])
     number = noun.number
     one, other = dice.sample(adjectives.COLOURS, 2)
-    draft.note(one.english, noun.english)
-    draft.note(other.english, noun.english)
+    draft.record(one.english, noun.english)
+    draft.record(other.english, noun.english)
     the = spanish.the(noun.gender, number)
     first = f"{the} {noun.in_spanish(number)} {spanish.inflect(one.spanish, noun.gender, number)}"
     second = f"{the} {spanish.inflect(other.spanish, noun.gender, number)}"
@@ -167,7 +167,7 @@ def which(draft: Draft) -> tuple[str, str]:
 
 
 def has_such(draft: Draft) -> tuple[str, str]:
-    """Anna has a white cat. Anna tiene un gato blanco."""
+    """Return a pair such as “Anna has a white cat.” → “Anna tiene un gato blanco.”"""
     dice = draft.dice
     subject = draft.anyone()
     colours = adjectives.COLOURS
@@ -176,7 +176,7 @@ def has_such(draft: Draft) -> tuple[str, str]:
     noun = dice.choice(
         [noun for noun in private if noun.number == 1 and noun.english not in ("bus", "train", "plane", "taxi")]
     )
-    draft.note(adjective.english, noun.english)
+    draft.record(adjective.english, noun.english)
     fitting = spanish.inflect(adjective.spanish, noun.gender)
     what = english.with_a(f"{adjective.english} {noun.english}")
     que = f"{'una' if noun.gender == 'f' else 'un'} {noun.spanish} {fitting}"
@@ -198,11 +198,11 @@ def has_such(draft: Draft) -> tuple[str, str]:
 
 
 def price(draft: Draft) -> tuple[str, str]:
-    """How much do these shoes cost? ¿Cuánto cuestan estos zapatos?"""
+    """Return a pair such as “How much do these shoes cost?” → “¿Cuánto cuestan estos zapatos?”"""
     dice = draft.dice
     noun = dice.choice(nouns.PRICED + nouns.FRUIT[:5] + nouns.DISHES)
     number = 2 if noun.number == 2 or noun in nouns.FRUIT or dice.chance(0.2) else 1
-    draft.note("cost", noun.english)
+    draft.record("cost", noun.english)
     this, este = dice.choice((("the", ""), ("these" if number == 2 else "this", "este")))
     word = f"{this} {noun.in_english(number)}"
     palabra = f"{THIS[noun.gender, number]} {noun.in_spanish(number)}" if este else noun.the(number)
@@ -219,13 +219,13 @@ def price(draft: Draft) -> tuple[str, str]:
 
 
 def gift(draft: Draft) -> tuple[str, str]:
-    """I gave Anna a ring. Le di un anillo a Anna."""
+    """Return a pair such as “I gave Anna a ring.” → “Le di un anillo a Anna.”"""
     dice = draft.dice
-    subject, other = draft.anyone(), draft.one()
+    subject, other = draft.anyone(), draft.third_person()
     while other.english in ("he", "she") or other.english == subject.english:
         other = draft.name()
     noun = dice.choice(nouns.SMALL + nouns.CLOTHES)
-    draft.note("give", noun.english)
+    draft.record("give", noun.english)
     past, infinitive = dice.choice((("gave", "dar"), ("sent", "enviar"), ("showed", "mostrar"), ("brought", "traer")))
     did = spanish.conjugate(infinitive, "past", subject.person)
     un = "una" if noun.gender == "f" else "un"

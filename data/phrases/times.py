@@ -30,12 +30,12 @@ CITIES = (
 def _hours(draft: Draft) -> tuple[str, str, int]:
     hours = draft.dice.between(1, 12)
     en, es = clock(hours, 5 * draft.dice.below(12) if draft.dice.chance(0.6) else 30 * draft.dice.below(2))
-    draft.note("clock", en)
+    draft.record("clock", en)
     return en, es, 1 if es.startswith("la una") else 2
 
 
 def o_clock(draft: Draft) -> tuple[str, str]:
-    """It is half past three. Son las tres y media."""
+    """Return a pair such as “It is half past three.” → “Son las tres y media.”"""
     en, es, number = _hours(draft)
     return draft.dice.choice(
         ((f"it is {en}", f"{'es' if number == 1 else 'son'} {es}"),
@@ -45,8 +45,8 @@ def o_clock(draft: Draft) -> tuple[str, str]:
     )  # fmt: skip
 
 
-def at(draft: Draft) -> tuple[str, str]:
-    """The ferry leaves at ten to six. El ferri sale a las seis menos diez."""
+def day_number(draft: Draft) -> tuple[str, str]:
+    """Return a pair such as “The ferry leaves at ten to six.” → “El ferri sale a las seis menos diez.”"""
     dice = draft.dice
     en, es, _ = _hours(draft)
     kind = dice.below(6)
@@ -86,16 +86,16 @@ def at(draft: Draft) -> tuple[str, str]:
 
 
 def what_day(draft: Draft) -> tuple[str, str]:
-    """Today is Monday, the third of May. Hoy es lunes, tres de mayo."""
+    """Return a pair such as “Today is Monday, the third of May.” → “Hoy es lunes, tres de mayo.”"""
     dice = draft.dice
     day, dia = dice.choice(DAYS)
     month, mes = dice.choice(MONTHS)
-    at = dice.between(1, len(ORDINALS))
-    on, numero = ORDINALS[at - 1], "uno" if at == 1 else NUMBER_WORDS[at][1]
+    day_number = dice.between(1, len(ORDINALS))
+    on, numero = ORDINALS[day_number - 1], "uno" if day_number == 1 else NUMBER_WORDS[day_number][1]
     kind = dice.below(7)
     who = draft.anyone()
     if kind not in (4, 6):
-        draft.note(month, str(at))
+        draft.record(month, str(day_number))
     if kind == 0:
         return f"today is {day}, the {on} of {month}", f"hoy es {dia}, {numero} de {mes}"
     if kind == 1:
@@ -112,7 +112,7 @@ def what_day(draft: Draft) -> tuple[str, str]:
         event, acto = dice.choice(EVENTS)
         return f"is {event} on the {on} of {month}?", f"¿{acto} es el {numero} de {mes}?"
     if kind == 4:
-        draft.note("born", who.english, month)
+        draft.record("born", who.english, month)
         born = spanish.conjugate("nacer", "past", who.person)
         return f"{who.english} {english.was(who.person)} born in {month}", f"{who.begins()}{born} en {mes}"
     if kind == 5:
@@ -121,18 +121,18 @@ def what_day(draft: Draft) -> tuple[str, str]:
     season, estacion = dice.choice(SEASONS)
     go = spanish.conjugate("ir", "present", who.person)
     city, ciudad = dice.choice(CITIES)
-    draft.note(city, season)
+    draft.record(city, season)
     going = f"{who.english} {english.be(who.person)} going to travel to {city} in {season}"
     return going, f"{who.begins()}{go} a viajar a {ciudad} en {estacion}"
 
 
 def weather(draft: Draft) -> tuple[str, str]:
-    """It was cold in Madrid yesterday. Ayer hacía frío en Madrid."""
+    """Return a pair such as “It was cold in Madrid yesterday.” → “Ayer hacía frío en Madrid.”"""
     dice = draft.dice
     now, ahora, before, antes = dice.choice(_WEATHER)
     city, ciudad = dice.choice(CITIES)
     where, donde = (f" in {city}", f" en {ciudad}") if dice.chance(0.75) else (" here", " aquí")
-    draft.note(where, now)
+    draft.record(where, now)
     kind = dice.below(4)
     if kind == 0:
         return f"{now}{where}", f"{ahora}{donde}"
@@ -150,11 +150,11 @@ def weather(draft: Draft) -> tuple[str, str]:
 
 
 def sum_of(draft: Draft) -> tuple[str, str]:
-    """Two plus three is five. Dos más tres son cinco."""
+    """Return a pair such as “Two plus three is five.” → “Dos más tres son cinco.”"""
     dice = draft.dice
     one = dice.between(1, 40)
     other = dice.between(1, 40)
-    draft.note(str(one), str(other))
+    draft.record(str(one), str(other))
     if one > other and dice.chance(0.4):
         result = NUMBER_WORDS[one - other]
         son = "es" if one - other == 1 else "son"
@@ -169,4 +169,4 @@ def sum_of(draft: Draft) -> tuple[str, str]:
     )
 
 
-FRAMES: Frames = ((2.5, o_clock), (4.0, at), (3.5, what_day), (1.8, weather), (0.8, sum_of))
+FRAMES: Frames = ((2.5, o_clock), (4.0, day_number), (3.5, what_day), (1.8, weather), (0.8, sum_of))

@@ -1,4 +1,4 @@
-"""The verbs with what they fit: each English verb in four forms, its Spanish infinitive, and objects or complements."""
+"""Verbs: four English forms, the Spanish infinitive, and the objects or complements that fit."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from phrases.nouns import BY_NAME, Noun
 
 
 class Object(NamedTuple):
-    """What a verb acts on: its kind of article ("a", "the", "my", "0" for none) and a noun, one or several."""
+    """The object of a verb: kind of article (“a”, “the”, “my”, “0” for none), noun and number."""
 
     article: str
     noun: Noun
@@ -17,8 +17,11 @@ class Object(NamedTuple):
 
 
 class Verb(NamedTuple):
-    """A verb with its forms in English; `habit`, `now` and `lasts` say whether people do it often, may be in
-    the midst of it, and whether its past is the imperfect."""
+    """A verb with its English forms.
+
+    `habit` marks actions that people do often, `now` those that may be in progress, and `lasts` verbs whose past is the
+    imperfect.
+    """
 
     base: str
     past: str
@@ -32,12 +35,12 @@ class Verb(NamedTuple):
     complements: tuple[tuple[str, str], ...] = ()
 
     def present(self, person: int) -> str:
-        """In English; person as in `spanish.conjugate`."""
+        """Return the English present; `person` is numbered as in `spanish.conjugate`."""
         return english.third(self.base) if person == 2 else self.base
 
 
 def _object(text: str) -> Object:
-    """ "a apple", "the windows", "0 bread"."""
+    """Parse an object such as “a apple”, “the windows” or “0 bread”."""
     article, name = text.strip().split(" ", 1)
     if name in BY_NAME:
         noun = BY_NAME[name]
@@ -49,12 +52,12 @@ def _object(text: str) -> Object:
 
 
 def _lines(table: str) -> list[str]:
-    """The lines; one that is indented goes on with the line before."""
+    """Split a table into lines; an indented line continues the previous one."""
     return table.strip().replace("\n    ", " ").splitlines()
 
 
 def _verbs(table: str) -> tuple[Verb, ...]:
-    """Verbs from lines `base past participle gerund = infinitive flags : objects`; flags are the letters h n i."""
+    """Parse verbs from lines `base past participle gerund = infinitive flags : objects`; flags are h, n and i."""
     found = []
     for line in _lines(table):
         head, objects = line.split(":")
@@ -70,7 +73,7 @@ def _verbs(table: str) -> tuple[Verb, ...]:
 
 
 def _complemented(table: str) -> tuple[Verb, ...]:
-    """Verbs from lines as above, with complements `english = spanish` after bars."""
+    """Parse verbs from lines as in `_verbs`, with complements `english = spanish` separated by bars."""
     found = []
     for line in _lines(table):
         head, *complements = line.split("|")

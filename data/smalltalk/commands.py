@@ -1,4 +1,4 @@
-"""The commands of tinychat: what to type to talk, to train, to look inside, to save, to leave."""
+"""Questions about tinychat's commands: talking, training, looking inside, saving, leaving."""
 
 from __future__ import annotations
 

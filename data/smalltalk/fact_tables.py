@@ -1,4 +1,4 @@
-"""The tables behind `facts.py`, written as "x=y" entries."""
+"""Tables for `facts.py`, written as “x=y” entries."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from grammar import listed
 
 from smalltalk.words import DAYS, MONTHS, SEASONS
 
-__all__ = ["DAYS", "MONTHS", "SEASONS"]  # handed on
+__all__ = ["DAYS", "MONTHS", "SEASONS"]  # re-exported
 
 SOUNDS = (
     "cat=meow, dog=woof, cow=moo, sheep=baa, pig=oink, duck=quack, horse=neigh, hen=cluck, "
@@ -55,7 +55,7 @@ IRREGULAR = (
 
 
 def plurals() -> dict[str, str]:
-    """Each noun with its plural: "box:es" means a special ending, the others take an s."""
+    """Return each noun with its plural; “box:es” means an irregular ending, all others take an s."""
     table = {}
     for entry in REGULAR.split():
         word, _, ending = entry.partition(":")
@@ -78,7 +78,7 @@ CAPITALS = (
     "Pakistan=Islamabad"
 )
 OTHER_NAMES = "America=Washington, the United States=Washington, the UK=London, Britain=London, Holland=Amsterdam"
-"""of countries whose capitals are known"""
+"""alternative names of countries whose capitals are known"""
 OTHER_COUNTRIES = listed(
     "Bhutan,Chad,Mali,Niger,Togo,Gabon,Malawi,Zambia,Oman,Qatar,Nepal,Laos,Fiji,Tonga,Samoa,Palau,Belize,Honduras,"
     "Suriname,Guyana,Latvia,Estonia,Slovenia,Moldova,Albania,Malta,Andorra,Angola,Benin,Burundi,Botswana,Namibia,"
@@ -181,7 +181,7 @@ GROUPS = {
     "numbers": "two five seven nine eleven twelve",
 }
 
-# From the smallest to the biggest.
+# From smallest to biggest.
 SIZES = listed(
     "an ant,a bee,a mouse,a frog,a squirrel,a rabbit,a cat,a fox,a dog,a wolf,a goat,a pig,a lion,a horse,a cow,a "
     "hippo,an elephant,a whale",

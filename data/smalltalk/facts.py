@@ -1,6 +1,6 @@
 """Small facts: animals, colours, opposites, plurals, capitals, days, months, letters and what things are for.
 
-Each kind of fact is a table with its questions and answers; a follow-up ("and <x>?") may ask for another row.
+Each kind of fact is a table with its questions and answers; a follow-up (“and <x>?”) may ask for another row.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Row = dict[str, str]
 
 
 class Fact(NamedTuple):
-    """One kind of fact. `x` of a row is what a follow-up question names."""
+    """One kind of fact; follow-up questions name the `x` of a row."""
 
     topic: str
     weight: float
@@ -29,17 +29,17 @@ class Fact(NamedTuple):
 
 
 def pairs(text: str) -> list[Row]:
-    """Rows from "x=y, x=y, …"."""
+    """Parse rows from “x=y, x=y, …”."""
     return [dict(zip("xy", entry.strip().split("="), strict=True)) for entry in text.split(",")]
 
 
 def both_ways(rows: list[Row]) -> list[Row]:
-    """The rows, and each of them the other way round."""
+    """Return the rows followed by their reversed copies."""
     return rows + [{"x": row["y"], "y": row["x"]} for row in rows]
 
 
 def following(names: Sequence[str], step: int) -> list[Row]:
-    """Each name with the one `step` places on, round the circle."""
+    """Pair each name with the one `step` positions later, wrapping around."""
     return [{"x": name, "y": names[(at + step) % len(names)]} for at, name in enumerate(names)]
 
 
@@ -57,11 +57,11 @@ CAPITAL_OF = (
     "(what is|what's|tell me|say|do you know|) <x>'s (capital|capital city)( please| again|)?",
     "(which|what) is the (capital|capital city) of <x>( please| again|)?",
 )  # fmt: skip
-"""how the capital of a country is asked for, known or not"""
+"""questions for a country's capital, known or not"""
 
 
 def beside(what: str, word: str) -> tuple[str, ...]:
-    """How the next or the last one of days, months or letters is asked for."""
+    """Return questions for the next or previous day, month or letter."""
     return (
         f"{WHICH} {what} (comes|is|comes right|is right) {word} <x>( please|)?",
         f"(tell me|say|do you know|name) (the {what} {word}|which {what} comes {word}|what {what} is"
@@ -222,19 +222,21 @@ FACTS: tuple[Fact, ...] = (
 )  # fmt: skip
 
 
-def fact(it: Fact, talk: Talk) -> None:
-    """A question about one row of a table, and perhaps the next row."""
-    row = talk.dice.choice(it.rows)
-    talk.ask(it.questions, it.answers, **row)
-    while it.follow_ups and talk.left and talk.dice.chance(0.22):
-        row = talk.dice.choice(it.rows)
+def play_fact(fact: Fact, talk: Talk) -> None:
+    """Add a question about one row of a table, and perhaps follow-ups about other rows."""
+    row = talk.dice.choice(fact.rows)
+    talk.ask(fact.questions, fact.answers, **row)
+    while fact.follow_ups and talk.left and talk.dice.chance(0.22):
+        row = talk.dice.choice(fact.rows)
         talk.turn(
-            "(and|what about|how about|and what about|then|ok, and|now) <x>?|(and|same for|now) <x>", it.answers, **row
+            "(and|what about|how about|and what about|then|ok, and|now) <x>?|(and|same for|now) <x>",
+            fact.answers,
+            **row,
         )
 
 
 def true_colour(talk: Talk) -> None:
-    """Is the sky green? No, it is blue."""
+    """Add a question with a wrong colour: “Is the sky green?” “No, it is blue.”"""
     row = talk.dice.choice([row for row in pairs(tables.COLOURS) if " or " not in row["y"]])
     guess = (
         row["y"]
@@ -252,7 +254,7 @@ def true_colour(talk: Talk) -> None:
 
 
 def some(talk: Talk) -> None:
-    """Name three of a kind."""
+    """Add a request for three examples of a kind."""
     kind = talk.dice.choice(tuple(tables.GROUPS))
     one, two, three = talk.dice.sample(tables.GROUPS[kind].split(), 3)
     count = talk.dice.choice(("three", "3", "some", "a few"))
@@ -276,7 +278,7 @@ WHOLE = (
 
 
 def whole(talk: Talk) -> None:
-    """The days, the seasons or the months in their order."""
+    """Add a request for all days, seasons or months in order."""
     names, kind = talk.dice.choice(WHOLE)
     talk.ask(
         "(list|name|tell me|what are|say|write down|can you list|give me|do you know|recite) (all |)the"
@@ -287,7 +289,7 @@ def whole(talk: Talk) -> None:
 
 
 SCENES: Scenes = (
-    *(Scene(it.topic, 0.7 * it.weight, partial(fact, it)) for it in FACTS),
+    *(Scene(fact.topic, 0.7 * fact.weight, partial(play_fact, fact)) for fact in FACTS),
     Scene("is it that colour?", 0.8, true_colour),
     Scene("three of a kind", 1.2, some),
     Scene("all in order", 0.6, whole),

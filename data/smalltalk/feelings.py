@@ -1,4 +1,4 @@
-"""How the person feels, what they did, and words that are kind or rude."""
+"""Moods, reports of the day, and kind or rude words."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ I_FEEL = (
 
 
 class Mood(NamedTuple):
-    """A feeling: the words for it, what may have caused it, and the replies."""
+    """A feeling: words for it, possible causes, and replies."""
 
     topic: str
     feelings: str
@@ -131,23 +131,23 @@ MOODS: tuple[Mood, ...] = (
 )  # fmt: skip
 
 
-def mood(it: Mood, talk: Talk) -> None:
-    """How the person feels, with or without the cause."""
+def play_mood(mood: Mood, talk: Talk) -> None:
+    """Add a turn in which the person states a feeling, with or without a cause."""
     talk.ask(
-        (f"{I_FEEL} {it.feelings}( today| right now| tonight| at the moment| again|)",
-         f"{I_FEEL} {it.feelings} (because|since|as) {it.causes}",
-         f"{it.causes}(,| and| so) (i'm|i am|now i'm|i feel|that makes me) {it.feelings}",
-         f"(what can i do when|help,|tinychat,|you know,|to be honest,|i must say) i'm {it.feelings}",
-         f"(i think i am|i must be|i guess i'm|i was never so|i have been) {it.feelings}( lately| again|)",
-         f"{it.causes}( today|, and now this| again| and i hate it| you know|)", f"{it.feelings}(...|, that's me|"
+        (f"{I_FEEL} {mood.feelings}( today| right now| tonight| at the moment| again|)",
+         f"{I_FEEL} {mood.feelings} (because|since|as) {mood.causes}",
+         f"{mood.causes}(,| and| so) (i'm|i am|now i'm|i feel|that makes me) {mood.feelings}",
+         f"(what can i do when|help,|tinychat,|you know,|to be honest,|i must say) i'm {mood.feelings}",
+         f"(i think i am|i must be|i guess i'm|i was never so|i have been) {mood.feelings}( lately| again|)",
+         f"{mood.causes}( today|, and now this| again| and i hate it| you know|)", f"{mood.feelings}(...|, that's me|"
          f" again|"
          f" today| lol| as always| you know)"),
-        it.replies,
+        mood.replies,
     )  # fmt: skip
 
 
 def my_day(talk: Talk) -> None:
-    """What the person did."""
+    """Add a turn in which the person reports their day."""
     past, echo = talk.dice.choice((
         ("(went|walked|drove|cycled) to (the (park|zoo|beach|library|market|cinema|museum|lake|shop)|school|work"
          "|town)", "outing"),
@@ -182,7 +182,7 @@ def my_day(talk: Talk) -> None:
 
 
 def praise(talk: Talk) -> None:
-    """Kind words for the bot."""
+    """Add kind words for the bot."""
     talk.ask(
         ("(you are|you're|ur|i think you are|i find you) (so |very |really |quite |such a |)(cute|nice|sweet|clever"
          "|smart|great|funny"
@@ -201,7 +201,7 @@ def praise(talk: Talk) -> None:
 
 
 def rude(talk: Talk) -> None:
-    """Rude words, answered kindly."""
+    """Add rude words with a kind answer."""
     talk.turn(
         ("(you are|you're|ur|what a|such a|you) (so |really |very |a bit |totally |)(stupid|dumb|useless|bad|boring"
          "|an idiot|silly"
@@ -227,7 +227,7 @@ def rude(talk: Talk) -> None:
 
 
 def advice(talk: Talk) -> None:
-    """What shall I do today?"""
+    """Add a request for advice: “what shall I do today?”"""
     talk.ask(
         ("what (should|shall|could|can) (i|we) (do|do today|do tonight|do now|do this weekend|play|do for fun)?",
          "(give me|i need|do you have|got) (an idea|some ideas|a tip|a plan|advice|a small tip)( for today| for"
@@ -243,7 +243,7 @@ def advice(talk: Talk) -> None:
 
 
 SCENES: Scenes = (
-    *(Scene(it.topic, 1.7, partial(mood, it)) for it in MOODS),
+    *(Scene(mood.topic, 1.7, partial(play_mood, mood)) for mood in MOODS),
     Scene("my day", 2.2, my_day),
     Scene("praise", 2.0, praise),
     Scene("rude words", 2.2, rude),

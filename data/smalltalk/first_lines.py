@@ -1,6 +1,6 @@
-"""What people type first, written by hand and not by a template, and what the reply must have.
+"""Typical first inputs, written by hand rather than from templates, with the expected reply.
 
-Some of it is so short that training has it as well: a bot that is not trained on "hi" would be none.
+Some are so short that the training split contains them as well: a bot that never saw “hi” would be useless.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ COMMON = {
     "refusal": r"(?i)(don't|do not|not) know|never|can't|no idea|did not learn|not taught|guess|make something up"
     r"|too (small|big)|beyond|outside|than fits|left out|sorry|big question|only (chat|know)",
 }
-"""what replies of a kind have, by the name of the kind"""
+"""regular expressions for common kinds of replies, by name"""
 
-# Line = what the reply must have: a regular expression, or one of the above.
+# Line = expected reply: a regular expression, or a name from COMMON.
 LINES = r"""
 hi = <greeting>
 hello = <greeting>
@@ -173,6 +173,6 @@ asdfgh = (?i)catch|understand|follow|cat|sneeze|puzzle|letters
 
 
 def first_lines() -> list[tuple[str, str]]:
-    """Each line, with the regular expression of its reply."""
+    """Return each line with the regular expression that its reply must match."""
     pairs = (line.rpartition(" = ") for line in LINES.strip().splitlines())
     return [(said, COMMON.get(wanted.strip("<>"), wanted)) for said, _, wanted in pairs]

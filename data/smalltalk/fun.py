@@ -1,4 +1,4 @@
-"""Jokes and riddles of our own."""
+"""Original jokes and riddles."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ I guess one word, then one more, and I am talking to you. = a language model
 
 
 def joke(talk: Talk) -> None:
-    """A joke, in one go or with the person asking back."""
+    """Add a joke, either at once or with the person asking back."""
     setup, answer = talk.dice.choice(JOKES)
     request = (
         "(tell me|tell|give me|say|do you know|i want|i'd like|can you tell me|do you have|got|let me hear|i need"
@@ -120,7 +120,7 @@ def joke(talk: Talk) -> None:
 
 
 def riddle(talk: Talk) -> None:
-    """A riddle, the person's guess (right, wrong or given up), and the answer."""
+    """Add a riddle, the person's guess (right, wrong or given up), and the answer."""
     text, answer = talk.dice.choice(RIDDLES)
     talk.ask(
         "(tell me|ask me|give me|do you know|i want|i'd like|can you ask me|let me solve|got|try me with) (a riddle"
@@ -139,7 +139,7 @@ def riddle(talk: Talk) -> None:
 
 
 def guess(talk: Talk, answer: str) -> None:
-    """The person's guess, right, wrong or given up."""
+    """Add the person's guess: right, wrong or given up."""
     bare = answer.split(" ", 1)[-1]
     kind = talk.dice.below(3)
     if kind == 0:

@@ -1,4 +1,4 @@
-"""Hello, how are you, thanks and goodbye."""
+"""Greetings, well-being, thanks and goodbyes."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ HELLO_BACK = (
 
 
 def hello(talk: Talk) -> None:
-    """A greeting."""
+    """Add a greeting."""
     talk.turn(HELLO, HELLO_BACK)
 
 
 def time_of_day(talk: Talk) -> None:
-    """Good morning, afternoon or evening."""
+    """Add a “good morning”, “good afternoon” or “good evening”."""
     part = talk.dice.choice(("morning", "afternoon", "evening"))
     talk.turn(
         "(good |a good |a lovely |very good |a very good |)<part>( to you| tinychat| there| everyone| little bot| my"
@@ -61,7 +61,7 @@ def time_of_day(talk: Talk) -> None:
 
 
 def back_again(talk: Talk) -> None:
-    """The person returns; the bot remembers nothing of before."""
+    """Add a turn in which the person returns; the bot remembers nothing of earlier sessions."""
     talk.turn(
         "(long time no see|i'm back|i am back again|guess who is back|did you miss me|remember me|it's me again|here"
         " i am again"
@@ -101,14 +101,14 @@ FINE = (
 
 
 def how_are_you(talk: Talk) -> None:
-    """How are you, and perhaps the person's own answer."""
+    """Add a “how are you”, and perhaps the person's own answer."""
     talk.turn(HOW_ARE_YOU, FINE)
     if talk.left and talk.dice.chance(0.55):
         answer(talk)
 
 
 def answer(talk: Talk) -> None:
-    """The person says how they are, because the bot asked."""
+    """Add the person's answer to the bot's “how are you”."""
     kind = talk.dice.below(3)
     if kind == 0:
         talk.turn(
@@ -144,7 +144,7 @@ def answer(talk: Talk) -> None:
 
 
 def thanks(talk: Talk) -> None:
-    """Thanks."""
+    """Add thanks."""
     talk.turn(
         ("(thanks|thank you|thx|many thanks|thanks a lot|thank you so much|thank you very much|thanks so much|cheers|ta"
          "|much appreciated|thanks a million|big thanks)( tinychat| for that| for your help| for the help| little"
@@ -161,7 +161,7 @@ def thanks(talk: Talk) -> None:
 
 
 def goodbye(talk: Talk) -> None:
-    """The end of the talk, with the name where it is known."""
+    """Add a goodbye, with the person's name if it is known."""
     name = talk.facts.get("name")
     talk.turn(
         ("(bye|goodbye|good bye|bye bye|see you|see ya|farewell|cya|so long|take care|ciao|bye now|later)"

@@ -1,4 +1,4 @@
-"""Who tinychat is: a tiny language model that knows it is one; its tastes, its limits, the weather it can't see."""
+"""Questions about tinychat itself: a tiny language model, its tastes and limits, and the weather that it can't see."""
 
 from __future__ import annotations
 
@@ -241,9 +241,9 @@ ABOUT: tuple[About, ...] = (
 )  # fmt: skip
 
 
-def about(it: About, talk: Talk) -> None:
-    """A question about the bot."""
-    talk.ask(it.questions, it.replies, town=talk.dice.choice(words.TOWNS))
+def about(topic: About, talk: Talk) -> None:
+    """Add a question about the bot."""
+    talk.ask(topic.questions, topic.replies, town=talk.dice.choice(words.TOWNS))
 
 
 FAVOURITES = (
@@ -270,7 +270,7 @@ FAVOURITES = (
 
 
 def favourite(talk: Talk) -> None:
-    """The bot's own favourites, always the same."""
+    """Add a question about the bot's favourites, which never change."""
     kind, thing, reason = talk.dice.choice(FAVOURITES)
     talk.ask(
         ("(what is|what's|whats|tell me|name) your (favourite|best loved|top|most loved) {<kind>}( of all| then|)?",
@@ -284,7 +284,7 @@ def favourite(talk: Talk) -> None:
 
 
 def do_you_like(talk: Talk) -> None:
-    """Does the bot like a thing?"""
+    """Add a question whether the bot likes a thing."""
     thing, verdict = talk.dice.choice((
         (talk.dice.choice(words.FOODS), "(I can't taste, but I like|I have no mouth, yet I enjoy) the (sound|idea"
                                         "|thought) of <thing>."),
@@ -302,7 +302,7 @@ def do_you_like(talk: Talk) -> None:
 
 
 def i_like(talk: Talk) -> None:
-    """The person likes a thing."""
+    """Add a turn in which the person likes a thing."""
     thing = talk.word(talk.dice.choice(words.FOODS + words.DRINKS + words.SPORTS + words.HOBBIES))
     talk.ask(
         "(i|we|my (friend|sister|brother|dog|cat|dad|mum) and i) (really |just |always |)(like|love|enjoy|adore"
@@ -319,7 +319,7 @@ def i_like(talk: Talk) -> None:
 
 
 def cats_or_dogs(talk: Talk) -> None:
-    """Which of two?"""
+    """Add a choice between two things."""
     this, that = talk.dice.sample(
         talk.dice.choice((words.ANIMALS, words.FOODS, words.DRINKS, words.COLOURS, words.SEASONS, words.SPORTS)), 2
     )
@@ -339,7 +339,7 @@ def cats_or_dogs(talk: Talk) -> None:
 PLURAL = {"mouse": "mice", "fox": "foxes", "wolf": "wolves"}
 
 SCENES: Scenes = (
-    *(Scene(it.topic, 2.4 if it.topic == "what it can do" else 1.2, partial(about, it)) for it in ABOUT),
+    *(Scene(topic.topic, 2.4 if topic.topic == "what it can do" else 1.2, partial(about, topic)) for topic in ABOUT),
     Scene("its favourites", 3.0, favourite),
     Scene("what it likes", 1.6, do_you_like),
     Scene("what the person likes", 1.6, i_like),

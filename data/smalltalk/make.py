@@ -1,6 +1,6 @@
-"""Makes the smalltalk conversations out of scenes.
+"""Generate the smalltalk conversations from scenes.
 
-A conversation depends on the seed and its number alone, so the first thousand of any longer output are the same.
+A conversation depends only on the seed and its index, so any longer output begins with the shorter one.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ SCENES: Scenes = (
 WEIGHTS = [scene.weight for scene in SCENES]
 OPENINGS = ("hello", "hello", "time of day", "back again", "how are you")
 
-# How likely 1, 2, … 8 turns are.
+# Weights of 1, 2, … 8 turns.
 LENGTHS = (12, 14, 17, 17, 14, 11, 8, 7)
 
 
 class Promise:
-    """A fact to be told at one turn and asked for at later ones."""
+    """A fact to tell at one turn and to ask for at later ones."""
 
     def __init__(self, dice: Dice, length: int, talk: Talk) -> None:
         self.kind = memory.choose(talk)
@@ -62,16 +62,16 @@ class Promise:
         self.ask_at = [self.tell_at + gap]
         if dice.chance(0.2):
             self.ask_at.append(self.ask_at[0] + dice.between(1, 3))
-        self.told = False
+        self.is_told = False
 
 
 def topics() -> list[str]:
-    """Everything that is talked about, by name."""
+    """Return the names of all topics."""
     return [*(scene.topic for scene in SCENES), *(f"memory: {kind.key}" for kind in memory.KINDS), reactions.TOPIC]
 
 
 def converse(dice: Dice, *, held_out: bool = False) -> list[Turn]:
-    """One conversation."""
+    """Generate one conversation."""
     length = 1 + dice.weighted(LENGTHS)
     talk = Talk(dice, length, held_out=held_out)
     promises = []
@@ -82,23 +82,23 @@ def converse(dice: Dice, *, held_out: bool = False) -> list[Turn]:
         _play(talk, next(scene for scene in greetings.SCENES if scene.topic == opening))
     closing = length > 2 and dice.chance(0.17)
     while talk.left:
-        at = len(talk.turns)
+        index = len(talk.turns)
         if closing and talk.left == 1:
             talk.topic = "goodbye"
             greetings.goodbye(talk)
             break
-        asked = next(
-            (promise for promise in promises if promise.told and promise.ask_at and promise.ask_at[0] <= at), None
+        to_ask = next(
+            (promise for promise in promises if promise.is_told and promise.ask_at and promise.ask_at[0] <= index), None
         )
-        told = next((promise for promise in promises if not promise.told and promise.tell_at <= at), None)
-        if asked:
-            asked.ask_at.pop(0)
-            talk.topic = f"memory: {asked.kind.key}"
-            memory.ask(talk, asked.kind)
-        elif told:
-            told.told = True
-            talk.topic = f"memory: {told.kind.key}"
-            memory.tell(talk, told.kind)
+        to_tell = next((promise for promise in promises if not promise.is_told and promise.tell_at <= index), None)
+        if to_ask:
+            to_ask.ask_at.pop(0)
+            talk.topic = f"memory: {to_ask.kind.key}"
+            memory.ask(talk, to_ask.kind)
+        elif to_tell:
+            to_tell.is_told = True
+            talk.topic = f"memory: {to_tell.kind.key}"
+            memory.tell(talk, to_tell.kind)
         elif not reactions.react(talk):
             _play(talk, SCENES[dice.weighted(WEIGHTS)])
     return talk.turns
@@ -110,15 +110,17 @@ def _play(talk: Talk, scene: Scene) -> None:
 
 
 def conversations(count: int, seed: int, *, held_out: bool = False) -> Iterator[list[Turn]]:
-    """`count` conversations; with `held_out`, other ones, whose names training never sees, and most wordings"
-    " neither."""
+    """Yield `count` conversations.
+
+    With `held_out`, names come from the held-out split alone, and so do wordings wherever a template has any.
+    """
     part = "held-out" if held_out else "train"
-    for number in range(count):
-        yield converse(Dice(f"smalltalk {part} {seed} {number}"), held_out=held_out)
+    for index in range(count):
+        yield converse(Dice(f"smalltalk {part} {seed} {index}"), held_out=held_out)
 
 
 def make(count: int, seed: int, *, held_out: bool = False) -> Iterator[str]:
-    """The conversations, each a line of JSON."""
+    """Yield the conversations as lines of JSON."""
     for turns in conversations(count, seed, held_out=held_out):
         messages = []
         for turn in turns:

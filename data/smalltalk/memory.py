@@ -1,7 +1,7 @@
-"""Memory within the conversation: what the person tells about themselves, and later asks for.
+"""Memory within a conversation: facts that people tell about themselves and later ask for.
 
-A `Kind` of fact knows how it is told, asked for and answered. Values are said back exactly as the person typed them,
-so that a small model learns to copy, and many names are made of syllables, so that it can't learn them by heart.
+A `Kind` of fact defines how it is told, asked for and answered. The bot repeats values exactly as the person typed
+them, so that a small model learns to copy; many names are made of syllables, so that it can't memorize them.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from smalltalk.talk import Scene, Scenes, Talk
 
 
 class Kind(NamedTuple):
-    """One kind of fact; `<v>` is its value, `<p>` its second value (the kind of pet) where it has one."""
+    """One kind of fact; `<v>` is its value, `<p>` an optional second value (the kind of pet)."""
 
     key: str
     value: Callable[[Talk], str]
     tell: Lines
-    noted: Sequence[str]
+    acknowledgements: Sequence[str]
     ask: Lines
     answer: Sequence[str]
     unknown: Sequence[str]
@@ -32,7 +32,10 @@ REMEMBER = "(do you remember|do you know|can you tell me|tell me|remind me|say|w
 
 
 def one_of(items: Sequence[str], made_up: float = 0.0) -> Callable[[Talk], str]:
-    """A value from a list, as the person types it; at times, a word that nobody has heard before."""
+    """Return a function that draws a value from a list or, with probability `made_up`, an invented word.
+
+    The value is written as the person types it.
+    """
 
     def value(talk: Talk) -> str:
         if talk.dice.chance(made_up):
@@ -294,7 +297,7 @@ NAME = KINDS[0]
 
 
 def choose(talk: Talk) -> Kind:
-    """A kind of fact, the name most often."""
+    """Return a random kind of fact, most often the name."""
     return KINDS[talk.dice.weighted(WEIGHTS)]
 
 
@@ -306,29 +309,29 @@ def _new_value(talk: Talk, kind: Kind) -> str:
 
 
 def tell(talk: Talk, kind: Kind) -> None:
-    """The person tells a fact; a later telling of the same kind replaces it."""
+    """Add a turn in which the person tells a fact; telling the same kind again replaces it."""
     value = _new_value(talk, kind)
     pet = talk.word(talk.dice.choice(words.PETS))
-    told = kind.tell
-    if kind.key in talk.facts and isinstance(told, tuple):
-        told = tuple("(no, now|i changed my mind,|actually,|sorry, i mean) " + line for line in told[:1])
+    templates = kind.tell
+    if kind.key in talk.facts and isinstance(templates, tuple):
+        templates = tuple("(no, now|i changed my mind,|actually,|sorry, i mean) " + line for line in templates[:1])
         pet = talk.facts.get("pet kind", pet)
     talk.facts[kind.key] = value
     if kind.key == "pet":
         talk.facts["pet kind"] = pet
-    talk.turn(told, kind.noted, v=value, p=pet)
+    talk.turn(templates, kind.acknowledgements, v=value, p=pet)
     talk.facts[kind.key] = talk.turns[-1].values["v"]
 
 
 def tell_name_only(talk: Talk) -> None:
-    """The person says their name because the bot asked."""
+    """Add the person's name as an answer to the bot's question."""
     name = _new_value(talk, NAME)
     talk.facts["name"] = name
-    talk.turn("<v>(.||!)|(i'm|i am|it's|it is|my name is|call me) <v>(.||!)", NAME.noted, v=name)
+    talk.turn("<v>(.||!)|(i'm|i am|it's|it is|my name is|call me) <v>(.||!)", NAME.acknowledgements, v=name)
 
 
 def tell_two(talk: Talk) -> None:
-    """The person tells who they are, and one thing more."""
+    """Add a turn in which the person tells their name and one more fact."""
     name = _new_value(talk, NAME)
     talk.facts["name"] = name
     kind = talk.dice.choice(KINDS[1:])
@@ -349,12 +352,12 @@ def tell_two(talk: Talk) -> None:
 
 
 def ask(talk: Talk, kind: Kind) -> None:
-    """The person asks for it again."""
+    """Add a question for a fact told earlier."""
     talk.ask(kind.ask, kind.answer, v=talk.facts[kind.key], p=talk.facts.get("pet kind", ""))
 
 
 def never_told(talk: Talk) -> None:
-    """The person asks for something they never said."""
+    """Add a question for a fact that the person never told."""
     kind = choose(talk)
     while kind.key in talk.facts:
         kind = choose(talk)
@@ -362,7 +365,7 @@ def never_told(talk: Talk) -> None:
 
 
 def who_is(talk: Talk) -> None:
-    """Who bears a name that the person told, or one that they did not."""
+    """Add a question about a name, either told earlier or unknown."""
     known = [kind for kind in KINDS if kind.key in talk.facts and kind.value == Talk.new_name and kind.key != "name"]
     question = (
         "who is <v>?|do you (know|remember) who <v> is?|(tell me|say) who <v> is|<v>, who is that?"
@@ -382,8 +385,8 @@ def who_is(talk: Talk) -> None:
     )  # fmt: skip
 
 
-def forget(talk: Talk) -> None:
-    """What the bot knows about the person, all in one."""
+def summarize(talk: Talk) -> None:
+    """Add a question for everything that the bot knows about the person."""
     known = [kind for kind in KINDS if kind.key in talk.facts and kind.key not in ("pet", "number", "word")]
     question = (
         "what do you know about me?|(what have i|what did i) (told you|tell you) (about me|about myself)?"
@@ -404,7 +407,7 @@ def forget(talk: Talk) -> None:
 
 SCENES: Scenes = (
     Scene("things never told", 2.6, never_told),
-    Scene("all that it knows", 0.8, forget),
+    Scene("all that it knows", 0.8, summarize),
     Scene("who somebody is", 1.2, who_is),
     Scene("two facts at once", 1.4, tell_two),
 )

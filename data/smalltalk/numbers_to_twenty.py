@@ -1,4 +1,4 @@
-"""Counting, adding and taking away up to twenty, comparing, and the numbers that are too much."""
+"""Counting, adding, subtracting and comparing up to twenty, and refusals of larger numbers."""
 
 from __future__ import annotations
 
@@ -79,12 +79,12 @@ DIFFERENCE_ANSWERS = (
 
 
 def number(talk: Talk, value: int, in_words: float = 0.22) -> str:
-    """The number as this person writes it: mostly in digits."""
+    """Return the number as this person writes it, mostly in digits."""
     return WORDS[value] if value <= LIMIT and talk.dice.chance(in_words) else str(value)
 
 
 def add(talk: Talk) -> None:
-    """A sum with a result up to twenty."""
+    """Add a sum of at most twenty."""
     total = talk.dice.between(0, LIMIT)
     first = talk.dice.between(0, total)
     second = total - first
@@ -98,7 +98,7 @@ def add(talk: Talk) -> None:
 
 
 def take_away(talk: Talk) -> None:
-    """A difference that is not below zero."""
+    """Add a difference that is not negative."""
     first = talk.dice.between(0, LIMIT)
     second = talk.dice.between(0, first)
     values = {
@@ -112,7 +112,7 @@ def take_away(talk: Talk) -> None:
 
 
 def too_much(talk: Talk) -> None:
-    """Sums outside its range: it says so, and does not guess."""
+    """Add a sum outside the range, which the bot refuses instead of guessing."""
     kind = talk.dice.below(3)
     if kind == 0:
         first, second = talk.dice.between(11, 99), talk.dice.between(11, 99)
@@ -140,7 +140,7 @@ READY = ("<list>.", "(Ready|Here I go): <list>.")
 
 
 def count_up(talk: Talk) -> None:
-    """Counting forwards."""
+    """Add counting forwards."""
     low = talk.dice.choice((1, 1, 1, 0, 2, 3, 4, 5, 6, 8, 10, 12))
     high = min(LIMIT, low + talk.dice.between(2, 11))
     talk.ask(
@@ -154,7 +154,7 @@ def count_up(talk: Talk) -> None:
 
 
 def count_to(talk: Talk) -> None:
-    """Counting from one."""
+    """Add counting from one."""
     high = talk.dice.choice((*range(2, LIMIT + 1), 3, 5, 5, 6, 7, 8, 9, 10, 10, 10))
     talk.ask(
         "count to <b>|(count|can you count|count up|please count|let's count|now count|just count|try to count|count"
@@ -165,7 +165,7 @@ def count_to(talk: Talk) -> None:
 
 
 def count_down(talk: Talk) -> None:
-    """Counting backwards."""
+    """Add counting backwards."""
     low = talk.dice.choice((1, 1, 0, 0, 2, 2, 3, 4, 5, 6, 8, 10, 12))
     high = min(LIMIT, low + talk.dice.between(2, 11))
     talk.ask(
@@ -179,7 +179,7 @@ def count_down(talk: Talk) -> None:
 
 
 def count_down_from(talk: Talk) -> None:
-    """Counting backwards to one."""
+    """Add counting backwards to one."""
     high = talk.dice.choice((*range(3, LIMIT + 1), 3, 5, 5, 6, 7, 8, 9, 10, 10, 10))
     talk.ask(
         "count (down|backwards) from <a>|(count|can you count|please count|let's count|now count) (down|backwards"
@@ -190,7 +190,7 @@ def count_down_from(talk: Talk) -> None:
 
 
 def neighbour(talk: Talk) -> None:
-    """The number before or after."""
+    """Add a question for the number before or after."""
     step = talk.dice.choice((1, -1))
     value = talk.dice.between(0 if step == 1 else 1, LIMIT - 1 if step == 1 else LIMIT)
     word = "(after|follows)" if step == 1 else "(before)"
@@ -203,7 +203,7 @@ def neighbour(talk: Talk) -> None:
 
 
 def double(talk: Talk) -> None:
-    """Twice a number."""
+    """Add a question for twice a number."""
     value = talk.dice.between(1, LIMIT // 2)
     talk.ask(
         "(what is|how much is|tell me|say|) (twice|the double of|double|two times) <a>( please|)?|double <a>|<a>"
@@ -214,7 +214,7 @@ def double(talk: Talk) -> None:
 
 
 def even_or_odd(talk: Talk) -> None:
-    """Even or odd?"""
+    """Add a question whether a number is even or odd."""
     value = talk.dice.between(1, LIMIT)
     talk.ask(
         "is <a> (even|odd|even or odd|odd or even|an even number|an odd number)?|<a>, (even or odd|odd or even)?|what"
@@ -227,7 +227,7 @@ def even_or_odd(talk: Talk) -> None:
 
 
 def compare(talk: Talk) -> None:
-    """Which number is bigger or smaller?"""
+    """Add a question which number is bigger or smaller."""
     first, second = talk.dice.sample(range(LIMIT + 1), 2)
     more = talk.dice.chance(0.6)
     winner, loser = (max(first, second), min(first, second)) if more else (min(first, second), max(first, second))
@@ -242,7 +242,7 @@ def compare(talk: Talk) -> None:
 
 
 def compare_sizes(talk: Talk) -> None:
-    """Which animal or thing is bigger or smaller?"""
+    """Add a question which animal or thing is bigger or smaller."""
     scale = talk.dice.choice((tables.SIZES, tables.SIZES, tables.THING_SIZES))
     small, big = sorted(talk.dice.sample(range(len(scale)), 2))
     more = talk.dice.chance(0.65)

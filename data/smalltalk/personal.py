@@ -1,4 +1,4 @@
-"""What people ask any bot for fun: love and secrets, can you code, can you see me; and true small facts."""
+"""Questions that people ask any bot for fun: love and secrets, can you code, can you see me; and fun facts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from smalltalk.talk import Scene, Scenes, Talk
 
 
 class Topic(NamedTuple):
-    """What people say of one thing, and the replies."""
+    """A topic: what people say about it, and the replies."""
 
     name: str
     weight: float
@@ -183,9 +183,9 @@ TOPICS: tuple[Topic, ...] = (
 )  # fmt: skip
 
 
-def talk_about(it: Topic, talk: Talk) -> None:
-    """One question and its reply."""
-    talk.ask(it.questions, it.replies)
+def talk_about(topic: Topic, talk: Talk) -> None:
+    """Add one question and its reply."""
+    talk.ask(topic.questions, topic.replies)
 
 
-SCENES: Scenes = tuple(Scene(it.name, it.weight, partial(talk_about, it)) for it in TOPICS)
+SCENES: Scenes = tuple(Scene(topic.name, topic.weight, partial(talk_about, topic)) for topic in TOPICS)

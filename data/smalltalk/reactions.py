@@ -1,4 +1,4 @@
-"""What people say to a question of the bot's: yes, no, how they are, who they are."""
+"""Answers to the bot's own questions: yes, no, how and who the person is."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ALL_RIGHT = (
     "(That is okay|Another time, then|Good, no hurry). (Tell me something|Ask me anything small|What shall we do)"
     "( instead|).",
 )
-TOLD = (
+ANECDOTES = (
     "(it was|it's) (great|good|nice|ok|fun|lovely|boring|so so|hard|strange|the best|not bad|too short)( thanks|"
     " really|"
     " actually| i think|)(.||!)",
@@ -37,14 +37,14 @@ TOLD = (
     "(because|well,) (i like it|it was cold|i was late|it is far|i had time|my friend came|it rained|i was hungry|it's"
     " how i am)(.||)",
 )
-HEARD = (
+ACKNOWLEDGEMENTS = (
     "(I see|Ah|Oh, I see)! (Thank you for telling me|That is good to know|Thanks for the answer)( so openly|).",
     "(Interesting|Good to know|Fair enough)! (What else is new|What would you like to talk about|And now)?",
 )
 
 
 def _offered(reply: str) -> str:
-    """What the bot has offered or asked in its last sentence."""
+    """Return what the bot offered or asked in its last sentence."""
     last = reply.replace("!", ".").split(". ")[-1].lower()
     if not last.endswith("?"):
         return ""
@@ -58,7 +58,7 @@ def _offered(reply: str) -> str:
 
 
 def accept(talk: Talk, offer: str) -> None:
-    """Yes, and what was offered."""
+    """Add a yes, followed by what the bot offered."""
     if offer == "joke":
         setup, answer = talk.dice.choice(fun.JOKES)
         talk.turn(YES, "<setup> <answer>", setup=setup, answer=answer)
@@ -69,12 +69,12 @@ def accept(talk: Talk, offer: str) -> None:
             fun.guess(talk, answer)
     else:
         hero, name = talk.dice.choice(stories.HEROES), talk.dice.choice(stories.NAMES)
-        template, told = stories.tell(talk, hero, name)
-        talk.turn(YES, template, **told)
+        template, values = stories.tell(talk, hero, name)
+        talk.turn(YES, template, **values)
 
 
 def react(talk: Talk) -> bool:
-    """Answers what the bot has asked, in most cases; says whether it did."""
+    """Usually answer the bot's last question, and return whether a turn was added."""
     if not talk.turns:
         return False
     offer = _offered(talk.turns[-1].bot)
@@ -91,7 +91,7 @@ def react(talk: Talk) -> bool:
         else:
             talk.turn(NO, ALL_RIGHT)
     elif offer == "other":
-        talk.turn(TOLD, HEARD)
+        talk.turn(ANECDOTES, ACKNOWLEDGEMENTS)
     else:
         return False
     return True

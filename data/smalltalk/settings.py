@@ -1,4 +1,4 @@
-"""The settings of tinychat: what to type to change how it answers."""
+"""Questions about tinychat's settings: how to change the way it answers."""
 
 from __future__ import annotations
 

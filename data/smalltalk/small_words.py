@@ -1,4 +1,4 @@
-"""The small words between: ok, haha, really?, hmm, and what nobody can understand."""
+"""Short reactions such as ok, haha, really? and hmm, and unintelligible input."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from smalltalk.greetings import hello
 from smalltalk.talk import Scene, Scenes, Talk
 
 LONGEST_REPEATED = 9
-"""words"""
+"""in words"""
 
 
 def agreement(talk: Talk) -> None:
-    """Ok, nice, I see: words that keep a chat going."""
+    """Add an “ok”, “nice” or “I see”."""
     talk.turn(
         "(ok|okay|cool|nice|great|good|alright|fine|i see|right|wow|interesting|sweet|neat|awesome|perfect|got"
         " it|sure"
@@ -25,7 +25,7 @@ def agreement(talk: Talk) -> None:
 
 
 def laughter(talk: Talk) -> None:
-    """The person laughs."""
+    """Add laughter."""
     talk.turn(
         "(lol|haha|hahaha|hehe|ha|rofl|that's funny|you are funny|you're so funny|funny|very funny|i laughed"
         "|that was fun"
@@ -37,7 +37,7 @@ def laughter(talk: Talk) -> None:
 
 
 def doubt(talk: Talk) -> None:
-    """Really? Are you sure?"""
+    """Add a “really?” or “are you sure?”."""
     talk.turn(
         "(really|are you sure|is that true|is that right|sure about that|honestly|you think so|how do you know"
         "|are you certain"
@@ -50,7 +50,7 @@ def doubt(talk: Talk) -> None:
 
 
 def hesitation(talk: Talk) -> None:
-    """Hmm, so, no idea."""
+    """Add a hesitation, such as “hmm” or “no idea”."""
     talk.turn(
         "(hmm|uh|um|well|er|hm|hmmm|so|idk|i do not know|no idea|dunno|not sure|maybe|let me think|nothing|whatever)"
         "( really| then| tinychat|, no idea|, you choose|, you decide|...|)",
@@ -62,7 +62,7 @@ def hesitation(talk: Talk) -> None:
 
 
 def repeat_that(talk: Talk) -> None:
-    """ "Say that again": the last reply once more, word for word."""
+    """Add a “say that again”, answered by the last reply word for word."""
     if not talk.turns or len(talk.turns[-1].bot.split()) > 16:
         hello(talk)
         return
@@ -76,7 +76,7 @@ def repeat_that(talk: Talk) -> None:
 
 
 def repeat_me(talk: Talk) -> None:
-    """What the person said last, word for word."""
+    """Add a request to repeat the person's last words."""
     question = (
         "(what did i|do you know what i|can you repeat what i|tell me what i) (just |last |)(say|said|ask|asked|write"
         "|wrote|type)( before this| before that|)(?|)|(what was|repeat) my last (line|question|message|sentence)(?|)"
@@ -91,7 +91,7 @@ def repeat_me(talk: Talk) -> None:
 
 
 def gibberish(talk: Talk) -> None:
-    """Keys hit at random."""
+    """Add random key presses."""
     keys = "asdfjkl;qwertyuiopzxcvbnm"
     noise = "".join(talk.dice.choice(keys) for _ in range(talk.dice.between(4, 11)))
     text = talk.dice.choice(

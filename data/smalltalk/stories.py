@@ -1,4 +1,4 @@
-"""Stories of three sentences on request: a hero with a wish, what stood in the way, an ending that follows from it."""
+"""Stories of three sentences on request: a hero with a wish, an obstacle, and a consistent ending."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ADJECTIVES = listed("small brave shy clever old young lazy kind curious hungry q
 
 NAMES = words.NAMES[:80] + words.PET_NAMES
 
-# wish | what stood in the way | how it ended (after a comma the reader can follow every step)
+# wish | obstacle | ending (each step follows from the one before)
 PLOTS = (
     (
         "wanted to see the sea",
@@ -149,7 +149,7 @@ REQUESTS = (
 
 
 def tell(talk: Talk, hero: str, name: str) -> tuple[str, dict[str, str]]:
-    """The story's template and its values."""
+    """Return a story's template and its values."""
     wish, obstacle, ending = talk.dice.choice(PLOTS)
     adjective = talk.dice.choice(ADJECTIVES)
     start = "(Once there was|There once was|There was once) <a:who> (named|called) <name> who " + wish
@@ -157,7 +157,7 @@ def tell(talk: Talk, hero: str, name: str) -> tuple[str, dict[str, str]]:
 
 
 def story(talk: Talk) -> None:
-    """A story on request, about any hero or a named one."""
+    """Add a request for a story about any hero or a named one."""
     hero = talk.dice.choice(HEROES)
     name = talk.dice.choice(NAMES)
     kind = talk.dice.below(10)

@@ -1,6 +1,6 @@
-"""Makes the suite by which a model of these conversations is measured: `python data/make.py smalltalk --suite`.
+"""Generate the suite that evaluates models of these conversations: `python data/make.py smalltalk --suite`.
 
-Every check is said in a wording, or about a name or a thing, that training never sees; see `talk.py`.
+Every check uses a wording, name or thing from the held-out split; see `talk.py`.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ NUMBERS = (
     "adding", "taking away", "doubles", "neighbours of numbers", "counting up", "counting to a number", "counting down",
     "counting down to one",
 )  # fmt: skip
-"""of which the last number of the reply counts, or the last list of them"""
+"""topics checked by the last number, or the last list of numbers, of the reply"""
 TALK = (
     "hello", "time of day", "how are you", "thanks", "goodbye", "agreement", "laughter", "doubt", "being sad",
     "being happy", "being bored", "being cross", "being tired", "being nervous", "being lonely", "being ill",
@@ -60,8 +60,8 @@ HAND_WRITTEN = "first lines"
 Check = dict[str, Any]
 
 
-def turn_of(dice: Dice, scene: Scene) -> Turn | None:
-    """A conversation of one turn whose wording training never sees; None where a topic has none."""
+def held_out_turn(dice: Dice, scene: Scene) -> Turn | None:
+    """Return a turn with a held-out wording, or None if the topic has none."""
     for _ in range(TRIES):
         talk = Talk(dice, 1, held_out=True)
         talk.topic = scene.topic
@@ -71,28 +71,33 @@ def turn_of(dice: Dice, scene: Scene) -> Turn | None:
     return None
 
 
-def of_topics(dice: Dice, group: str, topics: Sequence[str], count: int, judge: Callable[[Turn], Check]) -> list[Check]:
-    """So many checks, the topics taking turns; no two are the same. The corpus' own answer passes each of them."""
+def topic_checks(
+    dice: Dice, group: str, topics: Sequence[str], count: int, judge: Callable[[Turn], Check]
+) -> list[Check]:
+    """Return up to `count` different checks, taking topics in turn.
+
+    The corpus's own answer passes each check.
+    """
     checks: dict[str, Check] = {}
     left = list(topics)
     for number in range(10 * count):
         if len(checks) == count or not left:
             break
         topic = left[number % len(left)]
-        if turn := turn_of(dice, SCENES[topic]):
-            wanted = judge(turn)
-            assert re.search(wanted.get("pattern", ""), turn.bot), turn
-            assert "without" not in wanted or not re.search(wanted["without"], turn.bot), turn
-            checks.setdefault(turn.user, {"group": group, "say": turn.user, **wanted})
+        if turn := held_out_turn(dice, SCENES[topic]):
+            expected = judge(turn)
+            assert re.search(expected.get("pattern", ""), turn.bot), turn
+            assert "without" not in expected or not re.search(expected["without"], turn.bot), turn
+            checks.setdefault(turn.user, {"group": group, "say": turn.user, **expected})
         else:
             left.remove(topic)
     return list(checks.values())
 
 
 def has_value(turn: Turn) -> Check:
-    """A reply that ends as the right one does: with the number, the word or the list that was asked for."""
+    """Require a reply that ends with the right number, word or list."""
     if turn.topic in ("comparing numbers", "comparing sizes", "even and odd"):
-        return as_templates(turn)
+        return matches_templates(turn)
     if turn.topic in NUMBERS:
         number = re.findall(r"[\d, ]*\d", turn.bot)[-1].strip()
         return {"pattern": rf"(?<!\d){number}\D*$"}
@@ -100,8 +105,8 @@ def has_value(turn: Turn) -> Check:
     return {"pattern": rf"(?i)\b{value}\b" + ("" if turn.topic in FACTS["other facts"] else r"\W*$")}
 
 
-def as_templates(turn: Turn) -> Check:
-    """A reply that the topic's templates can make."""
+def matches_templates(turn: Turn) -> Check:
+    """Require a reply that the topic's templates can generate."""
     return {"pattern": f"(?i)^(?:{pattern(turn.replies, turn.values)})$"}
 
 
@@ -113,27 +118,30 @@ REFUSAL = (
 
 
 def has_command(wish: Wish) -> Callable[[Turn], Check]:
-    """A reply that names a command of the wish, with its value or the one that was asked for, wherever that stands."""
+    """Return a function that requires a command of the wish.
+
+    The requested value may stand anywhere in the reply.
+    """
     named = {name for reply in wish.replies for name in re.findall(r"/[a-z][a-z-]*(?: \d[\d.]*\d|)", reply)}
     names = "|".join(sorted(name.replace(".", r"\.") for name in named))
 
     def judge(turn: Turn) -> Check:
         value = re.escape(turn.values["v"])
-        asked = rf"(?=.*(?<!\S){value}(?![\d.]*\d))" if value else ""
-        return {"pattern": rf"^{asked}.*(?:{names})(?![\w-])"}
+        value_pattern = rf"(?=.*(?<!\S){value}(?![\d.]*\d))" if value else ""
+        return {"pattern": rf"^{value_pattern}.*(?:{names})(?![\w-])"}
 
     return judge
 
 
-def commands(dice: Dice) -> Iterator[Check]:
-    """What to type in tinychat."""
+def command_checks(dice: Dice) -> Iterator[Check]:
+    """Yield checks for questions about commands."""
     for wish in (*settings.WISHES, *others.TALKING, *others.MODELS, *others.LOOKING, *others.PROGRAM):
         if all("/" in reply for reply in wish.replies):
-            yield from of_topics(dice, "commands", (wish.topic,), 5, has_command(wish))
+            yield from topic_checks(dice, "commands", (wish.topic,), 5, has_command(wish))
 
 
-def remembered(dice: Dice, group: str, kinds: Sequence[memory.Kind], gap: int, count: int) -> Iterator[Check]:
-    """What was told so many turns before, with other talk in between."""
+def memory_checks(dice: Dice, group: str, kinds: Sequence[memory.Kind], gap: int, count: int) -> Iterator[Check]:
+    """Yield checks for facts told `gap` turns earlier, with other topics in between."""
     fillers = [scene for scene in make.SCENES if scene.topic not in NO_FILLERS]
     for number in range(count):
         talk = Talk(dice, 1, held_out=True)
@@ -159,55 +167,59 @@ NO_FILLERS = {
 
 
 def checks(seed: int = SEED) -> Iterator[Check]:
-    """The whole suite."""
+    """Yield the whole suite."""
     dice = Dice(f"smalltalk suite {seed}")
     for group, topics in FACTS.items():
-        yield from of_topics(dice, group, topics, COUNTS[group], has_value)
+        yield from topic_checks(dice, group, topics, COUNTS[group], has_value)
     names = [kind for kind in memory.KINDS if kind.key == "name"]
     favourites = [kind for kind in memory.KINDS if kind.key.startswith("favourite")]
     others = [kind for kind in memory.KINDS if kind not in names and kind not in favourites]
     for gap in (2, 4):
-        yield from remembered(dice, f"a name, {gap} turns later", names, gap, 150)
-        yield from remembered(dice, f"a favourite, {gap} turns later", favourites, gap, 120)
-        yield from remembered(dice, f"other facts, {gap} turns later", others, gap, 80)
-    yield from of_topics(dice, "spelling and saying back", ("spelling", "saying back"), 80, as_templates)
-    yield from commands(dice)
-    asked = ("what it does not know",)
-    yield from of_topics(dice, "unknown, said so", asked, 200, lambda turn: {"pattern": REFUSAL})
+        yield from memory_checks(dice, f"a name, {gap} turns later", names, gap, 150)
+        yield from memory_checks(dice, f"a favourite, {gap} turns later", favourites, gap, 120)
+        yield from memory_checks(dice, f"other facts, {gap} turns later", others, gap, 80)
+    yield from topic_checks(dice, "spelling and saying back", ("spelling", "saying back"), 80, matches_templates)
+    yield from command_checks(dice)
+    yield from topic_checks(
+        dice, "unknown, said so", ("what it does not know",), 200, lambda turn: {"pattern": REFUSAL}
+    )
     known = [topic for topics in FACTS.values() for topic in topics] + ["spelling", "its name", "what it can do"]
-    yield from of_topics(dice, "known, not refused", known, 200, lambda turn: {"without": REFUSAL})
-    yield from of_topics(dice, "small talk", TALK, 200, as_templates)
-    for line, wanted in first_lines():
-        yield {"group": HAND_WRITTEN, "say": line, "pattern": wanted}
+    yield from topic_checks(dice, "known, not refused", known, 200, lambda turn: {"without": REFUSAL})
+    yield from topic_checks(dice, "small talk", TALK, 200, matches_templates)
+    for line, expected in first_lines():
+        yield {"group": HAND_WRITTEN, "say": line, "pattern": expected}
 
 
-def plain(text: str) -> str:
-    """In lower case and without marks: what makes no difference."""
+def normalize(text: str) -> str:
+    """Lowercase the text and drop punctuation, so that irrelevant differences disappear."""
     return " ".join(re.sub(r"[^\w ]", "", text.lower()).split())
 
 
-def heard(count: int, seed: int = SEED) -> tuple[set[str], set[str]]:
-    """The words of the bot's replies that are its own, and no echo of the person's; and all that people say, plain."""
+def words_and_prompts(count: int, seed: int = SEED) -> tuple[set[str], set[str]]:
+    """Return the words of the bot's replies and the normalized text of all user messages.
+
+    Words that merely echo the person are left out.
+    """
     words: set[str] = set()
-    said: set[str] = set()
+    prompts: set[str] = set()
     for turns in make.conversations(count, seed):
         echoed: set[str] = set()
         for turn in turns:
-            said.add(plain(turn.user))
+            prompts.add(normalize(turn.user))
             echoed.update(WORD.findall(turn.user.lower()))
             words.update(word for word in WORD.findall(turn.bot.lower()) if word not in echoed)
-    return words, said
+    return words, prompts
 
 
-def is_unheard(check: Check, said: set[str]) -> bool:
-    """Whether training has nothing like what is asked; a conversation differs from any in training by its names."""
-    return isinstance(check["say"], list) or plain(check["say"]) not in said
+def is_unseen(check: Check, prompts: set[str]) -> bool:
+    """Return whether training contains no such question; longer conversations always differ in their names."""
+    return isinstance(check["say"], list) or normalize(check["say"]) not in prompts
 
 
 def write(folder: Path, count: int, seed: int = SEED) -> None:
-    """Writes `suite.jsonl`, without what is trained on after all, and the file of words that it names."""
-    words, said = heard(count, seed)
-    kept = (check for check in checks(seed) if check["group"] == HAND_WRITTEN or is_unheard(check, said))
+    """Write `suite.jsonl`, without checks that training contains after all, and the word list that it names."""
+    words, prompts = words_and_prompts(count, seed)
+    kept = (check for check in checks(seed) if check["group"] == HAND_WRITTEN or is_unseen(check, prompts))
     text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in [{"words": "words.txt"}, *kept])
     (folder / "suite.jsonl").write_text(text, encoding="utf-8")
     (folder / "words.txt").write_text("\n".join(sorted(words)) + "\n", encoding="utf-8")

@@ -1,4 +1,4 @@
-"""One conversation in the making: what was said, how this person types, and what they told about themselves."""
+"""State of one conversation while it is generated: turns, typing style, and facts told by the person."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from grammar import Dice, Lines, choose, fill, insert, is_reserved, plainest, wo
 from smalltalk import words
 from smalltalk.typing_style import STYLES, WEIGHTS, typed, write
 
-# What people put before and after a question.
+# Lead-ins and endings of questions.
 BEFORE = (
     "hey, ", "ok, ", "ok so ", "so, ", "so ", "tinychat, ", "hey tinychat, ", "hi, ", "quick question: ", "question: ",
     "well, ", "um, ", "hmm, ", "and ", "now ", "alright, ", "next question: ", "i wonder, ", "say, ",
@@ -30,66 +30,68 @@ AFTER = (
 )  # fmt: skip
 
 HELD_OUT_WORDINGS = ((60, 12), (8, 5))
-"""Of so many wordings or more, one in so many is for the held-out part; of fewer, none is."""
+"""pairs (least, every): with at least so many wordings, one in `every` is held out; with fewer, none"""
 SHORTEST_HELD_OUT = 4
-"""words: what is shorter belongs to everybody, and is trained on"""
+"""in words; shorter wordings always belong to the training split"""
 TRIES = 30
 PLAINEST = 0.15
-"""how often a wording is the plainest of its template: people say that more often than anything with frills"""
+"""probability of the plainest wording of a template, since people say it most often"""
 _MARK = re.compile(r"[^\w<>:'/ ]|(?<=\w):(?!\w)")
 
 
 @cache
 def bare(wording: str) -> str:
-    """A wording without its marks, which people type or not."""
+    """Return the wording without punctuation, which people may omit."""
     return " ".join(_MARK.sub(" ", wording).split())
 
 
 def is_held_out(lines: Lines, wording: str) -> bool:
-    """Whether a wording of the person's belongs to the part that training never sees."""
+    """Return whether a user wording belongs to the held-out split."""
     return bare(wording) in _held_out((lines,) if isinstance(lines, str) else tuple(lines))
 
 
 @cache
 def _held_out(templates: tuple[str, ...]) -> frozenset[str]:
-    """Which wordings, without their marks, belong to the part that training never sees: some, by their letters.
+    """Return the held-out wordings, without punctuation, chosen by their letters.
 
-    The plainest one is always trained on, and so is what has less than four words. And each word of one stands in some
-    other that is trained on: what is held out is a new way to put known words together, as nobody can know a word that
-    was never told.
+    The plainest wording and those of fewer than four words always belong to the training split. Every word of a
+    held-out wording also occurs in some training wording: the held-out split tests new combinations of known words,
+    not unknown words.
     """
-    made = {bare(wording) for template in templates for wording in wordings(template)}
-    every = next((every for least, every in HELD_OUT_WORDINGS if len(made) >= least), 0)
+    all_wordings = {bare(wording) for template in templates for wording in wordings(template)}
+    every = next((every for least, every in HELD_OUT_WORDINGS if len(all_wordings) >= least), 0)
     if not every:
         return frozenset()
     plain = bare(plainest(templates[0]))
-    long_enough = {wording for wording in made if len(wording.split()) >= SHORTEST_HELD_OUT and wording != plain}
+    long_enough = {
+        wording for wording in all_wordings if len(wording.split()) >= SHORTEST_HELD_OUT and wording != plain
+    }
     reserved = {wording for wording in long_enough if is_reserved(every, wording)}
-    known = {word for wording in made - reserved for word in wording.split()}
+    known = {word for wording in all_wordings - reserved for word in wording.split()}
     return frozenset(wording for wording in reserved if known.issuperset(wording.split()))
 
 
 class Turn(NamedTuple):
-    """What was said and answered, in which topic."""
+    """A user message and its reply."""
 
     user: str
     bot: str
     topic: str
     is_held_out: bool
-    """whether training never sees what the person says worded so"""
+    """whether the user's wording belongs to the held-out split"""
     wording: str
-    """of the person, with its slots open"""
+    """the user's wording, with its slots open"""
     replies: Lines
-    """the templates that the answer was one of"""
+    """templates from which the reply was drawn"""
     values: dict[str, str]
-    """what their slots hold"""
+    """values of the slots"""
 
 
 class Talk:
-    """The turns so far, with the dice and the person's style and facts.
+    """A conversation so far: turns, random source, typing style and facts.
 
-    `length` is the number of turns to reach. `held_out` draws names only from the part that training never sees, and
-    wordings from theirs where a template has any.
+    `length` is the target number of turns. With `held_out`, names come only from the held-out split, and so do wordings
+    wherever a template has any.
     """
 
     def __init__(self, dice: Dice, length: int, *, held_out: bool = False) -> None:
@@ -103,27 +105,27 @@ class Talk:
 
     @property
     def left(self) -> int:
-        """How many turns are still to come."""
+        """Number of turns still to come."""
         return self.length - len(self.turns)
 
     def turn(self, user: Lines, bot: Lines, **values: str) -> None:
-        """One turn from the templates of both sides."""
-        wording = self._word(user)
+        """Add one turn from the templates of both sides."""
+        wording = self._draw_wording(user)
         self._add(insert(wording, values, mark=True), bot, values, wording, user)
 
     def ask(self, user: Lines, bot: Lines, **values: str) -> None:
-        """One turn, where the user may lead in or end in some way of their own."""
-        wording = self._word(user)
-        said = insert(wording, values, mark=True)
+        """Add one turn in which the user may add a lead-in or an ending."""
+        wording = self._draw_wording(user)
+        text = insert(wording, values, mark=True)
         if self.dice.chance(0.24):
-            said = self.dice.choice(BEFORE) + said
+            text = self.dice.choice(BEFORE) + text
         if self.dice.chance(0.10):
-            end = said[-1] if said[-1] in "?!." else ""
-            said = said.removesuffix(end) + self.dice.choice(AFTER) + end if end else said + self.dice.choice(AFTER)
-        self._add(said, bot, values, wording, user)
+            end = text[-1] if text[-1] in "?!." else ""
+            text = text.removesuffix(end) + self.dice.choice(AFTER) + end if end else text + self.dice.choice(AFTER)
+        self._add(text, bot, values, wording, user)
 
-    def _word(self, lines: Lines) -> str:
-        """A wording of this conversation's part; of the other one only where a template has no more to say."""
+    def _draw_wording(self, lines: Lines) -> str:
+        """Return a wording from this conversation's split, or from the other if the template has no more."""
         if not self.held_out and self.dice.chance(PLAINEST):
             templates = (lines,) if isinstance(lines, str) else lines
             wording = plainest(self.dice.choice(templates))
@@ -135,29 +137,29 @@ class Talk:
                 break
         return wording
 
-    def _add(self, said: str, bot: Lines, values: dict[str, str], wording: str, lines: Lines) -> None:
-        said = write(self.dice, self.style, said)
-        told = values.get("v", "")
-        if told and said.startswith(capital := told[0].upper() + told[1:]) and wording.startswith("<v>"):
-            values = values | {"v": capital}  # as the person typed it: to remember is to copy
+    def _add(self, text: str, bot: Lines, values: dict[str, str], wording: str, lines: Lines) -> None:
+        text = write(self.dice, self.style, text)
+        value = values.get("v", "")
+        if value and text.startswith(capital := value[0].upper() + value[1:]) and wording.startswith("<v>"):
+            values = values | {"v": capital}  # as the person typed it, so that the model learns to copy
         reply = fill(self.dice, bot, values)
         if not reply.startswith("tinychat"):
             reply = reply[0].upper() + reply[1:]
-        self.turns.append(Turn(said, reply, self.topic, is_held_out(lines, wording), wording, bot, values))
+        self.turns.append(Turn(text, reply, self.topic, is_held_out(lines, wording), wording, bot, values))
 
     def word(self, value: str) -> str:
-        """The value as this person types it."""
+        """Return the value as this person types it."""
         return typed(self.style, value)
 
     def new_name(self) -> str:
-        """A first name, as this person types it: from the list, or made up so that nobody can know it by heart."""
+        """Return a first name as this person types it, either from the list or invented."""
         while True:
             name = self.dice.choice(words.NAMES) if self.dice.chance(0.4) else words.invent(self.dice).capitalize()
             if words.is_held_out(name) == self.held_out:
                 return self.word(name)
 
     def new_word(self) -> str:
-        """A word that nobody has heard before, in lower case."""
+        """Return an invented word in lower case."""
         while True:
             word = words.invent(self.dice)
             if words.is_held_out(word) == self.held_out:
@@ -165,9 +167,9 @@ class Talk:
 
 
 class Scene(NamedTuple):
-    """A topic: its weight in the mix, and what adds one turn of it or a few that belong together.
+    """A topic: its weight in the mix, and a function that adds one turn or a few related ones.
 
-    `play` looks at `talk.left` before it goes on.
+    `play` checks `talk.left` before it adds further turns.
     """
 
     topic: str

@@ -1,4 +1,4 @@
-"""How people type: with care, in lower case, sloppily, or shouting. The bot's side never passes through here."""
+"""Typing styles: careful, lowercase, sloppy or shouting. They apply only to the user's side."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from grammar import Dice
 STYLES = ("careful", "lower", "sloppy", "shout")
 WEIGHTS = (42, 36, 20, 2)
 
-# What hurried people write instead; the replies show the right spelling all the same.
+# Misspellings of hurried people; the replies show the right spelling.
 HABITS: dict[str, tuple[str, ...]] = {
     "you": ("u", "yuo", "yu"),
     "your": ("ur", "you're", "yor"),
@@ -66,7 +66,7 @@ HABITS: dict[str, tuple[str, ...]] = {
     "something": ("smth", "somthing"),
 }
 
-# What hurried people make of two words and more.
+# Abbreviations of phrases.
 PHRASES: dict[str, tuple[str, ...]] = {
     "want to": ("wanna",),
     "going to": ("gonna",),
@@ -91,7 +91,7 @@ PHRASES: dict[str, tuple[str, ...]] = {
     "see you": ("cya", "see ya"),
 }
 
-# Neighbours on the keyboard, for the finger that lands beside its key.
+# Neighbouring keys, for slips.
 NEAR = {
     "a": "s", "b": "v", "c": "x", "d": "f", "e": "r", "f": "g", "g": "h", "h": "j", "i": "o", "j": "k", "k": "l",
     "l": "k", "m": "n", "n": "m", "o": "p", "p": "o", "q": "w", "r": "t", "s": "d", "t": "y", "u": "i", "v": "b",
@@ -104,20 +104,20 @@ _PHRASE = re.compile(rf"\b(?:{'|'.join(PHRASES)})\b")
 
 
 def slip(dice: Dice, word: str) -> str:
-    """The word with one slip of the fingers: letters swapped, one lost, doubled or hit beside."""
-    at = dice.between(1, len(word) - 2)
+    """Return the word with one typing slip: letters swapped, one lost, doubled or replaced by a neighbouring key."""
+    index = dice.between(1, len(word) - 2)
     kind = dice.below(4)
     if kind == 0:
-        return word[:at] + word[at + 1] + word[at] + word[at + 2 :]
+        return word[:index] + word[index + 1] + word[index] + word[index + 2 :]
     if kind == 1:
-        return word[:at] + word[at + 1 :]
+        return word[:index] + word[index + 1 :]
     if kind == 2:
-        return word[:at] + word[at] + word[at:]
-    return word[:at] + NEAR.get(word[at], word[at]) + word[at + 1 :]
+        return word[:index] + word[index] + word[index:]
+    return word[:index] + NEAR.get(word[index], word[index]) + word[index + 1 :]
 
 
 def misspell(dice: Dice, text: str, rate: float) -> str:
-    """Habits and slips on about `rate` of the words outside braces."""
+    """Apply habits and slips to about `rate` of the words outside braces."""
 
     def change(found: re.Match[str]) -> str:
         word = found.group(0)
@@ -134,13 +134,13 @@ def misspell(dice: Dice, text: str, rate: float) -> str:
 
 
 def capitalise(text: str) -> str:
-    """Capitals at the start of sentences and for "I"."""
+    """Capitalize sentence beginnings and “I”."""
     text = re.sub(r"\bi\b(?!\.)", "I", text)
     return re.sub(r"(^|[.?!] )(\{?)([a-z])", lambda m: m.group(1) + m.group(2) + m.group(3).upper(), text)
 
 
 def write(dice: Dice, style: str, text: str) -> str:
-    """The user's text (lower case, values in braces) as a person of that style types it."""
+    """Return the user's text (lower case, values in braces) as a person of that style types it."""
     if style == "careful":
         if text[-1] not in ".?!)" and dice.chance(0.6):
             text += dice.choice((".", ".", ".", "!")) if len(text.split()) > 1 else ""
@@ -164,5 +164,5 @@ def write(dice: Dice, style: str, text: str) -> str:
 
 
 def typed(style: str, value: str) -> str:
-    """A value as this person writes it, and as the bot says it back; it does not shout, whoever does."""
+    """Return a value as this person writes it and the bot repeats it; values are never shouted."""
     return value if style == "careful" else value.lower()

@@ -1,4 +1,4 @@
-"""Questions outside its world: an honest, short "I don't know that" in many forms, never a guess."""
+"""Questions outside the bot's knowledge, answered by an honest, short “I don't know that” in many forms."""
 
 from __future__ import annotations
 
@@ -223,7 +223,7 @@ def _fill_in(talk: Talk, text: str) -> str:
 
 
 def unknown(talk: Talk) -> None:
-    """A question that the bot can't answer, and says so."""
+    """Add a question that the bot can't answer, and the reply that says so."""
     question, items = talk.dice.choice(QUESTIONS)
     item = _fill_in(talk, _item(talk, items))
     values = dict.fromkeys(("who", "where", "skill", "event", "figure", "why", "which"), item)
@@ -234,7 +234,7 @@ def unknown(talk: Talk) -> None:
 
 
 def _item(talk: Talk, items: Sequence[str]) -> str:
-    """What is asked about: some things are for the held-out part alone."""
+    """Return the item to ask about; some items are reserved for the held-out split."""
     while True:
         item = talk.dice.choice(items)
         if len(items) == 1 or words.is_held_out(item) == talk.held_out:

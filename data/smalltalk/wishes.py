@@ -1,4 +1,4 @@
-"""How people ask for a command, and how the bot names it. It can't turn its own knobs."""
+"""Requests that a command fulfils; the bot names the command, as it can't change settings itself."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ CAN = (
 
 
 class Wish(NamedTuple):
-    """What a person wants, and the command that does it. `<v>` is a value that the person names."""
+    """A request and the command that fulfils it; `<v>` is a value that the person names."""
 
     topic: str
     questions: Lines
@@ -39,12 +39,12 @@ class Wish(NamedTuple):
 
 
 def command(name: str, effect: str) -> tuple[str, ...]:
-    """The usual forms of an answer that names one command."""
+    """Return the usual answers that name one command."""
     return (f"Type {name} {effect}.", f"Use {name} {effect}.", f"(Try|You type|That is) {name} {effect}.")
 
 
 def about(name: str, *, also: str = "") -> str:
-    """What it is, asked by its name."""
+    """Return questions that ask what a feature is, by its name."""
     words = name.lstrip("/").replace("-", " ")
     also = f"|{also}" if also else ""
     return (
@@ -53,11 +53,11 @@ def about(name: str, *, also: str = "") -> str:
     )
 
 
-def play(it: Wish, talk: Talk) -> None:
-    """The person wants something of the program; the bot names the command."""
-    talk.ask(it.questions, it.replies, v=talk.dice.choice(it.value))
+def play(wish: Wish, talk: Talk) -> None:
+    """Add a request for a feature; the bot names the command."""
+    talk.ask(wish.questions, wish.replies, v=talk.dice.choice(wish.value))
 
 
 def scenes(wishes: Sequence[Wish], weight: float) -> Scenes:
-    """Each wish as a topic of its own."""
-    return tuple(Scene(it.topic, weight, partial(play, it)) for it in wishes)
+    """Return each wish as a topic of its own."""
+    return tuple(Scene(wish.topic, weight, partial(play, wish)) for wish in wishes)

@@ -1,4 +1,4 @@
-"""Games with words and chance: spelling, letters, saying back, knock knock, coins, dice, a number to guess."""
+"""Word and chance games: spelling, letters, repetition, knock knock, coins, dice, numbers."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ SENTENCES = (
     "(where|what|who) is (my|your|the) <thing>", "(go|come|run|look) (home|away|here|there|on|to the <thing>) (now|)",
     "(one|two|three|ten) <animal> and (one|two|five|a) <thing>", "(today|now|then) (it|she|he) <verb>",
 )  # fmt: skip
-"""what people have one say: also what means something, and would be answered otherwise"""
+"""sentences to repeat, including some that would otherwise be answered by their meaning"""
 
 
 def spell(talk: Talk) -> None:
-    """A word letter by letter, also one that nobody has heard before."""
+    """Add a word spelled letter by letter, possibly an invented one."""
     word = talk.dice.choice(SPELL) if talk.dice.chance(0.75) else talk.new_word()
     talk.ask(
         "(spell|please spell|can you spell|spell me|try to spell|how to spell|spelling of|spell out) (the word |)<word>"
@@ -47,7 +47,7 @@ def spell(talk: Talk) -> None:
 
 
 def first_letter(talk: Talk) -> None:
-    """The letter that a word begins with."""
+    """Add a question for a word's first letter."""
     word = talk.dice.choice(SPELL)
     talk.ask(
         "(what is|tell me|say|) the first letter (of|in) <word>?|what does <word> (begin|start) with?|(with|by) which"
@@ -57,7 +57,7 @@ def first_letter(talk: Talk) -> None:
 
 
 def last_letter(talk: Talk) -> None:
-    """The letter that a word ends with."""
+    """Add a question for a word's last letter."""
     word = talk.dice.choice(SPELL)
     talk.ask(
         "(what is|tell me|say|) the last letter (of|in) <word>?|what does <word> (end|stop) with?|with which letter"
@@ -68,7 +68,7 @@ def last_letter(talk: Talk) -> None:
 
 
 def say_back(talk: Talk) -> None:
-    """Say something back, word for word."""
+    """Add a request to repeat something word for word."""
     dice = talk.dice
     things = words.THINGS + words.ANIMALS
     kind = dice.below(12)
@@ -104,7 +104,7 @@ def say_back(talk: Talk) -> None:
 
 
 def knock_knock(talk: Talk) -> None:
-    """The old game at the door."""
+    """Add a knock-knock joke."""
     talk.turn("knock knock(!||.| tinychat|, joke)|knock, knock(!||.)|(i have|here is|want) a knock knock joke: knock"
         " knock",
               ("(Who's there|Who is there|Oh, who is there|Yes, who is there)?",))  # fmt: skip
@@ -124,7 +124,7 @@ def knock_knock(talk: Talk) -> None:
 
 
 def coin(talk: Talk) -> None:
-    """Heads or tails."""
+    """Add a coin toss."""
     talk.ask(
         "(flip|toss|throw) (a|the|me a) coin( please| for me| now| again|)(.|!|)|(heads or tails|head or tail|coin"
         " flip|coin"
@@ -135,7 +135,7 @@ def coin(talk: Talk) -> None:
 
 
 def dice(talk: Talk) -> None:
-    """A throw of the dice."""
+    """Add a throw of the dice."""
     talk.ask(
         "(roll|throw|cast) (a|the|one|me a) (die|dice)( please| for me| now| again|)(.|!|)|(dice roll|roll for me|let"
         " the"
@@ -146,7 +146,7 @@ def dice(talk: Talk) -> None:
 
 
 def pick_number(talk: Talk) -> None:
-    """A number from a range."""
+    """Add a request for a number from a range."""
     low, high = talk.dice.choice(((1, 10), (1, 10), (1, 5), (1, 20), (1, 6), (5, 10), (10, 20), (1, 3)))
     talk.ask(
         "(pick|choose|think of|say|give me|tell me|take|name) (a|any|one|a random) number (between|from) <a> (and|to)"
@@ -158,7 +158,7 @@ def pick_number(talk: Talk) -> None:
 
 
 def rock_paper_scissors(talk: Talk) -> None:
-    """One round, in which the bot says its choice and who wins."""
+    """Add one round in which the bot states its choice and the winner."""
     beats = {"rock": "scissors", "scissors": "paper", "paper": "rock"}
     mine, yours = talk.dice.choice(tuple(beats)), talk.dice.choice(tuple(beats))
     if mine == yours:
@@ -176,7 +176,7 @@ def rock_paper_scissors(talk: Talk) -> None:
 
 
 def would_you_rather(talk: Talk) -> None:
-    """Two odd wishes, of which it takes one."""
+    """Add a choice between two odd wishes."""
     this, that = talk.dice.sample(
         ("fly", "swim with whales", "live in a tree", "talk to cats", "be a cloud", "be very tall", "sleep all day",
          "eat only soup", "sing each word", "live on the moon", "be a hedgehog", "never be cold", "run like a horse",

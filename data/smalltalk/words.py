@@ -1,4 +1,4 @@
-"""The word lists that several topics share."""
+"""Word lists shared by several topics."""
 
 from __future__ import annotations
 
@@ -55,11 +55,11 @@ CODAS = listed(
 
 
 LONGEST_INVENTED = 9
-"""letters"""
+"""in letters"""
 
 
 def invent(dice: Dice) -> str:
-    """A word that is none: of even syllables, or of any that English could have, in lower case."""
+    """Return an invented lowercase word, of regular syllables or of any that English allows."""
     if dice.chance(0.4):
         count = 2 if dice.chance(0.75) else 3
         return "".join(dice.choice(SYLLABLES) for _ in range(count)) + dice.choice(NAME_ENDS)
@@ -172,5 +172,5 @@ VERBS = listed(
 
 
 def is_held_out(name: str) -> bool:
-    """Whether a name belongs to the tenth part that the training text never uses."""
+    """Return whether a name belongs to the tenth reserved for the held-out split."""
     return sum(ord(letter) * (at + 1) for at, letter in enumerate(name.lower())) % 10 == 3

@@ -1,1 +1,1 @@
-"""Short stories in which what was wished at the beginning is settled at the end."""
+"""Short stories in which the wish from the beginning is resolved at the end."""

@@ -1,4 +1,4 @@
-"""Beats that many plots share: how a tale opens, how its hero feels, who gives advice, how it closes."""
+"""Beats shared by many plots: openings, the hero's mood, advice, endings."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from tales.telling import Tale
 
 
 def open_with(tale: Tale, wish: str) -> None:
-    """The hero, home, and what is wished: `wish` follows "wanted"."""
+    """Introduce the hero, the home and the wish; `wish` continues “wanted”."""
     tale.let(wish=wish)
     kind = tale.dice.below(7)
     if kind == 3 and " had " in wish:
@@ -55,7 +55,7 @@ def open_with(tale: Tale, wish: str) -> None:
 
 
 def introduce(tale: Tale) -> None:
-    """The hero and home alone, where the wish comes of what happens."""
+    """Introduce the hero and the home, in plots whose wish arises later."""
     tale.say(
         "(Once there was|There was once|Long ago there was) <hero> (called|named) <name>, who lived <home>.",
         "<name> was <hero> who lived <home>.",
@@ -66,7 +66,7 @@ def introduce(tale: Tale) -> None:
 
 
 def feels_low(tale: Tale) -> None:
-    """A moment of sorrow, which a brief tale leaves out."""
+    """Add a moment of sorrow; brief tales omit it."""
     if tale.is_brief:
         return
     tale.say(
@@ -79,7 +79,7 @@ def feels_low(tale: Tale) -> None:
 
 
 def asks_friend(tale: Tale) -> None:
-    """The friend comes by and asks."""
+    """Let the friend come by and ask what is wrong."""
     tale.say(
         "(Just then|A little later|Soon|After a while) <the_friend> came (by|along|down the path|round the corner).",
         "<the_friend>, who lived (next door|across the way|not far off), (heard|saw) <him> and came"
@@ -102,7 +102,7 @@ def asks_friend(tale: Tale) -> None:
 
 
 def thanks(tale: Tale) -> None:
-    """Thanks between the two."""
+    """Let one of the friends thank the other."""
     gladly = ("said", "laughed", "said")
     if tale.dice.chance(0.5):
         tale.speaks(
@@ -127,7 +127,7 @@ def thanks(tale: Tale) -> None:
 
 
 def close(tale: Tale) -> None:
-    """A last sentence that any happy end may have."""
+    """Add a closing sentence that suits any happy ending."""
     tale.maybe(
         0.6,
         "That night <name> (slept soundly|slept like a stone|dreamed of it|fell asleep smiling).",

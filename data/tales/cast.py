@@ -1,4 +1,4 @@
-"""Who may be in a tale, and where and when it plays."""
+"""Characters, places and times of tales."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ rg rk rl rm rn rp rr rt rv s sh ss st t th tt v w x z zz lib lin mer min nar rab
 GIRLS_ENDS = listed("a ia ie ina ette ora ula ela ika issa ola")
 BOYS_ENDS = listed("o el in us um ert ard ock on ian")
 INVENTED = 0.7
-"""how often a name is one that nobody has: one that cannot be known by heart must be read again where it was told"""
+"""probability that a name is invented: such a name can't be memorized, only copied from the context"""
 
 ANIMALS = listed("fox hare hedgehog mouse badger squirrel otter mole rabbit beaver kitten puppy dormouse raccoon"
         " vole bear shrew "
@@ -33,7 +33,7 @@ SIZES = listed("small little young tiny")
 TRAITS = listed("""curious cheerful quiet lively shy stubborn gentle clever dreamy brave careful merry patient restless
 thoughtful hasty sleepy proud honest bright""")
 
-# who | how spoken to | pronouns
+# name or description, pronoun
 ELDERS_OF_CHILDREN = (
     ("Grandmother", "she"), ("Grandfather", "he"), ("Aunt Rose", "she"), ("Uncle Ben", "he"), ("Mrs. Finch", "she"),
     ("Mr. Alder", "he"), ("the old baker", "he"), ("the miller", "he"), ("the beekeeper", "she"),
@@ -89,7 +89,7 @@ MORNINGS = (
 
 @dataclass(frozen=True)
 class Person:
-    """Someone in a tale."""
+    """A character in a tale."""
 
     name: str
     kind: str
@@ -105,7 +105,7 @@ class Person:
         return "his" if self.he == "he" else "her"
 
     def slots(self, prefix: str = "") -> dict[str, str]:
-        """The words of templates that speak of this person: `<name>`, `<he>` …, with a prefix for all but the hero."""
+        """Return the template values for this person: `<name>`, `<he>` …, with a prefix for all but the hero."""
         words = {
             "name": self.name, "kind": self.kind, "he": self.he, "him": self.him, "his": self.his,
             "himself": "himself" if self.he == "he" else "herself",
@@ -115,24 +115,34 @@ class Person:
         return {prefix + slot: word for slot, word in words.items()}
 
 
-def named(dice: Dice, kinds: tuple[str, ...] | list[str], *, held_out: bool, without: str = "") -> Person:
-    """Someone with a name, of one of these kinds; with `held_out` by a name that training never sees."""
+def draw_person(dice: Dice, kinds: tuple[str, ...] | list[str], *, held_out: bool, without: str = "") -> Person:
+    """Return a random person of one of these kinds; with `held_out`, the name is reserved for the held-out split.
+
+    Args:
+        dice: source of randomness.
+        kinds: kinds to choose from.
+        held_out: whether to use held-out names.
+        without: a name whose initial must not be repeated.
+
+    Returns:
+        The person.
+    """
     kind = dice.choice(kinds)
     he = "she" if kind == "girl" else "he" if kind == "boy" else dice.choice(("he", "she"))
     names = (HELD_OUT_BOYS if held_out else BOYS) if he == "he" else HELD_OUT_GIRLS if held_out else GIRLS
     invents = not held_out and dice.chance(INVENTED)
     while True:
-        name = invented(dice, he) if invents else dice.choice(names)
+        name = invent_name(dice, he) if invents else dice.choice(names)
         if name[0] != without[:1] and (name in HELD_OUT) == held_out:
             return Person(name, kind, he)
 
 
-def invented(dice: Dice, he: str) -> str:
-    """A name that hardly anybody has: "Plummo", "Quintora"."""
+def invent_name(dice: Dice, he: str) -> str:
+    """Return an invented name, such as “Plummo” or “Quintora”."""
     return dice.choice(BEGINNINGS) + dice.choice(MIDDLES) + dice.choice(BOYS_ENDS if he == "he" else GIRLS_ENDS)
 
 
-def described(dice: Dice, person: Person) -> str:
-    """ "a small, curious fox"."""
+def describe(dice: Dice, person: Person) -> str:
+    """Return a description such as “a small, curious fox”."""
     size, trait = dice.choice(SIZES), dice.choice(TRAITS)
     return a(dice.choice((f"{size} {person.kind}", f"{trait} {person.kind}", f"{trait} {size} {person.kind}")))

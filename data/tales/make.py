@@ -1,4 +1,7 @@
-"""Makes the tales: each from its seed and number alone, so that a longer output begins with the shorter one."""
+"""Generate the tales.
+
+A tale depends only on the seed and its index, so any longer output begins with the shorter one.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +16,11 @@ from tales.telling import Tale
 PLOTS: tuple[Callable[[Tale], None], ...] = plots_of_things.PLOTS + plots_of_people.PLOTS + plots_of_deeds.PLOTS
 
 SHORTEST, LONGEST = 60, 150
-"""words of a tale"""
+"""length of a tale in words"""
 
 
 def tell(dice: Dice, *, held_out: bool) -> str:
-    """One tale: drawn until its length is right, its hero is there at the end, and it is one of its own part."""
+    """Generate tales until one has the right length, its hero at the end, and the requested split; return that one."""
     while True:
         tale = Tale(dice, held_out=held_out)
         dice.choice(PLOTS)(tale)
@@ -28,13 +31,13 @@ def tell(dice: Dice, *, held_out: bool) -> str:
 
 
 def tales(count: int, seed: int, *, held_out: bool = False) -> Iterator[str]:
-    """`count` tales; with `held_out`, others, whose names or combinations training never sees."""
+    """Yield `count` tales; with `held_out`, their names or combinations are reserved for the held-out split."""
     part = "held-out" if held_out else "train"
-    for number in range(count):
-        yield tell(Dice(f"tales {part} {seed} {number}"), held_out=held_out)
+    for index in range(count):
+        yield tell(Dice(f"tales {part} {seed} {index}"), held_out=held_out)
 
 
 def make(count: int, seed: int, *, held_out: bool = False) -> Iterator[str]:
-    """The tales, each a line of JSON."""
+    """Yield the tales as lines of JSON."""
     for text in tales(count, seed, held_out=held_out):
         yield json.dumps({"text": text}, ensure_ascii=False) + "\n"

@@ -1,4 +1,4 @@
-"""Plots about deeds: a fear overcome, a storm, a contest, something learned, something grown, a wish for the night."""
+"""Plots about deeds: overcoming a fear, a storm, a contest, learning, growing, seeing something rare."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from tales.telling import Tale
 
 
 def fear(tale: Tale) -> None:
-    """A fear must be faced because a friend needs help."""
-    tale.note("fear", tale.draw("fear", "fear")["what"], tale.hero.name)
+    """Tell how a fear is faced because a friend needs help."""
+    tale.record("fear", tale.draw("fear", "fear")["what"], tale.hero.name)
     if tale.dice.chance(0.6):
         beats.open_with(tale, "not to be afraid of <what> any more")
     else:
@@ -73,8 +73,8 @@ def fear(tale: Tale) -> None:
 
 
 def storm(tale: Tale) -> None:
-    """A storm comes, and what it breaks is mended together."""
-    tale.note("storm", tale.draw("storm", "damage")["damage"], tale.hero.name)
+    """Tell how a storm's damage is mended together."""
+    tale.record("storm", tale.draw("storm", "damage")["damage"], tale.hero.name)
     wish = tale.pick(
         (
             "to spend the evening (reading|baking apples) by the fire",
@@ -136,9 +136,9 @@ def storm(tale: Tale) -> None:
 
 
 def contest(tale: Tale) -> None:
-    """To win is not everything."""
+    """Tell that winning is not everything."""
     row = tale.draw("contest", "contest")
-    tale.note("contest", row["event"], tale.hero.name)
+    tale.record("contest", row["event"], tale.hero.name)
     tale.let(the_prize="the" + row["prize"].removeprefix("a"))
     beats.open_with(tale, "to win <event>")
     tale.say(
@@ -191,11 +191,11 @@ def contest(tale: Tale) -> None:
 
 
 def learned(tale: Tale) -> None:
-    """Something is learned by trying again."""
+    """Tell how something is learned by trying again."""
     skill = tale.draw("learned", "skill")["skill"]
     while skill == "swim" and tale.hero.kind in ("otter", "beaver"):
         skill = tale.draw("learned", "skill")["skill"]
-    tale.note("learn", skill, tale.hero.name)
+    tale.record("learn", skill, tale.hero.name)
     beats.open_with(tale, "to learn to <skill>")
     tale.paragraph()
     tale.say(
@@ -258,9 +258,9 @@ IMPATIENCE = (
 
 
 def grown(tale: Tale) -> None:
-    """A seed needs time."""
+    """Tell that a seed needs time."""
     one, other = tale.dice.sample(IMPATIENCE, 2)
-    tale.note("grown", tale.draw("grown", "seed")["seed"], tale.hero.name)
+    tale.record("grown", tale.draw("grown", "seed")["seed"], tale.hero.name)
     tale.let(one=one, other=other, here=tale.pick(cast.PLACES))
     beats.open_with(tale, "to grow <plant>")
     tale.say("<One_day>, <ename> gave <him> (just what <he> needed|a small present): <a:seed>.")
@@ -307,9 +307,9 @@ def grown(tale: Tale) -> None:
 
 
 def sight(tale: Tale) -> None:
-    """A wish to see something that comes when it will."""
+    """Tell of a wish to see something that comes in its own time."""
     what = tale.draw("sight", "sight")["what"]
-    tale.note("sight", what, tale.hero.name)
+    tale.record("sight", what, tale.hero.name)
     beats.open_with(tale, "to see <what>, just once")
     tale.say("But <hindrance>.", "There was only one difficulty: <hindrance>.")
     tale.paragraph()

@@ -1,4 +1,4 @@
-"""Plots about others: shared food, a stranger helped, a friend made, a promise kept, somebody cheered up."""
+"""Plots about others: sharing food, helping a stranger, making a friend, keeping a promise, cheering up."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ REASONS = (
 
 
 def shared(tale: Tale) -> None:
-    """Food meant for one is shared."""
+    """Tell how food meant for one is shared."""
     food = tale.draw("shared", "food")["food"]
-    tale.note("shared", food, tale.hero.name)
+    tale.record("shared", food, tale.hero.name)
     tale.let(here=tale.pick(cast.PLACES), reason=tale.pick(REASONS))
     beats.open_with(
         tale,
@@ -81,9 +81,9 @@ def shared(tale: Tale) -> None:
 
 
 def stranger(tale: Tale) -> None:
-    """On the way to something wished, a stranger needs help."""
+    """Tell how a stranger needs help on the way to a wish."""
     goal = tale.draw("stranger", "goal")["goal"]
-    tale.note("stranger", tale.draw("stranger", "stranger")["stranger"], goal)
+    tale.record("stranger", tale.draw("stranger", "stranger")["stranger"], goal)
     beats.open_with(tale, "to see <goal>")
     tale.say(
         "It was (a long way|half a day on foot), and <he> had counted the (days|sleeps).",
@@ -133,9 +133,9 @@ def stranger(tale: Tale) -> None:
 
 
 def befriended(tale: Tale) -> None:
-    """Someone new and alone finds a friend by what both love."""
+    """Tell how someone new and alone finds a friend who loves the same thing."""
     one, other = tale.dice.sample(rows("befriended", "attempt"), 2)
-    tale.note("friend", tale.draw("befriended", "pastime")["pastime"], tale.hero.name)
+    tale.record("friend", tale.draw("befriended", "pastime")["pastime"], tale.hero.name)
     tale.let(here=tale.pick(cast.PLACES))
     tale.let(first=f"{one['deed']}, {one['result']}", second=f"{other['deed']}, {other['result']}")
     if tale.dice.chance(0.5):
@@ -199,8 +199,8 @@ TEMPTATIONS = (
 
 
 def promise(tale: Tale) -> None:
-    """A promise is nearly forgotten, and then kept."""
-    tale.note("promise", tale.draw("promise", "promise")["what"], tale.hero.name)
+    """Tell how a promise is nearly forgotten, and then kept."""
+    tale.record("promise", tale.draw("promise", "promise")["what"], tale.hero.name)
     tale.let(temptation=tale.pick(TEMPTATIONS))
     beats.introduce(tale)
     tale.say(
@@ -270,11 +270,11 @@ AT_LAST = (
 
 
 def cheered(tale: Tale) -> None:
-    """Somebody is sad, and the hero wants to see a smile again."""
+    """Tell how the hero makes a sad friend smile again."""
     sorrow = tale.draw("cheered", "sorrow")["sorrow"]
     one, other = tale.dice.sample(rows("cheered", "attempt"), 2)
     last = tale.pick(AT_LAST)
-    tale.note("cheered", sorrow, last)
+    tale.record("cheered", sorrow, last)
     tale.let(last=last)
     tale.let(first=f"{one['deed']}, but {one['result']}", second=f"{other['deed']}, but {other['result']}")
     beats.open_with(tale, "to make <ename> (smile|laugh) again")

@@ -1,4 +1,4 @@
-"""Plots about things: one that is lost, one that is broken, a present, a quarrel, a discovery."""
+"""Plots about things: losing, breaking, giving, quarrelling and discovering."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ WAYS = (
 
 
 def lost(tale: Tale) -> None:
-    """A dear thing is lost, searched for and found."""
+    """Tell how a treasured thing is lost, searched for and found."""
     thing, spot = tale.draw("lost", "treasure")["thing"], tale.draw("lost", "spot")["spot"]
     while thing in LARGE and spot in NARROW:
         spot = tale.draw("lost", "spot")["spot"]
-    tale.note(thing, spot)
+    tale.record(thing, spot)
     one, two = tale.dice.sample(cast.PLACES, 2)
     tale.let(here=one, there=two)
     beats.introduce(tale)
@@ -76,8 +76,8 @@ def lost(tale: Tale) -> None:
 
 
 def mended(tale: Tale) -> None:
-    """A mistake, first hidden, then told and mended."""
-    tale.note("mended", tale.draw("mended", "mistake")["what"], tale.hero.name)
+    """Tell how a mistake is first hidden, then admitted and mended."""
+    tale.record("mended", tale.draw("mended", "mistake")["what"], tale.hero.name)
     beats.introduce(tale)
     tale.say(
         "<One_day>, <name> <how>.",
@@ -144,8 +144,8 @@ def mended(tale: Tale) -> None:
 
 
 def gift(tale: Tale) -> None:
-    """No money for a present, so it is made."""
-    tale.note("gift", tale.draw("gift", "present")["what"], tale.hero.name)
+    """Tell how a present is made because there is no money for one."""
+    tale.record("gift", tale.draw("gift", "present")["what"], tale.hero.name)
     tale.let(day=tale.pick(("birthday", "name day", "feast day", "moving day")))
     beats.open_with(tale, "to give <ename> (the finest|a beautiful|a truly good) present for <ehis> <day>")
     tale.paragraph()
@@ -197,8 +197,8 @@ def gift(tale: Tale) -> None:
 
 
 def quarrel(tale: Tale) -> None:
-    """Two friends quarrel over a thing, spoil it, and make up."""
-    tale.note("quarrel", tale.draw("quarrel", "cause")["thing"], tale.hero.name)
+    """Tell how two friends quarrel over a thing, spoil it, and make up."""
+    tale.record("quarrel", tale.draw("quarrel", "cause")["thing"], tale.hero.name)
     beats.introduce(tale)
     tale.say(
         "<His> best friend was <the_friend>.",
@@ -267,8 +267,8 @@ HINTS = (
 
 
 def discovery(tale: Tale) -> None:
-    """Something strange is followed, found and shared."""
-    tale.note("discovery", tale.draw("discovery", "find")["what"], tale.hero.name)
+    """Tell how something strange is followed, found and shared."""
+    tale.record("discovery", tale.draw("discovery", "find")["what"], tale.hero.name)
     tale.let(here=tale.pick(cast.PLACES))
     tale.let(hint=tale.pick(HINTS))
     beats.open_with(tale, "to discover something that nobody had (ever seen|found) before")
@@ -295,7 +295,7 @@ def discovery(tale: Tale) -> None:
     )
     tale.say(
         "They crept closer, (step by step|on tiptoe|holding <paw>s), and found <what>."
-        if tale.of_children
+        if tale.is_about_children
         else "They crept closer, (step by step|on tiptoe|side by side), and found <what>.",
         "They went on (past <here>|through the nettles|for a long while), and came upon <what>.",
     )

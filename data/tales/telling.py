@@ -1,4 +1,4 @@
-"""One tale in the making: its people, what is settled about them, and the sentences so far."""
+"""State of one tale while it is generated: characters, settled words, and sentences."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Item = TypeVar("Item")
 
 HELD_OUT_EVERY = 13
 HELD_OUT_NAMES = 0.4
-"""how often the held-out part names its people by names that it has for itself"""
+"""probability that held-out tales draw people from names reserved for that split"""
 
 SAID = ("said",)
 ANSWERED = ("said", "answered", "replied")
@@ -24,97 +24,104 @@ CALLED = ("cried", "called", "shouted")
 
 
 class Tale:
-    """The tale so far: paragraphs of sentences, filled in from templates with the tale's words."""
+    """A tale so far: paragraphs of sentences, generated from templates with the tale's words."""
 
     def __init__(self, dice: Dice, *, held_out: bool) -> None:
         self.dice = dice
         self.is_reserved = False
         self.is_brief = dice.chance(0.6)
-        names_of_its_own = held_out and dice.chance(HELD_OUT_NAMES)
-        self.is_reserved |= names_of_its_own
-        self.of_children = dice.chance(0.45)
-        kinds = ["girl", "boy"] if self.of_children else list(cast.ANIMALS)
-        others = ["girl", "boy"] if self.of_children else list(cast.NEIGHBOURS)
-        self.hero = cast.named(dice, kinds, held_out=names_of_its_own)
-        if not self.of_children:
+        has_reserved_names = held_out and dice.chance(HELD_OUT_NAMES)
+        self.is_reserved |= has_reserved_names
+        self.is_about_children = dice.chance(0.45)
+        kinds = ["girl", "boy"] if self.is_about_children else list(cast.ANIMALS)
+        others = ["girl", "boy"] if self.is_about_children else list(cast.NEIGHBOURS)
+        self.hero = cast.draw_person(dice, kinds, held_out=has_reserved_names)
+        if not self.is_about_children:
             others.remove(self.hero.kind)
-        self.friend = cast.named(dice, others, held_out=names_of_its_own, without=self.hero.name)
-        elder, he = dice.choice(cast.ELDERS_OF_CHILDREN if self.of_children else cast.ELDERS_OF_ANIMALS)
-        self.elder = Person(elder, "", he)
+        self.friend = cast.draw_person(dice, others, held_out=has_reserved_names, without=self.hero.name)
+        elder, pronoun = dice.choice(cast.ELDERS_OF_CHILDREN if self.is_about_children else cast.ELDERS_OF_ANIMALS)
+        self.elder = Person(elder, "", pronoun)
         self.values = self.hero.slots() | self.friend.slots("f") | self.elder.slots("e")
-        self.values["paw"] = "hand" if self.of_children else "paw"
+        self.values["paw"] = "hand" if self.is_about_children else "paw"
         self.values["the_friend"] = (
-            self.friend.name if self.of_children else f"{self.friend.name} the {self.friend.kind}"
+            self.friend.name if self.is_about_children else f"{self.friend.name} the {self.friend.kind}"
         )
-        self.values["hero"] = cast.described(dice, self.hero)
-        home = dice.choice(cast.HOMES_OF_CHILDREN if self.of_children else cast.HOMES_OF_ANIMALS)
-        self.values["home"] = self.filled(home)
-        self.values["one_day"] = self.filled(dice.choice(cast.MORNINGS))
+        self.values["hero"] = cast.describe(dice, self.hero)
+        home = dice.choice(cast.HOMES_OF_CHILDREN if self.is_about_children else cast.HOMES_OF_ANIMALS)
+        self.values["home"] = self.fill_in(home)
+        self.values["one_day"] = self.fill_in(dice.choice(cast.MORNINGS))
         self.values["One_day"] = self.values["one_day"][0].upper() + self.values["one_day"][1:]
         self.paragraphs: list[list[str]] = [[]]
 
-    def filled(self, lines: Lines) -> str:
-        """One text from the template or templates, with the tale's words."""
+    def fill_in(self, lines: Lines) -> str:
+        """Return a text from the template or templates, with the tale's words filled in."""
         return fill(self.dice, lines, self.values)
 
     def let(self, **words: Lines) -> None:
-        """Settles words of the tale, each from templates."""
+        """Set words of the tale, each from templates."""
         for slot, lines in words.items():
-            self.values[slot] = self.filled(lines)
+            self.values[slot] = self.fill_in(lines)
             self.values[slot.capitalize()] = self.values[slot][:1].upper() + self.values[slot][1:]
 
     def pick(self, items: Sequence[Item]) -> Item:
         return self.dice.choice(items)
 
     def draw(self, plot: str, table: str) -> Row:
-        """A row of one of the plot's tables, whose slots it settles."""
+        """Draw a row of one of the plot's tables, set its slots, and return the row."""
         row = self.pick(rows(plot, table))
         self.let(**row)
         return row
 
-    def note(self, *words: str) -> None:
-        """Tells what is combined in this tale; some combinations are for the held-out part alone."""
+    def record(self, *words: str) -> None:
+        """Record a combination of words; some combinations are reserved for the held-out split."""
         self.is_reserved |= is_reserved(HELD_OUT_EVERY, *words)
 
     def say(self, *lines: str) -> None:
-        """Adds one of the sentences."""
-        text = self.filled(lines)
+        """Add a sentence from one of the templates."""
+        text = self.fill_in(lines)
         self.paragraphs[-1].append(text[0].upper() + text[1:])
 
     def maybe(self, probability: float, *lines: str) -> None:
-        """Adds one of the sentences, or none; a brief tale does without."""
+        """Add a sentence with some probability; brief tales omit it."""
         if not self.is_brief and self.dice.chance(probability):
             self.say(*lines)
 
     def paragraph(self) -> None:
-        """What follows stands in a new paragraph."""
+        """Start a new paragraph."""
         if self.paragraphs[-1]:
             self.paragraphs.append([])
 
-    def speaks(self, who: Person, *lines: str, how: Sequence[str] = SAID, alone: bool = True) -> None:
-        """Adds what somebody says, and who says it before, after or within; `alone` in a paragraph of its own."""
-        line = self.filled(lines)
+    def speaks(self, speaker: Person, *lines: str, how: Sequence[str] = SAID, alone: bool = True) -> None:
+        """Add direct speech, with the speaker named before, after or within it.
+
+        Args:
+            speaker: the person who speaks.
+            lines: templates of the speech.
+            how: verbs of saying.
+            alone: whether the speech forms its own paragraph.
+        """
+        line = self.fill_in(lines)
         line = line[0].upper() + line[1:]
         if line[-1] == "?" and how is SAID:
             how = ASKED
         if line[-1] == "!" and how is SAID and self.dice.chance(0.6):
             how = CALLED
-        said = self.dice.choice(how)
+        verb = self.dice.choice(how)
         first, _, rest = line.partition(". ")
-        ended = line[:-1] + "," if line[-1] == "." else line
+        with_comma = line[:-1] + "," if line[-1] == "." else line
         kind = self.dice.weighted((5, 2, 4 if rest else 0))
         if alone:
             self.paragraph()
         if kind == 0:
-            text = f'"{ended}" {said} {who.name}.'
+            text = f'"{with_comma}" {verb} {speaker.name}.'
         elif kind == 1:
-            text = f'{who.name[0].upper()}{who.name[1:]} {said}, "{line}"'
+            text = f'{speaker.name[0].upper()}{speaker.name[1:]} {verb}, "{line}"'
         else:
-            text = f'"{first}," {said} {who.name}. "{rest}"'
+            text = f'"{first}," {verb} {speaker.name}. "{rest}"'
         self.paragraphs[-1].append(text)
         if alone:
             self.paragraph()
 
     def text(self) -> str:
-        """The whole tale, a line for each paragraph."""
+        """Return the whole tale, one line per paragraph."""
         return "\n".join(" ".join(sentences) for sentences in self.paragraphs if sentences)

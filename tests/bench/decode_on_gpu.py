@@ -1,13 +1,13 @@
-"""Tokens a second on a GPU, of one sequence and of 256 at once: `python tests/bench/decode_on_gpu.py`.
+"""Measure decoding speed on a GPU at batch sizes 1 and 256: `python tests/bench/decode_on_gpu.py`.
 
     --shapes S M L    --batches 1 256    --tokens 200    --rounds 5
-    --device NAME     cuda by default; cpu shows that it runs
-    --precision NAME  bf16 by default, or f32
+    --device NAME     torch device (default: cuda); cpu checks that the benchmark runs
+    --precision NAME  bf16 (default) or f32
 
-Random weights, the same as those of `decode_vs_peers.py`; tinychat's torch engine against `generate` of `transformers`
-with a static cache, which it compiles on a GPU. Both are warm: what is recorded or compiled is so before. They take
-turns; figures are medians, and ratios those of neighbours in time. In bf16 texts may part where two tokens are nearly
-tied: how many tokens are the same is told.
+Compares tinychat's torch engine with `generate` of `transformers` and a static cache, which it compiles on a GPU. The
+weights are random, the same as in `decode_vs_peers.py`. Both are warmed up, so that recording and compiling do not
+count, and they alternate; rates are medians, and ratios are medians over rounds. In bf16 the texts may diverge where
+two tokens are nearly tied, so the number of identical tokens is reported.
 """
 
 import argparse
@@ -23,8 +23,8 @@ from peers import weights
 from peers.weights import CONTEXT, SHAPES
 from transformers import AutoModelForCausalLM, logging
 
+from tinychat.generate.cuda_graph import capture_graph
 from tinychat.generate.engine import Request
-from tinychat.generate.replay import record_graph
 from tinychat.generate.torch_engine import TorchEngine
 from tinychat.model.loading import load_model
 from tinychat.settings import Settings
@@ -33,75 +33,78 @@ from tinychat.store.models import ModelInfo
 TYPES = {"bf16": torch.bfloat16, "f32": torch.float32}
 
 Decode = Callable[[], list[list[int]]]
-"""makes the tokens of all rows"""
+"""generates the tokens of all rows"""
 
 
 def ours(info: ModelInfo, device: str, dtype: torch.dtype, batch: int, count: int) -> Decode:
-    """The torch engine, asked for all tokens at once."""
-    record = record_graph if device == "cuda" else None
-    engine = TorchEngine(load_model(info, device).to(dtype), record=record)
+    """Return a function that decodes with tinychat's torch engine in one call."""
+    capture = capture_graph if device == "cuda" else None
+    engine = TorchEngine(load_model(info, device).to(dtype), capture=capture)
     settings = Settings(temperature=0, max_tokens=count)
 
     def decode() -> list[list[int]]:
         requests = [Request(row, list(PROMPT), 0, settings, seed=0) for row in range(batch)]
-        engine.extend([Request(row, [0], 0, settings, seed=0) for row in range(batch)], 1)  # nothing is known
+        engine.extend([Request(row, [0], 0, settings, seed=0) for row in range(batch)], 1)  # clears the cache
         return [[one.id for one in drawn] for drawn in engine.extend(requests, count)]
 
     return decode
 
 
 def theirs(folder: Path, device: str, dtype: torch.dtype, batch: int, count: int) -> Decode:
-    """`generate` of `transformers`."""
+    """Return a function that decodes with `generate` of `transformers`."""
     model = AutoModelForCausalLM.from_pretrained(folder, dtype=dtype).to(device).eval()
     model.generation_config.eos_token_id = None
     ids = torch.tensor([PROMPT] * batch, device=device)
 
     @torch.inference_mode()
     def decode() -> list[list[int]]:
-        made = model.generate(
+        generated = model.generate(
             ids, attention_mask=torch.ones_like(ids), max_new_tokens=count, do_sample=False,
             cache_implementation="static",
         )  # fmt: skip
-        rows: list[list[int]] = made[:, len(PROMPT) :].tolist()
+        rows: list[list[int]] = generated[:, len(PROMPT) :].tolist()
         return rows
 
     return decode
 
 
 def main() -> None:
-    """Measures and prints."""
+    """Parse the command line, run the benchmark and print the results."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--shapes", nargs="+", choices=SHAPES, default=list(SHAPES))
     parser.add_argument("--batches", nargs="+", type=int, default=[1, 256])
-    parser.add_argument("--tokens", type=int, default=200, help=f"up to {CONTEXT - len(PROMPT)}")
+    parser.add_argument("--tokens", type=int, default=200, help=f"at most {CONTEXT - len(PROMPT)}")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--precision", choices=TYPES, default="bf16")
-    given = parser.parse_args()
+    args = parser.parse_args()
     logging.set_verbosity_error()
     logging.disable_progress_bar()
-    for shape in (SHAPES[name] for name in given.shapes):
-        print(f"\n{shape}, {given.precision} on {given.device}")  # noqa: T201
+    for shape in (SHAPES[name] for name in args.shapes):
+        print(f"\n{shape}, {args.precision} on {args.device}")  # noqa: T201
         with tempfile.TemporaryDirectory(prefix="tinychat-gpu-") as folder:
             info = weights.make_model(shape, "llama", Path(folder) / "llama")
             weights.export_transformers(info, Path(folder) / "transformers")
-            for batch in given.batches:
-                asked = (given.device, TYPES[given.precision], batch, given.tokens)
-                ways = {"tinychat": ours(info, *asked), "transformers": theirs(Path(folder) / "transformers", *asked)}
-                texts = {name: [decode(), decode()][0] for name, decode in ways.items()}
-                rates: dict[str, list[float]] = {name: [] for name in ways}
-                for _ in range(given.rounds):
-                    for name, decode in ways.items():
-                        began = time.perf_counter()
+            for batch in args.batches:
+                options = (args.device, TYPES[args.precision], batch, args.tokens)
+                decoders = {
+                    "tinychat": ours(info, *options),
+                    "transformers": theirs(Path(folder) / "transformers", *options),
+                }
+                texts = {name: [decode(), decode()][0] for name, decode in decoders.items()}
+                rates: dict[str, list[float]] = {name: [] for name in decoders}
+                for _ in range(args.rounds):
+                    for name, decode in decoders.items():
+                        start = time.perf_counter()
                         decode()
-                        rates[name].append(batch * given.tokens / (time.perf_counter() - began))
+                        rates[name].append(batch * args.tokens / (time.perf_counter() - start))
                 mine, other = rates.values()
                 ratio = statistics.median(a / b for a, b in zip(mine, other, strict=True))
                 same = sum(a == b for row in zip(*texts.values(), strict=True) for a, b in zip(*row, strict=True))
                 print(  # noqa: T201
                     f"batch {batch:4}: tinychat {statistics.median(mine):10,.0f}, transformers "
                     f"{statistics.median(other):10,.0f} tokens/s: {ratio:.2f} times; "
-                    f"{same:,} of {batch * given.tokens:,} tokens the same"
+                    f"{same:,} of {batch * args.tokens:,} tokens the same"
                 )
 
 

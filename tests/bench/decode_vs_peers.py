@@ -1,16 +1,16 @@
-"""Tokens a second at batch 1, against what others make of the same weights: `python tests/bench/decode_vs_peers.py`.
+"""Compare decoding speed with other programs on the same weights: `python tests/bench/decode_vs_peers.py`.
 
-    --llama2c PATH    a checkout of llama2.c           git clone https://github.com/karpathy/llama2.c
-    --llama-cpp PATH  one of llama.cpp, that is built   cmake -B build -DBUILD_SHARED_LIBS=ON && cmake --build build
-    --nanogpt PATH    a checkout of nanoGPT            git clone https://github.com/karpathy/nanoGPT
+    --llama2c PATH    checkout of llama2.c           git clone https://github.com/karpathy/llama2.c
+    --llama-cpp PATH  checkout of llama.cpp, built   cmake -B build -DBUILD_SHARED_LIBS=ON && cmake --build build
+    --nanogpt PATH    checkout of nanoGPT            git clone https://github.com/karpathy/nanoGPT
     --shapes S M L    --rounds 5    --threads 1 2    --tokens 200    --json
 
-Each decoder is a process that has read the same random weights in its own format, and makes the same greedy text of the
-same prompt. It is measured only if that text is ours, token by token. Then all take turns, `--rounds` times, with each
-number of threads; between the runs nothing is at work. Speeds are medians, at the number of threads that is best for
-each; ratios are medians of those within a round. What is compared with what reading allows is the bytes of all matrices
-that a token needs, but not its keys and values; reading as many bytes again and again is measured in the same rounds.
-Nothing is guessed and checked: with such a text, drafting would gain more than it does in use.
+Each decoder is a process that loads the same random weights in its own format and generates greedily from the same
+prompt. It is measured only if its tokens equal ours. The decoders then alternate for `--rounds` rounds with each number
+of threads; nothing else runs between the measurements. Speeds are medians at the best number of threads of each
+decoder; ratios are medians over rounds. The limit set by memory reads counts the bytes of all matrices that a token
+needs, without keys and values; reading as many bytes repeatedly is measured in the same rounds. Speculative decoding is
+off: drafts would gain more on such a text than in real use.
 """
 
 import argparse
@@ -34,10 +34,10 @@ from peers.weights import SHAPES, Shape
 PEERS = Path(__file__).with_name("peers")
 PROMPT = [3, 1, 4, 1, 5, 9, 2, 6]
 PAUSE = 0.03
-"""seconds between two runs, in which threads of the last one stop to spin"""
-LEAST = 0.25
-"""seconds that a figure is taken from: a few milliseconds would measure how soon a thread awakes"""
-WANTED = {
+"""seconds between two runs, in which the threads of the last one stop spinning"""
+MIN_SECONDS = 0.25
+"""minimum seconds per measurement; a few milliseconds would measure thread wake-up"""
+TARGETS = {
     ("tinychat f32", "llama2.c f32"): (3, 1.6, 1.3),
     ("tinychat f32", "llama.cpp F32"): (5, 2, 1.4),
     ("tinychat int8", "llama.cpp Q8_0"): (8, 3, 2),
@@ -47,25 +47,25 @@ WANTED = {
     ("tinychat f32", "reading f32"): (None, 0.9, 0.9),
     ("tinychat int8", "reading int8"): (None, 0.5, 0.5),
 }
-"""How many times as quick as the other we want to be, for the shapes S, M and L."""
+"""target speed ratios for the shapes S, M and L"""
 
 
 @dataclass
 class Decoder:
-    """A process that decodes, and what was measured of it."""
+    """A decoding process and its measurements."""
 
     name: str
     call: list[str]
-    like: str | None
-    """whose text it must make; None: that is no text"""
+    reference: str | None
+    """name of the decoder whose tokens it must reproduce; None if it generates no text"""
     size: int = 0
-    """bytes, where it does nothing but read them"""
+    """bytes read per token, for decoders that only read"""
     environment: Mapping[str, str] = field(default_factory=dict)
     rates: dict[int, list[float]] = field(default_factory=dict)
-    """tokens a second by the number of threads, a figure for each round"""
+    """tokens per second by number of threads, one value per round"""
     text: list[int] = field(default_factory=list)
-    differs: str = ""
-    """how its text is another one"""
+    difference: str = ""
+    """where its tokens differ; empty if they do not"""
 
     def start(self) -> subprocess.Popen[str]:
         return subprocess.Popen(
@@ -73,7 +73,7 @@ class Decoder:
         )
 
     def run(self, process: subprocess.Popen[str], threads: int, tokens: int) -> float:
-        """Tokens a second of one run; takes up its text."""
+        """Run once, store the generated tokens, and return tokens per second."""
         assert process.stdin is not None
         assert process.stdout is not None
         process.stdin.write(f"{threads}\n")
@@ -85,76 +85,76 @@ class Decoder:
         return tokens / float(line[0])
 
     def measure(self, process: subprocess.Popen[str], threads: int, tokens: int) -> float:
-        """Tokens a second of as many runs as it takes; a short first one does not count."""
+        """Return the mean rate of as many runs as the minimum time requires; a short first run does not count."""
         rates = [self.run(process, threads, tokens)]
-        if tokens / rates[0] < LEAST:
+        if tokens / rates[0] < MIN_SECONDS:
             rates = []
-            while sum(tokens / rate for rate in rates) < LEAST:
+            while sum(tokens / rate for rate in rates) < MIN_SECONDS:
                 rates.append(self.run(process, threads, tokens))
         return statistics.harmonic_mean(rates)
 
     @property
-    def best(self) -> int:
-        """The number of threads with which it is quickest."""
+    def best_threads(self) -> int:
+        """Number of threads at which this decoder is fastest."""
         return max(self.rates, key=lambda threads: statistics.median(self.rates[threads]))
 
     @property
     def rate(self) -> float:
-        return statistics.median(self.rates[self.best])
+        return statistics.median(self.rates[self.best_threads])
 
 
 def build(source: str, target: Path, *flags: str) -> str:
-    """Compiles the program that lets a peer in C decode."""
+    """Compile the program that drives a peer written in C, and return its path."""
     command = ["cc", "-march=native", "-w", str(PEERS / source), "-o", str(target), *flags]
     subprocess.run(command, check=True)
     return str(target)
 
 
-def prepare(given: argparse.Namespace, shape: Shape, folder: Path) -> list[Decoder]:
-    """Writes the weights of a shape in each format, and gives those that decode them."""
-    asked = [str(given.tokens), *map(str, PROMPT)]
+def prepare(args: argparse.Namespace, shape: Shape, folder: Path) -> list[Decoder]:
+    """Write the weights of a shape in each format, and return the decoders for them."""
+    arguments = [str(args.tokens), *map(str, PROMPT)]
     in_python = [sys.executable, str(PEERS / "in_python.py")]
     llama, gpt2 = (weights.make_model(shape, form, folder / form) for form in ("llama", "gpt2"))
-    size, reading = weights.read_a_token(llama), build("reading.c", folder / "reading", "-O3", "-fopenmp")
+    size, reading = weights.count_weights_read(llama), build("reading.c", folder / "reading", "-O3", "-fopenmp")
     decoders = [
-        Decoder("tinychat f32", [*in_python, "tinychat-f32", str(llama.folder), *asked], "tinychat f32"),
-        Decoder("reading f32", [reading, str(4 * size), *asked], None, 4 * size),
-        Decoder("tinychat int8", [*in_python, "tinychat-int8", str(llama.folder), *asked], "tinychat f32"),
-        Decoder("reading int8", [reading, str(size), *asked], None, size),
+        Decoder("tinychat f32", [*in_python, "tinychat-f32", str(llama.folder), *arguments], "tinychat f32"),
+        Decoder("reading f32", [reading, str(4 * size), *arguments], None, 4 * size),
+        Decoder("tinychat int8", [*in_python, "tinychat-int8", str(llama.folder), *arguments], "tinychat f32"),
+        Decoder("reading int8", [reading, str(size), *arguments], None, size),
     ]
-    if given.llama2c:
-        program = build("llama2_c.c", folder / "llama2_c", "-Ofast", "-fopenmp", f"-I{given.llama2c}", "-lm")
+    if args.llama2c:
+        program = build("llama2_c.c", folder / "llama2_c", "-Ofast", "-fopenmp", f"-I{args.llama2c}", "-lm")
         weights.export_llama2_c(llama, folder / "model.bin")
-        decoders.append(Decoder("llama2.c f32", [program, str(folder / "model.bin"), *asked], "tinychat f32"))
-    if given.llama_cpp:
-        built = given.llama_cpp / "build" / "bin"
-        include = [f"-I{given.llama_cpp / part}" for part in ("include", "ggml/include")]
-        if "llama_get_memory" not in (given.llama_cpp / "include" / "llama.h").read_text():
+        decoders.append(Decoder("llama2.c f32", [program, str(folder / "model.bin"), *arguments], "tinychat f32"))
+    if args.llama_cpp:
+        built = args.llama_cpp / "build" / "bin"
+        include = [f"-I{args.llama_cpp / part}" for part in ("include", "ggml/include")]
+        if "llama_get_memory" not in (args.llama_cpp / "include" / "llama.h").read_text():
             include.append("-DBEFORE_MEMORY")
         library = [f"-L{built}", "-lllama", "-lggml", "-lggml-base", f"-Wl,-rpath,{built}"]
         program = build("llama_cpp.c", folder / "llama_cpp", "-O2", *include, *library)
         for kind in ("F32", "Q8_0"):
             path = folder / f"{kind}.gguf"
-            weights.export_gguf(llama, path, given.llama_cpp / "gguf-py", quantized=kind == "Q8_0")
-            decoders.append(Decoder(f"llama.cpp {kind}", [program, str(path), *asked], "tinychat f32"))
+            weights.export_gguf(llama, path, args.llama_cpp / "gguf-py", quantized=kind == "Q8_0")
+            decoders.append(Decoder(f"llama.cpp {kind}", [program, str(path), *arguments], "tinychat f32"))
     if importlib.util.find_spec("transformers"):
         weights.export_transformers(llama, folder / "transformers")
-        call = [*in_python, "transformers", str(folder / "transformers"), *asked]
+        call = [*in_python, "transformers", str(folder / "transformers"), *arguments]
         decoders.append(Decoder("transformers f32", call, "tinychat f32"))
-        call = [*in_python, "tinychat-torch", str(llama.folder), *asked]
+        call = [*in_python, "tinychat-torch", str(llama.folder), *arguments]
         decoders.append(Decoder("tinychat torch f32", call, "tinychat f32"))
-    if given.nanogpt:
+    if args.nanogpt:
         weights.export_transformers(gpt2, folder / "nanogpt")
         ours, theirs = "tinychat f32, GPT-2", "nanoGPT f32, GPT-2"
-        decoders.append(Decoder(ours, [*in_python, "tinychat-f32", str(gpt2.folder), *asked], ours))
-        call = [*in_python, "nanogpt", str(folder / "nanogpt"), *asked]
-        decoders.append(Decoder(theirs, call, ours, environment={"PYTHONPATH": str(given.nanogpt)}))
+        decoders.append(Decoder(ours, [*in_python, "tinychat-f32", str(gpt2.folder), *arguments], ours))
+        call = [*in_python, "nanogpt", str(folder / "nanogpt"), *arguments]
+        decoders.append(Decoder(theirs, call, ours, environment={"PYTHONPATH": str(args.nanogpt)}))
     return decoders
 
 
 @contextlib.contextmanager
 def started(decoders: list[Decoder]) -> Iterator[list[subprocess.Popen[str]]]:
-    """The processes of the decoders, which end with the block."""
+    """Run the decoders' processes for the duration of the block."""
     processes = [decoder.start() for decoder in decoders]
     try:
         yield processes
@@ -165,18 +165,18 @@ def started(decoders: list[Decoder]) -> Iterator[list[subprocess.Popen[str]]]:
 
 
 def measure(decoders: list[Decoder], threads: list[int], tokens: int, rounds: int) -> None:
-    """Compares the texts, and then the speeds of those whose texts are ours."""
+    """Compare the tokens, then measure the decoders whose tokens match."""
     with started(decoders) as processes:
         both = list(zip(decoders, processes, strict=True))
         for decoder, process in both:
-            for count in threads:  # the first one with each number loads what it needs
+            for count in threads:  # warm-up for each number of threads
                 decoder.run(process, count, tokens)
                 compare(decoder, decoders)
-                if decoder.differs:
+                if decoder.difference:
                     break
         for _ in range(rounds):
             for decoder, process in both:
-                if not decoder.differs:
+                if not decoder.difference:
                     for count in threads:
                         time.sleep(PAUSE)
                         decoder.rates.setdefault(count, []).append(decoder.measure(process, count, tokens))
@@ -184,30 +184,32 @@ def measure(decoders: list[Decoder], threads: list[int], tokens: int, rounds: in
 
 
 def compare(decoder: Decoder, decoders: list[Decoder]) -> None:
-    """Notes the first place at which a text is not ours."""
-    ours = next((other.text for other in decoders if other.name == decoder.like), [])
+    """Store the first position at which a decoder's tokens differ."""
+    ours = next((other.text for other in decoders if other.name == decoder.reference), [])
     if decoder.text != ours:
         both = zip(decoder.text, ours, strict=False)
-        place = next((i for i, (theirs, mine) in enumerate(both) if theirs != mine), min(len(decoder.text), len(ours)))
-        decoder.differs = f"not that of {decoder.like} from token {place + 1}"
+        position = next(
+            (i for i, (theirs, mine) in enumerate(both) if theirs != mine), min(len(decoder.text), len(ours))
+        )
+        decoder.difference = f"not that of {decoder.reference} from token {position + 1}"
 
 
 def ratios(decoders: list[Decoder], shape: Shape) -> list[dict[str, Any]]:
-    """Our speed against each peer's, and the fraction of reading: medians of those within a round, and what we want."""
-    found = {decoder.name: decoder for decoder in decoders}
+    """Return our speed relative to each peer and to memory reads, with the targets; each is a median over rounds."""
+    by_name = {decoder.name: decoder for decoder in decoders}
     rows = []
-    for (ours, theirs), wanted in WANTED.items():
-        if ours in found and theirs in found and found[ours].rates and found[theirs].rates:
-            pairs = [found[name].rates[found[name].best] for name in (ours, theirs)]
+    for (ours, theirs), target in TARGETS.items():
+        if ours in by_name and theirs in by_name and by_name[ours].rates and by_name[theirs].rates:
+            pairs = [by_name[name].rates[by_name[name].best_threads] for name in (ours, theirs)]
             ratio = statistics.median(mine / other for mine, other in zip(*pairs, strict=True))
             rows.append(
-                {"ours": ours, "theirs": theirs, "ratio": ratio, "wanted": wanted[list(SHAPES).index(shape.name)]}
+                {"ours": ours, "theirs": theirs, "ratio": ratio, "wanted": target[list(SHAPES).index(shape.name)]}
             )
     return rows
 
 
 def show(shape: Shape, decoders: list[Decoder], rows: list[dict[str, Any]], threads: list[int]) -> None:
-    """The tables of a shape."""
+    """Print the tables of a shape."""
     print(f"\n{shape}")  # noqa: T201
     heads = [f"{count} thread{'s' * (count > 1)}" for count in threads]
     print(f"{'tokens a second':20}" + "".join(f"{head:>12}" for head in heads) + "   greedy text")  # noqa: T201
@@ -215,19 +217,19 @@ def show(shape: Shape, decoders: list[Decoder], rows: list[dict[str, Any]], thre
         rates = [
             f"{statistics.median(decoder.rates[count]):12,.0f}" if decoder.rates else f"{'–':>12}" for count in threads
         ]
-        same = f"{len(decoder.text)} tokens, that of {decoder.like}"
-        text = decoder.differs or ("" if decoder.like in (None, decoder.name) else same)
+        same = f"{len(decoder.text)} tokens, that of {decoder.reference}"
+        text = decoder.difference or ("" if decoder.reference in (None, decoder.name) else same)
         if decoder.size and decoder.rates:
             text = f"{decoder.rate * decoder.size / 1e9:,.0f} GB/s"
         print(f"{decoder.name:20}{''.join(rates)}   {text}".rstrip())  # noqa: T201
     for row in rows:
-        wanted = "" if row["wanted"] is None else f"   wanted: {row['wanted']:g}"
+        target = "" if row["wanted"] is None else f"   wanted: {row['wanted']:g}"
         pair = f"{row['ours']} / {row['theirs']}"
-        print(f"{pair:42} {row['ratio']:8.2f}{wanted}")  # noqa: T201
+        print(f"{pair:42} {row['ratio']:8.2f}{target}")  # noqa: T201
 
 
 def main() -> None:
-    """Measures and prints."""
+    """Parse the command line, run the benchmark and print the results."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     for peer in ("--llama2c", "--llama-cpp", "--nanogpt"):
         parser.add_argument(peer, type=lambda path: Path(path).resolve())
@@ -236,21 +238,21 @@ def main() -> None:
     parser.add_argument("--threads", type=int, nargs="+", default=sorted({1, os.cpu_count() or 1}))
     parser.add_argument("--tokens", type=int, default=200)
     parser.add_argument("--json", action="store_true")
-    given = parser.parse_args()
+    args = parser.parse_args()
     for name in ("llama2c", "llama_cpp", "nanogpt"):
-        if getattr(given, name) is None:
-            print(f"--{name.replace('_', '-')} is not given: left out (see --help)", file=sys.stderr)  # noqa: T201
+        if getattr(args, name) is None:
+            print(f"--{name.replace('_', '-')} is not given: skipped (see --help)", file=sys.stderr)  # noqa: T201
     results = []
-    for shape in (SHAPES[name] for name in given.shapes):
+    for shape in (SHAPES[name] for name in args.shapes):
         with tempfile.TemporaryDirectory(prefix="tinychat-peers-") as folder:
-            decoders = prepare(given, shape, Path(folder))
-            measure(decoders, given.threads, given.tokens, given.rounds)
+            decoders = prepare(args, shape, Path(folder))
+            measure(decoders, args.threads, args.tokens, args.rounds)
         rows = ratios(decoders, shape)
-        facts = {one.name: {"rates": one.rates, "differs": one.differs} for one in decoders}
+        facts = {one.name: {"rates": one.rates, "differs": one.difference} for one in decoders}
         results.append({"shape": shape.name, "decoders": facts, "ratios": rows})
-        if not given.json:
-            show(shape, decoders, rows, given.threads)
-    if given.json:
+        if not args.json:
+            show(shape, decoders, rows, args.threads)
+    if args.json:
         print(json.dumps(results))  # noqa: T201
 
 

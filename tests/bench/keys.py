@@ -1,9 +1,9 @@
-"""How soon a key acts on an answer that is printing: `python tests/bench/keys.py [--presses N]`.
+"""Measure how soon a key press acts on an answer while it prints: `python tests/bench/keys.py [--presses N]`.
 
-A key is pressed at a random moment while text streams in a pseudo-terminal of 80×24; measured is the time until what it
-does is written: the new temperature, the word for a pause, the last of the text and the last line of an answer that was
-stopped. Once at the pace of the bundled model, once as fast as a scripted one can. And a reader who takes 960 bytes a
-second (9,600 baud) tells how far the output runs ahead of them, and how long they read on after Ctrl-C.
+A key is pressed at a random moment while text streams in a pseudo-terminal of 80×24. The time is measured until its
+effect is written: the new temperature, the pause notice, the last text and the last line of a stopped answer; first at
+the pace of the bundled model, then as fast as a scripted one can. Finally, a reader of 960 bytes per second (9,600
+baud) shows how far the output runs ahead, and how long it continues after Ctrl-C.
 """
 
 import argparse
@@ -27,24 +27,24 @@ SCRIPT = Path(__file__).parent.parent / "scripted.py"
 
 UP, DOWN, ESCAPE, SPACE, ENTER = "\x1b[A", "\x1b[B", "\x1b", " ", "\r"
 BAUD_BYTES = 960
-"""bytes that 9,600 baud carry in a second"""
+"""bytes per second at 9,600 baud"""
 TEXT = re.compile(rb"hello|there")
 STATUS = re.compile(rb"\x1b7.*?\x1b8|\x1b\[[0-9;?]*[a-zA-Z]", re.DOTALL)
 TEMPERATURES = re.compile(rb"temp (\d[\d.]*)")
 
 
-class Talk:
-    """A REPL in which an answer streams without end.
+class StreamingRepl:
+    """A REPL that streams an endless answer.
 
     Args:
-        home: where models are kept.
-        model: a folder for the scripted engine.
-        delay: seconds that each token takes.
+        home: folder of models.
+        model: model folder for the scripted engine.
+        delay: seconds per token.
     """
 
     def __init__(self, home: Path, model: Path, delay: float) -> None:
-        kept = {name: value for name, value in os.environ.items() if not name.startswith("TINYCHAT_")}
-        env = kept | {"TINYCHAT_HOME": str(home), "TINYCHAT_TEST_DELAY": str(delay), "TERM": "xterm-256color"}
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith("TINYCHAT_")}
+        env = inherited | {"TINYCHAT_HOME": str(home), "TINYCHAT_TEST_DELAY": str(delay), "TERM": "xterm-256color"}
         script = [str(SCRIPT), str(model)]
         self.process = pexpect.spawn(sys.executable, script, env=env, dimensions=(24, 80), timeout=30)
         self.process.delaybeforesend = None
@@ -53,21 +53,21 @@ class Talk:
         self.process.expect_exact("→ 100000000".encode())
 
     def begin(self) -> None:
-        """Asks for an answer without end, and sees it come."""
+        """Start an endless answer and wait until it streams."""
         self.process.send(f"flood{ENTER}")
         self.read_until(lambda data: data.count(b"tok/s") > 2)
 
-    def read_until(self, seen: Callable[[bytes], bool], longest: float = 10.0) -> float:
-        """Reads until that is among what was written; the seconds it took."""
-        began, data = time.perf_counter(), b""
-        while not seen(data):
-            if time.perf_counter() - began > longest:
+    def read_until(self, condition: Callable[[bytes], bool], longest: float = 10.0) -> float:
+        """Read until the output satisfies the condition, and return the elapsed seconds."""
+        start, data = time.perf_counter(), b""
+        while not condition(data):
+            if time.perf_counter() - start > longest:
                 raise TimeoutError(data[-500:])
             data += self.process.read_nonblocking(1 << 20, longest)
-        return time.perf_counter() - began
+        return time.perf_counter() - start
 
-    def drink(self, seconds: float) -> bytes:
-        """Reads for so long."""
+    def read_for(self, seconds: float) -> bytes:
+        """Read for the given number of seconds, and return the output."""
         end, data = time.perf_counter() + seconds, b""
         while (left := end - time.perf_counter()) > 0:
             try:
@@ -76,125 +76,125 @@ class Talk:
                 break
         return data
 
-    def react(self, key: str, seen: Callable[[bytes], bool], moment: float) -> float:
-        """Seconds from the key, pressed at that moment, to what it does."""
-        self.drink(moment)
+    def time_until(self, key: str, condition: Callable[[bytes], bool], moment: float) -> float:
+        """Return the seconds from a key press after `moment` seconds to its effect."""
+        self.read_for(moment)
         self.process.send(key)
-        return self.read_until(seen)
+        return self.read_until(condition)
 
-    def stand(self, key: str, moment: float) -> float:
-        """Seconds from the key, pressed at that moment, to the last text of the answer."""
-        self.drink(moment)
+    def time_to_last_text(self, key: str, moment: float) -> float:
+        """Return the seconds from a key press after `moment` seconds to the last text of the answer."""
+        self.read_for(moment)
         self.process.send(key)
-        began = last = time.perf_counter()
+        start = last = time.perf_counter()
         data = b""
         while b"stop: " not in data:
             new = self.process.read_nonblocking(1 << 20, 10)
             data += new
             if TEXT.search(STATUS.sub(b"", new)):
                 last = time.perf_counter()
-        return last - began
+        return last - start
 
 
 def shown_temperature(wanted: str) -> Callable[[bytes], bool]:
     return lambda data: wanted.encode() in TEMPERATURES.findall(data)
 
 
-def temperature(talk: Talk, presses: int, chosen: random.Random) -> list[float]:
-    """Up and down, by turns."""
-    talk.begin()
+def temperature(repl: StreamingRepl, presses: int, rng: random.Random) -> list[float]:
+    """Time alternating temperature changes."""
+    repl.begin()
     keys = ((UP, "0.9"), (DOWN, "0.8"))
     pressed = [keys[number % 2] for number in range(presses)]
-    times = [talk.react(key, shown_temperature(value), chosen.uniform(0.01, 0.1)) for key, value in pressed]
-    talk.react(ESCAPE, lambda data: b"stop: " in data, 0.1)
+    times = [repl.time_until(key, shown_temperature(value), rng.uniform(0.01, 0.1)) for key, value in pressed]
+    repl.time_until(ESCAPE, lambda data: b"stop: " in data, 0.1)
     return times
 
 
-def pause(talk: Talk, presses: int, chosen: random.Random) -> list[float]:
-    """Space, until the pause is told; another goes on."""
-    talk.begin()
+def pause(repl: StreamingRepl, presses: int, rng: random.Random) -> list[float]:
+    """Time pauses; a second press resumes."""
+    repl.begin()
     times = []
     for _ in range(presses):
-        times.append(talk.react(SPACE, lambda data: b"paused" in data, chosen.uniform(0.01, 0.1)))
-        talk.react(SPACE, lambda data: b"tok/s" in data, 0.01)
-    talk.react(ESCAPE, lambda data: b"stop: " in data, 0.1)
+        times.append(repl.time_until(SPACE, lambda data: b"paused" in data, rng.uniform(0.01, 0.1)))
+        repl.time_until(SPACE, lambda data: b"tok/s" in data, 0.01)
+    repl.time_until(ESCAPE, lambda data: b"stop: " in data, 0.1)
     return times
 
 
-def stand(key: str) -> Callable[[Talk, int, random.Random], list[float]]:
-    """A key that stops, until the last of the text."""
+def last_text(key: str) -> Callable[[StreamingRepl, int, random.Random], list[float]]:
+    """Return a function that times a stopping key until the last text."""
 
-    def measure(talk: Talk, presses: int, chosen: random.Random) -> list[float]:
+    def measure(repl: StreamingRepl, presses: int, rng: random.Random) -> list[float]:
         times = []
         for _ in range(presses):
-            talk.begin()
-            times.append(talk.stand(key, chosen.uniform(0.01, 0.1)))
-            talk.drink(0.05)
+            repl.begin()
+            times.append(repl.time_to_last_text(key, rng.uniform(0.01, 0.1)))
+            repl.read_for(0.05)
         return times
 
     return measure
 
 
-def stop(key: str) -> Callable[[Talk, int, random.Random], list[float]]:
-    """A key that stops, until the last line of the answer."""
+def last_line(key: str) -> Callable[[StreamingRepl, int, random.Random], list[float]]:
+    """Return a function that times a stopping key until the last line of the answer."""
 
-    def measure(talk: Talk, presses: int, chosen: random.Random) -> list[float]:
+    def measure(repl: StreamingRepl, presses: int, rng: random.Random) -> list[float]:
         times = []
         for _ in range(presses):
-            talk.begin()
-            times.append(talk.react(key, lambda data: b"stop: " in data, chosen.uniform(0.01, 0.1)))
-            talk.drink(0.05)
+            repl.begin()
+            times.append(repl.time_until(key, lambda data: b"stop: " in data, rng.uniform(0.01, 0.1)))
+            repl.read_for(0.05)
         return times
 
     return measure
 
 
-def slow_reader(talk: Talk) -> tuple[int, float]:
-    """Bytes that wait for somebody who reads 960 a second, and seconds that they read on after Ctrl-C."""
-    talk.process.send(f"flood{ENTER}")
+def slow_reader(repl: StreamingRepl) -> tuple[int, float]:
+    """Return the bytes buffered for a reader of 960 bytes per second, and the seconds it reads on after Ctrl-C."""
+    repl.process.send(f"flood{ENTER}")
     end = time.perf_counter() + 10
     while time.perf_counter() < end:
-        talk.process.read_nonblocking(BAUD_BYTES // 20, 5)
+        repl.process.read_nonblocking(BAUD_BYTES // 20, 5)
         time.sleep(0.05)
-    talk.process.send("\x03")
+    repl.process.send("\x03")
     waiting, data = 0, b""
-    began = time.perf_counter()
+    start = time.perf_counter()
     while b"stop: " not in data:
-        data += talk.process.read_nonblocking(BAUD_BYTES // 20, 5)
+        data += repl.process.read_nonblocking(BAUD_BYTES // 20, 5)
         waiting = len(data)
         time.sleep(0.05)
-    return waiting, time.perf_counter() - began
+    return waiting, time.perf_counter() - start
 
 
 def show(name: str, times: list[float]) -> None:
-    """A line with the median, the 99th percentile and the longest, in milliseconds."""
+    """Print a line with the median, the 99th percentile and the maximum, in milliseconds."""
     ordered = sorted(1000 * one for one in times)
     last = ordered[min(len(ordered) - 1, int(0.99 * len(ordered)))]
     print(f"{name:42} {statistics.median(ordered):7.1f} {last:7.1f} {ordered[-1]:7.1f} ms  ({len(times)})")  # noqa: T201
 
 
 def main() -> None:
-    """Measures and prints."""
+    """Parse the command line, run the benchmark and print the results."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--presses", type=int, default=200)
     presses = parser.parse_args().presses
     measures = {
-        "temperature": temperature, "pause": pause, "Esc, last of the text": stand(ESCAPE),
-        "Esc, the prompt": stop(ESCAPE), "Ctrl-C, the prompt": stop("\x03"),
+        "temperature": temperature, "pause": pause, "Esc, last of the text": last_text(ESCAPE),
+        "Esc, the prompt": last_line(ESCAPE), "Ctrl-C, the prompt": last_line("\x03"),
     }  # fmt: skip
-    chosen = random.Random(1)
+    rng = random.Random(1)
     with tempfile.TemporaryDirectory(prefix="tinychat-bench-") as folder:
         home = Path(folder)
         model = make_model(home / "models")
         print(f"{'':42} {'median':>7} {'99 %':>7} {'most':>7}")  # noqa: T201
         for pace, delay in (("600 tokens/s", 1 / 600), ("as fast as it can", 0.0)):
             for name, measure in measures.items():
-                talk = Talk(home, model, delay)
-                show(f"{name}, {pace}", measure(talk, presses, chosen))
-                talk.process.close(force=True)
-        talk = Talk(home, model, 0.0)
-        waiting, seconds = slow_reader(talk)
-        talk.process.close(force=True)
+                repl = StreamingRepl(home, model, delay)
+                show(f"{name}, {pace}", measure(repl, presses, rng))
+                repl.process.close(force=True)
+        repl = StreamingRepl(home, model, 0.0)
+        waiting, seconds = slow_reader(repl)
+        repl.process.close(force=True)
         print(f"a reader of {BAUD_BYTES} bytes/s: {waiting:,} bytes wait, {seconds:.1f} s until it ends")  # noqa: T201
 
 

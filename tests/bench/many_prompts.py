@@ -1,16 +1,15 @@
-"""Many prompts one after the other and as a batch that is refilled: `python tests/bench/many_prompts.py [MODEL]`.
+"""Compare answering many prompts sequentially and in a refilled batch: `python tests/bench/many_prompts.py [MODEL]`.
 
-    --prompts N        1,000 by default
-    --tokens N         of each answer; 64 by default
-    --slices N         into which the prompts fall: each way answers a slice, then the next way does; 10 by default
-    --ways WORDS       leaves out all ways without these words: `native`, `batch`, …
-    --ends             lets answers end where the model ends them
-    --greedy           takes the likeliest token, always
-    --threads N        one, and processor time, as other programs take their share of the clock; 0: as many as each
-                       engine takes by itself, and the clock, on a machine where nothing else is at work
+    --prompts N        number of prompts (default: 1,000)
+    --tokens N         tokens per answer (default: 64)
+    --slices N         slices of the prompts; the variants alternate after each slice (default: 10)
+    --ways WORDS       run only variants whose names contain these words: `native`, `batch`, …
+    --ends             let answers end where the model ends them
+    --greedy           decode greedily
+    --threads N        number of threads, measured in processor time (default: 1); 0 uses each engine's own choice
+                       and wall-clock time, and requires an otherwise idle machine
 
-Every way has the same seed, and must say the same, byte for byte. Ratios are those of neighbours in time, their median
-over the slices.
+All variants use the same seed and must return the same tokens. Ratios are medians over the slices.
 """
 
 import argparse
@@ -21,8 +20,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from tinychat.generate.engine import Engine
-from tinychat.generate.opening import open_engine
-from tinychat.generate.stream import Answer, Batch
+from tinychat.generate.loading import open_engine
+from tinychat.generate.stream import Answer, Batch, drive
 from tinychat.session import Session
 
 BEGINNINGS = ("hello there", "good morning", "tell me", "i wonder", "listen", "my dear friend", "well now", "once more")
@@ -31,39 +30,40 @@ ENDINGS = ("the sea", "old books", "music", "a cup of tea", "the king", "long wa
 
 
 @dataclass(frozen=True)
-class Way:
-    """Which engine answers, and whether many prompts at once."""
+class Variant:
+    """An engine, and whether it answers many prompts at once."""
 
     name: str
     engine: Engine
-    together: bool
+    batched: bool
 
 
 def prompts() -> Iterator[str]:
-    """Texts of different lengths, no two of them the same."""
+    """Yield distinct texts of different lengths."""
     for number in itertools.count():
         for beginning, middle, ending in itertools.product(BEGINNINGS, MIDDLES, ENDINGS):
             yield f"{beginning}, {middle} {ending}?" + f" {number}" * (number > 0)
 
 
-def answer_all(way: Way, make: Callable[[int], Answer], places: range) -> dict[int, list[int]]:
-    """The ids of the answers to the prompts at some places, one after the other or as a batch."""
-    batch, waiting = Batch(way.engine), iter(places)
-    most = way.engine.batch_size if way.together else 1
+def answer_all(variant: Variant, make: Callable[[int], Answer], indices: range) -> dict[int, list[int]]:
+    """Return the answers' ids by prompt index, computed sequentially or as a batch."""
+    batch, waiting = Batch(variant.engine), iter(indices)
+    most = variant.engine.batch_size if variant.batched else 1
     answers: dict[int, Answer] = {}
-    while True:
-        for place in itertools.islice(waiting, most - len(batch.answers)):
-            answers[place] = make(place)
-            batch.add(answers[place])
-        if not batch.answers:
-            return {place: answer.ids for place, answer in answers.items()}
-        for _, records in batch.step():
-            for _ in records:
-                pass
+
+    def admit() -> bool:
+        for index in itertools.islice(waiting, most - len(batch.answers)):
+            answers[index] = make(index)
+            batch.add(answers[index])
+        return False
+
+    for _ in drive(batch, admit=admit):
+        pass
+    return {index: answer.ids for index, answer in answers.items()}
 
 
 def main() -> None:
-    """Measures and prints."""
+    """Parse the command line, run the benchmark and print the results."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model", nargs="?", default="smalltalk")
     for name, default in (("prompts", 1000), ("tokens", 64), ("slices", 10), ("threads", 1)):
@@ -71,52 +71,52 @@ def main() -> None:
     parser.add_argument("--ways", default="")
     parser.add_argument("--ends", action="store_true")
     parser.add_argument("--greedy", action="store_true")
-    given = parser.parse_args()
+    args = parser.parse_args()
     session = Session()
-    info = session.open_model(given.model)
-    for setting, value in (("seed", 1), ("threads", given.threads or None), ("max_tokens", given.tokens)):
+    info = session.open_model(args.model).info
+    for setting, value in (("seed", 1), ("threads", args.threads or None), ("max_tokens", args.tokens)):
         session.settings.set(setting, value)
-    clock = time.process_time if given.threads else time.perf_counter
-    if given.greedy:
+    clock = time.process_time if args.threads else time.perf_counter
+    if args.greedy:
         session.settings.set("temperature", 0)
-    texts = list(itertools.islice(prompts(), given.prompts))
+    texts = list(itertools.islice(prompts(), args.prompts))
 
-    def make(place: int) -> Answer:
-        answer = session.make_answer(texts[place], place=place)
-        if not given.ends:
+    def make(index: int) -> Answer:
+        answer = session.model.make_answer(texts[index], index=index)
+        if not args.ends:
             answer.request.end_ids = frozenset()
         return answer
 
     def engine(name: str) -> Engine:
         return open_engine(info, replace(session.settings.current, engine=name))
 
-    ways = [
-        Way(f"{name}, {how}", engine(name), together)
+    variants = [
+        Variant(f"{name}, {how}", engine(name), batched)
         for name in ("torch", "native")
-        for how, together in (("one by one", False), ("batch", True))
-        if all(word in f"{name}, {how}" for word in given.ways.split())
+        for how, batched in (("one by one", False), ("batch", True))
+        if all(word in f"{name}, {how}" for word in args.ways.split())
     ]
-    rates: dict[str, list[float]] = {way.name: [] for way in ways}
-    said: dict[str, dict[int, list[int]]] = {way.name: {} for way in ways}
-    for way in ways:
-        answer_all(way, make, range(2))
-    for piece in range(given.slices):
-        places = range(piece * given.prompts // given.slices, (piece + 1) * given.prompts // given.slices)
-        for way in ways:
-            began = clock()
-            made = answer_all(way, make, places)
-            tokens = sum(map(len, made.values())) - sum(len(make(place).ids) for place in places)
-            rates[way.name].append(tokens / (clock() - began))
-            said[way.name] |= made
-    print(f"{info.summary}, {given.prompts:,} prompts, {given.tokens} tokens; median (lowest to highest)")  # noqa: T201
-    for way in ways:
-        first = next(other for other in ways if other.name.split(",")[0] == way.name.split(",")[0])
-        ratio = statistics.median(a / b for a, b in zip(rates[way.name], rates[first.name], strict=True))
-        same = sum(said[way.name][place] == ids for place, ids in said[first.name].items())
-        spread = f"({min(rates[way.name]):,.0f} to {max(rates[way.name]):,.0f})"
+    rates: dict[str, list[float]] = {variant.name: [] for variant in variants}
+    answers: dict[str, dict[int, list[int]]] = {variant.name: {} for variant in variants}
+    for variant in variants:
+        answer_all(variant, make, range(2))
+    for number in range(args.slices):
+        indices = range(number * args.prompts // args.slices, (number + 1) * args.prompts // args.slices)
+        for variant in variants:
+            start = clock()
+            answered = answer_all(variant, make, indices)
+            tokens = sum(map(len, answered.values())) - sum(len(make(index).ids) for index in indices)
+            rates[variant.name].append(tokens / (clock() - start))
+            answers[variant.name] |= answered
+    print(f"{info.summary}, {args.prompts:,} prompts, {args.tokens} tokens; median (lowest to highest)")  # noqa: T201
+    for variant in variants:
+        first = next(other for other in variants if other.name.split(",")[0] == variant.name.split(",")[0])
+        ratio = statistics.median(a / b for a, b in zip(rates[variant.name], rates[first.name], strict=True))
+        same = sum(answers[variant.name][index] == ids for index, ids in answers[first.name].items())
+        spread = f"({min(rates[variant.name]):,.0f} to {max(rates[variant.name]):,.0f})"
         print(  # noqa: T201
-            f"{way.name:20} {statistics.median(rates[way.name]):8,.0f} tokens/s {spread:20}"
-            f" {ratio:5.2f} of {first.name}; {same:,} of {given.prompts:,} answers the same"
+            f"{variant.name:20} {statistics.median(rates[variant.name]):8,.0f} tokens/s {spread:20}"
+            f" {ratio:5.2f} of {first.name}; {same:,} of {args.prompts:,} answers the same"
         )
 
 

@@ -1,10 +1,10 @@
-"""The recipe `shakespeare` against a plain torch loop: `python tests/bench/plain_loop.py --steps 600 --rounds 2`.
+"""Compare the recipe `shakespeare` with a plain torch loop: `python tests/bench/plain_loop.py --steps 600 --rounds 2`.
 
-The loop is what a textbook writes down: torch's own `TransformerEncoderLayer` of the same sizes with the same Adam, on
-the same windows, in f32, with nothing measured on the way. It gets as much processor time, on one thread, as tinychat
-took for its steps with all that comes with them: start-up, an evaluation an epoch, samples, checkpoints, the report.
-Processor time is the same on a machine where others compute too. The losses are over the whole validation split;
-finding that of the loop is not counted in.
+The loop is the textbook one: torch's `TransformerEncoderLayer` of the same sizes with the same Adam and windows, in
+f32, without intermediate evaluations. It gets as much processor time, on one thread, as tinychat took for its steps and
+everything around them: start-up, one evaluation per epoch, samples, checkpoints, the report. Processor time is
+comparable on a machine shared with other programs. Losses are over the whole validation split; evaluating the loop is
+not counted.
 """
 
 import argparse
@@ -23,23 +23,23 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from tinychat.corpus.encoding import open_bytes
+from tinychat.corpus.registry import fetch, find_dataset, find_file
 from tinychat.store import places
-from tinychat.text.datasets import fetch, find_dataset, find_file
-from tinychat.text.decoding import open_bytes
 
 TEXT = "tinyshakespeare"
 CONTEXT, STRIDE, BATCH, WIDTH, HEADS, INNER, LAYERS, DROPOUT = 100, 25, 64, 128, 8, 512, 2, 0.1
 EPOCH = 628
-"""steps"""
+"""in steps"""
 
 
 class Plain(nn.Module):
-    """Embeddings scaled by √d and fixed positions, layers with the norm after, and a head."""
+    """A transformer with embeddings scaled by √d, fixed positions, post-norm layers and a head."""
 
     def __init__(self, vocab_size: int) -> None:
         super().__init__()
         self.embedding = nn.Embedding(vocab_size, WIDTH)
-        nn.init.normal_(self.embedding.weight, std=0.02)  # as the recipe; torch's own learns more slowly
+        nn.init.normal_(self.embedding.weight, std=0.02)  # as in the recipe; torch's default learns more slowly
         layer = nn.TransformerEncoderLayer(WIDTH, HEADS, INNER, DROPOUT, layer_norm_eps=1e-6, batch_first=True)
         self.layers = nn.TransformerEncoder(layer, LAYERS, enable_nested_tensor=False)
         self.head = nn.Linear(WIDTH, vocab_size)
@@ -61,7 +61,7 @@ def read_ids() -> Tensor:
 
 
 def train_plain(seconds: float) -> None:
-    """Trains until the process has computed for so many seconds; prints steps and loss."""
+    """Train until the process has used so many seconds of processor time, then print steps and loss."""
     torch.set_num_threads(1)
     torch.manual_seed(1)
     ids = read_ids()
@@ -85,7 +85,7 @@ def train_plain(seconds: float) -> None:
 
 @torch.inference_mode()
 def whole_loss(model: Plain, ids: Tensor) -> float:
-    """Nats per character, in windows that do not overlap."""
+    """Return the loss in nats per character over non-overlapping windows."""
     total = 0.0
     for first in range(0, len(ids) - 1, CONTEXT):
         x = ids[first : min(first + CONTEXT, len(ids) - 1)]
@@ -94,7 +94,7 @@ def whole_loss(model: Plain, ids: Tensor) -> float:
 
 
 def train_ours(steps: int, mirror: Path) -> dict[str, float]:
-    """Trains in an empty home; the steps, the loss, and the seconds of processor time that all of it took."""
+    """Train tinychat in an empty home, and return its steps, loss and seconds of processor time."""
     with tempfile.TemporaryDirectory() as home:
         environment = os.environ | {"TINYCHAT_HOME": home, "TINYCHAT_MIRROR": str(mirror), "OMP_NUM_THREADS": "1"}
         call = [sys.executable, "-m", "tinychat", "train", "--recipe", "shakespeare", "--steps", str(steps)]
@@ -108,18 +108,18 @@ def train_ours(steps: int, mirror: Path) -> dict[str, float]:
 
 
 def main() -> None:
-    """Measures and prints."""
+    """Parse the command line, run the benchmark and print the results."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--steps", type=int, default=600, help="of tinychat")
+    parser.add_argument("--steps", type=int, default=600, help="number of tinychat's steps")
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--plain-seconds", type=float, help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    if given.plain_seconds:
-        train_plain(given.plain_seconds)
+    args = parser.parse_args()
+    if args.plain_seconds:
+        train_plain(args.plain_seconds)
         return
     mirror = fetch(TEXT, cache=places.datasets_folder(), mirror=places.mirror()).parent
-    for _ in range(given.rounds):
-        ours = train_ours(given.steps, mirror)
+    for _ in range(args.rounds):
+        ours = train_ours(args.steps, mirror)
         print("tinychat", ours, flush=True)  # noqa: T201
         call = [sys.executable, __file__, "--plain-seconds", str(ours["seconds"])]
         print("plain   ", json.loads(subprocess.run(call, check=True, text=True, stdout=subprocess.PIPE).stdout))  # noqa: T201

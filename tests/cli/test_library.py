@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from tinychat.cli.main import COMMANDS, run
+from tinychat.corpus import registry
 from tinychat.settings import SETTINGS
-from tinychat.text import datasets
 
 Call = Callable[..., tuple[int, str, str]]
 
@@ -103,7 +103,7 @@ def test_data_sets_are_listed_with_their_licence(call: Call) -> None:
 
 def test_data_sets_of_our_own_are_made(call: Call, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "make.py").write_text("import sys; sys.stderr.write(' '.join(sys.argv[1:]))")
-    monkeypatch.setattr(datasets, "programs", lambda: tmp_path)
+    monkeypatch.setattr(registry, "programs", lambda: tmp_path)
     folder = home / "cache" / "data" / "tales"
     assert call("data", "make", "tales") == (0, f"{folder}\n", f"tales --out {folder} --seed 1\n")
     called = call("data", "make", "tales", "--out", "x", "--seed", "5", "--count", "9")

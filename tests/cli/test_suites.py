@@ -31,7 +31,7 @@ def evaluate(
 ) -> Callable[..., tuple[int, str, str]]:
     """Holds checks; gives the exit code, stdout and stderr."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("tinychat.generate.opening.open_engine", open_scripted)
+    monkeypatch.setattr("tinychat.generate.loading.open_engine", open_scripted)
     make_model(tmp_path / "models")
 
     def evaluate(*checks: object, flags: tuple[str, ...] = ()) -> tuple[int, str, str]:

@@ -19,7 +19,7 @@ from tinychat.train.recipe import Recipe
 @pytest.fixture
 def talk(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Talk:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("tinychat.generate.opening.open_engine", open_scripted)
+    monkeypatch.setattr("tinychat.generate.loading.open_engine", open_scripted)
     make_model(tmp_path / "models")
     make_model(home / "models", "other", mode="completion")
     session = Session()

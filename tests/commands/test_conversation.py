@@ -1,15 +1,23 @@
-"""Commands on the conversation and on models."""
+"""Commands on the conversation: once more, to and from files, repeated in a shell, and as a tree."""
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+import torch
 from scripted import Talk
 
-from tinychat.commands.results import Answer, EditPrompt, Export, Message, Table
-from tinychat.conversation import Conversation
-from tinychat.errors import ModelError, TinychatError, UsageError
-from tinychat.store.models import list_bundled_models
+from tinychat.commands import COMMANDS
+from tinychat.commands.results import Answer, EditPrompt, Export, Message, Outline, Walk
+from tinychat.conversation import Conversation, Turn
+from tinychat.errors import TinychatError, UsageError
+from tinychat.events import Finished, Token
+from tinychat.generate.engine import Request
+from tinychat.model.loading import load_model
+from tinychat.session import Session
 
 
 def test_retry_answers_the_last_prompt_again(talk: Talk) -> None:
@@ -113,38 +121,243 @@ def test_export_names_a_file_that_is_not_there_yet(talk: Talk, tmp_path: Path) -
         talk.do("/export talk.html")
 
 
-def test_a_model_is_opened_by_its_name(talk: Talk) -> None:
-    talk.ask("hello")
-    result = talk.do("/model other")
+# --- the command that `/repeat` prints, run in a shell ---------------------------------------------------------------
+
+
+@pytest.fixture
+def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its `tinychat` is this one."""
+    program = tmp_path / "bin" / "tinychat"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m tinychat "$@"\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}{os.pathsep}{os.environ['PATH']}")
+
+
+def open_session(model: Path) -> Session:
+    session = Session()
+    session.open_model(str(model))
+    session.settings.set("max_tokens", 12)
+    return session
+
+
+def ask(session: Session, prompt: str) -> str:
+    list(session.answer(prompt))
+    return session.turns[-1].answer
+
+
+def repeated(session: Session, line: str = "/repeat") -> str:
+    result = COMMANDS.dispatch(session, line)
     assert isinstance(result, Message)
-    assert result.lines == ("other (wordpiece, 3.4M, completion) is open: type how a text begins, and it goes on",)
-    assert talk.session.turns == []
-    assert talk.ask("abc") == "you said: abc"
+    return result.lines[0]
 
 
-def test_a_model_that_is_not_there_leaves_the_one_at_hand(talk: Talk) -> None:
+def run(command: str) -> bytes:
+    return subprocess.run(["sh", "-c", command], check=True, capture_output=True).stdout
+
+
+@pytest.mark.usefixtures("shell")
+def test_the_command_makes_the_answer_again_to_the_byte(letters: Path) -> None:
+    session = open_session(letters)
+    for line in ("/temp 1.3", "/top-k 9", "/seed 3", r"/stop q\n", "/stop none", "/seed none"):
+        COMMANDS.dispatch(session, line)
+    prompt = '-it\'s "a\\nb"\n $HOME  '
+    ask(session, "before")
+    said = ask(session, prompt)
+    for line in ("/reset", "/greedy"):  # what is set now is another matter
+        COMMANDS.dispatch(session, line)
+    ask(session, "after")
+    assert run(repeated(session, "/repeat 2")) == said.encode() + b"\n"
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("shell")
+def test_an_answer_in_a_chat_comes_with_its_conversation(chatter: Path, tmp_path: Path) -> None:
+    session = open_session(chatter)
+    ask(session, "hello")
+    COMMANDS.dispatch(session, "/temp 1.5")
+    ask(session, "how are\nyou, 'dear'?")
+    COMMANDS.dispatch(session, "/seed 5")
+    said = ask(session, "thanks")
+    COMMANDS.dispatch(session, f"/save {tmp_path}/talk.json")
+    COMMANDS.dispatch(session, f"/open {tmp_path}/talk.json")
+    lines = run(repeated(session)).decode().splitlines()
+    assert [json.loads(line)["completion"] for line in lines] == [turn.answer for turn in session.turns]
+    assert json.loads(lines[-1])["completion"] == said
+    first = run(repeated(session, "/repeat 1"))
+    assert first == session.turns[0].answer.encode() + b"\n"
+
+
+def test_the_command_is_short_and_quoted_for_the_shell(letters: Path) -> None:
+    session = open_session(letters)
+    for line in ("/seed 7", r"/stop it's\n"):
+        COMMANDS.dispatch(session, line)
+    ask(session, "hello there")
+    call = f"tinychat -m {letters} -p 'hello there' --temperature 0.8 --top-p 0.95 --max-tokens 12"
+    assert repeated(session) == call + """ --stop 'it'"'"'s\\n' --seed 7"""
+
+
+def test_a_setting_that_is_changed_now_is_named(letters: Path) -> None:
+    session = open_session(letters)
+    ask(session, "a")
+    COMMANDS.dispatch(session, "/top-k 5")
+    COMMANDS.dispatch(session, "/stop x")
+    assert "--top-k none" in repeated(session)
+    assert "--stop none" in repeated(session)
+
+
+def test_an_answer_that_no_command_makes_is_said_to_be_so(chatter: Path, tmp_path: Path) -> None:
+    session = open_session(chatter)
+    changing = session.answer("hello")
+    next(changing)
+    COMMANDS.dispatch(session, "/temp 1.5")
+    list(changing)
+    ask(session, "more")
+    with pytest.raises(UsageError, match="no command makes answer 1 again: its settings changed meanwhile"):
+        COMMANDS.dispatch(session, "/repeat 1")
+    with pytest.raises(UsageError, match="answer 2 again: it follows answer 1: its settings changed meanwhile"):
+        COMMANDS.dispatch(session, "/repeat")
+    session.conversation = Conversation()
+    ask(session, "hello")
+    list(session.continue_answer())
+    with pytest.raises(UsageError, match="answer 1 again: it was continued"):
+        COMMANDS.dispatch(session, "/repeat")
+    list(session.answer("hello", should_stop=lambda: True))
+    with pytest.raises(UsageError, match="answer 2 again: it was stopped"):
+        COMMANDS.dispatch(session, "/repeat")
+    session.conversation = Conversation([Turn("hello", given="of an older transcript")])
+    with pytest.raises(UsageError, match="answer 1 again: it is not known how it was made"):
+        COMMANDS.dispatch(session, "/repeat")
+
+
+@pytest.mark.parametrize("number", ["0", "2", "-1", "x"])
+def test_a_number_of_no_answer_is_refused(letters: Path, number: str) -> None:
+    session = open_session(letters)
+    with pytest.raises(UsageError, match="nothing has been said yet"):
+        COMMANDS.dispatch(session, f"/repeat {number}")
+    ask(session, "a")
+    with pytest.raises(UsageError, match="the number of an answer, from 1 to 1, not"):
+        COMMANDS.dispatch(session, f"/repeat {number}")
+
+
+# --- the conversation as a tree: `/branch`, `/tree`, `/goto`, and going on from a token that `/why` shows ------------
+
+
+def said(session: Session, line: str) -> str:
+    """What the model says to a command, the tokens chosen for it included."""
+    result = COMMANDS.dispatch(session, line)
+    assert isinstance(result, Answer)
+    return result.before + "".join(record.text for record in result.start(lambda: False) if isinstance(record, Token))
+
+
+def tree(session: Session) -> list[str]:
+    outline = COMMANDS.dispatch(session, "/tree")
+    assert isinstance(outline, Outline)
+    return [f"{'›' if row.is_here else ' '}{row.prefix}{row.text}" for row in outline.rows]
+
+
+def test_what_follows_one_another_stands_flat_and_what_has_siblings_branches(talk: Talk) -> None:
+    for line in ("a", "b", "/retry", "c", "/goto 1", "d"):
+        talk.do(line) if line.startswith("/goto") else talk.said(line) if line.startswith("/") else talk.ask(line)
+    assert tree(talk.session) == [
+        " 1  a → you said: a",
+        " ├─ 2  b → you said: b",
+        " ├─ 3  b → you said: b",
+        " │  4  c → you said: c",
+        "›└─ 5  d → you said: d",
+    ]
+    assert talk.do("/goto 4") == Message(("› c", "you said: c"), ("turn 4, after 2 others",))
+    assert [turn.prompt for turn in talk.session.turns] == ["a", "b", "c"]
+    assert talk.do("/goto 0") == Message(("before the first turn",))
+    talk.ask("e")
+    assert tree(talk.session)[-1] == "›└─ 6  e → you said: e"
+
+
+@pytest.mark.parametrize("line", ["/tree", "/goto 1", "/branch 1 a"])
+def test_before_anything_is_said_there_is_no_tree(talk: Talk, line: str) -> None:
+    with pytest.raises(UsageError):
+        talk.do(line)
+
+
+@pytest.mark.parametrize("line", ["/goto 2", "/goto x", "/goto", "/branch", "/branch 99 a", "/branch 1", "/branch x y"])
+def test_what_is_not_there_is_refused(talk: Talk, line: str) -> None:
     talk.ask("hello")
-    with pytest.raises(ModelError, match="there is no model 'nobody'"):
-        talk.do("/model nobody")
-    assert talk.session.model.name == "parrot"
-    assert talk.session.turns
+    with pytest.raises(UsageError):
+        talk.do(line)
+    assert len(talk.session.conversation.all) == 1
 
 
-def test_models_marks_the_one_that_is_open(talk: Talk) -> None:
-    table = talk.do("/models")
-    assert isinstance(table, Table)
-    bundled = [("", info.name) for info in list_bundled_models()]
-    assert [(row[0], row[1]) for row in table.rows] == [("›", "parrot"), ("", "other"), *bundled]
+def test_a_branch_says_the_answer_anew_as_far_as_a_token(spelled: Session) -> None:
+    (old,) = spelled.turns
+    text = said(spelled, '/branch 4 "xyz"')
+    (new,) = spelled.turns
+    assert text == new.answer
+    assert new.answer.startswith(old.answer[:3] + "xyz")
+    assert (len(new.tokens), new.finished and new.finished.reason) == (12, "length")
+    assert spelled.conversation.all == [old, new]
+    assert new.obstacle  # no call makes it again
 
 
-def test_model_alone_offers_what_is_bundled_and_what_is_open(talk: Talk) -> None:
-    table = talk.do("/model")
-    assert isinstance(table, Table)
-    assert table.rows[0][:3] == ("›", "parrot", "answers in turns")
-    assert [row[1] for row in table.rows[1:]] == [info.name for info in list_bundled_models()]
-    assert all(row[3] for row in table.rows[1:])  # each says what it is for
-    talk.do("/model smalltalk")
-    offered = talk.do("/model")
-    assert isinstance(offered, Table)
-    assert [row[1] for row in offered.rows if row[0] == "›"] == ["smalltalk"]
-    assert "parrot" not in [row[1] for row in offered.rows]
+def test_the_tokens_of_a_branch_have_the_odds_that_the_model_gave_them(spelled: Session) -> None:
+    said(spelled, "/branch 4 xyz")
+    (turn,) = spelled.turns
+    model = load_model(spelled.model.info)
+    ids = torch.tensor([[*turn.prompt_ids, *(token.id for token in turn.tokens)]])
+    with torch.inference_mode():
+        logprobs = model(ids)[0].log_softmax(-1)
+    begin = len(turn.prompt_ids)
+    for place, token in enumerate(turn.tokens):
+        assert token.logprob == pytest.approx(logprobs[begin + place - 1, token.id].item(), abs=1e-4)
+
+
+def test_the_same_token_with_the_same_seed_says_what_was_said(spelled: Session) -> None:
+    answer = spelled.turns[0].answer
+    assert said(spelled, f"/branch 5 {answer[4]}") == answer
+
+
+def test_a_branch_in_a_chat_is_of_the_last_answer_of_the_path(talk: Talk) -> None:
+    talk.ask("one")
+    talk.ask("two")
+    said(talk.session, "/branch 3 -2")
+    assert [turn.prompt for turn in talk.session.turns] == ["one", "two"]
+    assert len(talk.session.conversation.all) == 3
+
+
+def test_characters_that_the_model_does_not_know_cannot_be_said(spelled: Session) -> None:
+    with pytest.raises(UsageError, match="letters does not know '★'"):
+        COMMANDS.dispatch(spelled, "/branch 2 ★")
+
+
+def test_another_token_that_why_shows_is_gone_on_from(spelled: Session) -> None:
+    (old,) = spelled.turns
+    looks = COMMANDS.dispatch(spelled, "/why 3")
+    assert isinstance(looks, Walk)
+    bars = looks.at(looks.place).bars
+    other = next(place for place, bar in enumerate(bars) if not bar.marked)
+    records = list(looks.choose(looks.place, other).start(lambda: False))
+    (turn,) = spelled.turns
+    assert turn.tokens[:2] == old.tokens[:2]
+    assert repr(turn.tokens[2].text) == bars[other].label
+    assert isinstance(records[-1], Finished)
+    list(looks.choose(0, 0).start(lambda: False))  # of the answer that was looked at, wherever the conversation went
+    assert spelled.conversation.all[:2] == [old, turn]
+
+
+def test_a_token_that_ends_the_answer_ends_the_branch(talk: Talk) -> None:
+    talk.ask("hello")
+    end = talk.session.model.tokenizer.special("end")
+    assert end is not None
+    name = talk.session.model.tokenizer.token_text(end)
+    result = talk.do(f"/branch 2 {name}")
+    assert isinstance(result, Answer)
+    (record,) = result.start(lambda: False)
+    assert isinstance(record, Finished)
+    assert (record.reason, talk.session.turns[-1].answer) == ("end", "you")
+
+
+def test_what_the_model_saw_at_a_place_is_told(spelled: Session) -> None:
+    (turn,) = spelled.turns
+    ids = spelled.model.ids_before(turn, 3)
+    assert ids == turn.prompt_ids + [token.id for token in turn.tokens[:3]]
+    best = spelled.model.engine.probabilities(Request(0, ids, 3, spelled.settings.current, seed=0))[0]
+    assert best.logprob <= 0

@@ -1,17 +1,14 @@
 """Commands that show and change settings."""
 
-from pathlib import Path
-
 import pytest
 from scripted import Talk
 
-from tinychat.commands.completing import models, paths
 from tinychat.commands.results import Change, Message, Table
 from tinychat.commands.settings import change, nudge, switch, values_of
 from tinychat.errors import SettingError, UsageError
 from tinychat.face import FACE
 from tinychat.origins import Origin
-from tinychat.setting import Setting
+from tinychat.setting import Option
 from tinychat.settings import SETTINGS
 
 
@@ -90,9 +87,9 @@ def test_options_of_the_face_are_shown_but_chosen_at_the_start(talk: Talk) -> No
 
 def test_what_a_model_is_loaded_with_loads_it_again_and_keeps_the_conversation(talk: Talk) -> None:
     talk.ask("hello")
-    engine = talk.session.engine
+    engine = talk.session.model.engine
     change(talk.session, "threads", "1")
-    assert talk.session.engine is not engine
+    assert talk.session.model.engine is not engine
     assert [turn.prompt for turn in talk.session.turns] == ["hello"]
 
 
@@ -121,18 +118,7 @@ def test_values_are_completed_with_the_one_in_force_first(talk: Talk) -> None:
 
 
 @pytest.mark.parametrize("setting", SETTINGS.values(), ids=lambda setting: setting.name)
-def test_every_value_that_is_offered_can_be_set_and_says_what_it_does(talk: Talk, setting: Setting) -> None:
+def test_every_value_that_is_offered_can_be_set_and_says_what_it_does(talk: Talk, setting: Option) -> None:
     for one in values_of(talk.session, setting):
         talk.session.settings.set(setting.name, one.text)
         assert one.about
-
-
-def test_models_and_paths_are_completed(talk: Talk, tmp_path: Path) -> None:
-    (tmp_path / "novel.txt").write_text("x")
-    (tmp_path / ".hidden").write_text("x")
-    assert [one.text for one in models(talk.session, [""])][:3] == ["parrot", "other", "smalltalk"]
-    assert [one.text for one in paths(talk.session, ["n"])] == ["novel.txt"]
-    assert "models/" in [one.text for one in paths(talk.session, [""])]
-    assert ".hidden" not in [one.text for one in paths(talk.session, [""])]
-    assert [one.text for one in paths(talk.session, ["./.h"])] == ["./.hidden"]
-    assert list(paths(talk.session, ["nowhere/x"])) == []

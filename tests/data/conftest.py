@@ -1,4 +1,4 @@
-"""Runs the programs that write corpora, as a person would."""
+"""Run the programs that generate corpora, as a user would."""
 
 import subprocess
 import sys
@@ -12,7 +12,7 @@ PROGRAM = Path(__file__).parents[2] / "data" / "make.py"
 
 @pytest.fixture(scope="session")
 def make(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., tuple[bytes, bytes]]:
-    """Makes a corpus; gives the bytes of what is trained on, and of the held-out part."""
+    """Return a function that generates a corpus and returns the bytes of its training and held-out splits."""
 
     def make(name: str, *, seed: int = 1, count: int, held_out: int = 1) -> tuple[bytes, bytes]:
         folder = tmp_path_factory.mktemp(name)
@@ -27,5 +27,5 @@ def make(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., tuple[bytes,
 
 @pytest.fixture
 def programs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lets a test import what the programs are made of."""
+    """Make the modules of the programs importable."""
     monkeypatch.syspath_prepend(str(PROGRAM.parent))

@@ -1,4 +1,4 @@
-"""The pairs of phrases: the same bytes from the same seed, one translation each, and right by rules of their own."""
+"""Phrase pairs are reproducible, unique, and grammatical by independent rules."""
 
 import hashlib
 import re
@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-pytestmark = pytest.mark.slow  # a corpus takes seconds to make
+pytestmark = pytest.mark.slow  # generating a corpus takes seconds
 
 Pairs = list[tuple[str, str]]
 Make = Callable[..., tuple[bytes, bytes]]
@@ -16,7 +16,7 @@ def named(text: str) -> set[str]:
     return set(text.split())
 
 
-# Written down apart from the corpus: nouns by gender, adjectives by their four forms.
+# Independent of the corpus: nouns by gender, adjectives by their four forms.
 MASCULINE = named("""
 libro coche perro gato sombrero abrigo vestido reloj teléfono zapato tren barco banco hotel museo árbol río
 lápiz cuaderno vaso plato cuchillo espejo sillón sofá escritorio mapa paraguas café té queso pan arroz jardín
@@ -47,14 +47,14 @@ def split(text: bytes) -> Pairs:
 
 
 @pytest.fixture(scope="module")
-def made(make: Make) -> tuple[Pairs, Pairs]:
+def splits(make: Make) -> tuple[Pairs, Pairs]:
     train, held_out = make("phrases", count=12_000, held_out=1000)
     return split(train), split(held_out)
 
 
 @pytest.fixture(scope="module")
-def train(made: tuple[Pairs, Pairs]) -> Pairs:
-    return made[0]
+def train(splits: tuple[Pairs, Pairs]) -> Pairs:
+    return splits[0]
 
 
 def words(text: str) -> list[str]:
@@ -81,8 +81,8 @@ def test_same_seed_gives_the_same_bytes_everywhere(make: Make) -> None:
     assert make("phrases", seed=7, count=800)[0] == b"".join(text.splitlines(keepends=True)[:800])
 
 
-def test_every_english_sentence_comes_once(made: tuple[Pairs, Pairs]) -> None:
-    train, held_out = made
+def test_every_english_sentence_comes_once(splits: tuple[Pairs, Pairs]) -> None:
+    train, held_out = splits
     assert len({english for english, _ in train}) == len(train)
     assert not {english for english, _ in train} & {english for english, _ in held_out}
 
@@ -195,14 +195,14 @@ def test_both_languages_name_the_same_people(train: Pairs) -> None:
             assert len(re.findall(rf"\b{name}\b", english)) == len(re.findall(rf"\b{name}\b", spanish)), english
 
 
-def test_held_out_names_and_combinations_are_never_trained_on(made: tuple[Pairs, Pairs]) -> None:
-    train, held_out = made
+def test_held_out_names_and_combinations_are_never_trained_on(splits: tuple[Pairs, Pairs]) -> None:
+    train, held_out = splits
     names = set(words("Felipe George Hugo Oscar Adam Armando Nora Jane Silvia Olivia Grace Ramona"))
     assert not [english for english, _ in train if names & set(words(english))]
     assert names <= {word for english, _ in held_out for word in words(english)}
 
     def said_of(pairs: Pairs) -> set[tuple[str, str]]:
-        """What adjective is said of what noun."""
+        """Return the pairs of noun and adjective in predications."""
         pattern = re.compile(r"(?:The|This|That|My|Your) (\w+) (?:is|was)(?: not)?(?: very| too)? (\w+)\.")
         return {(match[1], match[2]) for english, _ in pairs if (match := pattern.fullmatch(english))}
 

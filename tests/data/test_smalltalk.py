@@ -1,4 +1,4 @@
-"""The smalltalk corpus: the same bytes from the same seed, well formed, varied, and right where it states facts."""
+"""The smalltalk corpus is reproducible, well formed, varied, and correct where it states facts."""
 
 import hashlib
 import json
@@ -8,13 +8,13 @@ from collections.abc import Callable
 
 import pytest
 
-from tinychat.commands.table import COMMANDS
+from tinychat.commands import COMMANDS
 
-pytestmark = pytest.mark.slow  # a corpus takes seconds to make
+pytestmark = pytest.mark.slow  # generating a corpus takes seconds
 
 Make = Callable[..., tuple[bytes, bytes]]
 
-# Written down apart from the corpus; either order.
+# Independent of the corpus; in either order.
 OPPOSITE_PAIRS = """
 big small, hot cold, up down, left right, day night, black white, open closed, fast slow, happy sad,
 old young, rich poor, hard soft, loud quiet, wet dry, full empty, early late, heavy light, near far,
@@ -34,7 +34,7 @@ def conversations(text: bytes) -> list[list[dict[str, str]]]:
 
 
 def turns(text: bytes) -> list[tuple[str, str]]:
-    """All (user, bot) turns."""
+    """Return all (user, bot) turns."""
     return [
         (talk[at]["content"], talk[at + 1]["content"]) for talk in conversations(text) for at in range(0, len(talk), 2)
     ]
@@ -113,7 +113,7 @@ def test_opposites_are_right(large: bytes) -> None:
 def test_fifty_countries_have_one_capital_each(large: bytes) -> None:
     said = " ".join(bot for _, bot in turns(large))
     found = set(re.findall(r"[Tt]he capital of ([\w ]+) is ((?!not)\w+(?: [A-Z]\w+)?)\.", said))
-    assert len(found) == len(dict(found)) == 50 + 5  # five have another name
+    assert len(found) == len(dict(found)) == 50 + 5  # five have alternative names
     assert {("France", "Paris"), ("Canada", "Ottawa"), ("Turkey", "Ankara"), ("Australia", "Canberra")} < found
 
 
@@ -202,9 +202,11 @@ def test_no_word_is_in_what_is_held_out_alone(programs: None) -> None:
     ]
     found = 0
     for lines in (*questions, numbers_to_twenty.SUMS, numbers_to_twenty.DIFFERENCES):
-        made = {wording for line in ([lines] if isinstance(lines, str) else lines) for wording in wordings(line)}
-        held_out = {wording for wording in made if is_held_out(lines, wording)}
-        trained_on = {word for wording in made - held_out for word in bare(wording).split()}
+        all_wordings = {
+            wording for line in ([lines] if isinstance(lines, str) else lines) for wording in wordings(line)
+        }
+        held_out = {wording for wording in all_wordings if is_held_out(lines, wording)}
+        trained_on = {word for wording in all_wordings - held_out for word in bare(wording).split()}
         found += len(held_out)
         assert all(trained_on.issuperset(bare(wording).split()) for wording in held_out)
     assert found > 500

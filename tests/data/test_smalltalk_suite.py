@@ -1,4 +1,4 @@
-"""The suite of smalltalk: made anew it is the same, it can be passed, and training has none of what it says."""
+"""The smalltalk suite is reproducible, can be passed, and shares no question with the training split."""
 
 import json
 import re
@@ -9,7 +9,7 @@ import pytest
 
 from tinychat.suite import read_suite
 
-pytestmark = pytest.mark.slow  # conversations take seconds to make
+pytestmark = pytest.mark.slow  # generating conversations takes seconds
 
 SUITE = Path(__file__).parents[2] / "data" / "smalltalk" / "suite.jsonl"
 
@@ -19,9 +19,9 @@ def test_made_anew_it_is_the_same(programs: None) -> None:
 
     first, *lines = map(json.loads, SUITE.read_text().splitlines())
     assert first == {"words": "words.txt"}
-    made = list(suite.checks())
-    assert [check for check in made if check in lines] == lines
-    assert len(lines) > 0.9 * len(made)
+    checks = list(suite.checks())
+    assert [check for check in checks if check in lines] == lines
+    assert len(lines) > 0.9 * len(checks)
 
 
 def test_it_has_many_checks_of_each_kind() -> None:
@@ -34,11 +34,11 @@ def test_it_has_many_checks_of_each_kind() -> None:
 def test_what_is_asked_is_never_trained_on(programs: None) -> None:
     from smalltalk import suite
 
-    _, trained_on = suite.heard(15_000)
-    made = [check for check in read_suite(SUITE).checks if check.group != suite.HAND_WRITTEN]
-    asked = {suite.plain(check.say[-1]) for check in made if len(check.say) == 1}
-    assert len(asked) > 1500
-    assert not asked & trained_on
+    _, trained_on = suite.words_and_prompts(15_000)
+    checks = [check for check in read_suite(SUITE).checks if check.group != suite.HAND_WRITTEN]
+    prompts = {suite.normalize(check.say[-1]) for check in checks if len(check.say) == 1}
+    assert len(prompts) > 1500
+    assert not prompts & trained_on
 
 
 def test_the_corpus_itself_passes(programs: None) -> None:
@@ -48,14 +48,14 @@ def test_the_corpus_itself_passes(programs: None) -> None:
     dice = Dice("the corpus itself")
     for topics in suite.FACTS.values():
         for topic in topics:
-            if turn := suite.turn_of(dice, suite.SCENES[topic]):
+            if turn := suite.held_out_turn(dice, suite.SCENES[topic]):
                 assert re.search(suite.has_value(turn)["pattern"], turn.bot), turn
                 assert not re.search(suite.REFUSAL, turn.bot)
     for topic in suite.TALK:
-        if turn := suite.turn_of(dice, suite.SCENES[topic]):
-            assert re.search(suite.as_templates(turn)["pattern"], turn.bot), turn
+        if turn := suite.held_out_turn(dice, suite.SCENES[topic]):
+            assert re.search(suite.matches_templates(turn)["pattern"], turn.bot), turn
     for _ in range(100):
-        refused = suite.turn_of(dice, suite.SCENES["what it does not know"])
+        refused = suite.held_out_turn(dice, suite.SCENES["what it does not know"])
         assert refused is not None
         assert re.search(suite.REFUSAL, refused.bot)
 
@@ -63,4 +63,4 @@ def test_the_corpus_itself_passes(programs: None) -> None:
 def test_replies_have_the_words_of_the_list_and_those_that_the_person_said(programs: None) -> None:
     from smalltalk import suite
 
-    assert suite.heard(1000)[0] <= set(SUITE.with_name("words.txt").read_text().split())
+    assert suite.words_and_prompts(1000)[0] <= set(SUITE.with_name("words.txt").read_text().split())

@@ -1,4 +1,4 @@
-"""The tales: the same bytes from the same seed, distinct, whole from wish to end, and well formed."""
+"""Tales are reproducible, unique, consistent from wish to ending, and well formed."""
 
 import hashlib
 import json
@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-pytestmark = pytest.mark.slow  # a corpus takes seconds to make
+pytestmark = pytest.mark.slow  # generating a corpus takes seconds
 
 Make = Callable[..., tuple[bytes, bytes]]
 
@@ -17,7 +17,7 @@ def named(text: str) -> set[str]:
     return set(text.split())
 
 
-# Written down apart from the corpus.
+# Independent of the corpus.
 GIRLS = named("""
 Mina Lila Tess Nell Ivy Poppy Juno Hana Maisie Dora Elsie Bea Fern Hattie Ida Josie Kira Lotte Mabel Nina Opal
 Pia Ruby Sadie Tilly Una Vera Willa Yara Zoe Greta Clover Hazel Marnie Olive Petra Rosa Stella
@@ -36,19 +36,19 @@ def split(text: bytes) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def made(make: Make) -> tuple[list[str], list[str]]:
+def splits(make: Make) -> tuple[list[str], list[str]]:
     train, held_out = make("tales", count=2500, held_out=500)
     return split(train), split(held_out)
 
 
 @pytest.fixture(scope="module")
-def tales(made: tuple[list[str], list[str]]) -> list[str]:
-    return made[0]
+def tales(splits: tuple[list[str], list[str]]) -> list[str]:
+    return splits[0]
 
 
 @pytest.fixture(scope="module")
 def invented(tales: list[str]) -> set[str]:
-    """The names that nobody has: words with a capital in few tales. A ribbon may be named so, too."""
+    """Return the invented names: capitalized words that occur in few tales, which may include names of things."""
     seen = Counter(word for tale in tales for word in set(re.findall(r"\b[A-Z][a-z]+\b", tale)))
     return {word for word, count in seen.items() if count < 0.004 * len(tales)} - GIRLS - BOYS
 
@@ -60,8 +60,8 @@ def test_same_seed_gives_the_same_bytes_everywhere(make: Make) -> None:
     assert make("tales", seed=7, count=50)[0] == b"".join(train.splitlines(keepends=True)[:50])
 
 
-def test_every_tale_is_told_once(made: tuple[list[str], list[str]]) -> None:
-    train, held_out = made
+def test_every_tale_is_told_once(splits: tuple[list[str], list[str]]) -> None:
+    train, held_out = splits
     assert len(set(train)) == len(train)
     assert not set(train) & set(held_out)
 
@@ -74,8 +74,8 @@ def test_there_are_twenty_thousand_with_a_rich_vocabulary(make: Make) -> None:
     assert sum(count >= 5 for count in counts.values()) > 1500
 
 
-def test_tales_are_60_to_150_words_long(made: tuple[list[str], list[str]]) -> None:
-    for tale in made[0] + made[1]:
+def test_tales_are_60_to_150_words_long(splits: tuple[list[str], list[str]]) -> None:
+    for tale in splits[0] + splits[1]:
         assert 60 <= len(tale.split()) <= 150, tale
 
 
@@ -117,7 +117,7 @@ def test_most_names_cannot_be_known_by_heart(tales: list[str], invented: set[str
 
 
 def test_pronouns_are_those_of_the_hero(tales: list[str]) -> None:
-    """A sentence that names the hero and nobody else has no pronoun of the other kind before the next one is there."""
+    """Until another person appears, a hero named alone is referred to only by pronouns of the right gender."""
     checked = 0
     for tale in tales:
         first, second = re.split(r"(?<=[.!?])\s", tale)[:2]
@@ -159,8 +159,8 @@ def test_what_is_lost_is_found(tales: list[str]) -> None:
     assert lost > 20
 
 
-def test_held_out_names_are_never_trained_on(made: tuple[list[str], list[str]]) -> None:
-    train, held_out = (set(re.findall(r"\b[A-Z][a-z]+\b", " ".join(tales))) for tales in made)
+def test_held_out_names_are_never_trained_on(splits: tuple[list[str], list[str]]) -> None:
+    train, held_out = (set(re.findall(r"\b[A-Z][a-z]+\b", " ".join(tales))) for tales in splits)
     assert not train & HELD_OUT
     assert held_out >= HELD_OUT
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tinychat.generate.engine import Engine, Request
-from tinychat.generate.opening import open_engine
+from tinychat.generate.loading import open_engine
 from tinychat.settings import Settings
 from tinychat.store.models import read_info
 
@@ -15,14 +15,14 @@ DRAWS = 4000
 
 def chi_squared(engine: Engine, settings: Settings, prompt: list[int]) -> tuple[float, int]:
     """Pearson's statistic for the first tokens of many answers, and its degrees of freedom."""
-    odds = engine.odds(Request(0, prompt, 0, settings, seed=0))
+    probabilities = engine.probabilities(Request(0, prompt, 0, settings, seed=0))
     counts: Counter[int] = Counter()
     for place in range(0, DRAWS, engine.batch_size):
         crowd = [Request(row, prompt, 0, settings, 11, place + row) for row in range(engine.batch_size)]
         counts.update(drawn[0].id for drawn in engine.extend(crowd, 1))
     total = counts.total()
-    common = {one.id: one.drawn * total for one in odds if one.drawn * total >= 5}
-    assert not any(counts[one.id] for one in odds if one.drawn == 0)
+    common = {one.id: one.probability * total for one in probabilities if one.probability * total >= 5}
+    assert not any(counts[one.id] for one in probabilities if one.probability == 0)
     classes = [(counts[id], expected) for id, expected in common.items()]
     rest = total - sum(expected for _, expected in classes)
     if rest >= 1:  # rare tokens are one class

@@ -3,6 +3,7 @@
 import itertools
 import json
 import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +11,10 @@ import pytest
 import torch
 
 from tinychat.errors import GenerationError, ModelError
-from tinychat.generate.engine import Drawn, Request
-from tinychat.generate.native import library
-from tinychat.generate.native.engine import NativeEngine
-from tinychat.generate.native.library import Unavailable
+from tinychat.generate.engine import Request, SampledToken
+from tinychat.generate.native import build
+from tinychat.generate.native.build import SOURCE, Unavailable
+from tinychat.generate.native.engine import SUPPORTED, NativeEngine
 from tinychat.generate.torch_engine import TorchEngine
 from tinychat.model.config import FEED_FORWARDS, NORM_POSITIONS, NORMS, POSITIONS, ModelConfig
 from tinychat.model.transformer import Transformer
@@ -65,10 +66,10 @@ def save(model: Transformer, folder: Path, *, half: bool = False) -> ModelInfo:
 
 
 def request(ids: list[int], settings: Settings = GREEDY, **values: Any) -> Request:
-    return Request(**({"slot": 0, "ids": ids, "made": 0, "settings": settings, "seed": 5} | values))
+    return Request(**({"slot": 0, "ids": ids, "num_generated": 0, "settings": settings, "seed": 5} | values))
 
 
-def ids_of(drawn: list[Drawn]) -> list[int]:
+def ids_of(drawn: list[SampledToken]) -> list[int]:
     return [token.id for token in drawn]
 
 
@@ -88,10 +89,10 @@ def test_every_architecture_gives_the_numbers_of_the_reference(grid: list[dict[s
         torch.testing.assert_close(*entropies, rtol=1e-3, atol=1e-3, msg=lambda text, o=options: f"{o}\n{text}")
         for length in (1, 20):
             asked = request(SOME_IDS[:length], Settings(temperature=0.9, top_p=1))
-            odds = {one.id: one for one in native.odds(asked)}
-            for one in reference.odds(asked):
-                assert odds[one.id].logprob == pytest.approx(one.logprob, rel=1e-4, abs=1e-4), options
-                assert odds[one.id].drawn == pytest.approx(one.drawn, abs=1e-4), options
+            probabilities = {one.id: one for one in native.probabilities(asked)}
+            for one in reference.probabilities(asked):
+                assert probabilities[one.id].logprob == pytest.approx(one.logprob, rel=1e-4, abs=1e-4), options
+                assert probabilities[one.id].probability == pytest.approx(one.probability, abs=1e-4), options
 
 
 SETTINGS = [
@@ -113,13 +114,13 @@ def test_the_same_tokens_come_far_beyond_the_context(
     model = make(**options)
     native, reference = NativeEngine(save(model, tmp_path / "model")), TorchEngine(model)
     for prompt in ([1], SOME_IDS * 3):
-        expected = reference.extend([request(prompt, settings)], 60, alternatives=3)[0]
-        got = native.extend([request(prompt, settings)], 60, alternatives=3)[0]
+        expected = reference.extend([request(prompt, settings)], 60, top_logprobs=3)[0]
+        got = native.extend([request(prompt, settings)], 60, top_logprobs=3)[0]
         assert ids_of(got) == ids_of(expected)
         for one, other in zip(got, expected, strict=True):
             assert one.logprob == pytest.approx(other.logprob, abs=1e-4)
-            assert [id for id, _ in one.likeliest] == [id for id, _ in other.likeliest]
-            assert [v for _, v in one.likeliest] == pytest.approx([v for _, v in other.likeliest], abs=1e-4)
+            assert [id for id, _ in one.top_logprobs] == [id for id, _ in other.top_logprobs]
+            assert [v for _, v in one.top_logprobs] == pytest.approx([v for _, v in other.top_logprobs], abs=1e-4)
 
 
 def test_an_answer_is_the_same_however_it_is_cut_into_calls_and_with_any_threads(tmp_path: Path) -> None:
@@ -129,7 +130,7 @@ def test_an_answer_is_the_same_however_it_is_cut_into_calls_and_with_any_threads
     for n in (1, 7, 3, 20, 9):
         (drawn,) = engine.extend([pieces], n)
         pieces.ids += ids_of(drawn)
-        pieces.made += n
+        pieces.num_generated += n
     assert pieces.ids[2:] == whole
 
 
@@ -142,7 +143,7 @@ def test_rows_may_leave_join_go_back_and_end(tmp_path: Path) -> None:
     def extend(*requests: Request) -> None:
         for one, drawn in zip(requests, engine.extend(requests, 5), strict=True):
             one.ids += ids_of(drawn)
-            one.made += 5
+            one.num_generated += 5
 
     extend(first, second)
     extend(second)
@@ -159,13 +160,13 @@ def test_a_crowd_says_what_each_says_alone_to_the_last_bit(tmp_path: Path) -> No
     """More sequences than a pass has rows, some beyond the context; with the same numbers, not only the same tokens."""
     info, settings = save(make(ngram_order=3), tmp_path / "model"), Settings(temperature=1.2, top_p=0.9)
     crowd = [
-        request([*SOME_IDS[place % 7 :][: 1 + place * 3 % 19]], settings, slot=place, place=place)
+        request([*SOME_IDS[place % 7 :][: 1 + place * 3 % 19]], settings, slot=place, prompt_index=place)
         for place in range(18)
     ]
     for threads in (1, 2):
-        together = NativeEngine(info, threads).extend(crowd, 10, alternatives=2)
+        together = NativeEngine(info, threads).extend(crowd, 10, top_logprobs=2)
         engine = NativeEngine(info)
-        assert together == [engine.extend([one], 10, alternatives=2)[0] for one in crowd]
+        assert together == [engine.extend([one], 10, top_logprobs=2)[0] for one in crowd]
 
 
 @pytest.mark.parametrize("precision", ["f32", "bf16", "int8"])
@@ -205,8 +206,8 @@ def test_the_quickness_of_threads_is_taken_from_calls_that_tell_of_it(
 ) -> None:
     engine = NativeEngine(save(make(), tmp_path / "model"), threads=2)
     noted: list[bool] = []
-    monkeypatch.setattr(engine._team, "note", lambda is_wide, *_: noted.append(is_wide))
-    monkeypatch.setattr("tinychat.generate.native.engine.LONG_ENOUGH", math.inf)
+    monkeypatch.setattr(engine._tuner, "record", lambda is_wide, *_: noted.append(is_wide))
+    monkeypatch.setattr("tinychat.generate.native.engine.MIN_SECONDS_TIMED", math.inf)
     ids = [1, 2, 3]
     for n in (1, 4):  # so few tell how soon a thread awakes
         ids += ids_of(engine.extend([request(ids)], n)[0])
@@ -216,9 +217,36 @@ def test_the_quickness_of_threads_is_taken_from_calls_that_tell_of_it(
     assert noted == [False]
     engine.extend([request(ids), request([7], slot=1)], 12)
     assert noted == [False, True]
-    monkeypatch.setattr("tinychat.generate.native.engine.LONG_ENOUGH", 0)  # a large model makes few in a call
+    monkeypatch.setattr("tinychat.generate.native.engine.MIN_SECONDS_TIMED", 0)  # a large model makes few in a call
     engine.extend([request(ids)], 2)
     assert noted == [False, True, False]
+
+
+def test_the_kernel_has_the_sampling_settings_that_it_is_handed() -> None:
+    structure = re.search(r"typedef struct \{([^}]*)\} Sampling;", SOURCE.read_text(encoding="utf-8"))
+    assert structure is not None
+    fields = re.sub(r"\b(double|u?int64_t)\b|\s", "", structure[1]).replace(";", ",").split(",")
+    assert tuple(fields[: len(SUPPORTED)]) == SUPPORTED
+
+
+def test_a_sampling_setting_that_the_kernel_does_not_know_is_left_to_the_reference(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, opened = make(), list[ModelInfo]()
+
+    def open_reference(info: ModelInfo) -> TorchEngine:
+        opened.append(info)
+        return TorchEngine(model)
+
+    engine = NativeEngine(save(model, tmp_path / "model"), open_reference=open_reference)
+    monkeypatch.setattr("tinychat.generate.native.engine.UNSUPPORTED", ("min_p",))
+    plain, unknown = request([1, 2], Settings(temperature=1.3)), request([1, 2], Settings(temperature=1.3, min_p=0.1))
+    engine.extend([plain], 8)
+    assert opened == []
+    reference = TorchEngine(model)
+    assert engine.extend([unknown], 8) == reference.extend([unknown], 8)
+    assert engine.probabilities(unknown) == reference.probabilities(unknown)
+    assert len(opened) == 1
 
 
 @pytest.mark.parametrize("settings", SETTINGS)
@@ -228,13 +256,13 @@ def test_drafts_change_nothing(settings: Settings, options: dict[str, Any], tmp_
     told = {}
     for drafts in ("never", "auto", "always"):
         engine = NativeEngine(info, drafts=drafts)
-        alone = engine.extend([request(SOME_IDS, settings)], 60, alternatives=2)
-        again = engine.extend([request(SOME_IDS, settings)], 60, alternatives=2)  # which it has met by now
+        alone = engine.extend([request(SOME_IDS, settings)], 60, top_logprobs=2)
+        again = engine.extend([request(SOME_IDS, settings)], 60, top_logprobs=2)  # which it has met by now
         ends = frozenset([alone[0][30].id])
         pair = [request(SOME_IDS[place:], settings, slot=place, end_ids=ends) for place in range(2)]
         told[drafts] = alone, again, engine.extend(pair, 40)
-        assert (engine.work.kept > 0) >= (drafts == "always")
-        assert (engine.work.drafts == 0) >= (drafts == "never")
+        assert (engine.work.accepted > 0) >= (drafts == "always")
+        assert (engine.work.drafted == 0) >= (drafts == "never")
     assert told["never"] == told["auto"] == told["always"]
 
 
@@ -267,7 +295,7 @@ def test_a_call_ends_in_time_even_while_it_reads(tmp_path: Path) -> None:
     while len(one.ids) < len(prompt) + 4:
         (drawn,) = engine.extend([one], 4, seconds=0)
         one.ids += ids_of(drawn)
-        one.made += len(drawn)
+        one.num_generated += len(drawn)
         calls += 1
         assert calls > 6 or not drawn  # 100 tokens to read, 16 at a time
     assert one.ids[len(prompt) :] == expected
@@ -288,11 +316,9 @@ def test_each_kind_of_processor_gives_the_same(options: dict[str, Any], tmp_path
     """Of those that this machine can play; whatever else it is, the numbers are those of plain C."""
     model = make(**options)
     info = save(model, tmp_path / "model")
-    assert library.levels_here()[-1] == "plain"
+    assert build.levels_here()[-1] == "plain"
     for precision, tolerance in {"f32": 1e-4, "bf16": 1e-4, "int8": 5e-2}.items():
-        scores = [
-            NativeEngine(info, precision=precision, level=level).score(SOME_IDS) for level in library.levels_here()
-        ]
+        scores = [NativeEngine(info, precision=precision, level=level).score(SOME_IDS) for level in build.levels_here()]
         for other in scores[1:]:
             assert other == pytest.approx(scores[0], rel=tolerance, abs=tolerance)
 
@@ -385,7 +411,7 @@ def test_weights_that_are_no_numbers_are_told_of(precision: str, tmp_path: Path)
     engine = NativeEngine(save(model, tmp_path / "model"), precision=precision)
     for ask in (
         lambda: engine.extend([request([1])], 3),
-        lambda: engine.odds(request([1])),
+        lambda: engine.probabilities(request([1])),
         lambda: engine.score([1, 2, 3]),
     ):
         with pytest.raises(GenerationError, match="NaN or infinite logits"):
@@ -404,7 +430,7 @@ def test_ids_of_another_vocabulary_never_reach_the_kernel(tmp_path: Path, id: in
     engine = NativeEngine(save(make(), tmp_path / "model"))
     for ask in (
         lambda: engine.extend([request([1, id])], 3),
-        lambda: engine.odds(request([id, 1])),
+        lambda: engine.probabilities(request([id, 1])),
         lambda: engine.score([1, id, 3]),
     ):
         with pytest.raises(ModelError, match="the model knows 21 tokens"):
@@ -415,17 +441,17 @@ def test_without_a_compiler_or_with_a_broken_one_it_is_said(monkeypatch: pytest.
     path = tmp_path / "made" / "kernel.so"
     monkeypatch.setenv("CC", "false")
     with pytest.raises(Unavailable, match="cannot be compiled: false failed"):
-        library.compile_kernel(path)
+        build.compile_kernel(path)
     monkeypatch.delenv("CC")
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(Unavailable, match="needs a C compiler"):
-        library.compile_kernel(path)
+        build.compile_kernel(path)
     assert not path.exists()
-    monkeypatch.setattr(library, "library_file", lambda: tmp_path / "bad.so")
+    monkeypatch.setattr(build, "library_file", lambda: tmp_path / "bad.so")
     (tmp_path / "bad.so").write_bytes(b"no library")
-    library.load_library.cache_clear()
+    build.load_library.cache_clear()
     with pytest.raises(Unavailable, match="cannot be loaded"):
-        library.load_library()
+        build.load_library()
 
 
 def test_sums_of_exponentials_are_right_to_the_sixth_place(tmp_path: Path) -> None:
@@ -433,7 +459,7 @@ def test_sums_of_exponentials_are_right_to_the_sixth_place(tmp_path: Path) -> No
     model = make(position="none", norm="none", feed_forward="none", n_layer=0, n_head=1)
     with torch.no_grad():
         model.decoder.embedding.weight.normal_(std=30)
-    expected = TorchEngine(model).odds(request([4]))
-    got = {one.id: one.logprob for one in NativeEngine(save(model, tmp_path / "model")).odds(request([4]))}
+    expected = TorchEngine(model).probabilities(request([4]))
+    got = {one.id: one.logprob for one in NativeEngine(save(model, tmp_path / "model")).probabilities(request([4]))}
     for one in expected:
         assert got[one.id] == pytest.approx(one.logprob, rel=1e-5, abs=1e-5)

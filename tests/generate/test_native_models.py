@@ -55,17 +55,19 @@ def test_tokens_are_drawn_as_often_as_they_are_likely(info: ModelInfo, settings:
     """Pearson's chi-squared over the tokens that are met more than five times; what is left is one more."""
     draws, ids = 4000, read_tokenizer(info.folder).encode("what do you")
     engine = NativeEngine(info)
-    likely = TorchEngine(load_model(info, "cpu")).odds(Request(0, ids, 0, settings, seed=0))
+    likely = TorchEngine(load_model(info, "cpu")).probabilities(Request(0, ids, 0, settings, seed=0))
     counts: dict[int, int] = {}
     for first in range(0, draws, 16):
-        requests = [Request(slot, ids, 0, settings, seed=1, place=first + slot) for slot in range(16)]
+        requests = [Request(slot, ids, 0, settings, seed=1, prompt_index=first + slot) for slot in range(16)]
         for (token,) in engine.extend(requests, 1):
             counts[token.id] = counts.get(token.id, 0) + 1
-    assert not [id for id in counts if not next(one.drawn for one in likely if one.id == id)]
-    common = [one for one in likely if one.drawn * draws > 5]
-    rest = draws * (1 - sum(one.drawn for one in common))
+    assert not [id for id in counts if not next(one.probability for one in likely if one.id == id)]
+    common = [one for one in likely if one.probability * draws > 5]
+    rest = draws * (1 - sum(one.probability for one in common))
     met = sum(counts.get(one.id, 0) for one in common)
-    chi_squared = sum((counts.get(one.id, 0) - one.drawn * draws) ** 2 / (one.drawn * draws) for one in common)
+    chi_squared = sum(
+        (counts.get(one.id, 0) - one.probability * draws) ** 2 / (one.probability * draws) for one in common
+    )
     if rest > 5:
         chi_squared += (draws - met - rest) ** 2 / rest
     freedom = max(1, len(common))

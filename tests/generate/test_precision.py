@@ -9,16 +9,16 @@ from typing import Any
 import pytest
 
 from tinychat.errors import UsageError
-from tinychat.generate.native import library, precision
+from tinychat.generate.loading import open_engine
+from tinychat.generate.native import build, precision
 from tinychat.generate.native.engine import NativeEngine
-from tinychat.generate.opening import open_engine
 from tinychat.settings import Settings
 from tinychat.store.models import TRAINING, ModelInfo, read_info
 
 
 @pytest.fixture(autouse=True)
 def bytes_are_multiplied(native: None) -> None:
-    if library.levels_here()[0] == "plain":
+    if build.levels_here()[0] == "plain":
         pytest.skip("this processor has no products of bytes")
 
 
@@ -30,7 +30,7 @@ def info(letters: Path, tmp_path: Path) -> ModelInfo:
     for file in letters.iterdir():
         (folder / file.name).write_bytes(file.read_bytes())
     keep(folder, validation_ids=[1, 2, 3, 4, 5, 6, 7, 8] * 9)
-    return dataclasses.replace(read_info(folder), parameters=precision.SMALL + 1)
+    return dataclasses.replace(read_info(folder), parameters=precision.MIN_PARAMETERS + 1)
 
 
 def keep(folder: Path, **training: Any) -> None:
@@ -39,7 +39,7 @@ def keep(folder: Path, **training: Any) -> None:
 
 def test_int8_is_taken_where_the_loss_hardly_rises(info: ModelInfo, monkeypatch: pytest.MonkeyPatch) -> None:
     assert precision.choose_precision(info, 1) == "int8"
-    monkeypatch.setattr(precision, "MOST_RISE", -0.5)
+    monkeypatch.setattr(precision, "MAX_LOSS_INCREASE", -0.5)
     assert precision.choose_precision(info, 1) == "f32"
 
 
@@ -74,7 +74,7 @@ def test_where_the_processor_has_no_products_of_bytes_a_model_stays_exact(
 
 
 def test_a_small_model_and_one_in_training_stay_exact(info: ModelInfo) -> None:
-    assert precision.choose_precision(dataclasses.replace(info, parameters=precision.SMALL), 1) == "f32"
+    assert precision.choose_precision(dataclasses.replace(info, parameters=precision.MIN_PARAMETERS), 1) == "f32"
     assert precision.choose_precision(dataclasses.replace(info, snapshot=info.weights_file), 1) == "f32"
 
 

@@ -5,9 +5,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tinychat.generate.random import uniform
-from tinychat.generate.sampling import draw, filter_logits
-from tinychat.settings import Settings
+from tinychat.generate.prompts import uniform
+from tinychat.generate.sampling import FILTERS, PENALIZERS, draw, filter_logits, looks_back, sample
+from tinychat.settings import PENALTIES, SAMPLING, SETTINGS, Settings
 
 transformers = pytest.importorskip("transformers")
 
@@ -44,6 +44,30 @@ def test_filters_equal_those_of_transformers(seed: int, **values: float) -> None
     wanted = Settings(**values)  # type: ignore[arg-type]
     ours = filter_logits(logits, wanted, history.tolist())
     torch.testing.assert_close(ours, reference(logits, wanted, history))
+
+
+def test_each_sampling_setting_has_its_function() -> None:
+    assert set(PENALIZERS) == set(PENALTIES)
+    assert set(PENALIZERS) | set(FILTERS) == set(SAMPLING)
+
+
+def test_what_is_neutral_changes_nothing() -> None:
+    logits = torch.randn(3, 50)
+    neutral = Settings(**{name: SETTINGS[name].neutral for name in SAMPLING})
+    assert filter_logits(logits, neutral, [[1], [2], [3]]) is logits
+    assert not looks_back(neutral)
+    assert looks_back(Settings(repetition_penalty=1.1))
+
+
+def test_greedy_asks_for_no_random_numbers() -> None:
+    logits = torch.tensor([[0.1, 3.0, 2.0]])
+
+    def uniforms() -> torch.Tensor:
+        raise AssertionError
+
+    assert sample(logits, Settings(temperature=0), [[]], uniforms).tolist() == [1]
+    half = torch.tensor([0.5], dtype=torch.float64)
+    assert sample(logits, Settings(), [[]], lambda: half).tolist() == draw(logits / 0.8, half).tolist()
 
 
 def test_greedy_takes_the_likeliest_whatever_else_is_set() -> None:

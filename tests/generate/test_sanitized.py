@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tinychat.generate.native.library import Unavailable, compile_kernel
+from tinychat.generate.native.build import Unavailable, compile_kernel
 
 SANITIZERS = {"address,undefined": ("libasan.so", "libubsan.so"), "thread": ("libtsan.so",)}
 

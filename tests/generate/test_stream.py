@@ -7,12 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tinychat.errors import GenerationError
 from tinychat.events import Changed, Finished, Notice, Record, Token
-from tinychat.generate.engine import Drawn, Engine, Request
-from tinychat.generate.stream import Answer, Batch, stream
+from tinychat.generate.engine import Engine, Request, SampledToken
+from tinychat.generate.stream import Answer, Batch, drive, stream
 from tinychat.settings import Settings
-from tinychat.text.tokenizers import Tokenizer
-from tinychat.text.vocabularies import train_vocabulary
+from tinychat.tokenizer.tokenizer import Tokenizer
+from tinychat.tokenizer.training import train_vocabulary
 
 LETTERS = Tokenizer(train_vocabulary("char", ["abcdefgh \n"], None, ["<|end|>"]))
 BYTES = Tokenizer(train_vocabulary("wordpiece", ["naïve café 你好 " * 9], 300, []))
@@ -28,19 +29,22 @@ class Script:
         self.asked: list[int] = []
 
     def extend(
-        self, requests: Sequence[Request], n: int, alternatives: int = 0, seconds: float = 0
-    ) -> list[list[Drawn]]:
+        self, requests: Sequence[Request], n: int, top_logprobs: int = 0, seconds: float = 0
+    ) -> list[list[SampledToken]]:
         most = min(n, 3 if self.asked else 1)
         self.asked.append(n)
-        tops = ((1, -1.0), (2, -2.0))[:alternatives]
-        return [[Drawn(id, -0.5, tops) for id in self.ids[one.made : one.made + most]] for one in requests]
+        tops = ((1, -1.0), (2, -2.0))[:top_logprobs]
+        return [
+            [SampledToken(id, -0.5, tops) for id in self.ids[one.num_generated : one.num_generated + most]]
+            for one in requests
+        ]
 
 
-def answer(tokenizer: Tokenizer = LETTERS, prompt: str = "a", alternatives: int = 0, **settings: object) -> Answer:
+def answer(tokenizer: Tokenizer = LETTERS, prompt: str = "a", top_logprobs: int = 0, **settings: object) -> Answer:
     fixed = Settings(**settings)  # type: ignore[arg-type]
     ends = frozenset([END]) if tokenizer is LETTERS else frozenset()
     ids = tokenizer.encode(prompt)
-    return Answer(tokenizer, ids, lambda: fixed, seed=3, end_ids=ends, alternatives=alternatives)
+    return Answer(tokenizer, ids, lambda: fixed, seed=3, end_ids=ends, top_logprobs=top_logprobs)
 
 
 def run(text: str, **settings: object) -> list[Record]:
@@ -161,7 +165,7 @@ def test_a_change_acts_on_the_very_next_token_and_is_marked_where_it_does() -> N
 
 def test_a_change_while_it_is_made_is_as_one_before(letters: Path) -> None:
     """The engine had drawn more by then, which is let go: it goes back with its cache."""
-    from tinychat.generate.opening import open_engine
+    from tinychat.generate.loading import open_engine
     from tinychat.store.models import read_info, read_tokenizer
 
     info, tokenizer = read_info(letters), read_tokenizer(letters)
@@ -183,9 +187,9 @@ def test_a_change_while_it_is_made_is_as_one_before(letters: Path) -> None:
         context = engine.context
 
         def extend(
-            self, requests: Sequence[Request], n: int, alternatives: int = 0, seconds: float = 0
-        ) -> list[list[Drawn]]:
-            return engine.extend(requests, 1, alternatives)
+            self, requests: Sequence[Request], n: int, top_logprobs: int = 0, seconds: float = 0
+        ) -> list[list[SampledToken]]:
+            return engine.extend(requests, 1, top_logprobs)
 
     assert made(engine, 6) == made(Slow(), 6) != made(engine, 24)  # type: ignore[arg-type]
 
@@ -198,10 +202,10 @@ def test_more_than_the_context_is_said_once() -> None:
 
 
 def test_alternatives_come_when_they_are_asked_for() -> None:
-    first = next(iter(stream(Script(LETTERS.encode("ab")), answer(alternatives=2))))
+    first = next(iter(stream(Script(LETTERS.encode("ab")), answer(top_logprobs=2))))
     assert isinstance(first, Token)
-    assert [(other.id, other.logprob) for other in first.alternatives] == [(1, -1.0), (2, -2.0)]
-    assert first.alternatives[0].text == LETTERS.token_text(1)
+    assert [(other.id, other.logprob) for other in first.top_logprobs] == [(1, -1.0), (2, -2.0)]
+    assert first.top_logprobs[0].text == LETTERS.token_text(1)
 
 
 def test_answers_of_a_batch_end_each_in_its_own_time() -> None:
@@ -217,3 +221,109 @@ def test_answers_of_a_batch_end_each_in_its_own_time() -> None:
             order += [answers.index(one)] * (one.finished is not None)
     assert [texts[id(one)] for one in answers] == ["ab", "abcdefgh", "abcde"]
     assert order == [0, 2, 1]
+
+
+def batch_of(text: str, *counts: int) -> Batch:
+    """Answers with so many tokens each, that all say the same."""
+    batch = Batch(Script([*LETTERS.encode(text), END]))  # type: ignore[arg-type, list-item]
+    for count in counts:
+        batch.add(answer(max_tokens=count))
+    return batch
+
+
+def test_batches_of_several_engines_take_turns_until_every_answer_is_finished() -> None:
+    batches = batch_of("abcdefgh", 2, 9), batch_of("hgfedcba", 3)
+    answers = [one for batch in batches for one in batch.answers]
+    records: dict[Answer, list[Record]] = {one: [] for one in answers}
+    order = []
+    for one, record in drive(*batches):
+        records[one].append(record)
+        order.append(answers.index(one))
+    assert [text_of(records[one]) for one in answers] == ["ab", "abcdefgh", "hgf"]
+    assert [last(records[one]).reason for one in answers] == ["length", "end", "length"]
+    assert [last(records[one]) for one in answers] == [one.finished for one in answers]
+    assert order[:3] == [0, 1, 2]
+
+
+def test_answers_are_admitted_while_others_are_made_and_after_all_are_done() -> None:
+    batch, waiting = batch_of("abcd"), [2, 9, None, 1]
+    texts: dict[Answer, str] = {}
+    joined_beside: list[int] = []
+
+    def admit() -> bool:
+        if not waiting or (len(batch.answers) == 2 and waiting[0] is None):
+            return False
+        if (count := waiting.pop(0)) is not None:
+            joined_beside.append(len(batch.answers))
+            batch.add(answer(max_tokens=count))
+        return True
+
+    for one, record in drive(batch, admit=admit):
+        texts[one] = texts.get(one, "") + (record.text if isinstance(record, Token) else "")
+    assert list(texts.values()) == ["ab", "abcd", "a"]
+    assert joined_beside[:2] == [0, 1]
+
+
+def test_one_that_joins_in_the_middle_of_a_step_is_answered_too() -> None:
+    batch, joined = batch_of("abcd", 2), answer(max_tokens=3)
+    texts = {joined: ""}
+    for one, record in drive(batch):
+        if isinstance(record, Token):
+            texts[one] = texts.get(one, "") + record.text
+        elif one is not joined:
+            batch.add(joined)
+    assert texts[joined] == "abc"
+
+
+@pytest.mark.parametrize("stop", [(), ("zz",)])
+@pytest.mark.parametrize("taken", [1, 2, 3, 9])
+def test_closing_early_finishes_every_answer_once(taken: int, stop: tuple[str, ...]) -> None:
+    batch = Batch(Script([*LETTERS.encode("abcdefgh"), END]))  # type: ignore[arg-type, list-item]
+    answers = [answer(max_tokens=count, stop=stop) for count in (1, 9)]
+    for one in answers:
+        batch.add(one)
+    records = drive(batch)
+    seen = [next(records) for _ in range(taken)]
+    records.close()  # type: ignore[attr-defined]
+    finished = {one: record for one, record in seen if isinstance(record, Finished)}
+    for one in answers:
+        assert one.finished is not None
+        assert one.finished == finished[one] if one in finished else one.finished.reason == "interrupted"
+    assert batch.answers == []
+
+
+def test_an_error_finishes_every_answer_and_is_raised_behind_what_was_made() -> None:
+    class Failing(Script):
+        def extend(
+            self, requests: Sequence[Request], n: int, top_logprobs: int = 0, seconds: float = 0
+        ) -> list[list[SampledToken]]:
+            if len(self.asked) == 2:
+                raise GenerationError("the model gave NaN")
+            return super().extend(requests, n, top_logprobs, seconds)
+
+    batch = Batch(Failing(LETTERS.encode("abcdefgh")))  # type: ignore[arg-type]
+    one = answer()
+    batch.add(one)
+    records: list[Record] = []
+    with pytest.raises(GenerationError, match="NaN"):
+        records.extend(record for _, record in drive(batch))
+    assert text_of(records) == "abcd"
+    assert not any(isinstance(record, Finished) for record in records)
+    assert one.finished is not None
+    assert (one.finished.reason, one.finished.tokens) == ("interrupted", 4)
+
+
+def test_an_error_while_answers_are_admitted_ends_those_that_are_open() -> None:
+    batch = batch_of("abcdefgh", 9)
+    (one,) = batch.answers
+    rounds = iter([False])
+
+    def admit() -> bool:
+        if next(rounds, None) is None:
+            raise GenerationError("no")
+        return False
+
+    with pytest.raises(GenerationError, match="no"):
+        list(drive(batch, admit=admit))
+    assert one.finished is not None
+    assert one.finished.reason == "interrupted"

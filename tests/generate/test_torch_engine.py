@@ -8,12 +8,12 @@ import pytest
 import torch
 
 from tinychat.errors import GenerationError
-from tinychat.generate.engine import Drawn, Request, window_start
-from tinychat.generate.random import uniform
+from tinychat.generate.engine import Request, SampledToken, window_start
+from tinychat.generate.prompts import uniform
 from tinychat.generate.sampling import draw, filter_logits
 from tinychat.generate.torch_engine import TorchEngine
 from tinychat.model.config import ModelConfig
-from tinychat.model.stepping import Stepper
+from tinychat.model.cpu_decoder import CPUDecoder
 from tinychat.model.transformer import Transformer
 from tinychat.settings import Settings
 from tinychat.train.evaluation import evaluate
@@ -29,7 +29,7 @@ def make(**options: Any) -> Transformer:
 
 
 def request(ids: list[int], settings: Settings = GREEDY, **values: Any) -> Request:
-    return Request(**({"slot": 0, "ids": ids, "made": 0, "settings": settings, "seed": 5} | values))
+    return Request(**({"slot": 0, "ids": ids, "num_generated": 0, "settings": settings, "seed": 5} | values))
 
 
 @torch.inference_mode()
@@ -44,7 +44,7 @@ def plainly(model: Transformer, ids: list[int], count: int, settings: Settings, 
     return ids[prompt:]
 
 
-def ids_of(drawn: list[Drawn]) -> list[int]:
+def ids_of(drawn: list[SampledToken]) -> list[int]:
     return [token.id for token in drawn]
 
 
@@ -63,14 +63,14 @@ def test_an_answer_is_the_same_however_it_is_cut_into_calls() -> None:
     for n in (1, 7, 3, 20, 9):
         (drawn,) = engine.extend([pieces], n)
         pieces.ids += ids_of(drawn)
-        pieces.made += n
+        pieces.num_generated += n
     assert pieces.ids[2:] == whole
 
 
 def test_a_batch_of_unequal_prompts_equals_each_alone() -> None:
     model, settings = make(), Settings(temperature=0.9, top_p=0.9)
     prompts = [[1], [2, 3, 4, 5, 6, 7], list(range(10)), [5] * 15, [6] * 40]
-    requests = [request(ids, settings, slot=place, place=place) for place, ids in enumerate(prompts)]
+    requests = [request(ids, settings, slot=place, prompt_index=place) for place, ids in enumerate(prompts)]
     together = TorchEngine(model).extend(requests, 30)
     for place, ids in enumerate(prompts):
         assert ids_of(together[place]) == plainly(model, ids, 30, settings, place)
@@ -83,7 +83,7 @@ def test_rows_may_leave_join_and_change_places() -> None:
     def extend(*requests: Request) -> None:
         for one, drawn in zip(requests, engine.extend(requests, 5), strict=True):
             one.ids += ids_of(drawn)
-            one.made += 5
+            one.num_generated += 5
 
     extend(first, second)
     extend(second)
@@ -95,19 +95,19 @@ def test_rows_may_leave_join_and_change_places() -> None:
 
 def test_what_is_known_is_not_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
     model = make(context=64)
-    engine, forward, step = TorchEngine(model), model.forward, Stepper.step
+    engine, forward, step = TorchEngine(model), model.forward, CPUDecoder.decode_one_token
     fed: list[int] = []
 
     def counting(ids: torch.Tensor, **places: Any) -> torch.Tensor:
         fed.append(ids.numel())
         return forward(ids, **places)
 
-    def counting_one(stepper: Stepper, *given: Any) -> torch.Tensor:
+    def counting_one(decoder: CPUDecoder, *given: Any) -> torch.Tensor:
         fed.append(1)
-        return step(stepper, *given)
+        return step(decoder, *given)
 
     monkeypatch.setattr(model, "forward", counting)
-    monkeypatch.setattr(Stepper, "step", counting_one)
+    monkeypatch.setattr(CPUDecoder, "decode_one_token", counting_one)
 
     def read(*requests: Request) -> int:
         fed.clear()
@@ -142,38 +142,40 @@ def test_each_row_has_its_own_settings_and_ends_with_its_own_token() -> None:
 
 def test_log_probabilities_are_those_of_the_model_before_any_filter() -> None:
     model = make()
-    (drawn,) = TorchEngine(model).extend([request([1, 2], Settings(temperature=0.5, top_k=2))], 1, alternatives=4)
+    (drawn,) = TorchEngine(model).extend([request([1, 2], Settings(temperature=0.5, top_k=2))], 1, top_logprobs=4)
     logprobs = model(torch.tensor([[1, 2]]))[0, -1].log_softmax(0)
     assert drawn[0].logprob == pytest.approx(logprobs[drawn[0].id].item(), abs=1e-5)
     values, ids = logprobs.topk(4)
-    assert [token for token, _ in drawn[0].likeliest] == ids.tolist()
-    assert [value for _, value in drawn[0].likeliest] == pytest.approx(values.tolist(), abs=1e-5)
+    assert [token for token, _ in drawn[0].top_logprobs] == ids.tolist()
+    assert [value for _, value in drawn[0].top_logprobs] == pytest.approx(values.tolist(), abs=1e-5)
 
 
 @pytest.mark.parametrize("settings", [GREEDY, Settings(temperature=0.6, top_k=5, min_p=0.1, repetition_penalty=1.3)])
 @pytest.mark.parametrize("ids", [[1, 2], list(range(13)) * 3])
 def test_odds_are_those_by_which_tokens_are_drawn(ids: list[int], settings: Settings) -> None:
     model = make()
-    odds = TorchEngine(model).odds(request(ids, settings))
+    probabilities = TorchEngine(model).probabilities(request(ids, settings))
     logits = model(torch.tensor([ids[window_start(len(ids), 16) :]]))[:, -1].detach()
-    order = torch.tensor([one.id for one in odds])
+    order = torch.tensor([one.id for one in probabilities])
     assert sorted(order.tolist()) == list(range(VOCABULARY))
     logprobs = logits.log_softmax(-1)[0, order]
-    assert [one.logprob for one in odds] == pytest.approx(logprobs.tolist(), abs=1e-5)
+    assert [one.logprob for one in probabilities] == pytest.approx(logprobs.tolist(), abs=1e-5)
     assert logprobs.tolist() == sorted(logprobs.tolist(), reverse=True)
     kept = filter_logits(logits, settings, [ids])[0, order]
     if settings.greedy:
-        assert [one.drawn for one in odds] == [float(place == kept.argmax()) for place in range(VOCABULARY)]
+        assert [one.probability for one in probabilities] == [
+            float(place == kept.argmax()) for place in range(VOCABULARY)
+        ]
     else:
-        assert [one.drawn for one in odds] == pytest.approx(kept.softmax(0).tolist(), abs=1e-5)
-        assert [one.drawn == 0 for one in odds] == kept.isneginf().tolist()
+        assert [one.probability for one in probabilities] == pytest.approx(kept.softmax(0).tolist(), abs=1e-5)
+        assert [one.probability == 0 for one in probabilities] == kept.isneginf().tolist()
 
 
 def test_looking_at_odds_leaves_an_answer_as_it_would_be() -> None:
     model, engine, one = make(), TorchEngine(make()), request([1, 2, 3])
     one.ids += ids_of(engine.extend([one], 5)[0])
-    one.made += 5
-    engine.odds(request([1, 2, 3, 4]))
+    one.num_generated += 5
+    engine.probabilities(request([1, 2, 3, 4]))
     engine.score([3, 1, 2])
     engine.heads([1, 2, 3])
     engine.attention([4, 2, 3], 0, 1)
@@ -199,12 +201,14 @@ def test_looking_sees_what_the_model_sees_when_it_makes_the_next_token(length: i
     assert engine.heads(ids, layer=1, cells=99) == layers[1:]
     rows = engine.attention(ids, 1, 0, newest=5)
     assert [tuple(row) for row in rows] == list(layers[1][0].cells[-5:])
-    odds = engine.odds(request(ids))
-    *_, last = engine.lens(ids, odds[2].id, likeliest=VOCABULARY)
+    probabilities = engine.probabilities(request(ids))
+    *_, last = engine.lens(ids, probabilities[2].id, likeliest=VOCABULARY)
     assert (last.part, last.rank) == ("layer 2", 3)
-    assert [id for id, _ in last.likeliest] == [one.id for one in odds]
-    assert [value for _, value in last.likeliest] == pytest.approx([math.exp(one.logprob) for one in odds], abs=1e-5)
-    assert last.probability == pytest.approx(math.exp(odds[2].logprob), abs=1e-5)
+    assert [id for id, _ in last.likeliest] == [one.id for one in probabilities]
+    assert [value for _, value in last.likeliest] == pytest.approx(
+        [math.exp(one.logprob) for one in probabilities], abs=1e-5
+    )
+    assert last.probability == pytest.approx(math.exp(probabilities[2].logprob), abs=1e-5)
 
 
 def test_the_lens_parts_a_mixture() -> None:
@@ -213,15 +217,15 @@ def test_the_lens_parts_a_mixture() -> None:
     ids = [1, 2, 3, 1, 2, 3, 1, 2]
     model.ngrams.count([np.array(ids * 9, np.uint16)])
     engine = TorchEngine(model)
-    voices = engine.lens(ids, 3)
-    assert [voice.part for voice in voices] == ["embeddings", "layer 1", "layer 2", "counts", "matches", "mixture"]
-    parts = [voice for voice in voices if voice.share is not None]
-    assert [voice.part for voice in parts] == ["layer 2", "counts", "matches"]
-    assert sum(voice.share or 0 for voice in parts) == pytest.approx(1)
+    rows = engine.lens(ids, 3)
+    assert [row.part for row in rows] == ["embeddings", "layer 1", "layer 2", "counts", "matches", "mixture"]
+    parts = [row for row in rows if row.share is not None]
+    assert [row.part for row in parts] == ["layer 2", "counts", "matches"]
+    assert sum(row.share or 0 for row in parts) == pytest.approx(1)
     assert parts[2].likeliest == ((3, 1.0),)
-    mixed = sum((voice.share or 0) * voice.probability for voice in parts)
-    (odds,) = (math.exp(one.logprob) for one in engine.odds(request(ids)) if one.id == 3)
-    assert voices[-1].probability == pytest.approx(mixed, abs=1e-5) == pytest.approx(odds, abs=1e-5)
+    mixed = sum((row.share or 0) * row.probability for row in parts)
+    (probabilities,) = (math.exp(one.logprob) for one in engine.probabilities(request(ids)) if one.id == 3)
+    assert rows[-1].probability == pytest.approx(mixed, abs=1e-5) == pytest.approx(probabilities, abs=1e-5)
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])
@@ -233,7 +237,7 @@ def test_logits_that_are_no_numbers_are_a_clear_error(value: float) -> None:
     with pytest.raises(GenerationError, match="NaN or infinite logits"):
         TorchEngine(model).extend([request([1])], 1)
     with pytest.raises(GenerationError, match="NaN or infinite logits"):
-        TorchEngine(model).odds(request([1]))
+        TorchEngine(model).probabilities(request([1]))
     with pytest.raises(GenerationError, match="NaN or infinite logits"):
         TorchEngine(model).score([1, 2])
 
@@ -244,10 +248,10 @@ def test_a_translation_model_reads_its_source() -> None:
     rows = [request([0], slot=i, source=source) for i, source in enumerate(sources)]
     together = TorchEngine(model).extend(rows, 8)
     for i, source in enumerate(sources):
-        memory = model.encode(torch.tensor([source]))
+        encoder_output = model.encode(torch.tensor([source]))
         ids = [0]
         for _ in range(8):
-            ids.append(int(model(torch.tensor([ids]), memory=memory)[0, -1].argmax()))
+            ids.append(int(model(torch.tensor([ids]), encoder_output=encoder_output)[0, -1].argmax()))
         assert ids_of(together[i]) == ids[1:]
 
 
@@ -257,8 +261,8 @@ def test_how_a_translation_model_looks_at_its_source() -> None:
     assert [[len(row) for row in head.cells] for head in heads[0]] == [[3, 3], [3, 3]]
     rows = engine.attention([0, 5], 1, 0, source=(1, 2, 3), cross=True)
     assert [tuple(row) for row in rows] == list(heads[0][0].cells)
-    odds = engine.odds(request([0, 5], source=(1, 2, 3)))
-    assert engine.lens([0, 5], odds[0].id, source=(1, 2, 3))[-1].likeliest[0][0] == odds[0].id
+    probabilities = engine.probabilities(request([0, 5], source=(1, 2, 3)))
+    assert engine.lens([0, 5], probabilities[0].id, source=(1, 2, 3))[-1].likeliest[0][0] == probabilities[0].id
 
 
 def test_the_window_keeps_the_newest_part_and_moves_in_strides() -> None:

@@ -1,4 +1,4 @@
-"""N-grams: against counting by hand, what is left out, and what a file may hold."""
+"""N-grams and copies: against counting and comparing by hand, what is left out, and what a file may hold."""
 
 import math
 from collections import Counter
@@ -14,11 +14,12 @@ from hypothesis import strategies as st
 from torch import nn
 
 from tinychat.errors import ModelError
-from tinychat.model.config import ModelConfig, longest_ngram
-from tinychat.model.ngrams import NGrams, Seen
-from tinychat.model.transformer import ALONE, Transformer
+from tinychat.model.config import LONGEST_MATCH, ModelConfig, longest_ngram
+from tinychat.model.ngrams import COPY_BLOCK, CopyMechanism, NGrams, TokenContext
+from tinychat.model.transformer import LAYERS_LOSS_WEIGHT, Transformer
 
 SIZE, ORDER, WIDTH = 5, 4, 8
+COPY_SIZE = 4
 
 
 Ids = npt.NDArray[np.integer]
@@ -38,7 +39,7 @@ def ask(ngrams: NGrams, ids: list[int], fold: int | None = None) -> torch.Tensor
     """The probabilities of what follows each of the ids, where the layers have nothing to say."""
     known = torch.tensor([[-1] * ngrams.longest + ids])
     folds = None if fold is None else torch.tensor([fold])
-    return ngrams.counted(known, torch.zeros(1, len(ids), WIDTH), folds)[0].exp()
+    return ngrams.counted_logprobs(known, torch.zeros(1, len(ids), WIDTH), folds)[0].exp()
 
 
 def expected(ngrams: NGrams, folds: list[list[int]], context: list[int], left_out: int | None = None) -> list[float]:
@@ -88,8 +89,8 @@ def test_layers_counts_and_matches_are_mixed_in_shares() -> None:
         for weight in (ngrams.share.weight, ngrams.trust.weight, ngrams.worth):
             nn.init.normal_(weight)
     layers, matches = ngrams.share(x)[0].unbind(-1)
-    trusted = (ngrams.trust(x) * ngrams.counted(known, x)).softmax(-1)[0]
-    mixed = ngrams(logits, x, Seen(known, history, positions))[0].exp()
+    trusted = (ngrams.trust(x) * ngrams.counted_logprobs(known, x)).softmax(-1)[0]
+    mixed = ngrams(logits, x, TokenContext(known, history, positions))[0].exp()
     for place in range(4):
         odds = [layers[place].exp(), torch.tensor(1.0)]
         said = [logits[0, place].softmax(-1), trusted[place]]
@@ -116,7 +117,7 @@ def test_layers_learn_to_predict_alone_as_well_which_their_loss_does_not_show() 
     handle = model.ngrams.register_forward_hook(lambda module, given, made: given[0])  # what the layers say, alone
     (alone,) = torch.autograd.grad(model.loss(ids, targets), [model.head.weight])
     handle.remove()
-    torch.testing.assert_close(both, together + ALONE * alone)
+    torch.testing.assert_close(both, together + LAYERS_LOSS_WEIGHT * alone)
 
 
 def test_a_text_with_too_many_contexts_keeps_the_commonest(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -181,7 +182,7 @@ def test_a_model_on_a_gpu_takes_the_counts_of_a_file() -> None:
     for _ in range(2):  # new ones, and those that it has
         other.load_state_dict(model.state_dict())
     assert other.ngrams.counts.cpu().equal(model.ngrams.counts)
-    assert other.ngrams.all.table.is_cuda
+    assert other.ngrams.table.counts.is_cuda
 
 
 @pytest.mark.parametrize(
@@ -212,3 +213,61 @@ def test_the_highest_order_still_has_numbers_for_its_contexts() -> None:
         assert ask(ngrams, ids.tolist())[-1, size - 1] > 0.5
         with pytest.raises(ModelError, match="ngram_order"):
             ModelConfig(size, ngram_order=order + 1)
+
+
+def expected_copies(copier: CopyMechanism, ids: list[int]) -> tuple[list[float], int]:
+    """What follows the last of the ids, by comparing tails."""
+    weights, lengths = [0.0] * COPY_SIZE, [0]
+    for place in range(len(ids) - 1):
+        same = 0
+        while same < LONGEST_MATCH and place - same >= 0 and ids[place - same] == ids[len(ids) - 1 - same]:
+            same += 1
+        lengths.append(same)
+        if same:
+            distance = len(ids) - 1 - place
+            weights[ids[place + 1]] += math.exp(same * copier.worth.item()) * distance ** -copier.distance.item()
+    total = sum(weights) or 1.0
+    return [weight / total for weight in weights], max(lengths)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.integers(0, COPY_SIZE - 1), min_size=1, max_size=40), st.integers(0, 5), st.data())
+def test_earlier_places_weigh_by_what_is_the_same(ids: list[int], behind: int, data: st.DataObject) -> None:
+    copier = CopyMechanism()
+    with torch.no_grad():
+        copier.worth.fill_(0.7)
+        copier.distance.fill_(0.3)
+    history = torch.tensor([ids + [0] * behind])  # what stands behind is not looked at
+    first = data.draw(st.integers(0, len(ids) - 1))  # as in decoding: not all places are asked for
+    probabilities, lengths = copier(history, torch.arange(first, len(ids)), COPY_SIZE)
+    assert probabilities.shape == (1, len(ids) - first, COPY_SIZE)
+    for place in range(first, len(ids)):
+        want, longest = expected_copies(copier, ids[: place + 1])
+        assert lengths[0, place - first] == longest
+        torch.testing.assert_close(probabilities[0, place - first], torch.tensor(want), atol=1e-5, rtol=1e-4)
+
+
+def test_many_places_are_looked_at_in_blocks() -> None:
+    copier = CopyMechanism()
+    history = torch.randint(COPY_SIZE, (2, 2 * COPY_BLOCK + 7), generator=torch.Generator().manual_seed(0))
+    places = torch.arange(history.shape[1])
+    whole, lengths = copier._copy(history, places.unsqueeze(0), COPY_SIZE)
+    got, got_lengths = copier(history, places, COPY_SIZE)
+    torch.testing.assert_close(got, whole)
+    assert torch.equal(got_lengths, lengths)
+
+
+@pytest.mark.parametrize("behind", [2, -1])  # what stands behind a row's last token: anything, or nothing yet
+def test_rows_may_be_asked_for_different_places(behind: int) -> None:
+    copier, history = CopyMechanism(), torch.tensor([[0, 1, 0, behind, behind], [3, 3, 3, 3, 3]])
+    for first in (0, 1):  # one place, and several at a time
+        places = torch.tensor([[1, 2], [3, 4]])[:, first:]
+        probabilities, lengths = copier(history, places, COPY_SIZE)
+        assert probabilities[:, -1].argmax(-1).tolist() == [1, 3]
+        assert lengths[:, -1].tolist() == [1, 4]
+
+
+def test_a_copy_mechanism_takes_numbers_without_a_dimension() -> None:
+    copier = CopyMechanism()
+    copier.load_state_dict({"worth": torch.tensor(0.7), "distance": torch.tensor(0.3)})
+    assert copier.state_dict() == {"worth": torch.tensor([0.7]), "distance": torch.tensor([0.3])}

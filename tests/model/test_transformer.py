@@ -1,17 +1,30 @@
-"""Every combination of options: causal, and the same with a cache as without one."""
+"""Every combination of options, with and without a cache; and against torch's own modules and the papers' formulas."""
 
 import itertools
+import math
 
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from tinychat.errors import ModelError
-from tinychat.model.attention import Attention, attend
 from tinychat.model.config import FEED_FORWARDS, NORM_POSITIONS, NORMS, POSITIONS, ModelConfig
-from tinychat.model.layers import Dropout, drop
 from tinychat.model.loading import list_parts
-from tinychat.model.transformer import IGNORED, NO_TOKEN, Transformer
+from tinychat.model.transformer import (
+    IGNORED,
+    NO_TOKEN,
+    Attention,
+    Dropout,
+    FeedForward,
+    Rotary,
+    Sinusoidal,
+    Transformer,
+    additive_mask,
+    attend,
+    dropout,
+    relu2,
+    rotate,
+)
 
 VOCABULARY, TIME = 11, 9
 
@@ -86,16 +99,16 @@ def test_rows_of_a_cache_may_stand_at_different_places(options: dict[str, object
 def test_an_encoder_looks_both_ways_and_not_at_padding(options: dict[str, object]) -> None:
     model = make(**options, n_encoder_layer=2)
     ids, source = some_ids(), some_ids(time=7).flip(0)
-    memory = model.encode(source)
+    encoder_output = model.encode(source)
     changed = source.clone()
     changed[:, -1] = (changed[:, -1] + 1) % VOCABULARY
     if options["position"] != "none" or options["feed_forward"] != "none":
-        assert not torch.allclose(model.encode(changed).states[:, 0], memory.states[:, 0])
-    with_padding = model(ids, memory=model.encode(torch.nn.functional.pad(source, (0, 3), value=NO_TOKEN)))
-    full = model(ids, memory=memory)
+        assert not torch.allclose(model.encode(changed).states[:, 0], encoder_output.states[:, 0])
+    with_padding = model(ids, encoder_output=model.encode(torch.nn.functional.pad(source, (0, 3), value=NO_TOKEN)))
+    full = model(ids, encoder_output=encoder_output)
     torch.testing.assert_close(with_padding, full, atol=1e-5, rtol=1e-4)
     cache = model.new_cache(2)
-    steps = [model(ids[:, i : i + 1], cache=cache, start=i, memory=memory) for i in range(TIME)]
+    steps = [model(ids[:, i : i + 1], cache=cache, start=i, encoder_output=encoder_output) for i in range(TIME)]
     torch.testing.assert_close(torch.cat(steps, 1), full, atol=1e-5, rtol=1e-4)
 
 
@@ -110,7 +123,7 @@ def test_the_loss_is_the_mean_over_real_targets() -> None:
 
 def test_the_loss_of_translations_knows_the_source_and_not_its_padding() -> None:
     model, ids, source = make(n_encoder_layer=1), some_ids(), some_ids(time=5).flip(0)
-    logits = model(ids, memory=model.encode(source)).log_softmax(-1)
+    logits = model(ids, encoder_output=model.encode(source)).log_softmax(-1)
     by_hand = -logits.gather(2, ids.roll(-1, 1).unsqueeze(2)).mean()
     torch.testing.assert_close(model.loss(ids, ids.roll(-1, 1), source=source), by_hand)
     padded = torch.nn.functional.pad(source, (0, 3), value=NO_TOKEN)
@@ -170,7 +183,7 @@ def test_a_config_survives_json() -> None:
 def test_dropout_drops_its_share_and_keeps_the_mean(share: float, shape: tuple[int, ...]) -> None:
     torch.manual_seed(1)
     x = torch.ones(shape, requires_grad=True)
-    y = drop(x, share)
+    y = dropout(x, share)
     kept = y != 0
     torch.testing.assert_close(y[kept], torch.full_like(y[kept], 1 / (1 - share)), rtol=1e-3, atol=0)
     deviation = (share * (1 - share) / x.numel()) ** 0.5
@@ -192,13 +205,89 @@ def test_attention_may_have_a_dropout_of_its_own() -> None:
 
 
 def test_dropout_follows_from_the_seed_and_is_for_training_alone() -> None:
-    x, dropout = torch.randn(3, 50), Dropout(0.3)
+    x, layer = torch.randn(3, 50), Dropout(0.3)
 
     def dropped(seed: int) -> Tensor:
         torch.manual_seed(seed)
-        return dropout(x)  # type: ignore[no-any-return]
+        return layer(x)  # type: ignore[no-any-return]
 
     assert torch.equal(dropped(1), dropped(1))
     assert not torch.equal(dropped(1), dropped(2))
     assert torch.equal(Dropout(0.0)(x), x)
-    assert torch.equal(dropout.eval()(x), x)
+    assert torch.equal(layer.eval()(x), x)
+
+
+def test_attention_equals_torch_multihead_attention() -> None:
+    torch.manual_seed(0)
+    config = ModelConfig(9, d_model=12, n_head=3, bias=True, qk_norm=False, initialization="torch")
+    ours, theirs = Attention(config), nn.MultiheadAttention(12, 3, batch_first=True)
+    assert ours.output is not None
+    with torch.no_grad():
+        theirs.in_proj_weight.copy_(torch.cat([ours.query.weight, ours.key.weight, ours.value.weight]))
+        theirs.in_proj_bias.copy_(torch.cat([ours.query.bias, ours.key.bias, ours.value.bias]))
+        theirs.out_proj.weight.copy_(ours.output.weight)
+        theirs.out_proj.bias.copy_(ours.output.bias)
+    x, causal = torch.randn(2, 7, 12), torch.ones(7, 7).tril().bool()
+    expected, _ = theirs(x, x, x, attn_mask=~causal)
+    mask = additive_mask(causal[None, None], x.dtype)
+    torch.testing.assert_close(ours(x, mask), expected)
+
+
+@pytest.mark.parametrize("masks", [1, 2])
+def test_grouped_attention_equals_torch_scaled_dot_product_attention(masks: int) -> None:
+    torch.manual_seed(0)
+    query, key, value = torch.randn(2, 6, 5, 4), torch.randn(2, 2, 5, 4), torch.randn(2, 2, 5, 4)
+    mask = (torch.rand(masks, 1, 5, 5) < 0.7) | torch.eye(5).bool()  # one for all rows, and one for each
+    expected = nn.functional.scaled_dot_product_attention(query, key, value, attn_mask=mask, enable_gqa=True)
+    torch.testing.assert_close(attend(query, key, value, additive_mask(mask, query.dtype)), expected)
+    free = nn.functional.scaled_dot_product_attention(query, key, value, enable_gqa=True)
+    torch.testing.assert_close(attend(query, key, value, None), free)
+
+
+def test_squared_relu_has_its_gradient() -> None:
+    x = torch.linspace(-2, 2, 9, dtype=torch.float64, requires_grad=True)
+    torch.testing.assert_close(relu2(x), nn.functional.relu(x).square())
+    assert torch.autograd.gradcheck(relu2, x)
+
+
+def test_sinusoidal_positions_follow_the_paper() -> None:
+    """Vaswani et al. 2017, §3.5: PE(p, 2i) = sin(p / 10000^(2i/d)), PE(p, 2i+1) = cos(the same)."""
+    width = 6
+    got = Sinusoidal(ModelConfig(9, d_model=width, context=20, position="sinusoidal")).embed(
+        torch.zeros(1, 20, width), torch.arange(20)
+    )[0]
+    for place in range(20):
+        for i in range(width // 2):
+            angle = place / 10_000 ** (2 * i / width)
+            assert math.isclose(got[place, 2 * i].item(), math.sin(angle), abs_tol=1e-5)
+            assert math.isclose(got[place, 2 * i + 1].item(), math.cos(angle), abs_tol=1e-5)
+
+
+def test_rotary_scores_depend_on_the_distance_alone() -> None:
+    """Su et al. 2021, eq. 11: ⟨R(m)q, R(n)k⟩ is a function of q, k and m − n."""
+    rotary = Rotary(ModelConfig(9, d_model=8, n_head=1, context=64))
+    query, key = torch.randn(2, 1, 1, 1, 8)
+
+    def score(m: int, n: int) -> float:
+        turned = (rotate(x, rotary.rotary_tables(torch.tensor([place]))) for x, place in ((query, m), (key, n)))
+        return math.prod(turned).sum().item()
+
+    assert math.isclose(score(3, 1), score(40, 38), abs_tol=1e-4)
+    assert not math.isclose(score(3, 1), score(40, 30), abs_tol=1e-3)
+
+
+def test_feed_forwards_follow_their_formulas() -> None:
+    torch.manual_seed(0)
+    x = torch.randn(2, 3, 8)
+    for kind, activation in {
+        "relu": lambda y: y.clamp(min=0),
+        "relu2": lambda y: y.clamp(min=0) ** 2,
+        "gelu": lambda y: 0.5 * y * (1 + torch.erf(y / math.sqrt(2))),
+        "gelu_tanh": lambda y: 0.5 * y * (1 + torch.tanh(math.sqrt(2 / math.pi) * (y + 0.044715 * y**3))),
+    }.items():
+        layer = FeedForward(ModelConfig(9, d_model=8, feed_forward=kind, bias=True, initialization="torch"))
+        torch.testing.assert_close(layer(x), layer.output(activation(layer.up(x))))
+    layer = FeedForward(ModelConfig(9, d_model=8, feed_forward="swiglu"))
+    assert layer.gate is not None
+    gate = layer.gate(x)
+    torch.testing.assert_close(layer(x), layer.output(gate * torch.sigmoid(gate) * layer.up(x)))

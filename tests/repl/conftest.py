@@ -24,7 +24,7 @@ def model(home: Path) -> Path:
 
 @pytest.fixture
 def session(model: Path, monkeypatch: pytest.MonkeyPatch) -> Session:
-    monkeypatch.setattr("tinychat.generate.opening.open_engine", open_scripted)
+    monkeypatch.setattr("tinychat.generate.loading.open_engine", open_scripted)
     session = Session()
     session.open_model(str(model))
     return session

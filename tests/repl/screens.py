@@ -1,4 +1,4 @@
-"""Screens to draw on: a terminal's text as a person sees it."""
+"""Virtual screens for tests: a terminal's output as a person sees it."""
 
 import io
 import os
@@ -16,12 +16,12 @@ from tinychat.repl.terminal import Terminal
 
 SCRIPT = Path(__file__).parent.parent / "scripted.py"
 PATIENCE = 60.0
-"""seconds after which what has not come will not come"""
+"""seconds after which output is considered missing"""
 CURSOR_KEYS = {"up": "\x1b[A", "down": "\x1b[B", "right": "\x1b[C", "left": "\x1b[D"}
 
 
 class Screen(io.StringIO):
-    """A stream whose text lands on a screen, and is kept."""
+    """A stream that draws its text on a virtual screen and also keeps it."""
 
     encoding = "utf-8"
 
@@ -36,16 +36,16 @@ class Screen(io.StringIO):
 
     @property
     def lines(self) -> list[str]:
-        """What a person sees, without the empty end."""
+        """Visible lines, without trailing empty ones."""
         return "\n".join(line.rstrip() for line in self.screen.display).rstrip().split("\n")
 
     def terminal(self, *, colour: bool = False, dumb: bool = False) -> Terminal:
-        """A terminal that draws here."""
+        """Return a terminal that draws on this screen."""
         return Terminal(self, lambda: (self.screen.columns, self.screen.lines), colour=colour, dumb=dumb)
 
 
 class Person:
-    """Somebody at a pseudo-terminal in which the REPL runs."""
+    """A simulated person at a pseudo-terminal that runs the REPL."""
 
     def __init__(self, model: Path, home: Path, columns: int = 80, rows: int = 24, **environment: str) -> None:
         clean = {name: value for name, value in os.environ.items() if not name.startswith(("TINYCHAT_", "NO_COLOR"))}
@@ -59,43 +59,53 @@ class Person:
         self.screen.write_process_input = self.type  # type: ignore[assignment, method-assign]
         self._stream = pyte.ByteStream(self.screen)
         self.raw = b""
-        """all that was written"""
+        """all output so far"""
 
     @property
     def lines(self) -> list[str]:
-        """The screen, without the spaces at the end of lines."""
+        """Lines of the screen, without trailing spaces."""
         return [line.rstrip() for line in self.screen.display]
 
     def type(self, *keys: str) -> None:
-        """Presses keys: text, or the name of an arrow key."""
+        """Send keys, given as text or as the name of an arrow key."""
         self.process.send("".join(CURSOR_KEYS.get(key, key) for key in keys))
 
     def sees(self, *wanted: str | Callable[[list[str]], bool]) -> list[str]:
-        """Waits until all of that is on screen; a text is a whole line."""
+        """Wait until everything wanted is on screen; a string matches a whole line.
+
+        Args:
+            wanted: whole lines, or conditions on all lines.
+
+        Returns:
+            The lines of the screen.
+
+        Raises:
+            AssertionError: something wanted did not appear in time.
+        """
         end = time.monotonic() + PATIENCE
         while not all(self._is_there(one) for one in wanted):
             try:
                 data = self.process.read_nonblocking(65536, max(0.01, end - time.monotonic()))
             except (pexpect.TIMEOUT, pexpect.EOF):
                 raise AssertionError(f"{wanted} did not come:\n" + "\n".join(self.lines)) from None
-            self._take(data)
+            self._feed(data)
         return self.lines
 
     def looks(self) -> None:
-        """Takes in what has been written by now, so that the other side never waits for its reader."""
+        """Read the pending output, so that the program never blocks on writing."""
         try:
             while True:
-                self._take(self.process.read_nonblocking(65536, 0.02))
+                self._feed(self.process.read_nonblocking(65536, 0.02))
         except pexpect.TIMEOUT:
             return
 
     def resize(self, columns: int, rows: int) -> None:
-        """Changes the size of the window."""
+        """Resize the window."""
         self.screen.resize(rows, columns)
         self.process.setwinsize(rows, columns)
 
     def leaves(self) -> int | None:
-        """Waits for the end; the exit code."""
+        """Read until the program ends, and return its exit code."""
         try:
             while True:
                 self.raw += self.process.read_nonblocking(65536, PATIENCE)
@@ -103,18 +113,18 @@ class Person:
             return self.ended()
 
     def ended(self) -> int | None:
-        """Waits for a process that closed its terminal, however busy the machine is; the exit code, if no signal."""
+        """Wait for the process to exit, and return its exit code, or None if a signal ended it."""
         self.process.wait()
         self.process.close()
         code: int | None = self.process.exitstatus
         return code
 
     def is_gone(self) -> None:
-        """Ends the process, whatever it is doing."""
+        """Kill the process, whatever its state."""
         self.process.kill(signal.SIGKILL)
         self.ended()
 
-    def _take(self, data: bytes) -> None:
+    def _feed(self, data: bytes) -> None:
         self.raw += data
         self._stream.feed(data)
 
@@ -125,6 +135,6 @@ class Person:
 
 
 def answered(lines: list[str]) -> bool:
-    """Whether an answer is over and the prompt is back under its last line."""
+    """Return whether an answer has ended and the prompt is back under its last line."""
     text = "\n".join(lines)
     return re.search(r"\d+ tokens? · (?:[\d,]+ tok/s · )?stop: [^\n]*\n[›>](?:\n|$)", text) is not None

@@ -3,7 +3,7 @@
 import pytest
 from screens import Screen
 
-from tinychat.commands.recipes import describe_recipe
+from tinychat.commands.models import describe_recipe
 from tinychat.commands.results import Architecture
 from tinychat.model.config import ModelConfig
 from tinychat.model.diagram import make_diagram

@@ -25,7 +25,7 @@ def autosave(session: Session) -> Autosave:
 
 def ask(session: Session, autosave: Autosave, prompt: str) -> None:
     list(session.answer(prompt))
-    autosave.keep()
+    autosave.save()
 
 
 def prompts(path: Path) -> list[str]:
@@ -33,7 +33,7 @@ def prompts(path: Path) -> list[str]:
 
 
 def test_nothing_is_written_before_the_first_answer(autosave: Autosave, home: Path) -> None:
-    autosave.keep()
+    autosave.save()
     assert autosave.path is None
     assert not (home / "transcripts").exists()
 
@@ -44,7 +44,7 @@ def test_each_answer_joins_the_file_and_a_new_conversation_begins_another(sessio
     (first,) = kept_transcripts()
     assert (first.name, prompts(first)) == ("2026-11-21-120000.json", ["one", "two"])
     session.conversation = Conversation()
-    autosave.keep()
+    autosave.save()
     ask(session, autosave, "three")
     assert {path.name: prompts(path) for path in kept_transcripts()} == {
         "2026-11-21-120000.json": ["one", "two"],

@@ -18,7 +18,7 @@ def test_how_far_a_run_has_come_and_how_it_ended(session: Session, tmp_path: Pat
     assert training(run) == "novel trains: step 1,480/4,000 · loss 1.71 · 1:02 left"
     for last in (
         Ended("done", 4000, 1.7, 5.5, 2.5, 60.0, "elsewhere"),
-        Ended("stopped", 1500, 1.7, 5.5, 2.5, 60.0, str(session.model.folder)),
+        Ended("stopped", 1500, 1.7, 5.5, 2.5, 60.0, str(session.model.info.folder)),
         Failed("there is no memory", "take less"),
     ):
         run.last = last

@@ -1,9 +1,12 @@
 """Texts side by side: how they are wrapped, and how several answers are drawn."""
 
+import itertools
 import re
 from collections.abc import Callable, Iterator
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.input.typeahead import clear_typeahead
 from prompt_toolkit.utils import get_cwidth
@@ -12,14 +15,15 @@ from screens import Person, Screen
 from tinychat.commands.results import Answers
 from tinychat.errors import GenerationError
 from tinychat.events import Finished, Notice, Record, Token
-from tinychat.repl.columns import columns, wrap
+from tinychat.repl.columns import GrowingText, columns
 from tinychat.repl.comparison import AnswersPlayer
 from tinychat.repl.keyboard import Keyboard
 from tinychat.session import Session
 
 
 def lines_of(texts: list[str], width: int, height: int | None = None) -> list[str]:
-    return [line.text for line in columns([str(place) for place in range(len(texts))], texts, width, height)]
+    heads = [str(index) for index in range(len(texts))]
+    return [line.text for line in columns(heads, [GrowingText(text) for text in texts], width, height)]
 
 
 @pytest.mark.parametrize(
@@ -36,7 +40,39 @@ def lines_of(texts: list[str], width: int, height: int | None = None) -> list[st
     ],
 )
 def test_text_is_broken_between_words_and_wide_characters_take_two_cells(text: str, lines: list[str]) -> None:
-    assert wrap(text, 8) == lines
+    assert GrowingText(text).lines(8) == lines
+
+
+@given(
+    pieces=st.lists(st.text(" ab\t\n你\x1b\u0301\u00a0", max_size=9), max_size=20),
+    widths=st.lists(st.integers(1, 9), min_size=1),
+)
+def test_a_text_that_grows_is_broken_as_it_would_be_at_once(pieces: list[str], widths: list[int]) -> None:
+    text = GrowingText()
+    for piece, width in zip(pieces, itertools.cycle(widths), strict=False):
+        text.append(piece)
+        text.lines(width, newest=1)
+    assert str(text) == "".join(pieces)
+    whole = GrowingText("".join(pieces)).lines(widths[0])
+    assert text.lines(widths[0]) == whole
+    assert text.lines(widths[0], newest=2) == whole[-2:]
+
+
+def test_each_character_of_a_text_that_grows_is_measured_twice_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
+    measured = [0]
+
+    def counted(text: str) -> int:
+        measured[0] += len(text)
+        return get_cwidth(text)
+
+    monkeypatch.setattr("tinychat.repl.columns.get_cwidth", counted)
+    for piece in ("word ", "unbroken", " ", "a\n", "\t"):
+        measured[0] = 0
+        text = GrowingText()
+        for _ in range(1000):
+            text.append(piece)
+            columns(["head"], [text], 30, 10)
+        assert measured[0] <= 2 * len(str(text).expandtabs())
 
 
 def test_columns_stand_side_by_side_where_there_is_room() -> None:

@@ -70,7 +70,7 @@ def write(run: RunFolder, *events: Event) -> None:
 def drawn(columns: int, rows: int, said: str = "", more: Sequence[Event] = ()) -> list[str]:
     progress = Progress()
     for event in [*EVENTS, *more]:
-        progress.take(event)
+        progress.update(event)
     terminal = Screen(columns, rows).terminal()
     return [
         line.rstrip()

@@ -5,8 +5,8 @@ import dataclasses
 import pytest
 from screens import Screen
 
+from tinychat.commands import COMMANDS
 from tinychat.commands.results import Bar, Bars, Change, Message, Shaded, Table
-from tinychat.commands.table import COMMANDS, dispatch
 from tinychat.repl.draw import draw
 from tinychat.repl.terminal import CYAN, DIM, RED, RESET, YELLOW, fit
 from tinychat.session import Session
@@ -120,7 +120,7 @@ def test_help_fits_its_screen_and_names_every_command(session: Session, columns:
     screen = Screen(columns, 80)
     terminal = screen.terminal()
     terminal.size = lambda: (columns, rows)
-    draw(terminal, dispatch(session, "/help"))  # type: ignore[arg-type]
+    draw(terminal, COMMANDS.dispatch(session, "/help"))  # type: ignore[arg-type]
     assert len(screen.lines) <= rows - 3
     words = " ".join(screen.lines).split()
     assert all(f"/{name}" in words for name in COMMANDS)

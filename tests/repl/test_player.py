@@ -9,11 +9,11 @@ from prompt_toolkit.input import PipeInput
 from prompt_toolkit.input.typeahead import get_typeahead
 from screens import Screen
 
-from tinychat.commands.results import Answer
+from tinychat.commands.results import Answer, summary
 from tinychat.errors import GenerationError
 from tinychat.events import Changed, Finished, Notice, Part, Record, Token
 from tinychat.repl.keyboard import Keyboard
-from tinychat.repl.player import Player, Rate, summary
+from tinychat.repl.player import Player, Rate
 from tinychat.session import Session
 
 END = Finished("end", 2, 0.001, 123)
@@ -34,8 +34,8 @@ def play(session: Session, input: PipeInput) -> Play:
         Player(answer, session, screen.terminal(dumb=dumb), Keyboard(input)).play()
         return screen
 
-    session.preload()
-    assert session.engine
+    session.model.preload()
+    assert session.model.engine
     return play
 
 

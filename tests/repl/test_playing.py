@@ -11,20 +11,20 @@ from prompt_toolkit.output import DummyOutput
 from screens import Person, Screen
 
 from tinychat.commands.results import Play
-from tinychat.generate.engine import Odds
+from tinychat.generate.engine import TokenProbability
 from tinychat.guessing import Game
 from tinychat.repl.playing import play
 from tinychat.session import Session
-from tinychat.text.tokenizers import Tokenizer
-from tinychat.text.vocabularies import train_vocabulary
+from tinychat.tokenizer.tokenizer import Tokenizer
+from tinychat.tokenizer.training import train_vocabulary
 
 CHARACTERS = Tokenizer(train_vocabulary("char", ["to be or not\n"], 300, []))
 COUNT = CHARACTERS.vocab_size
 TEXT = "to be\nor not to be"
 
 
-def even(known: Sequence[int]) -> list[Odds]:
-    return [Odds(id, -math.log(COUNT), 0.0) for id in range(COUNT)]
+def even(known: Sequence[int]) -> list[TokenProbability]:
+    return [TokenProbability(id, -math.log(COUNT), 0.0) for id in range(COUNT)]
 
 
 def played(session: Session, keys: str, *, dumb: bool = False, colour: bool = False) -> list[str]:
@@ -38,8 +38,8 @@ def played(session: Session, keys: str, *, dumb: bool = False, colour: bool = Fa
 
 
 def test_characters_are_typed_and_each_line_tells_what_came_of_them(session: Session) -> None:
-    session.preload()
-    session.wait(lambda: False)
+    session.model.preload()
+    session.model.wait(lambda: False)
     assert played(session, "be\\nx\r\ro\rr not\r/quit\r") == [
         "How does it go on? Type a character and Enter, or several if you are sure.",
         "Guesses cost bits, right ones few; parrot pays by its odds. The fewer bits win.",

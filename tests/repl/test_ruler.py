@@ -10,12 +10,12 @@ from prompt_toolkit.layout.controls import BufferControl
 from prompt_toolkit.layout.processors import TransformationInput
 from scripted import make_model
 
-from tinychat.commands.table import prompt_of
+from tinychat.commands.registry import prompt_of
+from tinychat.corpus.types import Message
 from tinychat.repl.blocks import unblock
 from tinychat.repl.ruler import QUICK, Measure, Ruler
 from tinychat.repl.toolbar import beside
 from tinychat.session import Session
-from tinychat.text.chat import Message
 
 
 class Waiting:
@@ -42,7 +42,7 @@ def waiting(session: Session) -> Waiting:
 
 def test_tokens_are_those_of_the_text_and_the_rest_is_left(session: Session, waiting: Waiting) -> None:
     measure = waiting.measure("hello there")
-    template, tokenizer = session.prompting.template, session.tokenizer
+    template, tokenizer = session.model.prompt_encoder.template, session.model.tokenizer
     assert template is not None
     whole = template.encode([Message("user", "hello there")], tokenizer, for_answer=True)
     assert measure.tokens == len(tokenizer.encode("hello there"))
@@ -75,8 +75,8 @@ def test_prompts_that_stand_alone_count_no_conversation(session: Session, home: 
 
 def test_characters_without_a_token_are_named_and_marked(session: Session, home: Path) -> None:
     folder = make_model(home / "models", "letters", mode="completion")
-    from tinychat.text.tokenizers import Tokenizer
-    from tinychat.text.vocabularies import train_vocabulary
+    from tinychat.tokenizer.tokenizer import Tokenizer
+    from tinychat.tokenizer.training import train_vocabulary
 
     Tokenizer(train_vocabulary("char", ["abc"], None, ["<|end|>"])).save(folder / "tokenizer.json")
     session.open_model(str(folder))
@@ -102,13 +102,13 @@ def test_a_long_text_is_measured_in_a_thread(
 ) -> None:
     waiting.measure("hello")
     threads: list[str] = []
-    encode = type(session.tokenizer).encode_array
+    encode = type(session.model.tokenizer).encode_array
 
     def note(self: object, text: str) -> object:
         threads.append(threading.current_thread().name)
         return encode(self, text)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(type(session.tokenizer), "encode_array", note)
+    monkeypatch.setattr(type(session.model.tokenizer), "encode_array", note)
     waiting.measure("hello " * 20)
     waiting.measure("hello " * 20_000)
     assert threads == ["MainThread", "ruler"]

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tinychat.model.transformer import IGNORED, NO_TOKEN
-from tinychat.text.rows import Rows
-from tinychat.train.batches import Batches
+from tinychat.tokenizer.rows import Rows
+from tinychat.train.batches import Batches, UserLossMask
 from tinychat.train.rows import count_windows, split_folds
 
 
@@ -186,3 +186,29 @@ def test_a_batch_is_shared_out_row_by_row() -> None:
     assert parts[0].source is not None
     assert batch.source is not None
     assert parts[0].source.equal(batch.source[:3])
+
+
+# --- which tokens of a chat count in the loss -----------------------------------------------------------------------
+
+
+USER, BOT, END = 1, 2, 3
+ROW = np.array([USER, 10, 11, END, BOT, 20, 21, END, USER, 12, END, BOT, 22, END], np.uint16)
+
+
+def test_answers_are_learned_with_their_ends_and_nothing_of_what_is_asked() -> None:
+    learned = UserLossMask(USER, BOT, fraction=0.0, seed=1).learned(ROW, 0)
+    assert ROW[1:][learned].tolist() == [BOT, 20, 21, END, BOT, 22, END]
+
+
+def test_a_share_of_what_is_asked_is_learned_and_other_parts_of_it_at_other_places() -> None:
+    mask = UserLossMask(USER, BOT, fraction=0.25, seed=1)
+    chosen = [mask.learned(ROW, index)[:3] for index in range(400)]
+    assert 0.2 < np.mean(chosen) < 0.3
+    assert np.array_equal(mask.learned(ROW, 7), mask.learned(ROW, 7))
+    assert len({tuple(one) for one in chosen}) == 8
+
+
+def test_what_stands_before_the_first_mark_is_learned() -> None:
+    assert UserLossMask(USER, BOT, fraction=0.0, seed=1).learned(np.array([20, 21, END, USER, 10]), 0).tolist() == [
+        True, True, False, False
+    ]  # fmt: skip

@@ -1,11 +1,25 @@
-"""Checkpoints: whole or absent, the newest two, read without running code."""
+"""Checkpoints: whole or absent, the newest two, read without running code. Weights shown while a run trains."""
 
+import dataclasses
 from pathlib import Path
 
 import pytest
 import torch
 
-from tinychat.train.checkpoint import STATE, State, load_checkpoint, newest_step, save_checkpoint
+from tinychat.store.models import WEIGHTS, read_info, read_weights
+from tinychat.store.runs import RunFolder
+from tinychat.store.weights import list_snapshots, read_step, snapshot_file
+from tinychat.train.checkpoint import (
+    PUBLISH_INTERVAL,
+    SNAPSHOT_ALLOWANCE,
+    STATE,
+    Publisher,
+    State,
+    load_checkpoint,
+    newest_step,
+    save_checkpoint,
+    thin,
+)
 
 
 def state(step: int) -> State:
@@ -67,3 +81,75 @@ def test_reading_runs_no_code(tmp_path: Path) -> None:
     torch.save({"format": 1, "trap": Trap()}, folder / STATE)
     assert load_checkpoint(tmp_path) is None
     assert not (tmp_path / "sprung").exists()
+
+
+MATRIX = {"weight": torch.arange(6.0).reshape(2, 3)}
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> RunFolder:
+    return RunFolder(tmp_path / "run")
+
+
+@pytest.fixture
+def publisher(run: RunFolder) -> Publisher:
+    def write_model(state: State) -> None:
+        run.model.mkdir(parents=True)
+
+    return Publisher(run, write_model, tied=False)
+
+
+def test_the_whole_model_comes_first_then_its_weights_alone(run: RunFolder, publisher: Publisher) -> None:
+    assert publisher.is_due(0.0)
+    publisher.publish(State(0, 0.0, weights=MATRIX))
+    assert list(run.model.iterdir()) == []
+    assert not publisher.is_due(PUBLISH_INTERVAL / 2)
+    publisher.publish(State(12, 3.0, weights=MATRIX))
+    assert [path.name for path in run.model.iterdir()] == [WEIGHTS]
+    assert read_step(run.model / WEIGHTS) == 12
+
+
+def test_a_file_that_names_no_step_has_none(tmp_path: Path) -> None:
+    assert read_step(tmp_path / "nothing") is None
+    (tmp_path / "short").write_bytes(b"\x08")
+    assert read_step(tmp_path / "short") is None
+
+
+def test_snapshots_are_kept_at_powers_of_two_few_of_them_evenly(run: RunFolder, publisher: Publisher) -> None:
+    for step in range(5000):
+        if publisher.snapshot_is_due(step, 1e6):
+            publisher.save_snapshot(step, MATRIX)
+    publisher.save_snapshot(5000, MATRIX)
+    assert [snapshot.step for snapshot in list_snapshots(run)] == [0, 1, 4, 16, 64, 256, 1024, 5000]
+    assert read_step(snapshot_file(run, 64)) == 64
+
+
+def test_thinning_keeps_the_ends() -> None:
+    assert thin([0, 1, 2]) == []
+    assert thin([0, 10, 11, 100], most=3) == [11]
+    assert thin([0, 7, 9], most=2) == [7]
+
+
+def test_snapshots_that_take_too_long_are_left_out(publisher: Publisher) -> None:
+    publisher._spent = SNAPSHOT_ALLOWANCE + 1.0
+    assert not publisher.snapshot_is_due(4, 2.0)
+    assert publisher.snapshot_is_due(1024, 200.0)
+
+
+def test_a_disk_that_takes_nothing_does_not_end_the_run(run: RunFolder, publisher: Publisher) -> None:
+    run.path.mkdir()
+    run.snapshots.write_text("no folder")
+    publisher.save_snapshot(1, MATRIX)
+    run.model.write_text("no folder")
+    publisher.publish(State(1, 0.0, weights=MATRIX))
+    assert publisher.is_due(60.0)
+
+
+def test_a_snapshot_stands_in_for_the_weights_of_a_model(letters: Path, run: RunFolder) -> None:
+    info = read_info(letters)
+    weights = read_weights(info)
+    publisher = Publisher(run, lambda state: None, tied=info.architecture["tie_embeddings"])
+    publisher.save_snapshot(3, {name: weight + 1 for name, weight in weights.items()})
+    changed = read_weights(dataclasses.replace(info, snapshot=snapshot_file(run, 3)))
+    for name, weight in weights.items():
+        torch.testing.assert_close(changed[name], weight + 1, atol=0.02, rtol=0.01)

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 
 from tinychat.model.config import ModelConfig
 from tinychat.model.transformer import Transformer
-from tinychat.text.rows import Rows
+from tinychat.tokenizer.rows import Rows
 from tinychat.train.evaluation import Evaluation, evaluate
 from tinychat.train.rows import find_fold, split_folds
 
@@ -83,7 +83,7 @@ def test_of_documents_the_loss_is_that_of_each_by_itself() -> None:
     losses = []
     for place in range(5):
         row, source = (torch.from_numpy(one.row(place).astype(np.int64))[None] for one in (rows, rows.source))
-        logits = model(row[:, :-1][:, :8], memory=model.encode(source))[0]
+        logits = model(row[:, :-1][:, :8], encoder_output=model.encode(source))[0]
         losses.append(F.cross_entropy(logits, row[0, 1:][:8], reduction="none"))
     result = evaluate(model, rows)
     assert result.tokens == rows.predicted(8) == 3 + 8 + 2 + 7 + 5

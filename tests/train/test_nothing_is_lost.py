@@ -23,7 +23,7 @@ from tinychat.repl.watching import follow
 from tinychat.store.models import find_model
 from tinychat.store.runs import RunFolder
 from tinychat.train.checkpoint import State, load_checkpoint, newest_step, save_checkpoint
-from tinychat.train.journal import Journal
+from tinychat.train.event_log import EventLog
 from tinychat.train.launch import launch, prepare_run
 from tinychat.train.recipe import load_recipe
 
@@ -101,18 +101,18 @@ def test_where_a_model_cannot_be_kept_is_said_before_the_training(text: Path, tm
 
 def test_events_that_a_full_disk_does_not_take_come_when_there_is_room(tmp_path: Path) -> None:
     path = tmp_path / "events"
-    journal = Journal(path)
+    log = EventLog(path)
     said = [Noticed(f"{number} " + "x" * 100) for number in range(5)]
-    journal.write(said[0])
+    log.write(said[0])
     with no_file_longer_than(200):
-        journal.write(said[1])  # a part of it
-        journal.write(said[2])
+        log.write(said[1])  # a part of it
+        log.write(said[2])
         assert list(LineReader(path).events()) == said[:1]
-    journal.write(said[3])
+    log.write(said[3])
     assert list(LineReader(path).events()) == said[:4]
     with no_file_longer_than(path.stat().st_size + 10):
-        journal.write(said[4])
-        journal.close()
+        log.write(said[4])
+        log.close()
     assert path.read_bytes().endswith(b"\n")
     assert list(LineReader(path).events()) == said[:4]
 
@@ -202,17 +202,17 @@ def test_killed_while_it_writes_a_checkpoint_the_newest_is_whole(tmp_path: Path)
 def test_a_run_at_work_is_neither_touched_nor_joined(text: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tinychat.train.launch.PATIENCE", 0.05)
     run = make(text)
-    journal = Journal(run.events_file)
+    log = EventLog(run.events_file)
     with run.lock():
-        journal.write(Stepped(5, 0.1, 3.0, 0.1, 1.0, 1000.0, 1.0, 10.0, 30))
+        log.write(Stepped(5, 0.1, 3.0, 0.1, 1.0, 1000.0, 1.0, 10.0, 30))
         impatient = "from tinychat.train import __main__ as trainer; trainer.PATIENCE = 0.05; trainer.main()"
         call = [sys.executable, "-c", impatient, str(run.path)]
         second = subprocess.run(call, capture_output=True, text=True, check=False)
         with pytest.raises(RunError, match="at work already"):
             launch(run, tied=True)
-        journal.write(Saved(6))
+        log.write(Saved(6))
         assert [type(event) for event in events(run, Stepped, Saved, Failed)] == [Stepped, Saved]
-    journal.close()
+    log.close()
     assert second.stderr.splitlines() == [f"the run {run.name!r} is at work already"]
 
 
@@ -220,15 +220,15 @@ def test_a_run_at_work_is_neither_touched_nor_joined(text: Path, monkeypatch: py
 def test_whose_trainer_came_too_late_watches_the_first(text: Path) -> None:
     run = make(text)
     late = subprocess.Popen([sys.executable, "-c", "raise SystemExit(1)"])
-    journal = Journal(run.events_file)
+    log = EventLog(run.events_file)
     last = Ended("done", 30, 1.0, 2.7, 1.4, 10.0, "model")
     with run.lock():
         late.wait()
         seen = follow(run, late)
         assert next(seen) is None
-        journal.write(last)
+        log.write(last)
         assert next(seen) == last
-    journal.close()
+    log.close()
     assert list(seen) == []
 
 

@@ -10,19 +10,28 @@ from hypothesis import strategies as st
 
 from tinychat.errors import SourceError
 from tinychat.model.config import ModelConfig
-from tinychat.text.ids import split
-from tinychat.train.announcing import announce
-from tinychat.train.plan import COPY_SECONDS, LONGEST_COPY, Machine, Plan, Portion, TextFacts
+from tinychat.tokenizer.token_cache import split
+from tinychat.train.plan import (
+    COPY_SECONDS,
+    LONGEST_COPY,
+    Machine,
+    Plan,
+    SourceFacts,
+    SplitSize,
+    TextFacts,
+    estimate_memory,
+    split_size,
+    summarize_plan,
+)
 from tinychat.train.planner import (
+    SIZES,
     choose_dropout,
     choose_tokenizer,
     default_seconds,
-    estimate_memory,
     make_plan,
-    split_tokens,
+    step_work,
 )
 from tinychat.train.recipe import Recipe, load_recipe
-from tinychat.train.sizes import SIZES, step_work
 
 CPU = Machine("cpu", "bf16", 2)
 WORDS = "the quick brown fox jumps over the lazy dog " * 20
@@ -137,7 +146,7 @@ def test_every_text_and_time_gets_a_plan_that_holds_together(
     assert (made.available is None) == by_steps
     assert made.training_seconds(made.token_seconds, 0.1) >= made.step_seconds
     assert made.final_windows >= made.glance_windows >= 1
-    assert len(announce(made, facts(tokens), CPU, 1000).lines) == 3
+    assert len(summarize_plan(made, facts(tokens), CPU, 1000).lines) == 3
 
 
 def test_time_is_left_for_the_report_at_the_end() -> None:
@@ -146,7 +155,7 @@ def test_time_is_left_for_the_report_at_the_end() -> None:
     ending = made.available - made.training_seconds(made.token_seconds, 0.1)
     looked_at = (made.final_windows + made.glance_windows) * made.config.context * made.token_seconds
     assert looked_at + made.train_tokens * COPY_SECONDS < ending < 0.5 * made.available
-    long = dataclasses.replace(made, texts=(Portion(1.0, 10**10),))
+    long = dataclasses.replace(made, splits=(SplitSize(1.0, 10**10, made.val_tokens),))
     more = long.available - long.training_seconds(made.token_seconds, 0.1) - ending
     assert 0.9 < more < LONGEST_COPY
 
@@ -166,7 +175,7 @@ def test_epochs_become_steps_and_their_ends_are_known() -> None:
     ends = {step: epoch for step in range(1, made.steps + 1) if (epoch := made.epoch_after(step))}
     assert ends == {-(-windows * epoch // 64): epoch for epoch in (1, 2, 3)}
     assert made.recipe.evaluate_every is None
-    assert "3 epochs, 1,883 steps" in announce(made, facts(1_115_394), CPU, 1000).lines[2]
+    assert "3 epochs, 1,883 steps" in summarize_plan(made, facts(1_115_394), CPU, 1000).lines[2]
     assert plan(Recipe(epochs=1e-9, d_model=64), seconds=None).steps == 1
 
 
@@ -201,9 +210,19 @@ def test_a_text_of_one_token_is_refused() -> None:
 
 
 def test_the_last_tenth_is_kept() -> None:
-    assert split_tokens(Recipe(), 1_115_394) == (1_003_854, 111_540)
+    assert sizes_of(1_115_394) == (1_003_854, 111_540)
     ids = np.arange(12_345)
-    assert split_tokens(Recipe(), len(ids)) == (len(split(ids, "train")), len(split(ids, "val")))
+    assert sizes_of(len(ids)) == (len(split(ids, "train")), len(split(ids, "val")))
+
+
+def sizes_of(tokens: int) -> tuple[int, int]:
+    size = split_size(SourceFacts("novel", 1.0, tokens, 1, tokens), validation_fraction=0.1)
+    return size.train_tokens, size.val_tokens
+
+
+def test_a_tenth_of_the_documents_is_kept_and_none_of_a_few() -> None:
+    assert split_size(SourceFacts("names", 0.5, 700, 100, 1000, rows=100), 0.1) == SplitSize(0.5, 900, 100, 90, 10)
+    assert split_size(SourceFacts("names", 0.5, 70, 10, 100, rows=10), 0.1) == SplitSize(0.5, 100, 0, 10, 0)
 
 
 def test_dropout_grows_with_the_number_of_epochs() -> None:
@@ -246,7 +265,7 @@ def test_of_documents_an_epoch_is_each_once() -> None:
     assert (made.config.context, made.row_tokens, made.glance_windows) == (16, 10, 10)
     assert made.recipe.rows == "documents"
     assert made.config.ngram_order == 0
-    text, _, time = announce(made, rows, CPU, 1234).lines
+    text, _, time = summarize_plan(made, rows, CPU, 1234).lines
     assert text.endswith("10 of 100 documents measure the model")
     assert "27 steps of 100 tokens, 3.0 times through the text" in time
 

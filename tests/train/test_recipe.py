@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tinychat.errors import RunError, SettingError, UsageError
-from tinychat.model.config import ModelConfig
-from tinychat.train.recipe import MODEL_FIELDS, RECIPE_FIELDS, Recipe, find_field, list_recipes, load_recipe
+from tinychat.model.config import ARCHITECTURE, ModelConfig
+from tinychat.train.recipe import MODEL_FIELDS, RECIPE_FIELDS, Recipe, list_recipes, load_recipe
 
 
 def test_every_field_says_what_it_is_and_what_it_takes() -> None:
@@ -18,12 +18,15 @@ def test_every_field_says_what_it_is_and_what_it_takes() -> None:
         assert field.help
         assert field.expected
         assert field.flag == ("--from" if name == "from_model" else "--" + name.replace("_", "-"))
-        assert find_field(field.flag.removeprefix("--")) is field
+        assert RECIPE_FIELDS.find(field.flag.removeprefix("--")) is field
 
 
 def test_the_model_section_is_the_architecture() -> None:
     fields = {field.name for field in dataclasses.fields(ModelConfig)} - {"vocab_size", "source_vocab_size"}
     assert set(MODEL_FIELDS) == fields
+    for name in MODEL_FIELDS:
+        left_open = dataclasses.replace(ARCHITECTURE[name], default=None, optional=True, absent="auto", section="model")
+        assert RECIPE_FIELDS[name] == left_open
 
 
 @pytest.mark.parametrize("info", list_recipes(), ids=lambda info: info.name)
@@ -74,7 +77,7 @@ def test_toml_holds_all_of_a_recipe(recipe: Recipe) -> None:
     ],
 )
 def test_typed_values_are_read(name: str, typed: object, value: object) -> None:
-    assert find_field(name).parse(typed) == value
+    assert RECIPE_FIELDS.find(name).parse(typed) == value
 
 
 @pytest.mark.parametrize(

@@ -17,12 +17,12 @@ from tinychat.store.models import read_info, read_weights
 from tinychat.store.runs import RunFolder
 from tinychat.train.batches import Batch
 from tinychat.train.checkpoint import load_checkpoint
-from tinychat.train.journal import loss_curve
+from tinychat.train.event_log import loss_curve
 from tinychat.train.launch import change_recipe
-from tinychat.train.learner import Learner
 from tinychat.train.loop import Loop
 from tinychat.train.processes import is_out_of_memory
 from tinychat.train.recipe import load_recipe
+from tinychat.train.step import Learner
 
 FIELDS = {"steps": 30, "evaluate_every": 10}
 
@@ -182,7 +182,7 @@ REAL = """
 import resource, torch
 from tinychat.model.config import ModelConfig
 from tinychat.train.batches import Batch
-from tinychat.train.learner import Learner
+from tinychat.train.step import Learner
 from tinychat.train.recipe import load_recipe
 
 torch.set_num_threads(1)

@@ -4,24 +4,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tinychat.train.recipe import Recipe
-from tinychat.train.schedule import SCHEDULES, Budget, rate_factor
+from tinychat.train.schedule import SCHEDULES, Budget, Schedule, rate_factor
 
-RECIPE = Recipe(decay=0.8, final_rate=0.1)
+LINEAR = Schedule("linear", warmup_steps=9, decay=0.8, final_rate=0.1)
 
 
 def test_the_rate_rises_holds_and_falls_to_where_it_should_end() -> None:
-    assert rate_factor(RECIPE, 0.0, step=0, warmup_steps=9) == pytest.approx(0.1)
-    assert rate_factor(RECIPE, 0.2, step=50, warmup_steps=9) == pytest.approx(1.0)
-    assert rate_factor(RECIPE, 0.6, step=50, warmup_steps=9) == pytest.approx(0.55)
-    assert rate_factor(RECIPE, 1.0, step=50, warmup_steps=9) == pytest.approx(0.1)
+    assert rate_factor(LINEAR, 0.0, step=0) == pytest.approx(0.1)
+    assert rate_factor(LINEAR, 0.2, step=50) == pytest.approx(1.0)
+    assert rate_factor(LINEAR, 0.6, step=50) == pytest.approx(0.55)
+    assert rate_factor(LINEAR, 1.0, step=50) == pytest.approx(0.1)
 
 
 @given(st.sampled_from(list(SCHEDULES)), st.floats(0, 1), st.floats(0, 1), st.floats(0, 1), st.floats(0, 1))
 def test_after_the_warm_up_the_rate_never_rises(shape: str, decay: float, final: float, one: float, two: float) -> None:
-    recipe = Recipe(schedule=shape, decay=decay, final_rate=final)
+    schedule = Schedule(shape, warmup_steps=10, decay=decay, final_rate=final)
     earlier, later = sorted((one, two))
-    first, second = (rate_factor(recipe, progress, step=100, warmup_steps=10) for progress in (earlier, later))
+    first, second = (rate_factor(schedule, progress, step=100) for progress in (earlier, later))
     assert 1 + 1e-9 >= first >= second - 1e-9 >= -1e-9
 
 

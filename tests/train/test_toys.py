@@ -14,7 +14,7 @@ from tinychat.session import Session
 from tinychat.settings import SettingStore
 from tinychat.store.interchange import export_model
 from tinychat.store.models import find_model, read_card, read_info, read_weights
-from tinychat.text.tokenizers import load_tokenizer
+from tinychat.tokenizer.tokenizer import load_tokenizer
 from tinychat.train.launch import prepare_run
 from tinychat.train.recipe import load_recipe
 
@@ -25,7 +25,7 @@ def ask(name: str, *prompts: str) -> list[tuple[str, str]]:
     session.open_model(name)
     answers = []
     for prompt in prompts:
-        *tokens, finished = stream(session.engine, session.make_answer(prompt))
+        *tokens, finished = stream(session.model.engine, session.model.make_answer(prompt))
         answers.append(("".join(token.text for token in tokens), finished.reason))
     return answers
 
@@ -60,7 +60,7 @@ def test_translation_has_78_parameters_and_translates_both_phrases() -> None:
     assert "1 + 1 layer of 2" in read_card(info.folder)
     session = Session()
     session.open_model("translation")
-    assert session.reader.unknown("let's go home") == ["home"]
+    assert session.model.source_tokenizer.unknown("let's go home") == ["home"]
     export_model(info, "tinychat", Path("elsewhere"))
     assert ask("elsewhere", "love you") == [("te amo", "end")]
 

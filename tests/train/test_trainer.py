@@ -12,15 +12,15 @@ import pytest
 import training
 from training import TINY, events, train, weights
 
+from tinychat.corpus.sources import read_sources
 from tinychat.events import Ended, Evaluated, Failed, Noticed, Planned, Sampled, Saved, Stepped
 from tinychat.model.loading import load_model
 from tinychat.scoring import score
 from tinychat.settings import SettingStore
 from tinychat.store.models import find_model, read_card, read_info, read_tokenizer, read_training
 from tinychat.store.runs import RunFolder
-from tinychat.text.chat import ChatTemplate
-from tinychat.text.ids import encode_corpus
-from tinychat.text.sources import read_sources
+from tinychat.tokenizer.chat_template import ChatTemplate
+from tinychat.tokenizer.token_cache import encode_corpus
 from tinychat.train.checkpoint import newest_step
 from tinychat.train.evaluation import evaluate
 from tinychat.train.launch import launch, prepare_run

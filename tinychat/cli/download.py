@@ -6,8 +6,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import DownloadColumn, Progress, TransferSpeedColumn
 
+from tinychat.corpus.registry import fetch, find_dataset, is_there
 from tinychat.store import places
-from tinychat.text.datasets import fetch, find_dataset, is_there
 
 
 def fetch_with_bar(name: str, *, plain: bool = False) -> Path:

@@ -12,10 +12,10 @@ import click
 
 from tinychat.cli.options import debug_option, json_option, load_face, load_settings
 from tinychat.errors import ModelError, UsageError
-from tinychat.formatting import compact
 from tinychat.store import places
 from tinychat.store.interchange import FORMATS, export_model, import_model
 from tinychat.store.models import ModelInfo, find_model, list_models, read_info, read_training
+from tinychat.textutil import compact
 
 if TYPE_CHECKING:
     from tinychat.commands.results import Architecture
@@ -77,7 +77,7 @@ def recipes(recipe: str | None, as_toml: bool, as_json: bool) -> None:
     elif as_toml:
         click.echo(load_recipe(recipe).to_toml(), nl=False)
     else:
-        from tinychat.commands.recipes import describe_recipe
+        from tinychat.commands.models import describe_recipe
 
         described = describe_recipe(recipe)
         if not as_json:
@@ -97,10 +97,10 @@ def runs(names: tuple[str, ...], as_json: bool) -> None:
 
     RUN is a name or a pattern, such as 'guide*'.
     """
-    from tinychat.commands.runs import find_standings, runs_table
+    from tinychat.commands.training import find_run_summaries, runs_table
 
     if as_json:
-        _print_json([dataclasses.asdict(standing) for standing in find_standings(names)])
+        _print_json([dataclasses.asdict(summary) for summary in find_run_summaries(names)])
         return
     table = runs_table(names)
     if table.rows:
@@ -117,7 +117,7 @@ def data(context: click.Context, as_json: bool) -> None:
     """List the known data sets; `tinychat data get NAME` fetches one, `make NAME` makes one of tinychat's own."""
     if context.invoked_subcommand is not None:
         return
-    from tinychat.text.datasets import KNOWN
+    from tinychat.corpus.registry import KNOWN
 
     if as_json:
         _print_json([dataclasses.asdict(dataset) for dataset in KNOWN.values()])
@@ -143,7 +143,7 @@ def data_get(name: str) -> None:
 @debug_option
 def data_make(name: str, out: Path | None, seed: int, count: int | None) -> None:
     """Make a data set of tinychat's own, smalltalk, tales or phrases: one part to train on, one held out."""
-    from tinychat.text.datasets import find_dataset, make
+    from tinychat.corpus.registry import find_dataset, make
 
     if not find_dataset(name).is_made:
         raise UsageError(f"{name} is not made but published", f"`tinychat data get {name}` fetches it")

@@ -13,8 +13,8 @@ from tinychat import __version__
 from tinychat.cli.options import debug_option, face_options, make_session, setting_options
 from tinychat.errors import TinychatError, UsageError, failure
 from tinychat.face import FACE
-from tinychat.generate.opening import PATIENT_THREADS
-from tinychat.text.harmless import harmless
+from tinychat.generate.loading import THREAD_ENVIRONMENT
+from tinychat.textutil import escape_controls
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "train": ("tinychat.cli.train", "Train a model on your own text."),
@@ -122,7 +122,7 @@ def wants_debug() -> bool:
 
 def main() -> NoReturn:
     """Runs a call, prints what went wrong in one or two lines, and exits with the code that says so."""
-    for name, value in PATIENT_THREADS.items():
+    for name, value in THREAD_ENVIRONMENT.items():
         os.environ.setdefault(name, value)
     sys.exit(run(sys.argv[1:]))
 
@@ -164,7 +164,9 @@ def _report(problem: str, remedy: str, code: int) -> int:
     if wants_debug():
         traceback.print_exc()
     colour = sys.stderr.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
-    click.echo(click.style("tinychat: ", fg="red" if colour else None) + harmless(problem), err=True, color=colour)
+    click.echo(
+        click.style("tinychat: ", fg="red" if colour else None) + escape_controls(problem), err=True, color=colour
+    )
     if remedy:
-        click.echo(f"  {harmless(remedy)}", err=True)
+        click.echo(f"  {escape_controls(remedy)}", err=True)
     return code

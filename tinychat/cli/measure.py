@@ -9,9 +9,9 @@ import click
 
 from tinychat.cli.options import debug_option, json_option, make_session, set_flags, setting_options
 from tinychat.errors import UsageError
-from tinychat.formatting import percent
 from tinychat.settings import SettingStore
 from tinychat.store.models import find_model, read_info
+from tinychat.textutil import percent
 
 if TYPE_CHECKING:
     from tinychat.bench import Rate

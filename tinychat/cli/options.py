@@ -1,7 +1,7 @@
-"""Flags, made from the tables of settings; and the settings that they, the environment and the config file make."""
+"""Flags, made from the tables of options; and the settings that they, the environment and the config file make."""
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 import click
@@ -10,7 +10,7 @@ from tinychat.errors import SettingError, UsageError
 from tinychat.face import FACE, Face, FaceStore
 from tinychat.origins import Origin
 from tinychat.session import Session
-from tinychat.setting import Setting, find
+from tinychat.setting import Option
 from tinychat.settings import SETTINGS, SettingStore
 from tinychat.store.config import read_config
 from tinychat.store.places import config_file
@@ -26,21 +26,36 @@ json_option = click.option("--json", "as_json", is_flag=True, help="as JSON")
 def setting_options(function: F) -> F:
     """Adds a flag for each setting, and `--greedy` and `--sample`."""
     greedy = click.option("--greedy/--sample", "greedy", default=None, help="take the likeliest token always, or draw")
-    temperature, *others = map(_option, SETTINGS.values())
-    for option in reversed((temperature, greedy, *others)):
-        function = option(function)
-    return function
+    temperature, *others = SETTINGS.values()
+    return add_flags([temperature])(greedy(add_flags(others)(function)))
 
 
 def face_options(*names: str) -> Callable[[F], F]:
     """Adds a flag for each of these options of the face."""
+    return add_flags(FACE[name] for name in names)
+
+
+def add_flags(options: Iterable[Option]) -> Callable[[F], F]:
+    """Return a decorator that adds the flags of options to a command, in their order."""
+    flags = [_make_flag(option) for option in options]
 
     def add(function: F) -> F:
-        for name in reversed(names):
-            function = _option(FACE[name])(function)
+        for flag in reversed(flags):
+            function = flag(function)
         return function
 
     return add
+
+
+def _make_flag(option: Option) -> Callable[[F], F]:
+    """Return what adds the flags of an option to a command."""
+    names = [*(flag for flag in option.flags if flag != option.flag), option.flag]
+    names += [*(f"--{alias}" for alias in option.aliases), option.name]
+    if option.switch:
+        return click.option(*names, is_flag=True, default=None, help=option.help)
+    default = option.show(option.default)
+    text = option.help + (f" [{default}]" if default != "–" else "")
+    return click.option(*names, metavar=option.usage, multiple=option.kind is tuple, help=text)
 
 
 def make_session(given: Mapping[str, Any]) -> Session:
@@ -77,9 +92,9 @@ def load_settings(given: Mapping[str, Any] | None = None) -> tuple[SettingStore,
     settings, face, given = SettingStore(), FaceStore(), given or {}
     for name, value in read_config().items():
         _set(settings, face, name, value, Origin.FILE, str(config_file()))
-    for name, setting in (FACE | SETTINGS).items():
-        if value := os.environ.get(setting.variable):
-            _set(settings, face, name, value, Origin.ENVIRONMENT, setting.variable)
+    for name, option in (FACE | SETTINGS).items():
+        if value := os.environ.get(option.variable):
+            _set(settings, face, name, value, Origin.ENVIRONMENT, option.variable)
     set_flags(settings, given)
     face.update({name: given[name] for name in FACE if given.get(name) is not None}, Origin.FLAG)
     return settings, face
@@ -103,19 +118,8 @@ def set_flags(settings: SettingStore, given: Mapping[str, Any]) -> None:
 def _set(settings: SettingStore, face: FaceStore, name: str, value: object, origin: Origin, place: str) -> None:
     """Sets one of either; what is wrong with it is told with its place."""
     try:
-        found = find(FACE | SETTINGS, name)
+        found = (FACE | SETTINGS).find(name)
         (face if found.name in FACE else settings).set(found.name, value, origin)
     except UsageError as error:
         remedy = "correct it, or take it out" if isinstance(error, SettingError) else error.remedy
         raise UsageError(f"{place}: {error.problem}", remedy) from None
-
-
-def _option(setting: Setting) -> Callable[[F], F]:
-    flags = [*setting.flags, setting.flag, *(f"--{alias}" for alias in setting.aliases), setting.name]
-    if setting.kind is bool:
-        return click.option(*flags, is_flag=True, default=None, help=setting.help)
-    texts: dict[type, str] = {tuple: "TEXT", str: setting.name.upper()}
-    metavar = "|".join(setting.choices) or texts.get(setting.kind, "N")
-    default = setting.show(setting.default)
-    text = setting.help + (f" [{default}]" if default != "–" else "")
-    return click.option(*flags, metavar=metavar, multiple=setting.kind is tuple, help=text)

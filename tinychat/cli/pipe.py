@@ -18,13 +18,13 @@ from typing import Any, BinaryIO
 
 from tinychat.conversation import Turn
 from tinychat.errors import TinychatError, UsageError
-from tinychat.events import Finished, Notice, Token
-from tinychat.generate.random import fresh_seed
-from tinychat.generate.stream import Answer, Batch
+from tinychat.events import Finished, Notice, Record, Token
+from tinychat.generate.prompts import fresh_seed
+from tinychat.generate.stream import Answer, Batch, drive
 from tinychat.session import Session
 from tinychat.setting import unescape
-from tinychat.settings import LOADING, Settings, find_setting
-from tinychat.text.harmless import harmless
+from tinychat.settings import LOADING, SETTINGS, Settings
+from tinychat.textutil import escape_controls
 
 PIECE = 1 << 16
 """bytes that are read at once, at most"""
@@ -54,7 +54,7 @@ def answer_prompts(session: Session, options: PipeOptions, prompts: Sequence[str
         raise UsageError("--logprobs needs --jsonl", "log-probabilities are written as JSON")
     if options.whole and options.conversation:
         raise UsageError("--whole and --conversation exclude each other", "--whole makes all of stdin a single prompt")
-    session.preload()
+    session.model.preload()
     # The bare file: a thread that waits in a buffered one holds its lock, and Python could not end beside it.
     source = getattr(sys.stdin.buffer, "raw", sys.stdin.buffer)
     return _Pipe(session, options, prompts or _read(source, options.whole)).run()
@@ -108,7 +108,6 @@ class _Job:
     prompt: str = ""
     extra: dict[str, Any] = field(default_factory=dict)
     error: str | None = None
-    answer: Answer | None = None
     tokens: list[Token] = field(default_factory=list)
     written: int = 0
     """tokens written so far"""
@@ -132,6 +131,7 @@ class _Pipe:
         self._waiting = _Waiting(prompts)
         self._seed = session.settings.current.seed
         self._jobs: deque[_Job] = deque()
+        self._answering: dict[Answer, _Job] = {}
         self._turns: list[Turn] = []
         self._taken = 0
         self._failed = False
@@ -141,7 +141,7 @@ class _Pipe:
 
     def run(self) -> int:
         """Answers all prompts; returns the exit code."""
-        engine = self._session.engine
+        engine = self._session.model.engine
         if self._options.verbose:
             sys.stderr.write(f"tinychat: {engine.about}\n")
         batch = Batch(engine, lambda: self._interrupted)
@@ -149,20 +149,8 @@ class _Pipe:
             self._seed = fresh_seed()
         before = signal.signal(signal.SIGINT, self._interrupt)
         try:
-            while self._jobs or not (self._waiting.ended or self._interrupted):
-                self._admit(batch)
-                by_answer = {id(job.answer): job for job in self._jobs}
-                for answer, records in batch.step():
-                    job = by_answer[id(answer)]
-                    for record in records:
-                        match record:
-                            case Token():
-                                job.tokens.append(record)
-                            case Notice(text):
-                                self._tell(job, text)
-                            case Finished():
-                                job.finished = record
-                self._write()
+            for answer, record in drive(batch, admit=lambda: self._admit(batch)):
+                self._take(answer, record)
         finally:
             signal.signal(signal.SIGINT, before)
         return 130 if self._interrupted else int(self._failed)
@@ -172,26 +160,46 @@ class _Pipe:
             raise KeyboardInterrupt
         self._interrupted = True
 
-    def _admit(self, batch: Batch) -> None:
-        """Lets waiting prompts join; waits for one only where there is nothing else to do."""
+    def _take(self, answer: Answer, record: Record) -> None:
+        """Keep what comes of an answer for `_write`."""
+        job = self._answering[answer]
+        match record:
+            case Token():
+                job.tokens.append(record)
+            case Notice(text):
+                self._tell(job, text)
+            case Finished():
+                job.finished = record
+                del self._answering[answer]
+
+    def _admit(self, batch: Batch) -> bool:
+        """Write what is ready and let waiting prompts join; return whether there is anything left to do.
+
+        Waits for a prompt only if there is nothing else to do.
+        """
+        self._write()
+        if not self._jobs and (self._waiting.ended or self._interrupted):
+            return False
         most = 1 if self._options.conversation else batch.engine.batch_size
         while len(batch.answers) < most and len(self._jobs) < 4 * most and not self._interrupted:
             prompt = self._waiting.take(wait=not self._jobs)
             if prompt is None:
-                return
+                break
             job = _Job(self._taken)
             self._taken += 1
             if self._options.jsonl and not prompt.strip():
                 continue
             self._jobs.append(job)
             try:
-                job.answer = self._begin(job, prompt)
-                batch.add(job.answer)
+                answer = self._begin(job, prompt)
+                self._answering[answer] = job
+                batch.add(answer)
             except TinychatError as error:
                 if not self._options.jsonl:
                     raise
                 job.error = str(error).replace("\n", "; ")
                 self._failed = True
+        return True
 
     def _begin(self, job: _Job, prompt: str) -> Answer:
         """Reads one line: text, or JSON with settings of its own."""
@@ -202,15 +210,15 @@ class _Pipe:
             seed = self._seed if settings.seed is None else settings.seed
         else:
             job.prompt = unescape(prompt) if self._options.escapes else prompt
-        if notice := self._session.unknown_notice(job.prompt):
+        if notice := self._session.model.unknown_notice(job.prompt):
             self._tell(job, notice.text)
-        return self._session.make_answer(
+        return self._session.model.make_answer(
             job.prompt,
             turns=self._turns,
             settings=lambda: settings,
             seed=seed,
-            place=job.place,
-            alternatives=self._options.logprobs or 0,
+            index=job.place,
+            top_logprobs=self._options.logprobs or 0,
         )
 
     def _write(self) -> None:
@@ -237,7 +245,7 @@ class _Pipe:
             new = job.prompt + new
         job.written = len(job.tokens)
         if self._at_terminal:
-            new = harmless(new)
+            new = escape_controls(new)
         if job.done:
             new += "\0" if self._options.null else "\n"
         if new:
@@ -261,7 +269,7 @@ class _Pipe:
                 {
                     "text": token.text,
                     "logprob": token.logprob,
-                    "top": [{"text": other.text, "logprob": other.logprob} for other in token.alternatives],
+                    "top": [{"text": other.text, "logprob": other.logprob} for other in token.top_logprobs],
                 }
                 for token in job.tokens
             ]
@@ -299,7 +307,7 @@ def _parse_line(line: str, settings: Settings) -> tuple[str, Settings, dict[str,
     greedy = given.pop("greedy", None)
     values: dict[str, Any] = {}
     for name, value in given.items():
-        setting = find_setting(name)
+        setting = SETTINGS.find(name)
         if setting.name in LOADING:
             raise UsageError(f"{setting.name} holds for the whole call", f"give it as {setting.flag}")
         values[setting.name] = setting.parse(value)

@@ -13,7 +13,7 @@ from tinychat.cli.options import set_flags
 from tinychat.session import Session
 from tinychat.settings import Settings, SettingStore
 from tinychat.suite import Outcome, Suite, Tally, read_suite, run, tally
-from tinychat.text.harmless import harmless
+from tinychat.textutil import escape_controls
 
 GREEDY, DRAWN = "greedy", "temperature"
 
@@ -47,7 +47,7 @@ def judge(model: str, path: Path, given: Mapping[str, str | None], *, as_json: b
     if verbose:
         for way, found in outcomes.items():
             for line in _failures(way, found):
-                click.echo(harmless(line))
+                click.echo(escape_controls(line))
     for line in _table({way: tally(found) for way, found in outcomes.items()}):
         click.echo(line)
 

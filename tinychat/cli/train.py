@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tinychat.cli.options import debug_option, face_options, json_option, load_face
+from tinychat.cli.options import add_flags, debug_option, face_options, json_option, load_face
 from tinychat.errors import UsageError
 from tinychat.events import Ended, Failed
 from tinychat.face import Face
 from tinychat.store.runs import RunFolder, find_run
-from tinychat.text.harmless import harmless
-from tinychat.train.fields import RecipeField
+from tinychat.textutil import escape_controls
 from tinychat.train.launch import change_recipe, launch, name_for, prepare_run
-from tinychat.train.processes import become_follower, find_place
+from tinychat.train.processes import become_worker, find_process_rank
 from tinychat.train.recipe import RECIPE_FIELDS, choose_recipe
 
 if TYPE_CHECKING:
@@ -25,14 +24,6 @@ if TYPE_CHECKING:
 
 STARTED = time.monotonic()
 """when this command was given, or near enough: `--minutes` counts from here"""
-
-
-def _option(field: RecipeField) -> click.Option:
-    kinds = {bool: "true|false", str: "TEXT", tuple: "TEXT"}
-    metavar = "|".join(field.choices) if field.choices else kinds.get(field.kind, "N")
-    default = "" if field.default is None else f" [{field.show(field.default)}]"
-    several = field.kind is tuple
-    return click.Option([field.flag, field.name], metavar=metavar, help=field.help + default, multiple=several)
 
 
 class TrainCommand(click.Command):
@@ -60,6 +51,7 @@ class TrainCommand(click.Command):
 @json_option
 @face_options("plain", "theme")
 @debug_option
+@add_flags(field for name, field in RECIPE_FIELDS.items() if name != "sources")
 def train(
     sources: tuple[str, ...],
     recipe_name: str | None,
@@ -82,8 +74,8 @@ def train(
     --resume NAME, on other --devices if need be. Several processes share each step with --devices N; on several
     machines, start this under `torchrun` or SLURM's `srun`.
     """
-    if find_place().rank > 0:
-        become_follower()
+    if find_process_rank().rank > 0:
+        become_worker()
     face = load_face({"plain": plain, "theme": theme})
     overrides = {key: value for key, value in given.items() if value not in (None, ())}
     if resume is not None:
@@ -102,13 +94,10 @@ def train(
     return _exit_code(watch(run, as_json=as_json, face=face, process=process))
 
 
-train.params += [_option(field) for field in RECIPE_FIELDS.values() if field.name != "sources"]
-
-
 def _fetch(sources: tuple[str, ...], face: Face) -> None:
     """Downloads the known data sets among the sources, here where a progress bar can be shown."""
-    from tinychat.text.datasets import KNOWN
-    from tinychat.text.sources import split_weight
+    from tinychat.corpus.registry import KNOWN
+    from tinychat.corpus.sources import split_weight
 
     for source in sources:
         source, _ = split_weight(source)
@@ -164,7 +153,7 @@ def watch(run: RunFolder, *, as_json: bool, face: Face, process: "subprocess.Pop
 
 
 def _tell(line: str) -> None:
-    click.echo(harmless(line), err=True)
+    click.echo(escape_controls(line), err=True)
 
 
 def _exit_code(last: "Last") -> int:

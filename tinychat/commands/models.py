@@ -1,13 +1,17 @@
-"""`/model`, `/models`, `/show`: which models there are, and which one speaks."""
+"""Which models there are and which one speaks, what models can be trained like, and what each is made of."""
 
-from tinychat.commands import completing
-from tinychat.commands.command import command
+from typing import TYPE_CHECKING
+
+from tinychat.commands.registry import command, complete_models, complete_recipes
 from tinychat.commands.results import Architecture, Message, Result, Table
-from tinychat.formatting import compact
 from tinychat.model.config import ModelConfig
 from tinychat.model.diagram import make_diagram
 from tinychat.session import Session
 from tinychat.store.models import ModelInfo, find_model, list_bundled_models, list_models, read_info
+from tinychat.textutil import compact, count
+
+if TYPE_CHECKING:
+    from tinychat.train.recipe import Recipe
 
 HOW_TO_TALK = {
     "chat": "say something",
@@ -15,6 +19,10 @@ HOW_TO_TALK = {
     "translation": "type a text to translate",
 }
 WHAT_IT_DOES = {"chat": "answers in turns", "completion": "goes on with a text", "translation": "translates"}
+
+SIZES = ("vocab_size", "n_layer", "n_head", "d_model", "context")
+"""What must be said before shapes and parameters are known."""
+EXAMPLE_VOCABULARY = 65
 
 
 def introduce(info: ModelInfo) -> Message:
@@ -24,7 +32,7 @@ def introduce(info: ModelInfo) -> Message:
 
 @command(
     "model", "models", "open another one", usage="[NAME]", example="/model smalltalk", aliases=("load",),
-    complete=completing.models,
+    complete=complete_models,
 )  # fmt: skip
 def model(session: Session, text: str) -> Result:
     """Open a model by its name or folder, and begin a new conversation; without a name, say what there is to open.
@@ -33,9 +41,7 @@ def model(session: Session, text: str) -> Result:
     """
     if not text:
         return _offer(session)
-    info = session.choose_model(text)
-    session.preload()
-    return introduce(info)
+    return introduce(session.choose_model(text).info)
 
 
 def _offer(session: Session) -> Table:
@@ -71,10 +77,10 @@ def models(session: Session, text: str) -> Result:
     return Table(columns, tuple(rows), right=(4,), notes=("/model NAME opens one, /train TEXT makes one",))
 
 
-@command("show", "models", "what it is made of", usage="[NAME]", aliases=("info",), complete=completing.models)
+@command("show", "models", "what it is made of", usage="[NAME]", aliases=("info",), complete=complete_models)
 def show(session: Session, text: str) -> Result:
     """What a model is made of, part by part, and how data flows through it."""
-    return describe_model(read_info(find_model(text)) if text else session.model)
+    return describe_model(read_info(find_model(text)) if text else session.model.info)
 
 
 def describe_model(info: ModelInfo) -> Architecture:
@@ -86,6 +92,59 @@ def describe_model(info: ModelInfo) -> Architecture:
     diagram = make_diagram(ModelConfig.from_dict(info.architecture))
     chosen = (f"{name} {value}" for name, value in info.architecture.items() if value not in (None, False))
     return Architecture(info.summary, diagram, (*filter(None, (info.about,)), ", ".join(chosen), f"in {info.folder}"))
+
+
+@command(
+    "recipes", "training", "to train by", usage="[NAME]", example="/recipes shakespeare", complete=complete_recipes
+)
+def recipes(session: Session, text: str) -> Result:
+    """List the recipes, or show what the model of one is made of: `/train --recipe NAME` trains it."""
+    from tinychat.train.recipe import list_recipes
+
+    if text:
+        return describe_recipe(text)
+    rows = tuple((recipe.name, recipe.about) for recipe in list_recipes())
+    return Table(("recipe", "about"), rows, notes=("/recipes NAME shows what a model of it is made of",))
+
+
+def describe_recipe(name: str) -> Architecture:
+    """What the model of a recipe is made of, whose work that follows, and how it is trained.
+
+    Raises:
+        RunError: there is none.
+        SettingError: a field cannot take its value.
+        ModelError: two choices of it do not fit each other.
+    """
+    from tinychat.train.recipe import find_recipe, load_recipe
+
+    info, recipe = find_recipe(name), load_recipe(name)
+    notes = [f"after {info.origin}"] if info.origin else []
+    left_open = [size for size in SIZES if getattr(recipe, size) is None]
+    if left_open:
+        notes.append(f"chosen from the text, the machine and the time: {', '.join(left_open)}")
+    notes.append(_plan(recipe))
+    text = "" if recipe.sources or recipe.texts else "TEXT "
+    notes.append(f"train it: train {text}--recipe {name}")
+    vocab_size = recipe.vocab_size or EXAMPLE_VOCABULARY
+    config = recipe.model_config(vocab_size, vocab_size if recipe.mode == "translation" else None)
+    return Architecture(f"{info.name}: {info.about}", make_diagram(config), tuple(notes), is_sized=not left_open)
+
+
+def _plan(recipe: "Recipe") -> str:
+    """`tinyshakespeare · adam · 20 epochs · 64 windows a step · dropout 0.1`."""
+    words = [*(recipe.sources or (f"{len(recipe.texts)} texts of its own",)), recipe.optimizer]
+    row = "document" if recipe.rows == "documents" else "pair" if recipe.mode == "translation" else "window"
+    if recipe.epochs is not None:
+        words.append(count(recipe.epochs, "epoch"))
+    elif recipe.steps is not None:
+        words.append(count(recipe.steps, "step"))
+    elif recipe.minutes is not None:
+        words.append(f"{recipe.minutes:g} minutes")
+    if recipe.batch_size is not None:
+        words.append(f"{count(recipe.batch_size, row)} a step")
+    if recipe.dropout is not None:
+        words.append(f"dropout {recipe.dropout:g}")
+    return " · ".join(words)
 
 
 COMMANDS = (model, models, show)

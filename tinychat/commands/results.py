@@ -5,10 +5,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from subprocess import Popen
 
-from tinychat.events import Record
+from tinychat.events import Finished, Record
 from tinychat.guessing import Game
 from tinychat.model.diagram import Diagram
+from tinychat.session import Session
 from tinychat.store.runs import RunFolder
+from tinychat.textutil import count
 
 
 @dataclass(frozen=True)
@@ -241,3 +243,22 @@ Drawn = Message | Change | Table | Bars | Outline | Shaded | HeatMap | HeatMaps 
 """What is drawn and done with."""
 
 Result = Drawn | Walk | Plot | Play | Answer | Answers | Watch | EditPrompt | Export | Leave
+
+
+_REASONS = {"length": "max tokens", "stop": "stop text", "interrupted": "interrupted"}
+_ENDS = {"chat": "end of turn"}
+"""by the mode of the model; others end their texts"""
+
+
+def summary(finished: Finished, session: Session, *, show_seed: bool) -> str:
+    """Return how an answer ended: `14 tokens · 2,310 tok/s · stop: end of turn`."""
+    words = [count(finished.tokens, "token")]
+    if finished.tokens and finished.tokens_per_second:
+        words.append(f"{finished.tokens_per_second:,.0f} tok/s")
+    mode = session.info.mode if session.info else ""
+    words.append("stop: " + _REASONS.get(finished.reason, _ENDS.get(mode, "end of text")))
+    if session.runs.speaker:
+        words.append(session.runs.speaker)
+    elif show_seed:  # weights on their way are gone tomorrow: their seed makes nothing again
+        words.append(f"seed {finished.seed}")
+    return " · ".join(words)

@@ -2,19 +2,16 @@
 
 from collections.abc import Iterator
 
-from tinychat.commands.command import Command, Suggestion, command
+from tinychat.commands.registry import Command, Suggestion, command
 from tinychat.commands.results import Change, Message, Result, Table
 from tinychat.errors import UsageError
 from tinychat.face import FACE
 from tinychat.session import Session
-from tinychat.setting import Setting, escape, find
-from tinychat.settings import LOADING, SETTINGS, find_setting
+from tinychat.setting import Option
+from tinychat.settings import LOADING, SETTINGS
 
 ORIGINS = ("default", "model", "config file", "environment", "flag", "command")
 """What each `Origin` is called."""
-
-NONE = "–"
-"""how no value is shown"""
 
 
 def change(session: Session, name: str, value: object) -> Change:
@@ -23,7 +20,7 @@ def change(session: Session, name: str, value: object) -> Change:
     Raises:
         UsageError: there is no such setting, or it cannot take that value.
     """
-    setting = find(SETTINGS | FACE, name)
+    setting = (SETTINGS | FACE).find(name)
     if setting.name in FACE:
         raise UsageError(
             f"{setting.spelling} is chosen when tinychat starts", f"`tinychat {setting.flag}`, or config.toml"
@@ -32,7 +29,7 @@ def change(session: Session, name: str, value: object) -> Change:
     session.settings.set(setting.name, value)
     new = show(session, setting)
     if setting.name in LOADING and old != new and session.info is not None:
-        session.reopen_model(session.info.folder)
+        session.reopen_model(str(session.info.folder))
     return Change(setting.spelling, old, new)
 
 
@@ -60,17 +57,14 @@ def sample(session: Session) -> Change:
     return Change(setting.spelling, old, show(session, setting))
 
 
-def show(session: Session, setting: Setting) -> str:
+def show(session: Session, setting: Option) -> str:
     """The value in force, as a person would type it."""
     return setting.show(getattr(session.settings.current, setting.name))
 
 
-def values_of(session: Session, setting: Setting) -> Iterator[Suggestion]:
+def values_of(session: Session, setting: Option) -> Iterator[Suggestion]:
     """Values that the setting can take, the one in force first, with its bounds and what more of it does."""
-    value = getattr(session.settings.current, setting.name)
-    typed = " ".join(map(escape, value)) if setting.kind is tuple else setting.show(value)
-    now = typed.replace(NONE, "none") or "none"
-    default = setting.show(setting.default).replace(NONE, "none")
+    now, default = setting.typed(getattr(session.settings.current, setting.name)), setting.typed(setting.default)
     yield Suggestion(now, f"now · {setting.meaning}")
     for value in dict.fromkeys((*setting.choices, *setting.values, default)):
         about = [setting.values.get(value, ""), "default" if value == default else ""]
@@ -78,7 +72,7 @@ def values_of(session: Session, setting: Setting) -> Iterator[Suggestion]:
             yield Suggestion(value, " · ".join(filter(None, about)))
 
 
-def _setting_command(setting: Setting) -> Command:
+def _setting_command(setting: Option) -> Command:
     def show_or_change(session: Session, text: str) -> Result:
         if text:
             return change(session, setting.name, text)
@@ -96,7 +90,7 @@ def _setting_command(setting: Setting) -> Command:
         function=show_or_change,
         theme="settings",
         help=f"{setting.help}\nTakes {setting.expected}; default {setting.show(setting.default)}.",
-        usage="[" + ("TEXT" if setting.kind is tuple else "|".join(setting.choices) or "N") + "]",
+        usage=f"[{setting.usage}]",
         example=f"/{setting.spelling} {setting.example}",
         aliases=setting.aliases,
         while_busy=setting.name not in LOADING,
@@ -131,7 +125,7 @@ def _names_and_values(session: Session, words: list[str]) -> Iterator[Suggestion
         yield from (Suggestion(setting.spelling, setting.help) for setting in SETTINGS.values())
     elif len(words) == 2:
         try:
-            yield from values_of(session, find_setting(words[0]))
+            yield from values_of(session, SETTINGS.find(words[0]))
         except UsageError:
             return
 
@@ -154,7 +148,7 @@ def _names(session: Session, words: list[str]) -> Iterator[Suggestion]:
 @command("reset", "settings", usage="[NAME]", example="/reset temperature", complete=_names)
 def reset(session: Session, text: str) -> Result:
     """Take back what commands have changed: one setting, or all of them."""
-    chosen = [find_setting(text)] if text else list(SETTINGS.values())
+    chosen = [SETTINGS.find(text)] if text else list(SETTINGS.values())
     old = {setting.name: show(session, setting) for setting in chosen}
     session.settings.reset(text or None)
     lines = [

@@ -1,1 +1,1 @@
-"""Prompt + settings → a stream of records, by way of an engine."""
+"""Prompts and settings → a stream of records, by way of an engine."""

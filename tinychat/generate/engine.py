@@ -1,73 +1,77 @@
-"""What an engine is: token ids and settings in, tokens out. Nothing here or above it knows tensors."""
+"""The protocol of engines: token ids and settings in, tokens out. Nothing here or above knows tensors."""
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-from tinychat.generate.looking import Head, Voice
+from tinychat.generate.introspection import Head, LensRow
 from tinychat.settings import Settings
 from tinychat.store.models import ModelInfo
 
 
 @dataclass(slots=True)
 class Request:
-    """One sequence that is to go on.
+    """A sequence to continue.
 
-    `ids` are all its tokens so far, prompt and answer, of which the last `made` are the answer's. A `slot` keeps its
-    cache from call to call: what `ids` share with the slot's last ones is not computed again. The random numbers of
-    an answer depend on `seed`, `place` (that of the prompt in the input) and the token's own place alone, never on
+    The random numbers of an answer depend on `seed`, `prompt_index` and the token's position in the answer, never on
     the batch.
     """
 
     slot: int
+    """names its cache from call to call: the ids that `ids` share with the slot's last ones are not read again"""
     ids: list[int]
-    made: int
+    """all tokens so far, prompt and answer"""
+    num_generated: int
+    """how many of them, at the end, are the answer's"""
     settings: Settings
     seed: int
-    place: int = 0
+    prompt_index: int = 0
+    """of the prompt in the input"""
     end_ids: frozenset[int] = frozenset()
+    """tokens that end the answer"""
     source: tuple[int, ...] | None = None
-    """what the encoder reads, in an encoder-decoder model"""
+    """ids that the encoder reads, in an encoder-decoder model"""
 
     @property
     def left(self) -> int:
-        """How many tokens may still come."""
-        return self.settings.max_tokens - self.made
+        """How many tokens may still be generated."""
+        return self.settings.max_tokens - self.num_generated
 
 
-class Drawn(NamedTuple):
-    """A token, its log-probability under the model itself (nats), and the likeliest ids at its place with theirs."""
+class SampledToken(NamedTuple):
+    """A generated token."""
 
     id: int
     logprob: float
-    likeliest: tuple[tuple[int, float], ...] = ()
+    """under the model itself, in nats"""
+    top_logprobs: tuple[tuple[int, float], ...] = ()
+    """the likeliest ids at its position and their log-probabilities, if asked for"""
 
 
 @dataclass(frozen=True, slots=True)
-class Odds:
-    """A token that could come next: its log-probability under the model itself (nats), and that of being drawn.
-
-    `drawn` is a probability, by the settings: after temperature and filters, 0 where these cut the token.
-    """
+class TokenProbability:
+    """A token that may come next."""
 
     id: int
     logprob: float
-    drawn: float
+    """under the model itself, in nats"""
+    probability: float
+    """of being sampled: after temperature and filters; 0 if these cut the token"""
 
 
 class Engine(Protocol):
-    """Makes tokens."""
+    """Generates tokens with one model."""
 
     context: int
-    """the most that the model sees at once; what is longer goes on from its newest part"""
+    """number of tokens that the model sees at once; longer sequences continue from their newest part"""
     batch_size: int
-    """how many sequences are extended together quickest"""
+    """number of sequences that are fastest to extend together"""
     about: str
-    """which engine it is, and how it works; where a quicker one would be expected, why it is this one"""
+    """which engine it is and how it works; and why this one, where a faster one would be expected"""
 
     def reload(self, info: ModelInfo) -> None:
-        """Takes the weights anew of a model of the same architecture.
+        """Load the weights of another model of the same architecture.
 
         Raises:
             ModelError: they are missing, damaged, or do not fit.
@@ -75,23 +79,23 @@ class Engine(Protocol):
         ...
 
     def extend(
-        self, requests: Sequence[Request], n: int, alternatives: int = 0, seconds: float = math.inf
-    ) -> list[list[Drawn]]:
-        """Makes up to n more tokens of each sequence, as many as its settings allow; an end token is its last.
+        self, requests: Sequence[Request], n: int, top_logprobs: int = 0, seconds: float = math.inf
+    ) -> list[list[SampledToken]]:
+        """Generate up to n more tokens of each sequence, as many as its settings allow; an end token is its last.
 
         Args:
-            requests: what is to go on, together.
-            n: the most tokens of each.
-            alternatives: how many of the likeliest tokens to tell at each place.
-            seconds: after which it stops, even where all of them went by with reading what is there.
+            requests: the sequences, extended together.
+            n: number of tokens of each, at most.
+            top_logprobs: number of likeliest tokens to return at each position.
+            seconds: time after which to stop, even if reading the prompts took all of it.
 
         Raises:
             GenerationError: the model gave NaN or infinite logits.
         """
         ...
 
-    def odds(self, request: Request) -> list[Odds]:
-        """Every token that could come next, the likeliest first.
+    def probabilities(self, request: Request) -> list[TokenProbability]:
+        """Return every token that may come next, the likeliest first.
 
         Raises:
             GenerationError: the model gave NaN or infinite logits.
@@ -99,9 +103,9 @@ class Engine(Protocol):
         ...
 
     def score(self, ids: Sequence[int]) -> list[float]:
-        """The log-probability (nats) of each token but the first.
+        """Return the log-probability (nats) of each token but the first.
 
-        In windows of the context that do not overlap, as a loss is measured.
+        The ids are read in windows of the context that do not overlap, as for a loss.
 
         Raises:
             GenerationError: the model gave NaN or infinite logits.
@@ -109,9 +113,9 @@ class Engine(Protocol):
         ...
 
     def entropies(self, ids: Sequence[int]) -> list[float]:
-        """The entropy (nats) of what could have come in the place of each token but the first, before any filter.
+        """Return the entropy (nats) of the prediction of each token but the first, before any filter.
 
-        In windows, as `score`.
+        The ids are read in windows, as in `score`.
 
         Raises:
             GenerationError: the model gave NaN or infinite logits.
@@ -127,14 +131,17 @@ class Engine(Protocol):
         cross: bool = False,
         cells: int = 16,
     ) -> list[list[Head]]:
-        """What the heads of attention look at, by layer, while the model reads what it sees of a sequence.
+        """Summarize the attention heads, layer by layer, while the model reads its window of a sequence.
 
         Args:
-            ids: the sequence; as much of it as the model sees at its end.
-            source: what the encoder reads, in an encoder-decoder model.
-            layer: whose heads alone are asked for, from 0; None: all.
-            cross: how the decoder looks at what the encoder made, and not at itself.
-            cells: the most rows and columns of each map.
+            ids: the sequence; the model sees the newest part of it.
+            source: ids that the encoder reads, in an encoder-decoder model.
+            layer: index of the only layer to summarize; None: all.
+            cross: whether to summarize attention to the encoder instead of self-attention.
+            cells: number of rows and columns of each map, at most.
+
+        Raises:
+            GenerationError: the engine cannot look inside.
         """
         ...
 
@@ -148,32 +155,43 @@ class Engine(Protocol):
         cross: bool = False,
         newest: int = 256,
     ) -> list[list[float]]:
-        """The weights of one head: a row for each of the newest queries, oldest first, in it one for each key.
+        """Return the weights of one head: one row per query, oldest first, and one number per key.
 
         Args:
-            newest: the most rows. The others are those of `heads`.
+            ids: as in `heads`.
+            layer: index of the layer.
+            head: index of the head.
+            source: as in `heads`.
+            cross: as in `heads`.
+            newest: number of rows, at most; older queries are left out.
+
+        Raises:
+            GenerationError: the engine cannot look inside.
         """
         ...
 
     def lens(
         self, ids: Sequence[int], token: int, *, source: Sequence[int] | None = None, likeliest: int = 5
-    ) -> list[Voice]:
-        """What would be said next after each layer (nostalgebraist 2020); the last one is what the model says.
+    ) -> list[LensRow]:
+        """Predict the next token after each layer (nostalgebraist 2020); the last row is the model's own prediction.
 
         Args:
-            ids: what stands before.
-            token: id of the token that is asked about.
-            source: what the encoder reads, in an encoder-decoder model.
-            likeliest: how many of each.
+            ids: the sequence so far.
+            token: id of the token in question.
+            source: as in `heads`.
+            likeliest: number of likeliest tokens in each row.
+
+        Raises:
+            GenerationError: the engine cannot look inside.
         """
         ...
 
 
 def window_start(length: int, context: int) -> int:
-    """Where the part of a sequence begins that the model sees when it makes the token after `length` others.
+    """Return the index of the first token that the model sees when it predicts the one after `length` others.
 
-    A function of the length alone, so that an answer is the same however it was cut into calls. A quarter of the
-    context is dropped at a time: dropping single tokens would mean computing the whole cache anew for each.
+    It depends on the length alone, so that an answer is the same however it is cut into calls. A quarter of the context
+    is dropped at a time: dropping single tokens would mean recomputing the whole cache for each.
     """
     if length <= context:
         return 0

@@ -1,75 +1,107 @@
-"""How a prompt reaches a model, by the model's mode; and which tokens end an answer."""
+"""Encode prompts for a model, by its mode, and make the random numbers of their answers."""
 
+import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tinychat.text.chat import ChatTemplate, Message
-from tinychat.text.tokenizers import Tokenizer
+from tinychat.corpus.types import Message
+from tinychat.tokenizer.chat_template import ChatTemplate
+from tinychat.tokenizer.tokenizer import Tokenizer
 
 Exchange = tuple[str, str]
-"""what was asked, and what was answered"""
+"""A prompt and its answer."""
 
 
 @dataclass(frozen=True)
-class Prompting:
-    """What a model's prompts are made with.
+class PromptEncoder:
+    """Turn prompts into token ids.
 
     Args:
         tokenizer: of the model.
         context: of the model, in tokens.
-        template: of a chat model.
-        reader: the tokenizer of prompts that an encoder reads; None: there is no encoder.
+        template: of a chat model; None: the model is no chat model.
+        source_tokenizer: of the encoder that reads prompts; None: there is no encoder.
     """
 
     tokenizer: Tokenizer
     context: int
     template: ChatTemplate | None = None
-    reader: Tokenizer | None = None
+    source_tokenizer: Tokenizer | None = None
 
     @property
     def end_ids(self) -> frozenset[int]:
         """The tokens that end an answer."""
         return self.template.end_ids(self.tokenizer) if self.template else frozenset(_special(self.tokenizer, "end"))
 
-    def ids(self, prompt: str, before: Sequence[Exchange] = (), max_tokens: int = 0) -> list[int]:
-        """The token ids that an answer goes on from; at least one.
+    def encode(self, prompt: str, before: Sequence[Exchange] = (), max_tokens: int = 0) -> list[int]:
+        """Return the ids that an answer continues; at least one.
 
         Args:
             prompt: as typed.
-            before: the conversation so far; in chat mode its oldest part is left out where it does not fit.
-            max_tokens: of the answer, for which room is left, up to half of the context.
+            before: the conversation so far; a chat drops its oldest part where it does not fit.
+            max_tokens: of the answer; room is left for them, up to half of the context.
         """
-        if self.reader is not None:
+        if self.source_tokenizer is not None:
             return self._beginning() or [0]
         if self.template is not None:
-            turns = [(Message("user", asked), Message("bot", answered)) for asked, answered in before]
+            turns = [(Message("user", asked), Message("assistant", answered)) for asked, answered in before]
             messages = [*(message for turn in turns for message in turn), Message("user", prompt)]
             return self.template.encode(messages, self.tokenizer, for_answer=True, room=self.room(max_tokens))
         text = "".join(f"{asked}{answered}\n" for asked, answered in before) + prompt
         return self._beginning() + self.tokenizer.encode(text) or [0]
 
     def room(self, max_tokens: int) -> int:
-        """The most ids of a chat's prompt and the conversation before it: older turns are left out."""
+        """Return the most ids that a chat's prompt and conversation may have; older turns are dropped."""
         return self.context - min(max_tokens, self.context // 2)
 
-    def text_ids(self, text: str) -> list[int]:
-        """A text by itself as the model has learned texts: a document, or what is said first; its end is left open."""
+    def encode_text(self, text: str) -> list[int]:
+        """Return the ids of a text as in training, with an open end: those of a document, or of a user's message."""
         if self.template is not None:
             return self.template.encode([Message("user", text)], self.tokenizer)[:-1]
         return self._beginning() + self.tokenizer.encode(text)
 
-    def source(self, prompt: str) -> tuple[int, ...] | None:
-        """What the encoder reads, where there is one: the prompt as documents are, cut where it is too long."""
-        if self.reader is None:
+    def encode_source(self, prompt: str) -> tuple[int, ...] | None:
+        """Return the ids that the encoder reads, cut to the context; None: there is no encoder."""
+        if self.source_tokenizer is None:
             return None
-        begin, end = (_special(self.reader, role) for role in ("begin", "end"))
-        return (*begin, *self.reader.encode(prompt), *end)[: self.context]
+        begin, end = (_special(self.source_tokenizer, role) for role in ("begin", "end"))
+        return (*begin, *self.source_tokenizer.encode(prompt), *end)[: self.context]
 
     def _beginning(self) -> list[int]:
-        """A text that was learned as documents begins behind the end of another one."""
+        """Return the token before a document: that of its beginning, or of the end of the document before it."""
         return _special(self.tokenizer, "begin") or _special(self.tokenizer, "end")
 
 
 def _special(tokenizer: Tokenizer, role: str) -> list[int]:
     token = tokenizer.special(role)
     return [] if token is None else [token]
+
+
+# --- random numbers: a counter, not a stream, so that batches, their order and the engine change nothing --------------
+
+_MASK = (1 << 64) - 1
+
+
+def fresh_seed() -> int:
+    """Return a seed that nobody chose, short enough to type."""
+    return secrets.randbits(31)
+
+
+def uniform(seed: int, prompt_index: int, position: int) -> float:
+    """Return a number in [0, 1): 53 bits of a hash of the arguments.
+
+    Args:
+        seed: of the run.
+        prompt_index: of the prompt in the input.
+        position: of the token in the answer.
+    """
+    state = _mix(_mix(_mix(seed) ^ prompt_index) ^ position)
+    return float(state >> 11) * 2.0**-53
+
+
+def _mix(x: int) -> int:
+    """Step and finalize SplitMix64 (Steele, Lea, Flood 2014, fig. 14)."""
+    x = (x + 0x9E3779B97F4A7C15) & _MASK
+    x = ((x ^ (x >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
+    x = ((x ^ (x >> 27)) * 0x94D049BB133111EB) & _MASK
+    return x ^ (x >> 31)

@@ -1,17 +1,17 @@
 """Answers as streams of records: the one loop that REPL, pipe and JSON run.
 
-An `Answer` turns the tokens of one sequence into records; a `Batch` drives an engine for many at once and may be
-refilled while it runs.
+An `Answer` turns the tokens of one sequence into records; a `Batch` extends many at once with one engine, a call at a
+time; `drive` runs batches until all their answers are finished.
 """
 
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 
-from tinychat.events import Alternative, Changed, Finished, FinishReason, Notice, Record, Token
-from tinychat.generate.engine import Drawn, Engine, Request
+from tinychat.events import Changed, Finished, FinishReason, Notice, Record, Token, TopLogprob
+from tinychat.generate.engine import Engine, Request, SampledToken
 from tinychat.settings import Settings, describe_sampling
-from tinychat.text.tokenizers import Tokenizer
+from tinychat.tokenizer.tokenizer import Tokenizer
 
 LONGEST_CALL = 0.015
 """seconds: keys and Ctrl-C act within this time"""
@@ -25,9 +25,9 @@ class Answer:
         prompt: token ids, at least one.
         settings: asked anew before each call of the engine.
         seed: of its random numbers.
-        place: of the prompt in the input; with the seed it makes the random numbers.
+        prompt_index: of the prompt in the input; with the seed it makes the random numbers.
         end_ids: tokens that end the answer and are no part of it.
-        alternatives: how many of the likeliest tokens to record at each place.
+        top_logprobs: how many of the likeliest tokens to record at each place.
         source: what the encoder reads, in an encoder-decoder model.
     """
 
@@ -38,15 +38,15 @@ class Answer:
         settings: Callable[[], Settings],
         *,
         seed: int,
-        place: int = 0,
+        prompt_index: int = 0,
         end_ids: frozenset[int] = frozenset(),
-        alternatives: int = 0,
+        top_logprobs: int = 0,
         source: tuple[int, ...] | None = None,
     ) -> None:
         self.tokenizer = tokenizer
         self.settings = settings
-        self.alternatives = alternatives
-        self.request = Request(0, list(prompt), 0, settings(), seed, place, end_ids, source)
+        self.top_logprobs = top_logprobs
+        self.request = Request(0, list(prompt), 0, settings(), seed, prompt_index, end_ids, source)
         self.finished: Finished | None = None
         self._decoder = tokenizer.stream()
         self._held: list[Token] = []  # what may yet turn out to be the beginning of a stop string
@@ -58,15 +58,15 @@ class Answer:
         """Starts its clock: what came before (a model that had to be loaded) does not count."""
         self._began = time.perf_counter()
 
-    def go_on(self, ids: Sequence[int], said: Sequence[int], made: int) -> None:
+    def go_on(self, ids: Sequence[int], said: Sequence[int], num_generated: int) -> None:
         """Takes up an answer that has begun.
 
         Args:
             ids: prompt and answer so far.
             said: those of the answer, which its next text joins on to.
-            made: how many tokens count as made: for the most that there may be, and for the random numbers.
+            num_generated: how many tokens count as made: for the most that there may be, and for the random numbers.
         """
-        self.request.ids, self.request.made = list(ids), made
+        self.request.ids, self.request.num_generated = list(ids), num_generated
         for id in said:
             self._decoder.push(id)
 
@@ -80,11 +80,11 @@ class Answer:
         before, self.request.settings = self.request.settings, self.settings()
         if before is self.request.settings:
             return
-        if self.request.made and (words := describe_sampling(self.request.settings, other_than=before)):
+        if self.request.num_generated and (words := describe_sampling(self.request.settings, other_than=before)):
             yield Changed(" · ".join(words))
 
     def take(
-        self, drawn: Sequence[Drawn], context: int, should_stop: Callable[[], bool] = lambda: False
+        self, drawn: Sequence[SampledToken], context: int, should_stop: Callable[[], bool] = lambda: False
     ) -> Iterator[Record]:
         """The records of newly made tokens; `Finished` among them once the answer is over.
 
@@ -95,7 +95,7 @@ class Answer:
             if should_stop() or (settings is not self.request.settings and settings != self.request.settings):
                 return
             self.request.ids.append(token.id)
-            self.request.made += 1
+            self.request.num_generated += 1
             if token.id in self.request.end_ids:
                 yield from self.finish("end")
                 return
@@ -158,10 +158,10 @@ class Answer:
         self._shown += count
         return handed
 
-    def _token(self, drawn: Drawn, text: str) -> Token:
+    def _token(self, drawn: SampledToken, text: str) -> Token:
         likeliest = [
-            Alternative(token, self.tokenizer.token_text(token), logprob)
-            for token, logprob in drawn.likeliest[: self.alternatives]
+            TopLogprob(token, self.tokenizer.token_text(token), logprob)
+            for token, logprob in drawn.top_logprobs[: self.top_logprobs]
         ]
         return Token(drawn.id, text, drawn.logprob, self._seconds(), tuple(likeliest))
 
@@ -170,7 +170,7 @@ class Answer:
 
 
 class Batch:
-    """Drives an engine for many answers at once; answers may join while it runs.
+    """The answers that one engine extends together; answers may join at any time.
 
     Args:
         engine: that makes the tokens.
@@ -200,7 +200,7 @@ class Batch:
         """
         going: list[Answer] = []
         stop = self.should_stop()
-        for answer in self.answers:
+        for answer in list(self.answers):  # one that joins meanwhile is extended in the next step
             yield answer, answer.refresh()
             if stop:
                 yield answer, answer.finish("interrupted")
@@ -210,20 +210,56 @@ class Batch:
                 going.append(answer)
         if going:
             requests = [answer.request for answer in going]
-            alternatives = max(answer.alternatives for answer in going)
-            made = self.engine.extend(requests, max(one.left for one in requests), alternatives, LONGEST_CALL)
+            top_logprobs = max(answer.top_logprobs for answer in going)
+            made = self.engine.extend(requests, max(one.left for one in requests), top_logprobs, LONGEST_CALL)
             for answer, drawn in zip(going, made, strict=True):
                 yield answer, answer.take(drawn, self.engine.context, self.should_stop)
-        self.answers = [answer for answer in going if answer.finished is None]
+        self.answers = [answer for answer in self.answers if answer.finished is None]
+
+    def close(self) -> None:
+        """End the answers that are still open as interrupted; their last records are lost."""
+        for answer in self.answers:
+            if answer.finished is None:
+                for _ in answer.finish("interrupted"):
+                    pass
+        self.answers = []
+
+
+def drive(*batches: Batch, admit: Callable[[], bool] = lambda: False) -> Iterator[tuple[Answer, Record]]:
+    """Run batches until all their answers are finished; yield each record with the answer that it belongs to.
+
+    The last record of each answer is its only `Finished`. An error, or closing this generator, ends the answers that
+    are still open: their `finished` says that they were interrupted, and no further record is yielded.
+
+    Args:
+        batches: one for each engine; they take turns, one step each.
+        admit: called before each round of steps, when it may add answers to the batches. It returns whether it is to
+            be called again even if there is no answer left. An error that it raises ends the run.
+
+    Raises:
+        GenerationError: the model gave NaN or infinite logits.
+    """
+    try:
+        while admit() or any(batch.answers for batch in batches):
+            for batch in batches:
+                for answer, records in batch.step():
+                    for record in records:
+                        yield answer, record
+    finally:
+        for batch in batches:
+            batch.close()
 
 
 def stream(engine: Engine, answer: Answer, should_stop: Callable[[], bool] = lambda: False) -> Iterator[Record]:
-    """The records of one answer, the last of them `Finished`."""
+    """Drive one answer; yield its records, the last of them `Finished`.
+
+    Raises:
+        GenerationError: the model gave NaN or infinite logits.
+    """
     batch = Batch(engine, should_stop)
     batch.add(answer)
-    while batch.answers:
-        for _, records in batch.step():
-            yield from records
+    for _, record in drive(batch):
+        yield record
 
 
 def _overlap(text: str, stop: str) -> int:

@@ -1,1 +1,1 @@
-"""Configuration → modules → logits, and the cache: the model itself, which knows neither text nor terminal."""
+"""Configuration → modules → logits, and the cache: models, which know neither text nor terminal."""

@@ -1,12 +1,15 @@
-"""The architecture of a model, as plain values: what `config.json` and a recipe's `[model]` hold."""
+"""The architecture of a model, as plain values: what `config.json` and a recipe's `[model]` hold.
+
+Types, bounds and choices are declared here, once: a recipe refers to them, and leaves open what it does not say.
+"""
 
 import dataclasses
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 from tinychat.errors import ModelError
+from tinychat.setting import REQUIRED, Options, option
 
 NORMS = ("layernorm", "rmsnorm", "none")
 NORM_POSITIONS = ("pre", "post")
@@ -34,76 +37,63 @@ class ModelConfig:
         ModelError: a value is impossible, or two do not fit each other.
     """
 
-    vocab_size: int
-    context: int = 256
-    """the most tokens that the model sees at once"""
-    n_layer: int = 4
-    n_head: int = 2
-    n_kv_head: int | None = None
-    """heads of keys and values, each shared by n_head / n_kv_head queries (Ainslie et al. 2023); None: n_head"""
-    d_model: int = 128
-    d_ff: int | None = None
-    """width of the feed-forward; None: 4 · d_model, or two thirds of it where it is gated"""
-    norm: str = "layernorm"
-    norm_position: str = "pre"
-    norm_affine: bool = False
-    """whether norms have weights (and, with `bias`, biases)"""
-    norm_eps: float = 1e-5
-    final_norm: bool = True
-    feed_forward: str = "relu2"
-    position: str = "rotary"
-    rotary_base: float = 10_000.0
-    output_projection: bool = True
-    bias: bool = False
-    head_bias: bool | None = None
-    """a bias on the output head; None: as `bias`"""
-    qk_norm: bool = True
-    """normalizes queries and keys in each head (Henry et al. 2020)"""
-    scale_embedding: bool = False
-    """embeddings times √d_model, as in Vaswani et al. 2017, §3.4"""
-    tie_embeddings: bool = False
-    dropout: float = 0.0
-    attention_dropout: float | None = None
-    """of the weights of attention; None: as `dropout`"""
-    earlier_tokens: int = 0
-    """adds embeddings of this many earlier tokens at the input, each from a table of its own"""
-    token_pairs: bool = False
-    """adds an embedding of the pair (previous token, this token) at the input"""
-    ngram_order: int = 0
-    """counts n-grams up to this n in the training text; what they say, and what matches in the context, is mixed with
-    what the layers say; 0: the layers alone"""
-    initialization: str = "zero"
+    vocab_size: int = option(REQUIRED, "tokens of the vocabulary", low=1)
+    context: int = option(256, "the most tokens that the model sees at once", low=1)
+    n_layer: int = option(4, "layers", low=0)
+    n_head: int = option(2, "attention heads of a layer", low=1)
+    n_kv_head: int | None = option(None, "heads of keys and values, shared by the attention heads", low=1)
+    """each shared by n_head / n_kv_head queries (Ainslie et al. 2023); None: n_head"""
+    d_model: int = option(128, "the width of the model", low=1)
+    d_ff: int | None = option(None, "the width of the feed-forward", low=1)
+    """None: 4 · d_model, or two thirds of it where it is gated"""
+    norm: str = option("layernorm", "how activations are normalized", choices=NORMS)
+    norm_position: str = option("pre", "before or after each sublayer", choices=NORM_POSITIONS)
+    norm_affine: bool = option(False, "norms have weights")
+    """and, with `bias`, biases"""
+    norm_eps: float = option(1e-5, "epsilon in the norm's denominator", low=0)
+    final_norm: bool = option(True, "a norm before the output head")
+    feed_forward: str = option("relu2", "the feed-forward's kind", choices=FEED_FORWARDS)
+    position: str = option("rotary", "positional encoding", choices=POSITIONS)
+    rotary_base: float = option(10_000.0, "the base of rotary positions", above=0)
+    output_projection: bool = option(True, "a matrix after the attention heads")
+    bias: bool = option(False, "linear layers and norms have biases")
+    head_bias: bool | None = option(None, "the output head has a bias")
+    """None: as `bias`"""
+    qk_norm: bool = option(True, "normalize queries and keys")
+    """in each head (Henry et al. 2020)"""
+    scale_embedding: bool = option(False, "embeddings times the root of the width")
+    """as in Vaswani et al. 2017, §3.4"""
+    tie_embeddings: bool = option(False, "one matrix for embeddings and output head")
+    dropout: float = option(0.0, "the share of activations dropped in training", low=0, high=0.9)
+    attention_dropout: float | None = option(
+        None, "the same of the weights of attention; as dropout where it is left out", low=0, high=0.9
+    )
+    earlier_tokens: int = option(0, "earlier tokens embedded at the input", low=0, high=16)
+    """each from a table of its own"""
+    token_pairs: bool = option(False, "embed pairs of tokens at the input; small vocabularies only")
+    """adds an embedding of the pair (previous token, this token)"""
+    ngram_order: int = option(
+        0, "mix in counts of n-grams up to this n, and what matches in the context; small vocabularies only",
+        low=0, high=39,  # longest_ngram(2)
+    )  # fmt: skip
+    """counted in the training text, and mixed with what the layers say; 0: the layers alone"""
+    initialization: str = option("zero", "the first weights", choices=INITIALIZATIONS)
     """`zero`: output projections and head start at 0; `gpt2`: normal, 0.02 (Radford et al. 2019, §2.3); `torch`: its"""
-    n_encoder_layer: int = 0
-    """layers of an encoder whose output the decoder looks at; 0: a decoder alone"""
-    source_vocab_size: int | None = None
-    """vocabulary of the encoder; None: the decoder's"""
+    n_encoder_layer: int = option(
+        0, "layers of the encoder of a translation model; as many as n_layer where left out", low=0
+    )
+    """whose output the decoder looks at; 0: a decoder alone"""
+    source_vocab_size: int | None = option(None, "tokens of the encoder's vocabulary", low=1)
+    """None: the decoder's"""
 
     def __post_init__(self) -> None:
-        for field in dataclasses.fields(self):
-            value, kind = getattr(self, field.name), cast("type", field.type)
-            holds = isinstance(value, kind) or (isinstance(value, int) and isinstance(0.0, kind))
-            self._check(field.name, holds, f"it is of type {getattr(kind, '__name__', kind)}")
-        for name, choices in (
-            ("norm", NORMS),
-            ("norm_position", NORM_POSITIONS),
-            ("feed_forward", FEED_FORWARDS),
-            ("position", POSITIONS),
-            ("initialization", INITIALIZATIONS),
-        ):
-            if getattr(self, name) not in choices:
-                raise ModelError(f"{name} is {getattr(self, name)!r}", f"it is one of {', '.join(choices)}")
-        for name in ("vocab_size", "context", "n_head", "n_kv_head", "d_model", "d_ff", "source_vocab_size"):
+        for name, one in ARCHITECTURE.items():
             value = getattr(self, name)
-            self._check(name, value is None or value >= 1, "it must be at least 1")
-        for name in ("n_layer", "n_encoder_layer", "earlier_tokens", "ngram_order"):
-            self._check(name, getattr(self, name) >= 0, "it must not be negative")
+            self._check(name, one.fits_type(value), f"it is of type {one.type_name}")
+            fault = one.fault(value)
+            self._check(name, not fault, fault)
         self._check("n_head", self.d_model % self.n_head == 0, f"it must divide d_model, {self.d_model}")
         self._check("n_kv_head", self.n_head % self.kv_heads == 0, f"it must divide n_head, {self.n_head}")
-        for name in ("dropout", "attention_dropout"):
-            self._check(name, 0 <= (getattr(self, name) or 0) < 1, "it must be at least 0 and below 1")
-        self._check("norm_eps", 0 <= self.norm_eps < math.inf, "it must not be negative, and finite")
-        self._check("rotary_base", 0 < self.rotary_base < math.inf, "it must be above 0, and finite")
         if self.position == "rotary":
             even = self.d_head % 2 == 0
             self._check("d_model", even, f"rotary positions need an even d_model / n_head, not {self.d_head}")
@@ -114,7 +104,6 @@ class ModelConfig:
                 "token_pairs", self.vocab_size <= LARGEST_PAIR_VOCABULARY,
                 f"it needs a vocabulary of at most {LARGEST_PAIR_VOCABULARY}, not {self.vocab_size}",
             )  # fmt: skip
-
         if self.ngram_order:
             self._check(
                 "ngram_order", self.vocab_size <= LARGEST_NGRAM_VOCABULARY,
@@ -164,8 +153,7 @@ class ModelConfig:
         Raises:
             ModelError: a field is unknown, missing or of the wrong type.
         """
-        known = {field.name for field in dataclasses.fields(cls)}
-        unknown = sorted(set(values) - known)
+        unknown = sorted(set(values) - set(ARCHITECTURE))
         if unknown:
             names = ", ".join(unknown)
             raise ModelError(f"unknown part of an architecture: {names}", "was it made by a newer tinychat?")
@@ -173,6 +161,10 @@ class ModelConfig:
             return cls(**values)
         except TypeError as error:
             raise ModelError(f"the architecture cannot be read: {error}") from None
+
+
+ARCHITECTURE = Options.of(ModelConfig)
+"""Every field by its name."""
 
 
 def longest_ngram(vocab_size: int) -> int:

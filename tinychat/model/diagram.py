@@ -1,6 +1,6 @@
-"""What a model is made of, part by part, and how data flows through it; from its configuration, without torch.
+"""Describe a model part by part, in the order in which data flows, from its configuration and without torch.
 
-A shape is that of what comes out of a part, for one window: places × width.
+A shape is that of a part's output for one window: context × width.
 """
 
 from collections.abc import Iterator
@@ -10,18 +10,18 @@ from typing import Any, Literal
 from tinychat.model.config import LONGEST_MATCH, ModelConfig
 
 Branch = Literal["", "beside", "joins"]
-"""Whether a part stands beside a residual connection, or is where that is added again."""
+"""Whether a part lies beside a residual connection, or is the addition that ends it."""
 
 NORM_KINDS = {"layernorm": "LayerNorm", "rmsnorm": "RMSNorm", "none": "Identity"}
 
 
 @dataclass(frozen=True)
 class Layer:
-    """One part."""
+    """One part of a model."""
 
     name: str
     kind: str
-    """the class of its module"""
+    """class of its module"""
     about: str
     shape: tuple[int, ...]
     parameters: int = 0
@@ -30,7 +30,7 @@ class Layer:
 
 @dataclass(frozen=True)
 class Stage:
-    """Parts that data flows through one after the other, and so many times."""
+    """Parts that data flows through one after the other, `times` times."""
 
     stack: str
     """`encoder` or `decoder`"""
@@ -40,7 +40,7 @@ class Stage:
 
     @property
     def parameters(self) -> int:
-        """Of one time."""
+        """Number of parameters, of one time."""
         return sum(layer.parameters for layer in self.layers)
 
 
@@ -52,16 +52,16 @@ class Diagram:
 
     @property
     def parameters(self) -> int:
-        """In all; a shared matrix counts once."""
+        """Total number of parameters; a shared matrix counts once."""
         return sum(stage.times * stage.parameters for stage in self.stages)
 
     def to_list(self) -> list[dict[str, Any]]:
-        """As JSON holds it."""
+        """Return the stages as JSON values."""
         return [asdict(stage) for stage in self.stages]
 
 
 def make_diagram(config: ModelConfig) -> Diagram:
-    """The diagram of a model."""
+    """Make the diagram of a model of this architecture."""
     encoder: tuple[Stage, ...] = ()
     if config.encoder_decoder:
         vocab_size = config.source_vocab_size or config.vocab_size
@@ -72,7 +72,7 @@ def make_diagram(config: ModelConfig) -> Diagram:
 def _stack(config: ModelConfig, name: str, vocab_size: int, n_layer: int) -> Iterator[Stage]:
     yield Stage(name, "input", tuple(_input(config, vocab_size)))
     if n_layer:
-        yield Stage(name, "block", tuple(_block(config, decodes=name == "decoder")), n_layer)
+        yield Stage(name, "block", tuple(_block(config, is_decoder=name == "decoder")), n_layer)
     final_norm = _norm(config) if config.final_norm and config.norm_position == "pre" else ()
     output = (*final_norm, *(_head(config) if name == "decoder" else ()))
     if output:
@@ -95,15 +95,15 @@ def _input(config: ModelConfig, vocab_size: int) -> Iterator[Layer]:
         yield Layer("positions", "Sinusoidal", "", shape)
 
 
-def _block(config: ModelConfig, *, decodes: bool) -> Iterator[Layer]:
+def _block(config: ModelConfig, *, is_decoder: bool) -> Iterator[Layer]:
     heads = f"{config.n_head} heads of {config.d_head}" if config.n_head > 1 else f"1 head of {config.d_head}"
     if config.kv_heads != config.n_head:
         heads += f", {config.kv_heads} of keys"
     parameters, shape = _attention_parameters(config), (config.context, config.d_model)
     rotary = ", rotary" if config.position == "rotary" else ""
-    causal = ", causal" if decodes else ""
+    causal = ", causal" if is_decoder else ""
     yield from _residual(config, Layer("attention", "Attention", heads + rotary + causal, shape, parameters))
-    if decodes and config.encoder_decoder:
+    if is_decoder and config.encoder_decoder:
         about = f"{heads}, to the encoder"
         yield from _residual(config, Layer("cross-attention", "Attention", about, shape, parameters))
     if config.feed_forward != "none":
@@ -113,7 +113,7 @@ def _block(config: ModelConfig, *, decodes: bool) -> Iterator[Layer]:
 
 
 def _residual(config: ModelConfig, sublayer: Layer) -> Iterator[Layer]:
-    """A sublayer, the connection around it, and its norm before or after it."""
+    """Yield a sublayer, the residual connection around it, and its norm before or after."""
     norms = list(_norm(config))
     pre = config.norm_position == "pre"
     for layer in [*(norms if pre else ()), sublayer]:

@@ -1,12 +1,19 @@
-"""What counting says comes next: n-grams of the training text, which the layers weigh, and mix with what they say.
+"""Mix what the layers predict with n-gram counts of the training text and with a copy mechanism.
 
-The distribution after a context of k tokens is that after its last k − 1, corrected by what was counted (MacKay, Peto
-1995, §3: a hierarchical Dirichlet language model): p_k(v) = (count_k(v) + α_k · p_{k−1}(v)) / (total_k + α_k), from
-p_{−1} = 1 / V. How strong a shorter context is, α_k, the layers say anew at each place.
+**Counts.** The distribution after a context of k tokens is the one after its last k − 1, corrected by counts (MacKay,
+Peto 1995, §3: a hierarchical Dirichlet language model): p_k(v) = (count_k(v) + α_k · p_{k−1}(v)) / (total_k + α_k),
+from p_{−1} = 1 / V. The layers predict α_k, the strength of the shorter context, at each position.
 
-A text predicts itself too well: its counts would be trusted as they deserve in no other text. So the text falls into
-folds, and in training a token is predicted from the counts of the other folds alone. (To leave out nothing but the
-token itself, Ney et al. 1994, does not suffice: the names of a scene come again in that scene, and nowhere else.)
+A text predicts itself too well: its own counts would earn a trust that they deserve in no other text. So the text is
+cut into folds, and in training a token is predicted from the counts of the other folds. (Leaving out only the token
+itself, as Ney et al. 1994 do, is not enough: the names of a scene recur in that scene and nowhere else.)
+
+**Copying.** Each earlier position proposes the token that followed it, weighted by how many of the last tokens also
+precede it: an induction head (Olsson et al. 2022) that need not be learned, or a compressor's match model (Mahoney
+2005, §3.2). It predicts names, refrains and all else that counts of another text miss.
+
+Shapes: see `transformer.py`; also N contexts counted, E entries: pairs of a context and a token that followed it,
+J = config.ngram_order context lengths.
 """
 
 from collections.abc import Sequence
@@ -15,281 +22,381 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from tinychat.model.config import LARGEST_TABLE, LONGEST_MATCH, ModelConfig
-from tinychat.model.matches import Matches
 
-FEWEST_MEETINGS = 2
-"""A context that was met less often says nothing that its last tokens do not say as well."""
+MIN_CONTEXT_COUNT = 2
+"""Occurrences below which a context is dropped: its last tokens say as much."""
 MOST_COUNTED = 4_000_000
-"""tokens; what follows common contexts is known by then"""
-FIRST_STRENGTH = 2.0
-"""log α at first"""
-FIRST_SHARES = (-1.0, -3.0)
-"""log odds, at first, of what the layers say, and of what matches, against what is counted"""
-HIGHEST_STRENGTH = 30.0
-"""log α, at most, and with a minus at least: far beyond all that is ever counted"""
-LEAST = 1e-12
-"""probability that any token has: the logarithm of 0 has no gradient"""
+"""Tokens counted, at most; by then common contexts are well known."""
+INITIAL_STRENGTH = 2.0
+"""log α."""
+INITIAL_SHARES = (-1.0, -3.0)
+"""Logits of the shares of layers and copies in the mixture; that of counts is 0."""
+MAX_STRENGTH = 30.0
+"""|log α| is clamped here, far beyond any count."""
+MIN_PROBABILITY = 1e-12
+"""Keeps the logarithm, and its gradient, finite."""
+COPY_BLOCK = 256
+"""Positions that the copy mechanism compares at a time on a CPU."""
+INITIAL_LENGTH_WEIGHT = 1.0
+"""Log weight of each matching token, initially."""
 
 Ids = npt.NDArray[np.integer]
 
 
-class Seen(NamedTuple):
-    """The tokens that a model sees when it says what follows each of the last T."""
+class TokenContext(NamedTuple):
+    """The tokens that precede each of the T predictions of a pass."""
 
-    known: Tensor
-    """[B, looks_back + T], these T with those before them; −1 where there is none"""
+    padded_ids: Tensor
+    """[B, P + T], the T newest ids preceded by the P before them; −1 where there is none"""
     history: Tensor
-    """[B, S], the ids from place 0 on"""
+    """[B, S], all ids from position 0 on"""
     positions: Tensor
-    """[T] or [B, T], the places of these T"""
+    """[T] or [B, T], the positions of the T newest"""
 
 
 class NGrams(nn.Module):
-    """Counts, and how they are weighed.
+    """Mix three distributions: the layers', that of n-gram counts, and the copy mechanism's.
 
-    A context of tokens t₁ … t_k is the number whose digits in base V are t₁ + 1 … t_k + 1: no two contexts have the
-    same, and longer ones have higher ones. Contexts are held in that order, and what follows each, one after the other.
+    A context of tokens t₁ … t_k is numbered by the digits t₁ + 1 … t_k + 1 in base V: no two contexts share a number,
+    and longer contexts have higher ones. Contexts are stored in that order, and their entries one after the other.
     """
 
     contexts: Tensor
-    """[N] their numbers; the first is 0, the empty context"""
+    """[N], their numbers, ascending; the first is 0, the empty context"""
     widths: Tensor
-    """[N] how many different tokens follow each"""
+    """[N], number of different tokens that follow each"""
     tokens: Tensor
-    """[sum of widths] which"""
+    """[E], those tokens"""
     counts: Tensor
-    """[sum of widths] how often each was met"""
+    """[E], how often each followed"""
     powers: Tensor
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         self.vocab_size, self.longest = config.vocab_size, config.ngram_order - 1
         self.trust = nn.Linear(config.d_model, 1)
-        """what the logarithm of the probabilities is multiplied by"""
+        """inverse temperature of the counted distribution"""
         self.share = nn.Linear(config.d_model, 2)
-        """log odds of what the layers say, and of what matches, against what is counted"""
-        self.matches = Matches()
+        """logits of the shares of layers and copies in the mixture; that of counts is 0"""
+        self.matches = CopyMechanism()
         self.worth = nn.Parameter(torch.zeros(LONGEST_MATCH + 1))
-        """how much the log odds of what matches grow with its length"""
+        """added to the logit of the copies' share, by the length of the longest match"""
         self.strength = nn.Linear(config.d_model, config.ngram_order)
-        """log α of each length"""
+        """log α of each context length"""
         self.variety = nn.Parameter(torch.zeros(config.ngram_order))
-        """how much log α grows with the logarithm of how many different tokens follow (Witten, Bell 1991)"""
-        powers = torch.tensor([self.vocab_size**place for place in range(self.longest)], dtype=torch.long)
+        """growth of log α with the log of the number of different followers (Witten, Bell 1991)"""
+        powers = torch.tensor([self.vocab_size**digit for digit in range(self.longest)], dtype=torch.long)
         self.register_buffer("powers", powers, persistent=False)
-        # Nothing is counted yet: there is the empty context, and nothing follows it.
-        self._hold(torch.zeros(1, dtype=torch.long), *(torch.zeros(size, dtype=torch.short) for size in (1, 0, 0)))
-        self.own: Folds | None = None
-        """in training: what was counted in each fold"""
+        # Nothing is counted yet: only the empty context, which nothing follows.
+        self._set_counts(
+            torch.zeros(1, dtype=torch.long), *(torch.zeros(size, dtype=torch.short) for size in (1, 0, 0))
+        )
+        self.fold_tables: FoldTables | None = None
+        """counts of each fold, in training"""
         self.initialize()
 
     def initialize(self) -> None:
-        """Sets the first weights: the counts are taken as they are, everywhere."""
-        for layer, bias in ((self.trust, 1.0), (self.strength, FIRST_STRENGTH)):
+        """Set the initial weights: counts are taken as they are, with the same shares everywhere."""
+        for layer, bias in ((self.trust, 1.0), (self.strength, INITIAL_STRENGTH)):
             nn.init.zeros_(layer.weight)
             nn.init.constant_(layer.bias, bias)
         nn.init.zeros_(self.share.weight)
         with torch.no_grad():
-            self.share.bias.copy_(torch.tensor(FIRST_SHARES))
+            self.share.bias.copy_(torch.tensor(INITIAL_SHARES))
         nn.init.zeros_(self.worth)
         self.matches.initialize()
 
     def count(self, folds: Sequence[Ids]) -> None:
-        """Counts a text that is to be trained on.
+        """Count the n-grams of a training text.
 
         Args:
-            folds: its parts, [N] each; of each the first `MOST_COUNTED` / folds tokens are counted.
+            folds: its parts, one array of ids each; the first `MOST_COUNTED` / len(folds) tokens of each are counted.
         """
         counted = [fold[: MOST_COUNTED // len(folds)] for fold in folds]
-        meetings = FEWEST_MEETINGS
-        while (levels := count_levels(counted, self.vocab_size, self.longest, meetings)) is None:
-            meetings += max(1, meetings // 2)
+        least = MIN_CONTEXT_COUNT
+        while (levels := count_levels(counted, self.vocab_size, self.longest, least)) is None:
+            least += max(1, least // 2)
         contexts, widths, tokens, counts = (
             torch.from_numpy(np.concatenate(values, axis=-1)).to(self.powers.device)
             for values in zip(*levels, strict=True)
         )
-        self._hold(contexts, widths.short(), tokens.short(), counts.sum(0).int())
-        self.own = Folds(self.all, widths, tokens, counts)
+        self._set_counts(contexts, widths.short(), tokens.short(), counts.sum(0).int())
+        self.fold_tables = FoldTables(self.table, widths, tokens, counts)
 
-    def forward(self, logits: Tensor, x: Tensor, seen: Seen, folds: Tensor | None = None) -> Tensor:
-        """The logarithm of the mixture of what the layers say, what is counted and what matches, in shares they say.
+    def forward(self, logits: Tensor, x: Tensor, context: TokenContext, folds: Tensor | None = None) -> Tensor:
+        """Return the log-probabilities of the mixture, [B, T, V], in f32.
 
         Args:
-            logits: [B, T, V], what the layers say.
-            x: [B, T, D], what the layers make of the last T tokens.
-            folds: [B], the fold that each row stands in, whose counts are left out; None: none is left out.
-
-        Returns:
-            [B, T, V], f32.
+            logits: [B, T, V], of the layers.
+            x: [B, T, D], hidden states, from which shares and strengths are predicted.
+            context: the tokens so far.
+            folds: [B], the fold of each row, whose own counts are left out; None: none is left out.
         """
-        said, shares = self.voices(logits, x, seen, folds)
-        return (shares.unsqueeze(-2) @ said).squeeze(-2).clamp(min=LEAST).log()
+        predicted, shares = self.components(logits, x, context, folds)
+        return (shares.unsqueeze(-2) @ predicted).squeeze(-2).clamp(min=MIN_PROBABILITY).log()
 
-    def voices(self, logits: Tensor, x: Tensor, seen: Seen, folds: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """What the layers, the counts and the matches say, [B, T, 3, V], and the share of each, [B, T, 3]; f32.
+    def components(
+        self, logits: Tensor, x: Tensor, context: TokenContext, folds: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """Return the probabilities by layers, counts and copies [B, T, 3, V], and their shares [B, T, 3], in f32.
 
-        Arguments as for `forward`. Where nothing matches, the last has no probabilities and no share.
+        Where nothing matches, copies have no probabilities and no share. Arguments as `forward`.
         """
-        counted = (self.trust(x).float() * self.counted(seen.known, x, folds)).softmax(dim=-1)
-        matched, lengths = self.matches(seen.history, seen.positions, self.vocab_size)
-        layers, matches = self.share(x).float().unbind(dim=-1)  # [B, T]
-        matches = (matches + self.worth.float()[lengths]).masked_fill(lengths == 0, -torch.inf)
-        shares = torch.stack((layers, torch.zeros_like(layers), matches), dim=-1).softmax(dim=-1)
-        return torch.stack((logits.float().softmax(dim=-1), counted, matched), dim=-2), shares
+        counted = (self.trust(x).float() * self.counted_logprobs(context.padded_ids, x, folds)).softmax(dim=-1)
+        copied, lengths = self.matches(context.history, context.positions, self.vocab_size)  # [B, T, V], [B, T]
+        of_layers, of_copies = self.share(x).float().unbind(dim=-1)  # [B, T]
+        of_copies = (of_copies + self.worth.float()[lengths]).masked_fill(lengths == 0, -torch.inf)
+        shares = torch.stack((of_layers, torch.zeros_like(of_layers), of_copies), dim=-1).softmax(dim=-1)
+        return torch.stack((logits.float().softmax(dim=-1), counted, copied), dim=-2), shares
 
-    def counted(self, known: Tensor, x: Tensor, folds: Tensor | None = None) -> Tensor:
-        """The logarithm of the probability of each token of the vocabulary by the counts: [B, T, V], f32."""
-        nodes = self._nodes(known, x.shape[1])  # [B, T, n]: shortest context first
-        met, total, variety = (values[nodes] for values in self.all.buffers())  # [B, T, n, V], [B, T, n], [B, T, n]
-        if folds is not None and self.own is not None:
-            places = nodes + folds[:, None, None] * (len(self.contexts) + 1)
-            own, total, variety = (values[places] for values in self.own.buffers())
-            met = met - own
-        strength = self.strength(x).float() + self.variety * variety
-        alpha = strength.clamp(-HIGHEST_STRENGTH, HIGHEST_STRENGTH).exp()
-        passed_on = alpha / (total + alpha)  # [B, T, n]: the share of the shorter context
-        # What reaches each length from the longest: 1, passed_on_n, passed_on_n · passed_on_{n−1} …
+    def counted_logprobs(self, padded_ids: Tensor, x: Tensor, folds: Tensor | None = None) -> Tensor:
+        """Return the log-probability of each token by counts alone, [B, T, V], in f32. Arguments as `forward`."""
+        rows = self._find_contexts(padded_ids, x.shape[1])  # [B, T, J]
+        counts, totals, varieties = (values[rows] for values in self.table.buffers())  # [B, T, J, V], [B, T, J] twice
+        if folds is not None and self.fold_tables is not None:
+            fold_rows = rows + folds[:, None, None] * (len(self.contexts) + 1)
+            own, totals, varieties = (values[fold_rows] for values in self.fold_tables.buffers())
+            counts = counts - own
+        strength = self.strength(x).float() + self.variety * varieties  # [B, T, J]
+        alpha = strength.clamp(-MAX_STRENGTH, MAX_STRENGTH).exp()
+        passed_on = alpha / (totals + alpha)  # [B, T, J], weight left to the shorter context
+        # The recursion unrolled: a context's weight is the product of all that longer ones pass on.
         reach = torch.cat((torch.ones_like(alpha[..., :1]), passed_on.flip(-1).cumprod(-1)), dim=-1).flip(-1)
-        weights = reach[..., 1:] / (total + alpha)
-        mixed: Tensor = (weights.unsqueeze(-2) @ met.float()).squeeze(-2)  # [B, T, V]
-        return (mixed + reach[..., :1] / self.vocab_size).clamp(min=LEAST).log()
+        weights = reach[..., 1:] / (totals + alpha)  # [B, T, J]
+        mixed: Tensor = (weights.unsqueeze(-2) @ counts.float()).squeeze(-2)  # [B, T, V]
+        return (mixed + reach[..., :1] / self.vocab_size).clamp(min=MIN_PROBABILITY).log()
 
-    def _nodes(self, known: Tensor, time: int) -> Tensor:
-        """The row of a table for the context of each length, of each place; the last row where it was not met."""
-        before = known.shape[1] - time
-        digits = torch.stack([known[:, before - back :][:, :time] + 1 for back in range(self.longest)], dim=-1)
+    def _find_contexts(self, padded_ids: Tensor, time: int) -> Tensor:
+        """Return the table row of each position's contexts, shortest first, [B, T, J]; the last row if not counted."""
+        before = padded_ids.shape[1] - time
+        digits = torch.stack([padded_ids[:, before - back :][:, :time] + 1 for back in range(self.longest)], dim=-1)
         keys = torch.where(digits.cummin(-1).values > 0, (digits * self.powers).cumsum(-1), -1)
-        places = torch.searchsorted(self.contexts, keys).clamp_(max=len(self.contexts) - 1)
-        nodes = torch.where(self.contexts[places] == keys, places, len(self.contexts))
-        return torch.cat((torch.zeros_like(nodes[..., :1]), nodes), dim=-1)
+        found = torch.searchsorted(self.contexts, keys).clamp_(max=len(self.contexts) - 1)
+        rows = torch.where(self.contexts[found] == keys, found, len(self.contexts))
+        return torch.cat((torch.zeros_like(rows[..., :1]), rows), dim=-1)
 
-    def _hold(self, contexts: Tensor, widths: Tensor, tokens: Tensor, counts: Tensor) -> None:
-        """Takes up counts, and lays them out for looking up."""
+    def _set_counts(self, contexts: Tensor, widths: Tensor, tokens: Tensor, counts: Tensor) -> None:
+        """Store counts and build their table."""
         for name, values in (("contexts", contexts), ("widths", widths), ("tokens", tokens), ("counts", counts)):
             self.register_buffer(name, values)
-        self.all = Lookup(widths, tokens, counts, self.vocab_size)
+        self.table = CountTable(widths, tokens, counts, self.vocab_size)
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *others: Any) -> None:
-        """Makes room for as many contexts as are loaded, if they can be counts of this vocabulary."""
+        """Resize the buffers to the counts that are loaded, if those are valid for this vocabulary."""
         found = (state_dict.get(prefix + name) for name in ("contexts", "widths", "tokens", "counts"))
-        held = [
+        loaded = [
             values.to(self.powers.device)
             for values in found
             if isinstance(values, Tensor) and values.dim() == 1 and not values.is_floating_point()
         ]
-        if len(held) == 4:
-            contexts, widths, tokens, counts = held
+        if len(loaded) == 4:
+            contexts, widths, tokens, counts = loaded
             if (
-                not all(map(torch.equal, held, (self.contexts, self.widths, self.tokens, self.counts)))
+                not all(map(torch.equal, loaded, (self.contexts, self.widths, self.tokens, self.counts)))
                 and 0 < len(contexts) == len(widths) <= max(1, LARGEST_TABLE // self.vocab_size)
                 and len(tokens) == len(counts) == int(widths.clamp(min=0).sum())
                 and all(bool((values >= 0).all()) for values in (widths, tokens, counts))
                 and bool((tokens < self.vocab_size).all())
             ):
-                self._hold(contexts, widths, tokens, counts)
+                self._set_counts(contexts, widths, tokens, counts)
         super()._load_from_state_dict(state_dict, prefix, *others)
 
 
-class Lookup(nn.Module):
-    """Counts laid out as a table: a row for each context, and an empty one behind them.
+class CountTable(nn.Module):
+    """Counts as a dense table: one row per context, and an empty one after them.
 
     Args:
-        widths: [N], as `NGrams` has them.
-        tokens: [sum of widths], likewise.
-        counts: [sum of widths], likewise.
+        widths: [N], as in `NGrams`.
+        tokens: [E], as in `NGrams`.
+        counts: [E], as in `NGrams`.
+        vocab_size: V.
     """
 
-    table: Tensor
-    """[N + 1, V]"""
+    counts: Tensor
+    """[N + 1, V], bf16"""
     totals: Tensor
-    """[N + 1], the sum of each row"""
+    """[N + 1], sum of each row"""
     varieties: Tensor
-    """[N + 1], log(1 + how many of a row are not 0)"""
+    """[N + 1], log(1 + number of counts above 0)"""
 
     def __init__(self, widths: Tensor, tokens: Tensor, counts: Tensor, vocab_size: int) -> None:
         super().__init__()
-        # bf16 tells counts up to 256 apart, and higher ones to a part in 256.
+        # bf16 is exact up to 256, and beyond to 1 part in 256.
         table = torch.zeros(len(widths) + 1, vocab_size, dtype=torch.bfloat16, device=counts.device)
         if len(tokens):
             table[_rows(widths), tokens.long()] = counts.to(table.dtype)
-        self.register_buffer("table", table, persistent=False)
+        self.register_buffer("counts", table, persistent=False)
         self.register_buffer("totals", table.sum(1, dtype=torch.float32), persistent=False)
         self.register_buffer("varieties", (table > 0).sum(1).float().log1p(), persistent=False)
 
 
-class Folds(nn.Module):
-    """What each fold has of the counts, and what is left without it; fold after fold.
+class FoldTables(nn.Module):
+    """The counts of each fold, and statistics of the counts without it: one table after the other.
 
     Args:
-        everything: the counts of all folds.
-        widths: [N], as `NGrams` has them.
-        tokens: [sum of widths], likewise.
-        counts: [F, sum of widths], those of each fold.
+        table: counts of all folds together.
+        widths: [N], as in `NGrams`.
+        tokens: [E], as in `NGrams`.
+        counts: [folds, E], of each fold.
     """
 
-    table: Tensor
-    """[F · (N + 1), V], what the fold has; where that is more than 255, so many of it"""
+    counts: Tensor
+    """[folds · (N + 1), V], of the fold, up to 255"""
     totals: Tensor
-    """[F · (N + 1)], the sum of what the others have in each row"""
+    """[folds · (N + 1)], sum of the other folds' counts in each row"""
     varieties: Tensor
-    """[F · (N + 1)], log(1 + how many that is not 0 for)"""
+    """[folds · (N + 1)], log(1 + number of those above 0)"""
 
-    def __init__(self, everything: Lookup, widths: Tensor, tokens: Tensor, counts: Tensor) -> None:
+    def __init__(self, table: CountTable, widths: Tensor, tokens: Tensor, counts: Tensor) -> None:
         super().__init__()
         rows, columns = _rows(widths), tokens.long()
-        table = torch.zeros(len(counts), *everything.table.shape, dtype=torch.uint8, device=counts.device)
-        table[:, rows, columns] = counts.clamp(max=255).to(table.dtype)
-        left = everything.table[rows, columns].float() - table[:, rows, columns]  # [F, sum of widths]
-        totals = torch.zeros(table.shape[:2], device=counts.device)
-        varieties = totals.index_add(1, rows, (left > 0).float()).log1p()
-        self.register_buffer("table", table.flatten(0, 1), persistent=False)
-        self.register_buffer("totals", totals.index_add(1, rows, left).flatten(), persistent=False)
+        own = torch.zeros(len(counts), *table.counts.shape, dtype=torch.uint8, device=counts.device)
+        own[:, rows, columns] = counts.clamp(max=255).to(own.dtype)
+        others = table.counts[rows, columns].float() - own[:, rows, columns]  # [folds, E]
+        totals = torch.zeros(own.shape[:2], device=counts.device)
+        varieties = totals.index_add(1, rows, (others > 0).float()).log1p()
+        self.register_buffer("counts", own.flatten(0, 1), persistent=False)
+        self.register_buffer("totals", totals.index_add(1, rows, others).flatten(), persistent=False)
         self.register_buffer("varieties", varieties.flatten(), persistent=False)
 
 
 def _rows(widths: Tensor) -> Tensor:
-    """The row of each entry."""
+    """Return the row of each entry, [E]."""
     return torch.arange(len(widths), device=widths.device).repeat_interleave(widths.long())
 
 
+class CopyMechanism(nn.Module):
+    """Predict the tokens that followed earlier positions, weighted by how well what precedes these matches."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.worth = nn.Parameter(torch.empty(1))
+        """log weight of an earlier position per matching token"""
+        self.distance = nn.Parameter(torch.empty(1))
+        """decrease of log weight per log of the distance"""
+        self.initialize()
+
+    def initialize(self) -> None:
+        """Set the initial weights: longer matches weigh more, at any distance."""
+        nn.init.constant_(self.worth, INITIAL_LENGTH_WEIGHT)
+        nn.init.zeros_(self.distance)
+
+    def forward(self, history: Tensor, positions: Tensor, vocab_size: int) -> tuple[Tensor, Tensor]:
+        """Predict the token after each position.
+
+        Args:
+            history: [B, S], ids from position 0 on; those behind the last of `positions` are ignored.
+            positions: [T] or [B, T], consecutive in each row.
+            vocab_size: V.
+
+        Returns:
+            Probabilities [B, T, V], in f32, all 0 where nothing matches; and the length in tokens of the longest match
+            [B, T], at most `LONGEST_MATCH`.
+        """
+        positions = positions if positions.dim() == 2 else positions.unsqueeze(0)  # [1 or B, T]
+        if history.device.type != "cpu" or positions.shape[1] <= COPY_BLOCK:
+            return self._copy(history, positions, vocab_size)
+        # On a CPU, blocks of positions: their pairs stay in its cache, and later slots need not be compared.
+        blocks = [positions[:, first : first + COPY_BLOCK] for first in range(0, positions.shape[1], COPY_BLOCK)]
+        parts = [self._copy(history[:, : int(block.max()) + 1], block, vocab_size) for block in blocks]
+        copied, lengths = zip(*parts, strict=True)
+        return torch.cat(copied, dim=1), torch.cat(lengths, dim=1)
+
+    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *others: Any) -> None:
+        """Accept scalars too, as the first models stored them."""
+        for name in (prefix + "worth", prefix + "distance"):
+            if isinstance(state_dict.get(name), Tensor) and state_dict[name].numel() == 1:
+                state_dict[name] = state_dict[name].reshape(1)
+        super()._load_from_state_dict(state_dict, prefix, *others)
+
+    def _copy(self, history: Tensor, positions: Tensor, vocab_size: int) -> tuple[Tensor, Tensor]:
+        """Do the work of `forward` for positions [1 or B, T]."""
+        slots = torch.arange(history.shape[1], device=history.device)
+        distances = positions.unsqueeze(-1) - slots  # [1 or B, T, S]
+        lengths = self._match_lengths(history, positions, earlier=distances > 0)  # [B, T, S]
+        scores = self.worth.float() * lengths - self.distance.float() * distances.clamp(min=1).float().log()
+        unmatched = lengths == 0
+        weights = scores.masked_fill(unmatched, -1e9).softmax(dim=-1).masked_fill(unmatched, 0)  # [B, T, S]
+        followers = F.pad(history[:, 1:], (0, 1)).clamp(min=0)  # [B, S]; slots without a token have no weight
+        if positions.shape[1] == 1:
+            copied = weights.new_zeros(len(history), 1, vocab_size).scatter_add_(2, followers.unsqueeze(1), weights)
+        else:
+            copied = weights @ F.one_hot(followers, vocab_size).to(weights.dtype)
+        return copied, lengths.amax(dim=-1).int()
+
+    def _match_lengths(self, history: Tensor, positions: Tensor, earlier: Tensor) -> Tensor:
+        """Return how many tokens up to each slot equal those up to each position, [B, T, S].
+
+        Args:
+            history: [B, S].
+            positions: [1 or B, T], consecutive.
+            earlier: [1 or B, T, S], whether a slot lies before the position.
+        """
+        time, slots, more = positions.shape[1], history.shape[1], LONGEST_MATCH - 1
+        # −1 and −2 pad both sides before position 0: they equal no token, nor each other.
+        steps = positions[:, :1] + torch.arange(-more, time, device=history.device)
+        tokens = history.short()  # the smallest type: all of this is memory traffic
+        last = tokens.gather(1, steps.clamp(min=0).expand(len(history), -1)).masked_fill(steps < 0, -1)
+        padded = F.pad(tokens, (more, 0), value=-2)
+        if time == 1:  # in decoding, the number of operations decides
+            equal = last.unsqueeze(1) == padded.unfold(1, LONGEST_MATCH, 1)  # [B, S, LONGEST_MATCH], newest token last
+            counts = equal.flip(-1).to(torch.uint8).cumprod(dim=-1).sum(dim=-1).unsqueeze(1)
+            return counts * earlier
+        equal = last.unsqueeze(-1) == padded.unsqueeze(1)  # [B, more + T, more + S]
+        same = earlier & equal[:, more:, more:]
+        counts = same.to(torch.uint8)
+        for back in range(1, LONGEST_MATCH):
+            first = more - back
+            same &= equal[:, first : first + time, first : first + slots]
+            counts += same.view(torch.uint8)
+        return counts
+
+
 class Level(NamedTuple):
-    """The contexts of one length, in the order of their numbers, and what was counted after them."""
+    """The contexts of one length, by their numbers, and what was counted after them."""
 
     contexts: npt.NDArray[np.int64]
+    """[N]"""
     widths: npt.NDArray[np.int64]
+    """[N]"""
     tokens: npt.NDArray[np.int64]
+    """[E]"""
     counts: npt.NDArray[np.int64]
-    """[folds, sum of widths]"""
+    """[folds, E]"""
 
 
-def count_levels(folds: Sequence[Ids], vocab_size: int, longest: int, meetings: int) -> list[Level] | None:
-    """Counts what follows the contexts that were met so often.
+def count_levels(folds: Sequence[Ids], vocab_size: int, longest: int, least: int) -> list[Level] | None:
+    """Count what follows each context that occurs often enough.
 
     Args:
-        folds: [N] each; no n-gram goes from one to the next.
-        longest: the tokens of the longest context.
-        meetings: how often a context was met, at least.
+        folds: arrays of ids; no n-gram spans two of them.
+        vocab_size: V.
+        longest: length of the longest context in tokens.
+        least: occurrences that a context needs.
 
     Returns:
-        Contexts of 0 tokens, of 1 and so on; None where there are too many for a table.
+        One level per context length from 0 on; None if the contexts are too many for a table.
     """
     ids = np.concatenate(folds).astype(np.int64)
     fold_of = np.repeat(np.arange(len(folds)), [len(fold) for fold in folds])
     begins = np.flatnonzero(np.diff(fold_of, prepend=-1))
     contexts = np.zeros(1, dtype=np.int64)
-    nodes = np.zeros(len(ids), dtype=np.int64)  # of the context before each token; −1 where it is not kept
+    rows = np.zeros(len(ids), dtype=np.int64)  # of the context before each token; −1 where it is dropped
     levels: list[Level] = []
     for _ in range(longest + 1):
-        places = np.flatnonzero(nodes >= 0)
-        grams = nodes[places] * vocab_size + ids[places]
-        met = np.bincount(grams, minlength=len(contexts) * vocab_size)
-        different = np.flatnonzero(met)
-        numbers = np.full(len(met), -1, dtype=np.int64)
+        positions = np.flatnonzero(rows >= 0)
+        grams = rows[positions] * vocab_size + ids[positions]
+        occurrences = np.bincount(grams, minlength=len(contexts) * vocab_size)
+        different = np.flatnonzero(occurrences)
+        numbers = np.full(len(occurrences), -1, dtype=np.int64)
         numbers[different] = np.arange(len(different))
-        by_fold = np.bincount(fold_of[places] * len(different) + numbers[grams], minlength=len(folds) * len(different))
+        by_fold = np.bincount(
+            fold_of[positions] * len(different) + numbers[grams], minlength=len(folds) * len(different)
+        )
         levels.append(
             Level(
                 contexts,
@@ -298,7 +405,7 @@ def count_levels(folds: Sequence[Ids], vocab_size: int, longest: int, meetings: 
                 by_fold.reshape(len(folds), len(different)),
             )
         )
-        kept = different[met[different] >= meetings]
+        kept = different[occurrences[different] >= least]
         if not len(kept):
             break
         # An n-gram that is kept is the context of the token after it.
@@ -307,8 +414,8 @@ def count_levels(folds: Sequence[Ids], vocab_size: int, longest: int, meetings: 
             return None
         numbers[:] = -1
         numbers[kept] = np.arange(len(kept))
-        nodes = np.full(len(ids) + 1, -1, dtype=np.int64)
-        nodes[places + 1] = numbers[grams]
-        nodes = nodes[:-1]
-        nodes[begins] = -1
+        rows = np.full(len(ids) + 1, -1, dtype=np.int64)
+        rows[positions + 1] = numbers[grams]
+        rows = rows[:-1]
+        rows[begins] = -1
     return levels

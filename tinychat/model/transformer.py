@@ -1,40 +1,423 @@
-"""The model: ids → embeddings → blocks → logits; a decoder, or an encoder and a decoder.
+"""The model on one page: ids → embeddings → blocks → logits, decoder-only or encoder-decoder.
 
-Shapes: B batch, T time, S source or cache slots, D d_model, H heads, K width of one head, V vocabulary.
+In reading order: norms, dropout, positions, attention with its cache, feed-forward, block, model, loss. Every option of
+`ModelConfig` is a branch of one attention and one block. Shapes, here and in the other files of this folder:
+
+    B  batch: rows                   D  d_model                       V  vocabulary
+    T  time: query positions         H  attention heads               P  config.looks_back: ids before the first input
+    S  keys: slots of the cache,     G  key/value heads, G divides H
+       or the encoder's positions    K  head size, D / H
+
+Names of modules and parameters are part of the file format (`model.safetensors`) and must not change.
 """
 
+import copy
+import math
 from collections.abc import Callable, Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from tinychat.errors import ModelError
-from tinychat.model.attention import Attention, Cache, additive
 from tinychat.model.config import ModelConfig
-from tinychat.model.layers import POSITIONS, Dropout, FeedForward, make_norm
-from tinychat.model.ngrams import NGrams, Seen
+from tinychat.model.ngrams import NGrams, TokenContext
 
 IGNORED = -100
-"""A target that the loss passes over: padding."""
+"""Target id that the loss skips: padding."""
 NO_TOKEN = -1
-"""What stands behind the end of a source that is shorter than others of its batch."""
-ALONE = 0.3
-"""how much the layers learn to predict by themselves, beside learning to predict together with counts"""
+"""Id that pads a source shorter than others of its batch."""
+LAYERS_LOSS_WEIGHT = 0.3
+"""Weight of the layers' own loss beside that of their mixture with counts, in training."""
+
+# --- norms --------------------------------------------------------------------------------------------------------
 
 
-class Memory(NamedTuple):
-    """What an encoder made of a source."""
+def make_norm(config: ModelConfig, width: int, affine: bool | None = None) -> nn.Module:
+    """Return the norm that the config names, over a last axis of `width`; `affine` overrides `config.norm_affine`."""
+    affine = config.norm_affine if affine is None else affine
+    match config.norm:
+        case "layernorm":  # Ba et al. 2016
+            return nn.LayerNorm(width, eps=config.norm_eps, elementwise_affine=affine, bias=config.bias)
+        case "rmsnorm":
+            return RMSNorm(width, eps=config.norm_eps, elementwise_affine=affine)
+        case _:
+            return nn.Identity()
+
+
+class RMSNorm(nn.RMSNorm):
+    """x / √(mean(x²) + ε) (Zhang, Sennrich 2019, §3), three times as fast as torch's for one vector on a CPU."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        if self.training or x.device.type != "cpu" or x.dtype != torch.float32:
+            return super().forward(x)
+        assert self.eps is not None
+        mean = x.square().sum(-1, keepdim=True) / x.shape[-1]  # [..., 1]
+        normed = x * (mean + self.eps).rsqrt()
+        return normed if self.weight is None else normed * self.weight
+
+
+# --- dropout ------------------------------------------------------------------------------------------------------
+
+
+class Dropout(nn.Module):
+    """Zero a fraction of the activations in training and scale up the rest (Srivastava et al. 2014, §4).
+
+    Args:
+        rate: fraction to zero, from 0 to below 1.
+    """
+
+    def __init__(self, rate: float) -> None:
+        super().__init__()
+        self.rate = rate
+
+    def forward(self, x: Tensor) -> Tensor:
+        return dropout(x, self.rate) if self.training else x
+
+
+def dropout(x: Tensor, rate: float) -> Tensor:
+    """Zero a fraction of x and divide the rest by 1 − rate; on a CPU, rate is rounded to a multiple of 1 / 65,536.
+
+    On a CPU, torch draws one random number for each activation, which takes a quarter of a training step. Cutting four
+    16-bit numbers out of each 64-bit one takes a third of that.
+    """
+    if x.device.type != "cpu":
+        return F.dropout(x, rate)
+    threshold = round(rate * 2**16)
+    if not threshold:
+        return x
+    kept: Tensor = keep_mask(x.detach(), threshold)
+    return x * kept.to(x.dtype).mul(2**16 / (2**16 - threshold))
+
+
+@torch.library.custom_op("tinychat::keep_mask", mutates_args=())  # opaque, so that a compiler cannot redo the drawing
+def keep_mask(x: Tensor, threshold: int) -> Tensor:
+    """Return a random mask like x, False with probability threshold / 65,536."""
+    drawn = torch.empty(-(-x.numel() // 4), dtype=torch.int64).random_(-(2**63), None)
+    return drawn.view(torch.int16)[: x.numel()].view(x.shape) >= threshold - 2**15
+
+
+@keep_mask.register_fake
+def _(x: Tensor, threshold: int) -> Tensor:
+    return torch.empty_like(x, dtype=torch.bool)
+
+
+# --- positions ----------------------------------------------------------------------------------------------------
+
+RotaryTables = tuple[Tensor, Tensor]
+"""Cosines and signed sines of some positions, each [T, K] or [B, 1, T, K]."""
+
+
+class PositionalEncoding(nn.Module):
+    """The base of all encodings, and `none`: it adds nothing to the embeddings and rotates nothing.
+
+    `positions` is [T], shared by all rows, or [B, T].
+    """
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+
+    def embed(self, x: Tensor, positions: Tensor) -> Tensor:
+        """Return the embeddings x [B, T, D] with what the encoding adds to them."""
+        return x
+
+    def rotary_tables(self, positions: Tensor) -> RotaryTables | None:
+        """Return what `rotate` needs for queries and keys at these positions; None where it must not rotate."""
+        return None
+
+
+class Learned(PositionalEncoding):
+    """One learned vector per position, added to the embedding (Gehring et al. 2017, §3.1)."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__(config)
+        self.table = nn.Embedding(config.context, config.d_model)
+
+    def embed(self, x: Tensor, positions: Tensor) -> Tensor:
+        return x + self.table(positions)  # type: ignore[no-any-return]
+
+
+class Sinusoidal(PositionalEncoding):
+    """Sines in even coordinates, cosines in odd ones, added to the embedding (Vaswani et al. 2017, §3.5)."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__(config)
+        angles = position_angles(config.context, config.d_model, 10_000.0)  # [context, ⌈D/2⌉]
+        table = torch.stack((angles.sin(), angles.cos()), dim=-1).flatten(1)[:, : config.d_model]  # [context, D]
+        self.register_buffer("table", table, persistent=False)
+
+    def embed(self, x: Tensor, positions: Tensor) -> Tensor:
+        table: Tensor = self.table  # type: ignore[assignment]
+        return x + table[positions].to(x.dtype)
+
+
+class Rotary(PositionalEncoding):
+    """Rotate pairs of query and key coordinates by an angle that grows with the position (Su et al. 2021, §3.2.2).
+
+    A pair is coordinates k and k + K/2, as in the Llama of `transformers`.
+    """
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__(config)
+        angles = position_angles(config.context, config.d_head, config.rotary_base)  # [context, K/2]
+        self.register_buffer("cosine", torch.cat((angles.cos(), angles.cos()), dim=-1), persistent=False)
+        self.register_buffer("sine", torch.cat((-angles.sin(), angles.sin()), dim=-1), persistent=False)
+
+    def rotary_tables(self, positions: Tensor) -> RotaryTables | None:
+        cosine: Tensor = self.cosine[positions]  # type: ignore[index]
+        sine: Tensor = self.sine[positions]  # type: ignore[index]
+        if positions.dim() == 2:
+            cosine, sine = cosine.unsqueeze(1), sine.unsqueeze(1)  # [B, 1, T, K]: shared by all heads
+        return cosine, sine
+
+
+def rotate(x: Tensor, tables: RotaryTables | None) -> Tensor:
+    """Return queries or keys x [B, H, T, K] rotated to the positions of the tables; x itself for None."""
+    if tables is None:
+        return x
+    cosine, sine = tables
+    if cosine.dtype != x.dtype:
+        cosine, sine = cosine.to(x.dtype), sine.to(x.dtype)
+    return torch.addcmul(x * cosine, x.roll(x.shape[-1] // 2, dims=-1), sine)
+
+
+def position_angles(length: int, width: int, base: float) -> Tensor:
+    """Return position · base^(−2k/width), in radians: [length, ⌈width / 2⌉], computed in f64, rounded to f32."""
+    frequencies = torch.exp(torch.arange(0, width, 2, dtype=torch.float64) * (-math.log(base) / width))
+    return torch.outer(torch.arange(length, dtype=torch.float64), frequencies).float()
+
+
+POSITIONS: dict[str, type[PositionalEncoding]] = {
+    "learned": Learned,
+    "none": PositionalEncoding,
+    "rotary": Rotary,
+    "sinusoidal": Sinusoidal,
+}
+
+# --- attention ----------------------------------------------------------------------------------------------------
+
+
+class KVCache:
+    """The keys and values of the positions read so far, in tensors whose shapes never change.
+
+    Slot p holds position p, so that prefill and decoding run the same code, and a row returns to an earlier position by
+    overwriting what follows it.
+
+    Args:
+        config: of the model that fills the cache.
+        batch: number of rows, B.
+        device: that holds the tensors.
+        dtype: of keys and values.
+    """
+
+    def __init__(self, config: ModelConfig, batch: int, device: torch.device, dtype: torch.dtype) -> None:
+        self.length = config.context
+        shape = (config.n_layer, batch, config.kv_heads, self.length, config.d_head)
+        self.keys = torch.zeros(shape, device=device, dtype=dtype)  # [layer, B, G, context, K]
+        self.values = torch.zeros(shape, device=device, dtype=dtype)
+        self.looks_back = config.looks_back
+        # [B, P + context]; the first P stay −1: no token precedes position 0.
+        self.ids = torch.full((batch, self.looks_back + self.length), -1, dtype=torch.long, device=device)
+
+    def update(self, layer: int, keys: Tensor, values: Tensor, positions: Tensor) -> tuple[Tensor, Tensor]:
+        """Write keys and values [B, G, T, K] at `positions` [T] or [B, T]; return those of all slots [B, G, S, K]."""
+        if positions.dim() == 1:
+            self.keys[layer].index_copy_(2, positions, keys.to(self.keys.dtype))
+            self.values[layer].index_copy_(2, positions, values.to(self.values.dtype))
+        else:
+            rows = torch.arange(keys.shape[0], device=keys.device).unsqueeze(1)  # [B, 1]
+            self.keys[layer].transpose(1, 2)[rows, positions] = keys.transpose(1, 2).to(self.keys.dtype)
+            self.values[layer].transpose(1, 2)[rows, positions] = values.transpose(1, 2).to(self.values.dtype)
+        return self.keys[layer], self.values[layer]
+
+    def update_ids(self, ids: Tensor, positions: Tensor) -> Tensor:
+        """Write ids [B, T] at `positions`; return them preceded by the P ids before each row's first, [B, P + T]."""
+        rows = torch.arange(ids.shape[0], device=ids.device).unsqueeze(1)  # [B, 1]
+        positions = positions.expand(ids.shape)  # [B, T]
+        self.ids[rows, positions + self.looks_back] = ids
+        reach = torch.arange(self.looks_back + ids.shape[1], device=ids.device)
+        return self.ids[rows, positions[:, :1] + reach]
+
+    def select(self, rows: list[int]) -> "KVCache":
+        """Return a cache of the given rows in that order; a row may be taken twice."""
+        other = copy.copy(self)
+        index = torch.tensor(rows, device=self.keys.device)
+        other.keys, other.values = self.keys.index_select(1, index), self.values.index_select(1, index)
+        other.ids = self.ids.index_select(0, index)
+        return other
+
+    def write_rows(self, rows: list[int], other: "KVCache") -> None:
+        """Overwrite the given rows with those of another cache of the same length."""
+        self.keys[:, rows], self.values[:, rows], self.ids[rows] = other.keys, other.values, other.ids
+
+
+class Attention(nn.Module):
+    """Multi-head attention (Vaswani et al. 2017, §3.2), to the sequence itself or to an encoder's output.
+
+    With fewer key/value heads than query heads it is grouped-query attention (Ainslie et al. 2023, §2.2).
+
+    Args:
+        config: the architecture.
+        layer: index of the layer, which is that of its keys and values in a cache.
+    """
+
+    def __init__(self, config: ModelConfig, layer: int = 0) -> None:
+        super().__init__()
+        self.layer = layer
+        self.n_head, self.kv_heads, self.d_head = config.n_head, config.kv_heads, config.d_head
+        self.query = nn.Linear(config.d_model, config.n_head * config.d_head, bias=config.bias)
+        self.key = nn.Linear(config.d_model, config.kv_heads * config.d_head, bias=config.bias)
+        self.value = nn.Linear(config.d_model, config.kv_heads * config.d_head, bias=config.bias)
+        self.output = nn.Linear(config.d_model, config.d_model, bias=config.bias) if config.output_projection else None
+        self.qk_norm = make_norm(config, config.d_head, affine=False) if config.qk_norm else None
+        self.dropout = config.dropout if config.attention_dropout is None else config.attention_dropout
+
+    def forward(
+        self,
+        x: Tensor,
+        mask: Tensor | None,
+        *,
+        positions: Tensor | None = None,
+        rotary: RotaryTables | None = None,
+        encoded: Tensor | None = None,
+        cache: KVCache | None = None,
+        num_slots: int | None = None,
+    ) -> Tensor:
+        """Return what the queries of x gather, [B, T, D].
+
+        Args:
+            x: [B, T, D].
+            mask: added to the scores, [B or 1, 1, T, S]: 0 where a query may attend, −∞ elsewhere; None: everywhere.
+            positions: [T] or [B, T], where a cache stores the keys and values; needed with a cache only.
+            rotary: tables of these positions, for rotary position encoding.
+            encoded: states of the encoder to attend to, [B, S, D]; None: self-attention.
+            cache: of self-attention; it takes up the new keys and values.
+            num_slots: number of its slots to attend to; None: all.
+        """
+        query, key, value = self.project(x, rotary, encoded)
+        if encoded is None and cache is not None:
+            assert positions is not None
+            key, value = cache.update(self.layer, key, value, positions)
+            key, value = key[:, :, :num_slots].to(query.dtype), value[:, :, :num_slots].to(query.dtype)
+        out = attend(query, key, value, mask, self.dropout if self.training else 0.0)  # [B, H, T, K]
+        out = out.transpose(1, 2).flatten(2)  # [B, T, D]
+        return out if self.output is None else self.output(out)
+
+    def project(
+        self, x: Tensor, rotary: RotaryTables | None = None, encoded: Tensor | None = None
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Return queries [B, H, T, K], keys and values [B, G, S, K], normalized and rotated. Arguments as `forward`."""
+        source = x if encoded is None else encoded
+        query = self.query(x).view(*x.shape[:2], self.n_head, -1).transpose(1, 2)  # [B, H, T, K]
+        key = self.key(source).view(*source.shape[:2], self.kv_heads, -1).transpose(1, 2)  # [B, G, S, K]
+        value = self.value(source).view(*source.shape[:2], self.kv_heads, -1).transpose(1, 2)  # [B, G, S, K]
+        if self.qk_norm is not None:
+            query, key = self.qk_norm(query), self.qk_norm(key)
+        if encoded is None:
+            query, key = rotate(query, rotary), rotate(key, rotary)
+        return query, key, value
+
+
+def attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, dropout_rate: float = 0.0) -> Tensor:
+    """Return softmax(query · keyᵀ / √K + mask) · value, [B, H, T, K] (Vaswani et al. 2017, eq. 1).
+
+    On a CPU it is written out: torch's fused kernel takes two to six times as long there for small heads.
+
+    Args:
+        query: [B, H, T, K].
+        key: [B, G, S, K], where G divides H.
+        value: [B, G, S, K].
+        mask: [B or 1, 1, T, S], of the queries' type: 0 where a query may attend, −∞ elsewhere; None: everywhere.
+        dropout_rate: fraction of the attention weights to zero.
+    """
+    if query.shape[1] != key.shape[1]:
+        group = query.shape[1] // key.shape[1]
+        key, value = key.repeat_interleave(group, dim=1), value.repeat_interleave(group, dim=1)  # [B, H, S, K]
+    if query.device.type != "cpu":
+        return F.scaled_dot_product_attention(query, key, value, attn_mask=mask, dropout_p=dropout_rate)
+    batch, heads, time, width = query.shape
+    scale = width**-0.5
+    rows, columns = query.flatten(0, 1), key.flatten(0, 1).transpose(1, 2)  # [B·H, T, K], [B·H, K, S]
+    if mask is None or len(mask) > 1:
+        scores = (rows @ columns).view(batch, heads, time, -1) * scale
+        scores = (scores if mask is None else scores + mask).flatten(0, 1)  # [B·H, T, S]
+    else:  # a mask that all rows share goes into the product, which saves four passes over the scores
+        scores = torch.baddbmm(mask[0], rows, columns, alpha=scale)  # [B·H, T, S]
+    weights = scores.softmax(dim=-1)
+    out: Tensor = dropout(weights, dropout_rate) @ value.flatten(0, 1)  # [B·H, T, K]
+    return out.view(batch, heads, time, width)
+
+
+def additive_mask(mask: Tensor, dtype: torch.dtype) -> Tensor:
+    """Return the mask as numbers to add to scores: 0 where it is True, −∞ elsewhere."""
+    return torch.zeros_like(mask, dtype=dtype).masked_fill_(~mask, float("-inf"))
+
+
+# --- feed-forward -------------------------------------------------------------------------------------------------
+
+
+class ReLU2(torch.autograd.Function):
+    """relu(x)² (So et al. 2021, §3), in fewer passes over memory than autograd takes."""
+
+    @staticmethod
+    def forward(context: Any, x: Tensor) -> Tensor:
+        positive = x.relu()
+        context.save_for_backward(positive)
+        return positive * positive
+
+    @staticmethod
+    def backward(context: Any, gradient: Tensor) -> Tensor:
+        positive: Tensor = context.saved_tensors[0]
+        return (gradient * positive).mul_(2)
+
+
+def relu2(x: Tensor) -> Tensor:
+    """Return relu(x)²."""
+    squared: Tensor = ReLU2.apply(x)  # type: ignore[no-untyped-call]
+    return squared
+
+
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "gelu": F.gelu,  # Hendrycks, Gimpel 2016
+    "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"),  # as in GPT-2
+    "relu": F.relu,
+    "relu2": relu2,
+    "swiglu": F.silu,  # of the gate: Shazeer 2020
+}
+
+
+class FeedForward(nn.Module):
+    """output(activation(up(x))), or output(activation(gate(x)) · up(x)) where it is gated (SwiGLU, Shazeer 2020)."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        width = config.feed_forward_width
+        self.up = nn.Linear(config.d_model, width, bias=config.bias)
+        self.gate = nn.Linear(config.d_model, width, bias=config.bias) if config.feed_forward == "swiglu" else None
+        self.output = nn.Linear(width, config.d_model, bias=config.bias)
+        self.activation = ACTIVATIONS[config.feed_forward]
+
+    def forward(self, x: Tensor) -> Tensor:
+        up = self.up(x)  # [B, T, d_ff]
+        hidden = self.activation(up) if self.gate is None else self.activation(self.gate(x)) * up  # [B, T, d_ff]
+        return self.output(hidden)  # type: ignore[no-any-return]  # [B, T, D]
+
+
+# --- block --------------------------------------------------------------------------------------------------------
+
+
+class EncoderOutput(NamedTuple):
+    """The encoder's states of a batch of sources."""
 
     states: Tensor
     """[B, S, D]"""
     mask: Tensor
-    """[B, 1, 1, S], added to the scores of attention: 0 at its tokens, −∞ behind its end"""
+    """[B, 1, 1, S], added to the scores of cross-attention: 0 at tokens, −∞ at padding"""
 
 
 class Residual(nn.Module):
-    """Adds what a sublayer makes; the only place that knows whether the norm comes before or after."""
+    """A sublayer with its residual connection, norm and dropout: x + f(norm(x)) (pre) or norm(x + f(x)) (post)."""
 
     def __init__(self, config: ModelConfig, sublayer: nn.Module) -> None:
         super().__init__()
@@ -44,90 +427,99 @@ class Residual(nn.Module):
         self.pre = config.norm_position == "pre"
 
     def forward(self, x: Tensor, *args: object, **kwargs: object) -> Tensor:
-        made: Tensor = self.sublayer(self.norm(x) if self.pre else x, *args, **kwargs)
-        x = x + (self.dropout(made) if self.training else made)
+        out: Tensor = self.sublayer(self.norm(x) if self.pre else x, *args, **kwargs)  # [B, T, D]
+        x = x + (self.dropout(out) if self.training else out)
         return x if self.pre else self.norm(x)
 
 
 class Block(nn.Module):
-    """Self-attention, attention to the encoder where there is one, feed-forward where there is one."""
+    """Self-attention, then cross-attention and feed-forward where the architecture has them."""
 
-    def __init__(self, config: ModelConfig, cross: bool) -> None:
+    def __init__(self, config: ModelConfig, layer: int, cross: bool) -> None:
         super().__init__()
-        self.attention = Residual(config, Attention(config))
-        self.cross_attention = Residual(config, Attention(config)) if cross else None
+        self.attention = Residual(config, Attention(config, layer))
+        self.cross_attention = Residual(config, Attention(config, layer)) if cross else None
         self.feed_forward = Residual(config, FeedForward(config)) if config.feed_forward != "none" else None
 
-    def forward(self, x: Tensor, mask: Tensor | None, memory: Memory | None, **places: object) -> Tensor:
-        """x: [B, T, D]; `places` are what attention needs to know of positions and the cache."""
-        x = self.attention(x, mask, **places)
-        if self.cross_attention is not None and memory is not None:
-            x = self.cross_attention(x, memory.mask, memory=memory.states, **places)
+    def forward(
+        self, x: Tensor, mask: Tensor | None, encoder_output: EncoderOutput | None, **options: object
+    ) -> Tensor:
+        """[B, T, D] → [B, T, D]; `options` are the keywords of self-attention."""
+        x = self.attention(x, mask, **options)
+        if self.cross_attention is not None and encoder_output is not None:
+            x = self.cross_attention(x, encoder_output.mask, encoded=encoder_output.states)
         return x if self.feed_forward is None else self.feed_forward(x)
 
 
+# --- model --------------------------------------------------------------------------------------------------------
+
+
 class Stack(nn.Module):
-    """Embeddings, blocks and a final norm: the encoder and the decoder are both this."""
+    """Embeddings, blocks and the final norm: both encoder and decoder."""
 
     def __init__(self, config: ModelConfig, vocab_size: int, n_layer: int, cross: bool) -> None:
         super().__init__()
         self.config = config
         self.embedding = nn.Embedding(vocab_size, config.d_model)
-        # Row 0 of each is that of id −1: nothing stands before.
+        # In the two tables below, row 0 belongs to id −1: no token.
         self.earlier = nn.ModuleList(nn.Embedding(vocab_size + 1, config.d_model) for _ in range(config.earlier_tokens))
         self.pairs = nn.Embedding((vocab_size + 1) * vocab_size, config.d_model) if config.token_pairs else None
         self.position = POSITIONS[config.position](config)
         self.dropout = Dropout(config.dropout)
-        self.blocks = nn.ModuleList(Block(config, cross) for _ in range(n_layer))
+        self.blocks = nn.ModuleList(Block(config, layer, cross) for layer in range(n_layer))
         self.compiled: list[Callable[..., Tensor]] = []
-        """the blocks as they are computed in training; empty where they are not compiled"""
+        """the blocks as training runs them; empty where they are not compiled"""
         self.norm = make_norm(config, config.d_model) if config.final_norm and config.norm_position == "pre" else None
 
-    def embed(self, ids: Tensor, known: Tensor, positions: Tensor) -> Tensor:
-        """[B, T] ids → [B, T, D]; `known` [B, looks_back + T] are they with those before them, −1 where none is."""
+    def embed(self, ids: Tensor, padded_ids: Tensor, positions: Tensor) -> Tensor:
+        """Return embeddings [B, T, D] of ids [B, T]; `padded_ids` [B, P + T] precedes them by the P ids before."""
         x: Tensor = self.embedding(ids)
         time, before = ids.shape[1], self.config.looks_back
         for distance, table in enumerate(self.earlier, start=1):
-            x = x + table(known[:, before - distance :][:, :time] + 1)
+            x = x + table(padded_ids[:, before - distance :][:, :time] + 1)
         if self.pairs is not None:
-            previous = known[:, before - 1 :][:, :time] + 1
+            previous = padded_ids[:, before - 1 :][:, :time] + 1
             x = x + self.pairs(previous * self.embedding.num_embeddings + ids)
         if self.config.scale_embedding:
             x = x * self.config.d_model**0.5
         x = self.dropout(self.position.embed(x, positions))
-        # Under autocast all that follows is of its type, so that nothing is turned back and forth between the layers.
+        # Under autocast the residual stream takes its type here, so that no layer converts it back and forth.
         kind = x.device.type
         return x.to(torch.get_autocast_dtype(kind)) if torch.is_autocast_enabled(kind) else x
 
     def forward(
         self,
         ids: Tensor,
-        known: Tensor,
+        padded_ids: Tensor,
         mask: Tensor | None,
         positions: Tensor,
         *,
-        memory: Memory | None = None,
-        cache: Cache | None = None,
-        used: int | None = None,
+        encoder_output: EncoderOutput | None = None,
+        cache: KVCache | None = None,
+        num_slots: int | None = None,
     ) -> Tensor:
-        """[B, T] ids → [B, T, D].
+        """Return hidden states [B, T, D].
 
         Args:
-            known: as `embed` takes it.
-            mask: True where a token may look, [B or 1, 1, T, S]; None: everywhere.
+            ids: [B, T].
+            padded_ids: [B, P + T], the ids preceded by the P before them, −1 where there are none.
+            mask: True where a query may attend, [B or 1, 1, T, S]; None: everywhere.
+            positions: [T] or [B, T].
+            encoder_output: of the sources that cross-attention attends to.
+            cache: of self-attention.
+            num_slots: number of its slots to attend to.
         """
-        x = self.embed(ids, known, positions)
-        mask = None if mask is None else additive(mask, x.dtype)
-        turns = self.position.turns(positions)
-        places = {"position": self.position, "positions": positions, "turns": turns, "cache": cache, "used": used}
+        x = self.embed(ids, padded_ids, positions)
+        mask = None if mask is None else additive_mask(mask, x.dtype)
+        rotary = self.position.rotary_tables(positions)
         blocks: Iterable[Callable[..., Tensor]] = (self.training and self.compiled) or self.blocks
-        for layer, block in enumerate(blocks):
-            x = block(x, mask, memory, layer=layer, **places)
+        for block in blocks:
+            x = block(x, mask, encoder_output, positions=positions, rotary=rotary, cache=cache, num_slots=num_slots)
         return x if self.norm is None else self.norm(x)
 
 
 class Transformer(nn.Module):
-    """A decoder-only or encoder-decoder transformer, with every option of `ModelConfig`."""
+    """A decoder-only or encoder-decoder transformer (Vaswani et al. 2017), with every option of `ModelConfig`."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -148,116 +540,117 @@ class Transformer(nn.Module):
         self,
         ids: Tensor,
         *,
-        memory: Memory | None = None,
-        cache: Cache | None = None,
+        encoder_output: EncoderOutput | None = None,
+        cache: KVCache | None = None,
         start: int | Tensor = 0,
-        used: int | None = None,
+        num_slots: int | None = None,
         folds: Tensor | None = None,
     ) -> Tensor:
-        """The logits of what follows each token.
+        """Return the logits of the token after each of `ids`, [B, T, V].
 
         Args:
-            ids: [B, T]. What stands behind the end of a shorter row changes nothing before it: a cache, too, is written
-                over there before anything looks.
-            memory: what `encode` made of the source.
-            cache: what was seen before; it takes up what is new.
-            start: the place of the first of `ids`; [B] where the rows differ.
-            used: how many slots of the cache to look at; None: all that can have been written.
-            folds: [B], the fold of the counted text that each row stands in: see `NGrams`.
-
-        Returns:
-            [B, T, V].
+            ids: [B, T]. Padding behind a shorter row changes nothing before it, and a cache overwrites it before it is
+                attended to.
+            encoder_output: what `encode` returned for the sources.
+            cache: of the positions before `start`; it takes up `ids`.
+            start: position of the first of `ids`; [B] where rows differ.
+            num_slots: number of slots of the cache to attend to; None: all that can have been written.
+            folds: [B], the fold of the counted text that each row is from (see `NGrams`); None: none.
         """
-        x, seen = self._decode(ids, memory, cache, start, used)
-        logits: Tensor = self.head(x)
-        return logits if self.ngrams is None else self.ngrams(logits, x, seen, folds)
+        x, context = self._hidden_states(ids, encoder_output, cache, start, num_slots)
+        logits: Tensor = self.head(x)  # [B, T, V]
+        return logits if self.ngrams is None else self.ngrams(logits, x, context, folds)
 
-    def _decode(
+    def _hidden_states(
         self,
         ids: Tensor,
-        memory: Memory | None,
-        cache: Cache | None = None,
+        encoder_output: EncoderOutput | None,
+        cache: KVCache | None = None,
         start: int | Tensor = 0,
-        used: int | None = None,
-    ) -> tuple[Tensor, Seen]:
-        """What the layers make of ids, [B, T, D]."""
+        num_slots: int | None = None,
+    ) -> tuple[Tensor, TokenContext]:
+        """Return the decoder's states [B, T, D] of ids [B, T], and the tokens that n-grams look at."""
         time = ids.shape[1]
         steps = torch.arange(time, device=ids.device)
         if isinstance(start, int):
-            positions, used = steps + start, used or start + time  # [T]
+            positions, num_slots = steps + start, num_slots or start + time  # [T]
         else:
             positions = steps + start.unsqueeze(1)  # [B, T]
-        slots = steps if cache is None else torch.arange(used or cache.length, device=ids.device)
+        slots = steps if cache is None else torch.arange(num_slots or cache.length, device=ids.device)  # [S]
         mask: Tensor | None = None
-        if time > 1 or isinstance(start, Tensor):  # a single new token with no slot behind it sees them all
-            mask = (slots <= positions.unsqueeze(-1)).unsqueeze(-3)  # [1 or B, 1, T, S]: nothing that comes later
-        known = self._known(ids) if cache is None else cache.with_earlier(ids, positions)
-        x = self.decoder(ids, known, mask, positions, memory=memory, cache=cache, used=used)
-        history = ids if cache is None else cache.ids[:, cache.looks_back :][:, : len(slots)]
-        return x, Seen(known, history, positions)
+        if time > 1 or isinstance(start, Tensor):  # one token with no slot behind it may attend to all of them
+            mask = (slots <= positions.unsqueeze(-1)).unsqueeze(-3)  # causal: [1 or B, 1, T, S]
+        padded_ids = self._pad(ids) if cache is None else cache.update_ids(ids, positions)  # [B, P + T]
+        x = self.decoder(
+            ids, padded_ids, mask, positions, encoder_output=encoder_output, cache=cache, num_slots=num_slots
+        )
+        history = ids if cache is None else cache.ids[:, cache.looks_back :][:, : len(slots)]  # [B, S]
+        return x, TokenContext(padded_ids, history, positions)
 
-    def _known(self, ids: Tensor) -> Tensor:
-        """[B, looks_back + T]: ids with those before them, of which there are none."""
+    def _pad(self, ids: Tensor) -> Tensor:
+        """[B, T] → [B, P + T]: ids that nothing precedes."""
         return F.pad(ids, (self.config.looks_back, 0), value=-1)
 
-    def encode(self, source: Tensor) -> Memory:
-        """What the encoder makes of sources [B, S], `NO_TOKEN` behind the ends of shorter ones. It looks both ways.
+    def encode(self, source: Tensor) -> EncoderOutput:
+        """Return the encoder's states of sources [B, S], padded with `NO_TOKEN`. Attention is bidirectional.
 
         Raises:
             ModelError: the model has no encoder.
         """
         if self.encoder is None:
             raise ModelError("this model has no encoder", "only a translation model reads a source")
-        mask, ids = (source != NO_TOKEN)[:, None, None, :], source.clamp(min=0)
-        states = self.encoder(ids, self._known(ids), mask, torch.arange(source.shape[1], device=source.device))
-        return Memory(states, additive(mask, states.dtype))
+        mask, ids = (source != NO_TOKEN)[:, None, None, :], source.clamp(min=0)  # [B, 1, 1, S], [B, S]
+        states = self.encoder(ids, self._pad(ids), mask, torch.arange(source.shape[1], device=source.device))
+        return EncoderOutput(states, additive_mask(mask, states.dtype))
 
     def loss(
         self, ids: Tensor, targets: Tensor, *, source: Tensor | None = None, folds: Tensor | None = None
     ) -> Tensor:
-        """Mean cross-entropy in nats of `targets` [B, T], passing over those that are `IGNORED`; a scalar, in f32.
+        """Return the mean cross-entropy in nats per target: a scalar, in f32.
 
-        In training its gradient is also that of what the layers say alone, where n-grams are counted: they are to know
-        the language themselves, not only what counting leaves open.
+        In training, a model with n-grams also gets the gradient of what its layers predict alone, so that they learn
+        the language themselves and not only what counts leave open.
 
         Args:
+            ids: [B, T].
+            targets: [B, T], `IGNORED` where none.
             source: [B, S], as `encode` takes it.
-            folds: as `forward` takes it.
+            folds: [B], as `forward` takes it.
         """
-        x, seen = self._decode(ids, None if source is None else self.encode(source))
+        x, context = self._hidden_states(ids, None if source is None else self.encode(source))
         logits: Tensor = self.head(x)
         if self.ngrams is None:
             return cross_entropy(logits, targets)
-        loss = cross_entropy(self.ngrams(logits, x, seen, folds), targets)
+        loss = cross_entropy(self.ngrams(logits, x, context, folds), targets)
         if self.training:
-            alone = cross_entropy(logits, targets)
-            loss = loss + ALONE * (alone - alone.detach())
+            of_layers = cross_entropy(logits, targets)
+            loss = loss + LAYERS_LOSS_WEIGHT * (of_layers - of_layers.detach())  # changes the gradient, not the value
         return loss
 
-    def new_cache(self, batch: int) -> Cache:
-        """An empty cache for so many rows, in the weights' own type."""
-        return Cache(self.config, batch, self.head.weight.device, self.head.weight.dtype)
+    def new_cache(self, batch: int) -> KVCache:
+        """Return an empty cache of `batch` rows, on the weights' device and of their type."""
+        return KVCache(self.config, batch, self.head.weight.device, self.head.weight.dtype)
 
     def compile(self, *, on: bool = True) -> None:
-        """Lets the blocks be compiled for training, at its next step, or no longer.
+        """Have training run compiled blocks from its next step on, or plain ones again.
 
-        Evaluation and decoding, where shapes change all the time, are as they were.
+        Evaluation and decoding, whose shapes change all the time, always run plain ones.
         """
         for stack in self.stacks:
             stack.compiled = [torch.compile(block, dynamic=False) for block in stack.blocks] if on else []
 
     def matrices(self) -> list[nn.Parameter]:
-        """The matrices inside the blocks: those that Muon orthogonalizes."""
+        """Return the matrices inside the blocks: those that Muon orthogonalizes."""
         return [weight for stack in self.stacks for weight in stack.blocks.parameters() if weight.dim() == 2]
 
     def others(self) -> list[nn.Parameter]:
-        """All other parameters: embeddings, head, biases, the weights of norms."""
+        """Return all other parameters: embeddings, head, biases, weights of norms."""
         matrices = {id(weight) for weight in self.matrices()}
         return [weight for weight in self.parameters() if id(weight) not in matrices]
 
     @property
     def parameter_count(self) -> int:
-        """Every parameter, a shared one once."""
+        """The number of parameters; shared ones count once."""
         return sum(weight.numel() for weight in self.parameters())
 
     @property
@@ -266,7 +659,7 @@ class Transformer(nn.Module):
         return (self.decoder,) if self.encoder is None else (self.encoder, self.decoder)
 
     def _initialize(self) -> None:
-        """Sets the first weights, as `ModelConfig.initialization` names them; `torch` leaves them alone."""
+        """Set the initial weights by `ModelConfig.initialization`; `torch` leaves torch's defaults."""
         if self.config.initialization == "torch":
             return
         outputs = {module.output for module in self.modules() if isinstance(module, Attention | FeedForward)}
@@ -290,5 +683,9 @@ class Transformer(nn.Module):
 
 
 def cross_entropy(logits: Tensor, targets: Tensor, reduction: str = "mean") -> Tensor:
-    """In nats, of [B, T, V] and [B, T], passing over targets that are `IGNORED`: their mean or `sum`, in f32."""
+    """Return the cross-entropy of logits [B, T, V] and targets [B, T] in nats, in f32, skipping `IGNORED` targets.
+
+    Args:
+        reduction: `mean` or `sum` over the other targets.
+    """
     return F.cross_entropy(logits.flatten(0, 1).float(), targets.flatten(), ignore_index=IGNORED, reduction=reduction)

@@ -9,11 +9,12 @@ from functools import partial
 
 from tinychat import __version__
 from tinychat.background import BackgroundRun
+from tinychat.commands import COMMANDS
+from tinychat.commands.registry import is_command, prompt_of
 from tinychat.commands.results import Answer, Answers, EditPrompt, Export, Leave, Play, Plot, Result, Walk, Watch
-from tinychat.commands.table import dispatch, is_command, prompt_of
 from tinychat.commands.training import finish_training
 from tinychat.errors import TinychatError, failure
-from tinychat.generate.opening import device_of
+from tinychat.generate.loading import device_of
 from tinychat.repl.autosave import Autosave
 from tinychat.repl.background import training
 from tinychat.repl.interrupts import counted_interrupts, raised_interrupts
@@ -57,7 +58,7 @@ def greet(terminal: Terminal, session: Session, *, first: bool) -> None:
     for run in list_runs():
         if run.is_running():
             session.runs.all.insert(0, BackgroundRun(run))
-            session.runs.all[0].look()
+            session.runs.all[0].poll()
             terminal.line(f"{training(session.runs.all[0])} · /attach, /model {run.name}", DIM)
 
 
@@ -74,7 +75,7 @@ class Repl:
         greet(self._terminal, session, first=not history.exists())
         self._prompt: Prompt | PlainPrompt
         if self._terminal.dumb:
-            session.preload()
+            session.model.preload()
             self._prompt = PlainPrompt(session, self._terminal, self._keyboard, history)
         else:
             self._prompt = Prompt(session, self._terminal, history)
@@ -110,7 +111,7 @@ class Repl:
             return
         self._session.runs.keep_up()
         if is_command(line):
-            self._take(dispatch(self._session, line))
+            self._take(COMMANDS.dispatch(self._session, line))
             return
         self._take(Answer(partial(self._session.answer, prompt_of(line))))
         if line.strip().lower() in BARE_WORDS:
@@ -124,7 +125,7 @@ class Repl:
                 self._begun = result.text
             case Answer():
                 Player(result, self._session, self._terminal, self._keyboard).play()
-                self._keep()
+                self._save()
             case Export():
                 from tinychat.repl.exporting import export
 
@@ -161,12 +162,12 @@ class Repl:
 
                 draw(self._terminal, result)
 
-    def _keep(self) -> None:
+    def _save(self) -> None:
         """Keeps the conversation; where that fails it is said once, and given up."""
         if self._autosave is None:
             return
         try:
-            self._autosave.keep()
+            self._autosave.save()
         except TinychatError as error:
             self._autosave = None
             remedy = "nothing is kept from now on; `/save FILE` writes it elsewhere"

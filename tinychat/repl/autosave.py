@@ -23,7 +23,7 @@ class Autosave:
         self.path: Path | None = None
         """the file of the newest conversation; None before the first answer"""
 
-    def keep(self) -> None:
+    def save(self) -> None:
         """Writes the conversation as it stands; one without an answer is none.
 
         Raises:

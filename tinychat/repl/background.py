@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 from tinychat.background import BackgroundRun
 from tinychat.events import Failed
-from tinychat.formatting import duration
 from tinychat.repl.terminal import Terminal
 from tinychat.session import Session
+from tinychat.textutil import duration
 
 
 def training(run: BackgroundRun) -> str:

@@ -8,9 +8,8 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from tinychat.commands.results import Bar, Bars
-from tinychat.formatting import percent
 from tinychat.repl.terminal import fit
-from tinychat.text.harmless import harmless
+from tinychat.textutil import escape_controls, percent
 
 BAR = "▇"
 LONGEST_BAR = 24
@@ -30,13 +29,13 @@ def bars_drawing(bars: Bars, width: int, pointed_at: int | None = None) -> Group
     if any(bars.where):
         parts.append(_where(bars.where, width))
     parts.append(_grid(bars.bars, width, pointed_at))
-    parts += [Text(harmless(note), "dim") for note in bars.notes]
+    parts += [Text(escape_controls(note), "dim") for note in bars.notes]
     return Group(*parts)
 
 
 def _where(where: tuple[str, str, str], width: int) -> Text:
     """The token between › and ‹, with as much of the text around it as one line holds."""
-    before, token, after = (harmless(text).replace("\n", "⏎").replace("\t", " ") for text in where)
+    before, token, after = (escape_controls(text).replace("\n", "⏎").replace("\t", " ") for text in where)
     middle = f"›{fit(token, width // 2)}‹"
     room = width - get_cwidth(middle)
     left = fit(before[::-1], room // 2)[::-1]
@@ -49,7 +48,7 @@ def _grid(bars: tuple[Bar, ...], width: int, pointed_at: int | None) -> Grid:
     double = any(bar.after is not None for bar in bars)
     longest = LONGEST_BAR
     if double:
-        taken = max(get_cwidth(harmless(bar.label)) for bar in bars) + 2 * SHARE + 6
+        taken = max(get_cwidth(escape_controls(bar.label)) for bar in bars) + 2 * SHARE + 6
         longest = max(1, min(LONGEST_BAR, (width - taken) // 2))
     grid = Grid.grid(padding=(0, 1, 0, 0))
     for place in range(6 if double else 4):
@@ -59,7 +58,7 @@ def _grid(bars: tuple[Bar, ...], width: int, pointed_at: int | None) -> Grid:
     for place, bar in enumerate(bars):
         mark = POINTED_AT if place == pointed_at else CHOSEN if bar.marked else ""
         style = "reverse" if place == pointed_at else "bold" if bar.marked else ""
-        grid.add_row(mark, Text(harmless(bar.label), style), *_cells(bar, longest))
+        grid.add_row(mark, Text(escape_controls(bar.label), style), *_cells(bar, longest))
     return grid
 
 

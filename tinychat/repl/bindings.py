@@ -13,8 +13,8 @@ from prompt_toolkit.enums import DEFAULT_BUFFER, EditingMode
 from prompt_toolkit.filters import has_focus, vi_navigation_mode
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 
+from tinychat.commands import COMMANDS
 from tinychat.commands.settings import switch
-from tinychat.commands.table import command_of, dispatch
 from tinychat.errors import UsageError
 from tinychat.repl.blocks import is_open_block
 from tinychat.repl.keyboard import ESCAPE_WAIT
@@ -92,8 +92,8 @@ def _show_help(session: Session, terminal: Terminal, typed: str) -> None:
     """Help of the command that a line begins with, or of all."""
     from tinychat.repl.draw import draw
 
-    command = command_of(typed) if len(typed) > 1 else None
-    draw(terminal, dispatch(session, f"/help {command.name if command else ''}"))  # type: ignore[arg-type]
+    command = COMMANDS.command_of(typed) if len(typed) > 1 else None
+    draw(terminal, COMMANDS.dispatch(session, f"/help {command.name if command else ''}"))  # type: ignore[arg-type]
 
 
 def find_editor(environment: Mapping[str, str] = os.environ) -> str:

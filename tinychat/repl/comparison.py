@@ -1,125 +1,77 @@
 """Draws several answers while they are made, in a region that is written anew; on a dumb terminal, at their end."""
 
 from prompt_toolkit.key_binding import KeyPress
-from prompt_toolkit.keys import Keys
 
+from tinychat.commands.registry import Command
 from tinychat.commands.results import Answers, Change
-from tinychat.commands.table import command_of, dispatch
-from tinychat.errors import UsageError
 from tinychat.events import Finished, Notice, Record, Token
-from tinychat.formatting import count
-from tinychat.repl.columns import Line, columns
-from tinychat.repl.keyboard import Keyboard, TypeAhead
-from tinychat.repl.marks import mark
-from tinychat.repl.player import HINT
+from tinychat.repl.columns import GrowingText, Line, columns
+from tinychat.repl.keyboard import Keyboard
+from tinychat.repl.player import LivePlayer
 from tinychat.repl.producer import AHEAD, Producer
 from tinychat.repl.region import Region
 from tinychat.repl.terminal import DIM, RESET, SEPARATOR, Size, Terminal, fit
 from tinychat.session import Session
+from tinychat.textutil import count
 
-FRAME = 0.05
+REDRAW_INTERVAL = 0.05
 """seconds between two drawings"""
 PICK = "/pick N goes on from one"
-KEYS = "esc stop · space pause, then → one token of each · /slow N sets a pace"
-PAUSED = "space goes on · → one token of each"
 PACE = "slow"
 """the command that acts on answers in the making; others wait for the prompt"""
 
-Made = tuple[int, Record]
-"""a record, with the place of its answer"""
+IndexedRecord = tuple[int, Record]
+"""a record, with the index of its answer"""
 
 
-class AnswersPlayer:
-    """Answers in the making, and the keys that act on them."""
+class AnswersPlayer(LivePlayer):
+    """Shows several answers. No key changes how tokens are chosen, which is what is compared."""
+
+    keys = "esc stop · space pause, then → one token of each · /slow N sets a pace"
+    paused = "space goes on · → one token of each"
 
     def __init__(self, answers: Answers, session: Session, terminal: Terminal, keyboard: Keyboard) -> None:
-        self._session, self._terminal, self._keyboard = session, terminal, keyboard
+        super().__init__(session, terminal, keyboard)
         self._view = _View(answers.heads, session, terminal)
-        self._producer: Producer[Made] = Producer(answers.start, self._pace, AHEAD * len(answers.heads))
-        self._typed = TypeAhead()
-        self._said = ""
+        self._producer: Producer[IndexedRecord] = Producer(
+            answers.start, lambda made: self._pace(made[1]), AHEAD * len(answers.heads)
+        )
 
-    def play(self) -> None:
-        """Shows them to their end, and says how to choose one; what was typed meanwhile goes to the next prompt.
-
-        Raises:
-            TinychatError: they could not be made; what was there stays on screen.
-        """
-        seed_is_set = self._session.settings.current.seed is not None
-        is_over = False
-        try:
-            with self._keyboard.live():
-                self._terminal.take_pastes_whole(True)
-                while not is_over:
-                    try:
-                        self._view.draw(self._status())
-                        for key in self._keyboard.read(FRAME):
-                            self._press(key)
-                        is_over = self._take()
-                    except KeyboardInterrupt:  # a signal from outside; the key itself is read above
-                        self._producer.stop()
-        finally:
-            self._producer.stop()
-            self._terminal.take_pastes_whole(False)
-            self._keyboard.keep(self._typed.keys)
-            self._view.close()
-        self._terminal.line(self._view.summary(show_seed=not seed_is_set), DIM)
-
-    def _take(self) -> bool:
-        """Hands over what has been made; whether it was the last.
-
-        Raises:
-            BaseException: the error that was in the way.
-        """
+    def _advance(self) -> None:
+        self._view.draw(self._words())
+        self._obey_keys(REDRAW_INTERVAL)
         for record in self._producer.take(wait=0):
             if record is None:
-                return True
-            if isinstance(record, BaseException):
+                self._is_over = True
+            elif isinstance(record, BaseException):
                 raise record
-            self._view.take(*record)
-        return False
+            else:
+                self._view.take(*record)
+
+    def _close(self) -> None:
+        self._view.close()
+
+    def _summary(self, *, show_seed: bool) -> str:
+        return self._view.summary(show_seed=show_seed)
 
     def _press(self, key: KeyPress) -> None:
-        """As keys act on one answer; but how tokens are chosen stays, which is what is compared."""
-        typing = bool(self._typed.line)
-        if key.key in (Keys.ControlC, Keys.Escape):
-            self._producer.stop()
-        elif key.key == " " and not typing and not self._terminal.dumb:  # which would not tell of it
-            self._producer.pause()
-        elif key.key is Keys.Right and self._producer.is_pausing:
-            self._producer.make_more(self._view.going)
-        elif key.key == "?" and not typing:
-            self._said = "" if self._said == KEYS else KEYS
-        elif key.key is Keys.ControlM and (command := command_of(self._typed.text)) and command.name == PACE:
-            self._set_pace(self._typed.text)
-            self._typed.line.clear()
-        else:
+        if key.key == " " and self._terminal.dumb:  # which would not tell of a pause
             self._typed.press(key)
-
-    def _set_pace(self, line: str) -> None:
-        try:
-            result = dispatch(self._session, line)
-        except UsageError as error:
-            self._said = error.problem
         else:
-            self._said = result.text if isinstance(result, Change) else ""
+            super()._press(key)
 
-    def _pace(self, made: Made) -> float | None:
-        """Seconds between two tokens, so that each answer keeps to the pace that is set for one."""
-        slow = self._session.settings.current.slow
-        return None if not isinstance(made[1], Token) else 1 / slow / self._view.going if slow else 0.0
+    @property
+    def _num_going(self) -> int:
+        return self._view.going
 
-    def _status(self) -> str:
-        """What stands under the answers."""
-        if self._typed.text:
-            return mark(self._session) + self._typed.text
-        if self._producer.is_stopping:
-            return "stopping…"
-        if self._said == KEYS:
-            return KEYS
-        if self._producer.is_pausing:
-            return SEPARATOR.join(["paused", PAUSED])
-        return SEPARATOR.join([*filter(None, [self._said]), self._view.progress(), "esc stop", HINT])
+    def _may_run(self, command: Command) -> bool:
+        return command.name == PACE
+
+    def _tell(self, result: object) -> None:
+        self._say(result.text if isinstance(result, Change) else "")
+
+    def _progress(self) -> list[str]:
+        return [*filter(None, [self._said]), self._view.progress(), "esc stop"]
 
 
 class _View:
@@ -128,17 +80,17 @@ class _View:
     def __init__(self, heads: tuple[str, ...], session: Session, terminal: Terminal) -> None:
         self._heads, self._session, self._terminal = heads, session, terminal
         self._region = Region(terminal)
-        self._texts = [""] * len(heads)
+        self._texts = [GrowingText() for _ in heads]
         self._finished: list[Finished] = []
         self._notices: list[str] = []
         self._tokens = 0
         self._drawn: tuple[Size, list[Line]] | None = None
 
-    def take(self, place: int, record: object) -> None:
-        """Notes a record of the answer at that place."""
+    def take(self, index: int, record: Record) -> None:
+        """Add a record of the answer of that index."""
         match record:
             case Token():
-                self._texts[place] += record.text
+                self._texts[index].append(record.text)
                 self._tokens += 1
             case Finished():
                 self._finished.append(record)
@@ -166,7 +118,7 @@ class _View:
         if self._terminal.dumb:
             for head, text in zip(self._heads, self._texts, strict=True):
                 self._terminal.line(head)
-                self._terminal.line(text)
+                self._terminal.line(str(text))
         elif self._tokens:
             lines = columns(self._heads, self._texts, self._terminal.width - 1)
             self._region.draw([self._styled(line) for line in lines])

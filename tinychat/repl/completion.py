@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 
-from tinychat.commands.command import Suggestion
-from tinychat.commands.table import COMMANDS, command_of, is_command
+from tinychat.commands import COMMANDS
+from tinychat.commands.registry import Suggestion, is_command
 from tinychat.session import Session
 
 WORD = re.compile(r"""(?P<quote>["'])(?P<quoted>(?:(?!(?P=quote)).)*)(?P<end>(?P=quote)?)|(?:\\\s|\S)+""")
@@ -35,14 +35,14 @@ def complete(session: Session, line: str) -> tuple[str, list[tuple[str, Suggesti
     """
     if not is_command(line) or "\n" in line:
         return "", []
-    words, typed, quote = split_words(line)
+    words, typed, quote = parse_line(line)
     begun = words[-1].lower()
     return typed, [
         (_typed(one.text, quote), one) for one in suggest(session, words) if one.text.lower().startswith(begun)
     ]
 
 
-def split_words(line: str) -> tuple[list[str], str, str]:
+def parse_line(line: str) -> tuple[list[str], str, str]:
     """The words of a line, the last of them, perhaps empty, as it was typed, and the quotation mark it begins with."""
     words, typed, quote, end = [], "", "", 0
     for found in WORD.finditer(line):
@@ -59,7 +59,7 @@ def suggest(session: Session, words: list[str]) -> Iterator[Suggestion]:
     """What the last word of a command could be, whatever has been typed of it."""
     if len(words) == 1:
         yield from (Suggestion(f"/{one.name}", one.summary) for one in COMMANDS.values())
-    elif command := command_of(words[0]):
+    elif command := COMMANDS.command_of(words[0]):
         yield from command.complete(session, words[1:])
 
 

@@ -6,7 +6,7 @@ from tinychat.atomic import atomic_write
 from tinychat.commands.results import LossCurve, Plot
 from tinychat.repl.plot import Series, Span, plot_all
 from tinychat.repl.terminal import BLUE, CYAN, DIM, GREEN, MAGENTA, RED, SEPARATOR, YELLOW, Terminal, fit
-from tinychat.train.curves import smoothed
+from tinychat.train.event_log import smoothed
 
 COLOURS = (CYAN, YELLOW, GREEN, MAGENTA, RED, BLUE)
 MARKS = "◆●▲■✚○"

@@ -56,7 +56,7 @@ class Dashboard:
                     if isinstance(event, Ended | Failed):
                         last = event
                     elif event is not None:
-                        self._take(event)
+                        self._update(event)
                     else:
                         if self._clock() - self._drawn_at >= FRAME:
                             self._drawn_at = self._clock()
@@ -92,9 +92,9 @@ class Dashboard:
             run.send("background")
         return last
 
-    def _take(self, event: Event) -> None:
+    def _update(self, event: Event) -> None:
         """Notes an event; the plan and notices stay on screen above."""
-        self._progress.take(event)
+        self._progress.update(event)
         if (isinstance(event, Sampled | Noticed) and self._said == SAMPLING) or (
             isinstance(event, Evaluated) and self._said == EVALUATING
         ):

@@ -26,7 +26,7 @@ from tinychat.repl.overview import draw_help
 from tinychat.repl.plain_draw import SURPRISING, bracketed, draw_plain, told_entropy
 from tinychat.repl.plot import sparkline
 from tinychat.repl.terminal import CYAN, DIM, RED, YELLOW, Terminal, fit
-from tinychat.text.harmless import harmless
+from tinychat.textutil import escape_controls
 
 GAP = 2
 """columns between two columns of a table"""
@@ -74,7 +74,8 @@ def _draw_table(terminal: Terminal, table: Table) -> None:
     if table.title:
         terminal.line(table.title)
     widths = [
-        max(get_cwidth(harmless(cell)) for cell in cells) for cells in zip(table.columns, *table.rows, strict=True)
+        max(get_cwidth(escape_controls(cell)) for cell in cells)
+        for cells in zip(table.columns, *table.rows, strict=True)
     ]
     widths[-1] = max(1, min(widths[-1], terminal.width - 1 - sum(widths[:-1]) - GAP * (len(widths) - 1)))
     grid = Grid(box=None, padding=(0, GAP, 0, 0), header_style="dim", pad_edge=False)

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tinychat.atomic import atomic_write
+from tinychat.commands.results import summary
 from tinychat.errors import UsageError
 from tinychat.repl.pictures import fit_for_xml
-from tinychat.repl.player import summary
 from tinychat.repl.terminal import Terminal
 from tinychat.session import Session
-from tinychat.text.harmless import harmless
+from tinychat.textutil import escape_controls
 from tinychat.transcript import transcript_of
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def _markdown(session: Session, terminal: Terminal) -> str:
 
 def _fence(text: str) -> str:
     marks = "`" * max([3, *(len(run) + 1 for run in FENCE.findall(text))])
-    return f"{marks}text\n{harmless(text)}\n{marks}"
+    return f"{marks}text\n{escape_controls(text)}\n{marks}"
 
 
 def _quote(name: str) -> str:
@@ -56,7 +56,7 @@ def _quote(name: str) -> str:
 
 
 def _plain(session: Session, terminal: Terminal) -> str:
-    return "\n".join(harmless(f"› {turn.prompt}\n{turn.answer}\n") for turn in session.turns)
+    return "\n".join(escape_controls(f"› {turn.prompt}\n{turn.answer}\n") for turn in session.turns)
 
 
 def _json(session: Session, terminal: Terminal) -> str:
@@ -102,7 +102,7 @@ def _record(session: Session, terminal: Terminal) -> "Console":
         record=True, file=io.StringIO(), width=terminal.width, force_terminal=True, color_system="standard",
         no_color=False, highlight=False, markup=False, emoji=False, legacy_windows=False,
     )  # fmt: skip
-    console.print(Text(harmless(session.model.summary), "dim"))
+    console.print(Text(escape_controls(session.model.info.summary), "dim"))
     for turn in session.turns:
         console.print(Text.assemble(("› ", "bold cyan"), fit_for_xml(turn.prompt)))
         console.print(Text(fit_for_xml(turn.answer).removesuffix("\n")))

@@ -9,7 +9,7 @@ from typing import Literal
 from tinychat.commands.results import Plot
 from tinychat.repl.plot import drawable, value_range
 from tinychat.repl.ticks import labels, ticks
-from tinychat.train.curves import smoothed
+from tinychat.train.event_log import smoothed
 
 WIDTH, HEIGHT = 960, 540
 LEFT, RIGHT, TOP, BOTTOM = 64, 24, 48, 56

@@ -7,8 +7,8 @@ from itertools import pairwise, zip_longest
 from prompt_toolkit.utils import get_cwidth
 
 from tinychat.commands.results import HeatMap, HeatMaps, SmallMap
-from tinychat.formatting import shorten
 from tinychat.repl.terminal import DIM, Terminal, fit, pad
+from tinychat.textutil import shorten
 
 Row = Sequence[float | None]
 """None where a row may not look; so may it not at what it lacks at its end"""

@@ -6,7 +6,7 @@ from prompt_toolkit.keys import Keys
 from prompt_toolkit.utils import get_cwidth
 
 from tinychat.repl.keyboard import is_printable
-from tinychat.text.harmless import harmless
+from tinychat.textutil import escape_controls
 
 CURSOR = "▏"
 NEW_LINE = "↵"
@@ -60,7 +60,7 @@ class LineEditor:
         """The text with its cursor, in so many cells, moved so that the cursor is seen."""
         document = self._buffer.document
         before, after = (
-            harmless(part.replace("\n", NEW_LINE).replace("\t", " "))
+            escape_controls(part.replace("\n", NEW_LINE).replace("\t", " "))
             for part in (document.text_before_cursor, document.text_after_cursor)
         )
         while before and get_cwidth(before + CURSOR + after[:1]) > width:

@@ -7,12 +7,11 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table as Grid
 from rich.text import Text
 
-from tinychat.formatting import duration, percent
 from tinychat.repl.plot import LABEL, MARK, plot
 from tinychat.repl.terminal import SEPARATOR, packed
 from tinychat.repl.watching import Progress
-from tinychat.text.harmless import harmless
-from tinychat.train.curves import smoothed
+from tinychat.textutil import duration, escape_controls, percent
+from tinychat.train.event_log import smoothed
 
 KEYS = ("b background", "s sample now", "p prompt", "e evaluate now", "q stop and keep")
 WIDEST = 160
@@ -52,7 +51,7 @@ def panel(
 
 
 def _line(text: str, style: str = "") -> Text:
-    return Text(harmless(text), style=style, no_wrap=True, overflow="ellipsis")
+    return Text(escape_controls(text), style=style, no_wrap=True, overflow="ellipsis")
 
 
 def _bar(progress: Progress, width: int) -> RenderableType:
@@ -143,7 +142,7 @@ def _sample(console: Console, progress: Progress, width: int, height: int) -> Se
     lines: list[Text] = []
     for sampled in samples:
         between = "" if sampled.goes_on and len(samples) == 1 else " → "
-        text = Text(harmless(sampled.prompt + between + sampled.text).strip("\n").expandtabs(4))
+        text = Text(escape_controls(sampled.prompt + between + sampled.text).strip("\n").expandtabs(4))
         lines += list(text.wrap(console, width))[:room]
     what = "sample" if len(samples) == 1 else "samples"
     return [_line(f"{what} at step {samples[-1].step:,}", "dim"), *lines[: height - 1]]

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from xml.sax.saxutils import escape
 
 from tinychat.repl.figure import INK, Dot, Figure, Shape, Stroke, Words
-from tinychat.text.harmless import harmless
+from tinychat.textutil import escape_controls
 
 SCALE = 2
 """dots of a PNG to a unit of the figure"""
@@ -14,7 +14,7 @@ FINER = 2
 ANCHORS = {"start": "ls", "middle": "ms", "end": "rs"}
 """as Pillow calls them, on the base line"""
 UNFIT_FOR_XML = {0xFFFE: "\ufffd", 0xFFFF: "\ufffd"}
-"""characters that no XML may hold, and that `harmless` leaves"""
+"""characters that no XML may hold, and that `escape_controls` leaves"""
 
 
 def svg(figure: Figure) -> bytes:
@@ -31,7 +31,7 @@ def svg(figure: Figure) -> bytes:
 
 def fit_for_xml(text: str) -> str:
     """The text without what XML may not hold; it is not escaped."""
-    return harmless(text).translate(UNFIT_FOR_XML)
+    return escape_controls(text).translate(UNFIT_FOR_XML)
 
 
 def _element(shape: Shape) -> str:
@@ -63,7 +63,7 @@ def png(figure: Figure) -> bytes:
                 draw.circle((scale * x, scale * y), scale * radius, colour)
             case Words((x, y), text, anchor, size):
                 font = ImageFont.load_default(scale * size)
-                draw.text((scale * x, scale * y), harmless(text), INK, font, ANCHORS[anchor])
+                draw.text((scale * x, scale * y), escape_controls(text), INK, font, ANCHORS[anchor])
     file = io.BytesIO()
     image.resize((SCALE * figure.width, SCALE * figure.height), Image.Resampling.LANCZOS).save(file, "PNG")
     return file.getvalue()

@@ -4,8 +4,8 @@ import itertools
 from collections.abc import Sequence
 
 from tinychat.commands.results import Bars, HeatMap, HeatMaps, Help, Outline, Result, Shaded, Table
-from tinychat.formatting import percent
 from tinychat.repl.terminal import Terminal
+from tinychat.textutil import percent
 
 BRIGHTEST = 3
 """columns of each row of a heat map"""

@@ -8,7 +8,6 @@ from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.styles import Style
 
 from tinychat.commands.results import Play
-from tinychat.formatting import count, percent
 from tinychat.guessing import ELSE, Game, Outcome
 from tinychat.repl import asking
 from tinychat.repl.interrupts import counted_interrupts
@@ -17,7 +16,7 @@ from tinychat.repl.prompt import PLAIN
 from tinychat.repl.terminal import DIM, GREEN, RED, SEPARATOR, Terminal, fit, packed
 from tinychat.session import Session
 from tinychat.setting import unescape
-from tinychat.text.harmless import harmless
+from tinychat.textutil import count, escape_controls, percent
 
 CURSOR = "▏"
 NEW_LINE = "↵"
@@ -91,7 +90,7 @@ def _ask(game: Game, ask: Callable[[str], str], terminal: Terminal) -> str:
         words = [f"{number} {choice!r}" for number, choice in enumerate(game.choices, start=1) if choice in game.left]
         for line in packed([*words, "0 something else"] if ELSE in game.left else words, terminal.width - 1):
             terminal.line(line)
-    text, room = harmless(game.text.replace("\n", NEW_LINE).replace("\t", " ")), terminal.width // 2
+    text, room = escape_controls(game.text.replace("\n", NEW_LINE).replace("\t", " ")), terminal.width // 2
     return ask(text if len(text) <= room else "…" + text[1 - room :])
 
 

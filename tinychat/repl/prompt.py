@@ -14,7 +14,7 @@ from prompt_toolkit.input import Input
 from prompt_toolkit.output import ColorDepth, Output
 from prompt_toolkit.styles import Style
 
-from tinychat.commands.table import is_command
+from tinychat.commands.registry import is_command
 from tinychat.repl.asking import ask
 from tinychat.repl.background import tell_ended
 from tinychat.repl.bindings import prompt_bindings, use_keys, wants_vi
@@ -112,7 +112,7 @@ class Prompt:
 
     def _after_render(self, _: object) -> None:
         self._prompt.app.after_render -= self._after_render
-        self._session.preload()
+        self._session.model.preload()
 
     def _toolbar(self) -> FormattedText:
         """The settings; at the right the keys, where they are vi's, and the ruler, while something is typed."""

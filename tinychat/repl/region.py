@@ -5,10 +5,10 @@ from collections.abc import Sequence
 
 from prompt_toolkit.utils import get_cwidth
 
-from tinychat.repl.terminal import Terminal
+from tinychat.repl.terminal import WIPE_BELOW, Terminal
 
-STYLES = re.compile(r"\x1b\[[0-9;]*m")
-WIPE_REST, WIPE_BELOW = "\x1b[K", "\x1b[J"
+_ANY_STYLE = re.compile(r"\x1b\[[0-9;]*m")
+WIPE_REST = "\x1b[K"
 HOME = "\x1b[H"
 HIDE_CURSOR, SHOW_CURSOR = "\x1b[?25l", "\x1b[?25h"
 
@@ -27,7 +27,7 @@ class Region:
         """Writes lines (styled, each narrower than the screen) over those that stand there."""
         text = "".join(f"{line}{WIPE_REST}\n" for line in lines)
         self._terminal.control(f"{HIDE_CURSOR}{self._back()}{text}{WIPE_BELOW}{SHOW_CURSOR}")
-        self._widths = [get_cwidth(STYLES.sub("", line).rstrip()) for line in lines]
+        self._widths = [get_cwidth(_ANY_STYLE.sub("", line).rstrip()) for line in lines]
 
     def wipe(self) -> None:
         """Takes the lines away."""

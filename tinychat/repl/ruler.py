@@ -11,12 +11,12 @@ from dataclasses import dataclass
 
 from prompt_toolkit.layout.processors import Processor, Transformation, TransformationInput
 
-from tinychat.commands.table import prompt_of
+from tinychat.commands.registry import prompt_of
 from tinychat.errors import TinychatError
-from tinychat.formatting import count
 from tinychat.repl.blocks import unblock
 from tinychat.repl.terminal import SEPARATOR
 from tinychat.session import Session
+from tinychat.textutil import count
 
 QUICK = 500
 """characters, at most, that are measured at once: half a millisecond"""
@@ -123,8 +123,8 @@ class _Measuring:
             TinychatError: the model has no tokenizer that can be read.
         """
         session = self._session
-        prompting = session.prompting
-        tokenizer = session.reader
+        encoder = session.model.prompt_encoder
+        tokenizer = session.model.source_tokenizer
         if not self.is_ready:
             self._around = _tokens_around(session)
         new = set(text) - self._known - self._lacking
@@ -132,18 +132,18 @@ class _Measuring:
         self._known |= new - self._lacking
         count = len(tokenizer.encode_array(text))
         total = self._around + count
-        most = prompting.room(session.settings.current.max_tokens)
-        forgets = prompting.template is not None and bool(session.turns) and total > most
-        self.measure = Measure(count, prompting.context - total, forgets, frozenset(self._lacking & set(text)))
+        most = encoder.room(session.settings.current.max_tokens)
+        forgets = encoder.template is not None and bool(session.turns) and total > most
+        self.measure = Measure(count, encoder.context - total, forgets, frozenset(self._lacking & set(text)))
         self.text, self.is_ready = text, True
 
 
 def _tokens_around(session: Session) -> int:
     """How many tokens the next prompt stands among: those of the conversation, and those that mark who speaks."""
-    prompting = session.prompting
-    if (source := prompting.source("")) is not None:
+    encoder = session.model.prompt_encoder
+    if (source := encoder.encode_source("")) is not None:
         return len(source)
-    if prompting.template is None:
-        return len(prompting.text_ids(""))
+    if encoder.template is None:
+        return len(encoder.encode_text(""))
     before = [(turn.prompt, turn.answer) for turn in session.turns]
-    return len(prompting.ids("", before, session.settings.current.max_tokens))
+    return len(encoder.encode("", before, session.settings.current.max_tokens))

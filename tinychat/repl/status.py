@@ -7,7 +7,7 @@ below the cursor is wiped, and the line begins anew at the new bottom with the n
 
 from typing import Self
 
-from tinychat.repl.terminal import DIM, RESET, Terminal, fit
+from tinychat.repl.terminal import DIM, RESET, WIPE_BELOW, Terminal, fit
 
 LEAST_WIDTH, LEAST_HEIGHT = 20, 6
 NOWHERE = (0, 0)
@@ -15,7 +15,7 @@ NOWHERE = (0, 0)
 SAVE, RESTORE = "\x1b7", "\x1b8"
 MAKE_ROOM = "\x1bD\x1b[A"
 """down and up: where the cursor was on the bottom row, the text has moved up"""
-WIPE_BELOW, WIPE_LINE = "\x1b[J", "\x1b[2K"
+WIPE_LINE = "\x1b[2K"
 WHOLE_SCREEN = "\x1b[r"
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from prompt_toolkit.utils import get_cwidth
 
-from tinychat.text.harmless import harmless
+from tinychat.textutil import escape_controls
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -23,6 +23,7 @@ THEMES: Mapping[str, Mapping[str, str]] = {
 }
 """for a background, the codes of colours that are hard to read on it (green, yellow, cyan), and darker ones instead"""
 STYLE = re.compile(r"\x1b\[([\d;]+)m")
+WIPE_BELOW = "\x1b[J"
 TAB = 8
 SEPARATOR = " · "
 """between facts on a line"""
@@ -73,10 +74,10 @@ class Terminal:
         return self.size()[0]
 
     def write(self, text: str, style: str = "") -> None:
-        """Writes text at the cursor, its control characters made harmless."""
+        """Writes text at the cursor, its control characters escaped."""
         if not text:
             return
-        text = harmless(text)
+        text = escape_controls(text)
         self._move(text)
         self.control(f"{self.readable(style)}{text}{RESET}" if style and self.colour else text)
 
@@ -168,13 +169,19 @@ def pad(text: str, width: int) -> str:
 
 
 def fit(text: str, width: int) -> str:
-    """The text on one line, with … where it would be too wide."""
-    text = harmless(text).replace("\n", " ").replace("\t", " ")
-    if get_cwidth(text) <= width:
-        return text
-    while text and get_cwidth(text) > width - 1:
-        text = text[:-1]
-    return text + "…" if width > 0 else ""
+    """Return the text on one line, cut to so many cells and ended with … if it is wider.
+
+    Measures no more of it than fits: what is cut off may be a whole answer.
+    """
+    text = escape_controls(text).replace("\n", " ").replace("\t", " ")
+    cells = kept = 0
+    for index, char in enumerate(text):
+        cells += get_cwidth(char)
+        if cells > width:
+            return text[:kept] + "…" if width > 0 else ""
+        if cells < width:  # room for the … is left
+            kept = index + 1
+    return text
 
 
 def packed(words: Sequence[str], width: int) -> Iterator[str]:

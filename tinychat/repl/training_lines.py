@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator
 
 from tinychat.errors import Interrupted
 from tinychat.events import Ended, Evaluated, Event, Failed, Noticed, Planned, Sampled, Stepped, to_json
-from tinychat.formatting import duration, percent
 from tinychat.repl.interrupts import counted_interrupts
 from tinychat.repl.watching import LOOK, Process, Progress, follow, result_line, score
 from tinychat.store.runs import RunFolder
+from tinychat.textutil import duration, percent
 from tinychat.train.report import report, told_samples
 
 Last = Ended | Failed | None
@@ -68,7 +68,7 @@ def write_lines(
                 write(to_json(event))
                 continue
             before = progress.overfits_since
-            progress.take(event)
+            progress.update(event)
             if isinstance(event, Stepped):
                 if event.seconds < FIRST_LINE or time.monotonic() < due:
                     continue

@@ -12,7 +12,7 @@ from tinychat.repl.terminal import DIM, RESET, Terminal, fit
 
 WAIT = 0.2
 """seconds between two looks at the size of the screen, when no key comes"""
-KEYS = "←/→ walk · ↑/↓ choose, Enter goes on from there · any other key ends"
+WALKING_KEYS = "←/→ walk · ↑/↓ choose, Enter goes on from there · any other key ends"
 
 
 def walk(looks: Walk, terminal: Terminal, keyboard: Keyboard) -> Answer | None:
@@ -40,7 +40,7 @@ class _Walk:
             while True:
                 drawing = self._terminal.size(), self._place, self._pointed_at
                 if drawing != drawn:
-                    self._draw(KEYS)
+                    self._draw(WALKING_KEYS)
                     drawn = drawing
                 for place, key in enumerate(keys):
                     if not self._press(key):

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from tinychat.events import Ended, Evaluated, Event, Failed, LineReader, Planned, Sampled, Stepped
-from tinychat.formatting import duration, percent
 from tinychat.store.runs import RunFolder
-from tinychat.train.curves import Curves, recent_loss
+from tinychat.textutil import duration, percent
+from tinychat.train.event_log import Curves, recent_loss
 
 LOOK = 0.1
 """seconds between two looks at the events"""
@@ -39,9 +39,9 @@ class Progress:
         loss = recent_loss(self.curves.training)
         return math.nan if loss is None else loss
 
-    def take(self, event: Event) -> None:
+    def update(self, event: Event) -> None:
         """Notes what happened."""
-        self.curves.take(event)
+        self.curves.update(event)
         match event:
             case Planned():
                 self.planned = event

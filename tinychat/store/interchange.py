@@ -26,7 +26,7 @@ from tinychat.store.models import (
     read_weights,
     save_model,
 )
-from tinychat.text.tokenizers import Tokenizer, load_tokenizer
+from tinychat.tokenizer.tokenizer import Tokenizer, load_tokenizer
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from tinychat.atomic import atomic_folder
+from tinychat.corpus.types import MODES, Mode
 from tinychat.errors import ModelError, TinychatError
-from tinychat.formatting import compact
 from tinychat.store import places
 from tinychat.store.runs import RunFolder
 from tinychat.store.weights import pack_weights
-from tinychat.text.chat import MODES, ChatTemplate, Mode
-from tinychat.text.tokenizers import Tokenizer, load_tokenizer
+from tinychat.textutil import compact
+from tinychat.tokenizer.chat_template import ChatTemplate
+from tinychat.tokenizer.tokenizer import Tokenizer, load_tokenizer
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -1,17 +1,19 @@
-"""Batches, drawn without a memory: what step s sees follows from the seed and s alone. So a run can go on anywhere."""
+"""Stateless batches: those of step s follow from the seed and s alone, so a run can resume at any step."""
 
 import math
 from collections.abc import Sequence
 from typing import NamedTuple, Self
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
 from tinychat.model.transformer import IGNORED, NO_TOKEN
-from tinychat.text.ids import Ids
-from tinychat.text.rows import Places, Rows
-from tinychat.train.asked import Asked
+from tinychat.tokenizer.chat_template import ChatTemplate
+from tinychat.tokenizer.rows import Positions, Rows
+from tinychat.tokenizer.token_cache import Ids
+from tinychat.tokenizer.tokenizer import Tokenizer
 from tinychat.train.rows import Documents, Row, Windows
 
 LENGTH_MULTIPLE = 16
@@ -65,6 +67,46 @@ class Batch(NamedTuple):
         return [Batch(*(None if piece is None else piece[place] for piece in pieces)) for place in range(parts)]  # type: ignore[arg-type]
 
 
+class UserLossMask(NamedTuple):
+    """Choose at random which user tokens of a chat count in the loss; assistant tokens always do.
+
+    A chat model exists for its answers, and what users say is far harder to predict: counted in full, it would make up
+    most of the loss. A target that is dropped at random weighs as much, on average, as one that is scaled. The choice
+    follows from the seed and the row's index alone.
+    """
+
+    user: int
+    """id of the token that opens a user's turn"""
+    bot: int
+    """id of the token that opens an answer"""
+    fraction: float
+    """of user tokens that count"""
+    seed: int
+
+    def learned(self, ids: Ids, index: int) -> npt.NDArray[np.bool_]:
+        """Return a mask [T] of the targets that count, for a row of T + 1 ids.
+
+        Args:
+            ids: of the row; all before its first role token count.
+            index: of the row, counted over the whole run.
+        """
+        is_mark = (ids == self.user) | (ids == self.bot)
+        last = np.maximum.accumulate(np.where(is_mark, np.arange(len(ids)), 0))
+        answered = np.asarray(ids[last][1:] != self.user)
+        random = np.random.Generator(np.random.PCG64((self.seed, index)))
+        return answered | (random.random(len(answered)) < self.fraction)
+
+
+def make_user_loss_mask(
+    fraction: float, template: ChatTemplate | None, tokenizer: Tokenizer, seed: int
+) -> UserLossMask | None:
+    """Return the mask for a text; None if all of it counts, or no tokens mark who speaks."""
+    if fraction >= 1 or template is None:
+        return None
+    user, bot = tokenizer.token_id(template.user), tokenizer.token_id(template.assistant)
+    return None if user is None or bot is None else UserLossMask(user, bot, fraction, seed)
+
+
 class Batches:
     """Rows of one text, or of a mix of texts, each of which gives its share of all rows.
 
@@ -75,7 +117,7 @@ class Batches:
         seed: of the order.
         weights: how much of each text.
         stride: from one window to the next; None: `context`.
-        asked: chooses what is learned of a chat; None: all.
+        loss_mask: of the user's tokens in a chat; None: all tokens count in the loss.
     """
 
     def __init__(
@@ -86,7 +128,7 @@ class Batches:
         seed: int,
         weights: Sequence[float] = (1.0,),
         stride: int | None = None,
-        asked: Asked | None = None,
+        loss_mask: UserLossMask | None = None,
     ) -> None:
         texts = [texts] if isinstance(texts, np.ndarray) else texts
         self.texts = [
@@ -95,7 +137,7 @@ class Batches:
             else Windows(text, context, seed, number, stride)
             for number, text in enumerate(texts)
         ]
-        self.context, self.batch_size, self._asked = context, batch_size, asked
+        self.context, self.batch_size, self._loss_mask = context, batch_size, loss_mask
         self._round = _interleave(weights)
         lengths = np.array([text.row_tokens for text in self.texts])
         row_tokens = float(np.dot(self._round.counts, lengths)) / len(self._round.texts)
@@ -106,12 +148,14 @@ class Batches:
         """What step `step` (from 0) learns from."""
         return Batch.of([self._draw(step * self.batch_size + row) for row in range(self.batch_size)], self.context)
 
-    def _draw(self, place: int) -> Row:
-        """The row at this place of the whole run."""
-        rounds, rank = divmod(place, len(self._round.texts))
+    def _draw(self, index: int) -> Row:
+        """Return the row with this index, counted over the whole run."""
+        rounds, rank = divmod(index, len(self._round.texts))
         text = int(self._round.texts[rank])
         row = self.texts[text].row(rounds * int(self._round.counts[text]) + int(self._round.places[rank]))
-        return row if self._asked is None else row._replace(learned=self._asked.learned(row.ids, place))
+        if self._loss_mask is None:
+            return row
+        return row._replace(learned=self._loss_mask.learned(row.ids, index))
 
 
 def _round_up(length: int, most: int) -> int:
@@ -121,11 +165,11 @@ def _round_up(length: int, most: int) -> int:
 class _Round(NamedTuple):
     """The order in which texts take turns, which is repeated for ever."""
 
-    texts: Places
+    texts: Positions
     """[R] which text"""
-    places: Places
+    places: Positions
     """[R] how many turns it had before in the round"""
-    counts: Places
+    counts: Positions
     """of each text, its turns in a round"""
 
 

@@ -1,15 +1,22 @@
-"""Checkpoints: all that a run needs to go on as if nothing had been. A folder each, whole or absent.
+"""The state of a run on disk: checkpoints to resume from, and the weights that front ends read while it trains.
 
-Nothing random outlives a step (see `loop.py`), so that there is no random state to keep beside the seed and the step.
+A checkpoint is a folder, whole or absent. Nothing random outlives a step (see `loop.py`), so it holds no random state:
+the seed and the step are enough. This file needs no torch until a checkpoint is read or written.
 """
 
+import math
 import shutil
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tinychat.atomic import atomic_folder
+from tinychat.atomic import atomic_folder, atomic_write
+from tinychat.store.models import WEIGHTS
+from tinychat.store.runs import RunFolder
+from tinychat.store.weights import list_snapshots, pack_weights, snapshot_file
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -17,6 +24,14 @@ if TYPE_CHECKING:
 STATE = "state.pt"
 KEPT = 2
 FORMAT = 1
+
+PUBLISH_INTERVAL = 5.0
+"""seconds between two times that weights are published unasked, at least"""
+PUBLISH_SHARE = 0.01
+"""the most of the time that publishing unasked takes; and as much again for snapshots"""
+SNAPSHOT_ALLOWANCE = 0.2
+"""seconds that snapshots may take at the beginning, where most is to be seen"""
+MOST_SNAPSHOTS = 8
 
 
 @dataclass
@@ -97,3 +112,69 @@ def newest_step(folder: Path) -> int:
 def _checkpoints(folder: Path) -> Iterator[Path]:
     """The newest first."""
     yield from sorted(folder.glob("step-*"), reverse=True)
+
+
+class Publisher:
+    """Write the newest weights, and snapshots of older ones, where front ends find them.
+
+    What a full disk cannot take is skipped: publishing never ends a run.
+
+    Args:
+        run: the run whose folder is written to.
+        write_model: writes the whole model folder from a state that has its weights.
+        tied: the model's head is its embedding.
+    """
+
+    def __init__(self, run: RunFolder, write_model: Callable[[State], None], *, tied: bool) -> None:
+        self.run, self.tied = run, tied
+        self._write_model = write_model
+        self._is_whole = False
+        self._published_at, self._cost = -math.inf, 0.0
+        self._spent = 0.0
+
+    def is_due(self, seconds: float) -> bool:
+        """Whether to publish, after so many seconds of training."""
+        return seconds - self._published_at >= max(PUBLISH_INTERVAL, self._cost / PUBLISH_SHARE)
+
+    def publish(self, state: State) -> None:
+        """Make the weights of a state those of the run's model.
+
+        Writes the whole folder the first time, then the file of weights alone.
+        """
+        began = time.perf_counter()
+        with suppress(OSError):
+            if self._is_whole:
+                weights = pack_weights(state.weights, tied=self.tied, step=state.step)
+                atomic_write(self.run.model / WEIGHTS, weights)
+            else:
+                self._write_model(state)
+                self._is_whole = True
+        self._published_at, self._cost = state.seconds, time.perf_counter() - began
+
+    def snapshot_is_due(self, step: int, seconds: float) -> bool:
+        """Whether to keep a snapshot: before the first step, and after 1, 2, 4, 8 …, where time allows."""
+        return step & (step - 1) == 0 and self._spent <= SNAPSHOT_ALLOWANCE + PUBLISH_SHARE * seconds
+
+    def save_snapshot(self, step: int, weights: "dict[str, Tensor]") -> None:
+        """Keeps weights as a snapshot, without what is counted, and gives up others where they become too many."""
+        began = time.perf_counter()
+        learned = {name: weight for name, weight in weights.items() if weight.is_floating_point()}
+        with suppress(OSError):
+            atomic_write(snapshot_file(self.run, step), pack_weights(learned, tied=self.tied, half=True, step=step))
+            for extra in thin([snapshot.step for snapshot in list_snapshots(self.run)]):
+                snapshot_file(self.run, extra).unlink(missing_ok=True)
+        self._spent += time.perf_counter() - began
+
+
+def thin(steps: Sequence[int], most: int = MOST_SNAPSHOTS) -> list[int]:
+    """The steps to give up, so that the first, the last and others remain, each as many times the one before.
+
+    Args:
+        steps: in order.
+        most: that may remain.
+    """
+    kept = list(steps)
+    while len(kept) > most:
+        gaps = [math.log((after + 1) / (before + 1)) for before, after in zip(kept, kept[2:], strict=False)]
+        del kept[1 + gaps.index(min(gaps))]
+    return [step for step in steps if step not in kept]

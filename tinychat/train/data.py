@@ -7,20 +7,22 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import cast
 
+from tinychat.corpus.corpus import Corpus, Source, SourceCorpus, TextCorpus
+from tinychat.corpus.readers import InlineTexts
+from tinychat.corpus.registry import KNOWN, fetch
+from tinychat.corpus.sources import read_sources
+from tinychat.corpus.types import Mode
 from tinychat.errors import SourceError, UsageError
 from tinychat.store import places
 from tinychat.store.runs import RunFolder
-from tinychat.text.chat import ChatTemplate, Mode
-from tinychat.text.corpus import Corpus, Source
-from tinychat.text.datasets import KNOWN, fetch
-from tinychat.text.ids import Ids, encode_corpus, join
-from tinychat.text.parts import Given
-from tinychat.text.rows import Rows, encode_rows, join_rows, split_rows
-from tinychat.text.sources import read_sources
-from tinychat.text.tokenizers import Tokenizer, load_tokenizer, train_tokenizer
-from tinychat.train.continuing import Start, notices, read_start
-from tinychat.train.plan import SourceFacts, TextFacts
-from tinychat.train.planner import choose_tokenizer, split_tokens
+from tinychat.tokenizer.chat_template import ChatTemplate
+from tinychat.tokenizer.rows import Rows, encode_rows, join_rows, split_rows
+from tinychat.tokenizer.token_cache import Ids, encode_corpus, join
+from tinychat.tokenizer.tokenizer import Tokenizer, load_tokenizer
+from tinychat.tokenizer.training import train_tokenizer
+from tinychat.train.init_from import BaseModel, check_text, read_base_model
+from tinychat.train.plan import SourceFacts, SplitSize, TextFacts, split_size
+from tinychat.train.planner import choose_tokenizer
 from tinychat.train.recipe import Recipe
 from tinychat.train.rows import FOLDS, split_folds
 
@@ -47,8 +49,8 @@ class TrainingText:
     """what samples begin with, where the recipe does not say"""
     fingerprint: str
     notices: tuple[str, ...]
-    start: Start | None = None
-    """the model that the run began from"""
+    base: BaseModel | None = None
+    """the model that the run started from"""
 
     @cached_property
     def train(self) -> Ids:
@@ -101,20 +103,20 @@ def read_text(recipe: Recipe, run: RunFolder) -> TrainingText:
         UsageError: a model that cannot chat is to go on with conversations.
     """
     corpus = _read_corpus(recipe)
-    start = read_start(run)
+    base = read_base_model(run)
     translates = corpus.mode == "translation"
     _check(recipe, corpus)
-    said = corpus.answered if translates else corpus
+    said = corpus.target_side if translates else corpus
     tokenizer = _find_tokenizer(run.tokenizer_file, recipe, said, corpus.mode)
-    reader = _find_tokenizer(run.source_tokenizer_file, recipe, corpus.asked, corpus.mode) if translates else None
+    reader = _find_tokenizer(run.source_tokenizer_file, recipe, corpus.source_side, corpus.mode) if translates else None
     if tokenizer.vocab_size < 2:
         raise SourceError(f"{corpus.name} is one character over and over: nothing can be learned", "give it more text")
-    template = _template(recipe, corpus, start, tokenizer)
+    template = _template(recipe, corpus, base, tokenizer)
     texts: list[Ids | Rows] = []
     for source in corpus.sources:
         if translates or recipe.rows == "documents":
             folder = places.ids_folder()
-            texts.append(encode_rows(source.corpus, tokenizer, folder, template=template, reader=reader))
+            texts.append(encode_rows(source.corpus, tokenizer, folder, template=template, source_tokenizer=reader))
         else:
             texts.append(encode_corpus(source.corpus, tokenizer, places.ids_folder(), template=template).ids)
     sources = tuple(map(_facts, corpus.sources, texts))
@@ -123,14 +125,15 @@ def read_text(recipe: Recipe, run: RunFolder) -> TrainingText:
         characters=corpus.characters,
         documents=corpus.documents_count,
         tokens=sum(source.tokens for source in sources),
-        vocab_size=start.config.vocab_size if start else tokenizer.vocab_size,
+        vocab_size=base.config.vocab_size if base else tokenizer.vocab_size,
         tokenizer=tokenizer.kind,
         mix=sources if len(sources) > 1 else (),
         rows=sum(source.rows for source in sources),
         longest_row=max(text.longest if isinstance(text, Rows) else 0 for text in texts),
         source_vocab_size=reader.vocab_size if reader else None,
     )
-    parts = [_split(recipe, text) for text in texts]
+    fraction = recipe.validation_fraction
+    parts = [_split(text, split_size(source, fraction), fraction) for text, source in zip(texts, sources, strict=True)]
     return TrainingText(
         facts=facts,
         mode=corpus.mode,
@@ -141,15 +144,15 @@ def read_text(recipe: Recipe, run: RunFolder) -> TrainingText:
         val=_join([val for _, val in parts]),
         prompt=_first_prompt(corpus, tokenizer),
         fingerprint=corpus.fingerprint,
-        notices=(*corpus.notices, *(notices(start, corpus, tokenizer) if start else ())),
-        start=start,
+        notices=(*corpus.notices, *(check_text(base, corpus, tokenizer) if base else ())),
+        base=base,
     )
 
 
-def _read_corpus(recipe: Recipe) -> Corpus:
+def _read_corpus(recipe: Recipe) -> SourceCorpus:
     mode = cast("Mode | None", recipe.mode)
     if recipe.texts:
-        return Corpus(GIVEN, mode or "completion", [Given(recipe.texts, GIVEN)])
+        return TextCorpus(GIVEN, mode or "completion", [InlineTexts(recipe.texts, GIVEN)])
     return read_sources(
         recipe.sources,
         cache=places.datasets_folder(),
@@ -183,26 +186,24 @@ def _join(parts: Sequence[Ids | Rows]) -> Ids | Rows:
     return join_rows(rows) if rows else join([part for part in parts if not isinstance(part, Rows)])
 
 
-def _split(recipe: Recipe, text: Ids | Rows) -> tuple[Ids | Rows, Ids | Rows]:
-    """What of a text is trained on, and what is kept."""
+def _split(text: Ids | Rows, size: SplitSize, fraction: float) -> tuple[Ids | Rows, Ids | Rows]:
+    """Split a text into the part that is trained on and the part that is held out."""
     if isinstance(text, Rows):
-        fraction = recipe.validation_fraction
         return split_rows(text, "train", fraction), split_rows(text, "val", fraction)
-    end = split_tokens(recipe, len(text))[0]
-    return text[:end], text[end:]
+    return text[: size.train_tokens], text[size.train_tokens :]
 
 
-def _template(recipe: Recipe, corpus: Corpus, start: Start | None, tokenizer: Tokenizer) -> ChatTemplate | None:
+def _template(recipe: Recipe, corpus: Corpus, base: BaseModel | None, tokenizer: Tokenizer) -> ChatTemplate | None:
     if corpus.mode != "chat":
         return None
-    if start is None:
-        marks = {} if recipe.turn_marks else {"user": "", "bot": ""}
+    if base is None:
+        marks = {} if recipe.turn_marks else {"user": "", "assistant": ""}
         lead = " " if tokenizer.has_spaces_in_words else ""
         return ChatTemplate(**marks, lead=lead, lower_capitals=recipe.lower_capitals)
-    if start.info.template is None:
-        problem = f"{start.info.name} has no tokens for turns, and cannot go on with conversations"
+    if base.info.template is None:
+        problem = f"{base.info.name} has no tokens for turns, and cannot go on with conversations"
         raise UsageError(problem, "--mode completion takes their text alone")
-    return start.info.template
+    return base.info.template
 
 
 def _facts(source: Source, text: Ids | Rows) -> SourceFacts:
@@ -227,7 +228,7 @@ def _find_tokenizer(path: Path, recipe: Recipe, corpus: Corpus, mode: Mode) -> T
     else:
         roles: dict[Mode, tuple[str, ...]] = {
             "completion": () if corpus.single else ("end",),
-            "chat": ("end", "user", "bot") if recipe.turn_marks else ("end",),
+            "chat": ("end", "user", "assistant") if recipe.turn_marks else ("end",),
             "translation": ("begin", "end"),
         }
         tokenizer = train_tokenizer(kind, corpus, vocab_size, roles[mode])

@@ -1,15 +1,22 @@
-"""The loss over a text: what training reports and what `tinychat eval` says are this one function."""
+"""How good a model is: its loss over a text and what it says. Training and `tinychat eval` share both functions."""
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
 import torch
 
+from tinychat.events import Token
+from tinychat.generate.prompts import PromptEncoder
+from tinychat.generate.stream import Answer, drive
+from tinychat.generate.stream import Batch as AnswerBatch
+from tinychat.generate.torch_engine import TorchEngine
 from tinychat.model.transformer import IGNORED, Transformer, cross_entropy
-from tinychat.text.ids import Ids
-from tinychat.text.rows import Rows
+from tinychat.settings import Settings
+from tinychat.tokenizer.rows import Rows
+from tinychat.tokenizer.token_cache import Ids
 from tinychat.train.batches import Batch
 from tinychat.train.rows import cut_document, cut_window
 
@@ -76,11 +83,51 @@ def evaluate(
         for first in range(0, len(places), rows_at_once):
             batch = Batch.of([cut(int(place), context) for place in places[first : first + rows_at_once]], context)
             ids, targets, folds, source = batch.to(device)
-            memory = None if source is None else model.encode(source)
-            logits = model(ids, memory=memory, folds=folds if trained_on else None)
+            encoder_output = None if source is None else model.encode(source)
+            logits = model(ids, encoder_output=encoder_output, folds=folds if trained_on else None)
             total += cross_entropy(logits, targets, "sum").double().cpu()
             hits += (logits.argmax(dim=-1) == targets).sum()
             tokens += int((targets != IGNORED).sum())
     finally:
         model.train(was_training)
     return Evaluation(float(total) / tokens, tokens, int(hits) / tokens)
+
+
+def make_samples(
+    model: Transformer,
+    prompt_encoder: PromptEncoder,
+    prompts: Sequence[str],
+    seeds: Sequence[int],
+    tokens: int,
+    temperature: float | None = None,
+) -> list[str]:
+    """An answer to each prompt with its seed; the model is left as it was, in training mode or not.
+
+    Args:
+        tokens: the most that an answer has.
+        temperature: None: the usual one.
+    """
+    usual = Settings(max_tokens=tokens)
+    settings = usual if temperature is None else replace(usual, temperature=temperature)
+    was_training = model.training
+    model.eval()
+    try:
+        batch = AnswerBatch(TorchEngine(model))
+        texts: dict[Answer, str] = {}
+        for prompt, seed in zip(prompts, seeds, strict=True):
+            answer = Answer(
+                prompt_encoder.tokenizer,
+                prompt_encoder.encode(prompt, max_tokens=tokens),
+                lambda: settings,
+                seed=seed,
+                end_ids=prompt_encoder.end_ids,
+                source=prompt_encoder.encode_source(prompt),
+            )
+            batch.add(answer)
+            texts[answer] = ""
+        for answer, record in drive(batch):
+            if isinstance(record, Token):
+                texts[answer] += record.text
+    finally:
+        model.train(was_training)
+    return list(texts.values())

@@ -15,18 +15,17 @@ from filelock import Timeout
 
 import tinychat
 from tinychat.atomic import atomic_file, atomic_write
+from tinychat.corpus.sources import STDIN, source_name, split_weight, with_weight
 from tinychat.errors import RunError, UsageError
-from tinychat.generate.opening import PATIENT_THREADS
+from tinychat.generate.loading import THREAD_ENVIRONMENT
 from tinychat.store import places
 from tinychat.store.models import CONFIG
 from tinychat.store.runs import RunFolder, find_run
-from tinychat.text.sources import split_weight, with_weight
 from tinychat.train.checkpoint import newest_step
-from tinychat.train.continuing import find_start, lasting_name, settle, take_over
-from tinychat.train.journal import rewind
-from tinychat.train.recipe import Recipe, find_field, load_recipe
+from tinychat.train.event_log import rewind
+from tinychat.train.init_from import adopt_architecture, copy_base_model, find_base_model, lasting_name
+from tinychat.train.recipe import RECIPE_FIELDS, Recipe, load_recipe
 
-STANDARD_INPUT = "-"
 LONGEST_NAME = 60
 CHANGEABLE = ("devices", "strategy", "threads", "accumulation")
 """Fields of a recipe that say how a step is computed, not what: a run may go on with other values."""
@@ -77,20 +76,20 @@ def prepare_run(
         raise RunError(
             f"there is a run or a model {name!r} already", f"take another --name, or go on with it: --resume {name}"
         )
-    model = find_start(recipe)
+    model = find_base_model(recipe)
     if model is not None:
-        recipe = settle(recipe, model).merged({"from_model": lasting_name(str(recipe.from_model))})
+        recipe = adopt_architecture(recipe, model).merged({"from_model": lasting_name(str(recipe.from_model))})
     run = RunFolder(places.runs_folder() / name)
     run.checkpoints.mkdir(parents=True)
     if model is not None:
-        take_over(model, run)
+        copy_base_model(model, run)
     sources = [_lasting(source, recipe, run, stdin) for source in recipe.sources]
     tokenizer = recipe.tokenizer
     if tokenizer is not None and Path(tokenizer).exists():
         tokenizer = str(Path(tokenizer).absolute())
     if out is not None:
         atomic_write(run.out_file, str(out))
-    atomic_write(run.recipe_file, recipe.merged({"sources": sources, "tokenizer": tokenizer}).to_toml())
+    save_recipe(run, recipe.merged({"sources": sources, "tokenizer": tokenizer}))
     return run
 
 
@@ -112,12 +111,17 @@ def change_recipe(run: RunFolder, overrides: Mapping[str, object]) -> None:
     Raises:
         UsageError: something else was named.
     """
-    flags = ", ".join(find_field(name).flag for name in overrides if find_field(name).name not in CHANGEABLE)
+    flags = ", ".join(field.flag for field in map(RECIPE_FIELDS.find, overrides) if field.name not in CHANGEABLE)
     if flags:
-        free = ", ".join(find_field(name).flag for name in CHANGEABLE)
+        free = ", ".join(RECIPE_FIELDS[name].flag for name in CHANGEABLE)
         raise UsageError(f"a run goes on as it began: {flags} cannot change it", f"begin a new run; {free} may change")
     if overrides:
-        atomic_write(run.recipe_file, load_recipe(run.recipe_file).merged(overrides).to_toml())
+        save_recipe(run, load_recipe(run.recipe_file).merged(overrides))
+
+
+def save_recipe(run: RunFolder, recipe: Recipe) -> None:
+    """Write a run's recipe, which `load_recipe` reads."""
+    atomic_write(run.recipe_file, recipe.to_toml())
 
 
 def launch(run: RunFolder, *, tied: bool, started: float | None = None) -> "subprocess.Popen[bytes]":
@@ -150,21 +154,17 @@ def launch(run: RunFolder, *, tied: bool, started: float | None = None) -> "subp
             stdout=log,
             stderr=log,
             start_new_session=True,
-            env={**PATIENT_THREADS, **os.environ, "PYTHONPATH": search},
+            env={**THREAD_ENVIRONMENT, **os.environ, "PYTHONPATH": search},
         )
 
 
 def name_for(sources: Sequence[str]) -> str:
-    """A name after the first source: `texts/My Novel.txt` → `my-novel`."""
-    first, _ = split_weight(sources[0])
-    if first == STANDARD_INPUT:
-        return "stdin"
-    path = Path(first).expanduser()
-    while glob.has_magic(path.name):
-        path = path.parent
-    path = path.absolute() if path.exists() else path
-    name = path.name if path.is_dir() else path.name.split(".")[0] or path.name
-    return slug(name)
+    """Return a name for a run after its first source: `texts/My Novel.txt` → `my-novel`.
+
+    Raises:
+        UsageError: the weight of the source is not a finite number above 0.
+    """
+    return slug(source_name(split_weight(sources[0])[0]))
 
 
 def slug(name: str) -> str:
@@ -194,24 +194,24 @@ def _lasting(source: str, recipe: Recipe, run: RunFolder, stdin: BinaryIO | None
     """A source as it can be read again later, from another folder; what can be read only once is kept."""
     source, weight = split_weight(source)
     path = Path(source).expanduser()
-    if source == STANDARD_INPUT:
-        source = str(_keep(stdin or sys.stdin.buffer, recipe, run))
+    if source == STDIN:
+        source = str(_save_stream(stdin or sys.stdin.buffer, recipe, run))
     elif path.is_file() or path.is_dir() or (glob.has_magic(source) and not path.exists()):
         source = str(path.absolute())
     elif path.exists():  # a pipe, as the shell makes for <(…)
         with path.open("rb") as stream:
-            source = str(_keep(stream, recipe, run))
+            source = str(_save_stream(stream, recipe, run))
     return with_weight(source, weight)  # a known data set, or a mistake, of which the reader of texts will tell
 
 
-def _keep(stream: BinaryIO, recipe: Recipe, run: RunFolder) -> Path:
-    """Copies a stream into the run's folder, under a name that tells what it holds."""
+def _save_stream(stream: BinaryIO, recipe: Recipe, run: RunFolder) -> Path:
+    """Copy a stream into the run's folder, with a suffix that says what it holds."""
     first = stream.read(1 << 20)
     is_json = recipe.field is not None or (recipe.mode == "chat" and first.lstrip().startswith(b"{"))
     suffix = ".jsonl" if is_json else ".csv" if recipe.column is not None else ".txt"
     number = sum(1 for _ in run.path.glob("stdin*"))
-    kept = run.path / f"stdin{f'-{number + 1}' if number else ''}{suffix}"
-    with atomic_file(kept) as file:
+    copy = run.path / f"stdin{f'-{number + 1}' if number else ''}{suffix}"
+    with atomic_file(copy) as file:
         file.write(first)
         shutil.copyfileobj(stream, file)
-    return kept
+    return copy

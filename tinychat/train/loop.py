@@ -9,25 +9,23 @@ Where the loss becomes no number, the run goes back to its last checkpoint, with
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import torch
 
 from tinychat.errors import RunError, failure
 from tinychat.events import Evaluated, Event, Noticed, Sampled, Saved, Stepped
-from tinychat.generate.prompts import Prompting
+from tinychat.generate.prompts import PromptEncoder
 from tinychat.train.batches import Batches
-from tinychat.train.checkpoint import State
+from tinychat.train.checkpoint import Publisher, State
 from tinychat.train.control import Control
 from tinychat.train.data import TrainingText
-from tinychat.train.evaluation import Evaluation, evaluate
-from tinychat.train.learner import Learner
+from tinychat.train.evaluation import Evaluation, evaluate, make_samples
 from tinychat.train.machine import used_memory
 from tinychat.train.plan import SAMPLE_SECONDS, Plan
-from tinychat.train.publishing import Publisher
-from tinychat.train.samples import make_samples
 from tinychat.train.schedule import Budget, rate_factor
+from tinychat.train.step import Learner
 
 FIRST_SAVE, SAVE_INTERVAL = 2.0, 12.0
 """seconds of training before the first checkpoint, and between two"""
@@ -47,53 +45,57 @@ class Diverged(Exception):
     """The loss, or its gradient, has become no number."""
 
 
+@dataclass(frozen=True)
+class Training:
+    """What is trained, on which text, and by which plan."""
+
+    plan: Plan
+    text: TrainingText
+    batches: Batches
+    learner: Learner
+
+
+@dataclass(frozen=True)
+class RunIO:
+    """What connects the loop to its run: commands come in; events, checkpoints and weights go out."""
+
+    control: Control
+    report: Callable[[Event], None]
+    save: Callable[[State], None]
+    """writes a checkpoint"""
+    load: Callable[[], State | None]
+    """reads the newest checkpoint; None if there is none"""
+    publisher: Publisher
+
+
 class Loop:
     """Trains until the budget is used or somebody stops it.
 
     Args:
-        report: takes the events.
-        save: writes a checkpoint.
-        load: reads the newest one; None where there is none.
-        publisher: of the weights on the way.
-        state: of a checkpoint to go on from.
+        state: of a checkpoint to resume from; None: start at step 0.
     """
 
-    def __init__(
-        self,
-        plan: Plan,
-        learner: Learner,
-        batches: Batches,
-        text: TrainingText,
-        control: Control,
-        report: Callable[[Event], None],
-        save: Callable[[State], None],
-        load: Callable[[], State | None],
-        publisher: Publisher,
-        state: State | None = None,
-    ) -> None:
-        self._began = time.perf_counter()
-        self.plan, self.learner, self.batches, self.text = plan, learner, batches, text
-        self.control, self.report, self._save, self._load = control, report, save, load
-        self.publisher = publisher
-        recipe = plan.recipe
-        self._prompting = Prompting(text.tokenizer, plan.config.context, text.template, text.reader)
-        self.prompts = (text.prompt,) if recipe.sample_prompt is None else recipe.sample_prompt
+    def __init__(self, training: Training, io: RunIO, state: State | None = None) -> None:
+        plan, text = training.plan, training.text
+        self.plan, self.text = plan, text
+        self.batches, self.learner = training.batches, training.learner
+        self.control, self.report, self.publisher = io.control, io.report, io.publisher
+        self._save, self._load, self._resume_from = io.save, io.load, state
+        self._prompting = PromptEncoder(text.tokenizer, plan.config.context, text.template, text.reader)
+        prompts = plan.recipe.sample_prompt
+        self.prompts = (text.prompt,) if prompts is None else prompts
+        self.schedule = plan.schedule
         self.budget = Budget(plan.steps if plan.available is None else None)
         self.state = State(available=plan.available, step_seconds=plan.step_seconds, fingerprint=text.fingerprint)
-        """where the run is; the weights to go on from are filled in when it is saved"""
-        self._reported_step = 0
+        """where the run is; the weights to resume from are filled in when it is saved"""
         self._token_seconds, self._sample_seconds = plan.token_seconds, SAMPLE_SECONDS
         self._slowest_token = 0.0
         self._evaluation_cost = 0.0
         self._saved_at, self._save_cost = FIRST_SAVE - SAVE_INTERVAL, 0.0
-        self._loss_sum = torch.zeros((), device=learner.fabric.device)
+        self._loss_sum = torch.zeros((), device=self.learner.fabric.device)
         self._unsaved = False
-        if state is not None:
-            self._began = time.perf_counter() - state.seconds
-            self.plan = replace(plan, available=state.available)
-            self._restore(state)
-        self._provide_for_the_end()
-        self._reported_at = self.seconds
+        self._began = self._reported_at = 0.0  # set as it begins
+        self._reported_step = 0
         self._report_due = 0.0  # at once: a watcher sees that it has begun
         self._listen_due = 0.0
 
@@ -109,9 +111,8 @@ class Loop:
 
     @property
     def best(self) -> Evaluation | None:
-        """What the best weights so far came to; None where none were measured yet."""
-        state = self.state
-        return Evaluation(state.best_loss, state.best_tokens, state.best_accuracy) if state.best_weights else None
+        """The evaluation of the best weights so far; None before the first evaluation."""
+        return best_evaluation(self.state)
 
     def run(self) -> Literal["done", "stopped"]:
         """Trains to the end, saves, and measures; at least one step, so that there is something to keep.
@@ -119,11 +120,22 @@ class Loop:
         Raises:
             RunError: the loss became no number once more.
         """
+        self._begin()
         while True:
             try:
                 return self._run()
             except Diverged as error:
                 self._retreat(error)
+
+    def _begin(self) -> None:
+        """Start the clock; restore the state to resume from, if there is one."""
+        self._began = time.perf_counter()
+        if self._resume_from is not None:
+            self._began -= self._resume_from.seconds
+            self.plan = replace(self.plan, available=self._resume_from.available)
+            self._restore(self._resume_from)
+        self._provide_for_the_end()
+        self._reported_at = self.seconds
 
     def _run(self) -> Literal["done", "stopped"]:
         if self.step == 0:
@@ -161,7 +173,7 @@ class Loop:
         self._token_seconds = (took + self._slowest_token) / 2
         best = result.loss < self.state.best_loss
         if best:
-            self._note_best(result)
+            self._record_best(result)
             self.state.best_step = self.step
             # In the host's memory, where there is more of it; what is counted stays as it is.
             self.state.best_weights = {
@@ -182,7 +194,7 @@ class Loop:
         if self.plan.final_windows > self.plan.glance_windows:
             began = self.seconds
             result = evaluate(self.learner.model, self.text.measured, self.plan.final_windows)
-            self._note_best(result)
+            self._record_best(result)
             self._report_evaluation(result, self.state.best_step, True, began)
         assert self.best is not None  # `run` ends with an evaluation
         return self.best
@@ -230,7 +242,7 @@ class Loop:
         self._saved_at = self.seconds
         self._save_cost = self._pause(began)
 
-    def _note_best(self, result: Evaluation) -> None:
+    def _record_best(self, result: Evaluation) -> None:
         state = self.state
         state.best_loss, state.best_tokens, state.best_accuracy = result.loss, result.tokens, result.accuracy
 
@@ -256,7 +268,7 @@ class Loop:
     def _learn(self) -> None:
         """One step."""
         progress, accumulation = self.budget.progress(self.step, self.seconds), self.learner.accumulation
-        factor = self.state.rate * rate_factor(self.plan.recipe, progress, self.step, self.plan.warmup_steps)
+        factor = self.state.rate * rate_factor(self.schedule, progress, self.step)
         self._loss_sum += self.learner.step(self.batches.batch(self.step), factor, self.step)
         self.state.step += 1
         if self.learner.accumulation != accumulation:
@@ -295,7 +307,7 @@ class Loop:
         """Publishes weights and keeps snapshots where it is time for that."""
         began = self.seconds
         if self.publisher.snapshot_is_due(self.step, began):
-            self.publisher.keep_snapshot(self.step, self.learner.model.state_dict())
+            self.publisher.save_snapshot(self.step, self.learner.model.state_dict())
         if self.publisher.is_due(began):
             self.publish()
         self._pause(began)
@@ -303,7 +315,7 @@ class Loop:
     def publish(self) -> None:
         """Shows the newest weights to whoever wants to talk to them, if they are good as far as is known."""
         self._check(self._loss_sum.item() + float(self.learner.gradient_norm))
-        self.publisher.publish(self.step, self.seconds, self.learner.model.state_dict())
+        self.publisher.publish(replace(self.state, seconds=self.seconds, weights=self.learner.model.state_dict()))
 
     def _obey(self) -> None:
         """Does what was asked from outside."""
@@ -387,3 +399,8 @@ class Loop:
         self._saved_at = state.seconds + FIRST_SAVE - SAVE_INTERVAL  # soon: what is killed often still comes forward
         self._loss_sum.zero_()
         self.learner.gradient_norm = torch.zeros(())
+
+
+def best_evaluation(state: State) -> Evaluation | None:
+    """Return the evaluation of the best weights so far; None before the first evaluation."""
+    return Evaluation(state.best_loss, state.best_tokens, state.best_accuracy) if state.best_weights else None

@@ -10,14 +10,13 @@ import torch
 
 from tinychat.errors import UsageError
 from tinychat.model.config import ModelConfig
-from tinychat.model.loading import choose_device
-from tinychat.model.products import take_quick_products
+from tinychat.model.loading import choose_device, choose_matmul_precision
 from tinychat.train.batches import Batch
-from tinychat.train.learner import Learner
+from tinychat.train.distributed import ProcessGroup
 from tinychat.train.plan import Machine
-from tinychat.train.processes import ALONE, Place
+from tinychat.train.processes import ALONE, ProcessRank
 from tinychat.train.recipe import Recipe
-from tinychat.train.team import Team
+from tinychat.train.step import Learner
 
 WORTHWHILE = 1.3
 """bf16 must be so much quicker than f32 at a matrix product: without hardware for it, it is many times slower"""
@@ -25,25 +24,25 @@ TIMED_STEPS = 4
 STATM = Path("/proc/self/statm")
 
 
-def find_machine(recipe: Recipe, place: Place = ALONE) -> Machine:
+def find_machine(recipe: Recipe, process: ProcessRank = ALONE) -> Machine:
     """The device, precision and threads that the recipe names, or the best there are.
 
     Args:
-        place: of this process among those that train together.
+        process: the rank of this process among those that train together.
 
     Raises:
         UsageError: there is no such device here, or there are not enough of them.
     """
     device = choose_device(recipe.device)
-    if device != "cpu" and place.local_size > 1:
+    if device != "cpu" and process.local_size > 1:
         there = torch.cuda.device_count() if device == "cuda" else 1
-        if there < place.local_size:
+        if there < process.local_size:
             raise UsageError(
-                f"{place.local_size} processes need as many devices: {device} has {there}",
+                f"{process.local_size} processes need as many devices: {device} has {there}",
                 f"try --devices {there}, or --device cpu",
             )
-    threads = set_up(recipe, device, place.local_size)
-    return Machine(device, _precision(recipe, device), threads, place.size)
+    threads = set_up(recipe, device, process.local_size)
+    return Machine(device, _precision(recipe, device), threads, process.size)
 
 
 def set_up(recipe: Recipe, device: str, processes: int = 1) -> int:
@@ -51,7 +50,7 @@ def set_up(recipe: Recipe, device: str, processes: int = 1) -> int:
     threads = recipe.threads or (len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count())
     threads = max(processes, threads or 1)
     torch.set_num_threads(threads // processes)
-    take_quick_products(device)
+    choose_matmul_precision(device)
     return threads
 
 
@@ -72,24 +71,24 @@ def _is_bf16_quicker() -> bool:
     matrices = [torch.ones(512, 512, dtype=dtype) for dtype in (torch.float32, torch.bfloat16)]
     least = [float("inf"), float("inf")]
     for _ in range(12):
-        for place, matrix in enumerate(matrices):
+        for index, matrix in enumerate(matrices):
             began = time.perf_counter()
             matrix @ matrix
-            least[place] = min(least[place], time.perf_counter() - began)
+            least[index] = min(least[index], time.perf_counter() - began)
     return least[1] * WORTHWHILE < least[0]
 
 
 def step_seconds(
-    recipe: Recipe, config: ModelConfig, batch_size: int, team: Team | None = None, row_tokens: int = 0
+    recipe: Recipe, config: ModelConfig, batch_size: int, group: ProcessGroup | None = None, row_tokens: int = 0
 ) -> float:
     """Trains a few steps of a model like that on noise, and tells how long one takes: the least, as others only add.
 
     Args:
         recipe: with device and precision filled in.
-        team: whose processes share a step; None: this one alone.
+        group: the processes that share a step; None: this one alone.
         row_tokens: tokens of a row; 0: as many as the context.
     """
-    learner = Learner(config, recipe, team)
+    learner = Learner(config, recipe, group)
     shape = (batch_size, min(row_tokens, config.context) or config.context)
     ids = torch.randint(config.vocab_size, shape)
     source = torch.randint(config.source_vocab_size or config.vocab_size, shape) if config.encoder_decoder else None

@@ -1,14 +1,21 @@
-"""What a plan is, and what is known when it is made: of the text, and of the machine. Needs no torch."""
+"""A plan: the recipe with every choice made, what the planner knew when it made them, and the plan in words.
+
+Needs no torch.
+"""
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from pathlib import Path
+from typing import Literal
 
-from tinychat.formatting import count
-from tinychat.model.config import ModelConfig
+from tinychat.events import Planned
+from tinychat.model.config import LARGEST_TABLE, ModelConfig
+from tinychat.textutil import count, duration
+from tinychat.tokenizer.rows import count_kept
 from tinychat.train.recipe import Recipe
-from tinychat.train.rows import count_windows
+from tinychat.train.rows import FOLDS, count_windows
+from tinychat.train.schedule import Schedule
 
 SAMPLE_SECONDS, LEAVING = 0.4, 2.0
 """seconds: a sample, estimated; writing the model, and the end of the process"""
@@ -16,6 +23,9 @@ COMPILING_PAYS = 480.0
 """seconds of a run in which steps that are a tenth quicker win back twice the half minute that compiling takes"""
 COPY_SECONDS, LONGEST_COPY = 40e-9, 1.0
 """seconds of looking for what samples copied, of a token of the text; and at most"""
+PROCESS_MEMORY = 450_000_000
+"""bytes that Python, torch and lightning take before there is a model"""
+SHORTEST_CONTEXT = 8
 
 
 @dataclass(frozen=True)
@@ -65,14 +75,30 @@ class TextFacts:
         return sum(source.share * source.tokens / source.rows for source in self.sources) if self.rows else 0.0
 
 
-class Portion(NamedTuple):
-    """What of a text is trained on."""
+@dataclass(frozen=True)
+class SplitSize:
+    """How much of one text is trained on, and how much is held out for validation."""
 
     share: float
-    """of what is drawn from a mix"""
-    tokens: int
-    rows: int = 0
-    """documents, a row each; 0: it is cut into windows"""
+    """of the text in all that is drawn from a mix"""
+    train_tokens: int
+    val_tokens: int
+    """0: the text is too short to hold out a part of it; of documents, an estimate"""
+    train_rows: int = 0
+    """documents, a row each; 0: the text is cut into windows"""
+    val_rows: int = 0
+
+
+def split_size(source: SourceFacts, validation_fraction: float) -> SplitSize:
+    """Return how much of a text is trained on and held out; nothing is held out of a text too short for it."""
+    if source.rows:
+        val_rows = count_kept(source.rows, validation_fraction)
+        val_tokens = source.tokens * val_rows // source.rows
+        return SplitSize(source.share, source.tokens - val_tokens, val_tokens, source.rows - val_rows, val_rows)
+    val_tokens = source.tokens - int(source.tokens * (1 - validation_fraction))
+    if val_tokens <= SHORTEST_CONTEXT:
+        val_tokens = 0
+    return SplitSize(source.share, source.tokens - val_tokens, val_tokens)
 
 
 @dataclass(frozen=True)
@@ -104,10 +130,8 @@ class Plan:
     steps: int
     """in all; estimated where the clock decides"""
     step_seconds: float
-    texts: tuple[Portion, ...]
-    """of each text of a mix what is trained on; else one"""
-    val_tokens: int
-    """0: the text is too short to keep a part of it"""
+    splits: tuple[SplitSize, ...]
+    """of each text of a mix; else one"""
     glance_windows: int
     """windows of an evaluation on the way"""
     final_windows: int
@@ -127,9 +151,14 @@ class Plan:
         return min(self.recipe.warmup_steps, self.steps // 10)
 
     @property
+    def schedule(self) -> Schedule:
+        """The learning rate's schedule."""
+        return Schedule(self.recipe.schedule, self.warmup_steps, self.recipe.decay, self.recipe.final_rate)
+
+    @property
     def epochs(self) -> float:
         """How often the text is seen; of a mix, how often what is seen was seen, on average."""
-        return sum(text.share * epochs for text, epochs in zip(self.texts, self.epochs_of_each, strict=True))
+        return sum(split.share * epochs for split, epochs in zip(self.splits, self.epochs_of_each, strict=True))
 
     @property
     def epochs_of_each(self) -> tuple[float, ...]:
@@ -137,14 +166,14 @@ class Plan:
         rows = self.steps * self.batch_size
         tokens = rows * self.config.context
         return tuple(
-            share * rows / documents if documents else share * tokens / length
-            for share, length, documents in self.texts
+            split.share * rows / split.train_rows if split.train_rows else split.share * tokens / split.train_tokens
+            for split in self.splits
         )
 
     @property
     def epoch_rows(self) -> int:
         """The rows of an epoch: all that there are, each once."""
-        return count_rows(self.recipe, self.config, self.texts)
+        return count_rows(self.recipe, self.config, self.splits)
 
     def epoch_after(self, step: int) -> int | None:
         """The epoch that ends with a step, from 1; None where none does."""
@@ -153,8 +182,13 @@ class Plan:
 
     @property
     def train_tokens(self) -> int:
-        """Of all texts."""
-        return sum(text.tokens for text in self.texts)
+        """Tokens of all texts that are trained on."""
+        return sum(split.train_tokens for split in self.splits)
+
+    @property
+    def val_tokens(self) -> int:
+        """Tokens of all texts that are held out; 0: the text is too short to hold out a part of it."""
+        return sum(split.val_tokens for split in self.splits)
 
     @property
     def token_seconds(self) -> float:
@@ -191,7 +225,70 @@ class Plan:
         return max(self.step_seconds, self.available - ending)
 
 
-def count_rows(recipe: Recipe, config: ModelConfig, texts: Sequence[Portion]) -> int:
-    """The rows of an epoch: windows, or documents."""
+def count_rows(recipe: Recipe, config: ModelConfig, splits: Sequence[SplitSize]) -> int:
+    """Return the rows of an epoch: windows, or documents."""
     stride = recipe.stride or config.context
-    return sum(text.rows or count_windows(text.tokens, config.context, stride) for text in texts)
+    return sum(split.train_rows or count_windows(split.train_tokens, config.context, stride) for split in splits)
+
+
+def estimate_memory(config: ModelConfig, parameters: int, rows: int, tokens: int, shards: int = 1) -> int:
+    """Bytes of a process: weights, gradients, two moments and the best weights in f32; activations; n-grams; itself.
+
+    Args:
+        rows: of a batch, that the process learns from.
+        tokens: that are trained on.
+        shards: that weights, gradients and moments are cut into; the leader has whole weights too, to look at them.
+    """
+    per_parameter = 20 if shards == 1 else 16 / shards + 8
+    per_layer = 4 * (12 * config.d_model + 3 * config.feed_forward_width + 3 * config.n_head * config.context)
+    per_token = config.n_layer * per_layer + 12 * config.vocab_size * (1 + config.ngram_order)
+    counts = min(LARGEST_TABLE, tokens * config.vocab_size) if config.ngram_order else 0
+    activations = rows * config.context * per_token
+    return int(per_parameter * parameters) + activations + (2 + FOLDS) * counts + PROCESS_MEMORY
+
+
+def summarize_plan(plan: Plan, facts: TextFacts, machine: Machine, parameters: int) -> Planned:
+    """Return the plan in words: the three lines that are shown before training starts."""
+    config, tokens = plan.config, round(plan.batch_size * plan.row_tokens)
+    rows, shards = -(-plan.batch_size // machine.processes), machine.processes if plan.recipe.strategy == "fsdp" else 1
+    memory = estimate_memory(config, parameters, rows, plan.train_tokens, shards)
+    ends = f"the ends of each, {plan.val_tokens:,} in all," if facts.mix else f"the last {plan.val_tokens:,}"
+    if facts.rows:
+        kind = "pairs" if facts.source_vocab_size else "documents"
+        ends = f"{sum(split.val_rows for split in plan.splits):,} of {facts.rows:,} {kind}"
+    kept = f"{ends} measure the model" if plan.val_tokens else "none kept for validation"
+    times = " and ".join(f"{epochs:,.1f}" for epochs in plan.epochs_of_each)
+    through = "through them" if facts.mix else "through the text"
+    by_clock = plan.available is not None
+    seconds = plan.available if plan.available is not None else plan.steps * plan.step_seconds
+    begun = f", begun as {Path(plan.recipe.from_model).name}" if plan.recipe.from_model else ""
+    steps = ("about " if by_clock else "") + count(plan.steps, "step")
+    if plan.recipe.epochs is not None:
+        steps = f"{count(plan.recipe.epochs, 'epoch')}, {steps}"
+    different = f"{facts.vocab_size:,}"
+    if facts.source_vocab_size:
+        different = f"{facts.source_vocab_size:,} → {different}"
+    lines = (
+        f"text   {facts.name}: {count(facts.characters, 'character')}, {count(facts.tokens, 'token')} "
+        f"({facts.tokenizer}, {different} different); {kept}",
+        f"model  {layers(config)}, {count(config.n_head, 'head')}, "
+        f"context {config.context}, {count(parameters, 'parameter')}, dropout {config.dropout:g}{begun}",
+        f"time   about {duration(seconds)} on {machine}: {steps} of {count(tokens, 'token')}, "
+        f"{times} times {through}; {memory / 1e6:,.0f} MB of memory{' each' * (machine.processes > 1)}",
+    )
+    return Planned(
+        lines=lines,
+        parameters=parameters,
+        tokens=plan.train_tokens,
+        steps=None if by_clock else plan.steps,
+        seconds=plan.available,
+        device=str(machine),
+        memory=memory,
+        epochs=plan.recipe.epochs,
+    )
+
+
+def layers(config: ModelConfig) -> str:
+    """`4 layers of 128`; `3 + 3 layers of 256` with an encoder."""
+    number = count(config.n_layer, "layer")
+    return f"{f'{config.n_encoder_layer} + ' if config.encoder_decoder else ''}{number} of {config.d_model}"

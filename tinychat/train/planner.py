@@ -1,4 +1,4 @@
-"""What a recipe leaves open is decided here, from the text, the machine's speed and the time: arithmetic alone.
+"""The planner decides what a recipe leaves open, from the text, the machine's speed and the time: arithmetic alone.
 
 The order is: the tokenizer, from a first look at the text; then the size of the model, from the time and how long a
 step takes (`measure`, which trains a few real ones); then what follows from the number of steps.
@@ -6,16 +6,14 @@ step takes (`measure`, which trains a few real ones); then what follows from the
 
 import dataclasses
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 from tinychat.errors import SourceError
-from tinychat.formatting import count
-from tinychat.model.config import LARGEST_TABLE, ModelConfig
-from tinychat.text.rows import count_kept
-from tinychat.train.plan import SAMPLE_SECONDS, Machine, Plan, Portion, SourceFacts, TextFacts, count_rows
+from tinychat.model.config import ModelConfig, longest_ngram
+from tinychat.textutil import count
+from tinychat.train.plan import SAMPLE_SECONDS, Machine, Plan, TextFacts, count_rows, split_size
 from tinychat.train.recipe import RATES, Recipe
-from tinychat.train.rows import FOLDS
-from tinychat.train.sizes import SIZES_BY_STEPS, Measure, choose_ngram_order, choose_size, shape, sizes_for
 
 CHAR_TEXT = 20_000_000
 """characters; a longer text in words is cut into word pieces, so that more of it is seen in the same time"""
@@ -23,9 +21,6 @@ CHAR_VOCABULARY, WORDPIECE_VOCABULARIES = 8192, (512, 1024, 2048, 4096, 8192)
 LONGEST_DEFAULT, SHORTEST_DEFAULT = 180.0, 10.0
 """seconds of a run that nobody gave a time"""
 LONGEST_DROPOUT = 0.3
-PROCESS_MEMORY = 450_000_000
-"""bytes that Python, torch and lightning take before there is a model"""
-SHORTEST_CONTEXT = 8
 FEW_VIEWS, MANY_EPOCHS = 12, 20
 CONTINUED_RATE = 0.3
 """of the usual learning rate for a model that is gone on with: the whole of it would first undo what is known"""
@@ -76,25 +71,143 @@ def default_seconds(characters: int) -> float:
     return min(LONGEST_DEFAULT, max(SHORTEST_DEFAULT, LONGEST_DEFAULT * math.pow(characters / 2_000_000, 0.45)))
 
 
+# --- the size of the model ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Size:
+    """A size of model that trains well, and how many steps it needs at least to be better than a smaller one."""
+
+    n_layer: int
+    d_model: int
+    context: int
+    batch_size: int
+    steps: int
+
+
+SIZES = (
+    Size(2, 64, 64, 16, 0),
+    Size(2, 128, 128, 16, 40),
+    Size(3, 128, 256, 8, 80),
+    Size(4, 128, 256, 8, 200),
+    Size(5, 160, 256, 8, 450),
+    Size(6, 192, 256, 8, 700),
+    Size(6, 256, 256, 16, 1_200),
+    Size(6, 384, 256, 32, 2_500),
+    Size(8, 512, 512, 32, 6_000),
+    Size(12, 768, 512, 48, 12_000),
+)
+COUNTED_SIZES = (
+    Size(2, 64, 256, 8, 0),
+    Size(2, 128, 512, 4, 40),
+    Size(3, 128, 512, 4, 80),
+    Size(4, 128, 512, 4, 180),
+    Size(4, 128, 1024, 2, 280),
+    Size(4, 128, 2048, 1, 550),
+    Size(6, 192, 2048, 1, 4_000),
+    Size(6, 256, 2048, 2, 6_000),
+    Size(6, 384, 2048, 4, 10_000),
+    Size(8, 512, 2048, 8, 20_000),
+)
+"""of models with n-grams: a longer context, in which they look for what matches, is worth more to them than layers"""
+SIZES_BY_STEPS = 4
+"""so many of them come into question where the length is given in steps: there the machine's speed must not matter"""
+
+NGRAM_ORDER, NGRAM_VOCABULARY = 8, 256
+"""n-grams up to this n are counted, for vocabularies up to this size"""
+Measure = Callable[[ModelConfig, int], float]
+"""(architecture, batch size) → seconds of one step on this machine"""
+
+
+def step_work(config: ModelConfig, batch_size: int) -> float:
+    """Floating-point operations of a step: forward, and twice as much backward (Kaplan et al. 2020, §2.1)."""
+    weights = block_parameters(config) + config.d_model * config.vocab_size
+    attention = config.n_layer * config.context * config.d_model
+    return 6.0 * batch_size * config.context * (weights + attention)
+
+
+def block_parameters(config: ModelConfig) -> int:
+    """The parameters of the matrices in the layers."""
+    matrices = {"none": 0, "swiglu": 3}.get(config.feed_forward, 2)
+    attention = 2 * config.d_model * config.d_head * (config.n_head + config.kv_heads)
+    return config.n_layer * (attention + matrices * config.d_model * config.feed_forward_width)
+
+
+def sizes_for(characters: int, *, counted: bool) -> Sequence[Size]:
+    """The sizes that a text of so many characters has enough to teach.
+
+    Args:
+        counted: the model has n-grams.
+    """
+    most, sizes = 200_000 + 8 * characters, COUNTED_SIZES if counted else SIZES
+    return [size for size in sizes if 12 * size.n_layer * size.d_model**2 <= most] or sizes[:1]
+
+
+def shape(recipe: Recipe, size: Size, facts: TextFacts, longest: int) -> tuple[ModelConfig, int]:
+    """The architecture and the batch size that a size makes of a recipe: what the recipe says comes first.
+
+    Args:
+        longest: context that the text has rows for.
+    """
+    d_model = recipe.d_model or size.d_model
+    context = min(recipe.context or size.context, longest)
+    if facts.rows and recipe.context:
+        context = recipe.context  # rows are padded: none need be as long
+    ngram_order = choose_ngram_order(recipe, facts)
+    # Tables for earlier tokens pay where a token says little, unless n-grams say as much and more.
+    earlier_tokens = 0 if ngram_order else 3 if facts.vocab_size <= 1024 else 1 if facts.vocab_size <= 8192 else 0
+    values = {
+        "n_layer": size.n_layer if recipe.n_layer is None else recipe.n_layer,
+        "d_model": d_model,
+        "n_head": recipe.n_head or _heads(d_model),
+        "context": context,
+        "earlier_tokens": earlier_tokens if recipe.earlier_tokens is None else recipe.earlier_tokens,
+        "ngram_order": ngram_order,
+        "token_pairs": bool(recipe.token_pairs),
+        "qk_norm": recipe.norm != "none" if recipe.qk_norm is None else recipe.qk_norm,
+    }
+    # A short context takes more windows, so that a step learns from as many tokens.
+    batch_size = recipe.batch_size or max(1, int(size.batch_size * size.context // (facts.row_tokens or context)))
+    return recipe.merged(values).model_config(facts.vocab_size, facts.source_vocab_size), batch_size
+
+
+def choose_ngram_order(recipe: Recipe, facts: TextFacts) -> int:
+    """As the recipe says; else counting pays for small vocabularies, where most contexts come again, in a long text."""
+    if recipe.ngram_order is not None:
+        return recipe.ngram_order
+    small = facts.vocab_size <= NGRAM_VOCABULARY and not facts.rows
+    return min(NGRAM_ORDER, longest_ngram(facts.vocab_size)) if small else 0
+
+
+def _heads(d_model: int) -> int:
+    """As many heads of about 64 as divide the width into even parts."""
+    return next(heads for heads in range(max(1, d_model // 64), 0, -1) if d_model % heads == 0)
+
+
+def choose_size(
+    recipe: Recipe, sizes: Sequence[Size], facts: TextFacts, longest: int, seconds: float, measure: Measure
+) -> tuple[ModelConfig, int, float]:
+    """The largest size that gets the steps that it needs in the time, by measuring those that come into question.
+
+    Returns:
+        The architecture, the batch size and the seconds of a step.
+    """
+    shapes = [shape(recipe, size, facts, longest) for size in sizes]
+    measured: dict[int, float] = {}
+    index = min(1, len(sizes) - 1)
+    while index not in measured:
+        measured[index] = measure(*shapes[index])
+        rate = step_work(*shapes[index]) / measured[index]
+        fits = [
+            other
+            for other, size in enumerate(sizes)
+            if seconds / measured.get(other, step_work(*shapes[other]) / rate) >= size.steps
+        ]
+        index = max(fits, default=0)
+    return *shapes[index], measured[index]
+
+
 # --- the plan ----------------------------------------------------------------------------------------------------
-
-
-def split_tokens(recipe: Recipe, tokens: int) -> tuple[int, int]:
-    """How many tokens are trained on and kept; none are kept of a text too short for it."""
-    val_tokens = tokens - int(tokens * (1 - recipe.validation_fraction))
-    if val_tokens <= SHORTEST_CONTEXT:
-        return tokens, 0
-    return tokens - val_tokens, val_tokens
-
-
-def split_source(recipe: Recipe, source: SourceFacts) -> tuple[Portion, int, int]:
-    """What of a source is trained on, and the tokens and the documents that are kept."""
-    if not source.rows:
-        train_tokens, val_tokens = split_tokens(recipe, source.tokens)
-        return Portion(source.share, train_tokens), val_tokens, 0
-    val_rows = count_kept(source.rows, recipe.validation_fraction)
-    val_tokens = source.tokens * val_rows // source.rows  # or nearly so
-    return Portion(source.share, source.tokens - val_tokens, source.rows - val_rows), val_tokens, val_rows
 
 
 def make_plan(
@@ -110,14 +223,12 @@ def make_plan(
         SourceError: the text is too short to learn anything from.
         ModelError: two choices of the recipe do not fit each other.
     """
-    parts = [split_source(recipe, source) for source in facts.sources]
-    texts = tuple(text for text, _, _ in parts)
-    val_tokens, val_rows = sum(tokens for _, tokens, _ in parts), sum(rows for _, _, rows in parts)
-    for source, text in zip(facts.sources, texts, strict=True):
-        if text.tokens < 2:
+    splits = tuple(split_size(source, recipe.validation_fraction) for source in facts.sources)
+    for source, split in zip(facts.sources, splits, strict=True):
+        if split.train_tokens < 2:
             raise SourceError(f"{source.name} has only {count(source.tokens, 'token')}", "give it more text")
-    train_tokens = sum(text.tokens for text in texts)
-    shortest = min(text.tokens for text in texts)  # of a mix, each must hold a window
+    train_tokens, val_tokens = sum(split.train_tokens for split in splits), sum(split.val_tokens for split in splits)
+    shortest = min(split.train_tokens for split in splits)  # of a mix, each must hold a window
     longest = facts.longest_row or min(shortest, val_tokens or shortest) - 1
     sizes = sizes_for(facts.characters, counted=choose_ngram_order(recipe, facts) > 0)
     if seconds is None:
@@ -126,7 +237,7 @@ def make_plan(
             larger, rows = shape(recipe, size, facts, longest)
             if (most := recipe.steps) is None:
                 assert recipe.epochs is not None  # else the caller gives a time
-                most = max(1, math.ceil(recipe.epochs * count_rows(recipe, larger, texts) / rows))
+                most = max(1, math.ceil(recipe.epochs * count_rows(recipe, larger, splits) / rows))
             if size.steps <= most:
                 config, batch_size, steps = larger, rows, most
         step_seconds = measure(config, batch_size)
@@ -141,7 +252,7 @@ def make_plan(
         glance, final = int(GLANCE_SHARE * tokens / 0.6), int(FINAL_SHARE * tokens / 0.6)
     windows = (val_tokens or train_tokens) // config.context + 1
     if facts.rows:
-        windows = val_rows or sum(text.rows for text in texts)
+        windows = sum(split.val_rows for split in splits) or sum(split.train_rows for split in splits)
     draft = Plan(
         recipe=recipe,
         config=config,
@@ -149,8 +260,7 @@ def make_plan(
         available=available,
         steps=steps,
         step_seconds=step_seconds,
-        texts=texts,
-        val_tokens=val_tokens,
+        splits=splits,
         glance_windows=min(windows, max(FEWEST_WINDOWS, int(glance / row_tokens))),
         final_windows=min(windows, max(FEWEST_WINDOWS, int(final / row_tokens))),
         documents_tokens=facts.row_tokens,
@@ -197,9 +307,9 @@ def _notices(plan: Plan, facts: TextFacts, machine: Machine) -> Iterator[str]:
     asked = plan.recipe.context
     if asked is not None and plan.config.context < asked:
         yield f"the text is short: a context of {plan.config.context} tokens, not {asked}"
-    shortest = min(range(len(plan.texts)), key=lambda place: plan.texts[place].tokens)
-    if facts.mix and not facts.rows and asked is None and plan.config.context == plan.texts[shortest].tokens - 1:
-        yield f"{facts.mix[shortest].name} is short: a context of {plan.config.context} tokens for all of the mix"
+    shortest, source = min(zip(plan.splits, facts.sources, strict=True), key=lambda each: each[0].train_tokens)
+    if facts.mix and not facts.rows and asked is None and plan.config.context == shortest.train_tokens - 1:
+        yield f"{source.name} is short: a context of {plan.config.context} tokens for all of the mix"
     if not plan.val_tokens:
         yield "the text is too short to keep a part for validation: losses are of the text trained on"
     elif plan.epochs > MANY_EPOCHS:
@@ -245,19 +355,3 @@ def choose_dropout(epochs: float) -> float:
     while epochs >= 3 and dropout < LONGEST_DROPOUT:
         epochs, dropout = epochs / 2, dropout + 0.05
     return round(min(dropout, LONGEST_DROPOUT), 2)
-
-
-def estimate_memory(config: ModelConfig, parameters: int, rows: int, tokens: int, shards: int = 1) -> int:
-    """Bytes of a process: weights, gradients, two moments and the best weights in f32; activations; n-grams; itself.
-
-    Args:
-        rows: of a batch, that the process learns from.
-        tokens: that are trained on.
-        shards: that weights, gradients and moments are cut into; the leader has whole weights too, to look at them.
-    """
-    per_parameter = 20 if shards == 1 else 16 / shards + 8
-    per_layer = 4 * (12 * config.d_model + 3 * config.feed_forward_width + 3 * config.n_head * config.context)
-    per_token = config.n_layer * per_layer + 12 * config.vocab_size * (1 + config.ngram_order)
-    counts = min(LARGEST_TABLE, tokens * config.vocab_size) if config.ngram_order else 0
-    activations = rows * config.context * per_token
-    return int(per_parameter * parameters) + activations + (2 + FOLDS) * counts + PROCESS_MEMORY

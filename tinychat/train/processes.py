@@ -1,9 +1,9 @@
-"""Which of several processes this one is, and the followers that a trainer starts beside itself. Needs no torch.
+"""The rank of this process among those that train together, and the workers that a leader starts. Needs no torch.
 
-Processes that train together are numbered. Number 0 leads: it reads the text, plans, decides, evaluates and writes all
-there is to write. The others follow: they do their share of each step, and know nothing but what they are told (see
-`team.py`). A trainer starts its followers itself (`--devices`), or `torchrun` or SLURM's `srun` starts as many as it is
-told, and says so in the environment.
+The process of rank 0 leads: it reads the text, plans, decides, evaluates and writes all files. The others are workers:
+they do their share of each step, and know nothing but what the leader broadcasts (see `distributed.py`). A trainer
+starts its workers itself (`--devices`), or `torchrun` or SLURM's `srun` starts the processes, and says so in the
+environment.
 """
 
 import os
@@ -19,11 +19,11 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 OUT_OF_MEMORY = 77
-"""the exit code of a follower whose memory ran out"""
+"""the exit code of a worker whose memory ran out"""
 REACTION, FAREWELL = 10.0, 2.0
-"""seconds: a leader has to notice by itself that a follower is gone; and a follower has to end"""
-LOOK = 0.5
-"""seconds between two looks whether the others live"""
+"""seconds that a leader has to notice by itself that a worker is gone; and that a worker has to end"""
+POLL_INTERVAL = 0.5
+"""seconds between two checks whether the other processes live"""
 LOOPBACK = {"linux": "lo", "darwin": "lo0"}
 SHORTAGE = ("can't allocate memory", "out of memory", "bad_alloc")
 """in what torch on CPU says when memory runs out; CUDA, cuBLAS and MPS; C++"""
@@ -35,8 +35,8 @@ LOST = ("another process of this run is gone", "its log may say why; --resume go
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where a process stands among those that train together; counted from 0, over all machines and on this one."""
+class ProcessRank:
+    """The rank of a process among those that train together, over all machines and on its own, counted from 0."""
 
     rank: int = 0
     size: int = 1
@@ -44,26 +44,26 @@ class Place:
     local_size: int = 1
 
 
-ALONE = Place()
+ALONE = ProcessRank()
 
 
-def find_place(environment: Mapping[str, str] = os.environ) -> Place:
-    """The place that `torchrun`, or SLURM's `srun`, or the leader gave this process; alone where none did."""
+def find_process_rank(environment: Mapping[str, str] = os.environ) -> ProcessRank:
+    """Return the rank that `torchrun`, SLURM's `srun` or the leader gave this process; `ALONE` if none did."""
     if "RANK" in environment and "WORLD_SIZE" in environment:
         names = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE")
-        return Place(*(int(environment.get(name, default)) for name, default in zip(names, "0101", strict=True)))
+        return ProcessRank(*(int(environment.get(name, default)) for name, default in zip(names, "0101", strict=True)))
     # Set for each task of a step, and not in the batch script around it.
     size = int(environment.get("SLURM_STEP_NUM_TASKS", 1))
     if size > 1 and "SLURM_PROCID" in environment:
         # `2(x3),1`: two tasks on each of three machines, then one
         tasks = re.match(r"\d+", environment.get("SLURM_STEP_TASKS_PER_NODE", ""))
         local_size = int(tasks[0]) if tasks else size
-        return Place(int(environment["SLURM_PROCID"]), size, int(environment.get("SLURM_LOCALID", 0)), local_size)
+        return ProcessRank(int(environment["SLURM_PROCID"]), size, int(environment.get("SLURM_LOCALID", 0)), local_size)
     return ALONE
 
 
-class Followers:
-    """The followers on this machine that a leader started. They end when it does, however it does.
+class Workers:
+    """The workers that a leader started on its machine. They end when it does, however it ends.
 
     Args:
         size: processes in all, the leader among them.
@@ -85,33 +85,33 @@ class Followers:
         ]
 
     def watch(self, on_loss: Callable[[tuple[str, str]], object]) -> None:
-        """Ends this process when a follower has ended too soon and waiting for it never does.
+        """End this process when a worker has ended too soon and waiting for it would never end.
 
         Args:
             on_loss: called before, with what happened and what to do.
         """
 
-        def look() -> None:
+        def poll() -> None:
             while (loss := self._loss()) is None:
                 if self._ending:
                     return
-                time.sleep(LOOK)
+                time.sleep(POLL_INTERVAL)
             time.sleep(REACTION)
             if not self._ending:
                 on_loss(loss)
                 os._exit(1)
 
-        threading.Thread(target=look, daemon=True).start()
+        threading.Thread(target=poll, daemon=True).start()
 
     def story(self) -> tuple[str, str]:
-        """What happened, and what to do, when the connection to a follower was lost."""
+        """Return what happened, and what to do, after the connection to a worker was lost."""
         until = time.monotonic() + FAREWELL
         while (loss := self._loss()) is None and time.monotonic() < until:
             time.sleep(0.05)
         return loss or LOST
 
     def _loss(self) -> tuple[str, str] | None:
-        """The same, where a follower has ended too soon."""
+        """Return the same if a worker has ended too soon; else None."""
         for rank, process in enumerate(self._processes, 1):
             code = process.poll()
             if code is None or self._ending:
@@ -150,17 +150,17 @@ def is_severed(error: BaseException) -> bool:
     return isinstance(error, RuntimeError) and any(word in str(error).lower() for word in SEVERED)
 
 
-def become_follower() -> NoReturn:
-    """Goes on as a follower, in a process that `torchrun` or SLURM started."""
+def become_worker() -> NoReturn:
+    """Replace this process, which `torchrun` or SLURM started, by a worker."""
     os.execv(sys.executable, [sys.executable, "-m", "tinychat.train"])
 
 
 def end_with(parent: int) -> None:
     """Ends this process soon after its parent has gone, whatever it is doing."""
 
-    def look() -> None:
+    def poll() -> None:
         while os.getppid() == parent:
-            time.sleep(LOOK)
+            time.sleep(POLL_INTERVAL)
         os._exit(1)
 
-    threading.Thread(target=look, daemon=True).start()
+    threading.Thread(target=poll, daemon=True).start()

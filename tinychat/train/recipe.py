@@ -1,11 +1,11 @@
 """A recipe: everything that a training run can be told, declared once, and read from and written to TOML.
 
-A field carries its section, type, bounds, choices and help. The command line's flags, TOML files, checks and docs are
-read from here, so that a new option is one field. `None` leaves the choice to the planner.
+A field carries its section, type, bounds, choices and help; those of the model are declared by `ModelConfig`. The
+command line's flags, TOML files, checks and docs are read from here, so that a new option is one field. `None` leaves
+the choice to the planner.
 """
 
 import dataclasses
-import difflib
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,11 +14,13 @@ from typing import Any, Self
 
 import tomli_w
 
+from tinychat.corpus.types import MODES
 from tinychat.errors import RunError, UsageError
-from tinychat.model.config import FEED_FORWARDS, INITIALIZATIONS, NORM_POSITIONS, NORMS, POSITIONS, ModelConfig
-from tinychat.text.chat import MODES
-from tinychat.train.fields import RecipeField
-from tinychat.train.fields import recipe_field as _field
+from tinychat.model.config import (
+    ARCHITECTURE,
+    ModelConfig,
+)
+from tinychat.setting import AUTO, Options, option
 from tinychat.train.schedule import SCHEDULES
 
 RECIPES = Path(__file__).parent / "recipes"
@@ -32,6 +34,17 @@ LENGTHS = ("minutes", "steps", "epochs")
 """The fields that say how long a run is: one of them takes the place of the others."""
 
 
+def _field(section: str, default: Any, help: str, **facts: Any) -> Any:
+    """Return a field of `Recipe`; one without a value is left to the planner."""
+    return option(default, help, section=section, absent=AUTO, **facts)
+
+
+def _architecture(name: str) -> Any:
+    """Return the field of `Recipe` for that field of `ModelConfig`, left open."""
+    declared = dataclasses.replace(ARCHITECTURE[name], default=None, section="model", absent=AUTO)
+    return dataclasses.field(default=None, metadata={"option": declared})
+
+
 @dataclass(frozen=True)
 class Recipe:
     """What to train, on what, and how.
@@ -42,128 +55,111 @@ class Recipe:
 
     # --- data
     sources: tuple[str, ...] = _field(
-        "data", tuple, (), "files, folders, globs, data sets or - for standard input; a.txt:2 b.txt:1 is a mix"
+        "data", (), "files, folders, globs, data sets or - for standard input; a.txt:2 b.txt:1 is a mix"
     )
     texts: tuple[str, ...] = _field(
-        "data", tuple, (), "the text itself, where there are no sources: documents, or two sides with a tab between"
+        "data", (), "the text itself, where there are no sources: documents, or two sides with a tab between"
     )
-    column: str | None = _field("data", str, None, "the column of a CSV, TSV or Parquet file that holds the text")
-    field: str | None = _field("data", str, None, "the field of a JSON Lines file that holds the text")
+    column: str | None = _field(
+        "data", None, "the column of a CSV, TSV or Parquet file that holds the text", empty=True
+    )
+    field: str | None = _field("data", None, "the field of a JSON Lines file that holds the text", empty=True)
     from_model: str | None = _field(
-        "data", str, None, "a model to go on with: its weights, architecture and tokenizer", flags=("--from",)
+        "data", None, "a model to go on with: its weights, architecture and tokenizer", flags=("--from",)
     )
-    mode: str | None = _field("data", str, None, "what the model is for", choices=MODES)
-    purpose: str | None = _field("data", str, None, "what the model is for, in a few words: `/model` shows them")
+    mode: str | None = _field("data", None, "what the model is for", choices=MODES)
+    purpose: str | None = _field("data", None, "what the model is for, in a few words: `/model` shows them", empty=True)
     rows: str | None = _field(
         "data",
-        str,
         None,
         "what a row of a batch is: a window of the text, or a document, which is padded",
         choices=("windows", "documents"),
     )
-    turn_marks: bool = _field("data", bool, True, "in a chat, special tokens say who speaks; else turns only end")
-    lower_capitals: bool = _field("data", bool, False, "in a chat, what is SAID IN CAPITALS is read in lower case")
+    turn_marks: bool = _field("data", True, "in a chat, special tokens say who speaks; else turns only end")
+    lower_capitals: bool = _field("data", False, "in a chat, what is SAID IN CAPITALS is read in lower case")
     asked_share: float = _field(
-        "data", float, 1.0, "in a chat, the share of what people say that is learned, beside all answers", low=0, high=1
+        "data", 1.0, "in a chat, the share of what people say that is learned, beside all answers", low=0, high=1
     )
     validation_fraction: float = _field(
-        "data", float, 0.1, "the share of the text, at its end, that is kept to measure the model by", above=0, high=0.5
+        "data", 0.1, "the share of the text, at its end, that is kept to measure the model by", above=0, high=0.5
     )
 
     # --- tokenizer
     tokenizer: str | None = _field(
-        "tokenizer", str, None, "char, wordpiece, word, whitespace, or the path of a tokenizer.json"
+        "tokenizer", None, "char, wordpiece, word, whitespace, or the path of a tokenizer.json"
     )
-    vocab_size: int | None = _field("tokenizer", int, None, "the most tokens of the vocabulary", low=2)
+    vocab_size: int | None = _field("tokenizer", None, "the most tokens of the vocabulary", low=2)
 
     # --- model: None is what ModelConfig has, but for the size, which the planner chooses
-    context: int | None = _field("model", int, None, "the most tokens that the model sees at once", low=1)
-    n_layer: int | None = _field("model", int, None, "layers", low=0)
-    n_encoder_layer: int | None = _field(
-        "model", int, None, "layers of the encoder of a translation model; as many as n_layer where left out", low=0
-    )
-    n_head: int | None = _field("model", int, None, "attention heads of a layer", low=1)
-    n_kv_head: int | None = _field("model", int, None, "heads of keys and values, shared by the attention heads", low=1)
-    d_model: int | None = _field("model", int, None, "the width of the model", low=1)
-    d_ff: int | None = _field("model", int, None, "the width of the feed-forward", low=1)
-    norm: str | None = _field("model", str, None, "how activations are normalized", choices=NORMS)
-    norm_position: str | None = _field("model", str, None, "before or after each sublayer", choices=NORM_POSITIONS)
-    norm_affine: bool | None = _field("model", bool, None, "norms have weights")
-    norm_eps: float | None = _field("model", float, None, "what keeps a norm from dividing by zero", above=0)
-    final_norm: bool | None = _field("model", bool, None, "a norm before the output head")
-    feed_forward: str | None = _field("model", str, None, "the feed-forward's kind", choices=FEED_FORWARDS)
-    position: str | None = _field("model", str, None, "how the model knows places", choices=POSITIONS)
-    rotary_base: float | None = _field("model", float, None, "the base of rotary positions", above=1)
-    output_projection: bool | None = _field("model", bool, None, "a matrix after the attention heads")
-    bias: bool | None = _field("model", bool, None, "linear layers and norms have biases")
-    head_bias: bool | None = _field("model", bool, None, "the output head has a bias")
-    qk_norm: bool | None = _field("model", bool, None, "normalize queries and keys")
-    scale_embedding: bool | None = _field("model", bool, None, "embeddings times the root of the width")
-    tie_embeddings: bool | None = _field("model", bool, None, "one matrix for embeddings and output head")
-    dropout: float | None = _field(
-        "model", float, None, "the share of activations dropped in training", low=0, high=0.9
-    )
-    attention_dropout: float | None = _field(
-        "model", float, None, "the same of the weights of attention; as dropout where it is left out", low=0, high=0.9
-    )
-    earlier_tokens: int | None = _field("model", int, None, "earlier tokens embedded at the input", low=0, high=16)
-    token_pairs: bool | None = _field(
-        "model", bool, None, "embed pairs of tokens at the input; small vocabularies only"
-    )
-    ngram_order: int | None = _field(
-        "model",
-        int,
-        None,
-        "mix in counts of n-grams up to this n, and what matches in the context; small vocabularies only",
-        low=0,
-        high=32,
-    )
-    initialization: str | None = _field("model", str, None, "the first weights", choices=INITIALIZATIONS)
+    context: int | None = _architecture("context")
+    n_layer: int | None = _architecture("n_layer")
+    n_encoder_layer: int | None = _architecture("n_encoder_layer")
+    n_head: int | None = _architecture("n_head")
+    n_kv_head: int | None = _architecture("n_kv_head")
+    d_model: int | None = _architecture("d_model")
+    d_ff: int | None = _architecture("d_ff")
+    norm: str | None = _architecture("norm")
+    norm_position: str | None = _architecture("norm_position")
+    norm_affine: bool | None = _architecture("norm_affine")
+    norm_eps: float | None = _architecture("norm_eps")
+    final_norm: bool | None = _architecture("final_norm")
+    feed_forward: str | None = _architecture("feed_forward")
+    position: str | None = _architecture("position")
+    rotary_base: float | None = _architecture("rotary_base")
+    output_projection: bool | None = _architecture("output_projection")
+    bias: bool | None = _architecture("bias")
+    head_bias: bool | None = _architecture("head_bias")
+    qk_norm: bool | None = _architecture("qk_norm")
+    scale_embedding: bool | None = _architecture("scale_embedding")
+    tie_embeddings: bool | None = _architecture("tie_embeddings")
+    dropout: float | None = _architecture("dropout")
+    attention_dropout: float | None = _architecture("attention_dropout")
+    earlier_tokens: int | None = _architecture("earlier_tokens")
+    token_pairs: bool | None = _architecture("token_pairs")
+    ngram_order: int | None = _architecture("ngram_order")
+    initialization: str | None = _architecture("initialization")
 
     # --- optimizer
-    optimizer: str = _field("optimizer", str, "muon", "the optimizer", choices=tuple(RATES))
-    learning_rate: float | None = _field("optimizer", float, None, "the highest learning rate", above=0)
+    optimizer: str = _field("optimizer", "muon", "the optimizer", choices=tuple(RATES))
+    learning_rate: float | None = _field("optimizer", None, "the highest learning rate", above=0)
     embedding_learning_rate: float | None = _field(
-        "optimizer", float, None, "with muon: the rate of what is no matrix of a layer", above=0
+        "optimizer", None, "with muon: the rate of what is no matrix of a layer", above=0
     )
-    weight_decay: float = _field("optimizer", float, 0.0, "how fast matrices shrink towards zero", low=0)
-    beta1: float = _field("optimizer", float, 0.9, "Adam's memory of gradients", low=0, high=0.9999)
-    beta2: float = _field("optimizer", float, 0.95, "Adam's memory of squared gradients", low=0, high=0.99999)
-    momentum: float = _field("optimizer", float, 0.95, "the memory of muon and sgd", low=0, high=0.9999)
-    gradient_clip: float = _field("optimizer", float, 1.0, "the longest gradient; 0 for no limit", low=0)
+    weight_decay: float = _field("optimizer", 0.0, "how fast matrices shrink towards zero", low=0)
+    beta1: float = _field("optimizer", 0.9, "Adam's memory of gradients", low=0, high=0.9999)
+    beta2: float = _field("optimizer", 0.95, "Adam's memory of squared gradients", low=0, high=0.99999)
+    momentum: float = _field("optimizer", 0.95, "the memory of muon and sgd", low=0, high=0.9999)
+    gradient_clip: float = _field("optimizer", 1.0, "the longest gradient; 0 for no limit", low=0)
 
     # --- schedule
     minutes: float | None = _field(
-        "schedule", float, None, "train by the clock, all included", above=0, high=100_000,
+        "schedule", None, "train by the clock, all included", above=0, high=100_000,
         values={"1": "a first look", "5": "a good tiny model", "15": "a better one"},
     )  # fmt: skip
-    steps: int | None = _field("schedule", int, None, "train this many steps", low=1)
+    steps: int | None = _field("schedule", None, "train this many steps", low=1)
     epochs: float | None = _field(
-        "schedule", float, None, "train until each window was seen so often; evaluates after each", above=0
+        "schedule", None, "train until each window was seen so often; evaluates after each", above=0
     )
-    batch_size: int | None = _field("schedule", int, None, "windows of a step", low=1)
+    batch_size: int | None = _field("schedule", None, "windows of a step", low=1)
     stride: int | None = _field(
-        "schedule", int, None, "tokens from one window to the next; as context where it is left out", low=1
+        "schedule", None, "tokens from one window to the next; as context where it is left out", low=1
     )
-    accumulation: int = _field("schedule", int, 1, "parts that a step is computed in, to save memory", low=1)
-    schedule: str = _field("schedule", str, "linear", "how the learning rate falls", choices=tuple(SCHEDULES))
-    warmup_steps: int = _field("schedule", int, 10, "steps in which the learning rate rises", low=0)
-    decay: float = _field(
-        "schedule", float, 0.8, "the share of the run, at its end, in which the rate falls", low=0, high=1
-    )
-    final_rate: float = _field("schedule", float, 0.0, "where the rate ends, as a share of the highest", low=0, high=1)
-    seed: int = _field("schedule", int, 1, "the same seed gives the same run", low=0, high=2**63 - 1)
-    evaluate_every: int | None = _field("schedule", int, None, "steps between two evaluations", low=1)
-    sample_every: int = _field("schedule", int, 1, "evaluations between two samples", low=1)
+    accumulation: int = _field("schedule", 1, "parts that a step is computed in, to save memory", low=1)
+    schedule: str = _field("schedule", "linear", "how the learning rate falls", choices=tuple(SCHEDULES))
+    warmup_steps: int = _field("schedule", 10, "steps in which the learning rate rises", low=0)
+    decay: float = _field("schedule", 0.8, "the share of the run, at its end, in which the rate falls", low=0, high=1)
+    final_rate: float = _field("schedule", 0.0, "where the rate ends, as a share of the highest", low=0, high=1)
+    seed: int = _field("schedule", 1, "the same seed gives the same run", low=0, high=2**63 - 1)
+    evaluate_every: int | None = _field("schedule", None, "steps between two evaluations", low=1)
+    sample_every: int = _field("schedule", 1, "evaluations between two samples", low=1)
     sample_prompt: tuple[str, ...] | None = _field(
-        "schedule", tuple, None, "what samples begin with; of several prompts, a sample each", empty=True
+        "schedule", None, "what samples begin with; of several prompts, a sample each", empty=True
     )
     sample_temperature: float | None = _field(
-        "schedule", float, None, "the temperature of samples, and the model's own from then on", low=0, high=5
+        "schedule", None, "the temperature of samples, and the model's own from then on", low=0, high=5
     )
     sample_tokens: int = _field(
         "schedule",
-        int,
         160,
         "the most tokens of a sample, and of the model's answers where it is more than 256; 0 for none",
         low=0,
@@ -171,22 +167,21 @@ class Recipe:
     )
 
     # --- machine
-    device: str = _field("machine", str, "auto", "where to train", choices=("auto", "cpu", "cuda", "mps"))
-    precision: str = _field("machine", str, "auto", "the numbers computed with", choices=("auto", "f32", "bf16"))
-    threads: int | None = _field("machine", int, None, "processor threads, of all processes", low=1, high=1024)
+    device: str = _field("machine", "auto", "where to train", choices=("auto", "cpu", "cuda", "mps"))
+    precision: str = _field("machine", "auto", "the numbers computed with", choices=("auto", "f32", "bf16"))
+    threads: int | None = _field("machine", None, "processor threads, of all processes", low=1, high=1024)
     compile: bool | None = _field(
-        "machine", bool, None, "compile the layers first: half a minute, after which steps are quicker"
+        "machine", None, "compile the layers first: half a minute, after which steps are quicker"
     )
     devices: int = _field(
-        "machine", int, 1, "GPUs, or processes on a CPU, that share each step on this machine", low=1, high=64
+        "machine", 1, "GPUs, or processes on a CPU, that share each step on this machine", low=1, high=64
     )
     strategy: str = _field(
-        "machine", str, "ddp", "what each of them holds: all of the model, or its shard of it", choices=("ddp", "fsdp")
+        "machine", "ddp", "what each of them holds: all of the model, or its shard of it", choices=("ddp", "fsdp")
     )
 
     def __post_init__(self) -> None:
-        for name, field in RECIPE_FIELDS.items():
-            object.__setattr__(self, name, field.parse(getattr(self, name)))
+        RECIPE_FIELDS.parse_fields(self)
 
     def merged(self, overrides: Mapping[str, object]) -> Self:
         """This recipe with other values, typed text or as TOML has them.
@@ -198,7 +193,7 @@ class Recipe:
             UsageError: two of `LENGTHS` are given.
             SettingError: a field cannot take its value.
         """
-        values = {find_field(name).name: value for name, value in overrides.items()}
+        values = {RECIPE_FIELDS.find(name).name: value for name, value in overrides.items()}
         lengths = [name for name in LENGTHS if values.get(name) is not None]
         if len(lengths) > 1:
             both = " and ".join(RECIPE_FIELDS[name].flag for name in lengths)
@@ -252,34 +247,18 @@ class Recipe:
             if section not in SECTIONS or not isinstance(fields, dict):
                 raise RunError(f"{name} has no place for {section!r}", "its sections are " + ", ".join(SECTIONS))
             for key, value in fields.items():
-                if find_field(key).section != section:
-                    raise RunError(f"{name} has {key} in [{section}]", f"it belongs in [{find_field(key).section}]")
-                values[key] = value
+                field = RECIPE_FIELDS.find(key)
+                if field.section != section:
+                    raise RunError(f"{name} has {key} in [{section}]", f"it belongs in [{field.section}]")
+                values[field.name] = value
         return cls().merged(values)
 
 
-RECIPE_FIELDS: dict[str, RecipeField] = {
-    field.name: dataclasses.replace(field.metadata["recipe"], name=field.name) for field in dataclasses.fields(Recipe)
-}
+RECIPE_FIELDS = Options.of(Recipe, error=RunError, unknown="a recipe has no field", remedy="see `tinychat recipes`")
 """Every field by its name, in the order in which they are shown."""
 
 SECTIONS: tuple[str, ...] = tuple(dict.fromkeys(field.section for field in RECIPE_FIELDS.values()))
-MODEL_FIELDS: tuple[str, ...] = tuple(name for name, field in RECIPE_FIELDS.items() if field.section == "model")
-
-
-def find_field(name: str) -> RecipeField:
-    """The field of that name; `-` and `_` are the same.
-
-    Raises:
-        RunError: there is none.
-    """
-    key = name.strip().lower().replace("-", "_")
-    for field in RECIPE_FIELDS.values():
-        if key in (field.name, field.flag.removeprefix("--")):
-            return field
-    near = difflib.get_close_matches(key, RECIPE_FIELDS, 1)
-    raise RunError(f"a recipe has no field {name!r}", f"did you mean {near[0]}?" if near else "see `tinychat recipes`")
-
+MODEL_FIELDS = RECIPE_FIELDS.in_section("model")
 
 ABOUT = ("about", "title", "author", "year", "source")
 """What a file of a recipe may say above its sections, for people."""
@@ -338,7 +317,7 @@ def choose_recipe(name: str | None, overrides: Mapping[str, object]) -> Recipe:
         RunError: there is none, or no such field.
         SettingError: a field cannot take its value.
     """
-    continues = any(find_field(key).name == "from_model" for key in overrides)
+    continues = any(RECIPE_FIELDS.find(key).name == "from_model" for key in overrides)
     return load_recipe(name or (CONTINUING_RECIPE if continues else DEFAULT_RECIPE)).merged(overrides)
 
 

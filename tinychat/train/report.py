@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from tinychat.events import Ended
-from tinychat.formatting import count, duration, percent
+from tinychat.textutil import count, duration, percent
 
 SLIGHT = 0.1
 """how far, as a share of the loss of training, validation loss may lie above it before that is worth a word"""

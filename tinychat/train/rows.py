@@ -6,8 +6,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tinychat.text.ids import Ids
-from tinychat.text.rows import Places, Rows
+from tinychat.tokenizer.rows import Positions, Rows
+from tinychat.tokenizer.token_cache import Ids
 
 FOLDS = 8
 """The parts that a text falls into, so that what is learned from can be left out of what is counted."""
@@ -20,9 +20,9 @@ def split_folds(ids: Ids) -> list[Ids]:
     return [ids[len(ids) * fold // FOLDS : len(ids) * (fold + 1) // FOLDS] for fold in range(FOLDS)]
 
 
-def find_fold(place: int, length: int) -> int:
-    """The part that a place of a text of that length stands in."""
-    return place * FOLDS // length
+def find_fold(position: int, length: int) -> int:
+    """Return the fold of a position in a text of that length."""
+    return position * FOLDS // length
 
 
 class Row(NamedTuple):
@@ -38,14 +38,14 @@ class Row(NamedTuple):
 
 
 def cut_window(ids: Ids, start: int, context: int) -> Row:
-    """The row of a running text that begins at a place; the last one may be short."""
+    """The row of a running text that begins at a position; the last one may be short."""
     return Row(ids[start : start + context + 1], find_fold(start, len(ids)))
 
 
-def cut_document(rows: Rows, place: int, context: int) -> Row:
+def cut_document(rows: Rows, index: int, context: int) -> Row:
     """A document as a row for a model that sees so many ids at once."""
-    source = None if rows.source is None else rows.source.row(place)[:context]
-    return Row(rows.row(place)[: context + 1], find_fold(int(rows.starts[place]), len(rows.ids)), source)
+    source = None if rows.source is None else rows.source.row(index)[:context]
+    return Row(rows.row(index)[: context + 1], find_fold(int(rows.starts[index]), len(rows.ids)), source)
 
 
 class Shuffled(ABC):
@@ -66,20 +66,20 @@ class Shuffled(ABC):
         self._epoch = -1
         self._order = np.zeros(0, np.int64)
 
-    def row(self, place: int) -> Row:
-        """The row that comes at this place of the whole run."""
-        epoch, rank = divmod(place, self.count)
+    def row(self, index: int) -> Row:
+        """Return the row with this index, counted over the whole run."""
+        epoch, rank = divmod(index, self.count)
         if epoch != self._epoch:
             self._order = self._shuffle(np.random.Generator(np.random.PCG64((self._seed, epoch, self._number))))
             self._epoch = epoch
         return self._cut(int(self._order[rank]))
 
     @abstractmethod
-    def _shuffle(self, random: np.random.Generator) -> Places:
+    def _shuffle(self, random: np.random.Generator) -> Positions:
         """What each row of an epoch is cut at, in their order."""
 
     @abstractmethod
-    def _cut(self, place: int) -> Row: ...
+    def _cut(self, index: int) -> Row: ...
 
 
 def count_windows(tokens: int, context: int, stride: int) -> int:
@@ -110,12 +110,12 @@ class Windows(Shuffled):
         self.context, self.row_tokens, self.stride = context, float(context), stride or context
         self.count = count_windows(len(ids), context, self.stride)
 
-    def _shuffle(self, random: np.random.Generator) -> Places:
+    def _shuffle(self, random: np.random.Generator) -> Positions:
         shift = int(random.integers(len(self.ids) - self.context - self.stride * (self.count - 1)))
         return shift + self.stride * random.permutation(self.count)
 
-    def _cut(self, place: int) -> Row:
-        return cut_window(self.ids, place, self.context)
+    def _cut(self, index: int) -> Row:
+        return cut_window(self.ids, index, self.context)
 
 
 class Documents(Shuffled):
@@ -134,7 +134,7 @@ class Documents(Shuffled):
         self.row_tokens = rows.predicted(context) / len(rows)
         self._lengths = rows.lengths if rows.source is None else np.maximum(rows.lengths, rows.source.lengths)
 
-    def _shuffle(self, random: np.random.Generator) -> Places:
+    def _shuffle(self, random: np.random.Generator) -> Positions:
         order = random.permutation(self.count)
         blocks = np.arange(self.count) // (BLOCK * self.batch_size)
         order = order[np.lexsort((self._lengths[order], blocks))]
@@ -142,5 +142,5 @@ class Documents(Shuffled):
         batches = order[:whole].reshape(-1, self.batch_size)
         return np.concatenate([random.permutation(batches).ravel(), order[whole:]])
 
-    def _cut(self, place: int) -> Row:
-        return cut_document(self.rows, place, self.context)
+    def _cut(self, index: int) -> Row:
+        return cut_document(self.rows, index, self.context)

@@ -1,37 +1,42 @@
-"""When a run is over, how far it is, and what learning rate belongs there."""
+"""The learning rate over a run, and the budget that says when the run is over. Needs no torch."""
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from tinychat.train.recipe import Recipe
 
 SCHEDULES: dict[str, Callable[[float], float]] = {
-    "linear": lambda way: 1 - way,
-    "cosine": lambda way: 0.5 * (1 + math.cos(math.pi * way)),
-    "constant": lambda way: 1.0,
+    "linear": lambda x: 1 - x,
+    "cosine": lambda x: 0.5 * (1 + math.cos(math.pi * x)),
+    "constant": lambda x: 1.0,
 }
-"""The shape of the fall: from 1 at way 0 to 0 at way 1."""
+"""Decay curves: f(0) = 1, f(1) = 0; `constant` stays at 1."""
 
 
-def rate_factor(recipe: "Recipe", progress: float, step: int, warmup_steps: int) -> float:
-    """What the highest learning rate is multiplied by.
+@dataclass(frozen=True)
+class Schedule:
+    """How the learning rate changes over a run: a linear warm-up, a plateau, then a decay to the end."""
 
-    The rate falls over the last `decay` of the run, from 1 to `final_rate`, after it has risen linearly over the first
-    `warmup_steps`.
+    kind: str
+    """the decay curve, one of `SCHEDULES`"""
+    warmup_steps: int
+    decay: float
+    """fraction of the run, at its end, in which the rate decays"""
+    final_rate: float
+    """the rate at the end, as a fraction of the highest"""
+
+
+def rate_factor(schedule: Schedule, progress: float, step: int) -> float:
+    """Return the learning rate of a step as a fraction of the highest.
 
     Args:
-        progress: how far the run is, from 0 to 1.
-        step: steps done before this one.
-        warmup_steps: as planned: a short run has fewer than the recipe says.
+        progress: fraction of the run that is done, from 0 to 1.
+        step: the index of the step, from 0.
     """
-    rise = min(1.0, (step + 1) / (warmup_steps + 1))
-    if recipe.decay == 0:
+    rise = min(1.0, (step + 1) / (schedule.warmup_steps + 1))
+    if schedule.decay == 0:
         return rise
-    way = min(1.0, max(0.0, (progress - (1 - recipe.decay)) / recipe.decay))
-    return rise * (recipe.final_rate + (1 - recipe.final_rate) * SCHEDULES[recipe.schedule](way))
+    x = min(1.0, max(0.0, (progress - (1 - schedule.decay)) / schedule.decay))
+    return rise * (schedule.final_rate + (1 - schedule.final_rate) * SCHEDULES[schedule.kind](x))
 
 
 @dataclass

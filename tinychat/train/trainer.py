@@ -3,125 +3,193 @@
 import dataclasses
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
+from itertools import cycle, islice
+from pathlib import Path
 from typing import Literal
 
-from tinychat.atomic import atomic_write
+from torch import Tensor
+
+from tinychat.corpus.overlap import longest_copy
 from tinychat.errors import RunError
-from tinychat.events import Ended, Event, Noticed
+from tinychat.events import Ended, Evaluated, Event, LineReader, Noticed, Stepped
 from tinychat.model.ngrams import MOST_COUNTED
+from tinychat.settings import Settings
+from tinychat.store.models import ModelInfo, save_model
 from tinychat.store.runs import RunFolder
-from tinychat.text.rows import Rows
-from tinychat.train.announcing import announce
-from tinychat.train.asked import find_asked
-from tinychat.train.batches import Batches
-from tinychat.train.checkpoint import State, load_checkpoint, save_checkpoint
+from tinychat.tokenizer.rows import Rows
+from tinychat.train.batches import Batches, make_user_loss_mask
+from tinychat.train.checkpoint import Publisher, State, load_checkpoint, save_checkpoint
 from tinychat.train.control import Control
 from tinychat.train.data import TrainingText
-from tinychat.train.journal import Journal, loss_curve, rewind
-from tinychat.train.learner import Learner
-from tinychat.train.loop import Loop
+from tinychat.train.distributed import ProcessGroup
+from tinychat.train.evaluation import evaluate
+from tinychat.train.event_log import Curves, EventLog, loss_curve, recent_loss, rewind
+from tinychat.train.launch import save_recipe
+from tinychat.train.loop import Loop, RunIO, Training, best_evaluation
 from tinychat.train.machine import find_machine, step_seconds
-from tinychat.train.plan import Machine, Plan
+from tinychat.train.model_card import Figures, ModelFacts, model_card, training_record
+from tinychat.train.plan import LONGEST_COPY, Machine, Plan, summarize_plan
 from tinychat.train.planner import default_seconds, make_plan
-from tinychat.train.processes import ALONE, Place
-from tinychat.train.publishing import Publisher, Weights
+from tinychat.train.processes import ALONE, ProcessRank
 from tinychat.train.recipe import Recipe
-from tinychat.train.result import Figures, ModelWriter
-from tinychat.train.summary import summarize
-from tinychat.train.team import Team
+from tinychat.train.step import Learner
+
+FINAL_SAMPLES = 3
 
 
 def train(
-    run: RunFolder, recipe: Recipe, text: TrainingText, control: Control, started: float, place: Place = ALONE
+    run: RunFolder,
+    recipe: Recipe,
+    text: TrainingText,
+    control: Control,
+    started: float,
+    process: ProcessRank = ALONE,
 ) -> None:
-    """Plans, trains and saves; goes on from the newest whole checkpoint where there is one.
+    """Plan, train and save; resume from the newest whole checkpoint if there is one.
 
     Args:
         recipe: as it stands in the run's folder.
         started: `time.monotonic()` when the person gave the command.
-        place: of this process, which leads, among those that train together.
+        process: the rank of this process, which leads, among those that train together.
 
     Raises:
-        TinychatError: what is in the way.
+        TinychatError: the run cannot go on, with what to do about it.
     """
-    machine = find_machine(recipe, place)
+    machine = find_machine(recipe, process)
     recipe = dataclasses.replace(recipe, device=machine.device, precision=machine.precision)
     state = load_checkpoint(run.checkpoints)
     if state is not None and state.fingerprint != text.fingerprint:
         raise RunError(f"{text.facts.name} has changed since this run began", "begin a new run")
     rewind(run.events_file, -1 if state is None else state.step)
-    journal = Journal(run.events_file)
+    log = EventLog(run.events_file)
     try:
-        Trainer(run, recipe, text, control, machine, state, journal.write, started, Team(place)).train()
+        Trainer(run, text, machine, ProcessGroup(process), log.write, started).train(recipe, control, state)
     finally:
-        journal.close()
+        log.close()
 
 
 class Trainer:
-    """What a sitting is made of; see `train`."""
+    """One sitting of a run.
+
+    Args:
+        group: the processes that train together, which this one leads.
+        report: takes the events.
+        started: `time.monotonic()` when the person gave the command.
+    """
 
     def __init__(
         self,
         run: RunFolder,
-        recipe: Recipe,
         text: TrainingText,
-        control: Control,
         machine: Machine,
-        state: State | None,
+        group: ProcessGroup,
         report: Callable[[Event], None],
         started: float,
-        team: Team,
     ) -> None:
-        self.run, self.text, self.machine, self.report, self.team = run, text, machine, report, team
-        for notice in text.notices if state is None else ():
-            report(Noticed(notice))
-        self.plan = self._plan(recipe, state, started)
-        # A model that goes on keeps its counts: at its first step it is what it was.
-        weights = text.start.weights(self.plan.config.context) if text.start else None
-        counts = self.plan.config.ngram_order and not text.start
-        counted = text.folds(MOST_COUNTED) if counts else None
-        learner = Learner(self.plan.config, self.plan.recipe, team, counted, weights)
-        parameters = learner.model.parameter_count
-        self.writer = ModelWriter(run.name, self.plan, text, machine, parameters)
-        if state is None:
-            for notice in self.plan.notices:
-                report(Noticed(notice))
-            if cut := text.cut(self.plan.config.context):
-                report(Noticed(f"{cut:,} of {text.facts.rows:,} documents are longer than the context, and are cut"))
-            report(announce(self.plan, text.facts, machine, parameters))
-        else:
-            report(Noticed(f"goes on from step {state.step:,}"))
-        batches = Batches(
-            text.parts,
-            self.plan.config.context,
-            self.plan.batch_size,
-            self.plan.recipe.seed,
-            [source.share for source in text.facts.sources],
-            self.plan.recipe.stride,
-            find_asked(self.plan.recipe.asked_share, text.template, text.tokenizer, self.plan.recipe.seed),
-        )
-        if self.plan.recipe.compile:
-            report(Noticed("the layers are compiled first: about half a minute"))
-            if problem := learner.compile(batches.batch(0)):
-                report(Noticed(f"they cannot be, and steps take a little longer: {problem}"))
-        if state is None and self.plan.available is not None:  # planning took its time
-            available = max(1.0, 60 * (self.plan.recipe.minutes or 0) - (time.monotonic() - started))
-            self.plan = dataclasses.replace(self.plan, available=available)
-        self.start_seconds = time.monotonic() - started
-        publisher = Publisher(run, self._write_model, tied=self.plan.config.tie_embeddings)
-        load = partial(load_checkpoint, run.checkpoints)
-        self.loop = Loop(self.plan, learner, batches, text, control, report, self._save, load, publisher, state)
+        self.run, self.text, self.machine = run, text, machine
+        self.group, self.report, self.started = group, report, started
 
-    def train(self) -> None:
-        """Trains to the end, or until somebody stops it; then measures, saves and says so."""
-        reason = self.loop.run()
-        self.loop.publisher.keep_snapshot(self.loop.step, self.loop.learner.model.state_dict())
-        self.team.end()  # sharded weights have been gathered for the snapshot: the others are needed no more
-        result = self.loop.conclude()
+    def train(self, recipe: Recipe, control: Control, state: State | None) -> None:
+        """Train to the end, or until somebody stops it; then measure, save and report.
+
+        Args:
+            recipe: with device and precision filled in.
+            state: of the checkpoint to resume from; None: the run is new.
+        """
+        for notice in self.text.notices if state is None else ():
+            self.report(Noticed(notice))
+        plan = self._make_plan(recipe, state)
+        learner = self._make_learner(plan)
+        model = ModelFacts(self.run.name, plan, self.text, self.machine, learner.model.parameter_count)
+        self._announce(model, state)
+        batches = self._make_batches(plan)
+        if plan.recipe.compile:
+            self._compile(learner, batches)
+        if state is None and plan.available is not None:  # planning took its time
+            available = max(1.0, 60 * (plan.recipe.minutes or 0) - self._elapsed)
+            plan = dataclasses.replace(plan, available=available)
+        start_seconds = self._elapsed
+        writer = ModelWriter(self.run, model)
+        publisher = Publisher(self.run, writer.write_newest, tied=plan.config.tie_embeddings)
+        io = RunIO(control, self.report, writer.save, partial(load_checkpoint, self.run.checkpoints), publisher)
+        loop = Loop(Training(plan, self.text, batches, learner), io, state)
+
+        reason = loop.run()
+        publisher.save_snapshot(loop.step, loop.learner.model.state_dict())
+        self.group.end()  # sharded weights have been gathered for the snapshot: the workers are needed no more
+        self._conclude(loop)
+        self._save_model(loop, writer, reason, start_seconds)
+
+    @property
+    def _elapsed(self) -> float:
+        """Seconds since the person gave the command."""
+        return time.monotonic() - self.started
+
+    def _make_plan(self, recipe: Recipe, state: State | None) -> Plan:
+        """Make the plan and save its recipe, so that a later sitting has the same plan."""
+        seconds = None
+        if recipe.minutes is not None:
+            seconds = 60 * recipe.minutes
+        elif recipe.steps is None and recipe.epochs is None:
+            seconds = default_seconds(self.text.facts.characters)
+        elapsed = 0.0 if state else self._elapsed
+        known = state.step_seconds if state else None
+        plan = make_plan(
+            recipe,
+            self.text.facts,
+            self.machine,
+            lambda config, batch_size: (
+                known or step_seconds(recipe, config, batch_size, self.group, round(self.text.facts.row_tokens))
+            ),
+            seconds,
+            elapsed,
+        )
+        save_recipe(self.run, plan.recipe)
+        return plan
+
+    def _make_learner(self, plan: Plan) -> Learner:
+        """Make the model and its optimizers; a base model keeps its n-gram counts: at step 0 it is what it was."""
+        base = self.text.base
+        weights = base.weights(plan.config.context) if base else None
+        counted = self.text.folds(MOST_COUNTED) if plan.config.ngram_order and not base else None
+        return Learner(plan.config, plan.recipe, self.group, counted, weights)
+
+    def _make_batches(self, plan: Plan) -> Batches:
+        recipe = plan.recipe
+        return Batches(
+            self.text.parts,
+            plan.config.context,
+            plan.batch_size,
+            recipe.seed,
+            [source.share for source in self.text.facts.sources],
+            recipe.stride,
+            make_user_loss_mask(recipe.asked_share, self.text.template, self.text.tokenizer, recipe.seed),
+        )
+
+    def _announce(self, model: ModelFacts, state: State | None) -> None:
+        """Report the plan of a new run, or the step at which an old one resumes."""
+        if state is not None:
+            self.report(Noticed(f"goes on from step {state.step:,}"))
+            return
+        facts, plan = self.text.facts, model.plan
+        for notice in plan.notices:
+            self.report(Noticed(notice))
+        if cut := self.text.cut(plan.config.context):
+            self.report(Noticed(f"{cut:,} of {facts.rows:,} documents are longer than the context, and are cut"))
+        self.report(summarize_plan(plan, facts, self.machine, model.parameters))
+
+    def _compile(self, learner: Learner, batches: Batches) -> None:
+        self.report(Noticed("the layers are compiled first: about half a minute"))
+        if problem := learner.compile(batches.batch(0)):
+            self.report(Noticed(f"they cannot be, and steps take a little longer: {problem}"))
+
+    def _conclude(self, loop: Loop) -> None:
+        """Measure the best weights, and say so if there was no time to measure them on all tokens."""
+        result = loop.conclude()
         measured = self.text.measured
-        context = self.plan.config.context
-        whole = measured.predicted(context) if isinstance(measured, Rows) else len(measured) - 1
+        whole = measured.predicted(loop.plan.config.context) if isinstance(measured, Rows) else len(measured) - 1
         if result.tokens < whole:
             self.report(
                 Noticed(
@@ -129,51 +197,127 @@ class Trainer:
                     f"`tinychat eval` looks at all of them"
                 )
             )
-        self._keep(reason)
 
-    def _plan(self, recipe: Recipe, state: State | None, started: float) -> Plan:
-        """The plan, which is also written down, so that a later sitting has the same."""
-        seconds = None
-        if recipe.minutes is not None:
-            seconds = 60 * recipe.minutes
-        elif recipe.steps is None and recipe.epochs is None:
-            seconds = default_seconds(self.text.facts.characters)
-        elapsed = 0.0 if state else time.monotonic() - started
-        known = state.step_seconds if state else None
-        plan = make_plan(
-            recipe,
-            self.text.facts,
-            self.machine,
-            lambda config, batch_size: (
-                known or step_seconds(recipe, config, batch_size, self.team, round(self.text.facts.row_tokens))
-            ),
-            seconds,
-            elapsed,
-        )
-        atomic_write(self.run.recipe_file, plan.recipe.to_toml())
-        return plan
+    def _save_model(
+        self, loop: Loop, writer: "ModelWriter", reason: Literal["done", "stopped"], start_seconds: float
+    ) -> None:
+        """Write the model to the run and to its final folder, and report the end.
 
-    def _save(self, state: State) -> None:
-        """Writes a checkpoint, and the model as it stands."""
-        save_checkpoint(self.run.checkpoints, state)
-        self._write_model(state.step, state.weights)
-
-    def _write_model(self, step: int, weights: Weights) -> None:
-        self.writer.write(self.run.model, weights, self._figures(step))
-
-    def _figures(self, step: int, ended: Ended | None = None) -> Figures:
-        return Figures(step, self.loop.seconds, self.loop.best, loss_curve(self.run.events_file), ended)
-
-    def _keep(self, reason: Literal["done", "stopped"]) -> None:
-        """Finds out what the model has become, saves it, and says so."""
-        loop = self.loop
-        folder = self.run.final_folder
-        ended = summarize(loop, self.run.events_file, reason=reason, folder=folder, start_seconds=self.start_seconds)
+        Raises:
+            RunError: the model cannot be written.
+        """
+        final = self.run.final_folder
+        ended = summarize(loop, self.run.events_file, reason=reason, folder=final, start_seconds=start_seconds)
         remedy = f"make room, and `tinychat train --resume {self.run.name}` ends what is begun"
-        for place in (self.run.model, folder):
+        for folder in (self.run.model, final):
             try:
-                self.writer.write(place, loop.state.best_weights, self._figures(loop.state.best_step, ended))
+                curve = loss_curve(self.run.events_file)
+                figures = Figures(loop.state.best_step, loop.seconds, loop.best, curve, ended)
+                writer.write(folder, loop.state.best_weights, figures)
             except OSError as error:
-                raise RunError(f"the model cannot be written to {place}: {error.strerror or error}", remedy) from None
-            remedy = f"it is whole in {place}"
+                raise RunError(f"the model cannot be written to {folder}: {error.strerror or error}", remedy) from None
+            remedy = f"it is whole in {folder}"
         self.report(dataclasses.replace(ended, seconds=loop.seconds))
+
+
+@dataclass(frozen=True)
+class ModelWriter:
+    """Writes the folder of the model: in the run while it trains, and the final one at the end."""
+
+    run: RunFolder
+    model: ModelFacts
+
+    def save(self, state: State) -> None:
+        """Write a checkpoint, and the model as it stands."""
+        save_checkpoint(self.run.checkpoints, state)
+        self.write_newest(state)
+
+    def write_newest(self, state: State) -> None:
+        """Write the model as it stands into the run's folder."""
+        figures = Figures(state.step, state.seconds, best_evaluation(state), loss_curve(self.run.events_file))
+        self.write(self.run.model, state.weights, figures)
+
+    def write(self, folder: Path, weights: dict[str, Tensor], figures: Figures) -> None:
+        """Write a model folder, whole or not at all."""
+        model, text = self.model, self.model.text
+        info = ModelInfo(
+            model.name,
+            folder,
+            text.mode,
+            model.plan.config.to_dict(),
+            text.tokenizer.kind,
+            model.parameters,
+            text.template,
+            self._settings,
+            model.plan.recipe.purpose or f"{model.origin}trained on {text.facts.name}",
+        )
+        training, card = training_record(model, figures), model_card(model, figures)
+        save_model(info, weights, text.tokenizer, text.reader, training=training, card=card, step=figures.step)
+
+    @property
+    def _settings(self) -> dict[str, float]:
+        """The settings that suit the model better than the defaults: as its samples are drawn, and as long."""
+        recipe = self.model.plan.recipe
+        temperature = {} if recipe.sample_temperature is None else {"temperature": recipe.sample_temperature}
+        longer = recipe.sample_tokens > Settings().max_tokens
+        return temperature | ({"max_tokens": recipe.sample_tokens} if longer else {})
+
+
+def summarize(
+    loop: Loop, events_file: Path, *, reason: Literal["done", "stopped"], folder: Path, start_seconds: float
+) -> Ended:
+    """Return the last event of a run: how good the model is, what it says, what it copied, and where the time went.
+
+    Args:
+        loop: concluded: its model has the weights that are kept.
+        events_file: of the run, from its first sitting on.
+        folder: of the model.
+        start_seconds: from the command to the first step.
+    """
+    best, text, plan = loop.best, loop.text, loop.plan
+    assert best is not None  # the run is concluded
+    samples: tuple[str, ...] = ()
+    prompts: tuple[str, ...] = ()
+    if plan.recipe.sample_tokens:
+        count = max(FINAL_SAMPLES, len(loop.prompts))
+        prompts = tuple(islice(cycle(loop.prompts), count))
+        samples = tuple(loop.speak(prompts, range(count)))
+    until = time.monotonic() + LONGEST_COPY
+    copied = longest_copy(samples, text.train, text.tokenizer, lambda: time.monotonic() > until)
+    longest = max(text.parts, key=len)
+    trained = evaluate(loop.learner.model, longest, plan.glance_windows, trained_on=True) if len(text.val) else best
+
+    events = list(LineReader(events_file).events())
+    steps = [event for event in events if isinstance(event, Stepped)]
+    curves = Curves()
+    for event in events:
+        curves.update(event)
+    last_loss = next(loss for step, loss in reversed(curves.validation) if step == loop.step)
+    tokens = loop.batches.tokens_per_batch
+    return Ended(
+        reason=reason,
+        step=loop.step,
+        loss=best.loss,
+        perplexity=best.perplexity,
+        bits_per_character=best.bits_per_character(text.characters_per_token),
+        seconds=loop.seconds,
+        folder=str(folder),
+        samples=samples,
+        split=text.split,
+        best_step=loop.state.best_step,
+        training_loss=trained.loss,
+        last_loss=best.loss if loop.state.best_step == loop.step else last_loss,
+        last_training_loss=recent_loss(curves.training),
+        overfits_since=curves.overfits_since,
+        copied=copied.text,
+        copied_position=copied.position,
+        copied_searched=copied.searched,
+        start_seconds=start_seconds,
+        step_seconds=sum(
+            max(0, event.step - before) * tokens / event.tokens_per_second
+            for before, event in zip([0, *(event.step for event in steps)], steps, strict=False)
+        ),
+        evaluation_seconds=sum(event.seconds for event in events if isinstance(event, Evaluated)),
+        accuracy=best.accuracy,
+        prompts=prompts,
+    )

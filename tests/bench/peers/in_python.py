@@ -1,6 +1,6 @@
-"""Greedy decoding by what runs in Python: `python tests/bench/peers/in_python.py DECODER MODEL COUNT ID…`.
+"""Decode greedily with a Python decoder: `python tests/bench/peers/in_python.py DECODER MODEL COUNT ID…`.
 
-For each number of threads that comes in a line of stdin, a line of stdout: the seconds that decoding took, and the ids.
+For each number of threads read from a line of stdin, prints a line with the seconds taken and the generated ids.
 """
 
 import contextlib
@@ -11,16 +11,16 @@ from collections.abc import Callable
 from pathlib import Path
 
 Decode = Callable[[int], tuple[float, list[int]]]
-"""threads → seconds, ids"""
+"""maps a number of threads to seconds and ids"""
 
 
 def tinychat(precision: str, kind: str = "native") -> Callable[[str, list[int], int], Decode]:
-    """An engine of ours, called as an answer calls it."""
+    """Return a loader for a tinychat engine, called as an answer calls it."""
 
     def load(model: str, prompt: list[int], count: int) -> Decode:
         from tinychat.generate.engine import Engine, Request
+        from tinychat.generate.loading import open_engine
         from tinychat.generate.native.engine import NativeEngine
-        from tinychat.generate.opening import open_engine
         from tinychat.generate.stream import LONGEST_CALL
         from tinychat.settings import Settings
         from tinychat.store.models import read_info
@@ -41,16 +41,16 @@ def tinychat(precision: str, kind: str = "native") -> Callable[[str, list[int], 
             if kind == "torch":
                 import torch
 
-                torch.set_num_threads(threads)  # of the process, and not of the engine
+                torch.set_num_threads(threads)  # per process, not per engine
             engine, pace = engines[threads], paces.get(threads, 16)
             ids = list(prompt)
-            engine.extend([Request(0, [0], 0, settings, seed=0)], 1)  # so that nothing of the prompt is known
+            engine.extend([Request(0, [0], 0, settings, seed=0)], 1)  # clears the cached prompt
             ids.append(engine.extend([Request(0, ids, 0, settings, seed=0)], 1)[0][0].id)
-            began = time.perf_counter()
+            start = time.perf_counter()
             while len(ids) <= len(prompt) + count:
                 left = len(prompt) + count + 1 - len(ids)
                 ids += [one.id for one in engine.extend([Request(0, ids, 0, settings, seed=0)], min(pace, left))[0]]
-            seconds = time.perf_counter() - began
+            seconds = time.perf_counter() - start
             paces[threads] = max(1, int(LONGEST_CALL * count / seconds))
             return seconds, ids[len(prompt) : -1]
 
@@ -60,7 +60,7 @@ def tinychat(precision: str, kind: str = "native") -> Callable[[str, list[int], 
 
 
 def transformers(model: str, prompt: list[int], count: int) -> Decode:
-    """`generate` of `transformers`."""
+    """Load a model for `generate` of `transformers`."""
     import torch
     from transformers import AutoModelForCausalLM, logging
 
@@ -73,15 +73,18 @@ def transformers(model: str, prompt: list[int], count: int) -> Decode:
     @torch.inference_mode()
     def decode(threads: int) -> tuple[float, list[int]]:
         torch.set_num_threads(threads)
-        began = time.perf_counter()
+        start = time.perf_counter()
         made = theirs.generate(ids, attention_mask=torch.ones_like(ids), max_new_tokens=count, do_sample=False)
-        return time.perf_counter() - began, made[0, len(prompt) :].tolist()
+        return time.perf_counter() - start, made[0, len(prompt) :].tolist()
 
     return decode
 
 
 def nanogpt(model: str, prompt: list[int], count: int) -> Decode:
-    """`generate` of nanoGPT, whose folder comes first on the path, with the weights of a GPT-2 of `transformers`."""
+    """Load a model for `generate` of nanoGPT, with the weights of a GPT-2 of `transformers`.
+
+    nanoGPT's folder must come first on the path.
+    """
     import json
 
     import torch
@@ -102,9 +105,9 @@ def nanogpt(model: str, prompt: list[int], count: int) -> Decode:
 
     def decode(threads: int) -> tuple[float, list[int]]:
         torch.set_num_threads(threads)
-        began = time.perf_counter()
+        start = time.perf_counter()
         made = theirs.generate(ids, count, top_k=1)
-        return time.perf_counter() - began, made[0, len(prompt) :].tolist()
+        return time.perf_counter() - start, made[0, len(prompt) :].tolist()
 
     return decode
 
@@ -119,9 +122,9 @@ DECODERS = {
 
 
 def main() -> None:
-    """Loads, and decodes as often as it is told to."""
+    """Load the model, and decode once per line of stdin."""
     name, model, count, *prompt = sys.argv[1:]
-    with contextlib.redirect_stdout(io.StringIO()):  # nanoGPT tells of itself
+    with contextlib.redirect_stdout(io.StringIO()):  # nanoGPT prints its parameter count
         decode = DECODERS[name](model, [int(id) for id in prompt], int(count))
     for line in sys.stdin:
         seconds, ids = decode(int(line))

@@ -1,8 +1,8 @@
-"""Random weights of three shapes, the same for tinychat and its peers, in the format of each.
+"""Random weights of three shapes, identical for tinychat and its peers, in the format of each.
 
-A model of random weights has no opinion: its likeliest tokens are nearly tied, and rounding alone would decide. So the
-head is made to favour one successor of each token, `t + 1`, as much as the best of all others: about one in twenty
-times what the layers say outweighs that. A text then hangs on every layer, and not on the last bits of a sum.
+With random weights the most likely tokens are nearly tied, so rounding would decide between them. The head is therefore
+biased towards one successor of each token, `t + 1`, as strongly as the best of all others: about one time in twenty the
+layers outweigh it. The text thus depends on every layer, but not on the last bits of a sum.
 """
 
 import math
@@ -22,27 +22,27 @@ from tinychat.model.config import ModelConfig
 from tinychat.model.transformer import Transformer
 from tinychat.store.interchange import export_model
 from tinychat.store.models import ModelInfo, read_info, read_weights, save_model
-from tinychat.text.tokenizers import Tokenizer
+from tinychat.tokenizer.tokenizer import Tokenizer
 
 CONTEXT = 256
-FAVOUR = 2.0
-"""by which a token's successor is ahead of the likeliest of all others, in standard deviations of a logit"""
+MARGIN = 2.0
+"""lead of a token's successor over the best other token, in standard deviations of a logit"""
 
 Weights = Mapping[str, torch.Tensor]
 
 
 @dataclass(frozen=True)
 class Shape:
-    """Layers, width, heads and vocabulary; `gated` is the width of a SwiGLU with as many weights as 4 · width has."""
+    """Sizes of a model; `swiglu_width` gives a SwiGLU as many weights as a feed-forward layer of 4 · `d_model`."""
 
     name: str
     n_layer: int
     d_model: int
     n_head: int
-    gated: int
+    swiglu_width: int
     vocab_size: int
     seed: int
-    """one that gives a text in which no two tokens are so near to each other that 8 bits would swap them"""
+    """a seed whose text has no two candidates so close that 8-bit weights would swap them"""
 
     def __str__(self) -> str:
         return (
@@ -50,7 +50,7 @@ class Shape:
         )
 
     def config(self, form: str) -> ModelConfig:
-        """As Llama has it, or as GPT-2 does: without biases in the one, tied embeddings in the other."""
+        """Return the configuration of a Llama (no biases) or of a GPT-2 (biases, tied embeddings)."""
         common: dict[str, Any] = {
             "vocab_size": self.vocab_size, "context": CONTEXT, "n_layer": self.n_layer, "d_model": self.d_model,
             "n_head": self.n_head, "qk_norm": False, "norm_affine": True,
@@ -59,7 +59,7 @@ class Shape:
             return ModelConfig(
                 **common, position="learned", feed_forward="gelu", bias=True, head_bias=False, tie_embeddings=True
             )
-        return ModelConfig(**common, norm="rmsnorm", feed_forward="swiglu", d_ff=self.gated)
+        return ModelConfig(**common, norm="rmsnorm", feed_forward="swiglu", d_ff=self.swiglu_width)
 
 
 SHAPES = {
@@ -70,11 +70,11 @@ SHAPES = {
         Shape("L", 4, 512, 8, 1376, 30_522, 3),
     )
 }
-"""Widths are multiples of 32, as Q8_0 needs them."""
+"""widths are multiples of 32, as Q8_0 requires"""
 
 
 def make_model(shape: Shape, form: str, folder: Path) -> ModelInfo:
-    """A model of tinychat's own, with random weights and a vocabulary of numbers."""
+    """Save a tinychat model with random weights and a vocabulary of numbers."""
     torch.manual_seed(shape.seed)
     model = Transformer(shape.config(form))
     with torch.no_grad():
@@ -82,11 +82,11 @@ def make_model(shape: Shape, form: str, folder: Path) -> ModelInfo:
             if weight.dim() == 1:
                 weight.normal_(std=0.1).add_(float("norm" in name and name.endswith("weight")))
             else:
-                wide = 1.0 if "embedding" in name or "table" in name else weight.shape[1] ** -0.5
-                weight.normal_(std=wide * (2 * shape.n_layer) ** -0.5 if "output" in name else wide)
+                std = 1.0 if "embedding" in name or "table" in name else weight.shape[1] ** -0.5
+                weight.normal_(std=std * (2 * shape.n_layer) ** -0.5 if "output" in name else std)
         if form == "llama":
-            ahead = (math.sqrt(2 * math.log(shape.vocab_size)) + FAVOUR) / shape.d_model
-            model.head.weight.add_(ahead * model.decoder.embedding.weight.roll(1, dims=0))
+            bias = (math.sqrt(2 * math.log(shape.vocab_size)) + MARGIN) / shape.d_model
+            model.head.weight.add_(bias * model.decoder.embedding.weight.roll(1, dims=0))
     words = {f"{id}": id for id in range(shape.vocab_size)}
     tokenizer = Tokenizer(InnerTokenizer(WordLevel(words, unk_token="0")))
     facts = (model.config.to_dict(), tokenizer.kind, model.parameter_count)
@@ -94,31 +94,31 @@ def make_model(shape: Shape, form: str, folder: Path) -> ModelInfo:
     return read_info(folder)
 
 
-def read_a_token(info: ModelInfo) -> int:
-    """How many weights are read for each token: all matrices but the table of embeddings, of which it is one row."""
+def count_weights_read(info: ModelInfo) -> int:
+    """Return the number of weights read per token: all matrices but the embedding table, of which one row is read."""
     weights = read_weights(info)
     return sum(weights[name].numel() for name in weights if weights[name].dim() == 2 and "decoder.e" not in name)
 
 
 def export_transformers(info: ModelInfo, folder: Path) -> None:
-    """What `tinychat export --to transformers` writes."""
+    """Write the files of `tinychat export --to transformers`."""
     export_model(info, "transformers", folder)
 
 
 def export_llama2_c(info: ModelInfo, path: Path) -> None:
-    """llama2.c's first format, without a version: a header of seven numbers, and all weights in f32."""
+    """Write llama2.c's original, unversioned format: a header of seven numbers and all weights in f32."""
     config, weights = ModelConfig.from_dict(info.architecture), read_weights(info)
     parts = ["attention.norm", *(f"attention.sublayer.{name}" for name in ("query", "key", "value", "output"))]
     parts += ["feed_forward.norm", *(f"feed_forward.sublayer.{name}" for name in ("gate", "output", "up"))]
     names = [f"decoder.blocks.{layer}.{part}" for part in parts for layer in range(config.n_layer)]
     with path.open("wb") as file:
-        # A negative size of the vocabulary tells that the head has weights of its own.
+        # A negative vocabulary size means that the head has its own weights.
         sizes = (config.d_model, config.feed_forward_width, config.n_layer, config.n_head, config.kv_heads)
         file.write(struct.pack("7i", *sizes, -config.vocab_size, config.context))
         for name in ("decoder.embedding", *names, "decoder.norm"):
-            file.write(_turned(name, weights, config).tobytes())
-        file.write(bytes(4 * config.context * config.d_head))  # sines and cosines, which it passes over
-        file.write(_turned("head", weights, config).tobytes())
+            file.write(_to_meta_layout(name, weights, config).tobytes())
+        file.write(bytes(4 * config.context * config.d_head))  # sines and cosines, which llama2.c skips
+        file.write(_to_meta_layout("head", weights, config).tobytes())
 
 
 GGUF_NAMES = {
@@ -130,10 +130,13 @@ GGUF_NAMES = {
 
 
 def export_gguf(info: ModelInfo, path: Path, library: Path, quantized: bool) -> None:
-    """llama.cpp's format, by its own library, in F32, or with all matrices in Q8_0; without a vocabulary.
+    """Write llama.cpp's format with its own library, in F32 or with Q8_0 matrices, without a vocabulary.
 
     Args:
+        info: the model to export.
+        path: output file.
         library: the folder `gguf-py` of llama.cpp.
+        quantized: whether matrices are written in Q8_0.
     """
     sys.path.insert(0, str(library))
     import gguf
@@ -155,7 +158,7 @@ def export_gguf(info: ModelInfo, path: Path, library: Path, quantized: bool) -> 
     for layer in range(config.n_layer):
         names |= {f"decoder.blocks.{layer}.{ours}": f"blk.{layer}.{theirs}" for ours, theirs in GGUF_NAMES.items()}
     for ours, theirs in names.items():
-        matrix = _turned(ours, weights, config)
+        matrix = _to_meta_layout(ours, weights, config)
         kind = gguf.GGMLQuantizationType.Q8_0 if quantized and matrix.ndim == 2 else gguf.GGMLQuantizationType.F32
         writer.add_tensor(f"{theirs}.weight", gguf.quants.quantize(matrix, kind), raw_dtype=kind)
     writer.write_header_to_file()
@@ -164,8 +167,11 @@ def export_gguf(info: ModelInfo, path: Path, library: Path, quantized: bool) -> 
     writer.close()
 
 
-def _turned(name: str, weights: Weights, config: ModelConfig) -> "np.ndarray[Any, np.dtype[np.float32]]":
-    """A matrix as Meta's programs lay it out: a pair of rotary positions is k, k + 1 there, and k, k + K/2 here."""
+def _to_meta_layout(name: str, weights: Weights, config: ModelConfig) -> "np.ndarray[Any, np.dtype[np.float32]]":
+    """Return a matrix in the layout of Meta's programs.
+
+    A rotary pair is k, k + 1 there, and k, k + K/2 here.
+    """
     matrix = weights[f"{name}.weight"].numpy()
     if name.endswith((".query", ".key")):
         halves = matrix.reshape(-1, 2, config.d_head // 2, config.d_model)

@@ -1,1 +1,1 @@
-"""An engine in C, for a CPU: no torch, no Python inside."""
+"""The native engine: decoding in C on a CPU, without torch."""

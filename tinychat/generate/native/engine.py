@@ -1,4 +1,4 @@
-"""The engine in C: decoder-only models of every architecture, on a CPU, without torch."""
+"""The native engine: decoder-only models of every architecture in C, on a CPU, without torch."""
 
 import ctypes
 import itertools
@@ -12,14 +12,15 @@ from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 from tinychat.errors import GenerationError, ModelError
-from tinychat.formatting import count
-from tinychat.generate.engine import Drawn, Engine, Odds, Request, window_start
-from tinychat.generate.looking import Head, Voice
-from tinychat.generate.native.library import Unavailable, levels_here, load_library
-from tinychat.generate.native.team import Team
+from tinychat.generate.engine import Engine, Request, SampledToken, TokenProbability, window_start
+from tinychat.generate.introspection import Head, LensRow
+from tinychat.generate.native.build import Unavailable, levels_here, load_library
+from tinychat.generate.native.thread_tuner import ThreadTuner
 from tinychat.model.config import ModelConfig
+from tinychat.settings import SAMPLING, SETTINGS, Settings
 from tinychat.store.models import DAMAGED, WEIGHTS, ModelInfo
 from tinychat.store.tensors import Tensor, TensorFile
+from tinychat.textutil import count
 
 KINDS: Mapping[str, int] = {"F32": 1, "BF16": 2, "I16": 4, "I32": 5, "I64": 6}
 PRECISIONS: Mapping[str, int] = {"f32": 1, "bf16": 2, "int8": 3}
@@ -36,55 +37,63 @@ LIMITS = {
     "n_layer": 1 << 12,
     "earlier_tokens": 1 << 12,
 }
-"""of the sizes that the kernel takes: its threads' stacks hold a few vectors of each"""
+"""Largest sizes that the kernel supports: its threads' stacks hold a few vectors of each."""
 EMBEDDING = "decoder.embedding.weight"
 
-# As the kernel's structures of these names lie in memory.
-CONFIG, TENSOR, REQUEST = "18i3f", "Pqq", struct.Struct("7P5q4dq3Q")
-MADE = struct.calcsize("7P4q")
-"""where a request tells how many tokens it has got"""
+SUPPORTED = ("temperature", "top_p", "min_p", "repetition_penalty", "top_k")
+"""Sampling settings that the kernel supports, in the order of its `Sampling`; None is 0 there."""
+UNSUPPORTED = tuple(name for name in SAMPLING if name not in SUPPORTED)
+"""The other sampling settings: where one of them is in force, the reference engine generates."""
+
+# The memory layout of the kernel's structures of these names.
+CONFIG, TENSOR = "18i3f", "Pqq"
+REQUEST = struct.Struct("7P5q" + "".join({float: "d", int: "q"}[SETTINGS[name].kind] for name in SUPPORTED) + "3Q")
+NUM_GENERATED = struct.calcsize("7P4q")
+"""Offset in a request of the number of tokens that the kernel has generated."""
 UNKNOWN_TOKEN = -2
-FEWEST_TIMED, LONG_ENOUGH, LARGEST_SHARE = 8, 0.01, 2
-"""how quick its threads are is told by a call that made so many tokens, or took so many seconds, and read at most twice
-as many tokens as it made: else it tells how soon they awoke, or of a prompt, whose tokens are read together"""
+MIN_TOKENS_TIMED, MIN_SECONDS_TIMED, MAX_READ_RATIO = 8, 0.01, 2
+"""A call measures the speed of its threads if it generated so many tokens or took so many seconds, and read at most
+MAX_READ_RATIO tokens per token generated. Other calls measure how fast threads wake up, or how fast a prompt is
+read."""
 
 
 class Work(NamedTuple):
-    """What an engine has done with its model."""
+    """Counts of the tokens that an engine has processed."""
 
     read: int
     """tokens that went through the layers, drafts included"""
-    drafts: int
-    """tokens that were guessed, and checked"""
-    kept: int
-    """those that the model said as well"""
+    drafted: int
+    """tokens that were guessed and checked"""
+    accepted: int
+    """drafts that the model confirmed"""
 
     @property
-    def read_for_good(self) -> int:
-        """Without what was guessed in vain."""
-        return self.read - self.drafts + self.kept
+    def read_without_rejected(self) -> int:
+        """Tokens read, without drafts that the model rejected."""
+        return self.read - self.drafted + self.accepted
 
 
 class NativeEngine:
-    """Decodes in C; as `Engine`, for a decoder-only model.
+    """Implements `Engine` in C, for decoder-only models.
 
     Args:
         info: of the model.
-        threads: that compute; where there may be more, with how many it begins.
-        most_threads: as many as `threads` by default. More: it goes on with one or with all, whichever is quicker.
-        precision: of the matrices: f32 (bf16 where the file has them so, which loses nothing), bf16, or int8: each row
-            of 64 columns with a scale of its own, and what they are multiplied with likewise (Dettmers et al. 2022).
-        level: the instructions to use, one of `library.levels_here()`; None: the best.
-        drafts: whether tokens are guessed and checked together: `never`, `always`, or `auto`, where it is measured to
-            gain. What is said is the same.
-        open_reference: opens the engine that looks inside a model, which this one does not.
+        threads: number to begin with.
+        most_threads: number of threads at most; default: `threads`. If there are more, the engine uses one or all of
+            them, whichever is faster.
+        precision: of the matrices: f32 (bf16 if the file has bf16, which loses nothing), bf16, or int8. In int8, each
+            64 columns of a row have a scale of their own, and so have their factors (Dettmers et al. 2022).
+        level: instruction set to use, one of `build.levels_here()`; None: the best.
+        drafts: whether to guess tokens and check several at once (speculative decoding, Leviathan et al. 2023):
+            `never`, `always`, or `auto`, if that is measured to be faster. The tokens generated are the same.
+        open_reference: opens the engine for `heads`, `attention` and `lens`; None: they are not supported.
 
     Raises:
         Unavailable: there is no compiler, or the model has an encoder or is too large.
-        ModelError: the weights are missing, damaged, or those of another architecture.
+        ModelError: the weights are missing, damaged, or of another architecture.
     """
 
-    batch_size = 8  # with more, their keys and values no longer fit into the nearest memory
+    batch_size = 8  # the keys and values of more would not fit into the nearest cache
 
     def __init__(
         self,
@@ -105,7 +114,7 @@ class NativeEngine:
                 raise Unavailable(f"the native engine takes models of a {name} up to {most}")
         self.context = self.config.context
         self._precision, self._drafts = precision, drafts
-        self._team = Team(threads, most_threads or threads)
+        self._tuner = ThreadTuner(threads, most_threads or threads)
         self._level = level or levels_here()[0]
         self._kernel = _declare(load_library(), self._level)
         self._model: int | None = None
@@ -116,30 +125,32 @@ class NativeEngine:
         self.reload(info)
 
     def reload(self, info: ModelInfo) -> None:
-        """As `Engine.reload`."""
+        """Implement `Engine.reload`."""
         files = [TensorFile(info.folder / WEIGHTS), *([TensorFile(info.snapshot)] if info.snapshot else [])]
         tensors = {name: tensor for file in files for name, tensor in file.tensors.items()}
         names = list(_names(self.config))
-        handed = b"".join(_handed(tensors.get(name)) for name in names)
+        packed = b"".join(_pack_tensor(tensors.get(name)) for name in names)
         embedding = tensors.get(EMBEDDING)
         is_half = embedding is not None and embedding.kind == "BF16"
         self.precision = "bf16" if self._precision == "f32" and is_half else self._precision
-        model = self._kernel.native_new_model(_config(self.config, self.precision), handed, len(names), self._team.most)
+        model = self._kernel.native_new_model(
+            _pack_config(self.config, self.precision), packed, len(names), self._tuner.most
+        )
         if not model:
             raise ModelError(f"the weights in {info.folder} do not fit its architecture", DAMAGED)
         self.close()
         self._model, self._info, self._reference = model, info, None
-        self.draft(self._drafts)
-        threads = "up to " * (self._team.most > self._team.usual) + count(self._team.most, "thread")
+        self.set_drafting(self._drafts)
+        threads = "up to " * (self._tuner.most > self._tuner.default) + count(self._tuner.most, "thread")
         self.about = f"native engine, {self.precision}, {self._level}, {threads}"
 
-    def draft(self, when: str) -> None:
-        """From now on `never`, `auto` or `always`."""
-        self._drafts = when
-        self._kernel.native_draft(self._model, DRAFTS[when])
+    def set_drafting(self, mode: str) -> None:
+        """Draft `never`, `auto` or `always` from now on."""
+        self._drafts = mode
+        self._kernel.native_set_drafting(self._model, DRAFTS[mode])
 
     def close(self) -> None:
-        """Lets go of the model and all sequences."""
+        """Free the model and all sequences."""
         for sequence in (*self._sequences.values(), *self._spare):
             self._kernel.native_free_sequence(self._model, sequence)
         self._sequences, self._spare = {}, []
@@ -152,111 +163,118 @@ class NativeEngine:
 
     @property
     def work(self) -> Work:
-        """What it has done so far."""
-        told = (c_int64 * 3)()
-        self._kernel.native_tell(self._model, told)
-        return Work(*told)
+        """Counts since the model was loaded."""
+        counts = (c_int64 * 3)()
+        self._kernel.native_count_work(self._model, counts)
+        return Work(*counts)
 
     def extend(
-        self, requests: Sequence[Request], n: int, alternatives: int = 0, seconds: float = math.inf
-    ) -> list[list[Drawn]]:
-        """As `Engine.extend`. Sequences that begin alike are read once as far as they do."""
+        self, requests: Sequence[Request], n: int, top_logprobs: int = 0, seconds: float = math.inf
+    ) -> list[list[SampledToken]]:
+        """Implement `Engine.extend`. A prefix that sequences share is read once."""
+        if not all(_supports(request.settings) for request in requests):
+            return self._inside.extend(requests, n, top_logprobs, seconds)
         end = time.perf_counter() + seconds
         self._arrange(requests)
-        alternatives = min(alternatives, self.config.vocab_size)
+        top_logprobs = min(top_logprobs, self.config.vocab_size)
         answers = [_Answer(request, n) for request in requests]
-        while waiting := [answer for answer in answers if not answer.is_done]:  # once for each window that they lie in
-            self._go_on(waiting, alternatives, max(0.0, end - time.perf_counter()))
+        while waiting := [answer for answer in answers if not answer.is_done]:  # one call per window of the context
+            self._extend_in_window(waiting, top_logprobs, max(0.0, end - time.perf_counter()))
             if time.perf_counter() >= end:
                 break
-        return [answer.drawn for answer in answers]
+        return [answer.tokens for answer in answers]
 
-    def _go_on(self, answers: "Sequence[_Answer]", alternatives: int, seconds: float) -> None:
-        """Goes on with answers up to the ends of the windows that they lie in."""
+    def _extend_in_window(self, answers: "Sequence[_Answer]", top_logprobs: int, seconds: float) -> None:
+        """Extend answers, at most to the ends of their windows."""
         most = min(self.context, max(answer.left for answer in answers))
-        places = len(answers) * most
-        drawn, likeliest = array("i", bytes(4 * places)), array("i", bytes(4 * places * alternatives))
-        logprobs, values = array("f", bytes(4 * places)), array("f", bytes(4 * places * alternatives))
-        handed = bytearray()
-        for place, answer in enumerate(answers):
-            first = 4 * place * most
-            handed += answer.pack(
+        size = len(answers) * most
+        ids, top_ids = array("i", bytes(4 * size)), array("i", bytes(4 * size * top_logprobs))
+        logprobs, top_values = array("f", bytes(4 * size)), array("f", bytes(4 * size * top_logprobs))
+        packed = bytearray()
+        for index, answer in enumerate(answers):
+            first = 4 * index * most
+            packed += answer.pack(
                 self._sequences[answer.request.slot], self.context, min(most, answer.left),
-                _address(drawn) + first, _address(logprobs) + first,
-                _address(likeliest) + first * alternatives, _address(values) + first * alternatives,
+                _address(ids) + first, _address(logprobs) + first,
+                _address(top_ids) + first * top_logprobs, _address(top_values) + first * top_logprobs,
             )  # fmt: skip
-        calls = (c_char * len(handed)).from_buffer(handed)
+        requests = (c_char * len(packed)).from_buffer(packed)
         is_wide = len(answers) > 1
-        threads, before, began = self._team.choose(is_wide), self.work, time.perf_counter()
-        self._check(self._kernel.native_extend(self._model, calls, len(answers), alternatives, seconds, threads))
-        taken, read = time.perf_counter() - began, self.work.read_for_good - before.read_for_good
-        made = [struct.unpack_from("q", handed, place * REQUEST.size + MADE)[0] for place in range(len(answers))]
-        if (sum(made) >= FEWEST_TIMED or taken >= LONG_ENOUGH) and read <= LARGEST_SHARE * sum(made):
-            self._team.note(is_wide, threads, taken / sum(made))
-        for place, (answer, made_here) in enumerate(zip(answers, made, strict=True)):
-            here = slice(place * most, place * most + made_here)
-            told: Iterable[tuple[tuple[int, float], ...]] = itertools.repeat(())
-            if alternatives:
-                tops = [slice(at * alternatives, (at + 1) * alternatives) for at in range(here.start, here.stop)]
-                told = [tuple(zip(likeliest[top], values[top], strict=True)) for top in tops]
-            answer.drawn += map(Drawn, drawn[here], logprobs[here], told)
-            answer.ids += drawn[here]
+        threads, before, began = self._tuner.choose(is_wide), self.work, time.perf_counter()
+        self._check(self._kernel.native_extend(self._model, requests, len(answers), top_logprobs, seconds, threads))
+        taken, read = time.perf_counter() - began, self.work.read_without_rejected - before.read_without_rejected
+        num_generated = [
+            struct.unpack_from("q", packed, index * REQUEST.size + NUM_GENERATED)[0] for index in range(len(answers))
+        ]
+        total = sum(num_generated)
+        if (total >= MIN_TOKENS_TIMED or taken >= MIN_SECONDS_TIMED) and read <= MAX_READ_RATIO * total:
+            self._tuner.record(is_wide, threads, taken / total)
+        for index, (answer, count_here) in enumerate(zip(answers, num_generated, strict=True)):
+            here = slice(index * most, index * most + count_here)
+            tops: Iterable[tuple[tuple[int, float], ...]] = itertools.repeat(())
+            if top_logprobs:
+                slices = [slice(at * top_logprobs, (at + 1) * top_logprobs) for at in range(here.start, here.stop)]
+                tops = [tuple(zip(top_ids[top], top_values[top], strict=True)) for top in slices]
+            answer.tokens += map(SampledToken, ids[here], logprobs[here], tops)
+            answer.ids += ids[here]
 
-    def odds(self, request: Request) -> list[Odds]:
-        """As `Engine.odds`."""
+    def probabilities(self, request: Request) -> list[TokenProbability]:
+        """Implement `Engine.probabilities`."""
+        if not _supports(request.settings):
+            return self._inside.probabilities(request)
         self._arrange([request])
         size = self.config.vocab_size
-        logprobs, shares = (c_float * size)(), (c_double * size)()
+        logprobs, probabilities = (c_float * size)(), (c_double * size)()
         answer = _Answer(request, 1)
-        handed = answer.pack(self._sequences[request.slot], self.context, 1, 0, 0, 0, 0)
-        threads = self._team.quicker(is_wide=False)
-        self._check(self._kernel.native_odds(self._model, handed, logprobs, shares, threads))
-        odds = [Odds(id, logprobs[id], shares[id]) for id in range(size)]
-        return sorted(odds, key=lambda one: -one.logprob)
+        packed = answer.pack(self._sequences[request.slot], self.context, 1, 0, 0, 0, 0)
+        threads = self._tuner.faster(is_wide=False)
+        self._check(self._kernel.native_probabilities(self._model, packed, logprobs, probabilities, threads))
+        tokens = [TokenProbability(id, logprobs[id], probabilities[id]) for id in range(size)]
+        return sorted(tokens, key=lambda one: -one.logprob)
 
     def score(self, ids: Sequence[int]) -> list[float]:
-        """As `Engine.score`."""
+        """Implement `Engine.score`."""
         return [logprob for logprobs, _ in self._windows(ids) for logprob in logprobs]
 
     def entropies(self, ids: Sequence[int]) -> list[float]:
-        """As `Engine.entropies`."""
+        """Implement `Engine.entropies`."""
         return [entropy for _, entropies in self._windows(ids) for entropy in entropies]
 
     def _windows(self, ids: Sequence[int]) -> Iterator[tuple[list[float], list[float]]]:
-        """Of each token of a window but its first: its log-probability, and the entropy of what could have come."""
+        """Yield the log-probabilities of each window's tokens but the first, and the entropies of their predictions."""
         sequence = self._spare_sequence()
         for start in range(0, len(ids) - 1, self.context):
             window = _array(ids[start : start + self.context + 1])
             length = len(window)
             logprobs, entropies = (c_float * length)(), (c_float * length)()
-            handed = (_address(window), length, logprobs, entropies, self._team.quicker(is_wide=True))
-            self._check(self._kernel.native_score(self._model, sequence, *handed))
+            arguments = (_address(window), length, logprobs, entropies, self._tuner.faster(is_wide=True))
+            self._check(self._kernel.native_score(self._model, sequence, *arguments))
             yield logprobs[: length - 1], entropies[: length - 1]
         self._spare.append(sequence)
 
     @property
     def _inside(self) -> Engine:
-        """The reference, which is opened when something is looked at for the first time."""
+        """The engine that looks inside the model, opened when it is first needed."""
         if self._reference is None:
             if self._open_reference is None:
                 raise GenerationError("the native engine does not look inside", "--engine torch does")
             self._reference = self._open_reference(self._info)
         return self._reference
 
-    def heads(self, ids: Sequence[int], **wishes: Any) -> list[list[Head]]:
-        """As `Engine.heads`."""
-        return self._inside.heads(ids, **wishes)
+    def heads(self, ids: Sequence[int], **options: Any) -> list[list[Head]]:
+        """Implement `Engine.heads`."""
+        return self._inside.heads(ids, **options)
 
-    def attention(self, ids: Sequence[int], layer: int, head: int, **wishes: Any) -> list[list[float]]:
-        """As `Engine.attention`."""
-        return self._inside.attention(ids, layer, head, **wishes)
+    def attention(self, ids: Sequence[int], layer: int, head: int, **options: Any) -> list[list[float]]:
+        """Implement `Engine.attention`."""
+        return self._inside.attention(ids, layer, head, **options)
 
-    def lens(self, ids: Sequence[int], token: int, **wishes: Any) -> list[Voice]:
-        """As `Engine.lens`."""
-        return self._inside.lens(ids, token, **wishes)
+    def lens(self, ids: Sequence[int], token: int, **options: Any) -> list[LensRow]:
+        """Implement `Engine.lens`."""
+        return self._inside.lens(ids, token, **options)
 
     def _arrange(self, requests: Sequence[Request]) -> None:
-        """Gives each request its sequence: the one that its slot had, or any other."""
+        """Give each request the kernel's sequence of its slot, or an unused one."""
         slots = {request.slot for request in requests}
         self._spare += [self._sequences.pop(slot) for slot in list(self._sequences) if slot not in slots]
         for slot in slots - set(self._sequences):
@@ -280,50 +298,50 @@ class NativeEngine:
 
 
 class _Answer:
-    """What comes of a request, over one or more calls of the kernel."""
+    """The tokens generated for a request, over one or more calls of the kernel."""
 
     def __init__(self, request: Request, n: int) -> None:
-        self.request, self.drawn = request, list[Drawn]()
+        self.request, self.tokens = request, list[SampledToken]()
         self.ids, self.ends = _array(request.ids), _array(request.end_ids)
         self.most = min(n, request.left)
 
     @property
     def left(self) -> int:
-        return self.most - len(self.drawn)
+        return self.most - len(self.tokens)
 
     @property
     def is_done(self) -> bool:
-        return self.left <= 0 or (bool(self.drawn) and self.drawn[-1].id in self.request.end_ids)
+        return self.left <= 0 or (bool(self.tokens) and self.tokens[-1].id in self.request.end_ids)
 
     def pack(self, sequence: int, context: int, most: int, *rooms: int) -> bytes:
-        """What the kernel is handed.
+        """Return the request as the kernel's structure.
 
         Args:
-            sequence: its own of the kernel.
+            sequence: address of the kernel's sequence.
             context: of the model.
-            most: tokens to make.
-            rooms: where what is made goes.
+            most: number of tokens to generate.
+            rooms: addresses of the outputs: ids, log-probabilities, likeliest ids and their log-probabilities.
         """
         settings = self.request.settings
         return REQUEST.pack(
             sequence, _address(self.ids), _address(self.ends), *rooms,
             len(self.ids), window_start(len(self.ids), context), len(self.ends), most, 0,
-            settings.temperature, settings.top_p, settings.min_p, settings.repetition_penalty,
-            settings.top_k or 0, self.request.seed & MASK, self.request.place, self.request.made + len(self.drawn),
+            *(getattr(settings, name) or 0 for name in SUPPORTED), self.request.seed & MASK, self.request.prompt_index,
+            self.request.num_generated + len(self.tokens),
         )  # fmt: skip
 
 
 def _declare(kernel: ctypes.CDLL, level: str) -> SimpleNamespace:
-    """A level's functions; ctypes is told what they take and give. Structures are handed over as bytes."""
+    """Return a level's functions with their types declared. Structures are passed as bytes."""
     functions = {
         "native_new_model": (c_void_p, [c_char_p, c_char_p, c_int64, c_int]),
         "native_free_model": (None, [c_void_p]),
         "native_new_sequence": (c_void_p, [c_void_p]),
         "native_free_sequence": (None, [c_void_p, c_void_p]),
         "native_extend": (c_int, [c_void_p, c_void_p, c_int, c_int, c_double, c_int]),
-        "native_odds": (c_int, [c_void_p, c_char_p, c_void_p, c_void_p, c_int]),
-        "native_draft": (None, [c_void_p, c_int]),
-        "native_tell": (None, [c_void_p, c_void_p]),
+        "native_probabilities": (c_int, [c_void_p, c_char_p, c_void_p, c_void_p, c_int]),
+        "native_set_drafting": (None, [c_void_p, c_int]),
+        "native_count_work": (None, [c_void_p, c_void_p]),
         "native_score": (c_int, [c_void_p, c_void_p, c_void_p, c_int, c_void_p, c_void_p, c_int]),
     }
     declared = SimpleNamespace()
@@ -334,7 +352,12 @@ def _declare(kernel: ctypes.CDLL, level: str) -> SimpleNamespace:
     return declared
 
 
-def _config(config: ModelConfig, precision: str) -> bytes:
+def _supports(settings: Settings) -> bool:
+    """Return whether the kernel supports each sampling setting that is in force."""
+    return all(getattr(settings, name) == SETTINGS[name].neutral for name in UNSUPPORTED)
+
+
+def _pack_config(config: ModelConfig, precision: str) -> bytes:
     return struct.pack(
         CONFIG,
         config.vocab_size, config.context, config.n_layer, config.n_head, config.kv_heads, config.d_model,
@@ -347,9 +370,9 @@ def _config(config: ModelConfig, precision: str) -> bytes:
 
 
 def _names(config: ModelConfig) -> Iterator[str]:
-    """The tensors of a model in the order in which the kernel takes them; it may lack norms' weights and all biases."""
+    """Yield the names of a model's tensors in the kernel's order; norms' weights and all biases may be missing."""
     yield EMBEDDING
-    yield from (f"decoder.earlier.{place}.weight" for place in range(config.earlier_tokens))
+    yield from (f"decoder.earlier.{index}.weight" for index in range(config.earlier_tokens))
     if config.token_pairs:
         yield "decoder.pairs.weight"
     if config.position == "learned":
@@ -383,12 +406,12 @@ def _pair(name: str) -> tuple[str, str]:
     return f"{name}.weight", f"{name}.bias"
 
 
-def _handed(tensor: Tensor | None) -> bytes:
+def _pack_tensor(tensor: Tensor | None) -> bytes:
     return struct.pack(TENSOR, *((0, 0, 0) if tensor is None else (tensor.address, KINDS[tensor.kind], tensor.count)))
 
 
 def _array(ids: Iterable[int]) -> "array[int]":
-    """As the kernel takes them. What is no 32-bit number is a token that no model knows, as −1 is."""
+    """Return ids as 32-bit integers; an id that is none becomes −1, which no model knows."""
     try:
         return array("i", ids)
     except OverflowError:

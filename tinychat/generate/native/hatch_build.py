@@ -1,4 +1,4 @@
-"""Compiles the native engine when the package is built or installed, where there is a C compiler."""
+"""Compile the native engine when the package is built or installed, if there is a C compiler."""
 
 import sys
 from pathlib import Path
@@ -8,11 +8,11 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 
 class CompileKernel(BuildHookInterface):
-    """Puts the library beside its source; without a compiler the package is built without it."""
+    """Puts the library beside its source; without a compiler, the package is built without it."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         sys.path.insert(0, self.root)
-        from tinychat.generate.native.library import Unavailable, compile_kernel, shipped_file
+        from tinychat.generate.native.build import Unavailable, compile_kernel, shipped_file
 
         path = shipped_file()
         for older in path.parent.glob("kernel-*.so"):

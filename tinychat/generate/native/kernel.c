@@ -1,16 +1,15 @@
-/* A decoder-only transformer on a CPU: from token ids to logits to the next tokens, in C alone.
+/* A decoder-only transformer on a CPU: from token ids to logits to the next tokens, in plain C.
 
-   All threads run the same code, each on its slice of the rows of each matrix, and wait for each other at barriers.
-   Between calls they sleep. Everything is computed in f32, and the weights of matrices are kept in f32, bf16 or int8.
+   All threads run the same code, each on its share of the rows of each matrix, and meet at barriers. Between calls they
+   sleep. Arithmetic is in f32; the weights of matrices are stored in f32, bf16 or int8.
 
-   This file is compiled once for each kind of processor that native/library.py knows, with the instructions that it has:
-   LEVEL names it, and is part of the name of each function that Python calls. What does not say otherwise is written in
-   vectors that every compiler for every processor turns into its own.
+   This file is compiled once for each level of instructions that native/build.py lists: LEVEL names it, and ends the name of
+   each function that Python calls. Code without intrinsics uses vector types that compilers map to any processor.
 
-   A row is a token that the layers read; those of one pass may be of many sequences, and what comes of a row never depends
-   on the others: an answer is the same in any company. So each weight is read once for up to 16 sequences.
+   A row is a token that the layers read. The rows of a pass may belong to many sequences, so that each weight is read once
+   for up to 16 of them. The result of a row never depends on the others: an answer is the same in any batch.
 
-   B rows of a pass, D d_model, H heads, K width of one head, F width of the feed-forward, V vocabulary. */
+   Shapes: B rows of a pass, D d_model, H heads, K head size, F width of the feed-forward, V vocabulary. */
 
 #include <math.h>
 #include <pthread.h>
@@ -44,10 +43,10 @@
 #define native_new_sequence EXPORTED(native_new_sequence)
 #define native_free_sequence EXPORTED(native_free_sequence)
 #define native_extend EXPORTED(native_extend)
-#define native_odds EXPORTED(native_odds)
+#define native_probabilities EXPORTED(native_probabilities)
 #define native_score EXPORTED(native_score)
-#define native_draft EXPORTED(native_draft)
-#define native_tell EXPORTED(native_tell)
+#define native_set_drafting EXPORTED(native_set_drafting)
+#define native_count_work EXPORTED(native_count_work)
 
 #if defined(__AVX512VNNI__)
 enum { LANES = 16 };
@@ -59,20 +58,20 @@ enum { LANES = 4 };
 enum { WIDEST = 8 };
 #define INLINE static inline __attribute__((always_inline))
 
-enum { MOST_ROWS = MOST_PASS, GROUP = 64, LONGEST_MATCH = 12, MOST_ORDER = 64 };
+enum { MAX_ROWS = MAX_PASS_ROWS, GROUP = 64, LONGEST_MATCH = 12, MAX_ORDER = 64 };
 enum { NO_NORM, LAYERNORM, RMSNORM };
 enum { NO_FEED_FORWARD, GELU, GELU_TANH, RELU, RELU2, SWIGLU };
 enum { NO_POSITIONS, ROTARY, LEARNED, SINUSOIDAL };
 enum { MISSING, F32, BF16, INT8, I16, I32, I64 };
 enum { LARGE_PAGE = 2 << 20 };
-enum { SPINS_AT_ONCE = 50, MOST_SPINS = 20000 };
+enum { SPINS_AT_ONCE = 50, MAX_SPINS = 20000 };
 
 typedef float Lanes __attribute__((vector_size(4 * LANES), aligned(4)));
 typedef int32_t Integers __attribute__((vector_size(4 * LANES), aligned(4)));
 typedef uint32_t Words __attribute__((vector_size(4 * LANES), aligned(4)));
 typedef int8_t Bytes __attribute__((vector_size(LANES), aligned(1)));
 
-/* What Python hands over; native/engine.py declares the same fields in the same order. */
+/* Structures that Python passes; native/engine.py packs the same fields in the same order. */
 
 typedef struct {
     int32_t vocab_size, context, n_layer, n_head, n_kv_head, d_model, d_ff;
@@ -92,25 +91,27 @@ typedef struct {
     uint64_t seed, prompt, place;
 } Sampling;
 
+static int is_greedy(const Sampling *sampling) { return sampling->temperature == 0; }
+
 typedef struct Sequence Sequence;
 
-/* A sequence that is to go on. */
+/* A sequence to continue. */
 typedef struct {
     Sequence *sequence;
-    const int32_t *ids;  /* all of its tokens, of which the model sees those from `first` on */
+    const int32_t *ids;  /* all of its tokens; the model sees those from `first` on */
     const int32_t *ends; /* tokens that end it */
-    int32_t *drawn;
+    int32_t *sampled;
     float *logprobs;
-    int32_t *likeliest;
-    float *likeliest_logprobs;
+    int32_t *top_ids;
+    float *top_logprobs;
     int64_t count, first, end_count;
-    int64_t most, made; /* tokens; `made` comes back */
+    int64_t max_tokens, num_generated; /* `num_generated` is an output */
     Sampling sampling;
 } Request;
 
-/* Some rows of a matrix, in vectors of as many as there are lanes, so that no sum goes across lanes: for each column the
-   numbers of all of them, in the order in which they are read; pairs of columns in bf16, fours in int8 (plus 128). There
-   each row of each group of columns has a scale, [group][row of the panel], behind the weights. */
+/* Rows of a matrix in interleaved order, as many vectors of LANES rows as `count`, so that no sum crosses lanes: for each
+   column the weights of all rows, in the order of reading; pairs of columns in bf16, groups of four in int8 (plus 128). In
+   int8, the scales of each row and group of columns follow, [group][row of the panel]. */
 typedef struct {
     char *weights;
     int first, count; /* vectors; `count` is at most WIDEST */
@@ -120,15 +121,15 @@ typedef struct {
     int rows, columns, vectors;
     int precision;
     Panel *panels;
-    int *shares; /* for each thread that there is room for, the first of its panels; at last how many there are */
+    int *shares; /* index of the first panel of each share, and at the end the number of panels */
     float *bias;
 } Matrix;
 
-/* Rows that a matrix in int8 is multiplied with. */
+/* Quantized activations: the factors of a matrix in int8. */
 typedef struct {
     int8_t *values;   /* [row][column] */
     float *scales;    /* [row][group] */
-    int32_t *offsets; /* [row][group]: what sums begin with, for weights that lie 128 too high */
+    int32_t *offsets; /* [row][group]: initial sums, which correct for weights stored plus 128 */
 } Quantized;
 
 typedef struct {
@@ -142,54 +143,53 @@ typedef struct {
 } Layer;
 
 typedef struct {
-    float *trust, *share, *strength, *worth, *variety; /* each with its biases behind its weights */
-    float match_worth, match_distance;
+    float *trust, *share, *strength, *worth, *variety; /* weights, each row followed by its bias */
+    float copy_worth, copy_distance;
     int64_t count;
-    int64_t *contexts, *begins;
+    int64_t *contexts, *starts;
     int16_t *tokens;
     float *counts, *totals, *varieties;
-    Guess *guesses; /* what mostly followed each context */
+    Guess *guesses; /* the most frequent follower of each context */
 } NGrams;
 
 struct Sequence {
     int32_t *ids;
-    int known;      /* how many of them have their keys and values here */
-    float *cache;   /* keys and values, [head of keys][block][layer]: of as many tokens as there are lanes */
-    uint8_t *used;  /* for each token whether it stands in the sequence: kept where it is penalized */
+    int cached;     /* number of ids whose keys and values the cache holds */
+    float *cache;   /* keys and values, [key/value head][block][layer], in blocks of LANES tokens */
+    uint8_t *used;  /* for each token of the vocabulary whether the sequence contains it; kept up for the repetition penalty */
     Sequence *next; /* of the same model */
 };
 
 typedef struct {
     Sequence *sequence;
-    int place;
+    int position;
 } Row;
 
-/* Rows of a pass that stand one after the other in the same sequence. */
+/* Consecutive rows of a pass that are consecutive tokens of a sequence. */
 typedef struct {
     Sequence *sequence;
     int first, count;
 } Run;
 
-/* A request on its way. */
+/* A request in progress. */
 typedef struct {
     Request *request;
-    Sequence *sequence, *leader; /* `leader` computes what both begin with */
-    int shared;                  /* how much that is */
-    int count, fed;              /* its tokens so far, and how many of them the layers have read */
-    int rows, asked, drawn;      /* in this pass: its rows, the first of them that is asked, tokens that came */
-    int guessed, drafts;         /* what may come next, and how much of that is read along */
-    Guess guesses[MOST_DRAFTS];
+    Sequence *sequence, *leader;   /* `leader` computes the prefix that both share */
+    int shared;                    /* length of that prefix */
+    int count, num_read;           /* tokens so far, and how many of them the layers have read */
+    int rows, output, num_sampled; /* in this pass: its rows, its first output (−1: none), tokens sampled */
+    int guessed, drafts;           /* tokens guessed, and how many of them are read as drafts */
+    Guess guesses[MAX_DRAFTS];
     int is_done;
 } Job;
 
-/* Memory that matrices lie in, one behind the other; it begins with this. */
+/* Memory for matrices, one after the other; this header comes first. */
 typedef struct Chunk {
     struct Chunk *before;
-    size_t used, size; /* bytes, this included */
+    size_t used, size; /* bytes, header included */
 } Chunk;
 
-/* How often a thread has come to where all wait for each other, apart from what else is written: processors fetch two
-   lines of 64 bytes at a time. */
+/* How often a thread has arrived at a barrier. Padded, as processors fetch two cache lines of 64 bytes at a time. */
 typedef struct {
     atomic_uint turn;
     char apart[128 - sizeof(atomic_uint)];
@@ -197,32 +197,32 @@ typedef struct {
 
 typedef struct Model {
     Config config;
-    int d_head, stride, wide_head, slots; /* D and K in whole lanes; the context in whole blocks */
-    int64_t block_size, block_step, head_step; /* numbers of keys and values: of a layer in a block; to its next; of a head */
+    int d_head, stride, wide_head, slots; /* D and K rounded up to whole lanes; the context, to whole blocks */
+    int64_t block_size, block_step, head_step; /* floats: a layer in a block; from block to block; from head to head */
     float *embedding, **earlier, *pairs, *positions, *cosine, *sine;
     Layer *layers;
     Norm norm;
     Matrix head;
-    Chunk **chunks; /* by share, the newest */
+    Chunk **chunks; /* the newest chunk of each share */
     NGrams ngrams;
-    /* what a call works on */
-    Sequence *sequences; /* all that there are */
-    int rows, runs, asked;
-    Row row[MOST_ROWS];
-    Run run[MOST_ROWS];
-    int asked_row[MOST_ROWS]; /* those whose logits are asked for */
-    Job *jobs;                /* that draw behind the layers; NULL: none does */
-    int job_count, alternatives;
+    /* state of a call */
+    Sequence *sequences; /* all that exist */
+    int rows, runs, num_outputs;
+    Row row[MAX_ROWS];
+    Run run[MAX_ROWS];
+    int output_row[MAX_ROWS]; /* rows whose logits are needed */
+    Job *jobs;                /* that sample after the layers; NULL: none */
+    int job_count, num_top;
     Drafting drafting;
-    int64_t read; /* rows, of all calls */
-    atomic_int is_unsound; /* a logit is no number */
-    float *x, *mixed, *attended, *hidden, *gated, *last, *logits;
+    int64_t read; /* rows read, over all calls */
+    atomic_int not_finite; /* a logit is NaN or infinite */
+    float *x, *qkv, *attended, *hidden, *gated, *head_inputs, *logits;
     Quantized *quantized; /* by thread */
     /* threads */
-    int threads, rooms, started; /* that take part in a call; that there is room for; that there are, but for Python's own */
+    int threads, max_threads, started; /* taking part in a call; at most; created, apart from Python's own */
     pthread_t *workers;
     pthread_mutex_t lock;
-    pthread_cond_t work_is_there;
+    pthread_cond_t work_available;
     uint64_t calls;
     int is_ending;
     Arrival *arrivals; /* by thread */
@@ -230,36 +230,36 @@ typedef struct Model {
 
 /* --- numbers ---------------------------------------------------------------------------------------------------- */
 
-static float widened(uint16_t half) {
+static float bf16_to_float(uint16_t half) {
     uint32_t bits = (uint32_t)half << 16;
     float value;
     memcpy(&value, &bits, sizeof value);
     return value;
 }
 
-/* Numbers of a file may lie at any address. */
-static int64_t whole_number(const Tensor *tensor, int64_t place) {
+/* Numbers of a file may be at unaligned addresses, hence memcpy. */
+static int64_t read_integer(const Tensor *tensor, int64_t index) {
     int16_t of_two;
     int32_t of_four;
     int64_t of_eight;
     switch (tensor->kind) {
-    case I16: memcpy(&of_two, (const char *)tensor->data + 2 * place, 2); return of_two;
-    case I32: memcpy(&of_four, (const char *)tensor->data + 4 * place, 4); return of_four;
-    default: memcpy(&of_eight, (const char *)tensor->data + 8 * place, 8); return of_eight;
+    case I16: memcpy(&of_two, (const char *)tensor->data + 2 * index, 2); return of_two;
+    case I32: memcpy(&of_four, (const char *)tensor->data + 4 * index, 4); return of_four;
+    default: memcpy(&of_eight, (const char *)tensor->data + 8 * index, 8); return of_eight;
     }
 }
 
-static float number(const Tensor *tensor, int64_t place) {
+static float read_number(const Tensor *tensor, int64_t index) {
     float value;
     uint16_t half;
     switch (tensor->kind) {
-    case F32: memcpy(&value, (const char *)tensor->data + 4 * place, 4); return value;
-    case BF16: memcpy(&half, (const char *)tensor->data + 2 * place, 2); return widened(half);
-    default: return (float)whole_number(tensor, place);
+    case F32: memcpy(&value, (const char *)tensor->data + 4 * index, 4); return value;
+    case BF16: memcpy(&half, (const char *)tensor->data + 2 * index, 2); return bf16_to_float(half);
+    default: return (float)read_integer(tensor, index);
     }
 }
 
-static uint16_t rounded_half(float value) { /* to the nearest bf16, ties to the even one */
+static uint16_t float_to_bf16(float value) { /* to nearest, ties to even */
     uint32_t bits;
     memcpy(&bits, &value, sizeof bits);
     return (uint16_t)((bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
@@ -304,8 +304,8 @@ INLINE float largest(Lanes x) {
 #endif
 }
 
-/* To each sum the products of four weights, which lie 128 too high, with four numbers, which are the same for all lanes.
-   Where the processor takes weights as they lie, 128 times the numbers are too much: OFFSET tells. */
+/* Add to each lane's sum the products of its four weights, stored plus 128, with four numbers that all lanes share. Where
+   instructions take the weights as stored, the sum is 128 times the numbers too high, which OFFSET corrects. */
 #if defined(__AVX512VNNI__)
 enum { OFFSET = -128 };
 INLINE Integers add_products(Integers sums, Integers weights, int32_t numbers) {
@@ -335,10 +335,10 @@ INLINE Integers add_products(Integers sums, Integers weights, int32_t numbers) {
 }
 #endif
 
-INLINE Lanes exponential(Lanes x) { /* to a part in 10 million; below −87 it is about 1e-38, above 88 about 1e38 */
+INLINE Lanes exponential(Lanes x) { /* relative error 1e-7; about 1e-38 below −87, about 1e38 above 88 */
     x = larger(x, all(-87.0f));
     x = -larger(-x, all(-88.0f));
-    Integers power = __builtin_convertvector(x * 1.44269504f + 127.5f, Integers); /* of 2, and 127 */
+    Integers power = __builtin_convertvector(x * 1.44269504f + 127.5f, Integers); /* exponent of 2, plus 127 */
     Lanes whole = __builtin_convertvector(power - 127, Lanes);
     Lanes rest = x - whole * 0.693359375f - whole * -2.12194440e-4f; /* at most log(2) / 2 */
     Lanes value = all(1.9875691500e-4f);
@@ -366,10 +366,10 @@ INLINE Lanes activate(Lanes x, int kind) {
 
 /* --- threads ---------------------------------------------------------------------------------------------------- */
 
-/* Until all have come here. Each tells so in a line of the cache of its own, and looks at those of the others: nothing
-   but what it tells has to get from one core to another. */
-static void wait_for_all(Model *model, int thread) {
-    const int threads = model->threads; /* once all have arrived, the next call may say another number */
+/* Wait until all threads have arrived. Each writes to a cache line of its own and polls those of the others, so that only
+   these lines travel between cores. */
+static void barrier(Model *model, int thread) {
+    const int threads = model->threads; /* read first: once all have arrived, the next call may change it */
     if (threads == 1) return;
     const uint32_t turn = atomic_load_explicit(&model->arrivals[thread].turn, memory_order_relaxed) + 1;
     atomic_store_explicit(&model->arrivals[thread].turn, turn, memory_order_release);
@@ -378,13 +378,13 @@ static void wait_for_all(Model *model, int thread) {
 #if defined(__x86_64__)
             if (spins > SPINS_AT_ONCE) __builtin_ia32_pause();
 #endif
-            if (spins > MOST_SPINS) sched_yield(); /* somebody else has the processor of the one that is missing */
+            if (spins > MAX_SPINS) sched_yield(); /* another process occupies the core of a missing thread */
         }
 }
 
 static int slice(int count, int thread, int threads) { return (int)((int64_t)count * thread / threads); }
 
-/* Of what is left the first part, where it is cut into as few as there can be, of nearly the same size. */
+/* Return the size of the first part if `left` is cut into the fewest parts of at most `most`, of nearly equal size. */
 static int even_share(int left, int most) {
     const int parts = (left + most - 1) / most;
     return (left + parts - 1) / parts;
@@ -392,8 +392,8 @@ static int even_share(int left, int most) {
 
 /* --- layers ----------------------------------------------------------------------------------------------------- */
 
-/* Some vectors of a panel, times some rows; both counts are constants wherever these are called, and all sums stay in
-   registers. A row's sums are the same in any company. */
+/* Vectors of a panel times rows. Both counts are constants wherever these functions are inlined, so that all sums stay in
+   registers. A row's sums do not depend on the other rows. */
 
 INLINE void multiply_f32(
     const float *weights, int wide, int columns, const float *x, int x_stride, Lanes sums[4][WIDEST], int vectors,
@@ -447,15 +447,15 @@ INLINE void multiply_int8(
     }
 }
 
-/* Vectors of a panel from `first` on; `wide`: as many numbers as it has rows. */
+/* Multiply vectors of a panel from `first` on; `wide` is the number of the panel's rows. */
 INLINE void multiply_tile(
     const Matrix *matrix, const Panel *panel, int first, int wide, const float *x, int x_stride,
     const Quantized *quantized, int row, float *out, int out_stride, int adds, const int vectors, const int rows) {
-    const int columns = matrix->columns, place = (panel->first + first) * LANES;
+    const int columns = matrix->columns, offset = (panel->first + first) * LANES;
     const void *weights = panel->weights + first * LANES * sizeof(float);
     Lanes sums[4][WIDEST];
     for (int i = 0; i < vectors; i++) {
-        Lanes bias = matrix->bias ? load(matrix->bias + place + i * LANES) : all(0);
+        Lanes bias = matrix->bias ? load(matrix->bias + offset + i * LANES) : all(0);
         for (int j = 0; j < rows; j++) sums[j][i] = bias;
     }
     x += row * x_stride;
@@ -466,28 +466,28 @@ INLINE void multiply_tile(
     }
     for (int j = 0; j < rows; j++)
         for (int i = 0; i < vectors; i++) {
-            float *to = out + (row + j) * out_stride + place + i * LANES;
+            float *to = out + (row + j) * out_stride + offset + i * LANES;
             store(to, adds ? load(to) + sums[j][i] : sums[j][i]);
         }
 }
 
-/* Whole numbers up to 127 in the place of so many vectors, with one scale. */
+/* Quantize numbers to integers up to 127 with one scale. */
 INLINE void quantize_group(const float *from, const int vectors, int8_t *to, float *scale, int32_t *offset) {
     Lanes most = all(0);
     Integers total = {0};
     for (int i = 0; i < vectors; i++) most = larger(most, (Lanes)((Integers)load(from + i * LANES) & 0x7FFFFFFF));
     const float highest = largest(most), share = highest > 0 ? 127 / highest : 0;
-    for (int i = 0; i < vectors; i++) { /* 1.5 · 2^23: no bits behind the point */
+    for (int i = 0; i < vectors; i++) { /* adding 1.5 · 2^23 leaves no fraction bits */
         Integers whole = (Integers)(load(from + i * LANES) * share + 0x1.8p23f) - 0x4B400000;
         *(Bytes *)(to + i * LANES) = __builtin_convertvector(whole, Bytes);
         total += whole;
     }
     *scale = highest / 127;
-    *offset = OFFSET * (int32_t)sum(__builtin_convertvector(total, Lanes)); /* exact: it is below 2^24 */
+    *offset = OFFSET * (int32_t)sum(__builtin_convertvector(total, Lanes)); /* exact, as it is below 2^24 */
 }
 
-/* Rows as a matrix in int8 is multiplied with them: each group of columns has a scale of its own. Behind a row's end are
-   zeros, to whole vectors; they may lie where the next row begins, which comes later. */
+/* Quantize rows for multiplication with a matrix in int8, each group of columns with its own scale. A row is padded with
+   zeros to whole vectors; these may reach into the next row, which is written later. */
 static void quantize(const Matrix *matrix, const float *x, int x_stride, int rows, const Quantized *out) {
     const int columns = matrix->columns, wide = (columns + 3) / 4 * 4;
     float *scale = out->scales;
@@ -503,10 +503,10 @@ static void quantize(const Matrix *matrix, const float *x, int x_stride, int row
     }
 }
 
-/* The first share of a thread: shares are as many as there is room for threads. */
-static int first_share(const Model *model, int thread) { return slice(model->rooms, thread, model->threads); }
+/* Return a thread's first share. A matrix has as many shares as there can be threads. */
+static int first_share(const Model *model, int thread) { return slice(model->max_threads, thread, model->threads); }
 
-/* The share of a thread of matrix · x for each row, which is stored or added. */
+/* Multiply a thread's share of a matrix with each row; `adds`: add to `out` instead of storing. */
 static void multiply(
     const Model *model, int thread, const Matrix *matrix, const float *x, int x_stride, float *out, int out_stride,
     int adds, int rows) {
@@ -536,7 +536,7 @@ static void multiply(
 #undef TILE
 }
 
-/* Ba et al. 2016 or Zhang, Sennrich 2019, of a vector whose last lanes, behind its end, are 0. */
+/* LayerNorm (Ba et al. 2016) or RMSNorm (Zhang, Sennrich 2019) of a vector padded with zeros to whole lanes. */
 static void normalize(const Config *config, const Norm *norm, const float *x, float *out) {
     const int width = norm->width, padding = -width & (LANES - 1);
     if (config->norm == NO_NORM) {
@@ -580,9 +580,9 @@ static void normalize_head(const Config *config, float *x, int width) {
     for (int i = whole; i < width; i++) x[i] = (x[i] - mean) * scale;
 }
 
-static void rotate(const Model *model, float *x, int place) { /* Su et al. 2021, §3.2.2; pairs are k and k + K/2 */
+static void rotate(const Model *model, float *x, int position) { /* Su et al. 2021, §3.2.2; pairs are k and k + K/2 */
     const int half = model->d_head / 2;
-    const float *cosine = model->cosine + (int64_t)place * half, *sine = model->sine + (int64_t)place * half;
+    const float *cosine = model->cosine + (int64_t)position * half, *sine = model->sine + (int64_t)position * half;
     for (int k = 0; k < half; k++) {
         float first = x[k], second = x[k + half];
         x[k] = first * cosine[k] - second * sine[k];
@@ -590,9 +590,9 @@ static void rotate(const Model *model, float *x, int place) { /* Su et al. 2021,
     }
 }
 
-/* Keys and values of a head lie in blocks of as many tokens as there are lanes: what is in use of all layers lies together,
-   and so gets into the cache of a core without pushing out the weights there. In a block the keys come first, [K][lane],
-   and then the values, [lane][K, in whole lanes]. */
+/* Keys and values of a head are stored in blocks of LANES tokens. The blocks in use of all layers are adjacent, so that
+   they enter a core's cache without evicting its weights. In a block, keys come first, [K][lane], then values,
+   [lane][K in whole lanes]. */
 
 INLINE void score(
     const float *query, const float *blocks, int64_t step, int width, float scale, float *scores, const int count) {
@@ -603,31 +603,30 @@ INLINE void score(
     for (int i = 0; i < count; i++) store(scores + i * LANES, sums[i] * scale);
 }
 
-/* As many sums at a time for each part of a value as there are slots in turns: one alone would wait for itself. */
+/* Average values by their weights. Sums of several slots at a time are independent: a single one would wait for itself. */
 INLINE void average(
     const float *shares, const float *values, int64_t step, int wide, int used, float *out, const int parts,
-    const int turns) {
+    const int unroll) {
     Lanes sums[4][4];
-    for (int turn = 0; turn < turns; turn++)
-        for (int i = 0; i < parts; i++) sums[turn][i] = all(0);
+    for (int copy = 0; copy < unroll; copy++)
+        for (int i = 0; i < parts; i++) sums[copy][i] = all(0);
     for (int first = 0; first < used; first += LANES, values += step) {
         const int count = used - first < LANES ? used - first : LANES;
         int slot = 0;
-        for (; slot + turns <= count; slot += turns)
-            for (int turn = 0; turn < turns; turn++)
+        for (; slot + unroll <= count; slot += unroll)
+            for (int copy = 0; copy < unroll; copy++)
                 for (int i = 0; i < parts; i++)
-                    sums[turn][i] += load(values + (slot + turn) * wide + i * LANES) * shares[first + slot + turn];
+                    sums[copy][i] += load(values + (slot + copy) * wide + i * LANES) * shares[first + slot + copy];
         for (; slot < count; slot++)
             for (int i = 0; i < parts; i++) sums[0][i] += load(values + slot * wide + i * LANES) * shares[first + slot];
     }
     for (int i = 0; i < parts; i++) {
-        for (int turn = 1; turn < turns; turn++) sums[0][i] += sums[turn][i];
+        for (int copy = 1; copy < unroll; copy++) sums[0][i] += sums[copy][i];
         store(out + i * LANES, sums[0][i]);
     }
 }
 
-/* What one head of queries makes of the first `used` slots, which begin with a block of its layer; `scores` has room for
-   them in whole blocks. */
+/* Attend from one query to the first `used` slots, from the layer's first block on; `scores` has room for whole blocks. */
 static void attend(const Model *model, const float *query, const float *block, int used, float *scores, float *out) {
     const int width = model->d_head, wide = model->wide_head, blocks = (used + LANES - 1) / LANES;
     const int64_t step = model->block_step;
@@ -643,7 +642,7 @@ static void attend(const Model *model, const float *query, const float *block, i
     for (int slot = used; slot < blocks * LANES; slot++) scores[slot] = -INFINITY;
     for (int i = 0; i < blocks; i++) most = larger(most, load(scores + i * LANES));
     const float highest = largest(most);
-    for (int slot = used; slot < blocks * LANES; slot++) scores[slot] = highest - 100; /* e^-87 is added at most */
+    for (int slot = used; slot < blocks * LANES; slot++) scores[slot] = highest - 100; /* padding adds at most e^-87 */
     for (int i = 0; i < blocks; i++) {
         Lanes share = exponential(load(scores + i * LANES) - highest);
         total += share;
@@ -651,8 +650,8 @@ static void attend(const Model *model, const float *query, const float *block, i
     }
     const Lanes share = all(1 / sum(total));
     float averages[wide] __attribute__((aligned(64)));
-#define AVERAGE(count, turns) \
-    case count: average(scores, values + k, step, wide, used, averages + k, count, turns); break;
+#define AVERAGE(count, unroll) \
+    case count: average(scores, values + k, step, wide, used, averages + k, count, unroll); break;
     for (int k = 0, count; k < wide; k += count * LANES)
         switch (count = even_share((wide - k) / LANES, 4)) { AVERAGE(1, 4) AVERAGE(2, 4) AVERAGE(3, 2) AVERAGE(4, 2) }
 #undef AVERAGE
@@ -660,42 +659,42 @@ static void attend(const Model *model, const float *query, const float *block, i
     memcpy(out, averages, (size_t)width * sizeof *out);
 }
 
-/* Whether the queries, keys and values of whole heads can be the share of each thread. */
+/* Whether each thread's share can consist of the queries, keys and values of whole heads. */
 static int has_whole_heads(const Model *model) {
     const int heads = model->config.n_kv_head;
-    return heads % model->rooms == 0 && heads / model->rooms * model->d_head % LANES == 0;
+    return heads % model->max_threads == 0 && heads / model->max_threads * model->d_head % LANES == 0;
 }
 
-/* Queries, keys and values of each row. A thread that makes those that it looks with need not wait for others. */
+/* Compute queries, keys and values of each row. A thread that computes those of its own heads need not wait for others. */
 static void project(Model *model, int thread, int layer, const float *x) {
     const Matrix *matrix = &model->layers[layer].query_key_value;
-    multiply(model, thread, matrix, x, model->stride, model->mixed, matrix->vectors * LANES, 0, model->rows);
-    if (model->threads < model->rooms || !has_whole_heads(model)) wait_for_all(model, thread);
+    multiply(model, thread, matrix, x, model->stride, model->qkv, matrix->vectors * LANES, 0, model->rows);
+    if (model->threads < model->max_threads || !has_whole_heads(model)) barrier(model, thread);
 }
 
-/* The share of a thread in all heads of all runs: new keys and values go into the cache, then each row looks at what is
-   before it. */
-static void look(Model *model, int thread, int layer, float *scores) {
+/* Do a thread's share of self-attention over all heads and runs: store new keys and values in the cache, then attend from
+   each row to what precedes it. */
+static void self_attention(Model *model, int thread, int layer, float *scores) {
     const Config *config = &model->config;
     const int width = model->d_head, wide = model->wide_head, group = config->n_head / config->n_kv_head;
-    const int mixed_stride = model->layers[layer].query_key_value.vectors * LANES;
-    const int keys_at = config->n_head * width, values_at = keys_at + config->n_kv_head * width;
+    const int qkv_stride = model->layers[layer].query_key_value.vectors * LANES;
+    const int key_offset = config->n_head * width, value_offset = key_offset + config->n_kv_head * width;
     const int units = model->runs * config->n_kv_head;
     for (int unit = slice(units, thread, model->threads); unit < slice(units, thread + 1, model->threads); unit++) {
         const Run *run = &model->run[unit % model->runs];
         const int head = unit / model->runs;
         float *blocks = run->sequence->cache + head * model->head_step + layer * model->block_size;
         for (int row = run->first; row < run->first + run->count; row++) {
-            const int slot = model->row[row].place;
-            float *mixed = model->mixed + (int64_t)row * mixed_stride;
-            float *key = mixed + keys_at + head * width, *value = mixed + values_at + head * width;
+            const int slot = model->row[row].position;
+            float *qkv = model->qkv + (int64_t)row * qkv_stride;
+            float *key = qkv + key_offset + head * width, *value = qkv + value_offset + head * width;
             if (config->qk_norm) normalize_head(config, key, width);
             if (config->position == ROTARY) rotate(model, key, slot);
             float *block = blocks + slot / LANES * model->block_step, *values = block + width * LANES;
             for (int k = 0; k < width; k++) block[k * LANES + slot % LANES] = key[k];
             memcpy(values + slot % LANES * wide, value, (size_t)width * sizeof *value);
             for (int i = 0; i < group; i++) {
-                float *query = mixed + (head * group + i) * width;
+                float *query = qkv + (head * group + i) * width;
                 if (config->qk_norm) normalize_head(config, query, width);
                 if (config->position == ROTARY) rotate(model, query, slot);
                 attend(
@@ -711,30 +710,30 @@ static void embed(Model *model) {
     const int64_t width = config->d_model, vocab_size = config->vocab_size;
     for (int row = 0; row < model->rows; row++) {
         const int32_t *ids = model->row[row].sequence->ids;
-        const int place = model->row[row].place;
+        const int position = model->row[row].position;
         float *x = model->x + (int64_t)row * model->stride;
-        const float *from = model->embedding + ids[place] * width;
+        const float *from = model->embedding + ids[position] * width;
         for (int i = 0; i < width; i++) x[i] = from[i];
         for (int distance = 1; distance <= config->earlier_tokens; distance++) {
-            int64_t id = place >= distance ? ids[place - distance] + 1 : 0;
+            int64_t id = position >= distance ? ids[position - distance] + 1 : 0;
             from = model->earlier[distance - 1] + id * width;
             for (int i = 0; i < width; i++) x[i] += from[i];
         }
         if (config->token_pairs) {
-            int64_t previous = place >= 1 ? ids[place - 1] + 1 : 0;
-            from = model->pairs + (previous * vocab_size + ids[place]) * width;
+            int64_t previous = position >= 1 ? ids[position - 1] + 1 : 0;
+            from = model->pairs + (previous * vocab_size + ids[position]) * width;
             for (int i = 0; i < width; i++) x[i] += from[i];
         }
         if (config->embedding_scale != 1)
             for (int i = 0; i < width; i++) x[i] *= config->embedding_scale;
         if (config->position == LEARNED || config->position == SINUSOIDAL) {
-            from = model->positions + place * width;
+            from = model->positions + position * width;
             for (int i = 0; i < width; i++) x[i] += from[i];
         }
     }
 }
 
-/* What a sublayer is given: each thread normalizes for itself, which is quicker than to wait for another. */
+/* Return the input of a sublayer. Each thread normalizes for itself, which is faster than waiting for another. */
 static const float *before_sublayer(Model *model, const Norm *norm, float *normed, int rows, const float *x) {
     if (!model->config.norm_is_before || model->config.norm == NO_NORM) return x;
     for (int row = 0; row < rows; row++)
@@ -743,20 +742,20 @@ static const float *before_sublayer(Model *model, const Norm *norm, float *norme
 }
 
 static void after_sublayer(Model *model, int thread, const Norm *norm) {
-    wait_for_all(model, thread);
+    barrier(model, thread);
     if (model->config.norm_is_before || model->config.norm == NO_NORM) return;
     if (thread == 0)
         for (int row = 0; row < model->rows; row++) {
             float *x = model->x + (int64_t)row * model->stride;
             normalize(&model->config, norm, x, x);
         }
-    wait_for_all(model, thread);
+    barrier(model, thread);
 }
 
 static void feed_forward(Model *model, int thread, Layer *layer, const float *x) {
     const int wide = layer->up.vectors * LANES, kind = model->config.feed_forward;
-    const int first = LANES * slice(layer->up.vectors, first_share(model, thread), model->rooms);
-    const int end = LANES * slice(layer->up.vectors, first_share(model, thread + 1), model->rooms);
+    const int first = LANES * slice(layer->up.vectors, first_share(model, thread), model->max_threads);
+    const int end = LANES * slice(layer->up.vectors, first_share(model, thread + 1), model->max_threads);
     multiply(model, thread, &layer->up, x, model->stride, model->hidden, wide, 0, model->rows);
     if (kind == SWIGLU) multiply(model, thread, &layer->gate, x, model->stride, model->gated, wide, 0, model->rows);
     for (int row = 0; row < model->rows; row++)
@@ -765,31 +764,31 @@ static void feed_forward(Model *model, int thread, Layer *layer, const float *x)
             if (kind == SWIGLU) store(at, load(at) * activate(load(model->gated + (at - model->hidden)), kind));
             else store(at, activate(load(at), kind));
         }
-    wait_for_all(model, thread);
+    barrier(model, thread);
     multiply(model, thread, &layer->down, model->hidden, wide, model->x, model->stride, 1, model->rows);
 }
 
-/* What a thread has for the head, of a row that is asked for. */
-static float *last_of(const Model *model, int thread, int asked) {
-    return model->last + ((int64_t)thread * MOST_ROWS + asked) * model->stride;
+/* Return a thread's copy of the head's input for an output. */
+static float *head_input(const Model *model, int thread, int output) {
+    return model->head_inputs + ((int64_t)thread * MAX_ROWS + output) * model->stride;
 }
 
-/* Rows to logits: of those that are asked for. */
+/* Run all layers and the head: from embedded rows to the logits of the outputs. */
 static void run_layers(Model *model, int thread) {
     const Config *config = &model->config;
-    float normed[MOST_ROWS * model->stride] __attribute__((aligned(64)));
+    float normed[MAX_ROWS * model->stride] __attribute__((aligned(64)));
     float scores[model->slots] __attribute__((aligned(64)));
     for (int i = 0; i < config->n_layer; i++) {
         Layer *layer = &model->layers[i];
         const float *x = before_sublayer(model, &layer->before_attention, normed, model->rows, model->x);
         project(model, thread, i, x);
-        look(model, thread, i, scores);
-        wait_for_all(model, thread);
+        self_attention(model, thread, i, scores);
+        barrier(model, thread);
         if (config->output_projection) {
             multiply(
                 model, thread, &layer->output, model->attended, model->stride, model->x, model->stride, 1, model->rows);
         } else if (thread == 0) {
-            for (int place = 0; place < model->rows * model->stride; place++) model->x[place] += model->attended[place];
+            for (int index = 0; index < model->rows * model->stride; index++) model->x[index] += model->attended[index];
         }
         after_sublayer(model, thread, &layer->before_attention);
         if (config->feed_forward != NO_FEED_FORWARD) {
@@ -798,27 +797,27 @@ static void run_layers(Model *model, int thread) {
             after_sublayer(model, thread, &layer->before_feed_forward);
         }
     }
-    for (int i = 0; i < model->asked; i++) {
-        const float *x = model->x + (int64_t)model->asked_row[i] * model->stride;
-        float *to = last_of(model, thread, i);
+    for (int i = 0; i < model->num_outputs; i++) {
+        const float *x = model->x + (int64_t)model->output_row[i] * model->stride;
+        float *to = head_input(model, thread, i);
         if (config->final_norm) normalize(config, &model->norm, x, to);
         else memcpy(to, x, (size_t)model->stride * sizeof *to);
     }
     multiply(
-        model, thread, &model->head, last_of(model, thread, 0), model->stride, model->logits,
-        model->head.vectors * LANES, 0, model->asked);
-    wait_for_all(model, thread);
+        model, thread, &model->head, head_input(model, thread, 0), model->stride, model->logits,
+        model->head.vectors * LANES, 0, model->num_outputs);
+    barrier(model, thread);
 }
 
-/* --- counts and matches: see model/ngrams.py and model/matches.py ------------------------------------------------- */
+/* --- counts and copies: see model/ngrams.py ----------------------------------------------------------------------- */
 
-static float weigh(const float *weights, int width, const float *x) { /* one row of a small layer, its bias behind it */
+static float dot_with_bias(const float *weights, int width, const float *x) { /* the bias follows the weights */
     float total = weights[width];
     for (int i = 0; i < width; i++) total += weights[i] * x[i];
     return total;
 }
 
-static void softmax(float *x, int count, int wide) { /* `wide`: in whole lanes */
+static void softmax(float *x, int count, int wide) { /* `wide`: count in whole lanes */
     for (int i = count; i < wide; i++) x[i] = -INFINITY;
     Lanes most = all(-INFINITY), total = all(0);
     for (int i = 0; i < wide; i += LANES) most = larger(most, load(x + i));
@@ -843,11 +842,11 @@ static int64_t find_context(const NGrams *ngrams, int64_t key) {
     return low < ngrams->count && ngrams->contexts[low] == key ? low : -1;
 }
 
-/* What mostly follows the longest context that was counted. */
+/* Guess the most frequent follower of the longest context counted. */
 static Guess guess_by_counts(const Model *model, const int32_t *ids, int count) {
-    int64_t keys[MOST_ORDER], key = 0, power = 1;
+    int64_t keys[MAX_ORDER], key = 0, power = 1;
     int length = 1;
-    for (; length < model->config.ngram_order && length < MOST_ORDER && length <= count; length++) {
+    for (; length < model->config.ngram_order && length < MAX_ORDER && length <= count; length++) {
         keys[length] = key += (ids[count - length] + 1) * power;
         power *= model->config.vocab_size;
     }
@@ -858,107 +857,107 @@ static Guess guess_by_counts(const Model *model, const int32_t *ids, int count) 
     return (Guess){0, -1};
 }
 
-static void count_on(
-    const Model *model, const int32_t *ids, int place, const float *x, float *counted, int wide) {
+static void predict_by_counts(
+    const Model *model, const int32_t *ids, int position, const float *x, float *counted, int wide) {
     const NGrams *ngrams = &model->ngrams;
     const int vocab_size = model->config.vocab_size, width = model->config.d_model;
     for (int token = 0; token < vocab_size; token++) counted[token] = 1.0f / vocab_size;
     int64_t key = 0, power = 1;
     for (int length = 0; length < model->config.ngram_order; length++) {
         if (length > 0) {
-            if (place - length + 1 < 0) break;
-            key += (ids[place - length + 1] + 1) * power;
+            if (position - length + 1 < 0) break;
+            key += (ids[position - length + 1] + 1) * power;
             power *= vocab_size;
         }
         int64_t node = find_context(ngrams, key);
         if (node < 0) continue;
-        float strength = weigh(ngrams->strength + length * (width + 1), width, x);
+        float strength = dot_with_bias(ngrams->strength + length * (width + 1), width, x);
         strength += ngrams->variety[length] * ngrams->varieties[node];
         float alpha = expf(fminf(fmaxf(strength, -30), 30)), share = 1 / (ngrams->totals[node] + alpha);
         for (int token = 0; token < vocab_size; token++) counted[token] *= alpha * share;
-        for (int64_t i = ngrams->begins[node]; i < ngrams->begins[node + 1]; i++)
+        for (int64_t i = ngrams->starts[node]; i < ngrams->starts[node + 1]; i++)
             counted[ngrams->tokens[i]] += ngrams->counts[i] * share;
     }
-    float trust = weigh(ngrams->trust, width, x);
+    float trust = dot_with_bias(ngrams->trust, width, x);
     for (int token = 0; token < vocab_size; token++) counted[token] = trust * logf(fmaxf(counted[token], 1e-12f));
     softmax(counted, vocab_size, wide);
 }
 
-/* What followed the places that match best; returns how many tokens matched there. */
-static int match(const NGrams *ngrams, const int32_t *ids, int place, float *matched) {
-    float scores[place + 1], highest = -INFINITY, total = 0;
-    int slots[place + 1], found = 0, longest = 0;
-    for (int slot = 0; slot < place; slot++) {
-        if (ids[slot] != ids[place]) continue;
+/* Predict the followers of the best matching positions; return the length of the longest match. */
+static int predict_by_copying(const NGrams *ngrams, const int32_t *ids, int position, float *copied) {
+    float scores[position + 1], highest = -INFINITY, total = 0;
+    int slots[position + 1], found = 0, longest = 0;
+    for (int slot = 0; slot < position; slot++) {
+        if (ids[slot] != ids[position]) continue;
         int length = 1;
-        while (length < LONGEST_MATCH && length <= slot && ids[slot - length] == ids[place - length]) length++;
-        float score = ngrams->match_worth * length - ngrams->match_distance * logf(place - slot);
+        while (length < LONGEST_MATCH && length <= slot && ids[slot - length] == ids[position - length]) length++;
+        float score = ngrams->copy_worth * length - ngrams->copy_distance * logf(position - slot);
         scores[found] = score;
         slots[found++] = slot;
         highest = score > highest ? score : highest;
         longest = length > longest ? length : longest;
     }
     for (int i = 0; i < found; i++) total += scores[i] = expf(scores[i] - highest);
-    for (int i = 0; i < found; i++) matched[ids[slots[i] + 1]] += scores[i] / total;
+    for (int i = 0; i < found; i++) copied[ids[slots[i] + 1]] += scores[i] / total;
     return longest;
 }
 
-/* Mixes them into the logits of one that is asked for. */
-static void mix(Model *model, int thread, int asked) {
+/* Mix counts and copies into the logits of an output. */
+static void mix(Model *model, int thread, int output) {
     const NGrams *ngrams = &model->ngrams;
-    const Row *row = &model->row[model->asked_row[asked]];
+    const Row *row = &model->row[model->output_row[output]];
     const int vocab_size = model->config.vocab_size, width = model->config.d_model, wide = model->head.vectors * LANES;
-    const float *x = last_of(model, thread, asked);
-    float *said = model->logits + (int64_t)asked * wide;
-    float counted[wide], matched[wide];
-    memset(matched, 0, sizeof matched);
-    softmax(said, vocab_size, wide);
-    count_on(model, row->sequence->ids, row->place, x, counted, wide);
-    int longest = match(ngrams, row->sequence->ids, row->place, matched);
-    float layers = weigh(ngrams->share, width, x), matches = -INFINITY;
-    if (longest) matches = weigh(ngrams->share + width + 1, width, x) + ngrams->worth[longest];
-    float most = fmaxf(0, fmaxf(layers, matches));
-    float of_layers = expf(layers - most), of_counts = expf(-most), of_matches = longest ? expf(matches - most) : 0;
-    float total = of_layers + of_counts + of_matches;
+    const float *x = head_input(model, thread, output);
+    float *predicted = model->logits + (int64_t)output * wide;
+    float counted[wide], copied[wide];
+    memset(copied, 0, sizeof copied);
+    softmax(predicted, vocab_size, wide);
+    predict_by_counts(model, row->sequence->ids, row->position, x, counted, wide);
+    int longest = predict_by_copying(ngrams, row->sequence->ids, row->position, copied);
+    float layers = dot_with_bias(ngrams->share, width, x), copies = -INFINITY;
+    if (longest) copies = dot_with_bias(ngrams->share + width + 1, width, x) + ngrams->worth[longest];
+    float most = fmaxf(0, fmaxf(layers, copies));
+    float layers_share = expf(layers - most), counts_share = expf(-most), copies_share = longest ? expf(copies - most) : 0;
+    float total = layers_share + counts_share + copies_share;
     for (int token = 0; token < vocab_size; token++) {
-        float mixed = of_layers * said[token] + of_counts * counted[token] + of_matches * matched[token];
-        said[token] = logf(fmaxf(mixed / total, 1e-12f));
+        float mixed = layers_share * predicted[token] + counts_share * counted[token] + copies_share * copied[token];
+        predicted[token] = logf(fmaxf(mixed / total, 1e-12f));
     }
 }
 
 /* --- a pass ------------------------------------------------------------------------------------------------------- */
 
-static void draw(Model *model, int thread, Job *job);
+static void sample_tokens(Model *model, int thread, Job *job);
 
 static void run_pass(Model *model, int thread) {
-    const int parts = model->jobs ? model->job_count : model->config.ngram_order ? model->asked : 0;
+    const int parts = model->jobs ? model->job_count : model->config.ngram_order ? model->num_outputs : 0;
     run_layers(model, thread);
     for (int i = thread; i < parts; i += model->threads)
         if (model->jobs == NULL) mix(model, thread, i);
-        else if (model->jobs[i].asked >= 0) draw(model, thread, &model->jobs[i]);
-    if (parts > 1) wait_for_all(model, thread); /* else thread 0 did it all, and others look at nothing before it comes */
+        else if (model->jobs[i].output >= 0) sample_tokens(model, thread, &model->jobs[i]);
+    if (parts > 1) barrier(model, thread); /* else thread 0 did everything, and others wait for it next */
 }
 
-static void *work(void *argument) {
-    void **handed = argument;
-    Model *model = handed[0];
-    int thread = (int)(intptr_t)handed[1];
+static void *run_worker(void *argument) {
+    void **start = argument;
+    Model *model = start[0];
+    int thread = (int)(intptr_t)start[1];
     free(argument);
     uint64_t seen = 0;
     for (;;) {
         pthread_mutex_lock(&model->lock);
-        while (model->calls == seen && !model->is_ending) pthread_cond_wait(&model->work_is_there, &model->lock);
+        while (model->calls == seen && !model->is_ending) pthread_cond_wait(&model->work_available, &model->lock);
         seen = model->calls;
         const int is_ending = model->is_ending, takes_part = thread < model->threads;
         pthread_mutex_unlock(&model->lock);
         if (is_ending) return NULL;
         if (!takes_part) continue;
         for (;;) {
-            wait_for_all(model, thread);
+            barrier(model, thread);
             if (model->rows == 0) break;
             run_pass(model, thread);
         }
-        wait_for_all(model, thread); /* until each has seen that it is over */
+        barrier(model, thread); /* until each has seen the end */
     }
 }
 
@@ -967,34 +966,34 @@ static void begin_call(Model *model, int threads) {
     pthread_mutex_lock(&model->lock);
     model->threads = threads < most ? threads : most;
     const uint32_t turn = atomic_load(&model->arrivals[0].turn);
-    for (int i = 1; i < most; i++) atomic_store(&model->arrivals[i].turn, turn); /* of those that were left out */
+    for (int i = 1; i < most; i++) atomic_store(&model->arrivals[i].turn, turn); /* threads that sat out earlier calls */
     model->calls++;
-    if (model->threads > 1) pthread_cond_broadcast(&model->work_is_there);
+    if (model->threads > 1) pthread_cond_broadcast(&model->work_available);
     pthread_mutex_unlock(&model->lock);
 }
 
-static void begin_pass(Model *model) { model->rows = model->runs = model->asked = 0; }
+static void begin_pass(Model *model) { model->rows = model->runs = model->num_outputs = 0; }
 
 static void end_call(Model *model) {
     begin_pass(model);
-    wait_for_all(model, 0);
-    wait_for_all(model, 0);
+    barrier(model, 0);
+    barrier(model, 0);
 }
 
-/* Some ids of a sequence, which stand there already, join the pass. */
-static void add_rows(Model *model, Sequence *sequence, int place, int count) {
+/* Add tokens of a sequence, which its ids hold already, to the pass. */
+static void add_rows(Model *model, Sequence *sequence, int position, int count) {
     model->run[model->runs++] = (Run){sequence, model->rows, count};
-    for (int i = 0; i < count; i++) model->row[model->rows++] = (Row){sequence, place + i};
+    for (int i = 0; i < count; i++) model->row[model->rows++] = (Row){sequence, position + i};
 }
 
-static void pass(Model *model) {
+static void forward(Model *model) {
     model->read += model->rows;
     embed(model);
-    wait_for_all(model, 0);
+    barrier(model, 0);
     run_pass(model, 0);
 }
 
-static int is_finite(const float *x, int count) { /* 0 times what is not is no number */
+static int is_finite(const float *x, int count) { /* 0 times NaN or infinity is NaN */
     Lanes total = all(0);
     float rest = 0;
     int i = 0;
@@ -1039,10 +1038,10 @@ static void swap(Candidate *a, Candidate *b) {
     *b = kept;
 }
 
-/* Whole numbers in the order of the numbers whose bits they are. */
+/* Map the bits of floats to integers of the same order. */
 INLINE Integers in_order(Integers bits) { return bits ^ ((bits >> 31) & 0x7FFFFFFF); }
 
-/* The k-th largest of some numbers: one bit after the other, the highest first. */
+/* Return the k-th largest number, found bit by bit from the highest. */
 static float select_largest(const float *x, int count, int k) {
     uint32_t found = 0;
     for (uint32_t bit = 0x80000000; bit; bit >>= 1) {
@@ -1057,25 +1056,25 @@ static float select_largest(const float *x, int count, int k) {
     return ((Lanes)in_order((Integers){0} + (int32_t)(found ^ 0x80000000)))[0];
 }
 
-/* Puts the likeliest first, as many as reach a share together, and returns how many these are. A search for their end as
-   quicksort makes it: only the part where the end lies is sorted any further. */
+/* Move the likeliest candidates that together reach a probability to the front, and return their number. As in quickselect,
+   only the part that contains the boundary is sorted any further. */
 static int gather_likeliest(Candidate *candidates, int count, double share) {
-    int low = 0, high = count; /* what is before `low` is among them, what is from `high` on is not */
+    int low = 0, high = count; /* those before `low` are chosen, those from `high` on are not */
     double before = 0;
     while (low < high) {
         double likelier = before;
-        int place = low;
+        int split = low;
         swap(&candidates[(low + high) / 2], &candidates[high - 1]);
         for (int i = low; i < high - 1; i++)
             if (is_likelier(&candidates[i], &candidates[high - 1])) {
                 likelier += candidates[i].share;
-                swap(&candidates[i], &candidates[place++]);
+                swap(&candidates[i], &candidates[split++]);
             }
-        swap(&candidates[place], &candidates[high - 1]);
-        if (likelier >= share) high = place;
+        swap(&candidates[split], &candidates[high - 1]);
+        if (likelier >= share) high = split;
         else {
-            before = likelier + candidates[place].share;
-            low = place + 1;
+            before = likelier + candidates[split].share;
+            low = split + 1;
         }
     }
     return low;
@@ -1083,7 +1082,7 @@ static int gather_likeliest(Candidate *candidates, int count, double share) {
 
 static void cut_top_p(float *logits, int count, float highest, double top_p) {
     const double total = exp((double)(log_of_sum(logits, count) - highest));
-    const float least = highest + (float)log((1 - top_p) / count * total); /* what is less likely cannot be reached */
+    const float least = highest + (float)log((1 - top_p) / count * total); /* less likely ones cannot be needed */
     int found = 0;
     for (int id = 0; id < count; id++) found += logits[id] >= least;
     Candidate *candidates = malloc((size_t)found * sizeof *candidates);
@@ -1098,7 +1097,7 @@ static void cut_top_p(float *logits, int count, float highest, double top_p) {
     free(candidates);
 }
 
-/* Changes logits as the settings say: −∞ where a token is cut. `used` is looked at where there is a penalty. */
+/* Change logits by the settings: −∞ where a token is cut. `used` is read for a repetition penalty only. */
 static void filter(float *logits, int count, const Sampling *sampling, const uint8_t *used) {
     if (sampling->repetition_penalty != 1)
         for (int id = 0; id < count; id++)
@@ -1106,7 +1105,7 @@ static void filter(float *logits, int count, const Sampling *sampling, const uin
                 float penalty = (float)sampling->repetition_penalty;
                 logits[id] = logits[id] > 0 ? logits[id] / penalty : logits[id] * penalty;
             }
-    if (sampling->temperature == 0) return;
+    if (is_greedy(sampling)) return;
     for (int id = 0; id < count; id++) logits[id] /= (float)sampling->temperature;
     const float highest = highest_of(logits, count);
     if (sampling->top_k > 0 && sampling->top_k < count) {
@@ -1122,16 +1121,16 @@ static void filter(float *logits, int count, const Sampling *sampling, const uin
     }
 }
 
-static uint64_t stir(uint64_t x) { /* SplitMix64: see generate/random.py */
+static uint64_t stir(uint64_t x) { /* SplitMix64: see generate/prompts.py */
     x += 0x9E3779B97F4A7C15;
     x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9;
     x = (x ^ (x >> 27)) * 0x94D049BB133111EB;
     return x ^ (x >> 31);
 }
 
-static int choose(const float *logits, int count, const Sampling *sampling, uint64_t place) {
+static int choose(const float *logits, int count, const Sampling *sampling, uint64_t position) {
     const float highest = highest_of(logits, count);
-    if (sampling->temperature == 0) {
+    if (is_greedy(sampling)) {
         int best = 0;
         while (best < count - 1 && logits[best] != highest) best++;
         return best;
@@ -1145,7 +1144,7 @@ static int choose(const float *logits, int count, const Sampling *sampling, uint
         total += sum(block);
     }
     for (; id < count; id++) total += shares[id] = expf(logits[id] - highest);
-    const double uniform = (double)(stir(stir(stir(sampling->seed) ^ sampling->prompt) ^ place) >> 11) * 0x1p-53;
+    const double uniform = (double)(stir(stir(stir(sampling->seed) ^ sampling->prompt) ^ position) >> 11) * 0x1p-53;
     for (id = 0; id < count; id++) {
         if (!(logits[id] > -INFINITY)) continue;
         last = id;
@@ -1155,145 +1154,145 @@ static int choose(const float *logits, int count, const Sampling *sampling, uint
     return last;
 }
 
-static void find_likeliest(const float *logits, int count, int wanted, int32_t *ids, float *values) {
+static void find_top(const float *logits, int count, int wanted, int32_t *ids, float *values) {
     int found = 0;
     for (int id = 0; id < count; id++) {
         if (found == wanted && logits[id] <= values[found - 1]) continue;
-        int place = found < wanted ? found++ : wanted - 1;
-        for (; place > 0 && values[place - 1] < logits[id]; place--) {
-            values[place] = values[place - 1];
-            ids[place] = ids[place - 1];
+        int rank = found < wanted ? found++ : wanted - 1;
+        for (; rank > 0 && values[rank - 1] < logits[id]; rank--) {
+            values[rank] = values[rank - 1];
+            ids[rank] = ids[rank - 1];
         }
-        values[place] = logits[id];
-        ids[place] = id;
+        values[rank] = logits[id];
+        ids[rank] = id;
     }
 }
 
 /* --- requests ----------------------------------------------------------------------------------------------------- */
 
-enum { UNSOUND = -1, UNKNOWN_TOKEN = -2 };
+enum { NOT_FINITE = -1, UNKNOWN_TOKEN = -2 };
 
-static int common(const int32_t *a, const int32_t *b, int count) {
+static int common_prefix(const int32_t *a, const int32_t *b, int count) {
     int same = 0;
     while (same < count && a[same] == b[same]) same++;
     return same;
 }
 
-/* What stands behind some place of the sequence is known no longer, where it changes. */
-static void put(Sequence *sequence, int place, int32_t id) {
-    if (place < sequence->known && sequence->ids[place] == id) return;
-    sequence->ids[place] = id;
-    if (sequence->known > place) sequence->known = place;
+/* Set an id of a sequence. If it changes, the cache is valid only up to it. */
+static void set_id(Sequence *sequence, int position, int32_t id) {
+    if (position < sequence->cached && sequence->ids[position] == id) return;
+    sequence->ids[position] = id;
+    if (sequence->cached > position) sequence->cached = position;
 }
 
 static void copy_cache(const Model *model, Sequence *to, const Sequence *from, int count) {
     const int64_t step = model->head_step, used = (count + LANES - 1) / LANES * model->block_step;
     for (int head = 0; head < model->config.n_kv_head; head++)
         memcpy(to->cache + head * step, from->cache + head * step, (size_t)used * sizeof *to->cache);
-    to->known = count;
+    to->cached = count;
 }
 
-static int is_known(const Model *model, const int32_t *ids, int64_t count) {
+static int ids_are_valid(const Model *model, const int32_t *ids, int64_t count) {
     for (int64_t i = 0; i < count; i++)
         if (ids[i] < 0 || ids[i] >= model->config.vocab_size) return 0;
     return count > 0;
 }
 
-/* Sets up a job. What its sequence has in common with what any other holds is taken from there, and what it has in common
-   with an earlier job is computed once. */
-static void begin_job(Model *model, Job *jobs, int number) {
-    Job *job = &jobs[number];
+/* Set up a job. A prefix shared with a sequence in the cache is copied from there, and one shared with an earlier job is
+   computed once. */
+static void begin_job(Model *model, Job *jobs, int index) {
+    Job *job = &jobs[index];
     const Request *request = job->request;
     const int32_t *ids = request->ids + request->first;
     Sequence *sequence = job->sequence = request->sequence, *donor = NULL;
     const int count = job->count = (int)(request->count - request->first);
-    int known = common(sequence->ids, ids, sequence->known < count ? sequence->known : count);
-    for (Sequence *other = model->sequences; other && known < count - 1; other = other->next) {
-        int shared = common(other->ids, ids, other->known < count ? other->known : count);
-        if (shared > known) known = shared, donor = other;
+    int cached = common_prefix(sequence->ids, ids, sequence->cached < count ? sequence->cached : count);
+    for (Sequence *other = model->sequences; other && cached < count - 1; other = other->next) {
+        int shared = common_prefix(other->ids, ids, other->cached < count ? other->cached : count);
+        if (shared > cached) cached = shared, donor = other;
     }
     if (donor) {
-        copy_cache(model, sequence, donor, known);
-        memcpy(sequence->ids, ids, (size_t)known * sizeof *ids);
+        copy_cache(model, sequence, donor, cached);
+        memcpy(sequence->ids, ids, (size_t)cached * sizeof *ids);
     }
-    for (int place = known; place < count; place++) {
-        put(sequence, place, ids[place]);
-        note(&model->drafting, sequence->ids, place + 1);
+    for (int position = cached; position < count; position++) {
+        set_id(sequence, position, ids[position]);
+        record_token(&model->drafting, sequence->ids, position + 1);
     }
-    job->fed = known < count ? known : count - 1; /* the last one is read again, to see what comes behind it */
+    job->num_read = cached < count ? cached : count - 1; /* the last one is read again, for its logits */
     job->leader = NULL;
-    job->shared = job->fed;
-    for (int i = 0; i < number && job->fed < count - 1; i++) {
+    job->shared = job->num_read;
+    for (int i = 0; i < index && job->num_read < count - 1; i++) {
         if (jobs[i].is_done) continue;
-        int shared = common(jobs[i].sequence->ids, ids, jobs[i].count < count ? jobs[i].count : count - 1);
+        int shared = common_prefix(jobs[i].sequence->ids, ids, jobs[i].count < count ? jobs[i].count : count - 1);
         if (shared > job->shared) job->shared = shared, job->leader = jobs[i].sequence;
     }
-    job->is_done = request->most <= 0;
+    job->is_done = request->max_tokens <= 0;
     if (request->sampling.repetition_penalty != 1) {
         memset(sequence->used, 0, (size_t)model->config.vocab_size);
         for (int64_t i = 0; i < request->count; i++) sequence->used[request->ids[i]] = 1;
     }
 }
 
-/* Guesses how a job goes on, and puts as much of that behind its tokens as is worth a check. */
-static void propose(Model *model, Job *job, int rows, double *tokens) {
+/* Guess how a job continues, and append as many guesses as are worth checking. */
+static void propose_drafts(Model *model, Job *job, int rows, double *tokens) {
     Sequence *sequence = job->sequence;
-    const int64_t left = job->request->most - job->request->made - 1;
+    const int64_t left = job->request->max_tokens - job->request->num_generated - 1;
     int most = model->config.context - job->count;
     if (most > left) most = (int)left;
-    if (most > MOST_DRAFTS) most = MOST_DRAFTS;
-    if (most > MOST_ROWS - rows) most = MOST_ROWS - rows;
-    if (model->drafting.mode == NEVER || (model->drafting.mode == WHERE_IT_GAINS && !model->drafting.is_on)) return;
+    if (most > MAX_DRAFTS) most = MAX_DRAFTS;
+    if (most > MAX_ROWS - rows) most = MAX_ROWS - rows;
+    if (model->drafting.mode == NEVER || (model->drafting.mode == AUTO && !model->drafting.is_drafting)) return;
     const int could_gain = can_gain(&model->drafting, most, rows, *tokens);
     double chance = 1;
-    for (int i = 0; i < most && chance >= LEAST_CHANCE; i++) {
+    for (int i = 0; i < most && chance >= MIN_CHANCE; i++) {
         Guess best = guess(&model->drafting, sequence->ids, job->count + i);
         if (model->config.ngram_order) {
             Guess other = guess_by_counts(model, sequence->ids, job->count + i);
-            const float *right = model->drafting.right;
-            if (other.kind >= 0 && (best.kind < 0 || right[other.kind] > right[best.kind])) best = other;
+            const float *accuracy = model->drafting.accuracy;
+            if (other.kind >= 0 && (best.kind < 0 || accuracy[other.kind] > accuracy[best.kind])) best = other;
         }
         if (best.kind < 0) break;
         job->guesses[job->guessed++] = best;
-        put(sequence, job->count + i, best.token);
-        if (!could_gain) break; /* the first is guessed to see how often that is right */
-        if (model->drafting.mode != ALWAYS) chance *= model->drafting.right[best.kind];
+        set_id(sequence, job->count + i, best.token);
+        if (!could_gain) break; /* guess one token anyway, to measure accuracy */
+        if (model->drafting.mode != ALWAYS) chance *= model->drafting.accuracy[best.kind];
     }
     job->drafts = count_worthwhile(&model->drafting, job->guesses, job->guessed, rows, tokens);
     model->drafting.proposed += job->drafts;
 }
 
-/* Fills a pass with what is to be read next, the first jobs first. */
-static void plan(Model *model, Job *jobs, int count) {
-    int rows = 0, asked = 0;
+/* Fill a pass with the tokens to be read next, the first jobs first. */
+static void plan_pass(Model *model, Job *jobs, int count) {
+    int rows = 0, outputs = 0;
     begin_pass(model);
     for (int i = 0; i < count; i++) {
         Job *job = &jobs[i];
-        job->rows = job->drafts = job->drawn = job->guessed = 0;
-        job->asked = -1;
-        if (job->is_done || rows == MOST_ROWS) continue;
+        job->rows = job->drafts = job->num_sampled = job->guessed = 0;
+        job->output = -1;
+        if (job->is_done || rows == MAX_ROWS) continue;
         if (job->leader) {
-            if (job->leader->known < job->shared) continue;
+            if (job->leader->cached < job->shared) continue;
             copy_cache(model, job->sequence, job->leader, job->shared);
-            job->fed = job->shared;
+            job->num_read = job->shared;
             job->leader = NULL;
         }
-        const int waiting = job->count - job->fed, room = MOST_ROWS - rows;
+        const int waiting = job->count - job->num_read, room = MAX_ROWS - rows;
         job->rows = waiting < room ? waiting : room;
         rows += job->rows;
-        job->asked = job->rows < waiting ? -1 : 0;
-        asked += job->asked + 1;
+        job->output = job->rows < waiting ? -1 : 0;
+        outputs += job->output + 1;
     }
-    double tokens = asked;
+    double tokens = outputs;
     for (int i = 0; i < count; i++) {
         Job *job = &jobs[i];
         if (job->rows == 0) continue;
-        if (job->asked >= 0 && model->jobs) propose(model, job, rows, &tokens);
-        add_rows(model, job->sequence, job->fed, job->rows + job->drafts);
+        if (job->output >= 0 && model->jobs) propose_drafts(model, job, rows, &tokens);
+        add_rows(model, job->sequence, job->num_read, job->rows + job->drafts);
         rows += job->drafts;
-        if (job->asked < 0) continue;
-        job->asked = model->asked;
-        for (int row = model->rows - job->drafts - 1; row < model->rows; row++) model->asked_row[model->asked++] = row;
+        if (job->output < 0) continue;
+        job->output = model->num_outputs;
+        for (int row = model->rows - job->drafts - 1; row < model->rows; row++) model->output_row[model->num_outputs++] = row;
     }
 }
 
@@ -1303,61 +1302,62 @@ static int is_end(const Request *request, int32_t id) {
     return 0;
 }
 
-/* Takes the next token of a job from the logits of a row. */
-static int32_t draw_token(Model *model, int thread, Job *job, int asked) {
+/* Sample the next token of a job from the logits of an output. */
+static int32_t sample_token(Model *model, int thread, Job *job, int output) {
     const int vocab_size = model->config.vocab_size;
     Request *request = job->request;
-    if (model->config.ngram_order) mix(model, thread, asked);
-    float *logits = model->logits + (int64_t)asked * model->head.vectors * LANES;
+    if (model->config.ngram_order) mix(model, thread, output);
+    float *logits = model->logits + (int64_t)output * model->head.vectors * LANES;
     if (!is_finite(logits, vocab_size)) {
-        atomic_store(&model->is_unsound, 1);
+        atomic_store(&model->not_finite, 1);
         return -1;
     }
     const float total = log_of_sum(logits, vocab_size);
-    const int64_t made = request->made++, first = made * model->alternatives;
-    if (model->alternatives) {
-        find_likeliest(
-            logits, vocab_size, model->alternatives, request->likeliest + first, request->likeliest_logprobs + first);
-        for (int i = 0; i < model->alternatives; i++) request->likeliest_logprobs[first + i] -= total;
+    const int64_t num_generated = request->num_generated++, first = num_generated * model->num_top;
+    if (model->num_top) {
+        find_top(
+            logits, vocab_size, model->num_top, request->top_ids + first, request->top_logprobs + first);
+        for (int i = 0; i < model->num_top; i++) request->top_logprobs[first + i] -= total;
     }
     float filtered[vocab_size];
     memcpy(filtered, logits, sizeof filtered);
     filter(filtered, vocab_size, &request->sampling, job->sequence->used);
-    const int32_t id = choose(filtered, vocab_size, &request->sampling, request->sampling.place + (uint64_t)made);
-    request->drawn[made] = id;
-    request->logprobs[made] = logits[id] - total;
+    const int32_t id = choose(filtered, vocab_size, &request->sampling, request->sampling.place + (uint64_t)num_generated);
+    request->sampled[num_generated] = id;
+    request->logprobs[num_generated] = logits[id] - total;
     job->sequence->used[id] = 1;
-    job->is_done = request->made == request->most || is_end(request, id) || job->count == model->config.context;
+    job->is_done = request->num_generated == request->max_tokens || is_end(request, id) || job->count == model->config.context;
     return id;
 }
 
-/* Takes the next tokens of a job: one, and one more behind each draft that was right. */
-static void draw(Model *model, int thread, Job *job) {
+/* Sample the next tokens of a job: one, and one more after each correct draft. */
+static void sample_tokens(Model *model, int thread, Job *job) {
     for (int i = 0; i <= job->drafts; i++) {
-        const int32_t id = draw_token(model, thread, job, job->asked + i);
+        const int32_t id = sample_token(model, thread, job, job->output + i);
         if (id < 0) return;
-        job->drawn++;
+        job->num_sampled++;
         if (job->is_done) return;
-        put(job->sequence, job->count++, id);
+        set_id(job->sequence, job->count++, id);
         if (i == job->drafts || job->guesses[i].token != id) return;
     }
 }
 
-/* Takes up what a pass has read and drawn. */
-static void end_pass(Model *model, Job *job) {
-    if (job->asked < 0) {
-        job->fed += job->rows;
+/* Account for what a pass has read and sampled. */
+static void finish_pass(Model *model, Job *job) {
+    if (job->output < 0) {
+        job->num_read += job->rows;
     } else {
-        const int32_t *drawn = job->request->drawn + job->request->made - job->drawn;
-        for (int i = 0; i < job->drawn && i < job->guessed; i++) {
-            judge(&model->drafting, job->guesses[i], drawn[i] == job->guesses[i].token);
-            if (i < job->drafts) model->drafting.kept += drawn[i] == job->guesses[i].token;
+        const int32_t *sampled = job->request->sampled + job->request->num_generated - job->num_sampled;
+        for (int i = 0; i < job->num_sampled && i < job->guessed; i++) {
+            record_guess(&model->drafting, job->guesses[i], sampled[i] == job->guesses[i].token);
+            if (i < job->drafts) model->drafting.accepted += sampled[i] == job->guesses[i].token;
         }
-        const int last = job->is_done; /* it was not put behind the others */
-        for (int i = job->drawn - last; i > 0; i--) note(&model->drafting, job->sequence->ids, job->count - i + 1);
-        job->fed = job->is_done ? job->count : job->count - 1;
+        const int last = job->is_done; /* then the last token was not appended */
+        for (int i = job->num_sampled - last; i > 0; i--)
+            record_token(&model->drafting, job->sequence->ids, job->count - i + 1);
+        job->num_read = job->is_done ? job->count : job->count - 1;
     }
-    if (job->sequence->known < job->fed) job->sequence->known = job->fed;
+    if (job->sequence->cached < job->num_read) job->sequence->cached = job->num_read;
 }
 
 static double now(void) {
@@ -1368,118 +1368,117 @@ static double now(void) {
 
 /* --- what Python calls ---------------------------------------------------------------------------------------------- */
 
-/* Goes on with each request until its end, the most that it asks for, or a full context; or until the time is over, be it
-   that nothing has come yet. Returns 0, UNSOUND, or UNKNOWN_TOKEN. */
-int native_extend(Model *model, Request *requests, int count, int alternatives, double seconds, int threads) {
+/* Extend each request until its end, its maximum or a full context; or until the time is over, even if nothing was
+   generated yet. Return 0, NOT_FINITE or UNKNOWN_TOKEN. */
+int native_extend(Model *model, Request *requests, int count, int num_top, double seconds, int threads) {
     const double end = now() + seconds;
     for (int i = 0; i < count; i++)
-        if (!is_known(model, requests[i].ids, requests[i].count)) return UNKNOWN_TOKEN;
+        if (!ids_are_valid(model, requests[i].ids, requests[i].count)) return UNKNOWN_TOKEN;
     Job jobs[count];
     for (int i = 0; i < count; i++) {
         jobs[i].request = &requests[i];
-        requests[i].made = 0;
+        requests[i].num_generated = 0;
         begin_job(model, jobs, i);
     }
     model->jobs = jobs;
     model->job_count = count;
-    model->alternatives = alternatives;
-    atomic_store(&model->is_unsound, 0);
+    model->num_top = num_top;
+    atomic_store(&model->not_finite, 0);
     begin_call(model, threads);
     for (double began = now(), time; began < end || model->rows == 0; began = time) {
-        plan(model, jobs, count);
+        plan_pass(model, jobs, count);
         if (model->rows == 0) break;
-        pass(model);
-        if (atomic_load(&model->is_unsound)) break;
-        int drawn = 0;
+        forward(model);
+        if (atomic_load(&model->not_finite)) break;
+        int num_sampled = 0;
         for (int i = 0; i < count; i++) {
-            if (jobs[i].rows) end_pass(model, &jobs[i]);
-            drawn += jobs[i].drawn;
+            if (jobs[i].rows) finish_pass(model, &jobs[i]);
+            num_sampled += jobs[i].num_sampled;
         }
         time = now();
-        if (model->asked == model->rows) note_pass(&model->drafting, model->rows, drawn, time - began);
+        if (model->num_outputs == model->rows) record_pass(&model->drafting, model->rows, num_sampled, time - began);
     }
     end_call(model);
     model->jobs = NULL;
-    return atomic_load(&model->is_unsound) ? UNSOUND : 0;
+    return atomic_load(&model->not_finite) ? NOT_FINITE : 0;
 }
 
-/* The log-probability of each token that may follow, and what it is drawn with. Returns as `native_extend`. */
-int native_odds(Model *model, Request *request, float *logprobs, double *shares, int threads) {
+/* Return the log-probability of each next token, and its probability of being sampled. Result as `native_extend`. */
+int native_probabilities(Model *model, Request *request, float *logprobs, double *probabilities, int threads) {
     const int vocab_size = model->config.vocab_size;
-    if (!is_known(model, request->ids, request->count)) return UNKNOWN_TOKEN;
+    if (!ids_are_valid(model, request->ids, request->count)) return UNKNOWN_TOKEN;
     Job job = {.request = request};
     begin_job(model, &job, 0);
     job.is_done = 0;
     begin_call(model, threads);
-    while (job.fed < job.count) {
-        plan(model, &job, 1);
-        pass(model);
-        job.fed += job.rows;
-        if (job.sequence->known < job.fed) job.sequence->known = job.fed;
+    while (job.num_read < job.count) {
+        plan_pass(model, &job, 1);
+        forward(model);
+        job.num_read += job.rows;
+        if (job.sequence->cached < job.num_read) job.sequence->cached = job.num_read;
     }
     memcpy(logprobs, model->logits, (size_t)vocab_size * sizeof *logprobs);
     end_call(model);
-    if (!is_finite(logprobs, vocab_size)) return UNSOUND;
+    if (!is_finite(logprobs, vocab_size)) return NOT_FINITE;
     float filtered[vocab_size], total = log_of_sum(logprobs, vocab_size);
     memcpy(filtered, logprobs, sizeof filtered);
     filter(filtered, vocab_size, &request->sampling, job.sequence->used);
     int best = choose(filtered, vocab_size, &(Sampling){0}, 0);
-    double sum_of_shares = 0;
+    double sum_of_probabilities = 0;
     for (int id = 0; id < vocab_size; id++) {
         logprobs[id] -= total;
-        shares[id] = request->sampling.temperature == 0 ? id == best : exp((double)filtered[id] - filtered[best]);
-        sum_of_shares += shares[id];
+        probabilities[id] = is_greedy(&request->sampling) ? id == best : exp((double)filtered[id] - filtered[best]);
+        sum_of_probabilities += probabilities[id];
     }
-    for (int id = 0; id < vocab_size; id++) shares[id] /= sum_of_shares;
+    for (int id = 0; id < vocab_size; id++) probabilities[id] /= sum_of_probabilities;
     return 0;
 }
 
-/* What the distribution of some logits leaves open, in nats. */
+/* Return the entropy of a distribution in nats. */
 static float entropy(const float *logits, int count) {
     float total = log_of_sum(logits, count), open = 0;
     for (int i = 0; i < count; i++) open -= expf(logits[i] - total) * (logits[i] - total);
     return open;
 }
 
-/* The log-probability of each of ids but the first, and the entropy of what could have come there. Returns as
-   `native_extend`. */
+/* Return the log-probability of each id but the first, and the entropy of each prediction. Result as `native_extend`. */
 int native_score(
     Model *model, Sequence *sequence, const int32_t *ids, int count, float *logprobs, float *entropies, int threads) {
     const int vocab_size = model->config.vocab_size, wide = model->head.vectors * LANES;
-    int is_sound = 1;
-    if (!is_known(model, ids, count)) return UNKNOWN_TOKEN;
+    int all_finite = 1;
+    if (!ids_are_valid(model, ids, count)) return UNKNOWN_TOKEN;
     begin_call(model, threads);
-    sequence->known = 0;
+    sequence->cached = 0;
     memcpy(sequence->ids, ids, (size_t)(count - 1) * sizeof *ids);
-    for (int start = 0; start < count - 1 && is_sound; start += MOST_ROWS) {
-        int rows = count - 1 - start < MOST_ROWS ? count - 1 - start : MOST_ROWS;
+    for (int start = 0; start < count - 1 && all_finite; start += MAX_ROWS) {
+        int rows = count - 1 - start < MAX_ROWS ? count - 1 - start : MAX_ROWS;
         begin_pass(model);
         add_rows(model, sequence, start, rows);
-        while (model->asked < rows) model->asked_row[model->asked] = model->asked, model->asked++;
-        pass(model);
+        while (model->num_outputs < rows) model->output_row[model->num_outputs] = model->num_outputs, model->num_outputs++;
+        forward(model);
         const float *logits = model->logits;
         for (int row = 0; row < rows; row++, logits += wide) {
-            is_sound = is_sound && is_finite(logits, vocab_size);
+            all_finite = all_finite && is_finite(logits, vocab_size);
             logprobs[start + row] = logits[ids[start + row + 1]] - log_of_sum(logits, vocab_size);
             entropies[start + row] = entropy(logits, vocab_size);
         }
     }
-    sequence->known = count - 1;
+    sequence->cached = count - 1;
     end_call(model);
-    return is_sound ? 0 : UNSOUND;
+    return all_finite ? 0 : NOT_FINITE;
 }
 
-/* Whether to draft: NEVER, WHERE_IT_GAINS, ALWAYS. */
-void native_draft(Model *model, int mode) { model->drafting.mode = mode; }
+/* Set when to draft: NEVER, AUTO or ALWAYS. */
+void native_set_drafting(Model *model, int mode) { model->drafting.mode = mode; }
 
-/* Rows that were read since the model is there; drafts among them, and how many of these were right. */
-void native_tell(const Model *model, int64_t *told) {
-    told[0] = model->read;
-    told[1] = model->drafting.proposed;
-    told[2] = model->drafting.kept;
+/* Return the numbers of rows read, drafts among them, and drafts accepted since the model was created. */
+void native_count_work(const Model *model, int64_t *counts) {
+    counts[0] = model->read;
+    counts[1] = model->drafting.proposed;
+    counts[2] = model->drafting.accepted;
 }
 
-/* Whether this processor has the instructions that this file was compiled with. */
+/* Whether this processor has the instructions that this file was compiled for. */
 int native_runs_here(void) {
 #if defined(__AVX512VNNI__)
     return __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
@@ -1508,8 +1507,8 @@ void native_free_sequence(Model *model, Sequence *sequence) {
 
 static size_t rounded_up(size_t count, size_t step) { return (count + step - 1) / step * step; }
 
-/* Memory in pages of 2 MB where the system has these: what does not fit into the caches is read up to twice as quickly
-   from there. */
+/* Allocate memory in pages of 2 MB if the system has them: weights that do not fit into the caches are read up to twice as
+   fast from there. */
 static void *large_pages(size_t bytes) {
     const size_t whole = rounded_up(bytes, LARGE_PAGE);
     void *at = aligned_alloc(LARGE_PAGE, whole);
@@ -1519,15 +1518,15 @@ static void *large_pages(size_t bytes) {
     return at;
 }
 
-static void *room(int64_t count, size_t size) { /* zeros, aligned to whole lanes */
+static void *allocate(int64_t count, size_t size) { /* zeros, aligned to whole lanes */
     const size_t bytes = rounded_up((size_t)count * size, 64) + 64;
     void *at = bytes < LARGE_PAGE / 2 ? aligned_alloc(64, bytes) : large_pages(bytes);
     return at ? memset(at, 0, bytes) : NULL;
 }
 
-/* As `room`, but for the weights of a share: these lie one behind the other. What is not used of the last chunk, the
-   largest, takes no memory, but for what a page has too many. */
-static void *room_for_weights(Model *model, int share, size_t size) {
+/* Like `allocate`, for the weights of a share, one after the other. The unused end of the last chunk, the largest, takes no
+   memory beyond the rest of a page. */
+static void *allocate_weights(Model *model, int share, size_t size) {
     const size_t bytes = rounded_up(size, 64), header = rounded_up(sizeof(Chunk), 64);
     Chunk *chunk = model->chunks[share];
     if (chunk == NULL || chunk->size - chunk->used < bytes) {
@@ -1547,9 +1546,9 @@ Sequence *native_new_sequence(Model *model) {
     const Config *config = &model->config;
     Sequence *sequence = calloc(1, sizeof *sequence);
     if (sequence == NULL) return NULL;
-    sequence->ids = room(config->context, sizeof *sequence->ids);
-    sequence->cache = room(config->n_kv_head * model->head_step, sizeof *sequence->cache);
-    sequence->used = room(config->vocab_size, sizeof *sequence->used);
+    sequence->ids = allocate(config->context, sizeof *sequence->ids);
+    sequence->cache = allocate(config->n_kv_head * model->head_step, sizeof *sequence->cache);
+    sequence->used = allocate(config->vocab_size, sizeof *sequence->used);
     if (!sequence->ids || !sequence->cache || !sequence->used) {
         native_free_sequence(model, sequence);
         return NULL;
@@ -1560,51 +1559,51 @@ Sequence *native_new_sequence(Model *model) {
 
 /* --- from tensors to a model ---------------------------------------------------------------------------------------- */
 
-/* Tensors come in one order, which native/engine.py knows too; `lacks` tells that one was not as it should be. */
+/* Tensors come in the order of `_names` in native/engine.py; `failed`: one is missing or has the wrong size. */
 typedef struct {
     const Tensor *next, *end;
-    int lacks;
+    int failed;
 } Reader;
 
-static const Tensor *take(Reader *reader, int64_t count) { /* NULL where the model has none */
+static const Tensor *next_tensor(Reader *reader, int64_t count) { /* NULL: the model has none */
     if (reader->next == reader->end) {
-        reader->lacks = 1;
+        reader->failed = 1;
         return NULL;
     }
     const Tensor *tensor = reader->next++;
     if (tensor->kind == MISSING) return NULL;
-    if (tensor->count != count) reader->lacks = 1;
+    if (tensor->count != count) reader->failed = 1;
     return tensor->count == count ? tensor : NULL;
 }
 
 static float *read_numbers(Reader *reader, int64_t count) {
-    const Tensor *tensor = take(reader, count);
-    float *numbers = tensor ? room(count, sizeof *numbers) : NULL;
-    if (tensor && !numbers) reader->lacks = 1;
-    for (int64_t i = 0; numbers && i < count; i++) numbers[i] = number(tensor, i);
+    const Tensor *tensor = next_tensor(reader, count);
+    float *numbers = tensor ? allocate(count, sizeof *numbers) : NULL;
+    if (tensor && !numbers) reader->failed = 1;
+    for (int64_t i = 0; numbers && i < count; i++) numbers[i] = read_number(tensor, i);
     return numbers;
 }
 
 static float *read_needed(Reader *reader, int64_t count) {
     float *numbers = read_numbers(reader, count);
-    if (numbers == NULL) reader->lacks = 1;
+    if (numbers == NULL) reader->failed = 1;
     return numbers;
 }
 
 static int columns_at_once(int precision) { return precision == INT8 ? 4 : precision == BF16 ? 2 : 1; }
 
-/* The numbers of a group of columns as steps, up to 127, of the largest of them: returns what a step is. */
-static float in_steps(const float numbers[GROUP], int32_t steps[GROUP]) {
+/* Quantize a group of columns to steps up to ±127; return the step's size. */
+static float quantize_weights(const float numbers[GROUP], int32_t steps[GROUP]) {
     Lanes most = all(0);
     for (int i = 0; i < GROUP; i += LANES) most = larger(most, larger(load(numbers + i), -load(numbers + i)));
     const float highest = largest(most), share = highest > 0 ? 127 / highest : 0;
-    for (int i = 0; i < GROUP; i += LANES) /* 1.5 · 2^23: no bits behind the point */
+    for (int i = 0; i < GROUP; i += LANES) /* adding 1.5 · 2^23 leaves no fraction bits */
         *(Integers *)(steps + i) = (Integers)(load(numbers + i) * share + 0x1.8p23f) - 0x4B400000;
-    return is_finite(numbers, GROUP) ? highest / 127 : NAN; /* of which the logits tell */
+    return is_finite(numbers, GROUP) ? highest / 127 : NAN; /* NaN reaches the logits, which are checked */
 }
 
-/* Puts the numbers of a group of columns where they belong in a row of a panel; zeros are behind the matrix's end. */
-static void place_group(
+/* Store a group of columns in a row of a panel; beyond the matrix's end, zeros remain. */
+static void store_group(
     const Matrix *matrix, const Panel *panel, int row, int first, int count, const float numbers[GROUP]) {
     const int wide = panel->count * LANES;
     const int64_t begin = (int64_t)first * wide;
@@ -1614,18 +1613,18 @@ static void place_group(
     int32_t steps[GROUP];
     switch (matrix->precision) {
     case INT8:
-        ((float *)panel->weights)[((matrix->columns + 3) / 4 + first / GROUP) * wide + row] = in_steps(numbers, steps);
+        ((float *)panel->weights)[((matrix->columns + 3) / 4 + first / GROUP) * wide + row] = quantize_weights(numbers, steps);
         for (int i = 0; i < count; i++) bytes[i / 4 * 4 * wide + row * 4 + i % 4] = (uint8_t)(steps[i] + 128);
         break;
     case BF16:
-        for (int i = 0; i < count; i++) halves[i / 2 * 2 * wide + row * 2 + i % 2] = rounded_half(numbers[i]);
+        for (int i = 0; i < count; i++) halves[i / 2 * 2 * wide + row * 2 + i % 2] = float_to_bf16(numbers[i]);
         break;
     default:
         for (int i = 0; i < count; i++) whole[i * wide + row] = numbers[i];
     }
 }
 
-/* Fills a panel with rows of the parts of a matrix. A group of its columns at a time stays in the nearest cache. */
+/* Fill a panel with rows of a matrix's parts. One group of columns at a time stays in the nearest cache. */
 static void fill_panel(const Matrix *matrix, const Panel *panel, const Tensor *const *tensors, const int *rows) {
     for (int first = 0; first < matrix->columns; first += GROUP) {
         const int count = first + GROUP < matrix->columns ? GROUP : matrix->columns - first;
@@ -1634,13 +1633,13 @@ static void fill_panel(const Matrix *matrix, const Panel *panel, const Tensor *c
             int row = panel->first * LANES + at, part = 0;
             if (row >= matrix->rows) break;
             while (row >= rows[part]) row -= rows[part++];
-            for (int i = 0; i < count; i++) numbers[i] = number(tensors[part], (int64_t)row * matrix->columns + first + i);
-            place_group(matrix, panel, at, first, count, numbers);
+            for (int i = 0; i < count; i++) numbers[i] = read_number(tensors[part], (int64_t)row * matrix->columns + first + i);
+            store_group(matrix, panel, at, first, count, numbers);
         }
     }
 }
 
-/* Adds panels for some vectors to a share, as few and as even as they can be. */
+/* Add panels for some vectors to a share, as few and as even as possible. */
 static void add_panels(Model *model, Matrix *matrix, int share, int first, int end) {
     const size_t sizes[] = {[F32] = 4, [BF16] = 2, [INT8] = 1};
     const int at_once = columns_at_once(matrix->precision);
@@ -1649,24 +1648,24 @@ static void add_panels(Model *model, Matrix *matrix, int share, int first, int e
     const size_t scales = matrix->precision == INT8 ? groups * sizeof(float) : 0;
     for (int count; first < end; first += count) {
         count = even_share(end - first, WIDEST);
-        char *weights = room_for_weights(model, share, count * LANES * (wide + scales));
+        char *weights = allocate_weights(model, share, count * LANES * (wide + scales));
         matrix->panels[matrix->shares[share + 1]++] = (Panel){weights, first, count};
     }
 }
 
-/* Cuts a matrix into shares: each of the parts apart, whose rows fill whole vectors. */
-static void share_out(Model *model, Matrix *matrix, int parts, const int *rows) {
-    for (int share = 0; share < model->rooms; share++) {
+/* Split a matrix into shares: each of its parts separately, whose rows fill whole vectors. */
+static void split_matrix(Model *model, Matrix *matrix, int parts, const int *rows) {
+    for (int share = 0; share < model->max_threads; share++) {
         matrix->shares[share + 1] = matrix->shares[share];
         for (int part = 0, before = 0, vectors; part < parts; part++, before += vectors) {
             vectors = (rows[part] + LANES - 1) / LANES;
-            const int first = slice(vectors, share, model->rooms), end = slice(vectors, share + 1, model->rooms);
+            const int first = slice(vectors, share, model->max_threads), end = slice(vectors, share + 1, model->max_threads);
             add_panels(model, matrix, share, before + first, before + end);
         }
     }
 }
 
-/* One matrix of the rows of several, whose weights come first, then their biases. */
+/* Read a matrix whose rows are those of several tensors: all weights come first, then all biases. */
 static void read_matrix(
     Reader *reader, Model *model, Matrix *matrix, int columns, int precision, int parts, const int *rows) {
     const Tensor *tensors[3];
@@ -1674,24 +1673,24 @@ static void read_matrix(
     matrix->precision = precision;
     for (int part = 0; part < parts; part++) {
         matrix->rows += rows[part];
-        tensors[part] = take(reader, (int64_t)rows[part] * columns);
-        if (tensors[part] == NULL) reader->lacks = 1;
+        tensors[part] = next_tensor(reader, (int64_t)rows[part] * columns);
+        if (tensors[part] == NULL) reader->failed = 1;
     }
     matrix->vectors = (matrix->rows + LANES - 1) / LANES;
     matrix->panels = calloc((size_t)matrix->vectors, sizeof *matrix->panels);
-    matrix->shares = calloc((size_t)model->rooms + 1, sizeof *matrix->shares);
-    if (!matrix->panels || !matrix->shares) reader->lacks = 1;
-    if (reader->lacks) return;
-    if (parts > 1 && has_whole_heads(model)) share_out(model, matrix, parts, rows);
-    else share_out(model, matrix, 1, &matrix->rows);
-    for (int i = 0; i < matrix->shares[model->rooms]; i++)
+    matrix->shares = calloc((size_t)model->max_threads + 1, sizeof *matrix->shares);
+    if (!matrix->panels || !matrix->shares) reader->failed = 1;
+    if (reader->failed) return;
+    if (parts > 1 && has_whole_heads(model)) split_matrix(model, matrix, parts, rows);
+    else split_matrix(model, matrix, 1, &matrix->rows);
+    for (int i = 0; i < matrix->shares[model->max_threads]; i++)
         if (matrix->panels[i].weights) fill_panel(matrix, &matrix->panels[i], tensors, rows);
-        else reader->lacks = 1;
+        else reader->failed = 1;
     for (int part = 0, first = 0; part < parts; first += rows[part++]) {
-        const Tensor *tensor = take(reader, rows[part]);
-        if (tensor && !matrix->bias) matrix->bias = room(matrix->vectors * LANES, sizeof *matrix->bias);
+        const Tensor *tensor = next_tensor(reader, rows[part]);
+        if (tensor && !matrix->bias) matrix->bias = allocate(matrix->vectors * LANES, sizeof *matrix->bias);
         for (int row = 0; tensor && matrix->bias && row < rows[part]; row++)
-            matrix->bias[first + row] = number(tensor, row);
+            matrix->bias[first + row] = read_number(tensor, row);
     }
 }
 
@@ -1701,12 +1700,12 @@ static void read_norm(Reader *reader, Norm *norm, int width) {
     norm->bias = read_numbers(reader, width);
 }
 
-/* Rows of weights, each with its bias behind it. */
+/* Read a small matrix, each row followed by its bias. */
 static float *read_small(Reader *reader, int rows, int columns) {
     float *weights = read_needed(reader, (int64_t)rows * columns), *biases = read_needed(reader, rows);
-    float *joined = room((int64_t)rows * (columns + 1), sizeof *joined);
-    if (joined == NULL) reader->lacks = 1;
-    for (int row = 0; row < rows && !reader->lacks; row++) {
+    float *joined = allocate((int64_t)rows * (columns + 1), sizeof *joined);
+    if (joined == NULL) reader->failed = 1;
+    for (int row = 0; row < rows && !reader->failed; row++) {
         memcpy(joined + row * (columns + 1), weights + row * columns, (size_t)columns * sizeof *joined);
         joined[row * (columns + 1) + columns] = biases[row];
     }
@@ -1723,41 +1722,41 @@ static void read_ngrams(Reader *reader, const Config *config, NGrams *ngrams) {
     ngrams->worth = read_needed(reader, LONGEST_MATCH + 1);
     ngrams->variety = read_needed(reader, order);
     float *worth = read_needed(reader, 1), *distance = read_needed(reader, 1);
-    if (worth) ngrams->match_worth = *worth;
-    if (distance) ngrams->match_distance = *distance;
+    if (worth) ngrams->copy_worth = *worth;
+    if (distance) ngrams->copy_distance = *distance;
     free(worth);
     free(distance);
-    if (reader->lacks || reader->end - reader->next < 4) {
-        reader->lacks = 1;
+    if (reader->failed || reader->end - reader->next < 4) {
+        reader->failed = 1;
         return;
     }
     const Tensor *contexts = reader->next++, *widths = reader->next++, *tokens = reader->next++, *counts = reader->next++;
     const int64_t count = ngrams->count = contexts->count, entries = tokens->count;
-    ngrams->contexts = room(count, sizeof *ngrams->contexts);
-    ngrams->begins = room(count + 1, sizeof *ngrams->begins);
-    ngrams->totals = room(count, sizeof *ngrams->totals);
-    ngrams->varieties = room(count, sizeof *ngrams->varieties);
-    ngrams->guesses = room(count, sizeof *ngrams->guesses);
-    ngrams->tokens = room(entries, sizeof *ngrams->tokens);
-    ngrams->counts = room(entries, sizeof *ngrams->counts);
-    if (!ngrams->contexts || !ngrams->begins || !ngrams->totals || !ngrams->varieties || !ngrams->guesses || !ngrams->tokens ||
+    ngrams->contexts = allocate(count, sizeof *ngrams->contexts);
+    ngrams->starts = allocate(count + 1, sizeof *ngrams->starts);
+    ngrams->totals = allocate(count, sizeof *ngrams->totals);
+    ngrams->varieties = allocate(count, sizeof *ngrams->varieties);
+    ngrams->guesses = allocate(count, sizeof *ngrams->guesses);
+    ngrams->tokens = allocate(entries, sizeof *ngrams->tokens);
+    ngrams->counts = allocate(entries, sizeof *ngrams->counts);
+    if (!ngrams->contexts || !ngrams->starts || !ngrams->totals || !ngrams->varieties || !ngrams->guesses || !ngrams->tokens ||
         !ngrams->counts || contexts->kind != I64 || widths->kind < I16 || tokens->kind < I16 || widths->count != count ||
         counts->count != entries) {
-        reader->lacks = 1;
+        reader->failed = 1;
         return;
     }
     for (int64_t entry = 0; entry < entries; entry++) {
-        ngrams->tokens[entry] = (int16_t)whole_number(tokens, entry);
-        /* as the tables of model/ngrams.py hold them */
-        ngrams->counts[entry] = widened(rounded_half(number(counts, entry)));
-        if (ngrams->tokens[entry] < 0 || ngrams->tokens[entry] >= config->vocab_size) reader->lacks = 1;
+        ngrams->tokens[entry] = (int16_t)read_integer(tokens, entry);
+        /* rounded like the tables of model/ngrams.py */
+        ngrams->counts[entry] = bf16_to_float(float_to_bf16(read_number(counts, entry)));
+        if (ngrams->tokens[entry] < 0 || ngrams->tokens[entry] >= config->vocab_size) reader->failed = 1;
     }
     for (int64_t node = 0, entry = 0; node < count; node++) {
-        ngrams->contexts[node] = whole_number(contexts, node);
-        ngrams->begins[node] = entry;
-        const int64_t width = whole_number(widths, node);
+        ngrams->contexts[node] = read_integer(contexts, node);
+        ngrams->starts[node] = entry;
+        const int64_t width = read_integer(widths, node);
         if (width < 0 || width > entries - entry) {
-            reader->lacks = 1;
+            reader->failed = 1;
             return;
         }
         const int64_t end = entry + width;
@@ -1772,40 +1771,40 @@ static void read_ngrams(Reader *reader, const Config *config, NGrams *ngrams) {
             different += ngrams->counts[entry] > 0;
         }
         ngrams->varieties[node] = log1pf((float)different);
-        ngrams->guesses[node].kind = different ? kind_of_share(most / ngrams->totals[node]) : -1;
-        ngrams->begins[node + 1] = end;
+        ngrams->guesses[node].kind = different ? kind_of_fraction(most / ngrams->totals[node]) : -1;
+        ngrams->starts[node + 1] = end;
     }
 }
 
-/* place · base^(−2k/width), in f32, as model/layers.py has it. */
-static float angle(int place, int k, int width, double base) { return (float)(place * exp(-2 * k * log(base) / width)); }
+/* Return position · base^(−2k/width) in f32, like `position_angles` of model/transformer.py. */
+static float angle(int position, int k, int width, double base) { return (float)(position * exp(-2 * k * log(base) / width)); }
 
 static void make_tables(Model *model, const Config *config, Reader *reader) {
     const int half = model->d_head / 2, width = config->d_model;
     if (config->position == ROTARY) {
-        model->cosine = room((int64_t)config->context * half, sizeof *model->cosine);
-        model->sine = room((int64_t)config->context * half, sizeof *model->sine);
-        if (!model->cosine || !model->sine) reader->lacks = 1;
-        for (int place = 0; place < config->context && !reader->lacks; place++)
+        model->cosine = allocate((int64_t)config->context * half, sizeof *model->cosine);
+        model->sine = allocate((int64_t)config->context * half, sizeof *model->sine);
+        if (!model->cosine || !model->sine) reader->failed = 1;
+        for (int position = 0; position < config->context && !reader->failed; position++)
             for (int k = 0; k < half; k++) {
-                float turned = angle(place, k, model->d_head, config->rotary_base);
-                model->cosine[(int64_t)place * half + k] = cosf(turned);
-                model->sine[(int64_t)place * half + k] = sinf(turned);
+                float turned = angle(position, k, model->d_head, config->rotary_base);
+                model->cosine[(int64_t)position * half + k] = cosf(turned);
+                model->sine[(int64_t)position * half + k] = sinf(turned);
             }
     } else if (config->position == SINUSOIDAL) {
-        model->positions = room((int64_t)config->context * width, sizeof *model->positions);
-        if (!model->positions) reader->lacks = 1;
-        for (int place = 0; place < config->context && !reader->lacks; place++)
+        model->positions = allocate((int64_t)config->context * width, sizeof *model->positions);
+        if (!model->positions) reader->failed = 1;
+        for (int position = 0; position < config->context && !reader->failed; position++)
             for (int i = 0; i < width; i++) {
-                float turned = angle(place, i / 2, width, 10000);
-                model->positions[(int64_t)place * width + i] = i % 2 ? cosf(turned) : sinf(turned);
+                float turned = angle(position, i / 2, width, 10000);
+                model->positions[(int64_t)position * width + i] = i % 2 ? cosf(turned) : sinf(turned);
             }
     }
 }
 
 static void read_layers(Reader *reader, Model *model, const Config *config) {
     const int width = config->d_model, keys = config->n_kv_head * model->d_head, precision = config->precision;
-    for (int i = 0; i < config->n_layer && !reader->lacks; i++) {
+    for (int i = 0; i < config->n_layer && !reader->failed; i++) {
         Layer *layer = &model->layers[i];
         read_norm(reader, &layer->before_attention, width);
         read_matrix(
@@ -1836,11 +1835,11 @@ void native_free_model(Model *model) {
     if (model == NULL) return;
     pthread_mutex_lock(&model->lock);
     model->is_ending = 1;
-    pthread_cond_broadcast(&model->work_is_there);
+    pthread_cond_broadcast(&model->work_available);
     pthread_mutex_unlock(&model->lock);
     for (int i = 0; i < model->started; i++) pthread_join(model->workers[i], NULL);
     pthread_mutex_destroy(&model->lock);
-    pthread_cond_destroy(&model->work_is_there);
+    pthread_cond_destroy(&model->work_available);
     for (int i = 0; model->layers && i < model->config.n_layer; i++) {
         Layer *layer = &model->layers[i];
         free_norm(&layer->before_attention);
@@ -1848,56 +1847,56 @@ void native_free_model(Model *model) {
         for (Matrix *matrix = &layer->query_key_value; matrix <= &layer->down; matrix++) free_matrix(matrix);
     }
     for (int i = 0; model->earlier && i < model->config.earlier_tokens; i++) free(model->earlier[i]);
-    for (int i = 0; model->quantized && i < model->rooms; i++) {
+    for (int i = 0; model->quantized && i < model->max_threads; i++) {
         free(model->quantized[i].values);
         free(model->quantized[i].scales);
         free(model->quantized[i].offsets);
     }
     free_norm(&model->norm);
     free_matrix(&model->head);
-    for (int i = 0; model->chunks && i < model->rooms; i++)
+    for (int i = 0; model->chunks && i < model->max_threads; i++)
         while (model->chunks[i]) {
             Chunk *before = model->chunks[i]->before;
             free(model->chunks[i]);
             model->chunks[i] = before;
         }
     NGrams *ngrams = &model->ngrams;
-    void *rooms[] = {
+    void *buffers[] = {
         ngrams->trust, ngrams->share, ngrams->strength, ngrams->worth, ngrams->variety, ngrams->contexts,
-        ngrams->begins, ngrams->tokens, ngrams->counts, ngrams->totals, ngrams->varieties, ngrams->guesses, model->embedding,
+        ngrams->starts, ngrams->tokens, ngrams->counts, ngrams->totals, ngrams->varieties, ngrams->guesses, model->embedding,
         model->earlier, model->pairs, model->positions, model->cosine, model->sine, model->layers, model->x,
-        model->mixed, model->attended, model->hidden, model->gated, model->last, model->logits,
+        model->qkv, model->attended, model->hidden, model->gated, model->head_inputs, model->logits,
         model->quantized, model->workers, model->arrivals, model->chunks, model};
-    for (size_t i = 0; i < sizeof rooms / sizeof *rooms; i++) free(rooms[i]);
+    for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++) free(buffers[i]);
 }
 
-static void make_room(Model *model, const Config *config, int threads, Reader *reader) {
-    const int mixed = (config->n_head + 2 * config->n_kv_head) * model->d_head + LANES;
-    model->x = room((int64_t)MOST_ROWS * model->stride, sizeof(float));
-    model->mixed = room((int64_t)MOST_ROWS * mixed, sizeof(float));
-    model->attended = room((int64_t)MOST_ROWS * model->stride, sizeof(float));
-    model->hidden = room((int64_t)MOST_ROWS * (config->d_ff + LANES), sizeof(float));
-    model->gated = room((int64_t)MOST_ROWS * (config->d_ff + LANES), sizeof(float));
-    model->last = room((int64_t)threads * MOST_ROWS * model->stride, sizeof(float));
-    model->logits = room((int64_t)MOST_ROWS * (config->vocab_size + LANES), sizeof(float));
+static void allocate_buffers(Model *model, const Config *config, int threads, Reader *reader) {
+    const int qkv = (config->n_head + 2 * config->n_kv_head) * model->d_head + LANES;
+    model->x = allocate((int64_t)MAX_ROWS * model->stride, sizeof(float));
+    model->qkv = allocate((int64_t)MAX_ROWS * qkv, sizeof(float));
+    model->attended = allocate((int64_t)MAX_ROWS * model->stride, sizeof(float));
+    model->hidden = allocate((int64_t)MAX_ROWS * (config->d_ff + LANES), sizeof(float));
+    model->gated = allocate((int64_t)MAX_ROWS * (config->d_ff + LANES), sizeof(float));
+    model->head_inputs = allocate((int64_t)threads * MAX_ROWS * model->stride, sizeof(float));
+    model->logits = allocate((int64_t)MAX_ROWS * (config->vocab_size + LANES), sizeof(float));
     model->workers = calloc((size_t)threads, sizeof *model->workers);
-    model->arrivals = room(threads, sizeof *model->arrivals);
+    model->arrivals = allocate(threads, sizeof *model->arrivals);
     model->quantized = calloc((size_t)threads, sizeof *model->quantized);
     const int64_t widest = config->d_model > config->d_ff ? config->d_model : config->d_ff;
     for (int i = 0; model->quantized && i < threads; i++) {
         Quantized *rows = &model->quantized[i];
-        rows->values = room(MOST_ROWS * (widest + 4), sizeof *rows->values);
-        rows->scales = room(MOST_ROWS * (widest / GROUP + 1), sizeof *rows->scales);
-        rows->offsets = room(MOST_ROWS * (widest / GROUP + 1), sizeof *rows->offsets);
-        if (!rows->values || !rows->scales || !rows->offsets) reader->lacks = 1;
+        rows->values = allocate(MAX_ROWS * (widest + 4), sizeof *rows->values);
+        rows->scales = allocate(MAX_ROWS * (widest / GROUP + 1), sizeof *rows->scales);
+        rows->offsets = allocate(MAX_ROWS * (widest / GROUP + 1), sizeof *rows->offsets);
+        if (!rows->values || !rows->scales || !rows->offsets) reader->failed = 1;
     }
-    if (!model->quantized || !model->x || !model->mixed || !model->attended || !model->hidden || !model->gated ||
-        !model->last || !model->logits || !model->workers || !model->arrivals)
-        reader->lacks = 1;
+    if (!model->quantized || !model->x || !model->qkv || !model->attended || !model->hidden || !model->gated ||
+        !model->head_inputs || !model->logits || !model->workers || !model->arrivals)
+        reader->failed = 1;
 }
 
-/* A model, or NULL where the tensors are not what the configuration needs, or there is no room. Of its threads each call
-   says how many take part. */
+/* Create a model that can use up to `threads` threads. Return NULL if the tensors do not fit the configuration, or memory
+   runs out. */
 Model *native_new_model(const Config *config, const Tensor *tensors, int64_t count, int threads) {
     Reader reader = {tensors, tensors + count, 0};
     Model *model = calloc(1, sizeof *model);
@@ -1907,7 +1906,7 @@ Model *native_new_model(const Config *config, const Tensor *tensors, int64_t cou
     model->threads = 1;
     begin_drafting(&model->drafting);
     pthread_mutex_init(&model->lock, NULL);
-    pthread_cond_init(&model->work_is_there, NULL);
+    pthread_cond_init(&model->work_available, NULL);
     model->d_head = config->d_model / config->n_head;
     model->stride = (config->d_model + LANES - 1) / LANES * LANES;
     model->wide_head = (model->d_head + LANES - 1) / LANES * LANES;
@@ -1918,31 +1917,31 @@ Model *native_new_model(const Config *config, const Tensor *tensors, int64_t cou
     model->layers = calloc((size_t)config->n_layer + 1, sizeof *model->layers);
     model->earlier = calloc((size_t)config->earlier_tokens + 1, sizeof *model->earlier);
     model->chunks = calloc((size_t)threads, sizeof *model->chunks);
-    model->rooms = threads;
-    if (!model->layers || !model->earlier || !model->chunks) reader.lacks = 1;
+    model->max_threads = threads;
+    if (!model->layers || !model->earlier || !model->chunks) reader.failed = 1;
     model->embedding = read_needed(&reader, vocab_size * width);
-    for (int i = 0; i < config->earlier_tokens && !reader.lacks; i++)
+    for (int i = 0; i < config->earlier_tokens && !reader.failed; i++)
         model->earlier[i] = read_needed(&reader, (vocab_size + 1) * width);
     if (config->token_pairs) model->pairs = read_needed(&reader, (vocab_size + 1) * vocab_size * width);
     if (config->position == LEARNED) model->positions = read_needed(&reader, config->context * width);
     make_tables(model, config, &reader);
-    if (!reader.lacks) read_layers(&reader, model, config);
+    if (!reader.failed) read_layers(&reader, model, config);
     if (config->final_norm) read_norm(&reader, &model->norm, config->d_model);
-    if (!reader.lacks)
+    if (!reader.failed)
         read_matrix(&reader, model, &model->head, config->d_model, config->precision, 1, &config->vocab_size);
-    if (config->ngram_order && !reader.lacks) read_ngrams(&reader, config, &model->ngrams);
-    if (!reader.lacks) make_room(model, config, threads, &reader);
-    if (reader.lacks || reader.next != reader.end) {
+    if (config->ngram_order && !reader.failed) read_ngrams(&reader, config, &model->ngrams);
+    if (!reader.failed) allocate_buffers(model, config, threads, &reader);
+    if (reader.failed || reader.next != reader.end) {
         native_free_model(model);
         return NULL;
     }
     for (; model->started < threads - 1; model->started++) {
-        void **handed = malloc(2 * sizeof *handed);
-        if (handed == NULL) break;
-        handed[0] = model;
-        handed[1] = (void *)(intptr_t)(model->started + 1);
-        if (pthread_create(&model->workers[model->started], NULL, work, handed) != 0) {
-            free(handed);
+        void **start = malloc(2 * sizeof *start);
+        if (start == NULL) break;
+        start[0] = model;
+        start[1] = (void *)(intptr_t)(model->started + 1);
+        if (pthread_create(&model->workers[model->started], NULL, run_worker, start) != 0) {
+            free(start);
             break;
         }
     }

@@ -1,4 +1,4 @@
-"""Which numbers a model is computed in where nobody says: int8 where that costs next to nothing."""
+"""Choose the precision of a model for which none is set: int8 if that costs next to nothing."""
 
 import hashlib
 import json
@@ -6,34 +6,35 @@ from contextlib import suppress
 from pathlib import Path
 
 from tinychat.atomic import atomic_write
+from tinychat.generate.native.build import levels_here
 from tinychat.generate.native.engine import NativeEngine
-from tinychat.generate.native.library import levels_here
 from tinychat.store import places
 from tinychat.store.models import ModelInfo, read_training
 
-MOST_RISE = 0.005
-"""of the loss on the model's own validation text, as a share of it"""
-SMALL = 500_000
-"""parameters up to which a processor keeps all weights close by, however wide they are"""
+MAX_LOSS_INCREASE = 0.005
+"""Fraction of the loss on the model's own validation text."""
+MIN_PARAMETERS = 500_000
+"""Below, a processor's caches hold all weights at any precision."""
 MEASURED = "validation_ids"
-"""in `training.json`: the first tokens of the text that the model was measured on"""
+"""Key in `training.json`: the first tokens of the validation text."""
 
 
 def choose_precision(info: ModelInfo, threads: int) -> str:
-    """`int8` where the loss rises by less than half a per cent, else `f32`.
+    """Return `int8` if it increases the loss by less than half a per cent, else `f32`.
 
-    It is measured when a model is first opened, and kept in the cache until its weights change. A small model gains
-    nothing, nor does any where the processor has no products of bytes; one in training changes all the time, and one
-    that brings no text to measure on cannot be known: `f32`.
+    The loss is measured when a model is first opened, and cached until its weights change. It is `f32` without a
+    measurement for a small model and on a processor without integer products, which gain nothing; for a model in
+    training, which changes all the time; and for one without a text to measure on.
 
     Raises:
-        Unavailable, ModelError: as `NativeEngine`.
+        Unavailable: there is no compiler, or the model has an encoder or is too large.
+        ModelError: the weights are missing, damaged, or of another architecture.
     """
-    if info.parameters <= SMALL or info.snapshot or levels_here()[0] == "plain":
+    if info.parameters <= MIN_PARAMETERS or info.snapshot or levels_here()[0] == "plain":
         return "f32"
-    kept = _kept(info)
+    cached = _cache_file(info)
     with suppress(OSError, ValueError, KeyError, TypeError):
-        return _choose(json.loads(kept.read_text(encoding="utf-8")))
+        return _choose(json.loads(cached.read_text(encoding="utf-8")))
     ids = read_training(info.folder).get(MEASURED)
     if not isinstance(ids, list) or len(ids) < 2 or not all(isinstance(id, int) for id in ids):
         return "f32"
@@ -42,17 +43,17 @@ def choose_precision(info: ModelInfo, threads: int) -> str:
         logprobs = NativeEngine(info, threads, precision=precision).score(ids)
         losses[precision] = -sum(logprobs) / len(logprobs)
     with suppress(OSError):
-        atomic_write(kept, json.dumps(losses) + "\n")
+        atomic_write(cached, json.dumps(losses) + "\n")
     return _choose(losses)
 
 
 def _choose(losses: dict[str, float]) -> str:
-    return "int8" if losses["int8"] < losses["f32"] * (1 + MOST_RISE) else "f32"
+    return "int8" if losses["int8"] < losses["f32"] * (1 + MAX_LOSS_INCREASE) else "f32"
 
 
-def _kept(info: ModelInfo) -> Path:
-    """Where the losses of these weights are kept."""
+def _cache_file(info: ModelInfo) -> Path:
+    """Return the file that caches the losses of these weights."""
     weights = info.weights_file.resolve()
     stat = weights.stat()
-    told = hashlib.sha256(f"{weights}\0{stat.st_size}\0{stat.st_mtime_ns}".encode()).hexdigest()
-    return places.cache_folder() / "precision" / f"{told[:16]}.json"
+    digest = hashlib.sha256(f"{weights}\0{stat.st_size}\0{stat.st_mtime_ns}".encode()).hexdigest()
+    return places.cache_folder() / "precision" / f"{digest[:16]}.json"

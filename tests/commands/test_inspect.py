@@ -1,0 +1,487 @@
+"""Commands that look inside: odds, surprise, pieces, heads, layers, and what was learned by heart."""
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+import torch
+from scripted import Talk
+
+from tinychat.commands import COMMANDS
+from tinychat.commands.results import Bars, HeatMap, HeatMaps, Message, Shaded, Table, Walk
+from tinychat.corpus.sources import read_sources
+from tinychat.errors import SourceError, UsageError
+from tinychat.generate.engine import Request
+from tinychat.model.config import ModelConfig
+from tinychat.model.loading import load_model
+from tinychat.model.transformer import Transformer
+from tinychat.scoring import score
+from tinychat.session import Session
+from tinychat.settings import Settings
+from tinychat.store import places
+from tinychat.store.models import ModelInfo, save_model
+from tinychat.tokenizer.tokenizer import Tokenizer
+from tinychat.tokenizer.training import train_vocabulary
+
+
+def why(session: Session, line: str) -> Bars:
+    """What `/why` shows first."""
+    looks = COMMANDS.dispatch(session, line)
+    assert isinstance(looks, Walk)
+    return looks.at(looks.place)
+
+
+def test_why_shows_the_odds_at_a_place(talk: Talk) -> None:
+    talk.ask("hello")
+    token = talk.session.turns[-1].tokens[1]
+    result = why(talk.session, "/why 2")
+    count, size = len(talk.session.turns[-1].tokens), talk.session.model.tokenizer.vocab_size
+    title = f"token 2 of {count} · rank 1 of {size} · log-probability -0.69 · entropy 2.0 bits"
+    assert result.title == title
+    assert [bar.marked for bar in result.bars] == [True] + [False] * 7
+    assert result.bars[0].label == repr(talk.session.model.tokenizer.token_text(token.id))
+    assert result.bars[0].share == pytest.approx(0.5)
+    assert result.notes == ("before and after temp 0.8 · top-p 0.95 · sample",)
+    assert result.where == ("you", " said", ": hello")
+    assert why(talk.session, "/why") == why(talk.session, f"/why {count}") == why(talk.session, "/why -1")
+
+
+def test_why_tells_what_the_settings_made_of_the_odds(spelled: Session) -> None:
+    COMMANDS.dispatch(spelled, "/greedy")
+    greedy = why(spelled, "/why 5")
+    assert 0 not in [bar.after for bar in greedy.bars]  # the answer was not made greedily
+    COMMANDS.dispatch(spelled, "/temperature 0.5")
+    COMMANDS.dispatch(spelled, "/set top-k 3")
+    COMMANDS.dispatch(spelled, "/top-p 1")
+    list(spelled.answer("abc"))
+    cut = why(spelled, "/why 5")
+    squares = [bar.share**2 for bar in cut.bars[:3]]
+    assert [bar.after for bar in cut.bars[:3]] == pytest.approx([square / sum(squares) for square in squares])
+    assert {bar.after for bar in cut.bars[3:]} == {0}
+    assert cut.notes == ("before and after temp 0.5 · top-k 3 · top-p 1 · sample",)
+    COMMANDS.dispatch(spelled, "/greedy")
+    list(spelled.retry())
+    greedy = why(spelled, "/why 5")
+    assert [bar.after for bar in greedy.bars] == [1] + [0] * (len(greedy.bars) - 1)
+    assert greedy.notes == ("before and after temp 0 · top-k 3 · top-p 1 · greedy",)
+
+
+def test_why_knows_what_each_token_of_an_answer_was_drawn_with(spelled: Session) -> None:
+    for place, _ in enumerate(spelled.answer("abc")):
+        if place == 5:
+            COMMANDS.dispatch(spelled, "/temperature 0.3")
+    drawn_with = [why(spelled, f"/why {number}").notes[0].split(" · ")[0] for number in (6, 7, 12)]
+    assert drawn_with == ["before and after temp 0.8", *["before and after temp 0.3"] * 2]
+
+
+def test_why_adds_the_token_that_was_chosen_against_the_odds(spelled: Session) -> None:
+    for place, token in enumerate(spelled.turns[-1].tokens, 1):
+        result = why(spelled, f"/why {place}")
+        (chosen,) = (bar for bar in result.bars if bar.marked)
+        assert chosen.label == repr(token.text)
+        assert math.log(chosen.share) == pytest.approx(token.logprob, abs=1e-4)
+        assert len(result.bars) in (8, 9)
+
+
+@pytest.mark.parametrize("place", ["0", "99", "x", "1.5"])
+def test_why_refuses_a_place_that_is_not_there(talk: Talk, place: str) -> None:
+    talk.ask("hello")
+    with pytest.raises(UsageError, match="/why takes the number of a token, from 1 to"):
+        talk.do(f"/why {place}")
+
+
+def test_color_shows_the_surprise_of_each_token_of_the_last_answer(talk: Talk) -> None:
+    talk.ask("hello")
+    (turn,) = talk.session.turns
+    result = talk.do("/color")
+    assert isinstance(result, Shaded)
+    assert result.pieces == tuple((token.text, pytest.approx(1)) for token in turn.tokens)
+    bits = len(turn.tokens) / len(turn.answer)
+    assert result.notes == (f"perplexity 2.00 · {bits:.3f} bits/char · {len(turn.tokens)} tokens",)
+    assert talk.do("/colour") == result
+
+
+@torch.inference_mode()
+def test_color_tells_how_open_it_was_what_would_come(spelled: Session) -> None:
+    result = COMMANDS.dispatch(spelled, "/color")
+    assert isinstance(result, Shaded)
+    (turn,) = spelled.turns
+    ids = torch.tensor([spelled.model.ids_before(turn, len(turn.tokens))])
+    logits = load_model(spelled.model.info)(ids[:, :-1])[0, -len(turn.tokens) :]
+    expected = torch.distributions.Categorical(logits=logits).entropy() / math.log(2)
+    assert result.entropies == pytest.approx(expected.tolist(), abs=1e-4)
+
+
+def test_a_character_of_several_tokens_has_the_surprise_of_all_of_them(talk: Talk) -> None:
+    talk.ask("é")
+    (turn,) = talk.session.turns
+    assert [token.text for token in turn.tokens[-2:]] == ["", "é"]
+    result = talk.do("/color")
+    assert isinstance(result, Shaded)
+    assert result.pieces[-1] == ("é", pytest.approx(2))
+
+
+@pytest.mark.parametrize("text", ["ab", "hello there", "the quick brown fox jumps over the lazy dog " * 4])
+def test_score_says_what_cross_entropy_and_eval_say(spelled: Session, tmp_path: Path, text: str) -> None:
+    result = COMMANDS.dispatch(spelled, f"/score '{text}'")
+    assert isinstance(result, Shaded)
+    assert "".join(piece for piece, _ in result.pieces) == text
+    (tmp_path / "text.txt").write_text(text, encoding="utf-8")
+    expected = score(spelled.model.info, [str(tmp_path / "text.txt")], "all", settings=Settings())
+    tokens = f"{expected.tokens} {'token' if expected.tokens == 1 else 'tokens'}"
+    facts = f"perplexity {expected.perplexity:,.2f} · {expected.bits_per_character:.3f} bits/char · {tokens}"
+    assert result.notes == (facts,)
+
+
+def test_the_surprise_of_each_token_is_its_cross_entropy(spelled: Session) -> None:
+    result = COMMANDS.dispatch(spelled, "/score hello there")
+    assert isinstance(result, Shaded)
+    ids = torch.tensor(spelled.model.tokenizer.encode("hello there"))
+    with torch.inference_mode():
+        logits = load_model(spelled.model.info)(ids[None, :-1])[0]
+        nats = torch.nn.functional.cross_entropy(logits, ids[1:], reduction="none")
+    assert result.pieces[0] == ("h", None)
+    assert [bits for _, bits in result.pieces[1:]] == pytest.approx((nats / math.log(2)).tolist(), abs=1e-4)
+
+
+def test_in_a_chat_a_text_is_scored_as_the_first_thing_said(talk: Talk) -> None:
+    result = talk.do("/score hello there")
+    assert isinstance(result, Shaded)
+    assert "".join(piece for piece, _ in result.pieces) == "hello there"
+    assert None not in [bits for _, bits in result.pieces]
+
+
+def test_score_says_what_it_cannot_predict(spelled: Session) -> None:
+    with pytest.raises(UsageError, match="needs a text"):
+        COMMANDS.dispatch(spelled, "/score")
+    with pytest.raises(UsageError, match="nothing can be predicted in 'a'"):
+        COMMANDS.dispatch(spelled, "/score a")
+    result = COMMANDS.dispatch(spelled, "/score abÜ")
+    assert isinstance(result, Shaded)
+    assert result.notes[1:] == ("unknown to this model, left out: 'Ü'",)
+
+
+def test_tokens_shows_the_pieces_of_a_text(talk: Talk) -> None:
+    result = talk.do("/tokens hello there")
+    assert isinstance(result, Message)
+    pieces = talk.session.model.tokenizer.pieces("hello there")
+    assert result.lines == ("  ".join(f"{piece!r} {id}" for piece, id in pieces),)
+    assert result.notes == (f"{len(pieces)} tokens for 11 characters",)
+
+
+# --- what the heads of a model look at, what its layers would say ----------------------------------------------------
+
+
+LETTERS = "abcdefghijklmnopqrstuvwxyz \n"
+
+
+def save(folder: Path, mode: str = "completion", **architecture: int) -> Path:
+    """A model of characters with two layers of two heads; what an encoder reads has other ids."""
+    tokenizer = Tokenizer(train_vocabulary("char", [LETTERS], None, ["<|end|>"]))
+    reader = Tokenizer(train_vocabulary("char", ["0123" + LETTERS], None, ["<|end|>"]))
+    if architecture.get("n_encoder_layer"):
+        architecture["source_vocab_size"] = reader.vocab_size
+    config = ModelConfig(
+        tokenizer.vocab_size, context=24, n_layer=2, n_head=2, d_model=16, initialization="torch", **architecture
+    )
+    torch.manual_seed(0)
+    model = Transformer(config)
+    if model.ngrams is not None:
+        model.ngrams.count([tokenizer.encode_array("to be or not to be\n" * 20)])
+    info = ModelInfo(folder.name, folder, mode, config.to_dict(), tokenizer.kind, model.parameter_count)
+    save_model(info, model.state_dict(), tokenizer, reader if model.encoder else None)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def mixed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save(tmp_path_factory.mktemp("models") / "mixed", ngram_order=4)
+
+
+@pytest.fixture(scope="module")
+def translator(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save(tmp_path_factory.mktemp("models") / "translator", "translation", n_encoder_layer=1)
+
+
+def said(model: Path, prompt: str, tokens: int) -> Session:
+    """A session with a model that has said something, of just so many tokens."""
+    session = Session()
+    session.open_model(str(model))
+    session.settings.set("max_tokens", tokens)
+    for seed in range(9):
+        session.settings.set("seed", seed)
+        list(session.answer(prompt))
+        if len(session.turns[-1].tokens) == tokens:
+            return session
+    raise AssertionError("it always ends early")
+
+
+def test_all_heads_are_seen_at_once(mixed: Path) -> None:
+    session = said(mixed, "to be\n", 6)
+    result = COMMANDS.dispatch(session, "/attention")
+    assert isinstance(result, HeatMaps)
+    count = len(session.turns[-1].prompt_ids) + 6
+    assert result.title == f"attention, by layer and head: {count} tokens"
+    assert [len(row) for row in result.rows] == [2, 2]
+    assert [one.caption[:4] for row in result.rows for one in row] == ["1 1 ", "1 2 ", "2 1 ", "2 2 "]
+    for one in (one for row in result.rows for one in row):
+        assert [len(cells) for cells in one.cells] == list(range(1, count + 1))
+        assert [sum(cells) for cells in one.cells] == pytest.approx([1] * count, abs=1e-5)
+    second = COMMANDS.dispatch(session, "/attention 2")
+    assert isinstance(second, HeatMaps)
+    assert second.title == f"layer 2, by head: {count} tokens"
+    assert second.rows == result.rows[1:]
+
+
+def test_one_head_has_the_tokens_at_its_sides(mixed: Path) -> None:
+    session = said(mixed, "to be\n", 6)
+    every, result = COMMANDS.dispatch(session, "/attention"), COMMANDS.dispatch(session, "/attention 2 1")
+    assert isinstance(every, HeatMaps)
+    assert isinstance(result, HeatMap)
+    assert result.rows == result.columns
+    assert result.rows[1:7] == ("t", "o", "␣", "b", "e", "⏎")
+    assert result.marked == 7
+    assert result.cells == every.rows[1][0].cells
+    assert result.title.startswith("layer 2 head 1 · ")
+    assert result.title.endswith(" bits")
+
+
+def test_a_long_answer_is_seen_as_far_as_the_model_sees_it(mixed: Path) -> None:
+    session = said(mixed, "to be\n", 60)
+    result = COMMANDS.dispatch(session, "/attention")
+    assert isinstance(result, HeatMaps)
+    total, seen = len(session.turns[-1].prompt_ids) + 60, len(result.rows[0][0].cells)
+    assert seen <= 24
+    assert result.title == f"attention, by layer and head: the newest {seen} of {total} tokens"
+    one = COMMANDS.dispatch(session, "/attention 1 1")
+    assert isinstance(one, HeatMap)
+    assert (len(one.rows), one.marked) == (seen, 0)
+
+
+def test_a_translation_model_looks_at_what_it_translates(translator: Path) -> None:
+    session = said(translator, "a bc", 5)
+    one = COMMANDS.dispatch(session, "/attention 2 1 cross")
+    assert isinstance(one, HeatMap)
+    assert one.columns == ("a", "␣", "b", "c", "<|end|>")
+    assert [len(row) for row in one.cells] == [5] * 6
+    every = COMMANDS.dispatch(session, "/attention cross")
+    assert isinstance(every, HeatMaps)
+    assert every.title == "attention, by layer and head: 6 tokens look at the 5 of the prompt"
+    assert every.rows[1][0].cells == one.cells
+    own = COMMANDS.dispatch(session, "/attention 2 1")
+    assert isinstance(own, HeatMap)
+    assert [len(row) for row in own.cells] == list(range(1, 7))
+
+
+@pytest.mark.parametrize(
+    ("typed", "problem", "remedy"),
+    [
+        ("3", "there is no layer 3", "the layers of this model are 1 to 2"),
+        ("0", "there is no layer 0", "the layers of this model are 1 to 2"),
+        ("2 3", "there is no head 3", "the heads of this model are 1 to 2"),
+        ("one", "there is no layer one", "the layers of this model are 1 to 2"),
+        ("1 2 3", "/attention takes a layer and a head, not '1 2 3'", "for example `/attention 2 1`"),
+        ("1 1 cross", "mixed has no encoder to look at", "`cross` is for translation models"),
+    ],
+)
+def test_what_is_not_there_cannot_be_looked_at(mixed: Path, typed: str, problem: str, remedy: str) -> None:
+    session = Session()
+    session.open_model(str(mixed))
+    with pytest.raises(UsageError) as caught:
+        COMMANDS.dispatch(session, f"/attention {typed}")
+    assert (caught.value.problem, caught.value.remedy) == (problem, remedy)
+
+
+@pytest.mark.parametrize("line", ["/attention", "/attention 1", "/attention 1 1", "/lens"])
+def test_there_must_be_an_answer(talk: Talk, line: str) -> None:
+    with pytest.raises(UsageError, match="there is no answer to look into yet"):
+        talk.do(line)
+
+
+def test_the_lens_shows_each_layer_and_the_shares_of_the_mixture(mixed: Path) -> None:
+    session = said(mixed, "to be\n", 6)
+    turn = session.turns[-1]
+    result = COMMANDS.dispatch(session, "/lens 3")
+    assert isinstance(result, Table)
+    token = turn.tokens[2]
+    assert result.title == f"token 3 of 6: {token.text!r}"
+    assert result.columns == ("", "share", repr(token.text), "rank", "likeliest")
+    assert [row[0] for row in result.rows] == ["embeddings", "layer 1", "layer 2", "counts", "matches", "mixture"]
+    assert [bool(row[1]) for row in result.rows] == [False, False, True, True, True, False]
+    probabilities = session.model.engine.probabilities(
+        Request(0, session.model.ids_before(turn, 2), 2, session.settings.current, seed=0)
+    )
+    rank, chosen = next((rank, one) for rank, one in enumerate(probabilities, 1) if one.id == token.id)
+    percent = 100 * math.exp(chosen.logprob)
+    assert result.rows[-1][2:4] == (f"{percent:.{1 if percent < 9.95 else 0}f} %", str(rank))
+    best = repr(session.model.tokenizer.token_text(probabilities[0].id))
+    assert result.rows[-1][4].startswith(best)
+    assert len(result.notes) == 2
+    assert (
+        COMMANDS.dispatch(session, "/lens")
+        == COMMANDS.dispatch(session, "/lens 6")
+        == COMMANDS.dispatch(session, "/lens -1")
+    )
+
+
+def test_the_lens_of_a_model_that_is_layers_alone(translator: Path) -> None:
+    session = said(translator, "a bc", 5)
+    result = COMMANDS.dispatch(session, "/lens 1")
+    assert isinstance(result, Table)
+    assert result.columns[1:] == (repr(session.turns[-1].tokens[0].text), "rank", "likeliest")
+    assert [row[0] for row in result.rows] == ["embeddings", "layer 1", "layer 2"]
+    assert len(result.notes) == 1
+
+
+def test_the_lens_refuses_a_place_that_is_not_there(mixed: Path) -> None:
+    with pytest.raises(UsageError, match="/lens takes the number of a token, from 1 to 6, not '7'"):
+        COMMANDS.dispatch(said(mixed, "to be\n", 6), "/lens 7")
+
+
+# --- what of an answer stands in the text of the model ---------------------------------------------------------------
+
+
+BOOK = (
+    "an owl sat still.\nyou said nothing, as owls do; "
+    + "the hen went home alone at noon.\n" * 9
+    + "end of the book, you see"
+)
+
+
+@pytest.fixture
+def book(talk: Talk, tmp_path: Path) -> Path:
+    """A text of which nine tenths trained the model at hand."""
+    path = tmp_path / "book.txt"
+    path.write_text(BOOK)
+    note(talk, [str(path)], 0.9)
+    return path
+
+
+def note(talk: Talk, sources: list[str], share: float = 1.0, **facts: object) -> None:
+    """What training would have written."""
+    cache = places.datasets_folder()
+    training = {
+        "recipe": {"data": {"sources": sources}},
+        "data": {
+            "fingerprint": read_sources(sources, cache=cache).fingerprint,
+            "tokens": 1000,
+            "train_tokens": 1000 * share,
+        },
+    }
+    (talk.session.model.info.folder / "training.json").write_text(json.dumps(training | facts))
+
+
+def test_copied_spans_come_with_their_places(talk: Talk, book: Path) -> None:
+    talk.ask("nothing, as the hen went home alone")
+    result = talk.do("/copied")
+    assert isinstance(result, Table)
+    answer = talk.session.turns[-1].answer
+    assert answer == "you said: nothing, as the hen went home alone"
+    assert result.title == f"{100 * (24 + 12) / len(answer):.0f} % of the answer stands word for word in book"
+    assert result.rows == (
+        ("24", "book.txt, line 2", "' the hen went home alone'"),
+        ("12", "book.txt, line 2", "' nothing, as'"),
+    )
+    assert result.notes == (
+        "spans of 12 characters or more",
+        "looked at: the 90 % of the text that parrot was trained on",
+    )
+
+
+def test_a_span_that_comes_again_is_shown_once(talk: Talk, book: Path) -> None:
+    talk.ask("x nothing, as x nothing, as x")
+    result = talk.do("/copied")
+    assert isinstance(result, Table)
+    assert result.rows == (("13", "book.txt, line 2", "' nothing, as ', 2 times"),)
+
+
+def test_what_the_model_was_not_trained_on_is_not_looked_at(talk: Talk, book: Path) -> None:
+    talk.ask("end of the book")
+    assert talk.do("/copied") == Message(
+        ("no 12 characters in a row stand word for word in book",),
+        ("looked at: the 90 % of the text that parrot was trained on",),
+    )
+    assert isinstance(talk.do(f"/copied {book.name}"), Message)
+
+
+def test_another_text_may_be_named(talk: Talk, book: Path, tmp_path: Path) -> None:
+    (tmp_path / "my other.txt").write_text("Long ago you said: hello there, my friend.")
+    talk.ask("hello there")
+    result = talk.do("/copied 'my other.txt'")
+    assert isinstance(result, Table)
+    assert result.rows == (("21", "my other.txt, line 1", "'you said: hello there'"),)
+    assert result.notes == ("spans of 12 characters or more", "this is another text than parrot was trained on")
+
+
+def test_a_text_that_has_changed_is_said_to_have(talk: Talk, book: Path) -> None:
+    book.write_text("you said: hello")
+    talk.ask("hello")
+    result = talk.do("/copied")
+    assert isinstance(result, Table)
+    assert result.notes[1:] == ("the text has changed since parrot was trained on it",)
+
+
+def test_an_answer_shorter_than_a_span_counts_as_a_whole(talk: Talk, tmp_path: Path) -> None:
+    (tmp_path / "book.txt").write_text("and you said: a")
+    note(talk, [str(tmp_path / "book.txt")])
+    talk.ask("a")
+    result = talk.do("/copied")
+    assert isinstance(result, Table)
+    assert result.title == "100 % of the answer stands word for word in book"
+    assert result.notes == ("spans of 11 characters or more",)
+
+
+def test_the_text_may_be_in_the_recipe(talk: Talk) -> None:
+    training = {"recipe": {"data": {"sources": [], "texts": ["hello there\tyou said: hello there"], "mode": "chat"}}}
+    (talk.session.model.info.folder / "training.json").write_text(json.dumps(training))
+    talk.ask("hello there")
+    result = talk.do("/copied")
+    assert isinstance(result, Table)
+    assert result.rows == (("21", "the recipe's own text, conversation 1", "'you said: hello there'"),)
+
+
+def test_a_model_that_was_begun_from_another_says_so(talk: Talk, tmp_path: Path) -> None:
+    (tmp_path / "book.txt").write_text("nothing of it")
+    note(talk, [str(tmp_path / "book.txt")], **{"from": {"name": "older"}})
+    talk.ask("hello")
+    result = talk.do("/copied")
+    assert isinstance(result, Message)
+    assert result.notes == ("parrot was begun from older, whose text was not looked at",)
+
+
+@pytest.mark.parametrize(
+    ("sources", "problem", "remedy"),
+    [
+        ([], "parrot does not tell what it was trained on", "`/copied FILE` looks in another text"),
+        (["gone.txt"], "the text of parrot cannot be read: gone.txt", "`/copied FILE` looks in another text"),
+        (["smalltalk.jsonl"], "the text of parrot cannot be read: smalltalk.jsonl",
+         "`tinychat data make smalltalk --count 60000 --seed 1 --out corpus` makes it anew; "
+         "then `/copied corpus/train.jsonl`"),
+        (["tales"], "the data set tales is not here", "`tinychat data make tales` makes it"),
+        (["tinyshakespeare"], "the data set tinyshakespeare is not here",
+         "`tinychat data get tinyshakespeare` fetches it"),
+    ],
+)  # fmt: skip
+def test_a_text_that_is_not_there(
+    talk: Talk, monkeypatch: pytest.MonkeyPatch, sources: list[str], problem: str, remedy: str
+) -> None:
+    monkeypatch.delenv("TINYCHAT_MIRROR", raising=False)
+    training = {"recipe": {"data": {"sources": sources}}, "data": {"documents": 60_000}, "seed": 1}
+    (talk.session.model.info.folder / "training.json").write_text(json.dumps(training))
+    talk.ask("hello")
+    with pytest.raises(UsageError) as caught:
+        talk.do("/copied")
+    assert (caught.value.problem, caught.value.remedy) == (problem, remedy)
+
+
+def test_there_must_be_an_answer_and_a_text_of_that_name(talk: Talk) -> None:
+    with pytest.raises(UsageError, match="there is no answer to look into yet"):
+        talk.do("/copied")
+    talk.ask("hello")
+    with pytest.raises(UsageError, match="parrot does not tell what it was trained on"):
+        talk.do("/copied")
+    with pytest.raises(SourceError, match="there is no file, folder or known data set 'nothing'"):
+        talk.do("/copied nothing")
+    with pytest.raises(UsageError, match="a quotation mark stands alone"):
+        talk.do("/copied 'nothing")

@@ -1,0 +1,101 @@
+"""Commands on models: which one speaks, what there is, what models can be trained like, what they are made of."""
+
+import pytest
+from scripted import Talk
+
+from tinychat.commands.models import describe_recipe
+from tinychat.commands.results import Architecture, Message, Table
+from tinychat.errors import ModelError, RunError
+from tinychat.model.config import ModelConfig
+from tinychat.model.diagram import make_diagram
+from tinychat.store.models import list_bundled_models
+from tinychat.train.recipe import RecipeInfo, list_recipes
+
+LONGEST = 64
+"""characters: a line of 80, with the longest name before it"""
+
+
+def test_recipes_are_listed_with_a_line_each(talk: Talk) -> None:
+    listed = talk.do("/recipes")
+    assert isinstance(listed, Table)
+    assert [row[0] for row in listed.rows] == [recipe.name for recipe in list_recipes()]
+
+
+@pytest.mark.parametrize("recipe", list_recipes(), ids=lambda recipe: recipe.name)
+def test_each_says_what_it_is_and_whose_work_it_follows(recipe: RecipeInfo) -> None:
+    assert 0 < len(recipe.about) <= LONGEST
+    if recipe.source:
+        assert all((recipe.title, recipe.author, recipe.year))
+        assert recipe.source.startswith("https://")
+
+
+def test_one_is_shown_with_its_parts_and_where_it_comes_from(talk: Talk) -> None:
+    shown = talk.do("/recipes nanogpt-cpu")
+    assert isinstance(shown, Architecture)
+    assert shown.diagram.parameters == 804_096
+    assert shown.notes == (
+        'after Andrej Karpathy, "nanoGPT", 2022, https://github.com/karpathy/nanoGPT',
+        "tinyshakespeare · adamw · 2,000 steps · 12 windows a step · dropout 0",
+        "train it: train --recipe nanogpt-cpu",
+    )
+
+
+def test_one_whose_sizes_are_open_says_so() -> None:
+    shown = describe_recipe("default")
+    assert not shown.is_sized
+    assert "n_layer" in shown.notes[0]
+    assert shown.notes[-1] == "train it: train TEXT --recipe default"
+
+
+def test_one_that_is_not_there_is_refused_with_those_that_are(talk: Talk) -> None:
+    with pytest.raises(RunError, match="nonsense") as error:
+        talk.do("/recipes nonsense")
+    assert "nanogpt-cpu" in error.value.remedy
+
+
+def test_show_draws_the_model_at_hand(talk: Talk) -> None:
+    shown = talk.do("/show")
+    assert isinstance(shown, Architecture)
+    assert shown.title == "parrot (wordpiece, 3.4M, chat)"
+    config = ModelConfig.from_dict(talk.session.model.info.architecture)
+    assert shown.diagram == make_diagram(config)
+    assert f"context {config.context}" in shown.notes[-2]
+    assert shown.notes[-1].startswith("in ")
+    assert talk.do("/show other").title.startswith("other ")
+
+
+def test_a_model_is_opened_by_its_name(talk: Talk) -> None:
+    talk.ask("hello")
+    result = talk.do("/model other")
+    assert isinstance(result, Message)
+    assert result.lines == ("other (wordpiece, 3.4M, completion) is open: type how a text begins, and it goes on",)
+    assert talk.session.turns == []
+    assert talk.ask("abc") == "you said: abc"
+
+
+def test_a_model_that_is_not_there_leaves_the_one_at_hand(talk: Talk) -> None:
+    talk.ask("hello")
+    with pytest.raises(ModelError, match="there is no model 'nobody'"):
+        talk.do("/model nobody")
+    assert talk.session.model.name == "parrot"
+    assert talk.session.turns
+
+
+def test_models_marks_the_one_that_is_open(talk: Talk) -> None:
+    table = talk.do("/models")
+    assert isinstance(table, Table)
+    bundled = [("", info.name) for info in list_bundled_models()]
+    assert [(row[0], row[1]) for row in table.rows] == [("›", "parrot"), ("", "other"), *bundled]
+
+
+def test_model_alone_offers_what_is_bundled_and_what_is_open(talk: Talk) -> None:
+    table = talk.do("/model")
+    assert isinstance(table, Table)
+    assert table.rows[0][:3] == ("›", "parrot", "answers in turns")
+    assert [row[1] for row in table.rows[1:]] == [info.name for info in list_bundled_models()]
+    assert all(row[3] for row in table.rows[1:])  # each says what it is for
+    talk.do("/model smalltalk")
+    offered = talk.do("/model")
+    assert isinstance(offered, Table)
+    assert [row[1] for row in offered.rows if row[0] == "›"] == ["smalltalk"]
+    assert "parrot" not in [row[1] for row in offered.rows]

@@ -1,0 +1,154 @@
+"""Known data sets: fetched or made once, checked always. Nothing is asked of the network: the addresses are files."""
+
+import gzip
+import hashlib
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from tinychat.corpus import registry
+from tinychat.corpus.registry import KNOWN, DataFile, Dataset, fetch, find_file
+from tinychat.corpus.sources import read_sources
+from tinychat.errors import SourceError
+
+CONTENT = b"one\ntwo\n" * 20_000
+
+
+@pytest.fixture
+def known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Dataset:
+    """A data set of a plain file and one within an archive."""
+    (tmp_path / "plain").write_bytes(CONTENT)
+    with zipfile.ZipFile(tmp_path / "packed.zip", "w") as archive:
+        archive.writestr("inner/b.txt", CONTENT[::-1])
+    files = (
+        DataFile("a.txt", len(CONTENT), hashlib.sha256(CONTENT).hexdigest(), (tmp_path / "plain").as_uri()),
+        DataFile(
+            "b.txt",
+            len(CONTENT),
+            hashlib.sha256(CONTENT[::-1]).hexdigest(),
+            (tmp_path / "packed.zip").as_uri(),
+            member="inner/b.txt",
+        ),
+    )
+    dataset = Dataset("toy", "a toy", "ours", "none", files)
+    monkeypatch.setitem(registry.KNOWN, "toy", dataset)
+    return dataset
+
+
+def test_it_is_downloaded_once_and_checked(tmp_path: Path, known: Dataset) -> None:
+    told: list[tuple[int, int | None]] = []
+    folder = fetch("toy", cache=tmp_path / "cache", progress=lambda done, total: told.append((done, total)))
+    assert sorted(path.name for path in folder.iterdir()) == ["a.txt", "b.txt"]
+    assert (folder / "a.txt").read_bytes() == (folder / "b.txt").read_bytes()[::-1] == CONTENT
+    assert told == sorted(told)
+    assert {total for _, total in told} == {known.bytes}
+    told.clear()
+    (tmp_path / "plain").unlink()
+    assert fetch("toy", cache=tmp_path / "cache", progress=lambda done, total: told.append((done, total))) == folder
+    assert told == []
+
+
+def test_a_file_that_is_not_what_was_published_is_refused(tmp_path: Path, known: Dataset) -> None:
+    (tmp_path / "plain").write_bytes(CONTENT + b"!")
+    with pytest.raises(SourceError, match="not what was published"):
+        fetch("toy", cache=tmp_path / "cache")
+    assert list((tmp_path / "cache" / "toy").iterdir()) == []
+    (tmp_path / "plain").write_bytes(CONTENT)
+    folder = fetch("toy", cache=tmp_path / "cache")
+    (folder / "a.txt").write_bytes(b"meddled with")
+    with pytest.raises(SourceError, match="checksum differs"):
+        fetch("toy", cache=tmp_path / "cache")
+
+
+def test_what_cannot_be_reached_is_told(tmp_path: Path, known: Dataset) -> None:
+    (tmp_path / "packed.zip").write_bytes(b"no zip")
+    with pytest.raises(SourceError, match="cannot be downloaded"):
+        fetch("toy", cache=tmp_path / "cache")
+    (tmp_path / "plain").unlink()
+    with pytest.raises(SourceError, match="cannot be downloaded") as caught:
+        fetch("toy", cache=tmp_path / "other")
+    assert "TINYCHAT_MIRROR" in caught.value.remedy
+
+
+def test_a_mirror_takes_the_place_of_downloading(tmp_path: Path, known: Dataset) -> None:
+    mirror = tmp_path / "mirror"
+    (mirror / "toy").mkdir(parents=True)
+    (mirror / "toy" / "a.txt.gz").write_bytes(gzip.compress(CONTENT))
+    with pytest.raises(SourceError, match=r"has no toy/b\.txt"):
+        fetch("toy", cache=tmp_path / "cache", mirror=mirror)
+    (mirror / "toy" / "b.txt").write_bytes(CONTENT[::-1])
+    folder = fetch("toy", cache=tmp_path / "cache", mirror=mirror)
+    assert find_file(folder, known.files[0]) == mirror / "toy" / "a.txt.gz"
+    assert not (tmp_path / "cache").exists()
+
+
+PROGRAM = """
+import pathlib, sys
+name, _, out, _, seed = sys.argv[1:]
+if seed == "13":
+    sys.exit("no luck")
+folder = pathlib.Path(out)
+folder.mkdir(parents=True)
+folder.joinpath("train.txt").write_text(f"{name} by seed {seed}")
+"""
+
+
+@pytest.fixture
+def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Dataset:
+    """A data set that a program makes."""
+    (tmp_path / "make.py").write_text(PROGRAM)
+    monkeypatch.setattr(registry, "programs", lambda: tmp_path)
+    dataset = Dataset("own", "ours", "CC0", "none", (DataFile("train.txt", 13, "0" * 64),), is_made=True)
+    monkeypatch.setitem(registry.KNOWN, "own", dataset)
+    return dataset
+
+
+def test_a_data_set_of_our_own_is_made_once(tmp_path: Path, own: Dataset) -> None:
+    made = fetch("own", cache=tmp_path / "cache", mirror=tmp_path / "mirror") / "train.txt"
+    assert made == tmp_path / "cache" / "own" / "train.txt"
+    assert made.read_text() == "own by seed 1"
+    made.write_text("own by another seed")
+    assert (fetch("own", cache=tmp_path / "cache") / "train.txt").read_text() == "own by another seed"
+
+
+def test_that_it_was_made_is_told_once(tmp_path: Path, own: Dataset) -> None:
+    first, second = (read_sources(["own"], cache=tmp_path / "cache") for _ in range(2))
+    assert first.fingerprint == second.fingerprint
+    assert first.notices == ("own: made by its own program, with seed 1 (`tinychat data make` takes another)",)
+    assert second.notices == ()
+
+
+def test_a_program_that_fails_is_told(tmp_path: Path, own: Dataset) -> None:
+    with pytest.raises(SourceError, match="own cannot be made: no luck"):
+        registry.make("own", tmp_path / "cache" / "own", seed=13)
+    assert not (tmp_path / "cache").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "dataset", [dataset for dataset in KNOWN.values() if dataset.is_made], ids=lambda made: made.name
+)
+def test_what_is_made_here_is_what_is_known(tmp_path: Path, dataset: Dataset) -> None:
+    folder = fetch(dataset.name, cache=tmp_path)
+    for file in dataset.files:
+        content = (folder / file.name).read_bytes()
+        assert (len(content), hashlib.sha256(content).hexdigest()) == (file.bytes, file.sha256)
+
+
+def test_an_unknown_name_gets_the_nearest() -> None:
+    with pytest.raises(SourceError, match="'tinyshakespere'") as caught:
+        fetch("tinyshakespere", cache=Path())
+    assert caught.value.remedy == "is it tinyshakespeare?"
+
+
+@pytest.mark.parametrize("dataset", KNOWN.values(), ids=KNOWN)
+def test_every_data_set_is_told_in_full(dataset: Dataset) -> None:
+    assert dataset.about
+    assert dataset.licence
+    assert dataset.split
+    assert any(file.is_read for file in dataset.files)
+    for file in dataset.files:
+        assert file.url.startswith("https://") != dataset.is_made
+        assert len(file.sha256) == 64
+        assert file.bytes > 0

@@ -1,0 +1,422 @@
+"""What a person names → a corpus: every format, every way to name it, and what is said about it."""
+
+import gzip
+import io
+import json
+import os
+import tracemalloc
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tinychat.corpus.corpus import Corpus
+from tinychat.corpus.sources import read_sources, source_name
+from tinychat.corpus.types import Conversation
+from tinychat.errors import SourceError
+
+LONG = "a text that is rather longer than the others: number"
+RUSSIAN = "Сегодня мы пошли в лес, и там было тихо.\n"
+
+
+def read(tmp_path: Path, specs: Sequence[str | Path], **options: Any) -> Corpus:
+    return read_sources([str(spec) for spec in specs], cache=tmp_path / "cache", **options)
+
+
+def write(path: Path, text: str | bytes) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return path
+
+
+def turns(conversation: Conversation) -> list[tuple[str, str]]:
+    return [(message.role, message.text) for message in conversation.messages]
+
+
+# --- texts, folders, globs, stdin ------------------------------------------------------------------------------------
+
+
+def test_one_text_is_one_running_document(tmp_path: Path) -> None:
+    corpus = read(tmp_path, [write(tmp_path / "my novel.v2.txt", "one\n\ntwo\n")])
+    assert list(corpus.documents()) == ["one\n\ntwo\n"]
+    assert corpus.single
+    assert (corpus.name, corpus.characters, corpus.documents_count) == ("my-novel", 9, 1)
+    assert corpus.notices == ()
+    assert list(corpus.documents()) == list(corpus.documents())
+
+
+def test_a_long_text_comes_in_pieces(tmp_path: Path) -> None:
+    text = "Кошка спит.\n" * 100_000
+    corpus = read(tmp_path, [write(tmp_path / "long.md", text)])
+    chunks = list(corpus.chunks())
+    assert "".join(chunk.text for chunk in chunks) == text
+    assert [chunk.ends_document for chunk in chunks] == [False] * (len(chunks) - 1) + [True]
+    assert max(len(chunk.text) for chunk in chunks) < len(text) / 2
+
+
+def test_a_text_is_read_in_bounded_memory(tmp_path: Path) -> None:
+    path = tmp_path / "huge.txt"
+    with path.open("wb") as file:
+        for _ in range(600):
+            file.write(b"a line of a text that is longer than the memory we allow\n" * 1000)
+    tracemalloc.start()
+    corpus = read(tmp_path, [path])
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert corpus.characters == path.stat().st_size
+    assert peak < corpus.characters / 4
+
+
+def test_a_folder_gives_its_texts_in_order_and_leaves_the_rest_out(tmp_path: Path) -> None:
+    folder = tmp_path / "notes"
+    write(folder / "b.md", "second")
+    write(folder / "a" / "x.txt", "first")
+    write(folder / "c.txt", RUSSIAN.encode("cp1251"))
+    write(folder / "logo.png", b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 4)
+    write(folder / "empty.txt", "")
+    write(folder / ".hidden" / "y.txt", "hidden")
+    write(folder / ".z.txt", "hidden")
+    write(folder / "package.json", '{"name": "x"}')
+    corpus = read(tmp_path, [folder])
+    assert list(corpus.documents()) == ["first", "second", RUSSIAN, '{"name": "x"}']
+    assert not corpus.single
+    assert corpus.name == "notes"
+    assert corpus.notices == (
+        f"{folder}: files without text that can be read, left out: 2, the first is empty.txt",
+        f"{folder / 'c.txt'}: read as cp1251 (Cyrillic)",
+    )
+
+
+def test_a_glob_and_several_sources_keep_their_order(tmp_path: Path) -> None:
+    for name in ("b1.txt", "a1.txt", "c.md"):
+        write(tmp_path / "deep" / name, name)
+    corpus = read(tmp_path, [tmp_path / "deep" / "c.md", tmp_path / "**" / "*1.txt"])
+    assert list(corpus.documents()) == ["c.md", "a1.txt", "b1.txt"]
+    assert corpus.name == "c"
+    assert read(tmp_path, [tmp_path / "deep" / "*"]).name == "deep"
+
+
+def test_a_name_with_brackets_is_a_file_first(tmp_path: Path) -> None:
+    assert read(tmp_path, [write(tmp_path / "a[1].txt", "text")]).characters == 4
+
+
+@pytest.mark.parametrize(
+    ("source", "name"),
+    [
+        ("texts/My Novel.v2.txt.gz", "My Novel"),
+        ("tinyshakespeare", "tinyshakespeare"),
+        ("ag_news/test.csv", "ag_news"),
+        ("notes/*/*.md", "notes"),
+        ("deep.d", "deep.d"),
+        (".hidden", ".hidden"),
+        ("-", "stdin"),
+    ],
+)
+def test_a_source_has_one_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str, name: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "deep.d").mkdir()
+    assert source_name(source) == name
+
+
+def test_the_name_of_a_folder_is_its_own_however_it_is_reached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "poems" / "old").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "poems" / "old")
+    assert (source_name("."), source_name("..")) == ("old", "poems")
+
+
+def test_stdin_can_be_read_again(tmp_path: Path) -> None:
+    corpus = read(tmp_path, ["-"], stdin=io.BytesIO(b"eins\r\nzwei"))
+    assert list(corpus.documents()) == list(corpus.documents()) == ["eins\nzwei"]
+    assert corpus.name == "stdin"
+    assert corpus.notices == ("stdin: CRLF line ends became LF",)
+    assert list(read(tmp_path, ["-"], stdin=io.BytesIO(b'{"a": "x"}\n'), field="a").documents()) == ["x"]
+    assert list(read(tmp_path, ["-"], stdin=io.BytesIO(b"a,b\n1,x\n2,y"), column="b").documents()) == ["x", "y"]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes")
+def test_a_pipe_is_read_as_stdin_is(tmp_path: Path) -> None:
+    read_end, write_end = os.pipe()
+    os.write(write_end, b"through a pipe")
+    os.close(write_end)
+    corpus = read(tmp_path, [f"/dev/fd/{read_end}"])
+    os.close(read_end)
+    assert list(corpus.documents()) == ["through a pipe"]
+
+
+@pytest.mark.parametrize(
+    ("spec", "said"),
+    [
+        ("tinyshakespear", "is it tinyshakespeare?"),
+        ("none/at/all.txt", "known data sets: "),
+        ("*.nothing", "none can be read"),
+        ("ag_news/train.csv", "its files: ag_news/train_subset_12000.csv"),
+        ("bert_uncased_vocab", "--tokenizer"),
+    ],
+)
+def test_what_is_not_there_is_told_with_a_remedy(tmp_path: Path, spec: str, said: str) -> None:
+    with pytest.raises(SourceError) as caught:
+        read(tmp_path, [spec])
+    assert said in caught.value.remedy
+
+
+def test_an_empty_text_is_refused_but_not_beside_others(tmp_path: Path) -> None:
+    empty, full = write(tmp_path / "empty.txt", ""), write(tmp_path / "full.txt", "full")
+    with pytest.raises(SourceError, match=r"is empty$"):
+        read(tmp_path, [empty])
+    with pytest.raises(SourceError, match="there is no text"):
+        read(tmp_path, [write(tmp_path / "bom.txt", b"\xef\xbb\xbf\0\0" + b"\0")])
+    corpus = read(tmp_path, [empty, full])
+    assert list(corpus.documents()) == ["full"]
+    assert corpus.notices == (f"{empty}: empty, left out",)
+
+
+def test_the_fingerprint_knows_text_and_documents(tmp_path: Path) -> None:
+    one = read(tmp_path, [write(tmp_path / "1.txt", "ab"), write(tmp_path / "2.txt", "c")])
+    other = read(tmp_path, [write(tmp_path / "3.txt", "a"), write(tmp_path / "4.txt", "bc")])
+    same = read(tmp_path, [write(tmp_path / "5.txt", "ab".encode("utf-16")), tmp_path / "2.txt"])
+    assert one.fingerprint == same.fingerprint != other.fingerprint
+
+
+def test_the_fingerprint_of_conversations_stays_as_models_have_stored_it(tmp_path: Path) -> None:
+    talk = {"messages": [{"role": "user", "content": "hi"}, {"role": "bot", "content": "hello THERE"}]}
+    corpus = read(tmp_path, [write(tmp_path / "talk.jsonl", json.dumps(talk) + "\n")])
+    assert corpus.fingerprint == "44ab483a4fd413395b666a335f08f1f039ff790ce8bfe078e7541bc2ab9e6b54"
+
+
+# --- tables -----------------------------------------------------------------------------------------------------------
+
+
+def test_the_text_column_is_found_and_named(tmp_path: Path) -> None:
+    named = write(tmp_path / "n.csv", "id,Text,note\n1,short,much much longer than it\n2,also,much much longer still\n")
+    corpus = read(tmp_path, [named])
+    assert list(corpus.documents()) == ["short", "also"]
+    assert corpus.notices == (f"{named}: the text is column 'Text' (--column takes another: id, note)",)
+    longest = write(tmp_path / "l.csv", f"id,title,abstract\n1,a,{LONG} 1\n2,b,{LONG} 2\n")
+    corpus = read(tmp_path, [longest])
+    assert list(corpus.documents()) == [f"{LONG} 1", f"{LONG} 2"]
+    assert corpus.notices == (
+        f"{longest}: the text is column 'abstract', the longest (--column takes another: id, title)",
+    )
+
+
+@pytest.mark.parametrize("column", ["title", "TITLE", "2"])
+def test_a_column_is_asked_for_by_name_or_number(tmp_path: Path, column: str) -> None:
+    path = write(tmp_path / "t.csv", f"id,title,text\n1,a,{LONG}\n2,b,{LONG}\n")
+    corpus = read(tmp_path, [path], column=column)
+    assert list(corpus.documents()) == ["a", "b"]
+    assert corpus.notices == ()
+
+
+def test_a_table_without_a_header_loses_no_row(tmp_path: Path) -> None:
+    path = write(tmp_path / "t.csv", f'"3","Titles","{LONG} 1"\n"4","Names","{LONG} 2"\n')
+    assert list(read(tmp_path, [path]).documents()) == [f"{LONG} 1", f"{LONG} 2"]
+    assert list(read(tmp_path, [path], column="2").documents()) == ["Titles", "Names"]
+    names = write(tmp_path / "names.csv", "emma\nolivia\nava\n")
+    assert list(read(tmp_path, [names]).documents()) == ["emma", "olivia", "ava"]
+
+
+@pytest.mark.parametrize(
+    ("header", "rows"),
+    [
+        (",sentence one,kind", "0,so,x\n1,is it,y\n"),  # the first column of pandas has no name
+        ("Class Index,Title,Price (EUR)", "1,so,3.5\n2,it is,4\n"),
+        ("отзыв,оценка", "хорошо,5\nплохо,2\n"),
+        ("kind,words", f"a,{LONG}\nb,{LONG}\n"),
+    ],
+)
+def test_a_header_is_told_from_the_rows_under_it(tmp_path: Path, header: str, rows: str) -> None:
+    corpus = read(tmp_path, [write(tmp_path / "t.csv", f"{header}\n{rows}")])
+    assert corpus.documents_count == 2
+    assert not any(document in header for document in corpus.documents())
+
+
+@pytest.mark.parametrize("text", ["Hello.,Bonjour.\nHow are you?,Comment allez-vous ?\n", "a,b\nc,d\n", "3,x\n4,y\n"])
+def test_a_first_row_like_the_others_is_no_header(tmp_path: Path, text: str) -> None:
+    assert read(tmp_path, [write(tmp_path / "t.csv", text)], column="2").documents_count == 2
+
+
+def test_quotes_newlines_and_long_fields(tmp_path: Path) -> None:
+    long = "x" * 300_000
+    path = write(tmp_path / "t.csv", f'id,text\r\n1,"two\r\nlines, and ""quotes"""\r\n2,{long}\r\n3,\r\n4\r\n')
+    corpus = read(tmp_path, [path])
+    assert list(corpus.documents()) == ['two\nlines, and "quotes"', long]
+    assert f"{path}: records without 'text' left out: 2, the first is number 3" in corpus.notices
+
+
+@pytest.mark.parametrize(("mark", "name"), [(";", "t.csv"), ("\t", "t.csv"), ("|", "t.csv"), ("\t", "t.tsv")])
+def test_the_separator_is_found(tmp_path: Path, mark: str, name: str) -> None:
+    rows = [["id", "text"], ["1", "so, it is"], ["2", "it is, so"]]
+    path = write(tmp_path / name, "".join(mark.join(row) + "\n" for row in rows))
+    assert list(read(tmp_path, [path]).documents()) == ["so, it is", "it is, so"]
+
+
+def test_a_quote_in_tabs_is_a_plain_one_but_where_cells_are_quoted(tmp_path: Path) -> None:
+    plain = write(tmp_path / "p.tsv", '"Aha," she said.\t1\n5" wide\t2\n')
+    assert list(read(tmp_path, [plain], column="1").documents()) == ['"Aha," she said.', '5" wide']
+    quoted = write(tmp_path / "q.tsv", 'id\ttext\n1\t"a\nb\tc"\n2\t"d\ne"\n')
+    assert list(read(tmp_path, [quoted]).documents()) == ["a\nb\tc", "d\ne"]
+
+
+def test_a_column_that_is_not_there_is_told(tmp_path: Path) -> None:
+    path = write(tmp_path / "t.csv", "id,text\n1,a\n2,b\n")
+    for wanted in ("body", "3", "0"):
+        with pytest.raises(SourceError, match=f"no column '{wanted}'") as caught:
+            read(tmp_path, [path], column=wanted)
+        assert caught.value.remedy == "its columns: id, text"
+
+
+# --- JSON and Parquet ------------------------------------------------------------------------------------------------
+
+
+def test_jsonl_with_bad_lines_nested_and_missing_fields(tmp_path: Path) -> None:
+    lines = [
+        '{"data": {"body": "first"}, "id": "1"}',
+        "",
+        "{bad",
+        '{"data": {}}',
+        '{"data": {"body": "sec\\u0000ond\\r\\n\\ud800"}}',
+        '{"data": {"body": null}}',
+        "[1, 2",
+    ]
+    path = write(tmp_path / "t.jsonl", "\n".join(lines))
+    for field in (None, "data.body"):
+        corpus = read(tmp_path, [path], field=field)
+        assert list(corpus.documents()) == ["first", "second\n�"]
+        assert f"{path}: lines that are no JSON left out: 2, the first is line 3" in corpus.notices
+        assert f"{path}: records without 'data.body' left out: 2, the first is number 2" in corpus.notices
+    with pytest.raises(SourceError, match="no field 'text'") as caught:
+        read(tmp_path, [path], field="text")
+    assert caught.value.remedy == "its fields: data.body, id"
+
+
+def test_strange_and_many_names_make_one_short_line(tmp_path: Path) -> None:
+    record = {"{a}\nb": LONG} | {f"name{number}": "x" for number in range(100)}
+    path = write(tmp_path / "t.jsonl", f"{json.dumps(record)}\n")
+    (notice,) = read(tmp_path, [path]).notices
+    assert "'{a}\\nb'" in notice
+    assert "and 92 more" in notice
+    assert "\n" not in notice
+
+
+def test_jsonl_of_plain_strings(tmp_path: Path) -> None:
+    assert list(read(tmp_path, [write(tmp_path / "t.ndjson", '"a"\n"b"\n')]).documents()) == ["a", "b"]
+
+
+@pytest.mark.parametrize("indent", [None, 2])
+def test_json_is_an_array_one_value_or_several(tmp_path: Path, indent: int | None) -> None:
+    values = [{"text": f"text {number}" * 9000, "n": [number, {"x": "]"}]} for number in range(9)]
+    texts = [value["text"] for value in values]
+    array = write(tmp_path / "array.json", json.dumps(values, indent=indent))
+    row = write(tmp_path / "row.json", "\n".join(json.dumps(value, indent=indent) for value in values))
+    one = write(tmp_path / "one.json", json.dumps(values[0], indent=indent))
+    assert list(read(tmp_path, [array]).documents()) == texts
+    assert list(read(tmp_path, [row]).documents()) == texts
+    assert list(read(tmp_path, [one]).documents()) == texts[:1]
+
+
+@pytest.mark.parametrize("text", ['[{"text": "a"}', "{nothing", '[{"text": "a"}, oops]'])
+def test_broken_json_is_refused(tmp_path: Path, text: str) -> None:
+    with pytest.raises(SourceError, match="is no JSON"):
+        read(tmp_path, [write(tmp_path / "t.json", text)])
+
+
+def test_only_bad_lines_are_no_text(tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match="there is no text") as caught:
+        read(tmp_path, [write(tmp_path / "t.jsonl", "bad\nworse\n")])
+    assert "lines that are no JSON left out: 2" in caught.value.remedy
+
+
+@pytest.mark.slow
+def test_parquet(tmp_path: Path) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    path = tmp_path / "t.parquet"
+    columns = {"id": [1, 2, 3], "text": ["a", None, "c\r\n"], "inner": [{"x": "p"}, {"x": "q"}, {"x": "r"}]}
+    parquet.write_table(pyarrow.table(columns), path)
+    assert list(read(tmp_path, [path]).documents()) == ["a", "c\n"]
+    assert list(read(tmp_path, [path], column="inner.x").documents()) == ["p", "q", "r"]
+    with pytest.raises(SourceError, match="is no Parquet file"):
+        read(tmp_path, [write(tmp_path / "bad.parquet", b"PAR1 but not really PAR1")])
+
+
+def test_packed_files_are_read_by_their_inner_name(tmp_path: Path) -> None:
+    path = write(tmp_path / "t.csv.gz", gzip.compress(b"id,text\n1,a\n2,b\n"))
+    assert list(read(tmp_path, [path]).documents()) == ["a", "b"]
+    assert read(tmp_path, [path]).name == "t"
+
+
+# --- conversations ---------------------------------------------------------------------------------------------------
+
+HELLO = [("user", "hello"), ("assistant", "hi")]
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        {"messages": [{"role": role, "content": text} for role, text in (("system", "x"), *HELLO)]},
+        {"conversations": [{"from": "human", "value": "hello"}, {"from": "gpt", "value": "hi"}]},
+        {"dialog": ["hello", "hi"]},
+        {"prompt": "hello", "completion": "hi"},
+        {"id": 7, "question": "hello", "answer": "hi"},
+        {"instruction": "hello", "output": "hi"},
+        [{"role": "user", "content": "hello"}, {"role": "assistant", "content": "hi"}],
+    ],
+    ids=lambda record: next(iter(record)) if isinstance(record, dict) else "list",
+)
+def test_conversations_come_in_many_shapes(tmp_path: Path, record: Any) -> None:
+    path = write(tmp_path / "t.jsonl", f"{json.dumps(record)}\n" * 2)
+    for mode in (None, "chat"):
+        corpus = read(tmp_path, [path], mode=mode)
+        assert [turns(conversation) for conversation in corpus.conversations()] == [HELLO] * 2
+        assert (corpus.mode, corpus.documents_count, corpus.characters) == ("chat", 2, 14)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "column"),
+    [
+        ("t.tsv", "Question\tAnswer\tSource\nhello\thi\tus\n", None),
+        ("t.csv", "x,y\nhello,hi\n", "x,y"),
+        ("t.csv", "z,hello,hi\nz,hello,hi\n", "2,3"),
+        ("t.txt", "hello\thi\n", None),
+    ],
+)
+def test_two_columns_are_conversations(tmp_path: Path, name: str, text: str, column: str | None) -> None:
+    corpus = read(tmp_path, [write(tmp_path / name, text)], mode="chat", column=column)
+    assert turns(next(corpus.conversations())) == HELLO
+
+
+def test_a_text_is_no_conversation(tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match="holds no conversations"):
+        read(tmp_path, [write(tmp_path / "t.txt", "just\na text\n")], mode="chat")
+
+
+def test_a_table_of_texts_is_not_taken_for_conversations(tmp_path: Path) -> None:
+    path = write(tmp_path / "t.csv", f"user,reply,text\na,b,{LONG}\nc,d,{LONG}\n")
+    assert read(tmp_path, [path]).mode == "completion"
+
+
+# --- known data sets -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.mirror
+@pytest.mark.parametrize(
+    ("name", "mode", "documents", "characters", "single"),
+    [
+        ("tinyshakespeare", "completion", 1, 1_115_394, True),
+        ("names", "completion", 32_033, 228_145 - 32_032, False),
+        ("ag_news", "completion", 12_000, None, False),
+        ("ag_news/test.csv", "completion", 7_600, None, False),
+        ("tinystories", "completion", 1_728, None, False),
+        ("dialogs", "chat", 3_725, None, False),
+        ("personality_chat", "chat", 650, None, False),
+        pytest.param("eng_spa", "translation", 118_964, None, False, marks=pytest.mark.slow),
+    ],
+)
+def test_known_data_sets(
+    tmp_path: Path, name: str, mode: str, documents: int, characters: int | None, single: bool
+) -> None:
+    corpus = read(tmp_path, [name], mirror=Path(os.environ["TINYCHAT_MIRROR"]))
+    assert (corpus.mode, corpus.documents_count, corpus.single) == (mode, documents, single)
+    assert characters in (None, corpus.characters)
+    assert corpus.name == name.partition("/")[0]

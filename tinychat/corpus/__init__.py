@@ -1,0 +1,1 @@
+"""Files → documents and conversations: formats, encodings, sources, known data sets, verbatim overlap."""

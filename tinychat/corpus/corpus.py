@@ -1,0 +1,284 @@
+"""Corpora: documents or conversations that can be read again and again in bounded memory.
+
+`TextCorpus` is one text of any number of files, `Mix` several texts with a share each, `Side` one side of translations.
+"""
+
+import hashlib
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from itertools import chain
+from typing import NamedTuple
+
+from tinychat.corpus.readers import InlineTexts, Part
+from tinychat.corpus.types import Chunk, Conversation, Mode, Notes, Role, summarize_notes
+from tinychat.errors import SourceError
+
+EMPTY = "empty, left out"
+
+ROLE_BYTES: dict[Role, bytes] = {"user": b"user", "assistant": b"bot"}
+"""the roles as fingerprints have always hashed them: models on the disk tell their text by its fingerprint"""
+
+
+class Digest:
+    """Count a text as it is read, and compute its fingerprint."""
+
+    def __init__(self) -> None:
+        self.characters = 0
+        self.documents = 0
+        self._hash = hashlib.sha256()
+
+    def add(self, item: Chunk | Conversation) -> None:
+        """Add the next chunk or conversation. Texts are separated by bytes that never occur in UTF-8."""
+        if isinstance(item, Conversation):
+            for message in item.messages:
+                self.characters += len(message.text)
+                self._hash.update(ROLE_BYTES[message.role] + b"\xfe" + message.text.encode() + b"\xfd")
+        else:
+            self.characters += len(item.text)
+            self._hash.update(item.text.encode())
+        if isinstance(item, Conversation) or item.ends_document:
+            self.documents += 1
+            self._hash.update(b"\xff")
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 of all that was added, with the boundaries."""
+        return self._hash.hexdigest()
+
+
+class Passage(NamedTuple):
+    """A piece of a text and its position."""
+
+    text: str
+    file: str
+    unit: str
+    """unit that `number` counts: `line`, `document` or `conversation`"""
+    number: int
+    """number of the unit in which the passage begins, from 1 in each file"""
+    before: int
+    """characters of the text before it"""
+    ends: bool
+    """whether the next passage belongs to another document or speaker"""
+
+
+class Corpus(ABC):
+    """Documents or conversations. Subclasses set the attributes and implement `items`."""
+
+    name: str
+    """suitable as the name of a model"""
+    mode: Mode
+    """`completion` for documents, else conversations: those of a translation have two messages"""
+    characters: int
+    documents_count: int
+    fingerprint: str
+    """SHA-256 of the content: differs for any other content"""
+    notices: tuple[str, ...] = ()
+    """observations of the readers, for a person to read"""
+    single: bool = False
+    """whether it is one running text"""
+
+    @abstractmethod
+    def items(self) -> Iterator[Chunk | Conversation]:
+        """Return chunks of documents or, depending on the mode, conversations, read as they are asked for.
+
+        Raises:
+            SourceError: a file cannot be read any more.
+        """
+
+    def chunks(self) -> Iterator[Chunk]:
+        """Yield the documents in pieces of bounded size; a conversation is a document with a line for each message.
+
+        Raises:
+            SourceError: a file cannot be read any more.
+        """
+        for item in self.items():
+            if isinstance(item, Conversation):
+                yield Chunk("\n".join(message.text for message in item.messages), True)
+            else:
+                yield item
+
+    def documents(self) -> Iterator[str]:
+        """Yield whole documents: only for documents that are known to be short.
+
+        Raises:
+            SourceError: a file cannot be read any more.
+        """
+        pieces: list[str] = []
+        for chunk in self.chunks():
+            pieces.append(chunk.text)
+            if chunk.ends_document:
+                yield "".join(pieces)
+                pieces.clear()
+
+    def conversations(self) -> Iterator[Conversation]:
+        """Return the conversations; a corpus of documents has none.
+
+        Raises:
+            SourceError: a file cannot be read any more.
+        """
+        return (item for item in self.items() if isinstance(item, Conversation))
+
+
+class SourceCorpus(Corpus):
+    """A corpus read from sources: one text or a mix of texts."""
+
+    @property
+    @abstractmethod
+    def sources(self) -> "tuple[Source, ...]":
+        """The texts and their shares."""
+
+    @cached_property
+    def source_side(self) -> "Side":
+        """The texts to translate; the corpus must be one of translations."""
+        return Side(self, "user")
+
+    @cached_property
+    def target_side(self) -> "Side":
+        """The translations; the corpus must be one of translations."""
+        return Side(self, "assistant")
+
+
+class TextCorpus(SourceCorpus):
+    """One text of one or more files, read once when it is created, so that unreadable files are found then.
+
+    Args:
+        name: suitable as the name of a model.
+        mode: `completion` for documents, else conversations: those of a translation have two messages.
+        parts: its files, or texts in memory.
+        notes: observations made in finding the files, each with the name to show.
+        keep_alive: any object that must live as long as the corpus does.
+
+    Raises:
+        SourceError: a file cannot be read, or none holds any text.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        mode: Mode,
+        parts: Sequence[Part | InlineTexts],
+        notes: Sequence[tuple[str, Notes]] = (),
+        keep_alive: object = None,
+    ) -> None:
+        self.name = name
+        self.mode = mode
+        self._parts = parts
+        self._keep_alive = keep_alive
+        digest = Digest()
+        all_notes = list(notes)
+        for part in parts:
+            before = digest.characters
+            own = Notes()
+            for item in self._read(part, own):
+                digest.add(item)
+            if digest.characters == before:
+                own.add(EMPTY)
+            all_notes.append((part.name, own))
+        self.characters = digest.characters
+        self.documents_count = digest.documents
+        self.fingerprint = digest.fingerprint
+        self.notices = summarize_notes(all_notes)
+        self.single = digest.documents == 1 and all(part.is_running_text for part in parts)
+        if not digest.characters:
+            names = ", ".join(part.name for part in parts[:3])
+            why = [line for line in self.notices if not line.endswith(EMPTY)]
+            raise SourceError(f"{names}: there is no text in it" if why else f"{names} is empty", "\n".join(why[:1]))
+
+    @property
+    def sources(self) -> "tuple[Source, ...]":
+        return (Source(self, 1.0),)
+
+    def items(self) -> Iterator[Chunk | Conversation]:
+        for part in self._parts:
+            yield from self._read(part, Notes())
+
+    def passages(self) -> Iterator[Passage]:
+        """Yield the documents in pieces, or the messages of the conversations, with their positions.
+
+        Raises:
+            SourceError: a file cannot be read any more.
+        """
+        before = 0
+        for part in self._parts:
+            number = 1
+            for item in self._read(part, Notes()):
+                if isinstance(item, Conversation):
+                    unit, pieces = "conversation", [(message.text, True) for message in item.messages]
+                else:
+                    unit, pieces = "line" if part.is_running_text else "document", [(item.text, item.ends_document)]
+                for text, ends in pieces:
+                    yield Passage(text, part.name, unit, number, before, ends)
+                    before += len(text)
+                number += pieces[0][0].count("\n") if unit == "line" else 1
+
+    def _read(self, part: Part | InlineTexts, notes: Notes) -> Iterator[Chunk | Conversation]:
+        return part.chunks(notes) if self.mode == "completion" else part.conversations(notes)
+
+
+class Source(NamedTuple):
+    """One text of a mix."""
+
+    corpus: TextCorpus
+    share: float
+    """fraction of what is drawn from the mix: the shares add up to 1"""
+
+
+MAX_NAMES = 4
+"""texts whose names make up the name of a mix"""
+
+
+class Mix(SourceCorpus):
+    """Several texts, each drawn from by its share whatever its length; each has a validation split of its own.
+
+    Args:
+        corpora: all of one mode.
+        weights: of each, above 0.
+    """
+
+    def __init__(self, corpora: Sequence[TextCorpus], weights: Sequence[float]) -> None:
+        largest = max(weights)  # divides all, since their sum may exceed what a float can hold
+        total = sum(weight / largest for weight in weights)
+        self._sources = tuple(
+            Source(corpus, weight / largest / total) for corpus, weight in zip(corpora, weights, strict=True)
+        )
+        names = [f"{corpus.name} ({100 * share:.2g} %)" for corpus, share in self._sources]
+        if len(names) > MAX_NAMES:
+            names[MAX_NAMES - 1 :] = [f"{len(names) - MAX_NAMES + 1} more"]
+        self.name = ", ".join(names[:-1]) + " and " + names[-1]
+        self.mode = corpora[0].mode
+        self.characters = sum(corpus.characters for corpus in corpora)
+        self.documents_count = sum(corpus.documents_count for corpus in corpora)
+        self.fingerprint = hashlib.sha256("".join(corpus.fingerprint for corpus in corpora).encode()).hexdigest()
+        self.notices = tuple(notice for corpus in corpora for notice in corpus.notices)
+
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        return self._sources
+
+    def items(self) -> Iterator[Chunk | Conversation]:
+        """Return the items of one text after the other."""
+        return chain.from_iterable(source.corpus.items() for source in self._sources)
+
+
+class Side(Corpus):
+    """One side of a corpus of translations: a document for the first message of that side in each conversation.
+
+    Args:
+        corpus: of translations.
+        role: `user` for the texts to translate, `assistant` for the translations.
+    """
+
+    def __init__(self, corpus: Corpus, role: Role) -> None:
+        self.name, self.mode = corpus.name, "completion"
+        self._corpus, self._role = corpus, role
+        digest = Digest()
+        for item in self.items():
+            digest.add(item)
+        self.characters, self.documents_count = digest.characters, digest.documents
+        self.fingerprint = digest.fingerprint
+
+    def items(self) -> Iterator[Chunk | Conversation]:
+        for conversation in self._corpus.conversations():
+            texts = (message.text for message in conversation.messages if message.role == self._role)
+            yield Chunk(next(texts, ""), True)

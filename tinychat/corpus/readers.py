@@ -1,0 +1,528 @@
+"""Read files as documents or conversations: plain text, CSV, TSV, JSONL, JSON and Parquet, one record at a time.
+
+`RecordFile` decides which field of the records is the text, and which two are the sides of a conversation. `Part` is
+one file of a corpus, and `InlineTexts` takes its place for texts that are in memory.
+"""
+
+import csv
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any
+
+from tinychat.corpus.encoding import clean, describe_encoding, find_encoding, open_bytes, read_lines, read_text
+from tinychat.corpus.types import Chunk, Conversation, Message, Notes, Role
+from tinychat.errors import SourceError
+
+Record = dict[str, Any]
+
+SAMPLE = 200
+"""records, or rows, from which separator, quotes, header and fields are inferred"""
+
+HEADER_NAMES = {"id", "label", "name", "title", "text", "content", "question", "answer", "prompt", "completion"}
+"""names that make a first row a header; columns of numbers, or of texts longer than the name above, do so too"""
+
+_NAME = re.compile(r"(?:[^\W\d]\w*(?:[ .:/#(-]+\w+){0,2}\)?)?")
+_NUMBER = re.compile(r"[\s\d.,+-]*\d[\s\d.,%-]*")
+
+csv.field_size_limit(2**31 - 1)  # a field may be a whole book
+
+
+class Semicolons(csv.excel):
+    """Semicolons between cells, as spreadsheets write in locales with a decimal comma."""
+
+    delimiter = ";"
+
+
+class Bars(csv.excel):
+    """Vertical bars between cells."""
+
+    delimiter = "|"
+
+
+class Tabs(csv.excel_tab):
+    """Tabs between cells, without quoting: `"` is a plain character, as in most tab-separated text."""
+
+    quoting = csv.QUOTE_NONE
+
+
+COMMA_DIALECTS: tuple[type[csv.Dialect], ...] = (csv.excel, Semicolons, csv.excel_tab, Bars)
+TAB_DIALECTS: tuple[type[csv.Dialect], ...] = (Tabs, csv.excel_tab)
+
+TEXT_NAMES = ("text", "content", "contents", "body", "document", "story", "article", "sentence", "review", "message")
+PROMPT_NAMES = ("prompt", "question", "instruction", "input", "user", "source")
+ANSWER_NAMES = ("completion", "answer", "response", "output", "bot", "assistant", "reply", "target")
+CONVERSATION_NAMES = ("messages", "conversations", "conversation", "dialog", "dialogue", "turns")
+ROLES: dict[str, Role] = {
+    "user": "user",
+    "human": "user",
+    "prompter": "user",
+    "bot": "assistant",
+    "assistant": "assistant",
+    "gpt": "assistant",
+    "model": "assistant",
+}
+"""The role that each name of a speaker stands for in files of conversations."""
+
+
+@dataclass(frozen=True)
+class RecordFile:
+    """A file of records of which one field is the text, or two fields or a list are a conversation.
+
+    Args:
+        path: of the file.
+        format: of its records, a key of `FORMATS`.
+        pieces: returns the decoded text from its beginning, at each call; not called for Parquet.
+        field: the field to read, by name, as a path of names with dots, or by its number from 1; two, separated by a
+            comma, for the sides of a conversation. A first row that holds the name is a header.
+    """
+
+    path: Path
+    format: str
+    pieces: Callable[[], Iterator[str]]
+    field: str | None = None
+
+    def records(self, notes: Notes) -> Iterator[Record]:
+        """Return all records, read as they are asked for.
+
+        Args:
+            notes: where lines that cannot be read are recorded.
+
+        Returns:
+            The records: the values of each by their names.
+
+        Raises:
+            SourceError: the file cannot be read.
+        """
+        return FORMATS[self.format](self, notes)
+
+    def texts(self, notes: Notes) -> Iterator[str]:
+        """Yield the text of each record: `field`, else the field with a usual name for text, else the longest.
+
+        Args:
+            notes: where the choice, and records without text, are recorded.
+
+        Yields:
+            Texts that are not empty.
+
+        Raises:
+            SourceError: the file cannot be read, or no field is the text.
+        """
+        sample, records = _peek(self.records(notes))
+        field = self._choose_field(sample, notes) if sample else ""
+        for number, record in enumerate(records, 1):
+            text = clean(_as_text(_find(record, field)), notes)
+            if text:
+                yield text
+            else:
+                notes.add(
+                    f"records without {field!r} left out: {{count}}, the first is number {{first}}", 1, f"{number:,}"
+                )
+
+    def conversations(self, notes: Notes) -> Iterator[Conversation]:
+        """Yield the conversation in each record: a list of messages, or a prompt and its answer.
+
+        Args:
+            notes: where messages and records that are left out are recorded.
+
+        Yields:
+            Conversations in which the assistant speaks at least once.
+
+        Raises:
+            SourceError: the file cannot be read, or its records hold no conversations.
+        """
+        sample, records = _peek(self.records(notes))
+        sides = self._choose_sides(sample) if sample else None
+        for number, record in enumerate(records, 1):
+            found = _pair(record, sides) if sides else _messages(record, notes)
+            messages = tuple(Message(message.role, clean(message.text, notes)) for message in found)
+            if any(message.role == "assistant" for message in messages):
+                yield Conversation(messages)
+            else:
+                notes.add("records without an answer left out: {count}, the first is number {first}", 1, f"{number:,}")
+
+    def holds_conversations(self) -> bool:
+        """Whether the names of the fields are those of conversations.
+
+        Raises:
+            SourceError: the file cannot be read.
+        """
+        sample, _ = _peek(self.records(Notes()))
+        named = any(name.lower() in TEXT_NAMES for record in sample for name in record)
+        return any(_messages(record, Notes()) for record in sample) or (not named and _named_sides(sample) is not None)
+
+    def _choose_field(self, sample: Sequence[Record], notes: Notes) -> str:
+        if self.field is not None:
+            if not any(_find(record, self.field) is not None for record in sample):
+                raise SourceError(f"{self.path} has no {self._kind} {self.field!r}", self._fields(sample))
+            return self.field
+        lengths: dict[str, int] = {}
+        for record in sample:
+            for name, value in _leaves(record):
+                if isinstance(value, str):
+                    lengths[name] = lengths.get(name, 0) + len(value)
+        if not lengths:
+            raise SourceError(f"{self.path} has no {self._kind} of text", self._fields(sample))
+        plain = {name.rpartition(".")[2].lower(): name for name in reversed(lengths)}
+        named = next((plain[name] for name in TEXT_NAMES if name in plain), None)
+        chosen = named or max(lengths, key=lambda name: lengths[name])
+        if len(lengths) > 1:
+            others = _join_names([name for name in lengths if name != chosen])
+            why = "" if named else ", the longest"
+            notes.add(f"the text is {self._kind} {chosen!r}{why} (--{self._kind} takes another: {others})")
+        return chosen
+
+    def _choose_sides(self, sample: Sequence[Record]) -> tuple[str, str] | None:
+        """Return the fields of prompt and answer; None if the records hold lists of messages."""
+        if self.field is None and any(_messages(record, Notes()) for record in sample):
+            return None
+        names = list(dict.fromkeys(name for record in sample for name, _ in _leaves(record)))
+        if self.field is not None:
+            names = [name.strip() for name in self.field.split(",")]
+        sides = _named_sides(sample) if self.field is None else None
+        if sides is None and len(names) == 2:
+            sides = (names[0], names[1])
+        if sides is None or not any(_find(record, side) is not None for record in sample for side in sides):
+            example = f"name the two sides, as in --{self._kind} question,answer; it has: {_join_names(names)}"
+            raise SourceError(f"{self.path} holds no conversations that can be told", example)
+        return sides
+
+    @property
+    def _kind(self) -> str:
+        return "field" if self.format in JSON_FORMATS else "column"
+
+    def _fields(self, sample: Sequence[Record]) -> str:
+        names = dict.fromkeys(name for record in sample for name, _ in _leaves(record))
+        return f"its {self._kind}s: {_join_names(list(names))}" if names else ""
+
+
+def _join_names(names: Sequence[str]) -> str:
+    return ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
+
+
+def _as_text(value: object) -> str:
+    return str(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else ""
+
+
+def _find(record: Record, path: str) -> object:
+    """Return the value of a field, by name, path of names, or number from 1; None if there is none."""
+    if path in record:
+        return record[path]
+    lower = {name.lower(): name for name in record}
+    if path.lower() in lower:
+        return record[lower[path.lower()]]
+    if path.isdecimal():
+        return next(islice(record.values(), int(path) - 1, None), None) if int(path) > 0 else None
+    value: object = record
+    for name in path.split("."):
+        if isinstance(value, list) and name.isdecimal() and int(name) < len(value):
+            value = value[int(name)]
+        elif isinstance(value, dict):
+            value = value.get(name)
+        else:
+            return None
+    return value
+
+
+def _leaves(record: Record, prefix: str = "") -> Iterator[tuple[str, object]]:
+    """Yield the path and value of every field, those of nested records included."""
+    for name, value in record.items():
+        if isinstance(value, dict):
+            yield from _leaves(value, f"{prefix}{name}.")
+        else:
+            yield prefix + name, value
+
+
+def _named_sides(sample: Iterable[Record]) -> tuple[str, str] | None:
+    """Return the fields that have usual names for a prompt and its answer."""
+    for record in sample:
+        lower = {name.lower(): name for name in record}
+        prompt = next((lower[name] for name in PROMPT_NAMES if name in lower), None)
+        answer = next((lower[name] for name in ANSWER_NAMES if name in lower), None)
+        if prompt and answer:
+            return prompt, answer
+    return None
+
+
+def _pair(record: Record, sides: tuple[str, str]) -> list[Message]:
+    prompt, answer = (_as_text(_find(record, side)) for side in sides)
+    return [Message("user", prompt), Message("assistant", answer)] if prompt and answer else []
+
+
+def _messages(record: Record, notes: Notes) -> list[Message]:
+    """Return the messages that a record holds as a list: objects with a role, or alternating texts."""
+    lower = {name.lower(): value for name, value in record.items()}
+    turns: list[Any] = next((lower[name] for name in CONVERSATION_NAMES if isinstance(lower.get(name), list)), [])
+    messages: list[Message] = []
+    for number, turn in enumerate(turns):
+        if isinstance(turn, dict):
+            role = str(turn.get("role", turn.get("from", ""))).lower()
+            text = turn.get("content", turn.get("value", turn.get("text")))
+        else:
+            role, text = ("user", "assistant")[number % 2], turn
+        if role not in ROLES or not isinstance(text, str):
+            notes.add("messages left out that neither user nor bot says: {count}, the first by {first!r}", 1, role)
+        else:
+            messages.append(Message(ROLES[role], text))
+    return messages
+
+
+def _peek(records: Iterable[Record]) -> tuple[list[Record], Iterator[Record]]:
+    """Return the first records as a sample, and all records."""
+    iterator = iter(records)
+    sample = list(islice(iterator, SAMPLE))
+    return sample, chain(sample, iterator)
+
+
+def _read_jsonl(file: RecordFile, notes: Notes) -> Iterator[Record]:
+    """Read one JSON value a line; bad lines are skipped and counted."""
+    for number, line in enumerate(read_lines(file.pieces()), 1):
+        if line.isspace():
+            continue
+        try:
+            yield _as_record(json.loads(line))
+        except (ValueError, RecursionError):
+            notes.add("lines that are no JSON left out: {count}, the first is line {first}", 1, f"{number:,}")
+
+
+def _read_json(file: RecordFile, notes: Notes) -> Iterator[Record]:
+    """Read an array of values, or concatenated values, each as soon as it is complete."""
+    pieces = file.pieces()
+    decoder = json.JSONDecoder()
+    buffer, more = next(pieces, "").lstrip(), True
+    in_array = buffer.startswith("[")
+    buffer = buffer[in_array:]
+    while True:
+        buffer = buffer.lstrip(" \t\n,")
+        if in_array and buffer.startswith("]"):
+            return
+        try:
+            value, end = decoder.raw_decode(buffer)
+            if end < len(buffer) or not more:  # else a number may continue
+                buffer = buffer[end:]
+                yield _as_record(value)
+                continue
+        except (ValueError, RecursionError):
+            if not more:
+                if buffer or in_array:
+                    raise SourceError(f"{file.path} is no JSON: it ends with {buffer[:40]!r}") from None
+                return
+        length = len(buffer)
+        while more and len(buffer) <= 2 * length:  # doubled, so that a long value is not tried too often
+            piece = next(pieces, None)
+            more = piece is not None
+            buffer += piece or ""
+
+
+def _read_rows(file: RecordFile, notes: Notes) -> Iterator[Record]:
+    """Read separated values; separator, quotes and header are inferred from the first rows."""
+    lines = read_lines(file.pieces())
+    first = list(islice(lines, SAMPLE))
+    dialect = _choose_dialect(first, tabs=file.format == ".tsv")
+    rows = (row for row in csv.reader(chain(first, lines), dialect) if row)
+    sample = list(islice(rows, SAMPLE))
+    header = _header(sample, {name.strip().lower() for name in (file.field or "").split(",")})
+    width = max(map(len, sample), default=0)
+    names = header or [str(number) for number in range(1, width + 1)]
+    for row in chain(sample[bool(header) :], rows):
+        yield dict(zip(names, row, strict=False))
+
+
+def _read_parquet(file: RecordFile, notes: Notes) -> Iterator[Record]:
+    """Read the rows of a Parquet file in batches, with pyarrow."""
+    try:
+        from pyarrow import ArrowException, parquet
+    except ImportError:
+        raise SourceError(f"{file.path} needs pyarrow to be read", "pip install 'tinychat[parquet]'") from None
+    with open_bytes(file.path) as data:
+        try:
+            for batch in parquet.ParquetFile(data).iter_batches(batch_size=1024):
+                yield from batch.to_pylist()
+        except ArrowException as error:
+            raise SourceError(f"{file.path} is no Parquet file: {str(error).splitlines()[0]}", "") from None
+
+
+def _choose_dialect(lines: Sequence[str], tabs: bool) -> type[csv.Dialect]:
+    """Return the dialect under which the most rows have the same number of cells, at least two."""
+    best, most = TAB_DIALECTS[0] if tabs else COMMA_DIALECTS[0], 0.0
+    for dialect in TAB_DIALECTS if tabs else COMMA_DIALECTS:
+        widths = [len(row) for row in csv.reader(lines, dialect) if row]
+        usual = max(set(widths), key=widths.count, default=1)
+        share = widths.count(usual) / len(widths) if usual > 1 else 0.0
+        if share > most + 0.01:
+            best, most = dialect, share
+    return best
+
+
+def _header(sample: Sequence[Sequence[str]], wanted: set[str]) -> list[str] | None:
+    """Return the names in the first row; None if it is a row like the others."""
+    names = [name.strip() for name in sample[0]] if sample else []
+    lower = {name.lower() for name in names}
+    if any(name and not name.isdecimal() for name in lower & wanted):
+        return names
+    if len(lower) < len(names) or not all(map(_NAME.fullmatch, names)):
+        return None
+    if lower & HEADER_NAMES:
+        return names
+    for name, *cells in zip(names, *(row for row in sample[1:] if len(row) == len(names)), strict=True):
+        are_numbers = cells and all(map(_NUMBER.fullmatch, cells))
+        if are_numbers or sum(map(len, cells)) > len(cells) * max(20, 3 * len(name)):
+            return names
+    return None
+
+
+def _as_record(value: object) -> Record:
+    if isinstance(value, dict):
+        return value
+    return {"messages": value} if isinstance(value, list) else {"text": value}
+
+
+FORMATS: dict[str, Callable[[RecordFile, Notes], Iterator[Record]]] = {
+    ".csv": _read_rows,
+    ".tsv": _read_rows,
+    ".jsonl": _read_jsonl,
+    ".ndjson": _read_jsonl,
+    ".json": _read_json,
+    ".parquet": _read_parquet,
+}
+"""The reader of each record format, by the end of a file's name; a new format is one function and one line."""
+
+JSON_FORMATS = {".jsonl", ".ndjson", ".json"}
+
+
+@dataclass
+class Part:
+    """One file of a corpus.
+
+    Args:
+        path: of the file.
+        name: shown in notices.
+        format: of its records, a key of `FORMATS`; empty for plain text.
+        field: the field of the records that is the text, or the two that are the sides of a conversation.
+        separator: string between the documents of a plain text; empty if the file is one document.
+    """
+
+    path: Path
+    name: str
+    format: str = ""
+    field: str | None = None
+    separator: str = ""
+
+    @cached_property
+    def encoding(self) -> str:
+        """The encoding of the file, as Python names it.
+
+        Raises:
+            SourceError: the file cannot be read, or is not text.
+        """
+        return find_encoding(self.path)
+
+    @property
+    def is_running_text(self) -> bool:
+        """Whether the file is one document, however long."""
+        return not self.format and not self.separator
+
+    def chunks(self, notes: Notes) -> Iterator[Chunk]:
+        """Yield the documents, a running text in pieces.
+
+        Args:
+            notes: where the readers record what they change or leave out.
+
+        Yields:
+            A whole document, or a piece of a running text.
+
+        Raises:
+            SourceError: the file cannot be read, or no field of its records is the text.
+        """
+        if self.format:
+            for text in self._record_file(self.format, notes).texts(notes):
+                yield Chunk(text, True)
+        elif self.separator:
+            for text in _split_documents(self._pieces(notes), self.separator):
+                yield Chunk(text, True)
+        else:
+            began = False
+            for piece in self._pieces(notes):
+                began = True
+                yield Chunk(piece, False)
+            if began:
+                yield Chunk("", True)
+
+    def conversations(self, notes: Notes) -> Iterator[Conversation]:
+        """Return the conversations; plain text is read as two columns separated by a tab.
+
+        Args:
+            notes: where the readers record what they change or leave out.
+
+        Returns:
+            The conversations, read as they are asked for.
+
+        Raises:
+            SourceError: the file cannot be read, or holds no conversations.
+        """
+        return self._record_file(self.format or ".tsv", notes).conversations(notes)
+
+    def holds_conversations(self) -> bool:
+        """Whether this is a file of conversations, judging by the names of its fields.
+
+        Raises:
+            SourceError: the file cannot be read.
+        """
+        return (
+            bool(self.format) and self.field is None and self._record_file(self.format, Notes()).holds_conversations()
+        )
+
+    def _record_file(self, format: str, notes: Notes) -> RecordFile:
+        return RecordFile(self.path, format, lambda: self._pieces(notes), self.field)
+
+    def _pieces(self, notes: Notes) -> Iterator[str]:
+        if self.encoding != "utf-8":
+            notes.add("read as {first}", first=describe_encoding(self.encoding))
+        return read_text(self.path, self.encoding, notes)
+
+
+@dataclass
+class InlineTexts:
+    """Texts in memory, which take the place of a file.
+
+    Args:
+        texts: documents, or conversations with a tab between their two sides.
+        name: shown in notices.
+    """
+
+    texts: tuple[str, ...]
+    name: str
+    is_running_text: bool = False
+
+    def chunks(self, notes: Notes) -> Iterator[Chunk]:
+        """Yield the documents, as `Part.chunks` does."""
+        for text in self.texts:
+            yield Chunk(text, True)
+
+    def conversations(self, notes: Notes) -> Iterator[Conversation]:
+        """Yield the conversations, as `Part.conversations` does."""
+        for number, text in enumerate(self.texts, 1):
+            prompt, tab, answer = text.partition("\t")
+            if tab:
+                yield Conversation((Message("user", prompt), Message("assistant", answer)))
+            else:
+                notes.add("texts without a tab left out: {count}, the first is number {first}", 1, f"{number:,}")
+
+
+def format_of(path: Path) -> str:
+    """Return the record format by the end of a file's name, with or without `.gz`; empty for plain text."""
+    name = path.name.lower().removesuffix(".gz")
+    return next((format for format in FORMATS if name.endswith(format)), "")
+
+
+def _split_documents(pieces: Iterator[str], separator: str) -> Iterator[str]:
+    buffer = ""
+    for piece in pieces:
+        *whole, buffer = (buffer + piece).split(separator)
+        yield from (text for document in whole if (text := document.strip("\n")))
+    if text := buffer.strip("\n"):
+        yield text

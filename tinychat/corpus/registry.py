@@ -1,0 +1,203 @@
+"""The known data sets (`datasets.toml`): where each is published, its checksum and licence, and how to read it."""
+
+import hashlib
+import subprocess
+import sys
+import tempfile
+import tomllib
+import zipfile
+from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+
+from tinychat.atomic import atomic_file
+from tinychat.corpus.encoding import open_bytes
+from tinychat.errors import SourceError
+
+Progress = Callable[[int, int | None], None]
+"""called with the bytes done and the total"""
+
+PIECE = 1 << 16
+"""bytes read at a time"""
+TIMEOUT = 30
+"""seconds that a server may stay silent"""
+
+SEED = 1
+"""default seed of generated data sets"""
+
+MIRROR = "name a folder that holds the data sets in TINYCHAT_MIRROR"
+
+
+@dataclass(frozen=True)
+class DataFile:
+    """One file of a data set; size and checksum are those of its uncompressed bytes."""
+
+    name: str
+    bytes: int
+    sha256: str
+    url: str = ""
+    """empty if the file is generated here"""
+    member: str = ""
+    """path of the file within the zip archive at `url`"""
+    is_read: bool = True
+    """whether the data set's name includes this file; any other file is named as NAME/FILE"""
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """A known data set: facts about it, and how to read it."""
+
+    name: str
+    about: str
+    licence: str
+    split: str
+    """the usual split into training and test parts in the literature"""
+    files: tuple[DataFile, ...]
+    format: str = ""
+    """record format, a key of `readers.FORMATS`; empty for plain text"""
+    column: str | None = None
+    separator: str = ""
+    """string between the documents of a plain text"""
+    mode: str = "completion"
+    is_text: bool = True
+    """False for vocabularies"""
+    is_made: bool = False
+    """whether a program of tinychat's own generates it; sizes and checksums are those of seed 1"""
+
+    @property
+    def bytes(self) -> int:
+        return sum(file.bytes for file in self.files)
+
+
+KNOWN: dict[str, Dataset] = {
+    name: Dataset(name=name, files=tuple(DataFile(**file) for file in facts.pop("files")), **facts)
+    for name, facts in tomllib.loads((Path(__file__).parent / "datasets.toml").read_text(encoding="utf-8")).items()
+}
+"""All known data sets by name."""
+
+
+def find_dataset(name: str) -> Dataset:
+    """Return the data set with a name.
+
+    Raises:
+        SourceError: there is no such data set.
+    """
+    if name in KNOWN:
+        return KNOWN[name]
+    near = get_close_matches(name, KNOWN, 1)
+    hint = f"is it {near[0]}?" if near else "data sets: " + ", ".join(KNOWN)
+    raise SourceError(f"there is no data set {name!r}", hint)
+
+
+def fetch(name: str, *, cache: Path, mirror: Path | None = None, progress: Progress | None = None) -> Path:
+    """Download or generate a data set unless it is there already, and check its files.
+
+    Args:
+        name: of the data set.
+        cache: a folder in which data sets are kept, each in a folder of its name.
+        mirror: a folder of data sets, each in a folder of its name; if given, nothing is downloaded.
+        progress: called during the download.
+
+    Returns:
+        The folder with the files, in which `find_file` finds them.
+
+    Raises:
+        SourceError: there is no such data set, it cannot be downloaded or generated, or a checksum differs.
+    """
+    dataset = find_dataset(name)
+    if dataset.is_made:
+        if not is_there(dataset, cache / name):
+            make(name, cache / name)
+        return cache / name
+    folder = (mirror or cache) / name
+    done = 0
+    for file in dataset.files:
+        path = find_file(folder, file)
+        if path is not None:
+            _check(path, file)
+        elif mirror is not None:
+            raise SourceError(f"the mirror {mirror} has no {name}/{file.name}", "remove TINYCHAT_MIRROR to download it")
+        else:
+            _download(folder / file.name, file, progress, done, dataset.bytes)
+        done += file.bytes
+    return folder
+
+
+def programs() -> Path:
+    """Return the folder of the generator programs: inside an installed package, beside it in a checkout."""
+    package = Path(__file__).resolve().parent.parent
+    installed = package / "corpora"
+    return installed if installed.is_dir() else package.parent / "data"
+
+
+def make(name: str, folder: Path, seed: int = SEED, count: int | None = None) -> str:
+    """Generate a data set: files to train on, and a held-out part.
+
+    The programs are not part of the package, so they run in a process of their own.
+
+    Args:
+        name: of the data set.
+        folder: to write to; created if it is missing.
+        seed: the same seed gives the same bytes on every machine.
+        count: documents to train on; None: as many as the known data set has.
+
+    Returns:
+        The program's report, a line for each file.
+
+    Raises:
+        SourceError: the program is missing or fails.
+    """
+    program = programs() / "make.py"
+    command = [sys.executable, str(program), name, "--out", str(folder), "--seed", str(seed)]
+    command += ["--count", str(count)] if count else []
+    done = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", errors="replace", check=False)
+    if done.returncode:
+        why = done.stderr.strip().splitlines()[-1:] or [f"it ended with {done.returncode}"]
+        raise SourceError(f"{name} cannot be made: {why[0]}", f"its program is {program}")
+    return done.stderr.strip()
+
+
+def is_there(dataset: Dataset, folder: Path) -> bool:
+    """Whether a folder holds all files of a data set."""
+    return all(find_file(folder, file) is not None for file in dataset.files)
+
+
+def find_file(folder: Path, file: DataFile) -> Path | None:
+    """Return the path of a data set's file in a folder, plain or with `.gz`; None if it is missing."""
+    return next((path for end in ("", ".gz") if (path := folder / (file.name + end)).is_file()), None)
+
+
+def _check(path: Path, file: DataFile) -> None:
+    digest = hashlib.sha256()
+    with open_bytes(path) as data:
+        while piece := data.read(PIECE):
+            digest.update(piece)
+    if digest.hexdigest() != file.sha256:
+        raise SourceError(
+            f"{path} is not what was published: its checksum differs", "remove it, and it is fetched anew"
+        )
+
+
+def _download(path: Path, file: DataFile, progress: Progress | None, before: int, total: int) -> None:
+    from http.client import HTTPException
+    from urllib.request import urlopen
+
+    try:
+        with tempfile.TemporaryFile() as kept, urlopen(file.url, timeout=TIMEOUT) as answer:
+            while piece := answer.read(PIECE):
+                kept.write(piece)
+                if progress is not None:
+                    progress(before + min(kept.tell(), file.bytes), total)
+            kept.seek(0)
+            digest = hashlib.sha256()
+            archive = zipfile.ZipFile(kept) if file.member else None
+            with archive.open(file.member) if archive else nullcontext(kept) as plain, atomic_file(path) as out:
+                while piece := plain.read(PIECE):
+                    digest.update(piece)
+                    out.write(piece)
+                if digest.hexdigest() != file.sha256:
+                    raise SourceError(f"{file.url} is not what was published: its checksum differs", MIRROR)
+    except (OSError, HTTPException, zipfile.BadZipFile, KeyError) as error:
+        raise SourceError(f"{file.url} cannot be downloaded: {error}", "try again, or " + MIRROR) from None

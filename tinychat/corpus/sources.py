@@ -1,0 +1,246 @@
+"""Find and read the sources that a person names: files, folders, globs, known data sets and stdin."""
+
+import dataclasses
+import glob
+import math
+import os
+import re
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import partial
+from pathlib import Path
+from typing import BinaryIO, cast
+
+from tinychat.corpus.corpus import Mix, SourceCorpus, TextCorpus
+from tinychat.corpus.encoding import PIECE
+from tinychat.corpus.readers import JSON_FORMATS, Part, format_of
+from tinychat.corpus.registry import KNOWN, Dataset, fetch, find_file, is_there
+from tinychat.corpus.types import Mode, Notes
+from tinychat.errors import SourceError, UsageError
+
+STDIN = "-"
+"""the source that stands for standard input"""
+
+_WEIGHTED = re.compile(r"(.+):([+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?|[+-]?inf|nan)", re.IGNORECASE | re.DOTALL)
+"""a source and its weight in a mix, as in `novel.txt:2`"""
+
+
+def read_sources(
+    specs: Sequence[str],
+    *,
+    cache: Path,
+    mirror: Path | None = None,
+    column: str | None = None,
+    field: str | None = None,
+    mode: Mode | None = None,
+    stdin: BinaryIO | None = None,
+) -> SourceCorpus:
+    """Find and read texts, in bounded memory.
+
+    Args:
+        specs: files, folders, globs, names of known data sets, or of their files as NAME/FILE, or `-` for stdin. If one
+            has a weight, as in `a.txt:2`, the result is a `Mix`, in which sources without a weight have the weight 1.
+        cache: a folder for downloaded data sets.
+        mirror: a folder of data sets to read instead of downloading.
+        column: the column of tables: a name or a number from 1; two, separated by a comma, for the sides of a
+            conversation.
+        field: the field of JSON records: a name, or a path of names with dots.
+        mode: what to read; None: conversations if the first file holds conversations, else documents.
+        stdin: read for `-`; None: the standard input of the process.
+
+    Returns:
+        One text of all sources, or a mix with a text for each.
+
+    Raises:
+        SourceError: a source cannot be found or read, or holds no text.
+        UsageError: a weight is not a finite number above 0.
+    """
+    if not specs:
+        raise SourceError("no text is named", "name a file, a folder, a known data set, or - for stdin")
+    fetch_it = partial(fetch, cache=cache, mirror=mirror)
+    names, weights = zip(*map(split_weight, specs), strict=True)
+    if len(specs) == 1 or not any(weights):
+        return _read(names, _Finder(cache, fetch_it, column, field, mode, stdin))
+    corpora: list[TextCorpus] = []
+    for name in names:
+        corpora.append(_read([name], _Finder(cache, fetch_it, column, field, mode, stdin)))
+        mode = corpora[0].mode
+    return Mix(corpora, [weight or 1.0 for weight in weights])
+
+
+def _read(specs: Sequence[str], finder: "_Finder") -> TextCorpus:
+    for spec in specs:
+        finder.add(spec)
+    mode = finder.mode or ("chat" if finder.parts[0].holds_conversations() else "completion")
+    if finder.mode is None and mode == "chat":
+        notes = Notes()
+        notes.add("read as conversations (--mode completion takes the text alone)")
+        finder.notes.append((finder.parts[0].name, notes))
+    name = re.sub(r"[^\w-]+", "-", source_name(specs[0])).strip("-") or "text"
+    return TextCorpus(name, mode, finder.parts, finder.notes, keep_alive=finder.spool)
+
+
+@dataclass
+class _Finder:
+    """Turn the sources that a person names into files."""
+
+    cache: Path
+    fetch: Callable[[str], Path]
+    column: str | None
+    field: str | None
+    mode: Mode | None
+    stdin: BinaryIO | None
+    parts: list[Part] = dataclasses.field(default_factory=list)
+    notes: list[tuple[str, Notes]] = dataclasses.field(default_factory=list)
+    spool: "tempfile.TemporaryDirectory[str] | None" = None
+
+    def add(self, spec: str) -> None:
+        """Add the files of one source.
+
+        Raises:
+            SourceError: there is no such source, or no text in it.
+        """
+        path = Path(spec).expanduser()
+        name, _, file = spec.partition("/")
+        if spec == STDIN:
+            self._add_stream(self.stdin or sys.stdin.buffer, "stdin")
+        elif path.is_dir():
+            self._add_folder(path, sorted(_walk(path)))
+        elif path.is_file():
+            self.parts.append(self._part(path))
+        elif path.exists():  # a pipe or a device, which can be read only once
+            with path.open("rb") as stream:
+                self._add_stream(stream, spec)
+        elif name in KNOWN:
+            self._add_dataset(KNOWN[name], file)
+        elif glob.has_magic(spec):
+            found = sorted(Path(match) for match in glob.glob(str(path), recursive=True))  # noqa: PTH207
+            self._add_folder(path, [path for path in found if path.is_file()])
+        else:
+            near = get_close_matches(spec, [*KNOWN, *(entry.name for entry in Path().iterdir())], 1)
+            hint = f"is it {near[0]}?" if near else "known data sets: " + ", ".join(KNOWN)
+            raise SourceError(f"there is no file, folder or known data set {spec!r}", hint)
+
+    def _part(self, path: Path) -> Part:
+        format = format_of(path)
+        return Part(path, str(path), format, self._field_of(format))
+
+    def _field_of(self, format: str) -> str | None:
+        """Return the field or column that was asked for; if only one flag was given, it serves all formats."""
+        first, second = (self.field, self.column) if format in JSON_FORMATS else (self.column, self.field)
+        return first if first is not None else second
+
+    def _add_folder(self, folder: Path, files: Sequence[Path]) -> None:
+        """Add all files with text; JSON files of a folder are plain text unless a field of them is asked for."""
+        count = len(self.parts)
+        notes = Notes()
+        for path in files:
+            part = self._part(path)
+            if part.format == ".json" and self.field is None and self.mode in (None, "completion") and folder.is_dir():
+                part.format = ""
+            if self._has_text(part):
+                self.parts.append(part)
+            else:
+                notes.add("files without text that can be read, left out: {count}, the first is {first}", 1, path.name)
+        self.notes.append((str(folder), notes))
+        if len(self.parts) == count:
+            raise SourceError(f"there is no text in {folder}", f"of {len(files)} files none can be read")
+
+    def _has_text(self, part: Part) -> bool:
+        try:
+            if self.mode in (None, "completion"):
+                return any(chunk.text for chunk in part.chunks(Notes()))
+            return next(part.conversations(Notes()), None) is not None
+        except SourceError:
+            return False
+
+    def _add_dataset(self, dataset: Dataset, file_name: str) -> None:
+        if not dataset.is_text:
+            raise SourceError(f"{dataset.name} is no text: {dataset.about}", f"use it as --tokenizer {dataset.name}")
+        files = [file for file in dataset.files if (file.name == file_name if file_name else file.is_read)]
+        if not files:
+            names = ", ".join(f"{dataset.name}/{file.name}" for file in dataset.files)
+            raise SourceError(f"there is no file {file_name!r} in {dataset.name}", f"its files: {names}")
+        notes = Notes()
+        if dataset.is_made and not is_there(dataset, self.cache / dataset.name):
+            notes.add("made by its own program, with seed 1 (`tinychat data make` takes another)")
+        self.notes.append((dataset.name, notes))
+        folder = self.fetch(dataset.name)
+        self.mode = self.mode or cast("Mode", dataset.mode)
+        for file in files:
+            path = find_file(folder, file)
+            assert path is not None  # it was just fetched
+            field = self._field_of(dataset.format) or dataset.column
+            self.parts.append(Part(path, f"{dataset.name}/{file.name}", dataset.format, field, dataset.separator))
+
+    def _add_stream(self, stream: BinaryIO, name: str) -> None:
+        """Copy a stream, which can be read only once, to a temporary file."""
+        self.spool = self.spool or tempfile.TemporaryDirectory(prefix="tinychat-")
+        path = Path(self.spool.name) / str(len(self.parts))
+        with path.open("wb") as file:
+            shutil.copyfileobj(stream, file)
+        if self.field is not None or (self.mode not in (None, "completion") and _begins_as_json(path)):
+            format = ".jsonl"
+        else:
+            format = ".csv" if self.column is not None else ""
+        self.parts.append(Part(path, name, format, self._field_of(format)))
+
+
+def _begins_as_json(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(PIECE).lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{")
+
+
+def _walk(folder: Path) -> Iterator[Path]:
+    """Yield all files in a folder and its subfolders, except hidden ones."""
+    for parent, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        yield from (Path(parent, name) for name in names if not name.startswith("."))
+
+
+def source_name(source: str) -> str:
+    """Return the name to call a source by: of a file without its suffixes, of a glob its folder, of `-` `stdin`.
+
+    Args:
+        source: without a weight; it need not exist.
+    """
+    if source == STDIN:
+        return "stdin"
+    path = Path(source).expanduser()
+    if (dataset := source.partition("/")[0]) in KNOWN and not path.exists():
+        return dataset
+    while glob.has_magic(path.name):
+        path = path.parent
+    if path.name in ("", ".."):
+        path = path.resolve()
+    return path.name if path.is_dir() else path.name.partition(".")[0] or path.name
+
+
+def split_weight(source: str) -> tuple[str, float | None]:
+    """Split a source into its name and its weight. The path of a file that exists is never split.
+
+    Args:
+        source: as typed, for example `novel.txt:2`.
+
+    Returns:
+        The name, and the weight or None.
+
+    Raises:
+        UsageError: the weight is not a finite number above 0.
+    """
+    found, path = _WEIGHTED.fullmatch(source), Path(source).expanduser()
+    if found is None or path.exists() or next(glob.iglob(str(path), recursive=True), None):  # noqa: PTH207
+        return source, None
+    name, weight = found[1], float(found[2])
+    if not 0 < weight < math.inf:
+        raise UsageError(f"the weight of {name} is {found[2]}", "a weight is a number above 0, as in novel.txt:2")
+    return name, weight
+
+
+def with_weight(source: str, weight: float | None) -> str:
+    """Join a name and a weight into a source, as `split_weight` splits it."""
+    return source if weight is None else f"{source}:{weight!r}"

@@ -1,0 +1,83 @@
+"""What a corpus consists of (chunks of documents, conversations), and the notes that its readers take."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, get_args
+
+Mode = Literal["completion", "chat", "translation"]
+MODES: tuple[Mode, ...] = get_args(Mode)
+"""the purposes of a corpus or a model"""
+Role = Literal["user", "assistant"]
+
+MAX_LINES = 3
+"""lines of one kind that `summarize_notes` shows before it only counts the rest"""
+
+
+class Chunk(NamedTuple):
+    """A piece of a document; the last piece may be empty."""
+
+    text: str
+    ends_document: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message of a conversation."""
+
+    role: Role
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """The messages of both sides, oldest first."""
+
+    messages: tuple[Message, ...]
+
+
+class Notes:
+    """Collect observations about one file; observations of one kind are counted and reported in one line."""
+
+    def __init__(self) -> None:
+        self._counts: dict[str, int] = {}
+        self._first: dict[str, object] = {}
+
+    def add(self, kind: str, count: int = 1, first: object = None) -> None:
+        """Record an observation; a count of 0 is ignored.
+
+        Args:
+            kind: the line, in which `{count}` and `{first}` are filled in.
+            count: number of occurrences.
+            first: where the first occurrence is, or what it is; the value of the first call is kept.
+        """
+        if count:
+            self._counts[kind] = self._counts.get(kind, 0) + count
+            self._first.setdefault(kind, first)
+
+    def lines(self) -> dict[str, str]:
+        """Return the line of each kind; names taken from a file may themselves hold braces and newlines."""
+        return {
+            kind: " ".join(kind.replace("{count}", f"{count:,}").replace("{first}", str(self._first[kind])).split())
+            for kind, count in self._counts.items()
+        }
+
+
+def summarize_notes(files: Sequence[tuple[str, Notes]]) -> tuple[str, ...]:
+    """Summarize the notes on several files: at most `MAX_LINES` lines of each kind, for a thousand files as for one.
+
+    Args:
+        files: the name to show for each file, and its notes.
+
+    Returns:
+        Lines of the form `NAME: NOTE`.
+    """
+    kinds: dict[str, list[str]] = {}
+    for name, notes in files:
+        for kind, line in notes.lines().items():
+            kinds.setdefault(kind, []).append(f"{name}: {line}")
+    shown: list[str] = []
+    for lines in kinds.values():
+        shown += lines[:MAX_LINES]
+        if len(lines) > MAX_LINES:
+            shown[-1] += f" (and {len(lines) - MAX_LINES:,} more files alike)"
+    return tuple(shown)

@@ -1,0 +1,155 @@
+"""Decode several tokens at once: on a GPU, the steps are captured as one CUDA graph and replayed.
+
+Step by step, a GPU waits for Python to launch a hundred small kernels, which takes longer than running them.
+
+Shapes: B rows, V vocabulary.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import torch
+from torch import Tensor
+
+from tinychat.generate.engine import Request
+from tinychat.generate.sampling import looks_back, random_numbers, rules, sample
+from tinychat.model.transformer import EncoderOutput, KVCache, Transformer
+from tinychat.settings import Settings
+
+STEPS = 8
+"""Tokens of each row per replay: more take longer to capture, and more of an answer's last ones are wasted."""
+STEPS_BEFORE_CAPTURE = 2 * STEPS
+"""Steps that rows take one by one first: capturing takes as long, and rows and settings may change soon."""
+
+
+class DecodeSteps:
+    """`STEPS` decoding steps without a look at any number: all that they read and write stays in the same tensors.
+
+    Args:
+        model: in evaluation mode; its weights may change, but not the tensors that hold them.
+        cache: holds all but the last token of each row, and takes up what is generated.
+        encoder_output: of the rows' sources.
+        settings: of all rows, without a repetition penalty.
+    """
+
+    def __init__(
+        self, model: Transformer, cache: KVCache, encoder_output: EncoderOutput | None, settings: Settings
+    ) -> None:
+        self.model, self.cache, self.encoder_output, self.settings = model, cache, encoder_output, settings
+        rows, device = len(cache.ids), cache.ids.device
+        self.ids = torch.zeros(rows, dtype=torch.long, device=device)
+        """[B], the last token of each row"""
+        self.positions = torch.zeros(rows, dtype=torch.long, device=device)
+        """[B], its position"""
+        self.uniforms = torch.zeros(rows, STEPS, dtype=torch.float64, device=device)
+        """[B, STEPS], random numbers to sample with"""
+        self.sampled = torch.zeros(rows, STEPS, dtype=torch.long, device=device)
+        """[B, STEPS], the tokens generated"""
+        self.logits = torch.zeros(rows, STEPS, model.config.vocab_size, device=device)
+        """[B, STEPS, V], f32, what they were sampled from"""
+
+    def run(self) -> None:
+        """Generate the tokens."""
+        ids = self.ids
+        for step in range(STEPS):
+            logits = self.model(
+                ids.unsqueeze(1), cache=self.cache, start=self.positions + step, encoder_output=self.encoder_output
+            )
+            self.logits[:, step] = logits[:, -1]
+            ids = sample(self.logits[:, step], self.settings, (), partial(self.uniforms.select, 1, step))
+            ids = ids.clamp(max=self.model.config.vocab_size - 1)  # NaN logits sample an id beyond the vocabulary
+            self.sampled[:, step] = ids
+
+
+Capture = Callable[[DecodeSteps], Callable[[], None]]
+"""Turns steps into a function that runs them again."""
+
+
+class GraphReplayer:
+    """Captures steps once that pays, and replays them.
+
+    Args:
+        model: in evaluation mode.
+        capture: on a GPU `capture_graph`.
+    """
+
+    def __init__(self, model: Transformer, capture: Capture) -> None:
+        self.failure = ""
+        """why steps cannot be captured; empty as long as they can"""
+        self._model, self._capture = model, capture
+        self._arrangement: tuple[KVCache, EncoderOutput | None, tuple[float | None, ...]] | None = None
+        self._steps_waited = 0
+        self._captured: tuple[DecodeSteps, Callable[[], None]] | None = None
+
+    def replay(
+        self,
+        cache: KVCache,
+        encoder_output: EncoderOutput | None,
+        requests: Sequence[Request],
+        ids: Sequence[int],
+        positions: Sequence[int],
+        step: int,
+    ) -> tuple[Tensor, Tensor] | None:
+        """Generate `STEPS` tokens of each row.
+
+        Args:
+            cache: holds all before the last token of each row, and has slots for what is generated.
+            encoder_output: of the rows' sources.
+            requests: of the rows.
+            ids: the last token of each row.
+            positions: of these tokens.
+            step: number of tokens generated since the requests were made.
+
+        Returns:
+            Logits [B, STEPS, V] and the tokens sampled from them [B, STEPS], in tensors that the next replay
+            overwrites; None if the rows must take a step by themselves.
+        """
+        settings = requests[0].settings
+        if looks_back(settings) or any(rules(one.settings) != rules(settings) for one in requests):
+            return None
+        before = self._arrangement
+        if before is None or before[0] is not cache or before[1] is not encoder_output or before[2] != rules(settings):
+            self._arrangement, self._steps_waited, self._captured = (cache, encoder_output, rules(settings)), 0, None
+        self._steps_waited += 1
+        if self._steps_waited <= STEPS_BEFORE_CAPTURE:
+            return None
+        steps = self._captured[0] if self._captured else DecodeSteps(self._model, cache, encoder_output, settings)
+        steps.ids.copy_(torch.tensor(ids))
+        steps.positions.copy_(torch.tensor(positions))
+        if not settings.greedy:
+            steps.uniforms.copy_(random_numbers(requests, step, STEPS))
+        if self._captured is None:
+            try:
+                self._captured = steps, self._capture(steps)  # its first run writes to slots that are still unused
+            except RuntimeError as error:
+                self.failure = _first_cause(error)
+                return None
+        self._captured[1]()
+        return steps.logits, steps.sampled
+
+
+def _first_cause(error: BaseException) -> str:
+    while error.__context__ is not None:
+        error = error.__context__
+    return next(iter(str(error).splitlines()), type(error).__name__)
+
+
+def capture_graph(steps: DecodeSteps) -> Callable[[], None]:
+    """Capture steps as a CUDA graph, and return the function that replays it.
+
+    Raises:
+        RuntimeError: something in them cannot be captured.
+    """
+    stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        steps.run()  # warm up: what libraries do only the first time must not be captured
+    torch.cuda.current_stream().wait_stream(stream)
+    graph, usual = torch.cuda.CUDAGraph(), torch.cuda.current_stream()
+    try:
+        with torch.cuda.graph(graph, capture_error_mode="thread_local"):  # does not restrict other threads
+            steps.run()
+    except RuntimeError:
+        torch.cuda.set_stream(usual)  # a failure leaves the capturing stream current
+        raise
+    return graph.replay

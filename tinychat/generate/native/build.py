@@ -1,0 +1,163 @@
+"""Compile the kernel and load it as a library: one file for all processors of a family.
+
+It is compiled when the package is built or installed, which imports this file without any of the package's
+dependencies; otherwise at first use, in the background, and kept in the user's cache.
+"""
+
+import contextlib
+import ctypes
+import functools
+import hashlib
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from tinychat.errors import GenerationError
+
+SOURCE = Path(__file__).with_name("kernel.c")
+COMPILERS = ("cc", "gcc", "clang")
+FLAGS = ("-std=gnu11", "-O3", "-fPIC", "-pthread")
+PLAIN: Mapping[str, Sequence[str]] = {"plain": ()}
+LEVELS: Mapping[str, Mapping[str, Sequence[str]]] = {
+    "x86_64": {
+        "avx512": ("-march=x86-64-v4", "-mavx512vnni", "-mprefer-vector-width=512"),
+        "avx2": ("-march=x86-64-v3",),
+        **PLAIN,
+    },
+    "aarch64": {"neon": ("-march=armv8.2-a+dotprod",), **PLAIN},
+}
+"""Instruction sets that the kernel is compiled for, by family of processors, the best first, each with its flags. Which
+of them this processor has is found when the library is loaded."""
+FAMILIES: Mapping[str, str] = {"amd64": "x86_64", "arm64": "aarch64"}
+COMPILER_TIMEOUT = 120
+"""Seconds."""
+
+
+class Unavailable(GenerationError):
+    """The native engine cannot run here; another one can."""
+
+
+@functools.cache
+def load_library() -> ctypes.CDLL:
+    """Load the kernel, and compile it first if it has not been for this family of processors.
+
+    Raises:
+        Unavailable: there is no compiler, it fails, or its result cannot be loaded.
+    """
+    path = library_file()
+    if not path.exists():
+        compile_kernel(path)
+    try:
+        return ctypes.CDLL(str(path))
+    except OSError as error:
+        raise Unavailable(f"the native engine cannot be loaded: {error}") from None
+
+
+def is_compiled() -> bool:
+    """Whether the library is there to be loaded."""
+    return library_file().exists()
+
+
+def start_compiling() -> None:
+    """Compile the library in a process that outlives this one, and ignore failures."""
+    with contextlib.suppress(OSError):
+        subprocess.Popen(
+            [sys.executable, "-m", __spec__.name], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL, start_new_session=True,
+        )  # fmt: skip
+
+
+def levels() -> Mapping[str, Sequence[str]]:
+    """Return the levels of this machine's family of processors, with their compiler flags."""
+    machine = platform.machine().lower()
+    return LEVELS.get(FAMILIES.get(machine, machine), PLAIN)
+
+
+def levels_here() -> list[str]:
+    """Return the levels that were compiled and that this processor can run, the best first."""
+    kernel = load_library()
+    runs = {level: getattr(kernel, f"native_runs_here_{level}", None) for level in levels()}
+    return [level for level, runs_here in runs.items() if runs_here is not None and runs_here()]
+
+
+def library_file() -> Path:
+    """Return the library's path: beside its source if the package brought it, else in the user's cache."""
+    from tinychat.store import places
+
+    shipped = shipped_file()
+    return shipped if shipped.exists() else places.cache_folder() / "native" / shipped.name
+
+
+def shipped_file() -> Path:
+    """Return the library's path in a package, named by a hash of sources, flags and levels."""
+    sources = sorted(SOURCE.parent.glob("*.[ch]"))
+    inputs = b"".join(source.read_bytes() for source in sources) + repr((FLAGS, levels())).encode()
+    return SOURCE.with_name(f"kernel-{hashlib.sha256(inputs).hexdigest()[:16]}.so")
+
+
+def compile_kernel(path: Path, flags: Sequence[str] = FLAGS) -> None:
+    """Compile the kernel for each level that the compiler knows, whole or not at all.
+
+    Raises:
+        Unavailable: there is no compiler, or it fails.
+    """
+    compiler = find_compiler()
+    call = [*compiler.split(), *flags]
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=path.parent) as folder:
+            objects = [f"{folder}/{level}.o" for level in levels()]
+            running = [
+                _start([*call, f"-DLEVEL={level}", *special, "-c", str(SOURCE), "-o", target])
+                for target, (level, special) in zip(objects, levels().items(), strict=True)
+            ]
+            failures = [_finish(process) for process in running]
+            if failures[-1]:  # `plain` is required; an old compiler may lack the others
+                raise Unavailable(f"the native engine cannot be compiled: {_first_line(failures[-1], compiler)}")
+            good = [target for target, failure in zip(objects, failures, strict=True) if not failure]
+            linked = f"{folder}/kernel.so"
+            failure = _finish(_start([*call, "-shared", *good, "-o", linked, "-lm"]))
+            if failure:
+                raise Unavailable(f"the native engine cannot be linked: {_first_line(failure, compiler)}")
+            Path(linked).replace(path)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise Unavailable(f"the native engine cannot be compiled: {error}") from None
+
+
+def find_compiler() -> str:
+    """Return the compiler that the environment variable `CC` names, or the first of `COMPILERS` that is installed.
+
+    Raises:
+        Unavailable: there is none.
+    """
+    compiler = os.environ.get("CC") or next(filter(shutil.which, COMPILERS), None)
+    if compiler is None:
+        raise Unavailable("the native engine needs a C compiler", f"install one of {', '.join(COMPILERS)}")
+    return compiler
+
+
+def _start(call: Sequence[str]) -> "subprocess.Popen[str]":
+    return subprocess.Popen(call, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+
+
+def _finish(process: "subprocess.Popen[str]") -> str | None:
+    """Wait for a process; return its error output if it failed, else None."""
+    try:
+        _, output = process.communicate(timeout=COMPILER_TIMEOUT)
+    finally:
+        process.kill()
+    return (output or " ") if process.returncode else None
+
+
+def _first_line(output: str, compiler: str) -> str:
+    return next(filter(str.strip, output.splitlines()), f"{compiler} failed")
+
+
+if __name__ == "__main__":
+    with contextlib.suppress(Unavailable):
+        load_library()

@@ -1,0 +1,48 @@
+"""Format numbers and texts for people, and make text safe for a terminal."""
+
+_PICTURES = {code: chr(0x2400 + code) for code in range(32) if chr(code) not in "\n\t"}
+_OTHERS = {code: f"\\x{code:02x}" for code in range(0x80, 0xA0)}
+_TABLE = _PICTURES | _OTHERS | {0x7F: "␡"}
+
+_VISIBLE = {ord("\n"): "⏎", ord("\t"): "⇥", ord(" "): "␣"}
+
+
+def escape_controls(text: str) -> str:
+    """Replace control characters but newlines and tabs by visible ones (ESC by ␛), so that none acts on a terminal."""
+    return text.translate(_TABLE)
+
+
+def visible(text: str) -> str:
+    """Show a text on one line with every character visible: spaces, tabs and newlines too."""
+    return escape_controls(text).translate(_VISIBLE)
+
+
+def count(number: float, noun: str) -> str:
+    """Format a number with its noun: `1 step`, `1,200 steps`, `0.5 epochs`."""
+    shown = f"{number:,}" if isinstance(number, int) else f"{number:,g}"
+    return f"{shown} {noun}{'s' * (number != 1)}"
+
+
+def compact(number: int) -> str:
+    """Abbreviate a number: 37 → `37`, 812_345 → `812k`, 3_400_000 → `3.4M`."""
+    for unit, letter in ((1_000_000_000, "B"), (1_000_000, "M"), (1_000, "k")):
+        if number >= unit:
+            return f"{number / unit:.{1 if number < 100 * unit else 0}f}{letter}"
+    return str(number)
+
+
+def duration(seconds: float) -> str:
+    """Format a duration: 75 → `1:15`, 4,000 → `1:06:40`; negative ones as `0:00`."""
+    minutes, rest = divmod(round(max(0.0, seconds)), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def percent(fraction: float, decimals: int = 1) -> str:
+    """Format a fraction as a percentage: 0.0512 → `5.1 %`."""
+    return f"{100 * fraction:.{decimals}f} %"
+
+
+def shorten(text: str, max_length: int) -> str:
+    """Cut a text to a maximum length, with … in place of what is cut off."""
+    return text if len(text) <= max_length else text[: max_length - 1] + "…"

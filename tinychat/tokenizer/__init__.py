@@ -1,0 +1,1 @@
+"""Text ↔ token ids: tokenizers, chat templates, and the cache of encoded corpora."""

@@ -1,0 +1,108 @@
+"""Conversations → token ids: special tokens mark who speaks, and where a message ends.
+
+<|user|> how are you? <|end|> <|bot|> fine, and you? <|end|>
+
+A template without role tokens marks only the ends of messages: how are you? <|end|> fine, and you? <|end|>
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from tinychat.corpus.types import Message
+from tinychat.errors import TokenizerError
+from tinychat.tokenizer.tokenizer import Tokenizer
+
+
+@dataclass(frozen=True)
+class ChatTemplate:
+    """The special tokens of a model's conversations; an empty string stands for no token."""
+
+    user: str = "<|user|>"
+    assistant: str = "<|bot|>"
+    end: str = "<|end|>"
+    lead: str = ""
+    """text before each user message. A space makes its first word the same token as anywhere else, so that what was
+    learned of the word applies; a tokenizer whose words include the space before them has two tokens for each word"""
+    lower_capitals: bool = False
+    """whether user messages ALL IN CAPITALS are encoded in lower case: a tiny model has no capacity to learn each word
+    in two forms"""
+
+    def encode(
+        self,
+        messages: Sequence[Message],
+        tokenizer: Tokenizer,
+        *,
+        for_answer: bool = False,
+        room: int | None = None,
+    ) -> list[int]:
+        """Encode a conversation.
+
+        Args:
+            messages: oldest first.
+            tokenizer: one that has the special tokens of the template.
+            for_answer: whether the assistant speaks next: the ids then end with its role token.
+            room: the maximum number of ids; None: unlimited. The oldest turns (a user message and the answers to it)
+                are dropped first; of a newest turn that is still too long, the end is kept.
+
+        Returns:
+            The ids, at most `room`.
+
+        Raises:
+            TokenizerError: the tokenizer lacks a special token.
+        """
+        user, assistant, end = (self._ids(token, tokenizer) for token in (self.user, self.assistant, self.end))
+        role_ids = {"user": user, "assistant": assistant}
+        opening = assistant if for_answer else []
+        turns: list[list[int]] = []
+        for message in messages:
+            if message.role == "user" or not turns:
+                turns.append([])
+            text = self._normalize(message.text) if message.role == "user" else message.text
+            turns[-1] += (*role_ids[message.role], *tokenizer.encode(text), *end)
+        while room is not None and len(turns) > 1 and sum(map(len, turns)) + len(opening) > room:
+            turns.pop(0)
+        ids = [id for turn in turns for id in turn] + opening
+        if room is not None and len(ids) > room:
+            first = ids[: len(user)] if room > 1 else []
+            return [*first, *ids[len(ids) - room + len(first) :]]
+        return ids
+
+    def end_ids(self, tokenizer: Tokenizer) -> frozenset[int]:
+        """Return the ids that end an answer: the end token, and the role tokens of a next message.
+
+        Raises:
+            TokenizerError: the tokenizer lacks a special token.
+        """
+        return frozenset(id for token in (self.end, self.user, self.assistant) for id in self._ids(token, tokenizer))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields by name, as `config.json` stores them."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> "ChatTemplate":
+        """Create a template from fields that `to_dict` returned; missing ones get their defaults.
+
+        Raises:
+            TypeError: a key is unknown.
+        """
+        kinds = {name: type(value) for name, value in cls().to_dict().items()}
+        return cls(**{name: kinds.get(name, str)(value) for name, value in values.items()})
+
+    def _normalize(self, text: str) -> str:
+        """Return a user message as the model reads it."""
+        return self.lead + (text.lower() if self.lower_capitals and is_all_caps(text) else text)
+
+    def _ids(self, token: str, tokenizer: Tokenizer) -> list[int]:
+        if not token:
+            return []
+        id = tokenizer.token_id(token)
+        if id is None:
+            raise TokenizerError(f"the tokenizer has no special token {token}", "train it on conversations")
+        return [id]
+
+
+def is_all_caps(text: str) -> bool:
+    """Whether a text is SHOUTED: it has at least two letters, and none in lower case."""
+    return text.isupper() and sum(map(str.isalpha, text)) > 1

@@ -1,0 +1,148 @@
+"""Encode a corpus once for each tokenizer, and keep its token ids in a memory-mapped file."""
+
+import hashlib
+import json
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from tinychat.atomic import atomic_file, atomic_write
+from tinychat.corpus.corpus import Corpus, Digest
+from tinychat.corpus.types import Chunk, Conversation
+from tinychat.errors import SourceError, TokenizerError
+from tinychat.tokenizer.chat_template import ChatTemplate
+from tinychat.tokenizer.tokenizer import Tokenizer
+
+FORMAT = 2
+"""version of the files' content, part of their names: files of another version are never read"""
+
+BATCH = 1 << 20
+"""characters of short documents that are encoded at once"""
+
+Ids = npt.NDArray[np.unsignedinteger[Any]]
+
+
+@dataclass(frozen=True)
+class IdFile:
+    """The ids of a corpus: its documents in a row, each between the begin and end tokens that the tokenizer has."""
+
+    path: Path
+    ids: Ids
+    """[N], of all documents: a memory map, read-only"""
+    ends: npt.NDArray[np.int64]
+    """[D], the position in the ids where each document ends: a memory map, read-only"""
+
+
+def encode_corpus(
+    corpus: Corpus,
+    tokenizer: Tokenizer,
+    cache: Path,
+    *,
+    template: ChatTemplate | None = None,
+) -> IdFile:
+    """Encode a corpus, or open its ids in the cache if the same tokenizer has encoded the same content before.
+
+    Args:
+        corpus: to encode.
+        tokenizer: to encode with.
+        cache: a folder, created if it is missing.
+        template: of conversations; without one, each message is a document.
+
+    Returns:
+        The ids in the cache.
+
+    Raises:
+        SourceError: the corpus cannot be read, or changed since it was created.
+        TokenizerError: the tokenizer has no token for anything in the corpus, or lacks one of the template.
+    """
+    key = (FORMAT, corpus.fingerprint, tokenizer.fingerprint, template and template.to_dict())
+    path = cache / (hashlib.sha256(json.dumps(key).encode()).hexdigest()[:40] + ".ids")
+    ends = path.with_suffix(".ends")
+    if not path.is_file() or not ends.is_file():
+        _write(path, ends, corpus, tokenizer, template)
+    return IdFile(path, np.memmap(path, tokenizer.dtype, "r"), np.memmap(ends, np.int64, "r"))
+
+
+def split(ids: Ids, part: Literal["train", "val", "all"]) -> Ids:
+    """Return a split by position: `val` is the last tenth, `train` all before it."""
+    end = int(len(ids) * 0.9)
+    return {"train": ids[:end], "val": ids[end:], "all": ids}[part]
+
+
+def join(parts: Sequence[Ids]) -> Ids:
+    """Concatenate ids in memory; a single part is returned as it is."""
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+
+def _write(path: Path, ends_path: Path, corpus: Corpus, tokenizer: Tokenizer, template: ChatTemplate | None) -> None:
+    digest = Digest()
+
+    def items() -> Iterator[Chunk | Conversation]:
+        for item in corpus.items():
+            digest.add(item)
+            yield item
+
+    count = 0
+    ends = array("q")
+    with atomic_file(path) as file:
+        for ids, ends_document in _encode(items(), tokenizer, template):
+            count += len(ids)
+            file.write(ids.tobytes())
+            if ends_document:
+                ends.append(count)
+        if digest.fingerprint != corpus.fingerprint:
+            raise SourceError(f"{corpus.name} changed while it was read", "try again")
+        if not count:
+            raise TokenizerError(f"the tokenizer has no token for anything in {corpus.name}", "train one on it")
+        atomic_write(ends_path, ends.tobytes())
+
+
+def _encode(
+    items: Iterator[Chunk | Conversation], tokenizer: Tokenizer, template: ChatTemplate | None
+) -> Iterator[tuple[Ids, bool]]:
+    """Yield the ids in pieces, each with whether a document ends there."""
+    begin, end = (
+        np.array([] if (id := tokenizer.special(role)) is None else [id], tokenizer.dtype) for role in ("begin", "end")
+    )
+    short: list[str] = []  # documents to encode at once
+    waiting = 0
+
+    def encode_short() -> Iterator[tuple[Ids, bool]]:
+        for ids in tokenizer.encode_batch(short):
+            yield from ((begin, False), (ids, False), (end, True))
+        short.clear()
+
+    for item in items:
+        if isinstance(item, Conversation):
+            if template is not None:
+                yield np.array(template.encode(item.messages, tokenizer), tokenizer.dtype), True
+                continue
+            short += (message.text for message in item.messages)
+            waiting += sum(len(message.text) for message in item.messages)
+        elif item.ends_document:
+            short.append(item.text)
+            waiting += len(item.text)
+        else:
+            yield from (*encode_short(), (begin, False))
+            for ids in tokenizer.encode_pieces(_rest(item, items)):
+                yield ids, False
+            yield end, True
+        if waiting >= BATCH:
+            yield from encode_short()
+            waiting = 0
+    yield from encode_short()
+
+
+def _rest(chunk: Chunk, items: Iterable[Chunk | Conversation]) -> Iterator[str]:
+    """Yield the pieces of one document, whose first chunk was read already."""
+    yield chunk.text
+    for item in items:
+        assert isinstance(item, Chunk)
+        yield item.text
+        if item.ends_document:
+            return

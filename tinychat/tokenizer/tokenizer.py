@@ -1,0 +1,386 @@
+"""Text ↔ token ids. Every tokenizer is one of the `tokenizers` library, saved in its format; ours are lossless.
+
+Encoding treats special tokens in a text as plain characters: nobody can forge the end of a message by typing it.
+"""
+
+import hashlib
+import re
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import tokenizers
+from tokenizers import AddedToken, decoders, models, normalizers, pre_tokenizers
+
+from tinychat.atomic import atomic_write
+from tinychat.errors import TokenizerError
+from tinychat.tokenizer.streaming import ByteStream, StreamDecoder, WindowStream
+
+if TYPE_CHECKING:  # numpy is imported for long texts alone: prompts are short
+    import numpy as np
+    import numpy.typing as npt
+
+    Ids = npt.NDArray[np.unsignedinteger[Any]]
+
+SPECIAL_TOKENS = {
+    "end": ("<|end|>", "<|endoftext|>", "<|end_of_text|>", "<|im_end|>", "</s>", "<eos>", "[SEP]"),
+    "begin": ("<|begin|>", "<|begin_of_text|>", "<s>", "<bos>", "[CLS]"),
+    "user": ("<|user|>",),
+    "assistant": ("<|bot|>",),
+    "pad": ("<|pad|>", "<pad>", "[PAD]"),
+    "unknown": ("<unk>", "[UNK]"),
+}
+"""The names of special tokens by their purpose; the first of each is the one that we train."""
+
+LONGEST_UNCUT = 1 << 18
+"""characters after which a text is cut even where that may change its tokens"""
+
+SEGMENT = 1 << 14
+"""minimum characters of a piece: small enough to share the work among processors"""
+
+_CUT = re.compile(r"[^\W_](?=[ \n])|\S\n(?=\S)")
+"""After a letter or digit before a space, or after a single newline: no tokenizer that splits a text into words has a
+token across these positions, or splits the text before them differently because of what follows."""
+
+_PLAIN_BYTES = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+BYTE_CODES = {chr(byte): byte for byte in _PLAIN_BYTES} | {
+    chr(0x100 + index): byte for index, byte in enumerate(sorted({*range(256)} - {*_PLAIN_BYTES}))
+}
+"""The bytes of the visible characters that represent them in byte-level vocabularies (Radford et al. 2019)."""
+
+
+class Tokenizer:
+    """A tokenizer: encodes texts as ids and decodes ids as text.
+
+    Args:
+        inner: a tokenizer of the `tokenizers` library.
+    """
+
+    def __init__(self, inner: tokenizers.Tokenizer) -> None:
+        inner.encode_special_tokens = True
+        inner.no_truncation()
+        inner.no_padding()
+        self.inner = inner
+        self.vocab_size: int = max(inner.get_vocab().values(), default=-1) + 1
+        self._specials = {id for id, token in inner.get_added_tokens_decoder().items() if token.special}
+
+    @cached_property
+    def dtype(self) -> "np.dtype[np.unsignedinteger[Any]]":
+        """The smallest integer type that holds all ids."""
+        import numpy as np
+
+        return np.dtype(np.uint16 if self.vocab_size <= 65_535 else np.uint32)
+
+    @cached_property
+    def kind(self) -> str:
+        """`char`, `word`, `whitespace`, `wordpiece`, or the library's name of another model: `bpe`, `unigram`."""
+        model = self.inner.model
+        if isinstance(model, models.BPE) and model.ignore_merges and isinstance(self.inner.decoder, decoders.Metaspace):
+            return "whitespace"
+        if isinstance(model, models.BPE) and model.ignore_merges and isinstance(self.inner.decoder, decoders.Fuse):
+            return "char" if self.inner.pre_tokenizer is None else "word"
+        return type(self.inner.model).__name__.lower()
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 of `tokenizer.json`: differs for any tokenizer that encodes or decodes differently."""
+        return hashlib.sha256(self.to_json().encode()).hexdigest()
+
+    @cached_property
+    def has_spaces_in_words(self) -> bool:
+        """Whether tokens of words include the space before them: the first word of a text is then a different token."""
+        return any(piece[:1] == b" " and piece.strip() for piece in self._bytes_of or [])
+
+    def special(self, purpose: str) -> int | None:
+        """Return the id of the special token for a purpose, a key of `SPECIAL_TOKENS`; None if there is none."""
+        return next((id for name in SPECIAL_TOKENS[purpose] if (id := self.token_id(name)) is not None), None)
+
+    def token_id(self, name: str) -> int | None:
+        """Return the id of the special token with a name; None if there is none."""
+        id = self.inner.token_to_id(name)
+        return id if id in self._specials else None
+
+    # --- text → ids ---------------------------------------------------------------------------------------------
+
+    def encode(self, text: str) -> list[int]:
+        """Encode a text; characters that the vocabulary lacks become the unknown token, or are dropped without one."""
+        if self._characters is not None:
+            return [self._characters[char] for char in text if char in self._characters]
+        return list(self.inner.encode(_replace_surrogates(text), add_special_tokens=False).ids)
+
+    def encode_array(self, text: str) -> "Ids":
+        """Encode a text like `encode`, but faster for long texts; returns [T]."""
+        import numpy as np
+
+        return np.concatenate([np.zeros(0, self.dtype), *self.encode_pieces([text])])
+
+    def encode_pieces(self, pieces: Iterable[str]) -> "Iterator[Ids]":
+        """Encode one text that comes in pieces; yields arrays that, joined, are the ids of the whole text."""
+        if self._characters is not None:
+            yield from map(self._look_up, pieces)
+            return
+        # The library releases the GIL while it works: meanwhile the ids of the texts before are converted.
+        pending: Future[list[tokenizers.Encoding]] | None = None
+        with ThreadPoolExecutor(1) as thread:
+            for texts in gather(self._cut_all(pieces)):
+                started = thread.submit(self._encode_batch, texts)
+                if pending is not None:
+                    yield from map(self._to_array, pending.result())
+                pending = started
+            if pending is not None:
+                yield from map(self._to_array, pending.result())
+
+    def encode_batch(self, texts: Sequence[str]) -> "list[Ids]":
+        """Encode several texts on all processors; returns the ids of each."""
+        if self._characters is not None:
+            return [self._look_up(text) for text in texts]
+        return [self._to_array(encoding) for encoding in self._encode_batch(texts)]
+
+    def unknown(self, text: str) -> list[str]:
+        """Return the characters that the vocabulary lacks (words, for `whitespace`), each once, in order."""
+        if self.kind == "whitespace":
+            return [word for word in dict.fromkeys(_replace_surrogates(text).split()) if not self.encode(word)]
+        return [char for char in dict.fromkeys(_replace_surrogates(text)) if not self._knows(char)]
+
+    def pieces(self, text: str) -> list[tuple[str, int]]:
+        """Return the text and the id of each token of a text."""
+        return [(self.token_text(id), id) for id in self.encode(text)]
+
+    # --- ids → text ---------------------------------------------------------------------------------------------
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """Decode ids; special tokens have no text, and bytes that form no character become \ufffd."""
+        if self._bytes_of is not None:
+            return b"".join(map(self._bytes_of.__getitem__, ids)).decode("utf-8", "replace")
+        return str(self.inner.decode(list(ids)))
+
+    def stream(self) -> StreamDecoder:
+        """Return a decoder for ids that come one at a time; its texts, joined, are what `decode` returns for all."""
+        if self._bytes_of is not None:
+            return ByteStream(self._bytes_of)
+        return WindowStream(self.decode, self._specials, self._single_bytes)
+
+    def token_text(self, id: int) -> str:
+        r"""Return the text of a single token; bytes that are only a part of a character are shown as `\xe4`."""
+        if self._bytes_of is None or id in self._specials:
+            return (self.inner.id_to_token(id) or "").replace("▁", " ")
+        return self._bytes_of[id].decode("utf-8", "backslashreplace")
+
+    def count_characters(self, ids: "npt.NDArray[np.integer[Any]]") -> int:
+        """Count the characters of the text of ids, [N]; special tokens have none."""
+        import numpy as np
+
+        blocks = (ids[start : start + (1 << 18)] for start in range(0, len(ids), 1 << 18))
+        if self._bytes_of is None:
+            return sum(len(self.decode(block.tolist())) for block in blocks)
+        counts = np.array([sum(byte & 0xC0 != 0x80 for byte in data) for data in self._bytes_of])  # first bytes
+        return sum(int(counts[block].sum()) for block in blocks)
+
+    # --- files --------------------------------------------------------------------------------------------------
+
+    def to_json(self) -> str:
+        """Return the content of `tokenizer.json`."""
+        return str(self.inner.to_str(pretty=True))
+
+    @classmethod
+    def from_json(cls, text: str) -> "Tokenizer":
+        """Create a tokenizer from the content of a `tokenizer.json`.
+
+        Raises:
+            TokenizerError: the text is not a tokenizer.
+        """
+        try:
+            return cls(tokenizers.Tokenizer.from_str(text))
+        except Exception as error:  # the library raises no narrower one
+            raise TokenizerError(f"this is no tokenizer.json: {error}") from None
+
+    def save(self, path: Path) -> None:
+        """Write a `tokenizer.json`, whole or not at all.
+
+        Raises:
+            OSError: the file cannot be written.
+        """
+        atomic_write(path, self.to_json())
+
+    # --- implementation -----------------------------------------------------------------------------------------
+
+    @cached_property
+    def _bytes_of(self) -> list[bytes] | None:
+        """The UTF-8 bytes of each token; None if the text of a token depends on its neighbours."""
+        decoder = self.inner.decoder
+        if not isinstance(decoder, decoders.Fuse | decoders.ByteLevel):
+            return None
+        named = BYTE_CODES if isinstance(decoder, decoders.ByteLevel) else {}
+        out: list[bytes] = []
+        for id in range(self.vocab_size):
+            token = "" if id in self._specials else self.inner.id_to_token(id) or ""
+            if all(char in named for char in token):
+                out.append(bytes(named[char] for char in token))
+            else:
+                out.append(token.encode("utf-8"))
+        return out
+
+    @cached_property
+    def _single_bytes(self) -> set[int]:
+        """The tokens of single bytes, `<0xE7>`, that some tokenizers fall back to."""
+        return {id for token, id in self.inner.get_vocab().items() if re.fullmatch("<0x[0-9A-F]{2}>", token)}
+
+    @cached_property
+    def _characters(self) -> dict[str, int] | None:
+        """The id of each character, for the kind `char`; None for other kinds."""
+        if self.kind != "char":
+            return None
+        return {token: id for token, id in self.inner.get_vocab(with_added_tokens=False).items() if len(token) == 1}
+
+    @cached_property
+    def _table(self) -> "npt.NDArray[np.int32]":
+        """The ids by character code, −1 for none; the last entry is for all higher codes."""
+        import numpy as np
+
+        ids = self._characters or {}
+        table = np.full(max(map(ord, ids), default=0) + 2, -1, np.int32)
+        for char, id in ids.items():
+            table[ord(char)] = id
+        return table
+
+    def _look_up(self, text: str) -> "Ids":
+        """Encode a text like `encode`, for the kind `char`."""
+        import numpy as np
+
+        codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
+        ids = self._table[np.minimum(codes, len(self._table) - 1)]
+        return ids[ids >= 0].astype(self.dtype)
+
+    def _encode_batch(self, texts: Sequence[str]) -> list[tokenizers.Encoding]:
+        return self.inner.encode_batch_fast([_replace_surrogates(text) for text in texts], add_special_tokens=False)
+
+    def _to_array(self, encoding: tokenizers.Encoding) -> "Ids":
+        import numpy as np
+
+        # An `array` copies a list in a third of the time that numpy needs.
+        return np.frombuffer(array("I", encoding.ids), np.uintc).astype(self.dtype)
+
+    def _cut_all(self, pieces: Iterable[str]) -> Iterator[str]:
+        """Cut a text that comes in pieces into texts whose ids, joined, are those of the whole text."""
+        buffer = ""
+        for piece in pieces:
+            *texts, buffer = self._cut(buffer + piece)
+            yield from texts
+        yield buffer
+
+    @cached_property
+    def _is_cuttable(self) -> bool:
+        """Whether a text may be cut before a space: not if the beginning of a text is encoded differently."""
+        pieces = ("ab", " cd.\n", "ef", "\n\ngh")
+        return [id for piece in pieces for id in self.encode(piece)] == self.encode("".join(pieces))
+
+    def _cut(self, text: str) -> list[str]:
+        """Cut a text into pieces with the same ids as the whole; the last piece waits for what follows."""
+        pieces = cut(text) if self._is_cuttable else [text]
+        rest = pieces[-1]
+        if len(rest) < LONGEST_UNCUT:
+            return pieces
+        # No word has ended for long: cut where the tokenizer itself splits, but not at the end, which may still change.
+        splitter = self.inner.pre_tokenizer
+        ends = [end for _, (_, end) in splitter.pre_tokenize_str(rest)] if splitter is not None else []
+        end = next((end for end in reversed(ends) if end < len(rest) - 100), len(rest))
+        return [*pieces[:-1], rest[:end], rest[end:]]
+
+    def _knows(self, char: str) -> bool:
+        if self._bytes_of is not None:
+            return self.decode(self.encode(char)) == char
+        ids = self.encode(char)
+        return bool(ids or char.isspace()) and self.special("unknown") not in ids
+
+
+def load_tokenizer(path: Path) -> Tokenizer:
+    """Load a tokenizer.
+
+    Args:
+        path: of a `tokenizer.json`, of a BERT `vocab.txt`, or of a folder with one of them.
+
+    Returns:
+        The tokenizer.
+
+    Raises:
+        TokenizerError: there is no such file, or it is not a tokenizer.
+    """
+    if path.is_dir():
+        found = [path / name for name in ("tokenizer.json", "vocab.txt") if (path / name).is_file()]
+        if not found:
+            raise TokenizerError(f"{path} holds neither tokenizer.json nor vocab.txt")
+        path = found[0]
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise TokenizerError(f"{path} cannot be read: {error.strerror or error}") from None
+    except UnicodeDecodeError:
+        raise TokenizerError(f"{path} is no tokenizer: it is not UTF-8") from None
+    try:
+        return Tokenizer(read_bert_vocabulary(text)) if path.suffix == ".txt" else Tokenizer.from_json(text)
+    except TokenizerError as error:
+        raise TokenizerError(f"{path}: {error.problem}", error.remedy) from None
+
+
+def read_bert_vocabulary(text: str) -> tokenizers.Tokenizer:
+    """Create a tokenizer from a BERT `vocab.txt`: a token a line, whose id is the number of the line, from 0.
+
+    Splits at spaces and punctuation, then takes the longest known piece; all but the first piece of a word begin with
+    `##` (Devlin et al. 2019). It is uncased if no piece has a capital.
+
+    Args:
+        text: content of the file.
+
+    Returns:
+        The library's tokenizer.
+
+    Raises:
+        TokenizerError: the text is not such a vocabulary.
+    """
+    tokens = text.removesuffix("\n").split("\n")
+    specials = [token for token in ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]") if token in tokens]
+    if "[UNK]" not in specials or len(set(tokens)) != len(tokens):
+        raise TokenizerError("this is no BERT vocabulary: it lacks [UNK], or has a line twice")
+    uncased = all(token == token.lower() for token in tokens if not token.startswith("["))
+    inner = tokenizers.Tokenizer(models.WordPiece({token: id for id, token in enumerate(tokens)}, unk_token="[UNK]"))
+    inner.normalizer = normalizers.BertNormalizer(lowercase=uncased)
+    inner.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    inner.decoder = decoders.WordPiece(cleanup=False)  # clean-up rewrites text: `do not` would become `don't`
+    inner.add_special_tokens([AddedToken(token, special=True, normalized=False) for token in specials])
+    return inner
+
+
+def cut(text: str) -> list[str]:
+    """Cut a text into pieces of about `SEGMENT` characters with the same tokens as the whole.
+
+    Returns:
+        The pieces; the last one is what follows the last position for a cut.
+    """
+    pieces: list[str] = []
+    start = 0
+    while found := _CUT.search(text, start + SEGMENT):
+        pieces.append(text[start : found.end()])
+        start = found.end()
+    return [*pieces, text[start:]]
+
+
+def gather(texts: Iterable[str], size: int = 64 * SEGMENT) -> Iterator[list[str]]:
+    """Gather texts in lists of about `size` characters, to encode many short ones by one call."""
+    buffer: list[str] = []
+    length = 0
+    for text in texts:
+        buffer.append(text)
+        length += len(text)
+        if length >= size:
+            yield buffer
+            buffer, length = [], 0
+    if buffer:
+        yield buffer
+
+
+def _replace_surrogates(text: str) -> str:
+    """Replace lone surrogates, which are not Unicode text and which the library refuses."""
+    return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

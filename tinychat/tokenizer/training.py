@@ -1,0 +1,193 @@
+"""Train tokenizers: one function for each kind of vocabulary, and a table of them.
+
+`char`       every character of the text. A `BPE` without merges: the library itself then drops unknown characters.
+`word`       words, runs of spaces and punctuation marks; unknown words are spelled in characters.
+`whitespace` words between spaces; unknown words are dropped. For texts of very few different words.
+`wordpiece`  pieces of words over the 256 bytes, so that any text can be encoded. Greedy longest match (Wu et al. 2016,
+             "Google's Neural Machine Translation System", §4.1), with one namespace for beginnings and continuations.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
+
+import tokenizers
+from tokenizers import AddedToken, Regex, decoders, models, pre_tokenizers, trainers
+
+from tinychat.corpus.corpus import Corpus
+from tinychat.corpus.types import Chunk
+from tinychat.errors import TokenizerError
+from tinychat.tokenizer.tokenizer import BYTE_CODES, SEGMENT, SPECIAL_TOKENS, Tokenizer, cut, gather
+
+WORD_PATTERN = r"[\p{L}\p{M}\p{N}_]{1,32}| {1,32}|\n{1,8}|[^\p{L}\p{M}\p{N}_ \n]"
+
+PIECE_PATTERN = (
+    r"'(?:s|t|d|m|ll|ve|re)"  # the endings of English contractions
+    r"| ?[\p{L}\p{M}]{1,24}| ?\p{N}{1,3}| ?[^\s\p{L}\p{M}\p{N}]{1,8}"  # a space belongs to the word that it precedes
+    r"|\n{1,8}|[^\S\n]{1,16}(?!\S)|\s"
+)
+"""All pieces are bounded: a text without spaces costs no more time or memory than any other."""
+
+SPACE = "▁"
+"""stands for the space before a word"""
+
+VOCAB_SIZES = {"char": 2**21, "word": 10_000, "whitespace": 10_000, "wordpiece": 4_096}
+"""default maximum numbers of tokens; that of `char` exceeds the number of characters"""
+
+TRAINING_CHARACTERS = 20_000_000
+"""characters beyond which a vocabulary is trained on a sample of the text"""
+
+
+def train_tokenizer(
+    kind: str, corpus: Corpus, vocab_size: int | None = None, specials: Sequence[str] = ()
+) -> Tokenizer:
+    """Train a tokenizer on a corpus.
+
+    Args:
+        kind: a key of `TOKENIZERS`.
+        corpus: to train on; all kinds but `char` sample a very long one evenly.
+        vocab_size: maximum number of tokens; None: the default of the kind.
+        specials: purposes of special tokens to add, keys of `SPECIAL_TOKENS`.
+
+    Returns:
+        The tokenizer.
+
+    Raises:
+        TokenizerError: there is no such kind, or the vocabulary is too small for it.
+        SourceError: the corpus cannot be read.
+    """
+    step = 1 if kind == "char" else 1 + corpus.characters // TRAINING_CHARACTERS
+    texts = islice(cut_documents(corpus.chunks()), 0, None, step)
+    return Tokenizer(train_vocabulary(kind, texts, vocab_size, [SPECIAL_TOKENS[role][0] for role in specials]))
+
+
+def train_vocabulary(
+    kind: str, texts: Iterable[str], vocab_size: int | None = None, specials: Sequence[str] = ()
+) -> tokenizers.Tokenizer:
+    """Train a tokenizer of the library on a text that comes in pieces.
+
+    Args:
+        kind: a key of `TOKENIZERS`.
+        texts: the pieces.
+        vocab_size: maximum number of tokens; None: the default of the kind.
+        specials: special tokens to add.
+
+    Returns:
+        The library's tokenizer.
+
+    Raises:
+        TokenizerError: there is no such kind, or the vocabulary is too small for it.
+    """
+    if kind not in TOKENIZERS:
+        raise TokenizerError(f"there is no tokenizer {kind!r}", f"kinds: {', '.join(TOKENIZERS)}, or the path of one")
+    tokens = VOCAB_SIZES[kind] if vocab_size is None else vocab_size
+    room = tokens - len(specials)
+    if room < 1:
+        raise TokenizerError(f"a vocabulary of {tokens} tokens has no room for any text", "give it a larger one")
+    inner = TOKENIZERS[kind](texts, room)
+    inner.add_special_tokens([AddedToken(token, special=True, normalized=False) for token in specials])
+    return inner
+
+
+def cut_documents(chunks: Iterable[Chunk]) -> Iterator[str]:
+    """Cut documents into pieces of about `SEGMENT` characters that end at word boundaries."""
+    buffer = ""
+    for text, ends_document in chunks:
+        *pieces, buffer = cut(buffer + text)
+        yield from pieces
+        if ends_document or len(buffer) > 4 * SEGMENT:
+            yield buffer
+            buffer = ""
+
+
+def count_codes(texts: Iterable[str]) -> Counter[str]:
+    """Count how often each character occurs."""
+    import numpy as np
+
+    counts: Counter[str] = Counter()
+    for batch in gather(texts):
+        codes = np.frombuffer("".join(batch).encode("utf-32-le"), np.uint32)
+        found = np.bincount(codes)
+        counts.update({chr(code): int(found[code]) for code in np.flatnonzero(found)})
+    return counts
+
+
+def _train_char(texts: Iterable[str], size: int) -> tokenizers.Tokenizer:
+    """Build a vocabulary of the most frequent characters, in the order of their codes."""
+    counts = count_codes(texts)
+    kept = sorted(counts, key=lambda char: (-counts[char], char))[:size]
+    return _longest_known(sorted(kept))
+
+
+def _train_word(texts: Iterable[str], size: int) -> tokenizers.Tokenizer:
+    """Build a vocabulary of all characters, so that any word can be spelled, and of the most frequent words."""
+    words = tokenizers.Tokenizer(models.WordLevel({}, unk_token=""))
+    words.pre_tokenizer = pre_tokenizers.Split(Regex(WORD_PATTERN), "isolated")
+    words.train_from_iterator(texts, trainers.WordLevelTrainer(vocab_size=2**31, show_progress=False))
+    ids = words.get_vocab()
+    by_frequency = sorted(ids, key=lambda word: ids[word])
+    alphabet = sorted({char for word in by_frequency for char in word})
+    tokens = [*alphabet, *(word for word in by_frequency if len(word) > 1)]
+    if len(alphabet) > size:
+        raise TokenizerError(f"the text has {len(alphabet):,} different characters: {size:,} tokens are too few")
+    inner = _longest_known(tokens[:size])
+    inner.pre_tokenizer = words.pre_tokenizer
+    return inner
+
+
+def _longest_known(tokens: Sequence[str]) -> tokenizers.Tokenizer:
+    """Encode a pre-token as one token if it is known, else as its characters; unknown characters are dropped."""
+    inner = tokenizers.Tokenizer(models.BPE({token: id for id, token in enumerate(tokens)}, [], ignore_merges=True))
+    inner.decoder = decoders.Fuse()
+    return inner
+
+
+def _train_whitespace(texts: Iterable[str], size: int) -> tokenizers.Tokenizer:
+    """Build a vocabulary of the most frequent words; equally frequent ones in order of first occurrence."""
+    counts = Counter(word for text in texts for word in text.split())
+    words = [word for word, _ in counts.most_common(size)]
+    # The library splits an unknown word into its characters. The vocabulary has neither the first one nor the others,
+    # which get the prefix of continuations: the whole word is dropped.
+    inner = tokenizers.Tokenizer(
+        models.BPE(
+            {SPACE + word: id for id, word in enumerate(words)}, [], ignore_merges=True, continuing_subword_prefix="##"
+        )
+    )
+    inner.pre_tokenizer = pre_tokenizers.Sequence(
+        [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace(SPACE, prepend_scheme="always", split=False)]
+    )
+    inner.decoder = decoders.Metaspace(SPACE, prepend_scheme="always")
+    return inner
+
+
+def _train_wordpiece(texts: Iterable[str], size: int) -> tokenizers.Tokenizer:
+    """Train pieces of words over the 256 bytes."""
+    if size < len(BYTE_CODES):
+        raise TokenizerError(
+            f"word pieces over all bytes need a vocabulary of more than {len(BYTE_CODES)} tokens, not {size}",
+            "give it a larger one, or use the tokenizer char",
+        )
+    inner = tokenizers.Tokenizer(
+        models.WordPiece({}, unk_token="", continuing_subword_prefix="", max_input_chars_per_word=1000)
+    )
+    inner.pre_tokenizer = pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Split(Regex(PIECE_PATTERN), "isolated"),
+            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
+        ]
+    )
+    inner.decoder = decoders.ByteLevel()
+    trainer = trainers.WordPieceTrainer(
+        vocab_size=size, initial_alphabet=sorted(BYTE_CODES), continuing_subword_prefix="", show_progress=False
+    )
+    inner.train_from_iterator(texts, trainer)
+    return inner
+
+
+TOKENIZERS: dict[str, Callable[[Iterable[str], int], tokenizers.Tokenizer]] = {
+    "char": _train_char,
+    "wordpiece": _train_wordpiece,
+    "word": _train_word,
+    "whitespace": _train_whitespace,
+}
+"""The kinds of tokenizers by name; a new one is one function and one line."""

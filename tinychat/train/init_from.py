@@ -1,0 +1,134 @@
+"""`--from MODEL`: start a run from the weights, the architecture and the tokenizer of an existing model.
+
+They are copied into the run's folder when it is made, so that the run can resume when the model is gone. Needs no
+torch until the weights are read.
+"""
+
+import hashlib
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tinychat.corpus.corpus import Corpus
+from tinychat.errors import ModelError, UsageError
+from tinychat.model.config import ModelConfig
+from tinychat.store.models import CONFIG, TOKENIZER, WEIGHTS, ModelInfo, find_model, read_info, read_weights
+from tinychat.store.runs import RunFolder
+from tinychat.tokenizer.tokenizer import Tokenizer
+from tinychat.tokenizer.training import count_codes
+from tinychat.train.recipe import MODEL_FIELDS, RECIPE_FIELDS, Recipe
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+FREE_FIELDS = ("context", "dropout", "attention_dropout", "initialization")
+"""parts of an architecture that the weights do not depend on; of the context, a shorter one"""
+MOST_SHOWN = 8
+"""unknown characters that are named"""
+
+
+@dataclass(frozen=True)
+class BaseModel:
+    """The model that a run started from, as it was then."""
+
+    info: ModelInfo
+    fingerprint: str
+    """SHA-256 of its file of weights"""
+
+    @property
+    def config(self) -> ModelConfig:
+        return ModelConfig.from_dict(self.info.architecture)
+
+    def to_dict(self) -> dict[str, str]:
+        """As `training.json` holds it."""
+        return {"name": self.info.name, "about": self.info.about, "weights": self.fingerprint}
+
+    def weights(self, context: int) -> "dict[str, Tensor]":
+        """The weights, for a model with that context: of learned positions, the first ones."""
+        weights = read_weights(self.info)
+        if self.config.position == "learned":
+            name = "decoder.position.table.weight"
+            weights[name] = weights[name][:context]
+        return weights
+
+
+def adopt_architecture(recipe: Recipe, info: ModelInfo) -> Recipe:
+    """Fill the model's architecture into a recipe.
+
+    Raises:
+        UsageError: the recipe asks for another architecture or tokenizer.
+        ModelError: it is a model of a kind that is not trained here.
+    """
+    config = ModelConfig.from_dict(info.architecture)
+    if config.encoder_decoder:
+        raise ModelError(f"{info.name} is a translation model, which cannot be gone on with", "name another model")
+    if recipe.tokenizer is not None:
+        raise UsageError(f"--tokenizer cannot be changed: {info.name} brings its own", "leave it out")
+    has = config.to_dict()
+    for name in ("vocab_size", *MODEL_FIELDS):
+        asked = getattr(recipe, name)
+        if asked is None or asked == has[name] or name in FREE_FIELDS:
+            continue
+        field = RECIPE_FIELDS[name]
+        raise UsageError(
+            f"{field.flag} {field.show(asked)} contradicts {info.name}, which has {field.show(has[name])}",
+            "leave it out, or train without --from",
+        )
+    if recipe.context is not None and recipe.context > config.context:
+        raise UsageError(
+            f"--context {recipe.context} is more than {info.name} was trained for, {config.context}", "leave it out"
+        )
+    filled = {name: has[name] for name in MODEL_FIELDS if name != "dropout" and getattr(recipe, name) is None}
+    return recipe.merged({name: value for name, value in filled.items() if value is not None})
+
+
+def copy_base_model(info: ModelInfo, run: RunFolder) -> None:
+    """Copy what a run needs of its base model into the run's folder."""
+    run.start.mkdir()
+    for name in (CONFIG, TOKENIZER, WEIGHTS):
+        shutil.copyfile(info.folder / name, run.start / name)
+    shutil.copyfile(info.folder / TOKENIZER, run.tokenizer_file)
+
+
+def lasting_name(model: str) -> str:
+    """A model as it is found from any folder: the name of one in the user's models stays a name."""
+    path = Path(model).expanduser()
+    return str(path.absolute()) if (path / CONFIG).is_file() else model
+
+
+def find_base_model(recipe: Recipe) -> ModelInfo | None:
+    """Find the base model that a recipe names; None if it names none.
+
+    Raises:
+        ModelError: there is no such model.
+    """
+    return None if recipe.from_model is None else read_info(find_model(recipe.from_model))
+
+
+def read_base_model(run: RunFolder) -> BaseModel | None:
+    """Read the base model of a run from its folder; None if it started from random weights."""
+    if not (run.start / CONFIG).is_file():
+        return None
+    with (run.start / WEIGHTS).open("rb") as file:
+        return BaseModel(read_info(run.start), hashlib.file_digest(file, "sha256").hexdigest())
+
+
+def check_text(base: BaseModel, corpus: Corpus, tokenizer: Tokenizer) -> Iterator[str]:
+    """Yield a notice for everything in a text that the base model cannot represent or will forget."""
+    name = base.info.name
+    counts = count_codes(chunk.text for chunk in corpus.chunks())
+    unknown = {char: counts[char] for char in tokenizer.unknown("".join(sorted(counts)))}
+    if unknown:
+        shown = sorted(unknown, key=lambda char: -unknown[char])[:MOST_SHOWN]
+        more = f" and {len(unknown) - MOST_SHOWN} more" if len(unknown) > MOST_SHOWN else ""
+        fate = "are left out" if (id := tokenizer.special("unknown")) is None else f"become {tokenizer.token_text(id)}"
+        yield (
+            f"{sum(unknown.values()):,} of {corpus.characters:,} characters are unknown to {name} and {fate}: "
+            f"{' '.join(char if char.isprintable() else repr(char)[1:-1] for char in shown)}{more}"
+        )
+    if tokenizer.special("end") is None and corpus.documents_count > 1:
+        yield f"{name} knows no end of a document: the {corpus.documents_count:,} documents run together"
+    if base.info.mode == "chat" and corpus.mode == "completion":
+        yield f"{name} chats, and this text has no turns: the new model goes on with text, and will forget to chat"

@@ -1,0 +1,184 @@
+"""What is written about a model beside its weights: `training.json` for programs, and a model card for people."""
+
+import platform
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from typing import Any
+
+import tinychat
+from tinychat.events import Ended
+from tinychat.textutil import count, duration, percent
+from tinychat.train.data import TrainingText
+from tinychat.train.evaluation import Evaluation
+from tinychat.train.plan import Machine, Plan, layers
+from tinychat.train.report import report, told_samples
+
+LIBRARIES = ("torch", "lightning", "tokenizers", "numpy")
+KEPT_TOKENS = 2_000
+"""of the validation text that go with the model: what it loses in a coarser precision is measured on them"""
+ON_THE_CARD = ("overfits", "copies", "time")
+"""rows of the report at the end; the card has the others in its own words"""
+
+
+@dataclass(frozen=True)
+class Figures:
+    """How far the weights that are saved have come."""
+
+    step: int
+    seconds: float
+    evaluation: Evaluation | None
+    """None: there has been none yet"""
+    curve: dict[str, Any]
+    ended: Ended | None = None
+    """how the run ended; None: it goes on"""
+
+
+@dataclass(frozen=True)
+class ModelFacts:
+    """What is known of a model from the first step on."""
+
+    name: str
+    plan: Plan
+    text: TrainingText
+    machine: Machine
+    parameters: int
+
+    @property
+    def origin(self) -> str:
+        """`first MODEL, then ` if it started from another model; else empty."""
+        return f"first {self.text.base.info.name}, then " if self.text.base else ""
+
+
+def training_record(model: ModelFacts, figures: Figures) -> dict[str, Any]:
+    """Return what `training.json` holds: all that is needed to make the model again, and how training went."""
+    plan, text, result = model.plan, model.text, figures.evaluation
+    facts = text.facts
+    return {
+        "run": model.name,
+        "recipe": plan.recipe.to_dict(),
+        "seed": plan.recipe.seed,
+        "data": {
+            "name": facts.name,
+            "fingerprint": text.fingerprint,
+            "characters": facts.characters,
+            "documents": facts.documents,
+            "tokens": facts.tokens,
+            "train_tokens": plan.train_tokens,
+            "val_tokens": plan.val_tokens,
+            **({"mix": [asdict(source) for source in facts.mix]} if facts.mix else {}),
+        },
+        "from": text.base.to_dict() if text.base else None,
+        "tokenizer": {
+            "kind": facts.tokenizer,
+            "vocab_size": facts.vocab_size,
+            "fingerprint": text.tokenizer.fingerprint,
+        },
+        "machine": str(model.machine),
+        "versions": {
+            "tinychat": tinychat.__version__,
+            "python": platform.python_version(),
+            **{library: version(library) for library in LIBRARIES},
+        },
+        "step": figures.step,
+        "seconds": round(figures.seconds, 3),
+        **({"validation_ids": text.beginning(KEPT_TOKENS)} if text.split == "val" else {}),
+        "split": text.split,
+        "loss": result.loss if result else None,
+        "perplexity": result.perplexity if result else None,
+        "bits_per_character": result.bits_per_character(text.characters_per_token) if result else None,
+        "accuracy": result.accuracy if result else None,
+        "curve": figures.curve,
+        **(_end_record(figures.ended) if figures.ended else {}),
+    }
+
+
+def _end_record(ended: Ended) -> dict[str, Any]:
+    """What is known only when a run is over."""
+    return {
+        "reason": ended.reason,
+        "training_loss": ended.training_loss,
+        "last": {"step": ended.step, "loss": ended.last_loss, "training_loss": ended.last_training_loss},
+        "overfits_since": ended.overfits_since,
+        "copied": {
+            "text": ended.copied,
+            "characters": len(ended.copied),
+            "position": round(ended.copied_position, 6),
+            "searched": round(ended.copied_searched, 6),
+        },
+        "times": {
+            "start": round(ended.start_seconds, 3),
+            "steps": round(ended.step_seconds, 3),
+            "evaluations": round(ended.evaluation_seconds, 3),
+        },
+        "samples": list(ended.samples),
+        "prompts": list(ended.prompts),
+    }
+
+
+def model_card(model: ModelFacts, figures: Figures) -> str:
+    """Return the model card in Markdown."""
+    plan, text, result = model.plan, model.text, figures.evaluation
+    config, facts, recipe = plan.config, text.facts, plan.recipe
+    measured = "the text it was trained on"
+    if plan.val_tokens:
+        part = "the last parts of each" if facts.mix else "its last part"
+        part = "documents from all over it" if facts.rows else part
+        measured = f"{part}, which it was not trained on"
+    source = f"; {facts.source_vocab_size:,} of what is translated" if facts.source_vocab_size else ""
+    feed_forward = "no feed-forward" if config.feed_forward == "none" else config.feed_forward
+    position = "no" if config.position == "none" else config.position
+    step = f"{plan.batch_size} × {config.context} tokens"
+    if facts.rows:
+        step = f"{count(plan.batch_size, 'document')} of {plan.row_tokens:.0f} tokens on average"
+    lines = [
+        f"# {model.name}",
+        "",
+        f"A tiny language model, {model.origin}trained with tinychat {tinychat.__version__} on {facts.name}.",
+        "",
+        f"    tinychat -m {model.name}",
+        "",
+        "| | |",
+        "| --- | --- |",
+        f"| for | {text.mode}{f': {recipe.purpose}' if recipe.purpose else ''} |",
+        f"| parameters | {model.parameters:,} |",
+        f"| architecture | {layers(config)}, {count(config.n_head, 'head')}, "
+        f"{feed_forward}, {position} positions"
+        f"{f', mixed with n-grams up to {config.ngram_order} and matches' if config.ngram_order else ''} |",
+        f"| context | {config.context} tokens |",
+        f"| tokenizer | {facts.tokenizer}, {facts.vocab_size:,} tokens{source} |",
+        f"| text | {facts.characters:,} characters in {count(facts.documents, 'document')} |",
+        f"| training | {figures.step:,} steps of {step} with "
+        f"{recipe.optimizer}, {duration(figures.seconds)} on {model.machine} |",
+    ]
+    if text.base:
+        lines += [f"| begun from | {text.base.info.name}, weights {text.base.fingerprint[:16]}… (SHA-256) |"]
+    if result:
+        lines += [
+            f"| loss | {result.loss:.4f} nats per token, over {measured} |",
+            f"| perplexity | {result.perplexity:.2f} |",
+            f"| bits per character | {result.bits_per_character(text.characters_per_token):.3f} |",
+        ]
+        if result.accuracy is not None:
+            lines += [f"| accuracy | {percent(result.accuracy)} of the tokens were the likeliest |"]
+    if figures.ended:
+        told = [(about, cell.replace("|", "\\|")) for about, cell in report(figures.ended)]  # a bar ends a cell
+        lines += [f"| {about} | {cell} |" for about, cell in told if about in ON_THE_CARD]
+    lines += [
+        "",
+        "It knows its text and nothing else: what it says is made up, in the manner of that text, and may repeat "
+        "parts of it word for word. `training.json` holds the recipe, the fingerprint of the text, the seed and "
+        "the versions, with which it can be made again.",
+        "",
+        "## To make it again",
+        "",
+        "Save this as recipe.toml, then run `tinychat train --recipe recipe.toml`.",
+        "",
+        *("    " + line for line in recipe.to_toml().splitlines()),
+    ]
+    samples = told_samples(figures.ended) if figures.ended else []
+    if samples:
+        lines += ["", "## Samples", "", "As they came, not chosen."]
+    for sample in samples:
+        # Indented, and not fenced: a sample may hold anything, fences too.
+        lines += ["", *("    " + line for line in sample.splitlines()), "", "---"]
+    return "\n".join(lines).removesuffix("\n---") + "\n"
