@@ -20,9 +20,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tinychat.origins import Origin
-from tinychat.repl.plot import plot
-from tinychat.session import Session
+from tinychat.config.precedence import Origin
+from tinychat.repl.render.plot import plot
+from tinychat.session.session import Session
 from tinychat.store.models import CARD, TRAINING, read_card, read_training
 
 HERE = Path(__file__).resolve().parent

@@ -17,11 +17,11 @@ import tokenizers
 
 from tinychat.commands import COMMANDS
 from tinychat.commands.results import Answer, Result
+from tinychat.config.settings import Settings
 from tinychat.errors import GenerationError
 from tinychat.events import Token
 from tinychat.generate.engine import Engine, Head, Request, SampledToken, TokenProbability
-from tinychat.session import Session
-from tinychat.settings import Settings
+from tinychat.session.session import Session
 from tinychat.store.models import ModelInfo, read_tokenizer
 from tinychat.tokenizer.chat_template import ChatTemplate
 from tinychat.tokenizer.tokenizer import Tokenizer

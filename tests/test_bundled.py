@@ -8,16 +8,16 @@ from pathlib import Path
 
 import pytest
 
+from tinychat.config.precedence import Origin
+from tinychat.config.settings import Settings
 from tinychat.generate.engine import Request
 from tinychat.generate.loading import open_engine
 from tinychat.generate.prompts import PromptEncoder
-from tinychat.origins import Origin
-from tinychat.session import Session
-from tinychat.settings import Settings
-from tinychat.store import places
+from tinychat.session.session import Session
+from tinychat.store import paths
 from tinychat.store.models import read_info, read_tokenizer, read_training
 
-SMALLTALK = places.bundled_models() / "smalltalk"
+SMALLTALK = paths.bundled_models() / "smalltalk"
 
 GOLDEN: dict[str, str] = dict(read_training(SMALLTALK)["greedy"]["answers"])
 """what it said, greedily, on the day that it was made: see test_golden.py"""

@@ -14,16 +14,16 @@ from tinychat.cli.main import COMMANDS as CLI_COMMANDS
 from tinychat.cli.main import tinychat as cli
 from tinychat.commands import COMMANDS
 from tinychat.commands.registry import THEMES
-from tinychat.conversation import Conversation, Turn
+from tinychat.config.option import Option
+from tinychat.config.settings import SETTINGS, Settings
+from tinychat.config.ui_options import FACE
 from tinychat.corpus.registry import KNOWN
+from tinychat.evaluate.perplexity import Score
 from tinychat.events import EVENTS
-from tinychat.face import FACE
-from tinychat.scoring import Score
-from tinychat.setting import Option
-from tinychat.settings import SETTINGS, Settings
+from tinychat.session.conversation import Conversation, Turn
+from tinychat.session.transcript import transcript_of
 from tinychat.train.recipe import RECIPE_FIELDS, SECTIONS, list_recipes
 from tinychat.train.run_summary import RunSummary
-from tinychat.transcript import transcript_of
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"

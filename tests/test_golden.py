@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from tinychat.origins import Origin
-from tinychat.session import Session
-from tinychat.store import places
+from tinychat.config.precedence import Origin
+from tinychat.session.session import Session
+from tinychat.store import paths
 from tinychat.store.models import read_card, read_info, read_training
 from tinychat.train.recipe import list_recipes
 
@@ -25,7 +25,7 @@ SHARES = {
 
 
 def folder(name: str) -> Path:
-    return places.bundled_models() / name
+    return paths.bundled_models() / name
 
 
 GREEDY = [

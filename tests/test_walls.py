@@ -1,9 +1,9 @@
-"""The house: a file may import only what lies under it, and heavy libraries only where they belong."""
+"""The house: a file imports only what lies below it, in no circle, and heavy libraries only where they belong."""
 
 import ast
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -12,110 +12,169 @@ import tinychat
 
 PACKAGE = Path(tinychat.__file__).parent
 
-FLOORS = [
-    {"errors", "setting", "origins", "settings", "face", "events", "atomic", "textutil"},
-    {"corpus"},
-    {"tokenizer"},
-    {"store"},
-    {"model"},
-    {"generate"},
-    {"train"},
-    {"scoring", "conversation", "transcript"},
-    {"session", "open_model", "background", "comparing", "guessing", "suite"},
-    {"commands", "bench"},
-    {"repl"},
-    {"cli"},
-]
-"""From the ground up: each floor may import itself and those under it."""
+FLOORS = (
+    "",  # errors, events, atomic, textutil: the standard library alone
+    "config",
+    "corpus",
+    "tokenizer",
+    "store",
+    "formats",
+    "model",
+    "generate",
+    "train",
+    "session",
+    "evaluate",
+    "commands",
+    "repl/render",
+    "repl",
+    "cli",
+)
+"""Folders from the ground up: the files of each import one another, without a circle, and those of the floors below."""
 
-HOMES = {
-    "torch": {"model", "generate", "train", "bench", "scoring"},
+LIBRARIES = {
+    "torch": {"model", "generate", "train", "evaluate"},
     "lightning": {"train"},
     "tokenizers": {"tokenizer"},
-    "prompt_toolkit": {"repl"},
-    "rich": {"repl", "cli"},
-    "PIL": {"repl"},
+    "prompt_toolkit": {"repl", "repl/render"},
+    "rich": {"repl", "repl/render", "cli"},
+    "PIL": {"repl/render"},
     "click": {"cli"},
 }
-"""Where a library may be imported at the top of a file; elsewhere torch is imported inside functions, others never."""
+"""Folders that may import a library at the top of a file; elsewhere torch is imported inside functions, others never."""
 
 LAZY = {"torch", "safetensors"}
 
 WITHOUT_TORCH = {
+    "generate/engine.py",
     "model/config.py",
     "model/diagram.py",
-    "train/recipe.py",
-    "train/schedule.py",
-    "train/launch.py",
-    "train/init_from.py",
-    "train/plan.py",
-    "train/planner.py",
-    "train/control.py",
-    "train/processes.py",
     "train/checkpoint.py",
     "train/event_log.py",
-    "train/run_summary.py",
+    "train/init_from.py",
+    "train/launch.py",
+    "train/planner.py",
+    "train/processes.py",
+    "train/recipe.py",
     "train/report.py",
-    "generate/engine.py",
+    "train/run_summary.py",
+    "train/schedule.py",
 }
+"""Files that the REPL and the command line read before anything is trained or generated."""
+
+LONGEST = 700
 
 
-def level(part: str) -> int:
-    return next(i for i, floor in enumerate(FLOORS) if part in floor)
+def floor_of(module: str) -> str:
+    """The folder of a module: `tinychat.repl.render.plot` lies in `repl/render`."""
+    *folders, _ = module.split(".")[1:]
+    return "/".join(folders[:1] if folders[:1] == ["generate"] else folders)
 
 
-def part_of(path: Path) -> str:
-    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+def read_package(package: Path = PACKAGE) -> dict[str, ast.Module]:
+    """The syntax trees of the package's modules, without `__init__` and `__main__`, by their dotted names."""
+    trees = {}
+    for path in sorted(package.rglob("*.py")):
+        module = ".".join((package.name, *path.relative_to(package).with_suffix("").parts))
+        if not path.stem.startswith("__"):
+            trees[module] = ast.parse(path.read_text(encoding="utf-8"))
+    return trees
 
 
-def files() -> list[Path]:
-    return [path for path in sorted(PACKAGE.rglob("*.py")) if part_of(path) not in ("__init__", "__main__")]
-
-
-def imports(tree: ast.AST, top_only: bool) -> Iterator[str]:
-    """The modules that a file imports; at its top, or anywhere but in `if TYPE_CHECKING`."""
+def imports(tree: ast.AST, *, top_only: bool = False) -> Iterator[str]:
+    """The modules that a file imports: at its top, or anywhere, in functions and under `TYPE_CHECKING` too."""
     for node in ast.iter_child_nodes(tree) if top_only else ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (name.name for name in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
             yield node.module
+            yield from (f"{node.module}.{name.name}" for name in node.names)
 
 
-def walls_broken(path: Path, source: str) -> list[str]:
-    own, tree, broken = part_of(path), ast.parse(source), []
-    for module in imports(tree, top_only=False):
-        names = module.split(".")
-        if names[0] == "tinychat" and len(names) > 1 and level(names[1]) > level(own):
-            broken.append(f"{path.name} imports {module}, which lies above it")
-        if names[0] in HOMES and own not in HOMES[names[0]] and names[0] not in LAZY:
-            broken.append(f"{path.name} imports {module}, which belongs to {sorted(HOMES[names[0]])}")
-    for module in imports(tree, top_only=True):
-        library = module.split(".")[0]
-        if library == "torch" and own not in HOMES["torch"]:
-            broken.append(f"{path.name} imports {module} before it is needed")
+def broken_walls(module: str, tree: ast.AST) -> list[str]:
+    """The imports of a module that the floors or the libraries' places forbid."""
+    own, broken = floor_of(module), []
+    for other in imports(tree):
+        library = other.split(".")[0]
+        if other in TREES and FLOORS.index(floor_of(other)) > FLOORS.index(own):
+            broken.append(f"{module} imports {other}, which lies above it")
+        if library in LIBRARIES and own not in LIBRARIES[library] and library not in LAZY:
+            broken.append(f"{module} imports {other}, which belongs to {sorted(LIBRARIES[library])}")
+    for other in imports(tree, top_only=True):
+        if other.split(".")[0] == "torch" and own not in LIBRARIES["torch"]:
+            broken.append(f"{module} imports {other} before it is needed")
     return broken
 
 
-@pytest.mark.parametrize("path", files(), ids=lambda path: path.relative_to(PACKAGE).as_posix())
-def test_no_wall_is_broken(path: Path) -> None:
-    assert walls_broken(path, path.read_text(encoding="utf-8")) == []
+def find_circle(graph: Mapping[str, set[str]]) -> list[str]:
+    """A circle of imports, its first module again at its end; empty where there is none."""
+    done: set[str] = set()
+
+    def visit(module: str, path: list[str]) -> list[str]:
+        if module in path:
+            return [*path[path.index(module) :], module]
+        if module in done:
+            return []
+        for other in sorted(graph.get(module, ())):
+            if circle := visit(other, [*path, module]):
+                return circle
+        done.add(module)
+        return []
+
+    return next((circle for module in graph if (circle := visit(module, []))), [])
 
 
-def test_the_test_of_walls_finds_a_broken_one() -> None:
-    path = PACKAGE / "corpus" / "x.py"
-    assert walls_broken(path, "from tinychat.model.config import ModelConfig")
-    assert walls_broken(path, "def f():\n    import click")
-    assert walls_broken(path, "import torch")
-    assert not walls_broken(path, "def f():\n    import torch")
+TREES = read_package()
+
+
+def import_graph() -> dict[str, set[str]]:
+    return {module: {other for other in imports(tree) if other in TREES} for module, tree in TREES.items()}
+
+
+@pytest.mark.parametrize("module", TREES)
+def test_no_wall_is_broken(module: str) -> None:
+    assert broken_walls(module, TREES[module]) == []
+
+
+def test_every_folder_has_a_floor() -> None:
+    assert {floor_of(module) for module in TREES} <= set(FLOORS)
+
+
+def test_no_import_leads_back() -> None:
+    assert find_circle(import_graph()) == []
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "from tinychat.generate.stream import stream",
+        "def f():\n    from tinychat.generate import stream",
+        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import tinychat.generate.stream",
+    ],
+)
+def test_a_made_up_circle_is_found(source: str) -> None:
+    """`generate.stream` imports `generate.engine`: any import the other way closes a circle."""
+    graph = import_graph()
+    assert "tinychat.generate.engine" in graph["tinychat.generate.stream"]
+    graph["tinychat.generate.engine"] |= {other for other in imports(ast.parse(source)) if other in TREES}
+    assert set(find_circle(graph)) == {"tinychat.generate.engine", "tinychat.generate.stream"}
+
+
+def test_broken_walls_are_found() -> None:
+    module = "tinychat.corpus.made_up"
+    assert broken_walls(module, ast.parse("from tinychat.model.config import ModelConfig"))
+    assert broken_walls(module, ast.parse("from tinychat.model import config"))
+    assert broken_walls(module, ast.parse("def f():\n    import click"))
+    assert broken_walls(module, ast.parse("import torch"))
+    assert not broken_walls(module, ast.parse("def f():\n    import torch"))
 
 
 @pytest.mark.parametrize("name", sorted(WITHOUT_TORCH))
-def test_what_a_face_reads_first_comes_without_torch(name: str) -> None:
+def test_front_ends_start_without_torch(name: str) -> None:
     module = "tinychat." + name.removesuffix(".py").replace("/", ".")
     code = f"import sys, {module}; sys.exit(bool({{'torch', 'lightning', 'transformers'}} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-def test_every_file_has_one_idea_and_is_short() -> None:
-    long = {path.name: count for path in files() if (count := len(path.read_text("utf-8").splitlines())) > 700}
-    assert long == {}
+def test_no_file_is_too_long() -> None:
+    lines = {path: len(path.read_text("utf-8").splitlines()) for path in PACKAGE.rglob("*.py")}
+    assert {path.name: count for path, count in lines.items() if count > LONGEST} == {}

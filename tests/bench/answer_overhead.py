@@ -27,14 +27,14 @@ from collections.abc import Callable
 from prompt_toolkit.input import create_pipe_input
 
 from tinychat.commands.results import Answer
-from tinychat.conversation import Turn
+from tinychat.config.settings import Settings
 from tinychat.events import Finished, Token
-from tinychat.repl.columns import GrowingText, columns
-from tinychat.repl.keyboard import Keyboard
-from tinychat.repl.player import Player
-from tinychat.repl.terminal import Terminal, fit
-from tinychat.session import Session
-from tinychat.settings import Settings
+from tinychat.repl.answer_view import Player
+from tinychat.repl.comparison_view import GrowingText, columns
+from tinychat.repl.keys import Keyboard
+from tinychat.repl.render.terminal import Terminal, fit
+from tinychat.session.conversation import Turn
+from tinychat.session.session import Session
 
 LENGTHS = (1_000, 2_000, 4_000, 8_000)
 WORDS = (" the", " sea", " is", " wide", ",", " and", " ships", " go", " by", ".")

@@ -23,11 +23,11 @@ from peers import weights
 from peers.weights import CONTEXT, SHAPES
 from transformers import AutoModelForCausalLM, logging
 
+from tinychat.config.settings import Settings
 from tinychat.generate.cuda_graph import capture_graph
 from tinychat.generate.engine import Request
 from tinychat.generate.torch_engine import TorchEngine
 from tinychat.model.loading import load_model
-from tinychat.settings import Settings
 from tinychat.store.models import ModelInfo
 
 TYPES = {"bf16": torch.bfloat16, "f32": torch.float32}

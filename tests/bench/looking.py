@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from tinychat.commands import COMMANDS
 from tinychat.commands.results import Walk
-from tinychat.session import Session
+from tinychat.session.session import Session
 
 VARIANTS: dict[str, tuple[int, tuple[str, ...]]] = {
     "nothing": (0, ()),

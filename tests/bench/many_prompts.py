@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 from tinychat.generate.engine import Engine
 from tinychat.generate.loading import open_engine
 from tinychat.generate.stream import Answer, Batch, drive
-from tinychat.session import Session
+from tinychat.session.session import Session
 
 BEGINNINGS = ("hello there", "good morning", "tell me", "i wonder", "listen", "my dear friend", "well now", "once more")
 MIDDLES = ("what do you think of", "why do people like", "do you remember", "where can i find", "who made")

@@ -25,7 +25,7 @@ from torch import Tensor, nn
 
 from tinychat.corpus.encoding import open_bytes
 from tinychat.corpus.registry import fetch, find_dataset, find_file
-from tinychat.store import places
+from tinychat.store import paths
 
 TEXT = "tinyshakespeare"
 CONTEXT, STRIDE, BATCH, WIDTH, HEADS, INNER, LAYERS, DROPOUT = 100, 25, 64, 128, 8, 512, 2, 0.1
@@ -54,7 +54,7 @@ class Plain(nn.Module):
 
 
 def read_ids() -> Tensor:
-    folder = fetch(TEXT, cache=places.datasets_folder(), mirror=places.mirror())
+    folder = fetch(TEXT, cache=paths.datasets_folder(), mirror=paths.mirror())
     with open_bytes(find_file(folder, find_dataset(TEXT).files[0])) as file:
         codes = np.frombuffer(file.read(), np.uint8)
     return torch.from_numpy(np.unique(codes, return_inverse=True)[1].astype(np.int64))
@@ -117,7 +117,7 @@ def main() -> None:
     if args.plain_seconds:
         train_plain(args.plain_seconds)
         return
-    mirror = fetch(TEXT, cache=places.datasets_folder(), mirror=places.mirror()).parent
+    mirror = fetch(TEXT, cache=paths.datasets_folder(), mirror=paths.mirror()).parent
     for _ in range(args.rounds):
         ours = train_ours(args.steps, mirror)
         print("tinychat", ours, flush=True)  # noqa: T201

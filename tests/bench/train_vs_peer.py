@@ -25,7 +25,7 @@ from pathlib import Path
 
 from tinychat.corpus.encoding import open_bytes
 from tinychat.corpus.registry import fetch, find_dataset, find_file
-from tinychat.store import places
+from tinychat.store import paths
 
 TEXT = "tinyshakespeare"
 STEPS = 2000
@@ -188,7 +188,7 @@ def main() -> None:
         "--peer-steps", type=int, default=STEPS, help="number of the peer's steps; fewer for a quick trial"
     )
     args = parser.parse_args()
-    folder = fetch(TEXT, cache=places.datasets_folder(), mirror=places.mirror())
+    folder = fetch(TEXT, cache=paths.datasets_folder(), mirror=paths.mirror())
     with open_bytes(find_file(folder, find_dataset(TEXT).files[0])) as file:
         text = file.read()
     pairs = []

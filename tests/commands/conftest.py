@@ -11,7 +11,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 from scripted import Talk, make_model, open_scripted
 
 from tinychat.events import Event, to_json
-from tinychat.session import Session
+from tinychat.session.session import Session
 from tinychat.store.runs import RunFolder
 from tinychat.train.recipe import Recipe
 

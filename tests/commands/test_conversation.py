@@ -12,12 +12,12 @@ from scripted import Talk
 
 from tinychat.commands import COMMANDS
 from tinychat.commands.results import Answer, EditPrompt, Export, Message, Outline, Walk
-from tinychat.conversation import Conversation, Turn
 from tinychat.errors import TinychatError, UsageError
 from tinychat.events import Finished, Token
 from tinychat.generate.engine import Request
 from tinychat.model.loading import load_model
-from tinychat.session import Session
+from tinychat.session.conversation import Conversation, Turn
+from tinychat.session.session import Session
 
 
 def test_retry_answers_the_last_prompt_again(talk: Talk) -> None:

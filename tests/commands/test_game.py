@@ -7,7 +7,7 @@ from scripted import Talk
 
 from tinychat.commands.results import Play
 from tinychat.errors import Interrupted, UsageError
-from tinychat.guessing import Game
+from tinychat.evaluate.shannon_game import Game
 
 
 def begin(talk: Talk, line: str) -> Game:

@@ -10,16 +10,16 @@ from scripted import Talk
 
 from tinychat.commands import COMMANDS
 from tinychat.commands.results import Bars, HeatMap, HeatMaps, Message, Shaded, Table, Walk
+from tinychat.config.settings import Settings
 from tinychat.corpus.sources import read_sources
 from tinychat.errors import SourceError, UsageError
+from tinychat.evaluate.perplexity import score
 from tinychat.generate.engine import Request
 from tinychat.model.config import ModelConfig
 from tinychat.model.loading import load_model
 from tinychat.model.transformer import Transformer
-from tinychat.scoring import score
-from tinychat.session import Session
-from tinychat.settings import Settings
-from tinychat.store import places
+from tinychat.session.session import Session
+from tinychat.store import paths
 from tinychat.store.models import ModelInfo, save_model
 from tinychat.tokenizer.tokenizer import Tokenizer
 from tinychat.tokenizer.training import train_vocabulary
@@ -360,7 +360,7 @@ def book(talk: Talk, tmp_path: Path) -> Path:
 
 def note(talk: Talk, sources: list[str], share: float = 1.0, **facts: object) -> None:
     """What training would have written."""
-    cache = places.datasets_folder()
+    cache = paths.datasets_folder()
     training = {
         "recipe": {"data": {"sources": sources}},
         "data": {

@@ -16,8 +16,8 @@ from tinychat.commands.registry import (
     parse_token,
 )
 from tinychat.commands.results import Change, Help, Leave, Message
+from tinychat.config.settings import SETTINGS
 from tinychat.errors import UsageError
-from tinychat.settings import SETTINGS
 
 
 @pytest.mark.parametrize(

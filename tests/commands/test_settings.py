@@ -5,11 +5,11 @@ from scripted import Talk
 
 from tinychat.commands.results import Change, Message, Table
 from tinychat.commands.settings import change, nudge, switch, values_of
+from tinychat.config.option import Option
+from tinychat.config.precedence import Origin
+from tinychat.config.settings import SETTINGS
+from tinychat.config.ui_options import FACE
 from tinychat.errors import SettingError, UsageError
-from tinychat.face import FACE
-from tinychat.origins import Origin
-from tinychat.setting import Option
-from tinychat.settings import SETTINGS
 
 
 def test_a_setting_is_changed_by_its_name(talk: Talk) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tinychat.suite import read_suite
+from tinychat.evaluate.suite import read_suite
 
 pytestmark = pytest.mark.slow  # generating conversations takes seconds
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 
+from tinychat.config.settings import Settings
 from tinychat.errors import GenerationError
 from tinychat.generate.cuda_graph import STEPS, STEPS_BEFORE_CAPTURE, DecodeSteps, capture_graph
 from tinychat.generate.engine import Request, SampledToken
@@ -17,7 +18,6 @@ from tinychat.generate.torch_engine import TorchEngine
 from tinychat.model.config import ModelConfig
 from tinychat.model.loading import load_model
 from tinychat.model.transformer import Transformer
-from tinychat.settings import Settings
 from tinychat.store.models import WEIGHTS, ModelInfo
 from tinychat.store.weights import pack_weights
 

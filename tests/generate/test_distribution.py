@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from tinychat.config.settings import Settings
 from tinychat.generate.engine import Engine, Request
 from tinychat.generate.loading import open_engine
-from tinychat.settings import Settings
 from tinychat.store.models import read_info
 
 DRAWS = 4000

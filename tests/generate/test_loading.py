@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from tinychat.config.settings import Settings
 from tinychat.generate.loading import MAX_NATIVE_PARAMETERS, device_of, open_engine
 from tinychat.generate.native import build
-from tinychat.settings import Settings
 from tinychat.store.models import read_info
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import torch
 
+from tinychat.config.settings import Settings
 from tinychat.errors import GenerationError, ModelError
 from tinychat.generate.engine import Request, SampledToken
 from tinychat.generate.native import build
@@ -18,7 +19,6 @@ from tinychat.generate.native.engine import SUPPORTED, NativeEngine
 from tinychat.generate.torch_engine import TorchEngine
 from tinychat.model.config import FEED_FORWARDS, NORM_POSITIONS, NORMS, POSITIONS, ModelConfig
 from tinychat.model.transformer import Transformer
-from tinychat.settings import Settings
 from tinychat.store.models import WEIGHTS, ModelInfo
 from tinychat.store.weights import pack_weights
 

@@ -6,20 +6,19 @@ from pathlib import Path
 
 import pytest
 
+from tinychat.config.settings import Settings
 from tinychat.generate.engine import Request
-from tinychat.generate.native.engine import NativeEngine
-from tinychat.generate.native.precision import MEASURED
+from tinychat.generate.native.engine import MEASURED, NativeEngine
 from tinychat.generate.torch_engine import TorchEngine
 from tinychat.model.loading import load_model
-from tinychat.settings import Settings
-from tinychat.store import places
+from tinychat.store import paths
 from tinychat.store.models import ModelInfo, read_info, read_tokenizer, read_training
 
 pytestmark = pytest.mark.usefixtures("native")
 
 MODELS = [
     info
-    for info in map(read_info, sorted(path.parent for path in places.bundled_models().glob("*/config.json")))
+    for info in map(read_info, sorted(path.parent for path in paths.bundled_models().glob("*/config.json")))
     if not info.architecture["n_encoder_layer"]
 ]
 names = pytest.mark.parametrize("info", MODELS, ids=lambda info: info.name)

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
+from tinychat.config.settings import Settings
 from tinychat.errors import UsageError
 from tinychat.generate.loading import open_engine
-from tinychat.generate.native import build, precision
+from tinychat.generate.native import build, engine
 from tinychat.generate.native.engine import NativeEngine
-from tinychat.settings import Settings
 from tinychat.store.models import TRAINING, ModelInfo, read_info
 
 
@@ -30,7 +30,7 @@ def info(letters: Path, tmp_path: Path) -> ModelInfo:
     for file in letters.iterdir():
         (folder / file.name).write_bytes(file.read_bytes())
     keep(folder, validation_ids=[1, 2, 3, 4, 5, 6, 7, 8] * 9)
-    return dataclasses.replace(read_info(folder), parameters=precision.MIN_PARAMETERS + 1)
+    return dataclasses.replace(read_info(folder), parameters=engine.MIN_PARAMETERS + 1)
 
 
 def keep(folder: Path, **training: Any) -> None:
@@ -38,13 +38,13 @@ def keep(folder: Path, **training: Any) -> None:
 
 
 def test_int8_is_taken_where_the_loss_hardly_rises(info: ModelInfo, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert precision.choose_precision(info, 1) == "int8"
-    monkeypatch.setattr(precision, "MAX_LOSS_INCREASE", -0.5)
-    assert precision.choose_precision(info, 1) == "f32"
+    assert engine.choose_precision(info, 1) == "int8"
+    monkeypatch.setattr(engine, "MAX_LOSS_INCREASE", -0.5)
+    assert engine.choose_precision(info, 1) == "f32"
 
 
 def test_it_is_measured_once_for_the_same_weights(info: ModelInfo, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert precision.choose_precision(info, 1) == "int8"
+    assert engine.choose_precision(info, 1) == "int8"
     measured: list[str] = []
 
     class Counted(NativeEngine):
@@ -52,30 +52,30 @@ def test_it_is_measured_once_for_the_same_weights(info: ModelInfo, monkeypatch: 
             measured.append(precision)
             super().__init__(info, threads, precision=precision)
 
-    monkeypatch.setattr(precision, "NativeEngine", Counted)
-    assert precision.choose_precision(info, 1) == "int8"
+    monkeypatch.setattr(engine, "NativeEngine", Counted)
+    assert engine.choose_precision(info, 1) == "int8"
     assert not measured
     os.utime(info.weights_file, ns=(0, 0))
-    assert precision.choose_precision(info, 1) == "int8"
+    assert engine.choose_precision(info, 1) == "int8"
     assert measured == ["f32", "int8"]
 
 
 @pytest.mark.parametrize("ids", [None, [], [1], "text", [1, "2"]])
 def test_without_a_text_of_its_own_a_model_stays_exact(info: ModelInfo, ids: Any) -> None:
     keep(info.folder, validation_ids=ids)
-    assert precision.choose_precision(info, 1) == "f32"
+    assert engine.choose_precision(info, 1) == "f32"
 
 
 def test_where_the_processor_has_no_products_of_bytes_a_model_stays_exact(
     info: ModelInfo, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(precision, "levels_here", lambda: ["plain"])
-    assert precision.choose_precision(info, 1) == "f32"
+    monkeypatch.setattr(engine, "levels_here", lambda: ["plain"])
+    assert engine.choose_precision(info, 1) == "f32"
 
 
 def test_a_small_model_and_one_in_training_stay_exact(info: ModelInfo) -> None:
-    assert precision.choose_precision(dataclasses.replace(info, parameters=precision.MIN_PARAMETERS), 1) == "f32"
-    assert precision.choose_precision(dataclasses.replace(info, snapshot=info.weights_file), 1) == "f32"
+    assert engine.choose_precision(dataclasses.replace(info, parameters=engine.MIN_PARAMETERS), 1) == "f32"
+    assert engine.choose_precision(dataclasses.replace(info, snapshot=info.weights_file), 1) == "f32"
 
 
 def test_the_setting_is_heard(info: ModelInfo) -> None:

@@ -5,9 +5,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tinychat.config.settings import PENALTIES, SAMPLING, SETTINGS, Settings
 from tinychat.generate.prompts import uniform
 from tinychat.generate.sampling import FILTERS, PENALIZERS, draw, filter_logits, looks_back, sample
-from tinychat.settings import PENALTIES, SAMPLING, SETTINGS, Settings
 
 transformers = pytest.importorskip("transformers")
 

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tinychat.config.settings import Settings
 from tinychat.errors import GenerationError
 from tinychat.events import Changed, Finished, Notice, Record, Token
 from tinychat.generate.engine import Engine, Request, SampledToken
 from tinychat.generate.stream import Answer, Batch, drive, stream
-from tinychat.settings import Settings
 from tinychat.tokenizer.tokenizer import Tokenizer
 from tinychat.tokenizer.training import train_vocabulary
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 
+from tinychat.config.settings import Settings
 from tinychat.errors import GenerationError
 from tinychat.generate.engine import Request, SampledToken, window_start
 from tinychat.generate.prompts import uniform
@@ -15,7 +16,6 @@ from tinychat.generate.torch_engine import TorchEngine
 from tinychat.model.config import ModelConfig
 from tinychat.model.cpu_decoder import CPUDecoder
 from tinychat.model.transformer import Transformer
-from tinychat.settings import Settings
 from tinychat.train.evaluation import evaluate
 
 VOCABULARY = 13

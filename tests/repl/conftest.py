@@ -14,7 +14,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from screens import Person
 from scripted import make_model, open_scripted
 
-from tinychat.session import Session
+from tinychat.session.session import Session
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from screens import CURSOR_KEYS
 
 from tinychat.commands import COMMANDS
-from tinychat.settings import SETTINGS
+from tinychat.config.settings import SETTINGS
 
 ENTER, ESCAPE, CTRL_C, CTRL_L = "\r", "\x1b", "\x03", "\x0c"
 

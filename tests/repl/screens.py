@@ -12,7 +12,7 @@ from pathlib import Path
 import pexpect
 import pyte
 
-from tinychat.repl.terminal import Terminal
+from tinychat.repl.render.terminal import Terminal
 
 SCRIPT = Path(__file__).parent.parent / "scripted.py"
 PATIENCE = 60.0

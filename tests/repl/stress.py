@@ -39,7 +39,7 @@ from wcwidth import wcwidth
 
 from tinychat.commands import COMMANDS
 from tinychat.errors import UsageError
-from tinychat.repl.marks import MARKS, PLAIN_MARKS
+from tinychat.repl.prompt import MARKS, PLAIN_MARKS
 from tinychat.store.models import find_model, read_tokenizer
 from tinychat.tokenizer.tokenizer import Tokenizer
 

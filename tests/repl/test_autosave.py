@@ -9,11 +9,10 @@ from pathlib import Path
 import pytest
 from screens import Person, answered
 
-from tinychat.conversation import Conversation
-from tinychat.repl.autosave import Autosave
-from tinychat.session import Session
-from tinychat.store.places import kept_transcripts
-from tinychat.transcript import read_transcript
+from tinychat.session.conversation import Conversation
+from tinychat.session.session import Session
+from tinychat.session.transcript import Autosave, read_transcript
+from tinychat.store.paths import kept_transcripts
 
 NOON = datetime(2026, 11, 21, 12)
 
@@ -63,7 +62,7 @@ def test_a_kept_conversation_is_for_its_owner_alone(session: Session, autosave: 
 def test_the_oldest_go_and_what_a_person_put_there_stays(
     session: Session, autosave: Autosave, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tinychat.repl.autosave.MOST", 2)
+    monkeypatch.setattr("tinychat.session.transcript.MOST", 2)
     folder = home / "transcripts"
     folder.mkdir(parents=True)
     for name in ("2026-11-19-090000", "2026-11-20-090000", "mine"):

@@ -1,4 +1,11 @@
-"""The prompt without a terminal: what its keys do, what it completes, what it keeps."""
+"""The mark before what is typed: which says what becomes of it.
+
+What is told of runs in the background.
+
+A line that is typed while a run is on screen.
+
+The prompt without a terminal: what its keys do, what it completes, what it keeps.
+"""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -7,17 +14,128 @@ import pytest
 from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.document import Document
 from prompt_toolkit.input import PipeInput
+from prompt_toolkit.key_binding import KeyPress
+from prompt_toolkit.keys import Keys
 from prompt_toolkit.output import DummyOutput
-from screens import Screen
+from screens import Person, Screen
+from scripted import make_model
 
 from tinychat.errors import UsageError
-from tinychat.repl.bindings import find_editor, wants_vi
-from tinychat.repl.blocks import is_open_block, unblock
-from tinychat.repl.completion import CommandCompleter
-from tinychat.repl.history import QuietHistory
-from tinychat.repl.prompt import Prompt
-from tinychat.repl.toolbar import toolbar
-from tinychat.session import Session
+from tinychat.events import Ended, Failed, Stepped
+from tinychat.repl.keys import find_editor, is_open_block, unblock, wants_vi
+from tinychat.repl.prompt import (
+    MARKS,
+    PLAIN_MARKS,
+    CommandCompleter,
+    LineEditor,
+    Prompt,
+    QuietHistory,
+    mark,
+    tell_ended,
+    toolbar,
+    training,
+)
+from tinychat.session.run_monitor import BackgroundRun
+from tinychat.session.session import Session
+from tinychat.store.models import MODES
+from tinychat.store.runs import RunFolder
+
+ENTER = "\r"
+
+
+def test_each_mode_has_its_own() -> None:
+    assert set(MARKS) == set(PLAIN_MARKS) == set(MODES)
+    assert len(set(MARKS.values())) == len(set(PLAIN_MARKS.values())) == len(MODES)
+    assert all(text.isascii() for text in PLAIN_MARKS.values())
+
+
+def test_without_a_model_it_is_that_of_a_chat() -> None:
+    assert (mark(Session()), mark(Session(), plain=True)) == ("› ", "> ")
+
+
+@pytest.mark.parametrize(("facts", "there", "back"), [({}, "¶", "›"), ({"TERM": "dumb"}, "text>", ">")])
+def test_it_changes_with_the_model(
+    sit_down: Callable[..., Person], home: Path, facts: dict[str, str], there: str, back: str
+) -> None:
+    make_model(home / "models", "other", mode="completion")
+    person = sit_down(**facts)
+    person.type("/model other", ENTER)
+    person.sees(there)
+    person.type("/model parrot", ENTER)
+    person.sees(back)
+
+
+# ---- from tests.repl.test_prompt ----
+
+
+def test_how_far_a_run_has_come_and_how_it_ended(session: Session, tmp_path: Path) -> None:
+    run, screen = BackgroundRun(RunFolder(tmp_path / "novel")), Screen()
+    assert training(run) == "novel is starting"
+    run.stepped = Stepped(1480, 0.37, 1.71, 0.01, 0.5, 48_000.0, 60.0, 62.0, 4000)
+    assert training(run) == "novel trains: step 1,480/4,000 · loss 1.71 · 1:02 left"
+    for last in (
+        Ended("done", 4000, 1.7, 5.5, 2.5, 60.0, "elsewhere"),
+        Ended("stopped", 1500, 1.7, 5.5, 2.5, 60.0, str(session.model.info.folder)),
+        Failed("there is no memory", "take less"),
+    ):
+        run.last = last
+        tell_ended([run], session, screen.terminal())
+    assert screen.lines == [
+        "novel is done: step 4,000, loss 1.700 · /model novel talks to it",
+        "novel is stopped: step 1,500, loss 1.700 · it answers now",
+        "novel: there is no memory",
+        "take less",
+    ]
+
+
+# ---- from tests.repl.test_prompt ----
+
+
+def press(*keys: Keys | str, earlier: str = "") -> LineEditor:
+    editor = LineEditor(earlier)
+    for key in keys:
+        for one in [key] if isinstance(key, Keys) else key:
+            editor.press(KeyPress(one))
+    return editor
+
+
+@pytest.mark.parametrize(
+    ("keys", "text", "view"),
+    [
+        (["king"], "king", "king▏"),
+        (["king", Keys.Left, Keys.Left, "x", Keys.Backspace], "king", "ki▏ng"),
+        (["king", Keys.Home, Keys.Left, Keys.Delete, Keys.End, "s", Keys.Right], "ings", "ings▏"),
+        (["the king", Keys.ControlW], "the ", "the ▏"),
+        (["the king", Keys.ControlA, "O ", Keys.ControlK], "O ", "O ▏"),
+        (["the king", Keys.ControlU, Keys.ControlW, Keys.Backspace], "", "▏"),
+        (["ROMEO:", Keys.ControlJ, Keys.F1], "ROMEO:\n", "ROMEO:↵▏"),
+    ],
+)
+def test_keys_type_delete_and_move(keys: list[Keys | str], text: str, view: str) -> None:
+    editor = press(*keys)
+    assert editor.text == text
+    assert editor.view(40) == view
+
+
+def test_up_brings_the_earlier_text_back() -> None:
+    assert press("x", Keys.Up, "!", earlier="ROMEO:").text == "ROMEO:!"
+
+
+def test_what_is_pasted_stays_one_text() -> None:
+    editor = LineEditor()
+    editor.press(KeyPress(Keys.BracketedPaste, "one\r\ntwo\rq\x1b[31m"))
+    assert editor.text == "one\ntwo\nq\x1b[31m"
+    assert "\x1b" not in editor.view(40)
+
+
+def test_a_long_line_is_shown_around_its_cursor() -> None:
+    editor = press("abcdefghij", *[Keys.Left] * 3)
+    assert editor.view(6) == "defg▏h"
+    assert press("王" * 10).view(9) == "王" * 4 + "▏"
+    assert press(*["abcdefghij", Keys.Home]).view(4) == "▏abc"
+
+
+# ---- from tests.repl.test_prompt ----
 
 
 @pytest.fixture

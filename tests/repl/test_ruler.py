@@ -12,10 +12,10 @@ from scripted import make_model
 
 from tinychat.commands.registry import prompt_of
 from tinychat.corpus.types import Message
-from tinychat.repl.blocks import unblock
+from tinychat.repl.keys import unblock
+from tinychat.repl.prompt import beside
 from tinychat.repl.ruler import QUICK, Measure, Ruler
-from tinychat.repl.toolbar import beside
-from tinychat.session import Session
+from tinychat.session.session import Session
 
 
 class Waiting:

@@ -19,7 +19,7 @@ import pyte
 from rich.console import Console
 from rich.text import Text
 
-from tinychat.repl.exporting import as_svg
+from tinychat.repl.render.export import as_svg
 
 HERE = Path(__file__).parent
 COLUMNS, ROWS = 80, 24

@@ -10,7 +10,7 @@ import torch
 
 from tinychat.errors import ModelError
 from tinychat.model.loading import list_parts, load_model
-from tinychat.store import places
+from tinychat.store import paths
 from tinychat.store.models import find_model, list_models, read_info, read_tokenizer, read_training
 
 
@@ -39,13 +39,13 @@ def test_names_are_looked_up_nearest_first(
     letters: Path, chatter: Path, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    own, near = places.models_folder() / "m", tmp_path / "models" / "m"
+    own, near = paths.models_folder() / "m", tmp_path / "models" / "m"
     shutil.copytree(letters, own)
     assert find_model("m").resolve() == own
     shutil.copytree(chatter, near)
     assert find_model("m").resolve() == near
     assert find_model(str(own)) == own
-    running = places.runs_folder() / "r" / "model"
+    running = paths.runs_folder() / "r" / "model"
     shutil.copytree(letters, running)
     assert find_model("r") == running
     assert next(info for info in list_models() if info.folder.name == "m").mode == "chat"

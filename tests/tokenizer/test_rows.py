@@ -9,9 +9,9 @@ from tinychat.corpus.corpus import Corpus, TextCorpus
 from tinychat.corpus.readers import InlineTexts
 from tinychat.corpus.sources import read_sources
 from tinychat.errors import SourceError
-from tinychat.tokenizer.rows import Rows, encode_rows, join_rows, split_rows
 from tinychat.tokenizer.tokenizer import Tokenizer
 from tinychat.tokenizer.training import train_tokenizer
+from tinychat.train.rows import Rows, encode_rows, join_rows, split_rows
 
 PAIRS = tuple(f"{'abcd'[place % 4]}{place // 4}\t{place}" for place in range(80))
 

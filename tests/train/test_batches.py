@@ -6,9 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tinychat.model.transformer import IGNORED, NO_TOKEN
-from tinychat.tokenizer.rows import Rows
 from tinychat.train.batches import Batches, UserLossMask
-from tinychat.train.rows import count_windows, split_folds
+from tinychat.train.rows import Rows, count_windows, split_folds
 
 
 def rows(batches: Batches, steps: range) -> np.ndarray:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tinychat.store.runs import RunFolder
-from tinychat.train.control import Control
+from tinychat.train.event_log import Control
 
 
 @pytest.fixture

@@ -70,7 +70,7 @@ def every_step(monkeypatch: pytest.MonkeyPatch) -> None:
     """After each step it reports and listens; what the leader puts into the environment is taken out of it again."""
     monkeypatch.setattr(Loop, "_report_interval", 0.0)
     monkeypatch.setattr("tinychat.train.loop.LISTEN_INTERVAL", 0.0)
-    monkeypatch.setattr("tinychat.train.control.Control.listen_to_signals", lambda control: None)
+    monkeypatch.setattr("tinychat.train.event_log.Control.listen_to_signals", lambda control: None)
     for name in (*NAMES, "GLOO_SOCKET_IFNAME", "OMP_NUM_THREADS"):
         monkeypatch.setenv(name, "1")
         monkeypatch.delenv(name)

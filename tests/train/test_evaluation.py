@@ -9,9 +9,8 @@ import torch.nn.functional as F
 
 from tinychat.model.config import ModelConfig
 from tinychat.model.transformer import Transformer
-from tinychat.tokenizer.rows import Rows
 from tinychat.train.evaluation import Evaluation, evaluate
-from tinychat.train.rows import find_fold, split_folds
+from tinychat.train.rows import Rows, find_fold, split_folds
 
 
 @pytest.fixture

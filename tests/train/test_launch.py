@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tinychat.errors import RunError, UsageError
-from tinychat.store import places
+from tinychat.store import paths
 from tinychat.train.launch import name_for, prepare_run, resume_run, slug
 from tinychat.train.recipe import Recipe, load_recipe
 
@@ -39,10 +39,10 @@ def test_names_are_short_and_safe() -> None:
 def test_a_new_run_has_its_recipe_with_paths_that_last(tmp_path: Path) -> None:
     (tmp_path / "novel.txt").write_text("text")
     run = prepare_run(load_recipe().merged({"sources": ["novel.txt", "notes/*.md", "tinyshakespeare"]}))
-    assert run.path == places.runs_folder() / "novel"
+    assert run.path == paths.runs_folder() / "novel"
     kept = load_recipe(run.recipe_file)
     assert kept.sources == (str(tmp_path / "novel.txt"), str(tmp_path / "notes" / "*.md"), "tinyshakespeare")
-    assert run.final_folder == places.models_folder() / "novel"
+    assert run.final_folder == paths.models_folder() / "novel"
     assert not run.is_running()
 
 
@@ -68,7 +68,7 @@ def test_a_taken_name_gets_a_number_and_a_given_one_is_refused(tmp_path: Path) -
     assert [prepare_run(recipe).name for _ in range(3)] == ["novel", "novel-2", "novel-3"]
     with pytest.raises(RunError, match="'novel'"):
         prepare_run(recipe, "novel")
-    (places.models_folder() / "imported").mkdir(parents=True)
+    (paths.models_folder() / "imported").mkdir(parents=True)
     with pytest.raises(RunError, match="'imported'"):
         prepare_run(recipe, "imported")
 

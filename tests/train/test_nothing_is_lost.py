@@ -19,7 +19,7 @@ from training import TINY, events, train, weights, write_text
 
 from tinychat.errors import RunError, UsageError
 from tinychat.events import Ended, Evaluated, Failed, LineReader, Noticed, Saved, Stepped
-from tinychat.repl.watching import follow
+from tinychat.repl.training_view import follow
 from tinychat.store.models import find_model
 from tinychat.store.runs import RunFolder
 from tinychat.train.checkpoint import State, load_checkpoint, newest_step, save_checkpoint

@@ -11,25 +11,23 @@ from hypothesis import strategies as st
 from tinychat.errors import SourceError
 from tinychat.model.config import ModelConfig
 from tinychat.tokenizer.token_cache import split
-from tinychat.train.plan import (
+from tinychat.train.planner import (
     COPY_SECONDS,
     LONGEST_COPY,
+    SIZES,
     Machine,
     Plan,
     SourceFacts,
     SplitSize,
     TextFacts,
-    estimate_memory,
-    split_size,
-    summarize_plan,
-)
-from tinychat.train.planner import (
-    SIZES,
     choose_dropout,
     choose_tokenizer,
     default_seconds,
+    estimate_memory,
     make_plan,
+    split_size,
     step_work,
+    summarize_plan,
 )
 from tinychat.train.recipe import Recipe, load_recipe
 

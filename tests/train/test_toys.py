@@ -7,12 +7,12 @@ import pytest
 import torch
 from training import QUICK, events, train, train_recipe
 
+from tinychat.config.settings import SettingStore
+from tinychat.evaluate.perplexity import score
 from tinychat.events import Ended, Evaluated, Noticed, Planned, Sampled
+from tinychat.formats.huggingface import export_model
 from tinychat.generate.stream import stream
-from tinychat.scoring import score
-from tinychat.session import Session
-from tinychat.settings import SettingStore
-from tinychat.store.interchange import export_model
+from tinychat.session.session import Session
 from tinychat.store.models import find_model, read_card, read_info, read_weights
 from tinychat.tokenizer.tokenizer import load_tokenizer
 from tinychat.train.launch import prepare_run

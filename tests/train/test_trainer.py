@@ -12,11 +12,11 @@ import pytest
 import training
 from training import TINY, events, train, weights
 
+from tinychat.config.settings import SettingStore
 from tinychat.corpus.sources import read_sources
+from tinychat.evaluate.perplexity import score
 from tinychat.events import Ended, Evaluated, Failed, Noticed, Planned, Sampled, Saved, Stepped
 from tinychat.model.loading import load_model
-from tinychat.scoring import score
-from tinychat.settings import SettingStore
 from tinychat.store.models import find_model, read_card, read_info, read_tokenizer, read_training
 from tinychat.store.runs import RunFolder
 from tinychat.tokenizer.chat_template import ChatTemplate

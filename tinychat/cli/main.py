@@ -11,23 +11,23 @@ import click
 
 from tinychat import __version__
 from tinychat.cli.options import debug_option, face_options, make_session, setting_options
+from tinychat.config.ui_options import FACE
 from tinychat.errors import TinychatError, UsageError, failure
-from tinychat.face import FACE
 from tinychat.generate.loading import THREAD_ENVIRONMENT
 from tinychat.textutil import escape_controls
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "train": ("tinychat.cli.train", "Train a model on your own text."),
-    "eval": ("tinychat.cli.measure", "Loss, perplexity, bits per character and accuracy of a model on a text."),
-    "bench": ("tinychat.cli.measure", "How quick tinychat is here, and how near the machine's limit."),
-    "models": ("tinychat.cli.library", "List the models there are."),
-    "show": ("tinychat.cli.library", "What a model is made of, and how it was trained."),
-    "runs": ("tinychat.cli.library", "List the training runs, or compare some."),
-    "recipes": ("tinychat.cli.library", "List the recipes to train by, or show what one makes."),
-    "data": ("tinychat.cli.library", "List the known data sets, or get one."),
-    "config": ("tinychat.cli.library", "Where things lie, and every setting with where it comes from."),
-    "export": ("tinychat.cli.library", "Write a model for another tool."),
-    "import": ("tinychat.cli.library", "Take in a model of another tool."),
+    "eval": ("tinychat.cli.evaluate", "Loss, perplexity, bits per character and accuracy of a model on a text."),
+    "bench": ("tinychat.cli.evaluate", "How quick tinychat is here, and how near the machine's limit."),
+    "models": ("tinychat.cli.manage", "List the models there are."),
+    "show": ("tinychat.cli.manage", "What a model is made of, and how it was trained."),
+    "runs": ("tinychat.cli.manage", "List the training runs, or compare some."),
+    "recipes": ("tinychat.cli.manage", "List the recipes to train by, or show what one makes."),
+    "data": ("tinychat.cli.manage", "List the known data sets, or get one."),
+    "config": ("tinychat.cli.manage", "Where things lie, and every setting with where it comes from."),
+    "export": ("tinychat.cli.manage", "Write a model for another tool."),
+    "import": ("tinychat.cli.manage", "Take in a model of another tool."),
 }
 """Each command, the module that holds it, and its line of help: read without importing the module."""
 

@@ -1,19 +1,23 @@
-"""Flags, made from the tables of options; and the settings that they, the environment and the config file make."""
+"""Flags, made from the tables of options; and the settings that they, the environment and the config file make.
+
+The user's config file: settings by their names, and the model to open.
+"""
 
 import os
+import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 import click
 
+from tinychat.config.option import Option
+from tinychat.config.precedence import Origin
+from tinychat.config.settings import SETTINGS, SettingStore
+from tinychat.config.ui_options import FACE, Face, FaceStore
 from tinychat.errors import SettingError, UsageError
-from tinychat.face import FACE, Face, FaceStore
-from tinychat.origins import Origin
-from tinychat.session import Session
-from tinychat.setting import Option
-from tinychat.settings import SETTINGS, SettingStore
-from tinychat.store.config import read_config
-from tinychat.store.places import config_file
+from tinychat.session.session import Session
+from tinychat.store import paths
+from tinychat.store.paths import config_file
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -123,3 +127,27 @@ def _set(settings: SettingStore, face: FaceStore, name: str, value: object, orig
     except UsageError as error:
         remedy = "correct it, or take it out" if isinstance(error, SettingError) else error.remedy
         raise UsageError(f"{place}: {error.problem}", remedy) from None
+
+
+# ---- from tinychat.cli.options ----
+
+
+EXAMPLE = 'model = "smalltalk"\ntemperature = 0.7\ntop_p = 0.9\n'
+
+
+def read_config() -> dict[str, Any]:
+    """What the file holds, `-` in names as `_`; empty where there is none.
+
+    Raises:
+        UsageError: it is no TOML, or cannot be read.
+    """
+    path = paths.config_file()
+    if not path.is_file():
+        return {}
+    try:
+        values = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror or error}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path} is no TOML: {error}", "correct it, or move it away") from None
+    return {name.replace("-", "_"): value for name, value in values.items()}

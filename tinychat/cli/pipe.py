@@ -16,14 +16,14 @@ from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any, BinaryIO
 
-from tinychat.conversation import Turn
+from tinychat.config.option import unescape
+from tinychat.config.settings import LOADING, SETTINGS, Settings
 from tinychat.errors import TinychatError, UsageError
 from tinychat.events import Finished, Notice, Record, Token
 from tinychat.generate.prompts import fresh_seed
 from tinychat.generate.stream import Answer, Batch, drive
-from tinychat.session import Session
-from tinychat.setting import unescape
-from tinychat.settings import LOADING, SETTINGS, Settings
+from tinychat.session.conversation import Turn
+from tinychat.session.session import Session
 from tinychat.textutil import escape_controls
 
 PIECE = 1 << 16

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tinychat.cli.options import add_flags, debug_option, face_options, json_option, load_face
+from tinychat.config.ui_options import Face
 from tinychat.errors import UsageError
 from tinychat.events import Ended, Failed
-from tinychat.face import Face
 from tinychat.store.runs import RunFolder, find_run
 from tinychat.textutil import escape_controls
 from tinychat.train.launch import change_recipe, launch, name_for, prepare_run
@@ -20,7 +20,7 @@ from tinychat.train.processes import become_worker, find_process_rank
 from tinychat.train.recipe import RECIPE_FIELDS, choose_recipe
 
 if TYPE_CHECKING:
-    from tinychat.repl.training_lines import Last
+    from tinychat.repl.training_view import Last
 
 STARTED = time.monotonic()
 """when this command was given, or near enough: `--minutes` counts from here"""
@@ -103,7 +103,7 @@ def _fetch(sources: tuple[str, ...], face: Face) -> None:
         source, _ = split_weight(source)
         name = source.partition("/")[0]
         if name in KNOWN and not Path(source).exists():
-            from tinychat.cli.download import fetch_with_bar
+            from tinychat.cli.manage import fetch_with_bar
 
             fetch_with_bar(name, plain=face.plain)
 
@@ -126,10 +126,9 @@ def watch(run: RunFolder, *, as_json: bool, face: Face, process: "subprocess.Pop
     Raises:
         Interrupted: Ctrl-C came twice, before the trainer had stopped.
     """
-    from tinychat.repl.dashboard import Dashboard
-    from tinychat.repl.keyboard import Keyboard
-    from tinychat.repl.terminal import Terminal
-    from tinychat.repl.training_lines import farewell, write_lines
+    from tinychat.repl.keys import Keyboard
+    from tinychat.repl.render.terminal import Terminal
+    from tinychat.repl.training_view import Dashboard, farewell, write_lines
 
     # A terminal that closes, or `kill`: the trainer is told, stops after its step, and keeps everything.
     signal.signal(signal.SIGTERM, lambda *_: run.send("stop"))

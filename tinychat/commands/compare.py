@@ -9,13 +9,13 @@ from dataclasses import replace
 from tinychat.commands.registry import Suggestion, command, complete_models, parse_number, unquote
 from tinychat.commands.results import Answers, Message, Result
 from tinychat.commands.settings import values_of
-from tinychat.comparing import Comparison, Variant
+from tinychat.config.option import Option
+from tinychat.config.settings import PENALTIES, SAMPLING, SETTINGS
 from tinychat.errors import UsageError
 from tinychat.generate.prompts import fresh_seed
-from tinychat.open_model import OpenModel
-from tinychat.session import Session
-from tinychat.setting import Option
-from tinychat.settings import PENALTIES, SAMPLING, SETTINGS
+from tinychat.session.comparison import Comparison, Variant
+from tinychat.session.open_model import OpenModel
+from tinychat.session.session import Session
 
 FEWEST, MOST = 2, 8
 """answers at once"""

@@ -19,16 +19,16 @@ from tinychat.commands.registry import (
     unquote,
 )
 from tinychat.commands.results import Answer, EditPrompt, Export, Message, Outline, OutlineRow, Result
-from tinychat.conversation import Conversation, Turn
+from tinychat.config.option import escape
+from tinychat.config.precedence import Origin
+from tinychat.config.settings import LOADING, SETTINGS
 from tinychat.errors import UsageError
-from tinychat.origins import Origin
-from tinychat.session import Session
-from tinychat.setting import escape
-from tinychat.settings import LOADING, SETTINGS
-from tinychat.store import places
+from tinychat.session.conversation import Conversation, Turn
+from tinychat.session.session import Session
+from tinychat.session.transcript import read_transcript, write_transcript
+from tinychat.store import paths
 from tinychat.store.models import find_model, read_info
 from tinychat.textutil import count, shorten
-from tinychat.transcript import read_transcript, write_transcript
 
 LONGEST_QUOTE = 50
 LONGEST_PROMPT = 36
@@ -96,7 +96,7 @@ def open_(session: Session, text: str) -> Result:
     path = _path(text, "open")
     if not path.suffix and not path.exists():
         path = path.with_suffix(".json")
-    kept = places.transcripts_folder() / path.name
+    kept = paths.transcripts_folder() / path.name
     if path == Path(path.name) and not path.exists() and kept.exists():
         path = kept
     session.conversation = read_transcript(path)

@@ -8,12 +8,12 @@ from functools import partial
 from tinychat.commands.registry import Command, Suggestion, command, complete_texts, to_path, unquote
 from tinychat.commands.results import Play, Result
 from tinychat.errors import Interrupted, UsageError
+from tinychat.evaluate.shannon_game import Game
 from tinychat.generate.engine import Request, TokenProbability
 from tinychat.generate.prompts import fresh_seed
 from tinychat.generate.stream import stream
-from tinychat.guessing import Game
-from tinychat.session import Session
-from tinychat.store import places
+from tinychat.session.session import Session
+from tinychat.store import paths
 
 LONGEST = 200
 """tokens to guess, at most: more than anybody will"""
@@ -77,9 +77,9 @@ def _passage(session: Session, source: str, should_stop: ShouldStop) -> Game:
 
     template, tokenizer = session.model.info.template, session.model.tokenizer
     corpus = read_sources(
-        [source], cache=places.datasets_folder(), mirror=places.mirror(), mode=None if template else "completion"
+        [source], cache=paths.datasets_folder(), mirror=paths.mirror(), mode=None if template else "completion"
     )
-    ids = split(encode_corpus(corpus, tokenizer, places.ids_folder(), template=template).ids, "val")
+    ids = split(encode_corpus(corpus, tokenizer, paths.ids_folder(), template=template).ids, "val")
     if len(ids) < 2 * LEAD:
         raise UsageError(f"the last tenth of {source} has {len(ids)} tokens: too few to guess", "take a longer text")
     chance = random.Random(fresh_seed() if session.settings.current.seed is None else session.settings.current.seed)

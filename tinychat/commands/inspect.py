@@ -24,15 +24,15 @@ from tinychat.commands.results import (
     Table,
     Walk,
 )
-from tinychat.conversation import Turn
+from tinychat.config.settings import Settings, describe_sampling
 from tinychat.errors import SourceError, UsageError
 from tinychat.events import Token
 from tinychat.generate.engine import Request, TokenProbability, window_start
 from tinychat.generate.introspection import Head
-from tinychat.open_model import OpenModel
-from tinychat.session import Session
-from tinychat.settings import Settings, describe_sampling
-from tinychat.store import places
+from tinychat.session.conversation import Turn
+from tinychat.session.open_model import OpenModel
+from tinychat.session.session import Session
+from tinychat.store import paths
 from tinychat.store.models import read_training
 from tinychat.textutil import count, percent, visible
 from tinychat.tokenizer.tokenizer import Tokenizer
@@ -440,7 +440,7 @@ def _read(model: str, training: Mapping[str, Any], named: list[str]) -> "SourceC
     for source in sources:
         _check_is_here(source)
     try:
-        return read_sources(sources, cache=places.datasets_folder(), mirror=places.mirror(), **facts)
+        return read_sources(sources, cache=paths.datasets_folder(), mirror=paths.mirror(), **facts)
     except SourceError:
         if named:
             raise
@@ -456,8 +456,8 @@ def _check_is_here(source: str) -> None:
     name = split_weight(source)[0].partition("/")[0]
     if name in KNOWN and not Path(source).expanduser().exists():
         is_made = KNOWN[name].is_made
-        mirror = None if is_made else places.mirror()
-        if not is_there(KNOWN[name], (mirror or places.datasets_folder()) / name):
+        mirror = None if is_made else paths.mirror()
+        if not is_there(KNOWN[name], (mirror or paths.datasets_folder()) / name):
             remedy = f"`tinychat data make {name}` makes it" if is_made else f"`tinychat data get {name}` fetches it"
             raise UsageError(f"the data set {name} is not here", remedy)
 

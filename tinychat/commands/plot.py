@@ -8,7 +8,7 @@ from tinychat.commands.registry import Command, Suggestion, command, complete_pa
 from tinychat.commands.results import LossCurve, Plot, Result
 from tinychat.errors import ModelError, RunError, UsageError
 from tinychat.events import Evaluated, Stepped
-from tinychat.session import Session
+from tinychat.session.session import Session
 from tinychat.store.models import ModelInfo, find_model, list_models, read_info, read_training
 from tinychat.store.runs import RunFolder, list_runs
 from tinychat.train.event_log import Curves

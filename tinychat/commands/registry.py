@@ -16,8 +16,8 @@ from typing import Any
 
 from tinychat.commands.results import Help, Leave, Message, Result
 from tinychat.errors import UsageError
-from tinychat.session import Session
-from tinychat.store.places import kept_transcripts
+from tinychat.session.session import Session
+from tinychat.store.paths import kept_transcripts
 
 MARK = "/"
 THEMES = ("talk", "settings", "models", "training", "inside", "session")

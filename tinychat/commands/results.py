@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from subprocess import Popen
 
+from tinychat.evaluate.shannon_game import Game
 from tinychat.events import Finished, Record
-from tinychat.guessing import Game
 from tinychat.model.diagram import Diagram
-from tinychat.session import Session
+from tinychat.session.session import Session
 from tinychat.store.runs import RunFolder
 from tinychat.textutil import count
 

@@ -4,11 +4,11 @@ from collections.abc import Iterator
 
 from tinychat.commands.registry import Command, Suggestion, command
 from tinychat.commands.results import Change, Message, Result, Table
+from tinychat.config.option import Option
+from tinychat.config.settings import LOADING, SETTINGS
+from tinychat.config.ui_options import FACE
 from tinychat.errors import UsageError
-from tinychat.face import FACE
-from tinychat.session import Session
-from tinychat.setting import Option
-from tinychat.settings import LOADING, SETTINGS
+from tinychat.session.session import Session
 
 ORIGINS = ("default", "model", "config file", "environment", "flag", "command")
 """What each `Origin` is called."""

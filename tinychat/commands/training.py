@@ -25,13 +25,13 @@ from tinychat.commands.registry import (
     unquote,
 )
 from tinychat.commands.results import Answer, Message, Result, Table, Watch
+from tinychat.config.option import Option
+from tinychat.config.settings import Settings
 from tinychat.errors import RunError, UsageError
 from tinychat.events import Ended, Failed, Finished, Part, Record, Stepped
 from tinychat.generate.stream import stream
-from tinychat.session import Session
-from tinychat.setting import Option
-from tinychat.settings import Settings
-from tinychat.store import places
+from tinychat.session.session import Session
+from tinychat.store import paths
 from tinychat.store.models import read_info
 from tinychat.store.runs import RunFolder, find_run, list_runs
 from tinychat.store.weights import list_snapshots
@@ -234,7 +234,7 @@ def when(session: Session, text: str) -> Result:
     if not text:
         raise UsageError("/when needs a prompt", 'for example `/when "ROMEO:"`')
     model = session.model.info
-    run = RunFolder(places.runs_folder() / model.name)
+    run = RunFolder(paths.runs_folder() / model.name)
     snapshots = list_snapshots(run)
     if not snapshots or read_info(run.model).architecture != model.architecture:
         raise UsageError(f"there are no snapshots of {model.name}", "models keep some when `/train` makes them")

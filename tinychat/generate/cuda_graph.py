@@ -11,10 +11,10 @@ from functools import partial
 import torch
 from torch import Tensor
 
+from tinychat.config.settings import Settings
 from tinychat.generate.engine import Request
 from tinychat.generate.sampling import looks_back, random_numbers, rules, sample
 from tinychat.model.transformer import EncoderOutput, KVCache, Transformer
-from tinychat.settings import Settings
 
 STEPS = 8
 """Tokens of each row per replay: more take longer to capture, and more of an answer's last ones are wasted."""

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
+from tinychat.config.settings import Settings
 from tinychat.generate.introspection import Head, LensRow
-from tinychat.settings import Settings
 from tinychat.store.models import ModelInfo
 
 

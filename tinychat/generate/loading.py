@@ -6,9 +6,9 @@ import sys
 import threading
 from dataclasses import replace
 
+from tinychat.config.settings import Settings
 from tinychat.errors import UsageError
 from tinychat.generate.engine import Engine
-from tinychat.settings import Settings
 from tinychat.store.models import ModelInfo
 
 THREAD_ENVIRONMENT = {"GOMP_SPINCOUNT": "3000"}
@@ -80,8 +80,7 @@ def native_threads(info: ModelInfo, settings: Settings) -> tuple[int, int]:
 
 
 def _open_native(info: ModelInfo, settings: Settings) -> Engine:
-    from tinychat.generate.native.engine import NativeEngine
-    from tinychat.generate.native.precision import choose_precision
+    from tinychat.generate.native.engine import NativeEngine, choose_precision
 
     settings = replace(settings, device="cpu")  # the reference must look into the numbers of this engine: not bf16
     threads, most_threads = native_threads(info, settings)

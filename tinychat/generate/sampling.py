@@ -10,9 +10,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from tinychat.config.settings import SAMPLING, SETTINGS, Settings
 from tinychat.generate.engine import Request
 from tinychat.generate.prompts import uniform
-from tinychat.settings import SAMPLING, SETTINGS, Settings
 
 NEGATIVE_INFINITY = float("-inf")
 NEUTRAL = {name: SETTINGS[name].neutral for name in SAMPLING}

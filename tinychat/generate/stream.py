@@ -8,9 +8,9 @@ import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 
+from tinychat.config.settings import Settings, describe_sampling
 from tinychat.events import Changed, Finished, FinishReason, Notice, Record, Token, TopLogprob
 from tinychat.generate.engine import Engine, Request, SampledToken
-from tinychat.settings import Settings, describe_sampling
 from tinychat.tokenizer.tokenizer import Tokenizer
 
 LONGEST_CALL = 0.015

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
+from tinychat.config.settings import Settings
 from tinychat.errors import GenerationError
 from tinychat.generate.cuda_graph import STEPS, Capture, GraphReplayer
 from tinychat.generate.engine import Request, SampledToken, TokenProbability, window_start
@@ -20,7 +21,6 @@ from tinychat.model.cpu_decoder import CPUDecoder
 from tinychat.model.introspect import logit_lens, watch_attention
 from tinychat.model.loading import load_weights
 from tinychat.model.transformer import NO_TOKEN, EncoderOutput, KVCache, Transformer
-from tinychat.settings import Settings
 from tinychat.store.models import ModelInfo
 
 

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from tinychat.config.option import REQUIRED, Options, option
 from tinychat.errors import ModelError
-from tinychat.setting import REQUIRED, Options, option
 
 NORMS = ("layernorm", "rmsnorm", "none")
 NORM_POSITIONS = ("pre", "post")

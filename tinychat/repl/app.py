@@ -8,23 +8,21 @@ from contextlib import nullcontext
 from functools import partial
 
 from tinychat import __version__
-from tinychat.background import BackgroundRun
 from tinychat.commands import COMMANDS
 from tinychat.commands.registry import is_command, prompt_of
 from tinychat.commands.results import Answer, Answers, EditPrompt, Export, Leave, Play, Plot, Result, Walk, Watch
 from tinychat.commands.training import finish_training
 from tinychat.errors import TinychatError, failure
 from tinychat.generate.loading import device_of
-from tinychat.repl.autosave import Autosave
-from tinychat.repl.background import training
-from tinychat.repl.interrupts import counted_interrupts, raised_interrupts
-from tinychat.repl.keyboard import Keyboard
-from tinychat.repl.plain_prompt import PlainPrompt
-from tinychat.repl.player import Player
-from tinychat.repl.prompt import Prompt
-from tinychat.repl.terminal import DIM, Terminal
-from tinychat.session import Session
-from tinychat.store import places
+from tinychat.repl.answer_view import Player
+from tinychat.repl.keys import Keyboard, counted_interrupts, raised_interrupts
+from tinychat.repl.plain import PlainPrompt
+from tinychat.repl.prompt import Prompt, training
+from tinychat.repl.render.terminal import DIM, Terminal
+from tinychat.session.run_monitor import BackgroundRun
+from tinychat.session.session import Session
+from tinychat.session.transcript import Autosave
+from tinychat.store import paths
 from tinychat.store.runs import list_runs
 
 FIRST_HINT = "try: hello there · /model · /train my-novel.txt --minutes 5"
@@ -66,7 +64,7 @@ class Repl:
     """One session at a terminal."""
 
     def __init__(self, session: Session, *, debug: bool) -> None:
-        face, history = session.face.current, places.history_file()
+        face, history = session.face.current, paths.history_file()
         self._session, self._debug = session, debug
         self._terminal, self._keyboard = Terminal.standard(plain=face.plain, theme=face.theme), Keyboard()
         self._autosave = None if face.private else Autosave(session)
@@ -127,12 +125,12 @@ class Repl:
                 Player(result, self._session, self._terminal, self._keyboard).play()
                 self._save()
             case Export():
-                from tinychat.repl.exporting import export
+                from tinychat.repl.render.export import export
 
                 export(self._session, self._terminal, result.path)
                 self._terminal.line(f"written: {result.path}")
             case Plot():
-                from tinychat.repl.curves import draw_curves, write_picture
+                from tinychat.repl.training_view import draw_curves, write_picture
 
                 if result.out is None:
                     draw_curves(self._terminal, result)
@@ -140,25 +138,25 @@ class Repl:
                     write_picture(result, result.out)
                     self._terminal.line(f"written: {result.out}")
             case Play():
-                from tinychat.repl.playing import play
+                from tinychat.repl.game import play
 
                 play(result, self._session, self._terminal)
             case Answers():
-                from tinychat.repl.comparison import AnswersPlayer
+                from tinychat.repl.comparison_view import AnswersPlayer
 
                 AnswersPlayer(result, self._session, self._terminal, self._keyboard).play()
             case Walk():
-                from tinychat.repl.walking import walk
+                from tinychat.repl.answer_view import walk
 
                 if (chosen := walk(result, self._terminal, self._keyboard)) is not None:
                     self._take(chosen)
             case Watch():
-                from tinychat.repl.dashboard import Dashboard
+                from tinychat.repl.training_view import Dashboard
 
                 last = Dashboard(self._terminal, self._keyboard).show(result.run, result.process)
                 self._take(finish_training(self._session, result.run, last, result.process))
             case _:
-                from tinychat.repl.draw import draw
+                from tinychat.repl.render.results import draw
 
                 draw(self._terminal, result)
 

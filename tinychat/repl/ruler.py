@@ -13,9 +13,9 @@ from prompt_toolkit.layout.processors import Processor, Transformation, Transfor
 
 from tinychat.commands.registry import prompt_of
 from tinychat.errors import TinychatError
-from tinychat.repl.blocks import unblock
-from tinychat.repl.terminal import SEPARATOR
-from tinychat.session import Session
+from tinychat.repl.keys import unblock
+from tinychat.repl.render.terminal import SEPARATOR
+from tinychat.session.session import Session
 from tinychat.textutil import count
 
 QUICK = 500

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 from tinychat.atomic import atomic_folder
 from tinychat.corpus.types import MODES, Mode
 from tinychat.errors import ModelError, TinychatError
-from tinychat.store import places
+from tinychat.store import paths
 from tinychat.store.runs import RunFolder
 from tinychat.store.weights import pack_weights
 from tinychat.textutil import compact
@@ -74,7 +74,7 @@ def find_model(name: str) -> Path:
     if not name.strip():
         raise ModelError("the name of the model is empty", "see `tinychat models`")
     own = [shelf / name for shelf in _shelves()]
-    for folder in (Path(name).expanduser(), *own, RunFolder(places.runs_folder() / name).model):
+    for folder in (Path(name).expanduser(), *own, RunFolder(paths.runs_folder() / name).model):
         if (folder / CONFIG).is_file():
             return folder
     known = sorted({folder.name for folder in _folders()})
@@ -100,7 +100,7 @@ def list_models() -> list[ModelInfo]:
 
 def list_bundled_models() -> list[ModelInfo]:
     """Those that come with tinychat."""
-    return _read_all(_folders([places.bundled_models()]))
+    return _read_all(_folders([paths.bundled_models()]))
 
 
 def _read_all(folders: Iterable[Path]) -> list[ModelInfo]:
@@ -231,7 +231,7 @@ def read_weights(info: ModelInfo) -> "dict[str, Tensor]":
 
 
 def _shelves() -> tuple[Path, ...]:
-    return (Path("models"), places.models_folder(), places.bundled_models())
+    return (Path("models"), paths.models_folder(), paths.bundled_models())
 
 
 def _folders(shelves: Iterable[Path] | None = None) -> Iterator[Path]:

@@ -22,7 +22,7 @@ from filelock import FileLock, Timeout
 
 from tinychat.errors import RunError
 from tinychat.events import Event, LineReader
-from tinychat.store import places
+from tinychat.store import paths
 
 
 class RunFolder:
@@ -54,7 +54,7 @@ class RunFolder:
         """Where the model is at the end."""
         if self.out_file.is_file():
             return Path(self.out_file.read_text(encoding="utf-8"))
-        return places.models_folder() / self.name
+        return paths.models_folder() / self.name
 
     def lock(self, timeout: float = 0) -> FileLock:
         """What the trainer holds while it lives; it waits a little, as a watcher may just be trying the lock."""
@@ -89,7 +89,7 @@ def find_run(name: str) -> RunFolder:
     Raises:
         RunError: there is none.
     """
-    run = RunFolder(places.runs_folder() / name)
+    run = RunFolder(paths.runs_folder() / name)
     if not name or not run.recipe_file.is_file():
         names = ", ".join(run.name for run in list_runs()) or "none yet"
         raise RunError(f"there is no run {name!r}", f"runs: {names}")
@@ -98,7 +98,7 @@ def find_run(name: str) -> RunFolder:
 
 def list_runs() -> list[RunFolder]:
     """Every run, the newest first."""
-    folder = places.runs_folder()
+    folder = paths.runs_folder()
     if not folder.is_dir():
         return []
     runs = [run for run in map(RunFolder, folder.iterdir()) if run.recipe_file.is_file()]

@@ -20,9 +20,8 @@ from tinychat.errors import TinychatError, failure
 from tinychat.events import Failed
 from tinychat.store.runs import RunFolder
 from tinychat.train.checkpoint import newest_step
-from tinychat.train.control import Control
 from tinychat.train.data import read_text
-from tinychat.train.event_log import EventLog, rewind
+from tinychat.train.event_log import Control, EventLog, rewind
 from tinychat.train.processes import (
     LOST,
     OUT_OF_MEMORY,

@@ -11,10 +11,9 @@ from torch import Tensor
 
 from tinychat.model.transformer import IGNORED, NO_TOKEN
 from tinychat.tokenizer.chat_template import ChatTemplate
-from tinychat.tokenizer.rows import Positions, Rows
 from tinychat.tokenizer.token_cache import Ids
 from tinychat.tokenizer.tokenizer import Tokenizer
-from tinychat.train.rows import Documents, Row, Windows
+from tinychat.train.rows import Documents, Positions, Row, Rows, Windows
 
 LENGTH_MULTIPLE = 16
 """of which the length of a batch of documents is one: each length has products of its own, which are made ready when it

@@ -13,18 +13,16 @@ from tinychat.corpus.registry import KNOWN, fetch
 from tinychat.corpus.sources import read_sources
 from tinychat.corpus.types import Mode
 from tinychat.errors import SourceError, UsageError
-from tinychat.store import places
+from tinychat.store import paths
 from tinychat.store.runs import RunFolder
 from tinychat.tokenizer.chat_template import ChatTemplate
-from tinychat.tokenizer.rows import Rows, encode_rows, join_rows, split_rows
 from tinychat.tokenizer.token_cache import Ids, encode_corpus, join
 from tinychat.tokenizer.tokenizer import Tokenizer, load_tokenizer
 from tinychat.tokenizer.training import train_tokenizer
 from tinychat.train.init_from import BaseModel, check_text, read_base_model
-from tinychat.train.plan import SourceFacts, SplitSize, TextFacts, split_size
-from tinychat.train.planner import choose_tokenizer
+from tinychat.train.planner import SourceFacts, SplitSize, TextFacts, choose_tokenizer, split_size
 from tinychat.train.recipe import Recipe
-from tinychat.train.rows import FOLDS, split_folds
+from tinychat.train.rows import FOLDS, Rows, encode_rows, join_rows, split_folds, split_rows
 
 GIVEN = "the recipe's own text"
 SAMPLE = 100_000
@@ -115,10 +113,10 @@ def read_text(recipe: Recipe, run: RunFolder) -> TrainingText:
     texts: list[Ids | Rows] = []
     for source in corpus.sources:
         if translates or recipe.rows == "documents":
-            folder = places.ids_folder()
+            folder = paths.ids_folder()
             texts.append(encode_rows(source.corpus, tokenizer, folder, template=template, source_tokenizer=reader))
         else:
-            texts.append(encode_corpus(source.corpus, tokenizer, places.ids_folder(), template=template).ids)
+            texts.append(encode_corpus(source.corpus, tokenizer, paths.ids_folder(), template=template).ids)
     sources = tuple(map(_facts, corpus.sources, texts))
     facts = TextFacts(
         name=corpus.name,
@@ -155,8 +153,8 @@ def _read_corpus(recipe: Recipe) -> SourceCorpus:
         return TextCorpus(GIVEN, mode or "completion", [InlineTexts(recipe.texts, GIVEN)])
     return read_sources(
         recipe.sources,
-        cache=places.datasets_folder(),
-        mirror=places.mirror(),
+        cache=paths.datasets_folder(),
+        mirror=paths.mirror(),
         column=recipe.column,
         field=recipe.field,
         mode=mode,
@@ -224,7 +222,7 @@ def _find_tokenizer(path: Path, recipe: Recipe, corpus: Corpus, mode: Mode) -> T
     if Path(kind).exists():
         tokenizer = load_tokenizer(Path(kind))
     elif kind in KNOWN:
-        tokenizer = load_tokenizer(fetch(kind, cache=places.datasets_folder(), mirror=places.mirror()))
+        tokenizer = load_tokenizer(fetch(kind, cache=paths.datasets_folder(), mirror=paths.mirror()))
     else:
         roles: dict[Mode, tuple[str, ...]] = {
             "completion": () if corpus.single else ("end",),

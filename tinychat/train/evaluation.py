@@ -8,17 +8,16 @@ from functools import partial
 import numpy as np
 import torch
 
+from tinychat.config.settings import Settings
 from tinychat.events import Token
 from tinychat.generate.prompts import PromptEncoder
 from tinychat.generate.stream import Answer, drive
 from tinychat.generate.stream import Batch as AnswerBatch
 from tinychat.generate.torch_engine import TorchEngine
 from tinychat.model.transformer import IGNORED, Transformer, cross_entropy
-from tinychat.settings import Settings
-from tinychat.tokenizer.rows import Rows
 from tinychat.tokenizer.token_cache import Ids
 from tinychat.train.batches import Batch
-from tinychat.train.rows import cut_document, cut_window
+from tinychat.train.rows import Rows, cut_document, cut_window
 
 LARGEST_LOGITS = 1 << 24
 """numbers: so many logits are computed at once"""

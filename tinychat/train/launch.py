@@ -18,7 +18,7 @@ from tinychat.atomic import atomic_file, atomic_write
 from tinychat.corpus.sources import STDIN, source_name, split_weight, with_weight
 from tinychat.errors import RunError, UsageError
 from tinychat.generate.loading import THREAD_ENVIRONMENT
-from tinychat.store import places
+from tinychat.store import paths
 from tinychat.store.models import CONFIG
 from tinychat.store.runs import RunFolder, find_run
 from tinychat.train.checkpoint import newest_step
@@ -79,7 +79,7 @@ def prepare_run(
     model = find_base_model(recipe)
     if model is not None:
         recipe = adopt_architecture(recipe, model).merged({"from_model": lasting_name(str(recipe.from_model))})
-    run = RunFolder(places.runs_folder() / name)
+    run = RunFolder(paths.runs_folder() / name)
     run.checkpoints.mkdir(parents=True)
     if model is not None:
         copy_base_model(model, run)
@@ -187,7 +187,7 @@ def _check_out(folder: Path) -> None:
 
 
 def _is_taken(name: str) -> bool:
-    return (places.runs_folder() / name).exists() or (places.models_folder() / name).exists()
+    return (paths.runs_folder() / name).exists() or (paths.models_folder() / name).exists()
 
 
 def _lasting(source: str, recipe: Recipe, run: RunFolder, stdin: BinaryIO | None) -> str:

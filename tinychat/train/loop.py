@@ -19,11 +19,11 @@ from tinychat.events import Evaluated, Event, Noticed, Sampled, Saved, Stepped
 from tinychat.generate.prompts import PromptEncoder
 from tinychat.train.batches import Batches
 from tinychat.train.checkpoint import Publisher, State
-from tinychat.train.control import Control
 from tinychat.train.data import TrainingText
 from tinychat.train.evaluation import Evaluation, evaluate, make_samples
+from tinychat.train.event_log import Control
 from tinychat.train.machine import used_memory
-from tinychat.train.plan import SAMPLE_SECONDS, Plan
+from tinychat.train.planner import SAMPLE_SECONDS, Plan
 from tinychat.train.schedule import Budget, rate_factor
 from tinychat.train.step import Learner
 

@@ -10,7 +10,7 @@ from tinychat.events import Ended
 from tinychat.textutil import count, duration, percent
 from tinychat.train.data import TrainingText
 from tinychat.train.evaluation import Evaluation
-from tinychat.train.plan import Machine, Plan, layers
+from tinychat.train.planner import Machine, Plan, layers
 from tinychat.train.report import report, told_samples
 
 LIBRARIES = ("torch", "lightning", "tokenizers", "numpy")

@@ -14,13 +14,13 @@ from typing import Any, Self
 
 import tomli_w
 
+from tinychat.config.option import AUTO, Options, option
 from tinychat.corpus.types import MODES
 from tinychat.errors import RunError, UsageError
 from tinychat.model.config import (
     ARCHITECTURE,
     ModelConfig,
 )
-from tinychat.setting import AUTO, Options, option
 from tinychat.train.schedule import SCHEDULES
 
 RECIPES = Path(__file__).parent / "recipes"

@@ -11,29 +11,27 @@ from typing import Literal
 
 from torch import Tensor
 
+from tinychat.config.settings import Settings
 from tinychat.corpus.overlap import longest_copy
 from tinychat.errors import RunError
 from tinychat.events import Ended, Evaluated, Event, LineReader, Noticed, Stepped
 from tinychat.model.ngrams import MOST_COUNTED
-from tinychat.settings import Settings
 from tinychat.store.models import ModelInfo, save_model
 from tinychat.store.runs import RunFolder
-from tinychat.tokenizer.rows import Rows
 from tinychat.train.batches import Batches, make_user_loss_mask
 from tinychat.train.checkpoint import Publisher, State, load_checkpoint, save_checkpoint
-from tinychat.train.control import Control
 from tinychat.train.data import TrainingText
 from tinychat.train.distributed import ProcessGroup
 from tinychat.train.evaluation import evaluate
-from tinychat.train.event_log import Curves, EventLog, loss_curve, recent_loss, rewind
+from tinychat.train.event_log import Control, Curves, EventLog, loss_curve, recent_loss, rewind
 from tinychat.train.launch import save_recipe
 from tinychat.train.loop import Loop, RunIO, Training, best_evaluation
 from tinychat.train.machine import find_machine, step_seconds
 from tinychat.train.model_card import Figures, ModelFacts, model_card, training_record
-from tinychat.train.plan import LONGEST_COPY, Machine, Plan, summarize_plan
-from tinychat.train.planner import default_seconds, make_plan
+from tinychat.train.planner import LONGEST_COPY, Machine, Plan, default_seconds, make_plan, summarize_plan
 from tinychat.train.processes import ALONE, ProcessRank
 from tinychat.train.recipe import Recipe
+from tinychat.train.rows import Rows
 from tinychat.train.step import Learner
 
 FINAL_SAMPLES = 3

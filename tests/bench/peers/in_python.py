@@ -18,11 +18,11 @@ def tinychat(precision: str, kind: str = "native") -> Callable[[str, list[int], 
     """Return a loader for a tinychat engine, called as an answer calls it."""
 
     def load(model: str, prompt: list[int], count: int) -> Decode:
+        from tinychat.config.settings import Settings
         from tinychat.generate.engine import Engine, Request
         from tinychat.generate.loading import open_engine
         from tinychat.generate.native.engine import NativeEngine
         from tinychat.generate.stream import LONGEST_CALL
-        from tinychat.settings import Settings
         from tinychat.store.models import read_info
 
         info = read_info(Path(model))

@@ -18,9 +18,9 @@ import torch
 from tokenizers import Tokenizer as InnerTokenizer
 from tokenizers.models import WordLevel
 
+from tinychat.formats.huggingface import export_model
 from tinychat.model.config import ModelConfig
 from tinychat.model.transformer import Transformer
-from tinychat.store.interchange import export_model
 from tinychat.store.models import ModelInfo, read_info, read_weights, save_model
 from tinychat.tokenizer.tokenizer import Tokenizer
 

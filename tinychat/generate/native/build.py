@@ -87,10 +87,10 @@ def levels_here() -> list[str]:
 
 def library_file() -> Path:
     """Return the library's path: beside its source if the package brought it, else in the user's cache."""
-    from tinychat.store import places
+    from tinychat.store import paths
 
     shipped = shipped_file()
-    return shipped if shipped.exists() else places.cache_folder() / "native" / shipped.name
+    return shipped if shipped.exists() else paths.cache_folder() / "native" / shipped.name
 
 
 def shipped_file() -> Path:

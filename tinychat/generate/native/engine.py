@@ -1,25 +1,34 @@
-"""The native engine: decoder-only models of every architecture in C, on a CPU, without torch."""
+"""The native engine: decoder-only models of every architecture in C, on a CPU, without torch.
+
+Choose the precision of a model for which none is set: int8 if that costs next to nothing.
+"""
 
 import ctypes
+import hashlib
 import itertools
+import json
 import math
 import struct
 import time
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from ctypes import c_char, c_char_p, c_double, c_float, c_int, c_int64, c_void_p
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
+from tinychat.atomic import atomic_write
+from tinychat.config.settings import SAMPLING, SETTINGS, Settings
 from tinychat.errors import GenerationError, ModelError
 from tinychat.generate.engine import Engine, Request, SampledToken, TokenProbability, window_start
 from tinychat.generate.introspection import Head, LensRow
 from tinychat.generate.native.build import Unavailable, levels_here, load_library
 from tinychat.generate.native.thread_tuner import ThreadTuner
 from tinychat.model.config import ModelConfig
-from tinychat.settings import SAMPLING, SETTINGS, Settings
-from tinychat.store.models import DAMAGED, WEIGHTS, ModelInfo
-from tinychat.store.tensors import Tensor, TensorFile
+from tinychat.store import paths
+from tinychat.store.models import DAMAGED, WEIGHTS, ModelInfo, read_training
+from tinychat.store.weights import MappedTensor, TensorFile
 from tinychat.textutil import count
 
 KINDS: Mapping[str, int] = {"F32": 1, "BF16": 2, "I16": 4, "I32": 5, "I64": 6}
@@ -406,7 +415,7 @@ def _pair(name: str) -> tuple[str, str]:
     return f"{name}.weight", f"{name}.bias"
 
 
-def _pack_tensor(tensor: Tensor | None) -> bytes:
+def _pack_tensor(tensor: MappedTensor | None) -> bytes:
     return struct.pack(TENSOR, *((0, 0, 0) if tensor is None else (tensor.address, KINDS[tensor.kind], tensor.count)))
 
 
@@ -420,3 +429,54 @@ def _array(ids: Iterable[int]) -> "array[int]":
 
 def _address(numbers: "array[int] | array[float]") -> int:
     return numbers.buffer_info()[0]
+
+
+# ---- from tinychat.generate.native.engine ----
+
+
+MAX_LOSS_INCREASE = 0.005
+"""Fraction of the loss on the model's own validation text."""
+MIN_PARAMETERS = 500_000
+"""Below, a processor's caches hold all weights at any precision."""
+MEASURED = "validation_ids"
+"""Key in `training.json`: the first tokens of the validation text."""
+
+
+def choose_precision(info: ModelInfo, threads: int) -> str:
+    """Return `int8` if it increases the loss by less than half a per cent, else `f32`.
+
+    The loss is measured when a model is first opened, and cached until its weights change. It is `f32` without a
+    measurement for a small model and on a processor without integer products, which gain nothing; for a model in
+    training, which changes all the time; and for one without a text to measure on.
+
+    Raises:
+        Unavailable: there is no compiler, or the model has an encoder or is too large.
+        ModelError: the weights are missing, damaged, or of another architecture.
+    """
+    if info.parameters <= MIN_PARAMETERS or info.snapshot or levels_here()[0] == "plain":
+        return "f32"
+    cached = _cache_file(info)
+    with suppress(OSError, ValueError, KeyError, TypeError):
+        return _choose(json.loads(cached.read_text(encoding="utf-8")))
+    ids = read_training(info.folder).get(MEASURED)
+    if not isinstance(ids, list) or len(ids) < 2 or not all(isinstance(id, int) for id in ids):
+        return "f32"
+    losses: dict[str, float] = {}
+    for precision in ("f32", "int8"):
+        logprobs = NativeEngine(info, threads, precision=precision).score(ids)
+        losses[precision] = -sum(logprobs) / len(logprobs)
+    with suppress(OSError):
+        atomic_write(cached, json.dumps(losses) + "\n")
+    return _choose(losses)
+
+
+def _choose(losses: dict[str, float]) -> str:
+    return "int8" if losses["int8"] < losses["f32"] * (1 + MAX_LOSS_INCREASE) else "f32"
+
+
+def _cache_file(info: ModelInfo) -> Path:
+    """Return the file that caches the losses of these weights."""
+    weights = info.weights_file.resolve()
+    stat = weights.stat()
+    digest = hashlib.sha256(f"{weights}\0{stat.st_size}\0{stat.st_mtime_ns}".encode()).hexdigest()
+    return paths.cache_folder() / "precision" / f"{digest[:16]}.json"

@@ -1,0 +1,154 @@
+"""What there is: `models`, `show`, `recipes`, `data`, `config`, `export`, `import`, `eval`; as text and as JSON."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tinychat.cli.main import COMMANDS, run
+from tinychat.config.settings import SETTINGS
+from tinychat.corpus import registry
+
+Call = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def call(capsys: pytest.CaptureFixture[str]) -> Call:
+    """Runs `tinychat`; gives its exit code, stdout and stderr."""
+
+    def call(*arguments: str) -> tuple[int, str, str]:
+        code = run(list(arguments))
+        out, err = capsys.readouterr()
+        return code, out, err
+
+    return call
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_explains_itself(call: Call, command: str) -> None:
+    code, out, _ = call(command, "--help")
+    assert code == 0
+    assert out.startswith(f"Usage: tinychat {command}")
+
+
+def test_help_lists_every_setting_and_every_command(call: Call) -> None:
+    out = call("--help")[1]
+    for setting in SETTINGS.values():
+        assert setting.flag in out
+    for command in COMMANDS:
+        assert f"  {command} " in out
+
+
+def test_show_tells_what_a_model_is_made_of(call: Call, letters: Path) -> None:
+    shown = json.loads(call("show", str(letters), "--json")[1])
+    assert set(shown) >= {"name", "mode", "parameters", "parts", "config", "training"}
+    assert sum(part["parameters"] for part in shown["parts"]) == shown["parameters"]
+    assert set(shown["parts"][0]) == {"name", "kind", "parameters"}
+    drawn = call("show", str(letters))[1].splitlines()
+    assert drawn[2].split() == ["embedding", "28", "×", "16", "32", "×", "16", "448"]
+    assert any(line.split() == ["in", "all", f"{shown['parameters']:,}"] for line in drawn)
+
+
+def test_models_lists_own_ones(call: Call, letters: Path, tmp_path: Path) -> None:
+    assert call("import", str(letters), "--name", "mine")[0] == 0
+    assert "mine" in [model["name"] for model in json.loads(call("models", "--json")[1])]
+    assert ["mine", "completion", "char"] in [line.split()[:3] for line in call("models")[1].splitlines()]
+    code, _, err = call("import", str(letters), "--name", "mine")
+    assert code == 1
+    assert "is there already" in err
+    assert call("import", str(letters), "--name", "../x")[0] == 2
+
+
+def test_recipes_are_listed_and_printed(call: Call) -> None:
+    names = [recipe["name"] for recipe in json.loads(call("recipes", "--json")[1])]
+    assert names[0] == "default"
+    for name in names:
+        assert call("recipes", name)[1].startswith(f"{name}: ")
+        assert "[optimizer]" in call("recipes", name, "--toml")[1]
+    known = json.loads(call("recipes", "nanogpt-cpu", "--json")[1])
+    assert (known["author"], known["year"], known["parameters"]) == ("Andrej Karpathy", 2022, 804_096)
+    assert known["source"].startswith("https://")
+    assert known["model"]["n_layer"] == 4
+    assert [(stage["name"], stage["times"]) for stage in known["stages"]] == [("input", 1), ("block", 4), ("output", 1)]
+    assert "stages" not in json.loads(call("recipes", "default", "--json")[1])
+    code, _, err = call("recipes", "nonsense")
+    assert code == 1
+    assert "there is no recipe 'nonsense'" in err
+
+
+def test_runs_are_listed_and_compared(call: Call, home: Path) -> None:
+    assert call("runs")[1] == "no runs yet: `tinychat train TEXT` begins one\n"
+    for name, position in (("one", "rotary"), ("two", "learned")):
+        (home / "runs" / name).mkdir(parents=True)
+        (home / "runs" / name / "recipe.toml").write_text(f'[model]\nposition = "{position}"\n')
+    lines = [line.split() for line in call("runs", "one", "t*")[1].splitlines()]
+    assert (lines[0], lines[-1]) == (["run", "one", "two"], ["position", "rotary", "learned"])
+    assert {run["name"]: run["recipe"]["position"] for run in json.loads(call("runs", "--json")[1])} == {
+        "one": "rotary", "two": "learned"
+    }  # fmt: skip
+    assert call("runs", "three")[0] == 1
+
+
+def test_data_sets_are_listed_with_their_licence(call: Call) -> None:
+    known = {dataset["name"]: dataset for dataset in json.loads(call("data", "--json")[1])}
+    assert {"tinyshakespeare", "ag_news", "eng_spa", "names", "bert_uncased_vocab"} <= set(known)
+    for dataset in known.values():
+        assert dataset["licence"]
+        assert dataset["split"]
+        assert all(len(file["sha256"]) == 64 for file in dataset["files"])
+        assert all(file["url"].startswith("https://") != dataset["is_made"] for file in dataset["files"])
+    assert call("data", "get", "nonsense")[0] == 1
+
+
+def test_data_sets_of_our_own_are_made(call: Call, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "make.py").write_text("import sys; sys.stderr.write(' '.join(sys.argv[1:]))")
+    monkeypatch.setattr(registry, "programs", lambda: tmp_path)
+    folder = home / "cache" / "data" / "tales"
+    assert call("data", "make", "tales") == (0, f"{folder}\n", f"tales --out {folder} --seed 1\n")
+    called = call("data", "make", "tales", "--out", "x", "--seed", "5", "--count", "9")
+    assert called == (0, "x\n", "tales --out x --seed 5 --count 9\n")
+    code, _, err = call("data", "make", "tinyshakespeare")
+    assert code == 2
+    assert "`tinychat data get tinyshakespeare` fetches it" in err
+
+
+def test_config_says_where_values_come_from(call: Call, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home.mkdir(exist_ok=True)
+    (home / "config.toml").write_text('model = "mine"\ntop-p = 0.5\n')
+    monkeypatch.setenv("TINYCHAT_SEED", "3")
+    values = json.loads(call("config", "--json")[1])
+    assert values["config_file"] == str(home / "config.toml")
+    assert values["model"] == "mine"
+    assert values["settings"]["top_p"] == {"value": 0.5, "from": "file"}
+    assert values["settings"]["seed"] == {"value": 3, "from": "environment"}
+    assert values["settings"]["temperature"]["from"] == "default"
+
+
+def test_eval_scores_a_text(call: Call, letters: Path, tmp_path: Path) -> None:
+    text = tmp_path / "text.txt"
+    text.write_text("the quick brown fox jumps over the lazy dog\n" * 20)
+    values = json.loads(call("eval", str(letters), str(text), "--split", "all", "--json")[1])
+    assert values["tokens"] == values["characters"] == 44 * 20 - 1
+    assert values["bits_per_character"] == pytest.approx(values["loss"] / 0.6931472, rel=1e-5)
+    val = json.loads(call("eval", str(letters), str(text), "--json")[1])
+    assert val["tokens"] == 88 - 1
+    code, _, err = call("eval", str(letters), str(text), "--exact")
+    assert code == 2
+    assert err.splitlines()[0] == "tinychat: letters is for completion: exact matches are counted of translations"
+    code, _, err = call("eval", str(letters), "nowhere.txt")
+    assert code == 1
+    assert "nowhere.txt" in err
+
+
+def test_export_does_not_write_over_what_is_there(call: Call, letters: Path, tmp_path: Path) -> None:
+    (tmp_path / "x").mkdir()
+    (tmp_path / "x" / "precious").touch()
+    assert call("export", str(letters), "--to", "transformers", "--out", str(tmp_path / "x"))[0] == 2
+    assert [path.name for path in (tmp_path / "x").iterdir()] == ["precious"]
+
+
+def test_a_command_that_is_mistyped_gets_the_nearest(call: Call) -> None:
+    code, _, err = call("evla")
+    assert code == 2
+    assert err == "tinychat: there is no command 'evla'\n  did you mean `tinychat eval`?\n"

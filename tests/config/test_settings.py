@@ -1,0 +1,183 @@
+"""Settings: one table, strict values, and layers that know where each value came from."""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tinychat.config.option import REQUIRED, Options, option, unescape
+from tinychat.config.precedence import Origin
+from tinychat.config.settings import LOADING, SAMPLING, SETTINGS, Settings, SettingStore
+from tinychat.errors import RunError, SettingError, UsageError
+
+
+@pytest.mark.parametrize(
+    ("name", "typed", "value"),
+    [
+        ("temperature", "1.2", 1.2),
+        ("temp", 0, 0.0),
+        ("top-k", "40", 40),
+        ("top_k", "none", None),
+        ("top-k", "off", None),
+        ("TOP-P", "1", 1.0),
+        ("seed", 7.0, 7),
+        ("stop", r"\n\n", ("\n\n",)),
+        ("stop", ["a", "b"], ("a", "b")),
+        ("stop", "none", ()),
+        ("device", "CPU", "cpu"),
+        ("max", "100", 100),
+    ],
+)
+def test_what_a_person_types_is_understood(name: str, typed: object, value: object) -> None:
+    assert SETTINGS.find(name).parse(typed) == value
+
+
+@pytest.mark.parametrize(
+    ("name", "typed", "said"),
+    [
+        ("temperature", "hot", "temperature takes a number from 0 to 100, not 'hot'"),
+        ("temperature", -1, "temperature takes a number from 0 to 100, not -1"),
+        ("temperature", math.nan, "temperature takes a number from 0 to 100, not nan"),
+        ("temperature", "inf", "temperature takes a number from 0 to 100, not 'inf'"),
+        ("temperature", True, "temperature takes a number from 0 to 100, not True"),
+        ("temperature", None, "temperature takes a number from 0 to 100, not None"),
+        ("top_p", 0, "top-p takes a number above 0 and at most 1, not 0"),
+        ("top_k", 0, "top-k takes a whole number of at least 1 or none, not 0"),
+        ("top_k", "2.5", "top-k takes a whole number of at least 1 or none, not '2.5'"),
+        ("max_tokens", "9" * 400, f"max-tokens takes a whole number of at least 1, not '{'9' * 400}'"),
+        ("max_tokens", 2.5, "max-tokens takes a whole number of at least 1, not 2.5"),
+        ("stop", [1], "stop takes text or none, not [1]"),
+        ("device", "tpu", "device takes one of auto, cpu, cuda, mps, not 'tpu'"),
+    ],
+)
+def test_what_cannot_be_is_refused_with_the_value_and_the_bounds(name: str, typed: object, said: str) -> None:
+    with pytest.raises(SettingError) as caught:
+        SETTINGS.find(name).parse(typed)
+    assert caught.value.problem == said
+
+
+@dataclass(frozen=True)
+class Oven:
+    """Of each type one."""
+
+    size: str = option(REQUIRED, "how large", choices=("small", "large"), aliases=("width",))
+    heat: float = option(0.5, "how hot", above=0, high=1)
+    minutes: int | None = option(None, "how long", low=1, absent="auto")
+    names: tuple[str, ...] | None = option(None, "what is in it", absent="auto", flags=("--dishes",))
+    is_on: bool = option(False, "whether it is on")
+
+
+def test_an_option_has_the_name_and_the_type_of_its_field() -> None:
+    table = Options.of(Oven, error=RunError, unknown="an oven has no", remedy="look at it")
+    assert [one.name for one in table.values()] == ["size", "heat", "minutes", "names", "is_on"]
+    assert [one.type_name for one in table.values()] == ["str", "float", "int | None", "tuple | None", "bool"]
+    assert [one.usage for one in table.values()] == ["small|large", "N", "N", "TEXT", "true|false"]
+    assert [one.expected for one in table.values()] == [
+        "one of small, large", "a number above 0 and at most 1", "a whole number of at least 1 or auto",
+        "one or more texts or auto", "true or false",
+    ]  # fmt: skip
+
+
+def test_an_option_is_found_by_name_alias_and_flag_or_the_owners_error_is_raised() -> None:
+    table = Options.of(Oven, error=RunError, unknown="an oven has no", remedy="look at it")
+    assert table.find("IS-ON") is table["is_on"]
+    assert table.find("width") is table["size"]
+    assert table.find("dishes") is table["names"]
+    for name, remedy in (("minute", "did you mean minutes?"), ("xyzzy", "look at it")):
+        with pytest.raises(RunError) as caught:
+            table.find(name)
+        assert (caught.value.problem, caught.value.remedy) == (f"an oven has no {name!r}", remedy)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "fault"),
+    [
+        ("heat", 1, ""),
+        ("heat", 0, "it must be above 0"),
+        ("heat", 1.5, "it must be at most 1"),
+        ("heat", math.nan, "it must be above 0"),
+        ("minutes", 0, "it must be at least 1"),
+        ("minutes", 10**400, "it must be finite"),
+        ("minutes", None, ""),
+        ("size", "huge", "it is one of small, large"),
+    ],
+)
+def test_what_is_wrong_with_a_value_of_the_right_type_is_told(name: str, value: object, fault: str) -> None:
+    assert Options.of(Oven)[name].fault(value) == fault
+
+
+def test_what_says_how_tokens_are_chosen_has_a_value_that_changes_nothing() -> None:
+    assert SAMPLING == ("temperature", "top_k", "top_p", "min_p", "repetition_penalty")
+    assert LOADING == ("device", "precision", "engine", "threads")
+    plain = Settings(**{name: SETTINGS[name].neutral for name in SAMPLING})
+    assert [getattr(plain, name) for name in SAMPLING] == [1, None, 1, 0, 1]
+
+
+def test_an_unknown_setting_names_those_there_are() -> None:
+    with pytest.raises(UsageError, match="there is no setting 'heat'"):
+        SETTINGS.find("heat")
+
+
+def test_a_snapshot_is_checked_and_hashable() -> None:
+    with pytest.raises(SettingError):
+        Settings(top_p=2)
+    assert len({Settings(), Settings(temperature=0.8), Settings(seed=1)}) == 2
+    assert Settings(temperature=0).greedy
+
+
+def test_the_later_layer_wins_and_is_named() -> None:
+    store = SettingStore()
+    for layer, value in ((Origin.COMMAND, 1.5), (Origin.MODEL, 0.5), (Origin.FLAG, 1.0), (Origin.FILE, 0.6)):
+        store.set("temperature", value, layer)
+    assert (store.current.temperature, store.origin("temperature")) == (1.5, Origin.COMMAND)
+    store.reset("temperature")
+    assert (store.current.temperature, store.origin("temperature")) == (1.0, Origin.FLAG)
+    assert store.origin("top_p") is Origin.DEFAULT
+
+
+def test_several_values_are_set_all_or_none() -> None:
+    store = SettingStore()
+    with pytest.raises(SettingError):
+        store.update({"temperature": 1, "top_p": 7}, Origin.FILE)
+    assert store.current == Settings()
+
+
+def test_another_model_forgets_what_the_last_one_brought() -> None:
+    store = SettingStore()
+    store.replace({"temperature": 0.3}, Origin.MODEL)
+    store.replace({"top_p": 0.5}, Origin.MODEL)
+    assert (store.current.temperature, store.current.top_p) == (0.8, 0.5)
+
+
+def test_sample_returns_to_the_last_temperature_above_zero() -> None:
+    store = SettingStore()
+    store.set("temperature", 1.3)
+    store.set("temperature", 0)
+    store.sample()
+    assert store.current.temperature == 1.3
+
+
+def test_a_snapshot_taken_before_does_not_change() -> None:
+    store = SettingStore()
+    before = store.current
+    store.set("temperature", 2)
+    assert before.temperature == 0.8
+
+
+@given(st.text())
+def test_unescape_undoes_escaping(text: str) -> None:
+    escaped = text.replace("\\", r"\\").replace("\n", r"\n").replace("\t", r"\t")
+    assert unescape(escaped) == text
+
+
+@pytest.mark.parametrize("setting", SETTINGS.values(), ids=list(SETTINGS))
+def test_every_setting_is_told_in_full(setting: Any) -> None:
+    assert setting.help
+    assert setting.example
+    assert setting.parse(setting.example) is not None
+    assert setting.flag.startswith("--")
+    assert setting.variable.startswith("TINYCHAT_")
+    assert setting.parse(setting.show(setting.default)) == setting.default

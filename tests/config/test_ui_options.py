@@ -1,0 +1,72 @@
+"""How tinychat opens and looks: from which of the places where it can be said a value comes."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from tinychat.cli.main import tinychat
+from tinychat.cli.options import load_face
+from tinychat.config.precedence import Origin
+from tinychat.config.ui_options import FACE, Face, FaceStore
+from tinychat.errors import SettingError, UsageError
+
+
+@pytest.fixture
+def configure(home: Path) -> Callable[[str], Path]:
+    """Writes the config file."""
+
+    def configure(text: str) -> Path:
+        home.mkdir(exist_ok=True)
+        (home / "config.toml").write_text(text)
+        return home / "config.toml"
+
+    return configure
+
+
+def test_later_ones_win_and_know_where_they_came_from(
+    configure: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert load_face() == Face("smalltalk", plain=False, private=False, keys="auto", theme="dark")
+    configure('model = "mine"\nplain = true\nkeys = "vi"\ntheme = "light"')
+    assert load_face() == Face("mine", plain=True, keys="vi", theme="light")
+    monkeypatch.setenv("TINYCHAT_THEME", "NONE")
+    monkeypatch.setenv("TINYCHAT_PLAIN", "0")
+    monkeypatch.setenv("TINYCHAT_KEYS", "")  # says nothing
+    assert load_face() == Face("mine", plain=False, keys="vi", theme="none")
+    assert load_face({"theme": "dark", "plain": None}).theme == "dark"
+    told = json.loads(CliRunner().invoke(tinychat, ["config", "--json"]).output)
+    origins = {name: told["settings"][name]["from"] for name in FACE}
+    assert origins == {
+        "model": "file", "plain": "environment", "private": "default", "keys": "file", "theme": "environment",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "problem", "remedy"),
+    [
+        ('theme = "pink"', "theme takes one of dark, light, none, not 'pink'", "correct it, or take it out"),
+        ('plain = "perhaps"', "plain takes true or false, not 'perhaps'", "correct it, or take it out"),
+        ("model = 3", "model takes text, not 3", "correct it, or take it out"),
+        ("top-p = 2", "top-p takes a number above 0 and at most 1, not 2", "correct it, or take it out"),
+        ('tehme = "dark"', "there is no setting 'tehme'", "did you mean theme?"),
+    ],
+)
+def test_what_is_wrong_in_the_file_is_told_with_the_file_the_name_and_the_value(
+    configure: Callable[[str], Path], text: str, problem: str, remedy: str
+) -> None:
+    path = configure(text)
+    with pytest.raises(UsageError) as caught:
+        load_face()
+    assert (caught.value.problem, caught.value.remedy) == (f"{path}: {problem}", remedy)
+
+
+def test_a_store_of_the_face_is_one_of_layers() -> None:
+    face = FaceStore()
+    face.set("theme", "light", Origin.FILE)
+    face.set("theme", "none", Origin.FLAG)
+    assert (face.current.theme, face.origin("theme")) == ("none", Origin.FLAG)
+    with pytest.raises(SettingError):
+        face.set("keys", "nano")

@@ -1,0 +1,61 @@
+"""`tinychat bench`: the keys that scripts read, and a table that fits."""
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+
+from tinychat.cli.main import run
+from tinychat.evaluate import bench
+from tinychat.model.config import ModelConfig
+from tinychat.tokenizer.tokenizer import Tokenizer
+from tinychat.tokenizer.training import train_vocabulary
+from tinychat.train.batches import Batches
+from tinychat.train.recipe import load_recipe
+
+
+@pytest.fixture(autouse=True)
+def short(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Measures for no longer than it must."""
+    monkeypatch.setattr(bench, "SECONDS", 0.01)
+    monkeypatch.setattr(bench, "LOOP_SECONDS", 0.1)
+
+
+@pytest.mark.slow
+def test_every_engine_and_precision_is_measured(
+    letters: Path, kernel: Path | None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["bench", str(letters), "--device", "cpu", "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    for part in ("prefill", "decode", "training"):
+        assert said[part]["tokens_per_second"] > 0
+        assert said[part]["fraction_of_limit"] > 0
+    assert said["start_up"] > 0
+    measured = [(rates["engine"], rates["precision"]) for rates in said["engines"]]
+    assert measured[-2:] == [("torch", "f32"), ("torch", "bf16")]
+    if kernel is not None:
+        assert measured[0] == ("native", "f32")
+    assert said["decode"] == said["engines"][0]["decode"]
+    assert all(rates[part]["limit"] > 1e8 for rates in said["engines"] for part in ("prefill", "decode"))
+
+
+@pytest.mark.slow
+def test_the_table_fits_a_screen(letters: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["bench", str(letters), "--device", "cpu", "--engine", "torch", "--precision", "f32"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[2].startswith("torch f32")
+    assert max(map(len, lines)) <= 80
+
+
+@pytest.mark.slow
+def test_the_share_of_the_loop_is_what_is_not_spent_in_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tokenizer = Tokenizer(train_vocabulary("char", ["abcdefgh"], 300, []))
+    config = ModelConfig(tokenizer.vocab_size, context=16, n_layer=1, d_model=32)
+    fields = {"device": "cpu", "precision": "f32", "learning_rate": 1e-4, "embedding_learning_rate": 1e-4}
+    recipe = load_recipe().merged(fields)
+    small = bench.loop_share(recipe, config, 8, tokenizer, tmp_path, 0.3)
+    batch = Batches.batch
+    monkeypatch.setattr(Batches, "batch", lambda *args: (time.sleep(0.2), batch(*args))[1])
+    assert 0 < small < bench.loop_share(recipe, config, 8, tokenizer, tmp_path, 1.0)
+    assert not list(tmp_path.iterdir())

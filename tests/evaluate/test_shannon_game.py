@@ -1,0 +1,132 @@
+"""The guessing game: what guesses cost, and that nobody can win by its rules alone."""
+
+import math
+from collections.abc import Sequence
+
+import pytest
+
+from tinychat.evaluate.shannon_game import CHOICES, ELSE, Game, Outcome
+from tinychat.generate.engine import TokenProbability
+from tinychat.tokenizer.tokenizer import Tokenizer
+from tinychat.tokenizer.training import train_vocabulary
+
+SPECIALS = ["<|end|>"]
+CHARACTERS = Tokenizer(train_vocabulary("char", ["abcdefgh"], 300, SPECIALS))
+PIECES = Tokenizer(train_vocabulary("wordpiece", ["the cat sat on the mat and that was that " * 9], 300, SPECIALS))
+
+
+def falling(tokenizer: Tokenizer, known: Sequence[int]) -> list[TokenProbability]:
+    """Each id half as likely as the one before; the end is the likeliest."""
+    weights = [2.0**-place for place in range(tokenizer.vocab_size)]
+    return [TokenProbability(id, math.log(weight / sum(weights)), 0.0) for id, weight in enumerate(weights)]
+
+
+def game(tokenizer: Tokenizer, text: str, start: int = 1) -> Game:
+    ids = tokenizer.encode(text)
+    return Game(tokenizer, ids, start, lambda known: falling(tokenizer, known), tokenizer.decode(ids[:start]))
+
+
+def verdicts(outcomes: list[Outcome]) -> str:
+    return " ".join(f"{one.verdict}:{one.text}" for one in outcomes)
+
+
+def test_a_right_guess_costs_by_how_often_those_before_were() -> None:
+    one = game(CHARACTERS, "abcde")
+    assert one.text == "a"
+    assert not one.has_choices
+    assert verdicts(one.guess("b")) == "right:b"
+    assert one.score.person == pytest.approx(-math.log2(1 / 2))
+    one.guess("c")
+    assert one.score.person == pytest.approx(-math.log2(1 / 2) - math.log2(2 / 3))
+    assert (one.text, one.score.characters, one.rest) == ("abc", 2, "de")
+
+
+def test_several_characters_are_guessed_one_by_one_up_to_a_wrong_one() -> None:
+    one = game(CHARACTERS, "abcde")
+    assert verdicts(one.guess("bcxy")) == "right:b right:c wrong:x"
+    assert one.text == "abc"
+    assert one.score.person == pytest.approx(-math.log2(4.5 / 5) - math.log2(5.5 / 6))
+    assert verdicts(one.guess("f")) == "wrong:f"
+    spent = -math.log2(0.5 / 7)  # x was never in the vocabulary: that is known, and costs nothing
+    assert one.bits == pytest.approx(one.score.person - math.log2(1 / 2))
+    assert one.bits - one.score.person < spent
+
+
+def test_a_wrong_guess_is_paid_for_with_the_right_one() -> None:
+    one = game(CHARACTERS, "ab")
+    one.guess("c")
+    assert verdicts(one.guess("c")) == "wrong:c"  # known to be: it costs nothing more
+    assert (one.score.person, one.bits) == (0, pytest.approx(1))
+    one.guess("b")
+    assert one.score.person == pytest.approx(1 - math.log2(1 / 4))
+    assert one.is_over
+
+
+def test_giving_up_costs_as_much_as_any_character_that_is_left() -> None:
+    one = game(CHARACTERS, "ab")
+    one.guess("c")
+    assert verdicts(one.give_up()) == "told:b"
+    assert one.score.person == pytest.approx(1 + math.log2(7))
+
+
+def test_the_model_pays_by_its_odds_without_those_of_an_end() -> None:
+    one = game(CHARACTERS, "ab")
+    (outcome,) = one.guess("b")
+    id, end = CHARACTERS.encode("b")[0], CHARACTERS.special("end")
+    weights = {place: 2.0**-place for place in range(CHARACTERS.vocab_size) if place != end}
+    assert outcome.probability == pytest.approx(weights[id] / sum(weights.values()))
+    assert one.score.model == pytest.approx(-math.log2(outcome.probability))
+
+
+def test_pieces_are_chosen_among_the_likeliest_in_an_order_that_tells_nothing() -> None:
+    one = game(PIECES, "the cat")
+    likeliest = [odds.id for odds in falling(PIECES, []) if odds.id != PIECES.special("end")][:CHOICES]
+    assert one.has_choices
+    assert one.choices == tuple(sorted(map(PIECES.token_text, likeliest)))
+    assert one.left == {*one.choices, ELSE}
+
+
+@pytest.mark.parametrize("guesses", [[], ["b"], ["b", "c"], ["h", "g", "f"]])
+@pytest.mark.parametrize("tokenizer", [CHARACTERS, PIECES])
+def test_over_all_that_could_come_nobody_gains_or_loses(tokenizer: Tokenizer, guesses: list[str]) -> None:
+    """As a code must: the sum of 2 to the minus bits is 1 (Kraft's inequality), for the person and for the model."""
+    shares = {"person": 0.0, "model": 0.0}
+    for id in range(tokenizer.vocab_size):
+        if not tokenizer.decode([id]) or "\\x" in tokenizer.token_text(id):
+            continue
+        one = Game(tokenizer, [0, id], 1, lambda known: falling(tokenizer, known))
+        places = [one.choices[ord(guess) % len(one.choices)] for guess in guesses] if one.has_choices else guesses
+        for guess in places:
+            if not one.is_over:
+                one.guess(guess)
+        if not one.is_over:
+            one.give_up()
+        shares["person"] += 2**-one.score.person
+        shares["model"] += 2**-one.score.model
+    assert shares["model"] == pytest.approx(1, abs=1e-3)
+    assert shares["person"] == pytest.approx(1, abs=1e-3)
+
+
+def test_a_guess_that_none_of_the_choices_comes_may_be_right() -> None:
+    odds = [one for one in falling(PIECES, []) if one.id != PIECES.special("end")]
+    far = odds[CHOICES + 2].id
+    one = Game(PIECES, [0, far], 1, lambda known: falling(PIECES, known))
+    assert verdicts(one.guess(ELSE, sure=True)) == f"told:{PIECES.token_text(far)}"
+    own, others = odds[CHOICES + 2].logprob, [math.exp(other.logprob) for other in odds[CHOICES:]]
+    assert one.score.person == pytest.approx(-math.log2(0.9) - math.log2(math.exp(own) / sum(others)))
+
+
+def test_the_last_choice_that_is_left_needs_no_guess() -> None:
+    one = game(PIECES, "the cat")
+    wrong = [choice for choice in (*one.choices, ELSE) if choice != one._truth]
+    for choice in wrong[:-1]:
+        assert verdicts(one.guess(choice)) == f"wrong:{choice}"
+    assert verdicts(one.guess(wrong[-1])).startswith(f"wrong:{wrong[-1]} told:")
+
+
+@pytest.mark.parametrize(("text", "winner"), [("bcde", "person"), ("", "model")])
+def test_who_pays_less_wins(text: str, winner: str) -> None:
+    one = game(CHARACTERS, "abcdefgh")
+    assert one.score.winner == "nobody"
+    one.guess(text) if text else one.give_up()
+    assert one.score.winner == winner

@@ -1,0 +1,123 @@
+"""Against transformers: models of the same shape and weights say the same, in both directions."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from tinychat.errors import ModelError, UsageError
+from tinychat.formats.huggingface import export_model, import_model
+from tinychat.model.config import ModelConfig
+from tinychat.model.loading import load_model
+from tinychat.model.transformer import Transformer
+from tinychat.store.models import ModelInfo, read_info, read_tokenizer, read_training, read_weights, save_model
+
+transformers = pytest.importorskip("transformers")
+
+GPT2: dict[str, Any] = {
+    "norm": "layernorm", "norm_affine": True, "feed_forward": "gelu_tanh", "position": "learned", "qk_norm": False,
+    "bias": True, "head_bias": False, "tie_embeddings": True, "n_head": 4,
+}  # fmt: skip
+LLAMA: dict[str, Any] = {
+    "norm": "rmsnorm", "norm_affine": True, "norm_eps": 1e-6, "feed_forward": "swiglu", "position": "rotary",
+    "qk_norm": False, "n_head": 4, "n_kv_head": 2, "d_ff": 44,
+}  # fmt: skip
+
+
+def make(folder: Path, letters: Path, options: dict[str, Any]) -> ModelInfo:
+    tokenizer = read_tokenizer(letters)
+    config = ModelConfig(tokenizer.vocab_size, context=24, n_layer=2, d_model=16, **options)
+    torch.manual_seed(1)
+    model = Transformer(config)
+    with torch.no_grad():
+        for weight in model.parameters():
+            weight.normal_(std=0.3)
+    facts = (config.to_dict(), tokenizer.kind, model.parameter_count)
+    save_model(ModelInfo(folder.name, folder, "completion", *facts), model.state_dict(), tokenizer)
+    return read_info(folder)
+
+
+@pytest.mark.slow
+@torch.inference_mode()
+@pytest.mark.parametrize("options", [GPT2, LLAMA, LLAMA | {"tie_embeddings": True}], ids=["gpt2", "llama", "tied"])
+def test_exported_models_say_the_same_in_transformers_and_come_back(
+    letters: Path, tmp_path: Path, options: dict[str, Any]
+) -> None:
+    info = make(tmp_path / "m", letters, options)
+    export_model(info, "transformers", tmp_path / "out")
+    theirs = transformers.AutoModelForCausalLM.from_pretrained(tmp_path / "out").eval()
+    ours, ids = load_model(info), torch.randint(info.architecture["vocab_size"], (2, 20))
+    torch.testing.assert_close(ours(ids), theirs(ids).logits, atol=1e-5, rtol=1e-4)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path / "out")
+    assert tokenizer.encode("hello there") == read_tokenizer(info.folder).encode("hello there")
+    back = import_model(tmp_path / "out", "back", tmp_path / "back")
+    torch.testing.assert_close(load_model(back)(ids), ours(ids))
+    assert back.parameters == info.parameters
+
+
+@torch.inference_mode()
+@pytest.mark.parametrize("kind", ["gpt2", "llama"])
+def test_models_that_transformers_made_are_imported(letters: Path, tmp_path: Path, kind: str) -> None:
+    if kind == "gpt2":
+        config = transformers.GPT2Config(vocab_size=28, n_positions=24, n_embd=16, n_layer=2, n_head=2)
+    else:
+        config = transformers.LlamaConfig(
+            vocab_size=28, max_position_embeddings=24, hidden_size=16, num_hidden_layers=2, num_attention_heads=4,
+            num_key_value_heads=2, intermediate_size=40, rope_theta=5000.0,
+        )  # fmt: skip
+    torch.manual_seed(2)
+    theirs = transformers.AutoModelForCausalLM.from_config(config).eval()
+    folder = tmp_path / "theirs"
+    theirs.save_pretrained(folder)
+    read_tokenizer(letters).save(folder / "tokenizer.json")
+    info = import_model(folder, "x", tmp_path / "x")
+    ids = torch.randint(28, (2, 20))
+    torch.testing.assert_close(load_model(info)(ids), theirs(ids).logits, atol=1e-5, rtol=1e-4)
+
+
+def test_what_transformers_has_no_shape_for_is_refused_with_the_reason(letters: Path, tmp_path: Path) -> None:
+    info = make(tmp_path / "m", letters, {})
+    with pytest.raises(ModelError, match="llama has no feed_forward relu2") as caught:
+        export_model(info, "transformers", tmp_path / "out")
+    assert "--recipe llama" in caught.value.remedy
+    assert not (tmp_path / "out").exists()
+    with pytest.raises(UsageError, match="there is no format 'gguf'"):
+        export_model(info, "gguf", tmp_path / "out")
+
+
+@pytest.mark.parametrize(
+    ("config", "said"),
+    [(None, "holds no config.json"), ("{", "is no JSON"), ('{"model_type": "mamba"}', "'mamba' is not known here"),
+     ('{"model_type": "gpt2"}', "lacks")],
+)  # fmt: skip
+def test_a_folder_that_is_no_model_is_refused(tmp_path: Path, config: str | None, said: str) -> None:
+    folder = tmp_path / "x"
+    folder.mkdir()
+    if config is not None:
+        (folder / "config.json").write_text(config)
+    with pytest.raises(ModelError, match=said):
+        import_model(folder, "x", tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_model_to_hand_on_is_half_the_size_and_names_no_path(letters: Path, tmp_path: Path) -> None:
+    info = read_info(letters)
+    training = {"recipe": {"data": {"sources": ["/home/me/secret/novel.txt"]}}}
+    own = replace(info, folder=tmp_path / "m")
+    save_model(own, read_weights(info), read_tokenizer(letters), card="# m\n", training=training)
+    export_model(read_info(tmp_path / "m"), "tinychat", tmp_path / "out")
+    assert read_training(tmp_path / "out")["recipe"]["data"]["sources"] == ["novel.txt"]
+    sizes = [(tmp_path / name / "model.safetensors").stat().st_size for name in ("m", "out")]
+    assert sizes[1] < 0.7 * sizes[0]
+    ids = torch.randint(27, (1, 9))
+    ours, theirs = load_model(read_info(tmp_path / "m")), load_model(read_info(tmp_path / "out"))
+    torch.testing.assert_close(ours(ids), theirs(ids), atol=0.05, rtol=0.05)
+
+
+def test_a_model_of_tinychat_is_imported_as_it_is(chatter: Path, tmp_path: Path) -> None:
+    info = import_model(chatter, "other", tmp_path / "other")
+    assert (info.name, info.mode) == ("other", "chat")
+    assert json.loads((tmp_path / "other" / "config.json").read_text())["template"] is not None

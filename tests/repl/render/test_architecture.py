@@ -1,0 +1,63 @@
+"""What a model is made of, drawn."""
+
+import pytest
+from screens import Screen
+
+from tinychat.commands.models import describe_recipe
+from tinychat.commands.results import Architecture
+from tinychat.model.config import ModelConfig
+from tinychat.model.diagram import make_diagram
+from tinychat.repl.render.architecture import draw_architecture
+
+SMALL = ModelConfig(65, context=32, n_layer=3, n_head=2, d_model=16, norm_affine=True, position="learned")
+
+
+def drawn(columns: int, config: ModelConfig = SMALL, **about: bool) -> list[str]:
+    screen = Screen(columns, 60)
+    draw_architecture(screen.terminal(), Architecture("small", make_diagram(config), ("a note",), **about))
+    return [line.rstrip() for line in screen.lines]
+
+
+def test_data_flows_down_past_what_stands_beside_it() -> None:
+    assert drawn(80) == [
+        "small",
+        "      tokens                              32",
+        "  │   embedding     65 × 16               32 × 16      1,040",
+        "  │   positions     Learned 32 × 16       32 × 16        512",
+        "╭─┴─ block ─────────────────────────────────────── 3 × 3,104",
+        "│ ├─╮ norm          LayerNorm eps 1e-05   32 × 16         16",
+        "│ │ │ attention     2 heads of 8, causal  32 × 16      1,024",
+        "│ ⊕─╯ add",
+        "│ ├─╮ norm          LayerNorm eps 1e-05   32 × 16         16",
+        "│ │ │ feed-forward  16 → 64 → 16, relu2   32 × 16      2,048",
+        "│ ⊕─╯ add",
+        "╰─┬─────────────────────────────────────────────────────────",
+        "  │   norm          LayerNorm eps 1e-05   32 × 16         16",
+        "  │   head          Linear 16 → 65        32 × 65      1,040",
+        "  ▼   logits",
+        "      in all                                          11,920",
+        "a note",
+    ]
+
+
+def test_an_encoder_stands_before_the_decoder_that_looks_at_it() -> None:
+    lines = drawn(80, ModelConfig(65, n_encoder_layer=1, n_layer=1, d_model=16, n_head=2))
+    assert lines[1].split()[:2] == ["encoder:", "tokens"]
+    assert "  ▼   to the decoder" in lines
+    assert any("cross-attention  Attention 2 heads of 8, to the" in line for line in lines)
+
+
+@pytest.mark.parametrize("columns", [30, 40, 60, 80, 200])
+@pytest.mark.parametrize("name", ["shakespeare", "nanogpt-cpu", "default"])
+def test_it_keeps_within_its_screen(columns: int, name: str) -> None:
+    screen = Screen(columns, 60)
+    draw_architecture(screen.terminal(), Architecture("", describe_recipe(name).diagram))
+    assert all(len(line) < columns for line in screen.lines)
+    assert any("attention" in line for line in screen.lines)
+
+
+def test_what_has_no_sizes_yet_has_no_figures() -> None:
+    lines = drawn(80, is_sized=False)
+    assert lines[1] == "      tokens"
+    assert lines[4].startswith("╭─┴─ block × n ──")
+    assert not any(char.isdigit() for char in "".join(lines))

@@ -1,0 +1,222 @@
+"""What commands come back with, in lines of words.
+
+What commands come back with, as it stands on screen.
+"""
+
+import dataclasses
+
+import pytest
+from screens import Screen
+
+from tinychat.commands import COMMANDS
+from tinychat.commands.results import (
+    Bar,
+    Bars,
+    Change,
+    Drawn,
+    HeatMap,
+    HeatMaps,
+    Help,
+    Message,
+    Outline,
+    OutlineRow,
+    Shaded,
+    SmallMap,
+    Table,
+)
+from tinychat.repl.render.results import draw
+from tinychat.repl.render.terminal import CYAN, DIM, RED, RESET, YELLOW, fit
+from tinychat.session.session import Session
+
+RESULTS: list[tuple[Drawn, list[str]]] = [
+    (
+        Table(("", "model", "mode"), (("›", "parrot", "chat"), ("", "other", "")), notes=("that is all",)),
+        ["model: mode", "here, parrot: chat", "other", "that is all"],
+    ),
+    (Table(("run", "state"), ()), ["none yet"]),
+    (
+        Bars("token 1", (Bar("'a'", 0.5, True, 0.75), Bar("'b'", 0.25, False, 0)), ("as set now",)),
+        ["token 1", "chosen: 'a' 50.0 %, then 75.0 %", "'b' 25.0 %, then cut", "as set now"],
+    ),
+    (
+        Shaded((("well ", 1.0), ("now", 7.5)), ("perplexity 9",)),
+        ["well [now]", "surprise, up to 7.5 bits, in brackets: less likely than 1 in 8", "perplexity 9"],
+    ),
+    (
+        Outline((OutlineRow("", "1  hello", False, True), OutlineRow("└─ ", "2  hi", True, True))),
+        ["1  hello, 1 deep", "here, 2  hi, 2 deep"],
+    ),
+    (
+        HeatMap("head 1", ("a", "b"), ("a", "b"), ((1.0,), (0.25, 0.75))),
+        ["head 1", "a: a 100.0 %", "b: b 75.0 %, a 25.0 %"],
+    ),
+    (HeatMaps("heads", ((SmallMap("1 1", ((1.0,),)), SmallMap("1 2", ((1.0,),))),)), ["heads", "1 1", "1 2"]),
+    (
+        Help({"talk": {"undo": "take it back", "seed": ""}}),
+        [
+            "talk: /undo take it back, /seed",
+            "/help COMMAND says more, with an example; the beginning of a name is enough",
+        ],
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("result", "lines"), RESULTS, ids=lambda value: type(value).__name__)
+def test_what_would_be_drawn_is_told(result: Drawn, lines: list[str]) -> None:
+    screen = Screen()
+    draw(screen.terminal(dumb=True), result)
+    assert screen.lines == lines
+
+
+# ---- from tests.repl.render.test_results ----
+
+
+def drawn(result: Message | Change | Table | Bars | Shaded, columns: int = 80) -> list[str]:
+    screen = Screen(columns, 60)
+    draw(screen.terminal(), result)
+    return screen.lines
+
+
+def test_messages_and_changes() -> None:
+    assert drawn(Message(("one", "two"), ("beside",))) == ["one", "two", "beside"]
+    assert drawn(Change("temperature", "0.8", "1.2")) == ["temperature 0.8 → 1.2"]
+
+
+TABLE = Table(
+    ("run", "step", "about"), (("a", "1,480", "the first"), ("语言", "9", "x" * 40)), right=(1,), notes=("n",)
+)
+
+
+def test_tables_align_wide_characters_too() -> None:
+    screen = Screen()
+    draw(screen.terminal(), TABLE)
+    assert [line.rstrip() for line in screen.getvalue().splitlines()] == [
+        "run    step  about",
+        "a     1,480  the first",
+        "语言      9  " + "x" * 40,
+        "n",
+    ]
+
+
+def test_the_last_column_of_a_table_is_cut_where_the_screen_is_narrow() -> None:
+    lines = drawn(TABLE, 30)
+    assert lines[2].endswith("xxx…")
+    assert len(lines) == 4
+
+
+def test_an_empty_table_says_so() -> None:
+    assert drawn(Table(("run",), (), notes=("make one",))) == ["none yet", "make one"]
+
+
+def test_bars_are_as_long_as_their_shares() -> None:
+    bars = (Bar("' talk'", 0.5, marked=True), Bar("' do'", 0.25), Bar("'x'", 0.0001))
+    assert drawn(Bars("token 5 of 14", bars)) == [
+        "token 5 of 14",
+        "› ' talk' 50.0 % " + "▇" * 12,
+        "  ' do'   25.0 % " + "▇" * 6,
+        "  'x'      0.0 %",
+    ]
+
+
+def test_bars_stand_before_and_after() -> None:
+    bars = (Bar("'a'", 0.5, marked=True, after=1.0), Bar("'b'", 0.25, after=0.0))
+    for columns, longest in ((80, 24), (40, 8)):
+        assert [line.rstrip() for line in drawn(Bars("title", bars, ("before and after top-k 1",)), columns)] == [
+            "title",
+            "      before " + " " * (longest // 2) + "   after",
+            f"› 'a' 50.0 % {'▇' * (longest // 2)} 100.0 % {'▇' * longest}",
+            f"  'b' 25.0 % {'▇' * (longest // 4):{longest // 2}}     cut",
+            "before and after top-k 1",
+        ]
+
+
+SHADED = Shaded((("t", None), ("he", 0.5), (" q", 7.0), ("u\x1b", 4.0), ("ick", 2.0)), ("perplexity 4.00",))
+
+
+def test_a_shaded_text_has_its_surprises_in_brackets_where_there_is_no_colour() -> None:
+    assert drawn(SHADED) == [
+        "the[ qu␛]ick",
+        "▁█▅▃",
+        "surprise, up to 7.0 bits · in brackets: less likely than 1 in 8",
+        "perplexity 4.00",
+    ]
+
+
+def test_a_shaded_text_is_shaded_where_there_is_colour() -> None:
+    screen = Screen()
+    draw(screen.terminal(colour=True), SHADED)
+    first, _, legend, _ = screen.getvalue().splitlines()
+    assert first == f"{DIM}t{RESET}he{RED} q{RESET}{YELLOW}u␛{RESET}{CYAN}ick{RESET}"
+    assert legend.endswith(f"1 in 2, {CYAN}1 in 8, {RESET}{YELLOW}1 in 64, {RESET}{RED}or less{RESET}")
+    assert screen.lines == [
+        "the qu␛ick",
+        "▁█▅▃",
+        "surprise, up to 7.0 bits · likelier than 1 in 2, 1 in 8, 1 in 64, or less",
+        "perplexity 4.00",
+    ]
+
+
+def test_entropies_are_a_line_of_their_own() -> None:
+    shaded = dataclasses.replace(SHADED, entropies=(0.0, 1.0, 2.0, 4.0))
+    assert drawn(shaded)[3:] == ["▁▃▅█", "entropy, up to 4.0 bits, 1.8 on average", "perplexity 4.00"]
+
+
+def test_a_line_of_surprises_is_no_wider_than_the_screen() -> None:
+    line = drawn(Shaded((*((("a", 1.0),) * 290), ("b", 8.0), *((("c", 0.0),) * 25))))[-2]
+    assert line == "▂" * 72 + "█" + "▁" * 6
+
+
+def test_control_characters_from_anywhere_do_nothing() -> None:
+    screen = Screen()
+    for result in (Message(("\x1b[31m",)), Table(("a",), (("\x1b[31m",),)), Bars("t", (Bar("\x1b[31m", 0.5),))):
+        draw(screen.terminal(), result)
+    assert "\x1b" not in screen.getvalue()
+    assert screen.getvalue().count("␛[31m") == 3
+
+
+@pytest.mark.parametrize(("columns", "rows"), [(80, 24), (200, 24), (40, 62), (200, 50)])
+def test_help_fits_its_screen_and_names_every_command(session: Session, columns: int, rows: int) -> None:
+    screen = Screen(columns, 80)
+    terminal = screen.terminal()
+    terminal.size = lambda: (columns, rows)
+    draw(terminal, COMMANDS.dispatch(session, "/help"))  # type: ignore[arg-type]
+    assert len(screen.lines) <= rows - 3
+    words = " ".join(screen.lines).split()
+    assert all(f"/{name}" in words for name in COMMANDS)
+    if columns == 80:
+        assert screen.lines[:2] == [
+            "talk      /retry        answer anew          /continue     go on with it",
+            "          /undo         take it back         /edit         change and resend",
+        ]
+
+
+def test_colour_is_used_where_it_may_be() -> None:
+    for colour in (True, False):
+        screen = Screen()
+        screen.terminal(colour=colour).problem("it broke", "mend it")
+        assert screen.lines == ["it broke", "mend it"]
+        expected = f"{RED}it broke{RESET}\n{DIM}mend it{RESET}\n" if colour else "it broke\nmend it\n"
+        assert screen.getvalue() == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "width", "cut"),
+    [("hello", 5, "hello"), ("hello!", 5, "hell…"), ("你好吗", 5, "你好…"), ("a\nb\x1b", 9, "a b␛"), ("ab", 0, "")],
+)
+def test_a_text_is_cut_to_fit(text: str, width: int, cut: str) -> None:
+    assert fit(text, width) == cut
+
+
+def test_the_terminal_knows_where_its_cursor_is() -> None:
+    terminal = Screen(10).terminal()
+    columns = []
+    for text in ("abc", "\t", "d", "e", "f", "\n", "你好你好你", "吗", "a\x1b"):
+        terminal.write(text)
+        columns.append(terminal.column)
+    assert columns == [3, 8, 9, 10, 1, 0, 10, 2, 4]
+
+
+def test_half_a_surrogate_pair_is_no_reason_to_fall() -> None:
+    screen = Screen()
+    screen.terminal().line("a\ud800b")
+    assert screen.lines == ["a?b"]

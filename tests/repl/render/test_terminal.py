@@ -1,0 +1,147 @@
+"""What a terminal is told of colours.
+
+The line at the bottom, and text that flows above it.
+"""
+
+import io
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from prompt_toolkit.utils import get_cwidth
+from rich.text import Text
+from screens import Screen
+
+from tinychat.repl.render.terminal import CYAN, RED, RESET, YELLOW, Region, StatusLine, Terminal, fit
+
+
+@pytest.mark.parametrize(
+    ("environment", "options", "colour", "dumb"),
+    [
+        ({"TERM": "xterm"}, {}, True, False),
+        ({"TERM": "xterm"}, {"theme": "light"}, True, False),
+        ({"TERM": "xterm"}, {"theme": "none"}, False, False),
+        ({"TERM": "xterm"}, {"plain": True}, False, True),
+        ({"TERM": "xterm", "NO_COLOR": "1"}, {"theme": "light"}, False, False),
+        ({"TERM": "dumb"}, {}, False, True),
+    ],
+)
+def test_who_has_colours_and_who_lines_alone(
+    environment: dict[str, str], options: dict[str, object], colour: bool, dumb: bool
+) -> None:
+    terminal = Terminal.standard(io.StringIO(), environment, **options)  # type: ignore[arg-type]
+    assert (terminal.colour, terminal.dumb) == (colour, dumb)
+
+
+def test_on_a_light_background_colours_are_dark() -> None:
+    screen = Screen()
+    terminal = Terminal(screen, lambda: (80, 24), colour=True, theme="light")
+    terminal.write("a", CYAN)
+    terminal.write("b", RED)
+    terminal.write("c", YELLOW)
+    terminal.show(Text("d", "bold yellow"))
+    assert screen.getvalue() == f"\x1b[38;5;30ma{RESET}{RED}b{RESET}\x1b[38;5;94mc{RESET}\n\x1b[1;38;5;94md{RESET}\n"
+
+
+@given(text=st.text("ab你\u0301\n\x1b"), width=st.integers(-1, 12))
+def test_a_text_is_cut_to_the_longest_beginning_that_fits_with_its_dots(text: str, width: int) -> None:
+    one_line = text.replace("\n", " ").replace("\x1b", "␛")
+    beginnings = [one_line[:end] for end in range(len(one_line) + 1)]
+    if get_cwidth(one_line) <= width:
+        assert fit(text, width) == one_line
+    elif width > 0:
+        assert fit(text, width) == max((one for one in beginnings if get_cwidth(one) < width), key=len) + "…"
+    else:
+        assert fit(text, width) == ""
+
+
+def test_what_is_cut_off_is_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    measured: list[str] = []
+
+    def counted(text: str) -> int:
+        measured.append(text)
+        return get_cwidth(text)
+
+    monkeypatch.setattr("tinychat.repl.render.terminal.get_cwidth", counted)
+    assert fit("ab " * 10_000, 20) == "ab ab ab ab ab ab a…"
+    assert sum(map(len, measured)) == 21
+
+
+# ---- from tests.repl.render.test_terminal ----
+
+
+def test_the_status_stays_at_the_bottom_while_text_scrolls_above_it() -> None:
+    screen = Screen(20, 6)
+    terminal = screen.terminal()
+    with StatusLine(terminal) as status:
+        for number in range(12):
+            status.show(f"status {number}")
+            terminal.write(f"line {number}\n")
+            assert screen.lines[-1] == f"status {number}"
+    assert screen.lines == [f"line {number}" for number in range(8, 12)]
+    terminal.line("after")
+    assert screen.lines[-1] == "after"
+
+
+def test_it_makes_room_when_the_cursor_is_on_the_last_row() -> None:
+    screen = Screen(20, 6)
+    terminal = screen.terminal()
+    terminal.write("\n" * 9 + "text")
+    with StatusLine(terminal) as status:
+        status.show("status")
+        assert screen.lines[-2:] == ["text", "status"]
+        terminal.write(" goes on")
+        assert screen.lines[-2:] == ["text goes on", "status"]
+    assert screen.lines[-1] == "text goes on"
+
+
+def test_a_full_line_is_not_disturbed() -> None:
+    screen = Screen(20, 6)
+    terminal = screen.terminal()
+    with StatusLine(terminal) as status:
+        for letter in "abcdefghijklmnopqrstuvwxyz":
+            terminal.write(letter)
+            status.show(f"status {letter}")
+    assert screen.lines == ["abcdefghijklmnopqrst", "uvwxyz"]
+
+
+def test_a_window_of_another_size_gets_its_line_at_the_new_bottom_with_the_next_line() -> None:
+    screen = Screen(40, 10)
+    terminal = screen.terminal()
+    with StatusLine(terminal) as status:
+        terminal.write("te")
+        status.show("status")
+        screen.screen.resize(14, 30)
+        status.show("status")
+        terminal.write("xt")
+        assert screen.lines == ["text"]
+        assert not status.is_there
+        terminal.write("\n")
+        status.show("status")
+        assert screen.lines == ["text", *[""] * 12, "status"]
+    assert screen.lines == ["text"]
+
+
+@pytest.mark.parametrize(("columns", "rows", "dumb"), [(80, 5, False), (19, 24, False), (80, 24, True)])
+def test_there_is_none_where_there_is_no_room_for_it(columns: int, rows: int, dumb: bool) -> None:
+    screen = Screen(columns, rows)
+    with StatusLine(screen.terminal(dumb=dumb)) as status:
+        status.show("status")
+        assert not status.is_there
+    assert screen.getvalue() == ""
+
+
+def test_a_region_is_drawn_in_place_also_in_a_narrower_window() -> None:
+    screen = Screen(20, 8)
+    terminal = screen.terminal()
+    terminal.line("before")
+    region = Region(terminal)
+    region.draw(["one", "two", "three"])
+    region.draw(["\x1b[1mONE\x1b[0m", "TWO"])
+    assert screen.lines == ["before", "ONE", "TWO"]
+    region.wipe()
+    terminal.line("between")
+    region.draw(["1"])
+    region.leave()
+    region.draw(["2"])
+    assert screen.lines == ["before", "between", "1", "2"]

@@ -1,0 +1,470 @@
+"""A training run on screen: what is drawn, what is written elsewhere, and what keys ask the trainer for.
+
+Loss curves on the terminal, and as pictures.
+"""
+
+import dataclasses
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from PIL import Image
+from prompt_toolkit.input import PipeInput
+from screens import Screen
+
+from tinychat.cli.train import watch
+from tinychat.commands.results import LossCurve, Plot
+from tinychat.config.ui_options import Face
+from tinychat.errors import Interrupted
+from tinychat.events import (
+    Ended,
+    Evaluated,
+    Event,
+    Failed,
+    Noticed,
+    Planned,
+    Sampled,
+    Saved,
+    Stepped,
+    from_json,
+    to_json,
+)
+from tinychat.repl.keys import Keyboard
+from tinychat.repl.training_view import Dashboard, Progress, describe, draw_curves, legend, panel, write_picture
+from tinychat.store.runs import RunFolder
+
+PLANNED = Planned(("a text of 1,000 characters", "a model", "a minute"), 10, 900, 4000, 60.0, "cpu", 1)
+EVALUATED = Evaluated(1480, 1.83, 6.234, 2.64, True)
+SAMPLED = Sampled(1480, "ROMEO:", "\nA lamp was \x1b[31mleft behind window panes, it is a quiet night or more\n")
+SAVED = Saved(1480)
+
+
+def stepped(step: int) -> Stepped:
+    return Stepped(step, step / 4000, 4.2 - step / 1000, 0.01, 0.5, 48_000.4, 60.0, 62.0, 4000, 513_000_000)
+
+
+KEYS = "b background · s sample now · p prompt · e evaluate now · q stop and keep"
+EVENTS: list[Event] = [PLANNED, *map(stepped, range(0, 1481, 148)), EVALUATED, SAMPLED, SAVED]
+
+
+def ended(folder: str = "/home/somebody/models/mine", reason: str = "done", samples: tuple[str, ...] = ()) -> Ended:
+    return Ended(reason, 4000, 1.7104, 5.531, 2.4676, 121.0, folder, samples, training_loss=1.6521)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> RunFolder:
+    run = RunFolder(tmp_path / "runs" / "mine")
+    run.path.mkdir(parents=True)
+    return run
+
+
+def write(run: RunFolder, *events: Event) -> None:
+    with run.events_file.open("a", encoding="utf-8") as file:
+        file.write("".join(to_json(event) + "\n" for event in events))
+
+
+def drawn(columns: int, rows: int, said: str = "", more: Sequence[Event] = ()) -> list[str]:
+    progress = Progress()
+    for event in [*EVENTS, *more]:
+        progress.update(event)
+    terminal = Screen(columns, rows).terminal()
+    return [
+        line.rstrip()
+        for line in terminal.render(
+            panel(terminal.console(columns - 1), progress, rows, said), columns - 1
+        ).splitlines()
+    ]
+
+
+def test_the_panel_at_80_columns() -> None:
+    lines = drawn(80, 24)
+    assert lines[0] == "step 1,480/4,000 " + "━" * 16 + "╸" + " " * 28 + " 37 % · 1:02 left"
+    assert lines[1] == "loss 2.72 · val 1.83 · perplexity 6.2 · 2.64 bits/char · 48,000 tok/s"
+    assert lines[2] == "learning rate 0.01 · gradient norm 0.5 · memory 513 MB"
+    assert lines[3] == ""
+    assert lines[4] == f"{'loss by step · ⠒⠒ train · ◆ val':40}sample at step 1,480"
+    assert lines[5].startswith("    4┤⠉")
+    assert [line[40:] for line in lines[5:8]] == [
+        "ROMEO:",
+        "A lamp was ␛[31mleft behind window",
+        "panes, it is a quiet night or more",
+    ]
+    assert lines[-4].startswith("    2┤")
+    assert lines[-3][:38].endswith("◆")
+    assert lines[-2].split() == ["0", "500", "1,000"]
+    assert lines[-1] == KEYS
+
+
+def test_the_panel_says_that_the_model_overfits_and_nothing_moves() -> None:
+    rising = [stepped(1776), Evaluated(1776, 1.95, 7.03, 2.8, False)]
+    lines = drawn(80, 24, more=rising)
+    assert lines[1] == "loss 2.42 · val 1.95 (best 1.83) · perplexity 7.0 · 2.80 bits/char"
+    assert lines[3] == "overfits since step 1,480 · val rises, train falls · its weights are kept"
+    assert len(lines) == len(drawn(80, 24))
+    assert drawn(80, 24, "a sample comes after this step", rising)[3] == "a sample comes after this step"
+
+
+def test_a_run_by_epochs_tells_the_epoch_and_the_accuracy() -> None:
+    more = [dataclasses.replace(PLANNED, epochs=20.0), dataclasses.replace(EVALUATED, accuracy=0.4567, epoch=7)]
+    lines = drawn(80, 24, more=more)
+    assert lines[0].startswith("epoch 7.4/20 · step 1,480/4,000 ━")
+    assert lines[1] == "loss 2.72 · val 1.83 · perplexity 6.2 · 2.64 bits/char · accuracy 45.7 %"
+    assert list(describe(more[1])) == [
+        "epoch 7 · step 1,480 · val loss 1.8300 · perplexity 6.23 · 2.640 bits/char · accuracy 45.7 % · best so far"
+    ]
+
+
+def test_samples_from_several_prompts_stand_under_each_other() -> None:
+    more = [Sampled(1500, "what is it", "a toy"), Sampled(1500, "is it good", "yes " * 60)]
+    lines = drawn(80, 24, more=more)
+    assert [line[40:] for line in lines[4:7]] == [
+        "samples at step 1,500",
+        "what is it → a toy",
+        "is it good → yes yes yes yes yes yes",
+    ]
+    end = dataclasses.replace(ended(samples=("a toy", "yes")), prompts=("what is it", "is it good"))
+    assert list(describe(end))[-2:] == ["sample 1  what is it → a toy", "sample 2  is it good → yes"]
+    again = drawn(80, 24, more=[*more, Sampled(1500, "is it good", "no")])
+    assert again[6][40:] == "is it good → no"
+
+
+def test_a_sample_that_answers_its_prompt_is_told_from_one_that_goes_on_from_it() -> None:
+    answer = Sampled(1500, "are you well", "quite well", goes_on=False)
+    assert drawn(80, 24, more=[answer])[5][40:] == "are you well → quite well"
+
+
+def test_a_narrow_panel_has_all_of_it_below_each_other() -> None:
+    lines = drawn(60, 24)
+    assert lines[1:4] == [
+        "loss 2.72 · val 1.83 · perplexity 6.2 · 2.64 bits/char",
+        "48,000 tok/s · learning rate 0.01 · gradient norm 0.5",
+        "memory 513 MB",
+    ]
+    assert "sample at step 1,480" in lines
+    assert lines[-2:] == ["b background · s sample now · p prompt · e evaluate now", "q stop and keep"]
+
+
+@pytest.mark.parametrize("columns", [20, 40, 63, 80, 120, 200])
+@pytest.mark.parametrize("rows", [6, 10, 24, 50])
+def test_the_panel_keeps_within_its_screen(columns: int, rows: int) -> None:
+    lines = drawn(columns, rows)
+    assert len(lines) < rows
+    assert all(len(line) < columns for line in lines)
+    assert lines[0].startswith("step 1,480")
+
+
+def test_the_panel_before_the_first_step() -> None:
+    terminal = Screen().terminal()
+    assert terminal.render(panel(terminal.console(), Progress(), 24)).splitlines() == [
+        "reading the text, starting torch…",
+        KEYS,
+    ]
+    assert "first steps…" in terminal.render(panel(terminal.console(), Progress(planned=PLANNED), 24))
+
+
+def test_a_run_is_drawn_in_place_and_its_plan_and_result_stay(run: RunFolder, input: PipeInput) -> None:
+    write(run, *EVENTS)
+    screen, end = Screen(rows=50), ended(samples=("a word\nand more\n", "four " * 100, ""))
+    threading.Timer(0.5, write, (run, Noticed("a notice"), stepped(1776), end)).start()
+    last = Dashboard(screen.terminal(), Keyboard(input)).show(run, _trainer())
+    assert last == end
+    assert screen.lines[:4] == ["a text of 1,000 characters", "a model", "a minute", "a notice"]
+    assert screen.lines[4].startswith("step 1,776/4,000 ━━━━━━━━")
+    place = screen.lines.index("done at step 4,000 after 2:01 · loss 1.7104 · perplexity 5.53 · 2.468 bits/char")
+    assert screen.lines[place + 1 :] == [
+        "overfits  no: train loss is 1.6521, val 0.06 above it",
+        "time      2:01 in all",
+        "sample 1  a word",
+        "          and more",
+        "sample 2  " + ("four " * 13).rstrip(),
+        *["          " + ("four " * 13).rstrip()] * 2,
+        "          " + ("four " * 13).rstrip() + " …",
+        "sample 3  (nothing)",
+    ]
+    assert not any("background" in line for line in screen.lines)
+
+
+@pytest.mark.slow
+def test_a_window_that_changes_its_size_shows_the_panel_once(run: RunFolder, input: PipeInput) -> None:
+    write(run, *EVENTS)
+    screen = Screen(100, 40)
+    seen: list[list[str]] = []
+
+    def look_and_resize(columns: int, rows: int) -> None:
+        seen.append(screen.lines)
+        screen.screen.resize(rows, columns)
+
+    for moment, size in enumerate([(60, 12), (100, 40), (100, 40)], 1):
+        threading.Timer(0.8 * moment, look_and_resize, size).start()
+    threading.Timer(2.8, write, (run, ended())).start()
+    Dashboard(screen.terminal(), Keyboard(input)).show(run, _trainer())
+    assert [len([line for line in lines if line.startswith("step 1,480")]) for lines in seen] == [1, 1, 1]
+    assert seen[1][-1] == "q stop and keep"
+    assert seen[2][-1] == KEYS
+
+
+def _trainer(code: str = "import time; time.sleep(60)") -> "subprocess.Popen[bytes]":
+    """A process that lives as long as it is let; its end is not waited for."""
+    process = subprocess.Popen([sys.executable, "-c", code])
+    process.wait = lambda timeout=None: process.kill() or 0  # type: ignore[method-assign, func-returns-value]
+    return process
+
+
+def commands(run: RunFolder) -> list[str]:
+    return [json.loads(line)["command"] for line in run.control_file.read_text().splitlines()]
+
+
+def test_keys_ask_the_trainer(run: RunFolder, input: PipeInput) -> None:
+    write(run, *EVENTS)
+    input.send_text("sxeq")
+    threading.Timer(0.6, write, (run, ended(reason="stopped"))).start()
+    screen = Screen()
+    last = Dashboard(screen.terminal(), Keyboard(input)).show(run, _trainer())
+    assert last == ended(reason="stopped")
+    assert commands(run) == ["sample", "evaluate", "stop"]
+    assert "stopping after this step; all is kept" in screen.getvalue()
+
+
+def test_in_plain_lines_keys_are_obeyed_and_samples_told(run: RunFolder, input: PipeInput) -> None:
+    write(run, *EVENTS)
+    input.send_text("sxq")
+    threading.Timer(0.6, write, (run, ended(reason="stopped"))).start()
+    screen = Screen()
+    last = Dashboard(screen.terminal(dumb=True), Keyboard(input)).show(run, _trainer())
+    assert last == ended(reason="stopped")
+    assert commands(run) == ["sample", "stop"]
+    assert screen.lines[0] == "keys: b background, s sample now, e evaluate now, q stop and keep"
+    assert {"a sample comes after this step", "stopping after this step; all is kept"} <= set(screen.lines)
+    assert any(line.startswith("sample at step ") for line in screen.lines)
+    assert "\x1b" not in screen.getvalue()
+
+
+@pytest.mark.slow
+def test_another_prompt_is_typed_and_samples_come_at_once(run: RunFolder, input: PipeInput) -> None:
+    write(run, *EVENTS)
+    input.send_text("px\x1b")  # Esc leaves it as it was
+    threading.Timer(0.6, input.send_text, ["pqb\x7f: \n!\rq"]).start()  # and these are text, not keys
+    threading.Timer(1.5, write, (run, ended(reason="stopped"))).start()
+    screen = Screen()
+    Dashboard(screen.terminal(), Keyboard(input)).show(run, _trainer())
+    sent = [json.loads(line) for line in run.control_file.read_text().splitlines()]
+    assert [(one["command"], one.get("prompt")) for one in sent] == [("sample", "q: \n!"), ("stop", None)]
+    assert "prompt for samples: x▏" in screen.getvalue()
+    assert "Enter sets it and samples · Esc leaves it" in screen.getvalue()
+
+
+def test_b_leaves_the_run_in_the_background(run: RunFolder, input: PipeInput) -> None:
+    write(run, *EVENTS)
+    input.send_text("b")
+    process = _trainer()
+    assert Dashboard(Screen().terminal(), Keyboard(input)).show(run, process) is None
+    assert commands(run) == ["background"]
+    process.kill()
+
+
+def test_ctrl_c_twice_leaves_at_once(run: RunFolder, input: PipeInput) -> None:
+    write(run, *EVENTS)
+    input.send_text("\x03\x03")
+    process = _trainer()
+    with pytest.raises(Interrupted):
+        Dashboard(Screen().terminal(), Keyboard(input)).show(run, process)
+    assert commands(run) == ["stop"]
+    process.kill()
+
+
+def test_a_trainer_that_dies_is_told_of(run: RunFolder, input: PipeInput) -> None:
+    write(run, *EVENTS)
+    last = Dashboard(Screen().terminal(), Keyboard(input)).show(run, _trainer("raise SystemExit(3)"))
+    assert isinstance(last, Failed)
+    assert last.problem == "the trainer ended without a word"
+    assert str(run.log_file) in last.remedy
+
+
+Told = Callable[[], tuple[list[str], list[str]]]
+
+
+@pytest.fixture
+def told(capsys: pytest.CaptureFixture[str]) -> Iterator[Told]:
+    """The lines on stdout and on stderr."""
+    before = signal.getsignal(signal.SIGTERM)
+    yield lambda: tuple(map(str.splitlines, capsys.readouterr()))  # type: ignore[return-value]
+    signal.signal(signal.SIGTERM, before)
+
+
+def test_elsewhere_there_are_lines_on_stderr(run: RunFolder, told: Told) -> None:
+    write(run, *EVENTS, ended())
+    assert watch(run, as_json=False, face=Face(), process=_trainer()) == ended()
+    out, err = told()
+    assert out == []
+    assert err == [
+        "a text of 1,000 characters",
+        "a model",
+        "a minute",
+        "step 0/4,000 · 0 % · loss 4.200 · 48,000 tok/s · 1:02 left",  # the next one is due in ten seconds
+        "step 1,480 · val loss 1.8300 · perplexity 6.23 · 2.640 bits/char · best so far",
+        "done at step 4,000 after 2:01 · loss 1.7104 · perplexity 5.53 · 2.468 bits/char",
+        "overfits  no: train loss is 1.6521, val 0.06 above it",
+        "time      2:01 in all",
+        "the model is in /home/somebody/models/mine",
+        "talk to it: tinychat -m mine",
+    ]
+
+
+def test_a_run_that_was_stopped_says_how_to_go_on_and_where_its_model_is(run: RunFolder, told: Told) -> None:
+    write(run, ended("/elsewhere/x", "stopped"))
+    watch(run, as_json=False, face=Face(), process=_trainer())
+    assert told()[1] == [
+        "stopped at step 4,000 after 2:01 · loss 1.7104 · perplexity 5.53 · 2.468 bits/char",
+        "overfits  no: train loss is 1.6521, val 0.06 above it",
+        "time      2:01 in all",
+        "the model is in /elsewhere/x",
+        "talk to it: tinychat -m /elsewhere/x",
+        "go on with it: tinychat train --resume mine",
+    ]
+
+
+def test_json_is_every_event_on_stdout_and_errors_alone_on_stderr(run: RunFolder, told: Told) -> None:
+    events = [*EVENTS, Sampled(1480, "a", "\x9b"), Failed("there is not enough memory", "try a smaller --batch-size")]
+    write(run, *events)
+    assert watch(run, as_json=True, face=Face(), process=_trainer()) == events[-1]
+    out, err = told()
+    assert list(map(from_json, out)) == events
+    assert err == ["tinychat: there is not enough memory", "  try a smaller --batch-size"]
+
+
+@pytest.mark.slow
+def test_an_interrupt_stops_the_run_and_a_second_one_leaves(run: RunFolder, told: Told) -> None:
+    before = signal.getsignal(signal.SIGINT)
+
+    def interrupt_after(seconds: float) -> None:
+        threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGINT)).start()
+
+    write(run, *EVENTS)
+    interrupt_after(0.3)
+    threading.Timer(0.8, write, (run, ended(reason="stopped"))).start()
+    last = watch(run, as_json=False, face=Face(), process=_trainer())
+    assert last == ended(reason="stopped")
+    assert commands(run) == ["stop"]
+    assert "stopping after this step; all is kept" in told()[1]
+    run.events_file.unlink()
+    write(run, *EVENTS)
+    interrupt_after(0.3)
+    interrupt_after(0.8)
+    process = _trainer()
+    with pytest.raises(Interrupted):
+        watch(run, as_json=False, face=Face(), process=process)
+    process.kill()
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_a_run_of_another_process_is_followed_by_its_lock(run: RunFolder, told: Told) -> None:
+    write(run, stepped(0))
+    write_later: Callable[[], None] = lambda: write(run, ended())  # noqa: E731
+    threading.Timer(0.3, write_later).start()
+    assert watch(run, as_json=False, face=Face()) == ended()
+
+
+def test_what_a_person_need_not_know_is_not_told() -> None:
+    assert list(describe(SAVED)) == list(describe(SAMPLED)) == []
+
+
+# ---- from tests.repl.test_training_view ----
+
+
+ONE = LossCurve("one", tuple((step, 2 - step / 40) for step in range(0, 41, 4)), ((20, 1.4), (40, 1.45)))
+TWO = LossCurve("two & <b>", tuple((step, 1.8 - step / 80) for step in range(0, 21, 4)), ((20, 1.6),))
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def drawn_curves(plot: Plot, columns: int = 40, rows: int = 17, *, colour: bool = False) -> Screen:
+    screen = Screen(columns, rows)
+    draw_curves(screen.terminal(colour=colour), plot)
+    return screen
+
+
+def test_two_runs_on_a_small_screen_without_colour() -> None:
+    assert drawn_curves(Plot((ONE, TWO))).lines == [
+        "loss by steps, nats per token",
+        "  2.0┤⣉⡒⠢⠤⠤⣀⣀⡀",
+        "     │ ⠈  ⠉⠒ ⠈⠫⠵⠒⠤⣄⣀  ●",
+        "  1.5┤             ⠈⠉⠢⠥⣀⣀             ◆",
+        "     │                ◆  ⠉⠑⠒⠢⠤⡀",
+        "     │                        ⠈⠉⠢⠤⡀",
+        "  1.0┤                            ⠈⠉⠒⠤⣀",
+        "      0      10      20      30      40",
+        "⠤⠤⠤⠤ ◆ one · train 1.000 · val 1.450, …",
+        "⠤⠤   ● two & <b> · train 1.550 · val 1…",
+    ]
+
+
+def test_where_there_is_colour_each_run_has_one_in_curve_and_legend() -> None:
+    plain, coloured = drawn_curves(Plot((ONE, TWO)), 80, 24), drawn_curves(Plot((ONE, TWO)), 80, 24, colour=True)
+    assert "\x1b[36m⠤⠤⠤⠤ ◆\x1b[0m one · train" in coloured.getvalue()
+    assert "\x1b[33m⠤⠤⠤⠤ ●\x1b[0m two & <b> · train" in coloured.getvalue()
+    assert "●\x1b[0m" in coloured.getvalue()
+    assert "\x1b" not in plain.getvalue()
+    assert len(coloured.lines) <= 24 - 6  # the prompt and its menu have room
+
+
+def test_marks_of_many_evaluations_leave_the_curve_to_be_seen() -> None:
+    many = LossCurve("many", ONE.training, tuple((step / 10, 1.5) for step in range(400)))
+    text = "\n".join(drawn_curves(Plot((many,)), 80, 24).lines[:-1])
+    assert 10 <= text.count("◆") <= 20
+
+
+def test_the_legend_has_the_best_loss_where_it_is_not_the_last() -> None:
+    assert legend(ONE) == "one · train 1.000 · val 1.450, best 1.400 at 20"
+    assert legend(TWO) == "two & <b> · train 1.550 · val 1.600"
+    assert legend(LossCurve("x", ONE.training, ())) == "x · train 1.000"
+
+
+def test_a_vector_picture_holds_curves_dots_axes_and_the_legend(tmp_path: Path) -> None:
+    write_picture(Plot((ONE, TWO), "minutes"), tmp_path / "curves.svg")
+    picture = ElementTree.fromstring((tmp_path / "curves.svg").read_text(encoding="utf-8"))
+    assert {element.tag for element in picture.iter()} == {
+        SVG + name for name in ("svg", "rect", "polyline", "circle", "text")
+    }
+    words = [element.text for element in picture.iter(SVG + "text")]
+    assert {legend(ONE), legend(TWO), "minutes", "1.0", "1.8", "0", "20", "40"} <= set(words)
+    assert len(list(picture.iter(SVG + "circle"))) == 3 + 2  # and one in each line of the legend
+    (training,) = (line for line in picture.iter(SVG + "polyline") if line.get("stroke-width") == "1.5"
+                   and line.get("stroke") == "#0072b2")  # fmt: skip
+    points = [tuple(map(float, point.split(","))) for point in training.get("points", "").split()]
+    assert len(points) == len(ONE.training)
+    assert points == sorted(points)  # to the right, and as losses fall, down
+    assert [y for _, y in points] == sorted(y for _, y in points)
+
+
+def test_a_steep_beginning_comes_in_from_above(tmp_path: Path) -> None:
+    steep = LossCurve("steep", ((0, 9.0), *((float(step), 1 + 1 / step) for step in range(1, 100))), ())
+    write_picture(Plot((steep,)), tmp_path / "steep.svg")
+    picture = ElementTree.fromstring((tmp_path / "steep.svg").read_text(encoding="utf-8"))
+    heights = [
+        float(point.split(",")[1])
+        for line in picture.iter(SVG + "polyline")
+        for point in line.get("points", "").split()
+    ]
+    assert min(heights) == 48.0
+
+
+def test_a_raster_picture_has_the_colours_of_the_curves(tmp_path: Path) -> None:
+    write_picture(Plot((ONE, TWO)), tmp_path / "curves.png")
+    with Image.open(io.BytesIO((tmp_path / "curves.png").read_bytes())) as image:
+        assert (image.format, image.size) == ("PNG", (1920, 1168))
+        colours = {colour for _, colour in image.getcolors(1 << 20)}
+    assert {(255, 255, 255), (0x00, 0x72, 0xB2), (0xD5, 0x5E, 0x00)} <= colours
+
+
+def test_what_cannot_be_written_leaves_nothing_behind(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(OSError, match=r"Not a directory|File exists"):
+        write_picture(Plot((ONE,)), tmp_path / "file" / "curves.svg")
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]

@@ -1,0 +1,66 @@
+"""A model that is open, without a conversation."""
+
+from pathlib import Path
+
+import pytest
+
+from tinychat.config.settings import SettingStore
+from tinychat.errors import ModelError
+from tinychat.events import Notice
+from tinychat.generate.stream import stream
+from tinychat.session.conversation import Turn
+from tinychat.session.open_model import OpenModel
+
+
+def test_opening_takes_on_the_defaults_of_the_model(chatter: Path) -> None:
+    settings = SettingStore()
+    assert OpenModel(str(chatter), settings).name == "chatter"
+    assert settings.current.temperature == 0.7
+
+
+def test_what_cannot_be_opened_leaves_the_settings(chatter: Path) -> None:
+    settings = SettingStore()
+    with pytest.raises(ModelError):
+        OpenModel("nowhere", settings)
+    assert settings.current == SettingStore().current
+
+
+def test_weights_load_when_they_are_needed_and_again_after_they_were_freed(letters: Path) -> None:
+    model = OpenModel(str(letters), SettingStore())
+    assert not model.is_ready
+    engine = model.engine
+    assert model.is_ready
+    model.close()
+    assert not model.is_ready
+    assert model.wait(lambda: False)
+    assert model.engine is not engine
+
+
+def test_nobody_waits_longer_than_told(letters: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tinychat.generate.loading.EngineLoader.wait", lambda loading, seconds: False)
+    assert not OpenModel(str(letters), SettingStore()).wait(lambda: True)
+
+
+def test_a_chat_sees_the_turns_before_a_prompt_and_other_modes_none(letters: Path, chatter: Path) -> None:
+    turns = [Turn("one"), Turn("two")]
+    assert OpenModel(str(chatter), SettingStore()).history(turns) == turns
+    assert not OpenModel(str(letters), SettingStore()).history(turns)
+
+
+def test_an_answer_is_made_from_the_settings_in_force(letters: Path) -> None:
+    settings = SettingStore()
+    model = OpenModel(str(letters), settings)
+    settings.set("seed", 3)
+    settings.set("max_tokens", 4)
+    answer = model.make_answer("abc")
+    *tokens, finished = stream(model.engine, answer)
+    assert (len(tokens), finished.seed) == (4, 3)  # type: ignore[union-attr]
+
+
+def test_characters_that_the_vocabulary_lacks_are_named_up_to_eight(letters: Path) -> None:
+    model = OpenModel(str(letters), SettingStore())
+    assert model.unknown_notice("abc") is None
+    assert model.unknown_notice("★") == Notice("unknown to this model, left out: '★'")
+    notice = model.unknown_notice("".join(map(chr, range(0x4E00, 0x4E0A))))
+    assert notice is not None
+    assert notice.text.endswith(" …")

@@ -1,0 +1,88 @@
+"""Which model answers while runs train, without a session."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+from filelock import FileLock
+
+from tinychat.config.settings import SettingStore
+from tinychat.events import Ended, Event, to_json
+from tinychat.session.open_model import OpenModel
+from tinychat.session.run_monitor import RunMonitor
+from tinychat.store.runs import RunFolder
+
+
+class Holder:
+    """What stands for a session: the open model, and how it was opened."""
+
+    def __init__(self) -> None:
+        self.model: OpenModel | None = None
+        self.calls: list[str] = []
+        self.runs = RunMonitor(lambda: self.model, self.open, self.reopen)
+
+    def open(self, name: str) -> OpenModel:
+        self.calls.append("open")
+        self.model = OpenModel(name, SettingStore())
+        return self.model
+
+    def reopen(self, name: str) -> OpenModel:
+        self.calls.append("reopen")
+        return self.open(name)
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> RunFolder:
+    run = RunFolder(tmp_path / "runs" / "mine")
+    run.path.mkdir(parents=True)
+    run.events_file.touch()
+    return run
+
+
+def tell(run: RunFolder, event: Event) -> None:
+    with run.events_file.open("a") as file:
+        file.write(to_json(event) + "\n")
+
+
+def test_a_run_that_is_followed_answers_from_its_first_weights_on(run: RunFolder, letters: Path) -> None:
+    holder = Holder()
+    holder.open(str(letters))
+    holder.calls.clear()
+    with FileLock(run.lock_file):
+        holder.runs.add(run, None)
+        holder.runs.keep_up()
+        assert (holder.calls, holder.runs.speaker) == ([], "")  # there are none yet
+        shutil.copytree(letters, run.model)
+        holder.runs.keep_up()
+        holder.runs.keep_up()
+        assert holder.calls == ["open"]
+        assert holder.model is not None
+        assert holder.model.info.folder == run.model
+
+
+def test_what_a_run_has_made_is_opened_while_the_conversation_goes_on(run: RunFolder, letters: Path) -> None:
+    holder = Holder()
+    shutil.copytree(letters, run.model)
+    with FileLock(run.lock_file):
+        holder.runs.add(run, None)
+        holder.runs.keep_up()
+    tell(run, Ended("finished", 4, 1.0, 2.0, 1.0, 1.0, str(letters)))
+    assert [one.run for one in holder.runs.take_ended()] == [run]
+    assert holder.calls == ["open", "reopen", "open"]
+    assert (holder.runs.all, holder.runs.followed) == ([], None)
+
+
+def test_an_answer_of_a_model_in_training_cannot_be_made_again(run: RunFolder, letters: Path) -> None:
+    holder = Holder()
+    other = OpenModel(str(letters), SettingStore())
+    shutil.copytree(letters, run.model)
+    with FileLock(run.lock_file):
+        holder.runs.add(run, None)
+        holder.runs.keep_up()
+        assert holder.model is not None
+        holder.runs._step = 3
+        assert holder.runs.speaker == "letters (training, step 3)"
+        assert holder.runs.obstacle(holder.model) == "the model was still in training"
+        assert holder.runs.obstacle(other) == ""
+        holder.runs.follow(None)
+        assert holder.runs.obstacle(holder.model) == ""

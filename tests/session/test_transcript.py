@@ -1,0 +1,70 @@
+"""Conversations as files."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tinychat.config.settings import Settings
+from tinychat.errors import TinychatError
+from tinychat.session.conversation import Conversation, Turn
+from tinychat.session.transcript import read_transcript, write_transcript
+
+
+def grown() -> Conversation:
+    """Two beginnings; the first has two ends, of which the older is where the conversation stands."""
+    conversation = Conversation([Turn("a", given="1"), Turn("b", given="2")])
+    conversation.back()
+    conversation.add(Turn("c", given="3"))
+    conversation.here = None
+    conversation.add(Turn("d", given="4"))
+    conversation.go_to(2)
+    return conversation
+
+
+def shape(conversation: Conversation) -> list[tuple[str, str, str | None]]:
+    return [(turn.prompt, turn.answer, turn.parent and turn.parent.prompt) for turn in conversation.all]
+
+
+def test_a_file_keeps_every_branch_and_where_the_conversation_stands(tmp_path: Path) -> None:
+    path = tmp_path / "talk.json"
+    write_transcript(path, "parrot", Settings(), grown())
+    read = read_transcript(path)
+    assert shape(read) == shape(grown()) == [("a", "1", None), ("b", "2", "a"), ("c", "3", "a"), ("d", "4", None)]
+    assert read.here is read.all[1]
+    values = json.loads(path.read_text())
+    assert [turn["prompt"] for turn in values["turns"]] == ["a", "b"]  # what a program that knows no branches reads
+
+
+def test_before_the_first_turn_is_a_place_too(tmp_path: Path) -> None:
+    path, conversation = tmp_path / "talk.json", grown()
+    conversation.here = None
+    write_transcript(path, "parrot", Settings(), conversation)
+    read = read_transcript(path)
+    assert (read.here, len(read.all)) == (None, 4)
+
+
+def test_an_older_file_is_a_row_of_turns(tmp_path: Path) -> None:
+    path = tmp_path / "talk.json"
+    turns = [{"prompt": "a", "answer": "1"}, {"prompt": "b", "answer": "2"}]
+    path.write_text(json.dumps({"format": 1, "turns": turns}))
+    assert shape(read_transcript(path)) == [("a", "1", None), ("b", "2", "a")]
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        {"turns": [{"prompt": "a"}]},
+        {"turns": 3},
+        {"turns": [], "branches": [{"prompt": "a", "answer": "1"}]},
+        {"turns": [], "branches": [{"prompt": "a", "answer": "1", "number": 1, "parent": 1}]},
+        {"turns": [], "branches": [{"prompt": "a", "answer": "1", "number": 1, "parent": 2}]},
+        {"turns": [], "branches": [{"prompt": "a", "answer": "1", "number": 3, "parent": 2}]},
+    ],
+)
+def test_what_is_no_transcript_is_refused(tmp_path: Path, broken: Any) -> None:
+    path = tmp_path / "talk.json"
+    path.write_text(json.dumps(broken))
+    with pytest.raises(TinychatError, match="is no transcript"):
+        read_transcript(path)

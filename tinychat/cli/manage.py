@@ -1,0 +1,279 @@
+"""Fetches known data sets, with a progress bar at a terminal; those that are made here, with a line that says so.
+
+`tinychat models`, `show`, `recipes`, `data`, `config`, `export`, `import`: what there is, and moving it about.
+"""
+
+import dataclasses
+import json
+import re
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from rich.console import Console
+from rich.progress import DownloadColumn, Progress, TransferSpeedColumn
+
+from tinychat.cli.options import debug_option, json_option, load_face, load_settings
+from tinychat.corpus.registry import fetch, find_dataset, is_there
+from tinychat.errors import ModelError, UsageError
+from tinychat.formats.huggingface import FORMATS, export_model, import_model
+from tinychat.store import paths
+from tinychat.store.models import ModelInfo, find_model, list_models, read_info, read_training
+from tinychat.textutil import compact
+
+if TYPE_CHECKING:
+    from tinychat.commands.results import Architecture
+
+
+def fetch_with_bar(name: str, *, plain: bool = False) -> Path:
+    """The folder of a known data set; without a bar where lines are to be `plain`.
+
+    Raises:
+        SourceError: there is none of that name, it cannot be reached, or is not what was published.
+    """
+    dataset, cache, mirror = find_dataset(name), paths.datasets_folder(), paths.mirror()
+    if dataset.is_made and not is_there(dataset, cache / name):
+        sys.stderr.write(f"making {name}, which takes some seconds, once\n")
+    if dataset.is_made or plain or mirror is not None or not sys.stderr.isatty():
+        return fetch(name, cache=cache, mirror=mirror)
+    columns = (*Progress.get_default_columns(), DownloadColumn(), TransferSpeedColumn())
+    with Progress(*columns, console=Console(stderr=True)) as bar:
+        task = bar.add_task(name, total=None)
+
+        def show(done: int, total: int | None) -> None:
+            bar.update(task, completed=done, total=total)
+
+        return fetch(name, cache=cache, mirror=mirror, progress=show)
+
+
+# ---- from tinychat.cli.manage ----
+
+
+ENDLESS = 10_000
+"""columns where there is no screen"""
+
+
+@click.command("models")
+@json_option
+@debug_option
+def models(as_json: bool) -> None:
+    """List the models there are: bundled, your own, and those in training."""
+    found = list_models()
+    if as_json:
+        _print_json([_model_facts(info) | {"about": info.about} for info in found])
+    elif found:
+        _print_columns(
+            [(info.name, info.mode, info.tokenizer_kind, compact(info.parameters), info.about) for info in found]
+        )
+    else:
+        click.echo("no models yet: `tinychat train TEXT` makes one")
+
+
+@click.command("show")
+@click.argument("model")
+@json_option
+@debug_option
+def show(model: str, as_json: bool) -> None:
+    """What MODEL is made of, part by part, and how data flows through it; with --json also how it was trained."""
+    info = read_info(find_model(model))
+    if as_json:
+        from tinychat.model.loading import list_parts
+
+        parts = [dataclasses.asdict(part) for part in list_parts(info.architecture)]
+        training = read_training(info.folder)
+        _print_json(_model_facts(info) | {"parts": parts, "config": info.architecture, "training": training})
+        return
+    from tinychat.commands.models import describe_model
+
+    _draw(describe_model(info))
+
+
+@click.command("recipes")
+@click.argument("recipe", required=False)
+@click.option("--toml", "as_toml", is_flag=True, help="RECIPE as a file, every value written out")
+@json_option
+@debug_option
+def recipes(recipe: str | None, as_toml: bool, as_json: bool) -> None:
+    """List the recipes to train by, or show what the model of RECIPE is made of."""
+    from tinychat.train.recipe import find_recipe, list_recipes, load_recipe
+
+    if recipe is None:
+        found = list_recipes()
+        if as_json:
+            _print_json([info.to_dict() for info in found])
+        else:
+            _print_columns([(info.name, info.about) for info in found])
+    elif as_toml:
+        click.echo(load_recipe(recipe).to_toml(), nl=False)
+    else:
+        from tinychat.commands.models import describe_recipe
+
+        described = describe_recipe(recipe)
+        if not as_json:
+            _draw(described)
+            return
+        sized = {"parameters": described.diagram.parameters, "stages": described.diagram.to_list()}
+        known = sized if described.is_sized else {}
+        _print_json(find_recipe(recipe).to_dict() | known | load_recipe(recipe).to_dict())
+
+
+@click.command("runs")
+@click.argument("names", nargs=-1, metavar="[RUN]...")
+@json_option
+@debug_option
+def runs(names: tuple[str, ...], as_json: bool) -> None:
+    """List the training runs, or compare those named: parameters, loss, speed, and what their recipes differ in.
+
+    RUN is a name or a pattern, such as 'guide*'.
+    """
+    from tinychat.commands.training import find_run_summaries, runs_table
+
+    if as_json:
+        _print_json([dataclasses.asdict(summary) for summary in find_run_summaries(names)])
+        return
+    table = runs_table(names)
+    if table.rows:
+        _print_columns([table.columns, *table.rows], right=table.right)
+    else:
+        click.echo("no runs yet: `tinychat train TEXT` begins one")
+
+
+@click.group("data", invoke_without_command=True)
+@json_option
+@debug_option
+@click.pass_context
+def data(context: click.Context, as_json: bool) -> None:
+    """List the known data sets; `tinychat data get NAME` fetches one, `make NAME` makes one of tinychat's own."""
+    if context.invoked_subcommand is not None:
+        return
+    from tinychat.corpus.registry import KNOWN
+
+    if as_json:
+        _print_json([dataclasses.asdict(dataset) for dataset in KNOWN.values()])
+    else:
+        _print_columns([(name, _size(known.bytes), known.licence, known.about) for name, known in KNOWN.items()])
+
+
+@data.command("get")
+@click.argument("name")
+@debug_option
+def data_get(name: str) -> None:
+    """Fetch a known data set, checked against its checksum; the mirror that TINYCHAT_MIRROR names comes first."""
+
+    click.echo(fetch_with_bar(name, plain=load_face().plain))
+
+
+@data.command("make")
+@click.argument("name")
+@click.option("--out", type=click.Path(path_type=Path), help="the folder to write [among your data sets]")
+@click.option("--seed", type=int, default=1, show_default=True, help="the same seed gives the same text, everywhere")
+@click.option("--count", type=click.IntRange(min=1), help="how many documents to train on [the data set's own]")
+@debug_option
+def data_make(name: str, out: Path | None, seed: int, count: int | None) -> None:
+    """Make a data set of tinychat's own, smalltalk, tales or phrases: one part to train on, one held out."""
+    from tinychat.corpus.registry import find_dataset, make
+
+    if not find_dataset(name).is_made:
+        raise UsageError(f"{name} is not made but published", f"`tinychat data get {name}` fetches it")
+    folder = out or paths.datasets_folder() / name
+    click.echo(make(name, folder, seed, count), err=True)
+    click.echo(folder)
+
+
+@click.command("config")
+@json_option
+@debug_option
+def config(as_json: bool) -> None:
+    """Where things lie, and every setting with where its value comes from."""
+    settings, face = load_settings()
+    folders = {
+        "config_file": paths.config_file(),
+        "data": paths.data_folder(),
+        "models": paths.models_folder(),
+        "runs": paths.runs_folder(),
+        "transcripts": paths.transcripts_folder(),
+        "cache": paths.cache_folder(),
+        "bundled_models": paths.bundled_models(),
+        "mirror": paths.mirror(),
+    }
+    in_force = [*face.in_force(), *settings.in_force()]
+    if as_json:
+        places_json = {name: str(path) if path else None for name, path in folders.items()}
+        values = {setting.name: {"value": value, "from": origin.name.lower()} for setting, value, origin in in_force}
+        _print_json({**places_json, "model": face.current.model, "settings": values})
+        return
+    _print_columns([(name, str(path) if path else "–") for name, path in folders.items()])
+    click.echo()
+    _print_columns([(setting.name, setting.show(value), origin.name.lower()) for setting, value, origin in in_force])
+
+
+@click.command("export")
+@click.argument("model")
+@click.option("--to", "to", required=True, metavar="FORMAT", help="; ".join(f"{k}: {v}" for k, v in FORMATS.items()))
+@click.option("--out", type=click.Path(path_type=Path), help="the folder to write [NAME-FORMAT]")
+@debug_option
+def export(model: str, to: str, out: Path | None) -> None:
+    """Write MODEL for another tool."""
+    info = read_info(find_model(model))
+    folder = out or Path(f"{info.name}-{to}")
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise UsageError(f"{folder} is there already", "give another --out")
+    export_model(info, to, folder)
+    click.echo(folder)
+
+
+@click.command("import")
+@click.argument("path", type=click.Path(path_type=Path))
+@click.option("--name", help="what to call it [the folder's name]")
+@click.option("--out", type=click.Path(path_type=Path), help="the folder to write [among your own models]")
+@debug_option
+def import_(path: Path, name: str | None, out: Path | None) -> None:
+    """Take in a model of another tool: a folder that transformers saved (GPT-2 or Llama shaped), or tinychat's own."""
+    name = name or path.resolve().name
+    if not re.fullmatch(r"[\w][\w.-]*", name):
+        raise UsageError(f"{name!r} is no name for a model", "use letters, digits, - and _: --name NAME")
+    folder = out or paths.models_folder() / name
+    if folder.exists():
+        raise ModelError(f"{folder} is there already", "give another --name, or remove it")
+    info = import_model(path, name, folder)
+    click.echo(f"{info.summary}: `tinychat -m {out or name}` talks to it")
+
+
+def _draw(drawn: "Architecture") -> None:
+    """At a terminal as the REPL does; elsewhere without lines and colours, each row in full."""
+    from tinychat.repl.render.architecture import draw_architecture
+    from tinychat.repl.render.terminal import Terminal
+
+    plain = Terminal(sys.stdout, lambda: (ENDLESS, 24), colour=False, dumb=True)
+    draw_architecture(Terminal.standard(sys.stdout) if sys.stdout.isatty() else plain, drawn)
+
+
+def _model_facts(info: ModelInfo) -> dict[str, Any]:
+    return {
+        "name": info.name,
+        "mode": info.mode,
+        "tokenizer": info.tokenizer_kind,
+        "parameters": info.parameters,
+        "folder": str(info.folder),
+    }
+
+
+def _size(count: int) -> str:
+    return f"{count / 1e6:.1f} MB" if count >= 100_000 else f"{count / 1e3:.1f} kB"
+
+
+def _print_json(values: object) -> None:
+    click.echo(json.dumps(values, ensure_ascii=False))
+
+
+def _print_columns(rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> None:
+    """Columns as wide as their longest entry; those of `right` are aligned there."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = [
+            cell.rjust(width) if place in right else cell.ljust(width)
+            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        click.echo("  ".join(cells).rstrip())

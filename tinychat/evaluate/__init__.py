@@ -1,0 +1,1 @@
+"""Measure a model: perplexity, suites of checks, speed, and the Shannon game."""

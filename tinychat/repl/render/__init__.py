@@ -1,0 +1,1 @@
+"""Draw results on a terminal, and write them as files."""

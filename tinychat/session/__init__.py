@@ -1,0 +1,1 @@
+"""The state that a front end holds: the open model, the conversation, comparisons and training runs."""

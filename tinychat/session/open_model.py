@@ -1,0 +1,151 @@
+"""A model that is open: its description, its tokenizers, and its engine, which loads in a thread."""
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+
+from tinychat.config.precedence import Origin
+from tinychat.config.settings import Settings, SettingStore
+from tinychat.errors import ModelError
+from tinychat.events import Notice
+from tinychat.generate.engine import Engine
+from tinychat.generate.loading import EngineLoader
+from tinychat.generate.prompts import PromptEncoder, fresh_seed
+from tinychat.generate.stream import Answer
+from tinychat.session.conversation import Turn
+from tinychat.store.models import find_model, read_info, read_source_tokenizer, read_tokenizer
+from tinychat.tokenizer.tokenizer import Tokenizer
+
+
+class OpenModel:
+    """A model to generate with. Its weights load when they are needed, or from `preload` on.
+
+    Args:
+        name: a name or a path.
+        settings: what it answers with; they take on the model's own defaults.
+
+    Raises:
+        ModelError: there is no such model, or it is damaged.
+    """
+
+    def __init__(self, name: str, settings: SettingStore) -> None:
+        from tinychat.model.config import ModelConfig
+
+        self.info = read_info(find_model(name))
+        ModelConfig.from_dict(self.info.architecture)  # reports at once what is wrong with it
+        settings.replace(self.info.settings, Origin.MODEL)
+        self._settings = settings
+        self._loading: EngineLoader | None = None
+
+    @property
+    def name(self) -> str:
+        """The model's name."""
+        return self.info.name
+
+    # --- loading -------------------------------------------------------------------------------------------------
+
+    def preload(self) -> EngineLoader:
+        """Start to import torch and to load the weights, in a thread."""
+        if self._loading is None:
+            self._loading = EngineLoader(self.info, self._settings.current)
+        return self._loading
+
+    @property
+    def engine(self) -> Engine:
+        """The engine with the weights loaded; waits for it."""
+        return self.preload().engine
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether an answer can begin at once."""
+        return self._loading is not None and self._loading.wait(0)
+
+    def wait(self, should_stop: Callable[[], bool]) -> bool:
+        """Wait for the weights to load; return whether they did before `should_stop`."""
+        loading = self.preload()
+        while not loading.wait(0.05):
+            if should_stop():
+                return False
+        return True
+
+    def close(self) -> None:
+        """Free the weights; they load again if they are needed again."""
+        self._loading = None
+
+    # --- prompts -------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def tokenizer(self) -> Tokenizer:
+        """The tokenizer of what the model generates."""
+        return read_tokenizer(self.info.folder)
+
+    @cached_property
+    def source_tokenizer(self) -> Tokenizer:
+        """The tokenizer of prompts: an encoder may have one of its own."""
+        return read_source_tokenizer(self.info.folder) or self.tokenizer
+
+    @property
+    def prompt_encoder(self) -> PromptEncoder:
+        """How prompts become token ids.
+
+        Raises:
+            ModelError: it is a chat model without a template.
+        """
+        info = self.info
+        if info.mode == "chat" and info.template is None:
+            raise ModelError(f"{info.name} is a chat model without a template", "train or import it again")
+        return PromptEncoder(
+            self.tokenizer,
+            int(info.architecture["context"]),
+            info.template if info.mode == "chat" else None,
+            self.source_tokenizer if info.mode == "translation" else None,
+        )
+
+    def history(self, turns: Sequence[Turn]) -> Sequence[Turn]:
+        """Return those of the turns before a prompt that the model sees: all in a chat; none in other modes."""
+        return turns if self.info.mode == "chat" else ()
+
+    def make_answer(
+        self,
+        prompt: str,
+        *,
+        turns: Sequence[Turn] = (),
+        settings: Callable[[], Settings] | None = None,
+        seed: int | None = None,
+        index: int = 0,
+        top_logprobs: int = 0,
+    ) -> Answer:
+        """Make an answer that an engine can begin.
+
+        Args:
+            prompt: as typed.
+            turns: the turns before it.
+            settings: asked anew before each call of the engine; default: the current ones.
+            seed: None takes the one that is set, or a fresh one.
+            index: of the prompt in the input.
+            top_logprobs: how many of the likeliest tokens to record at each position.
+        """
+        settings = settings or (lambda: self._settings.current)
+        encoder = self.prompt_encoder
+        seed = settings().seed if seed is None else seed
+        return Answer(
+            self.tokenizer,
+            encoder.encode(prompt, [(turn.prompt, turn.answer) for turn in turns], settings().max_tokens),
+            settings,
+            seed=fresh_seed() if seed is None else seed,
+            prompt_index=index,
+            end_ids=encoder.end_ids,
+            top_logprobs=top_logprobs,
+            source=encoder.encode_source(prompt),
+        )
+
+    def ids_before(self, turn: Turn, position: int) -> list[int]:
+        """Return all token ids that the model saw when it chose the token at a position (from 0) of an answer."""
+        prompt = turn.prompt_ids or self.make_answer(turn.prompt, turns=self.history(turn.path()[:-1])).ids
+        given = self.tokenizer.encode(turn.given) if turn.given else []
+        return [*prompt, *given, *(token.id for token in turn.tokens[:position])]
+
+    def unknown_notice(self, text: str) -> Notice | None:
+        """Name the characters of a text that the vocabulary lacks; return None if it has them all."""
+        unknown = self.source_tokenizer.unknown(text)
+        shown = " ".join(map(repr, unknown[:8])) + (" …" if len(unknown) > 8 else "")
+        return Notice(f"unknown to this model, left out: {shown}") if unknown else None

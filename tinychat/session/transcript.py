@@ -1,0 +1,159 @@
+"""A conversation as a file: a transcript is JSON, with the model, the settings, the seeds, and every branch.
+
+Conversations that are kept without being asked for: transcripts in the user's data folder, the newest of them.
+"""
+
+import json
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import datetime
+from pathlib import Path
+from typing import Any, get_args
+
+from tinychat.atomic import atomic_write
+from tinychat.config.settings import Settings
+from tinychat.errors import SettingError, TinychatError
+from tinychat.events import Finished, FinishReason
+from tinychat.session.conversation import Conversation, Turn
+from tinychat.session.session import Session
+from tinychat.store import paths
+
+FORMAT = 1
+
+
+def write_transcript(
+    path: Path, model: str, settings: Settings, conversation: Conversation, *, private: bool = False
+) -> None:
+    """Writes a conversation with a model; a private one is for its owner's eyes alone.
+
+    Raises:
+        TinychatError: it cannot be written there.
+    """
+    try:
+        atomic_write(path, transcript_of(model, settings, conversation).encode("utf-8", "replace"), private=private)
+    except OSError as error:
+        raise TinychatError(f"{path} cannot be written: {error.strerror or error}") from None
+
+
+def transcript_of(model: str, settings: Settings, conversation: Conversation) -> str:
+    """A conversation with a model, as JSON: what leads to where it stands as `turns`, all others as `branches`."""
+    here = conversation.turns
+    numbers = {id(turn): number for number, turn in enumerate(conversation.all, 1)}
+
+    def values(turn: Turn) -> dict[str, Any]:
+        return {
+            "prompt": turn.prompt,
+            "answer": turn.answer,
+            "seed": turn.finished.seed if turn.finished else None,
+            "finish_reason": turn.finished.reason if turn.finished else None,
+            "model": turn.model,
+            "settings": _values(turn.settings) if turn.settings else None,
+            "obstacle": turn.obstacle,
+            "number": numbers[id(turn)],
+            "parent": numbers[id(turn.parent)] if turn.parent else None,
+        }
+
+    on_path = {id(turn) for turn in here}
+    document = {
+        "format": FORMAT,
+        "model": model,
+        "settings": _values(settings),
+        "turns": [values(turn) for turn in here],
+        "branches": [values(turn) for turn in conversation.all if id(turn) not in on_path],
+    }
+    return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+
+
+def read_transcript(path: Path) -> Conversation:
+    """Reads a conversation.
+
+    Raises:
+        TinychatError: it is no transcript.
+    """
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+        return _grow(values["turns"], values.get("branches", []))
+    except OSError as error:
+        raise TinychatError(f"{path} cannot be read: {error.strerror or error}") from None
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise TinychatError(f"{path} is no transcript", "`/save FILE` writes one") from None
+
+
+def _grow(path: list[dict[str, Any]], branches: list[dict[str, Any]]) -> Conversation:
+    """The tree that was saved; the turns of an older file have no numbers, and simply follow one another."""
+    conversation = Conversation(map(_read_turn, path))
+    if not branches:
+        return conversation
+    here = conversation.here
+    read = [*zip(path, conversation.all, strict=True), *((values, _read_turn(values)) for values in branches)]
+    by_number = {int(values["number"]): (values["parent"], turn) for values, turn in read}
+    conversation.all = [turn for _, (_, turn) in sorted(by_number.items())]
+    for number, (parent, turn) in by_number.items():
+        if parent is not None and not 0 < parent < number:
+            raise ValueError("a turn that follows a later one")
+        turn.parent = by_number[parent][1] if parent is not None else None
+    conversation.here = here
+    return conversation
+
+
+def _values(settings: Settings) -> dict[str, Any]:
+    return {name: getattr(settings, name) for name in settings.__slots__}
+
+
+def _read_turn(values: dict[str, Any]) -> Turn:
+    """A turn as it was saved; an older file may lack all but prompt and answer."""
+    turn = Turn(str(values["prompt"]), given=str(values["answer"]), model=str(values.get("model") or ""))
+    turn.obstacle = str(values.get("obstacle") or "")
+    if isinstance(values.get("seed"), int) and values.get("finish_reason") in get_args(FinishReason):
+        turn.finished = Finished(values["finish_reason"], 0, 0.0, values["seed"])
+    try:
+        turn.settings = Settings(**values["settings"])
+    except (KeyError, TypeError, SettingError):  # an older file, or a newer one with settings unknown here
+        turn.settings = None
+    return turn
+
+
+# ---- from tinychat.session.transcript ----
+
+
+MOST = 200
+"""that are kept; older ones go"""
+
+
+class Autosave:
+    """Keeps what is said in a session, a file for each conversation, named by when it began."""
+
+    def __init__(self, session: Session, clock: Callable[[], datetime] = datetime.now) -> None:
+        self._session, self._clock = session, clock
+        self._conversation: Conversation | None = None
+        self.path: Path | None = None
+        """the file of the newest conversation; None before the first answer"""
+
+    def save(self) -> None:
+        """Writes the conversation as it stands; one without an answer is none.
+
+        Raises:
+            TinychatError: it cannot be written.
+        """
+        session, conversation = self._session, self._session.conversation
+        if not conversation.all:
+            return
+        begins = self.path is None or conversation is not self._conversation
+        if begins:
+            name = f"{self._clock():%Y-%m-%d-%H%M%S}"
+            self._conversation, self.path = conversation, _free(paths.transcripts_folder(), name)
+        assert self.path is not None
+        write_transcript(self.path, session.model.name, session.settings.current, conversation, private=True)
+        if begins:
+            for path in paths.kept_transcripts()[MOST:]:
+                with suppress(OSError):
+                    path.unlink()
+
+
+def _free(folder: Path, name: str) -> Path:
+    """A name that no file has: another session may have begun in the same second."""
+    path, number = folder / f"{name}.json", 1
+    while path.exists():
+        number += 1
+        path = folder / f"{name}-{number}.json"
+    return path
