@@ -88,7 +88,7 @@ def save_small_model(folder: Path, text: str, kind: str, specials: list[str], mo
     from tinychat.tokenizer.training import train_vocabulary
 
     tokenizer = Tokenizer(train_vocabulary(kind, [text], 300, specials))
-    config = ModelConfig(tokenizer.vocab_size, context=32, n_layer=1, d_model=16, initialization="torch")
+    config = ModelConfig(tokenizer.vocab_size, context_length=32, n_layer=1, d_model=16, initialization="torch")
     torch.manual_seed(0)
     model = Transformer(config)
     about = (config.to_dict(), tokenizer.kind, model.parameter_count)
@@ -109,6 +109,6 @@ def chatter(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from tinychat.tokenizer.chat_template import ChatTemplate
 
     folder = tmp_path_factory.mktemp("models") / "chatter"
-    specials = ["<|end|>", "<|user|>", "<|bot|>"]
+    specials = ["<|end|>", "<|user|>", "<|assistant|>"]
     facts = {"mode": "chat", "template": ChatTemplate(), "settings": {"temperature": 0.7}}
     return save_small_model(folder, "hello there, how are you? fine, thanks! " * 5, "wordpiece", specials, **facts)

@@ -27,7 +27,7 @@ from tinychat.tokenizer.chat_template import ChatTemplate
 from tinychat.tokenizer.tokenizer import Tokenizer
 from tinychat.tokenizer.training import train_vocabulary
 
-SPECIALS = ["<|end|>", "<|user|>", "<|bot|>"]
+SPECIALS = ["<|end|>", "<|user|>", "<|assistant|>"]
 
 
 @functools.cache
@@ -45,7 +45,7 @@ def make_model(folder: Path, name: str = "parrot", mode: str = "chat") -> Path:
     config = {
         "format": 1, "name": name, "mode": mode, "about": "repeats what it hears", "tokenizer": "wordpiece",
         "parameters": 3_400_000, "template": ChatTemplate().to_dict() if mode == "chat" else None, "settings": {},
-        "architecture": {"vocab_size": tokenizer.vocab_size, "context": 512},
+        "architecture": {"vocab_size": tokenizer.vocab_size, "context_length": 512},
     }  # fmt: skip
     (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
     return folder
@@ -58,7 +58,7 @@ class Scripted:
     `fail` and `bug` end in errors, `escape` is a control sequence, `wide` is wide characters; all else is repeated.
     """
 
-    context, batch_size = 512, 8
+    context_length, batch_size = 512, 8
     about = "scripted engine"
 
     def __init__(self, tokenizer: Tokenizer, delay: float = 0.0) -> None:
@@ -84,11 +84,11 @@ class Scripted:
 
     def score(self, ids: Sequence[int]) -> list[float]:
         """Every second token is certain, every other one in four."""
-        return [math.log(0.25) * (place % 2) for place in range(len(ids) - 1)]
+        return [math.log(0.25) * (position % 2) for position in range(len(ids) - 1)]
 
     def entropies(self, ids: Sequence[int]) -> list[float]:
         """One bit everywhere, but two at every third token."""
-        return [math.log(2) * (1 + (place % 3 == 2)) for place in range(len(ids) - 1)]
+        return [math.log(2) * (1 + (position % 3 == 2)) for position in range(len(ids) - 1)]
 
     def heads(self, *_: object, **__: object) -> list[list[Head]]:
         raise GenerationError("it has no layers to look into", "open a model that has")

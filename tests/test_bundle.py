@@ -32,7 +32,7 @@ def test_each_model_has_a_recipe_that_names_its_corpus(bundle: ModuleType) -> No
     assert set(bundle.MODELS) <= {recipe.name for recipe in list_recipes()}
     for name, bundled in bundle.MODELS.items():
         assert load_recipe(name).sources == (bundled.corpus,)
-        assert load_recipe(name).purpose
+        assert load_recipe(name).description
         assert (load_recipe(name).minutes or 99) <= 40
 
 

@@ -16,7 +16,7 @@ from tinychat.commands import COMMANDS
 from tinychat.commands.registry import THEMES
 from tinychat.config.option import Option
 from tinychat.config.settings import SETTINGS, Settings
-from tinychat.config.ui_options import FACE
+from tinychat.config.ui_options import UI_OPTIONS
 from tinychat.corpus.registry import KNOWN
 from tinychat.evaluate.perplexity import Score
 from tinychat.events import EVENTS
@@ -55,7 +55,7 @@ def options_table(options: Mapping[str, Option]) -> str:
 
 
 def environment_table() -> str:
-    rows = ((f"`{option.variable}`", f"`{name}`") for name, option in (FACE | SETTINGS).items())
+    rows = ((f"`{option.variable}`", f"`{name}`") for name, option in (UI_OPTIONS | SETTINGS).items())
     return table(("variable", "sets"), rows)
 
 
@@ -147,7 +147,7 @@ def sample_transcript() -> dict[str, Any]:
 
 TABLES: dict[str, Callable[[], str]] = {
     "settings": lambda: options_table(SETTINGS),
-    "interface options": lambda: options_table(FACE),
+    "interface options": lambda: options_table(UI_OPTIONS),
     "environment": environment_table,
     "commands": commands_table,
     "command line": command_line_tables,

@@ -40,7 +40,7 @@ LIBRARIES = {
     "PIL": {"repl/render"},
     "click": {"cli"},
 }
-"""Folders that may import a library at the top of a file; elsewhere torch is imported inside functions, others never."""
+"""Folders that may import a library at the top of a file. Others may import torch inside functions, the rest never."""
 
 LAZY = {"torch", "safetensors"}
 

@@ -124,5 +124,5 @@ def make(count: int, seed: int, *, held_out: bool = False) -> Iterator[str]:
     for turns in conversations(count, seed, held_out=held_out):
         messages = []
         for turn in turns:
-            messages += [{"role": "user", "content": turn.user}, {"role": "bot", "content": turn.bot}]
+            messages += [{"role": "user", "content": turn.user}, {"role": "assistant", "content": turn.assistant}]
         yield json.dumps({"messages": messages}, ensure_ascii=False) + "\n"

@@ -77,7 +77,7 @@ def react(talk: Talk) -> bool:
     """Usually answer the bot's last question, and return whether a turn was added."""
     if not talk.turns:
         return False
-    offer = _offered(talk.turns[-1].bot)
+    offer = _offered(talk.turns[-1].assistant)
     if not offer or not talk.dice.chance(0.22 if offer == "other" else 0.6):
         return False
     talk.topic = TOPIC

@@ -63,7 +63,7 @@ def hesitation(talk: Talk) -> None:
 
 def repeat_that(talk: Talk) -> None:
     """Add a “say that again”, answered by the last reply word for word."""
-    if not talk.turns or len(talk.turns[-1].bot.split()) > 16:
+    if not talk.turns or len(talk.turns[-1].assistant.split()) > 16:
         hello(talk)
         return
     talk.turn(
@@ -71,7 +71,7 @@ def repeat_that(talk: Talk) -> None:
         " what"
         "|what was that|please repeat|i did not hear you|pardon|say it again|tell me again)( please| tinychat|)(?||.)",
         "I said: <last>",
-        last=talk.turns[-1].bot.removeprefix("I said: "),
+        last=talk.turns[-1].assistant.removeprefix("I said: "),
     )
 
 

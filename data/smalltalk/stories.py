@@ -150,10 +150,10 @@ REQUESTS = (
 
 def tell(talk: Talk, hero: str, name: str) -> tuple[str, dict[str, str]]:
     """Return a story's template and its values."""
-    wish, obstacle, ending = talk.dice.choice(PLOTS)
+    wish, why_not_reproducible, ending = talk.dice.choice(PLOTS)
     adjective = talk.dice.choice(ADJECTIVES)
     start = "(Once there was|There once was|There was once) <a:who> (named|called) <name> who " + wish
-    return f"{start}. {obstacle} {ending}", {"who": f"{adjective} {hero}", "name": name}
+    return f"{start}. {why_not_reproducible} {ending}", {"who": f"{adjective} {hero}", "name": name}
 
 
 def story(talk: Talk) -> None:

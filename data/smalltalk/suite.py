@@ -86,8 +86,8 @@ def topic_checks(
         topic = left[number % len(left)]
         if turn := held_out_turn(dice, SCENES[topic]):
             expected = judge(turn)
-            assert re.search(expected.get("pattern", ""), turn.bot), turn
-            assert "without" not in expected or not re.search(expected["without"], turn.bot), turn
+            assert re.search(expected.get("pattern", ""), turn.assistant), turn
+            assert "without" not in expected or not re.search(expected["without"], turn.assistant), turn
             checks.setdefault(turn.user, {"group": group, "say": turn.user, **expected})
         else:
             left.remove(topic)
@@ -99,7 +99,7 @@ def has_value(turn: Turn) -> Check:
     if turn.topic in ("comparing numbers", "comparing sizes", "even and odd"):
         return matches_templates(turn)
     if turn.topic in NUMBERS:
-        number = re.findall(r"[\d, ]*\d", turn.bot)[-1].strip()
+        number = re.findall(r"[\d, ]*\d", turn.assistant)[-1].strip()
         return {"pattern": rf"(?<!\d){number}\D*$"}
     value = re.escape(turn.values["x" if turn.topic == "countries of capitals" else "y"]).replace(r"\ ", " ")
     return {"pattern": rf"(?i)\b{value}\b" + ("" if turn.topic in FACTS["other facts"] else r"\W*$")}
@@ -207,7 +207,7 @@ def words_and_prompts(count: int, seed: int = SEED) -> tuple[set[str], set[str]]
         for turn in turns:
             prompts.add(normalize(turn.user))
             echoed.update(WORD.findall(turn.user.lower()))
-            words.update(word for word in WORD.findall(turn.bot.lower()) if word not in echoed)
+            words.update(word for word in WORD.findall(turn.assistant.lower()) if word not in echoed)
     return words, prompts
 
 

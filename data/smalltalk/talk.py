@@ -75,7 +75,7 @@ class Turn(NamedTuple):
     """A user message and its reply."""
 
     user: str
-    bot: str
+    assistant: str
     topic: str
     is_held_out: bool
     """whether the user's wording belongs to the held-out split"""
@@ -108,12 +108,12 @@ class Talk:
         """Number of turns still to come."""
         return self.length - len(self.turns)
 
-    def turn(self, user: Lines, bot: Lines, **values: str) -> None:
+    def turn(self, user: Lines, assistant: Lines, **values: str) -> None:
         """Add one turn from the templates of both sides."""
         wording = self._draw_wording(user)
-        self._add(insert(wording, values, mark=True), bot, values, wording, user)
+        self._add(insert(wording, values, mark=True), assistant, values, wording, user)
 
-    def ask(self, user: Lines, bot: Lines, **values: str) -> None:
+    def ask(self, user: Lines, assistant: Lines, **values: str) -> None:
         """Add one turn in which the user may add a lead-in or an ending."""
         wording = self._draw_wording(user)
         text = insert(wording, values, mark=True)
@@ -122,7 +122,7 @@ class Talk:
         if self.dice.chance(0.10):
             end = text[-1] if text[-1] in "?!." else ""
             text = text.removesuffix(end) + self.dice.choice(AFTER) + end if end else text + self.dice.choice(AFTER)
-        self._add(text, bot, values, wording, user)
+        self._add(text, assistant, values, wording, user)
 
     def _draw_wording(self, lines: Lines) -> str:
         """Return a wording from this conversation's split, or from the other if the template has no more."""
@@ -137,15 +137,15 @@ class Talk:
                 break
         return wording
 
-    def _add(self, text: str, bot: Lines, values: dict[str, str], wording: str, lines: Lines) -> None:
+    def _add(self, text: str, assistant: Lines, values: dict[str, str], wording: str, lines: Lines) -> None:
         text = write(self.dice, self.style, text)
         value = values.get("v", "")
         if value and text.startswith(capital := value[0].upper() + value[1:]) and wording.startswith("<v>"):
             values = values | {"v": capital}  # as the person typed it, so that the model learns to copy
-        reply = fill(self.dice, bot, values)
+        reply = fill(self.dice, assistant, values)
         if not reply.startswith("tinychat"):
             reply = reply[0].upper() + reply[1:]
-        self.turns.append(Turn(text, reply, self.topic, is_held_out(lines, wording), wording, bot, values))
+        self.turns.append(Turn(text, reply, self.topic, is_held_out(lines, wording), wording, assistant, values))
 
     def word(self, value: str) -> str:
         """Return the value as this person types it."""

@@ -40,7 +40,7 @@ def inspect(session: Session, line: str) -> float:
     start = time.process_time()
     result = COMMANDS.dispatch(session, line)
     if isinstance(result, Walk):
-        result.at(result.place)
+        result.at(result.index)
     return time.process_time() - start
 
 

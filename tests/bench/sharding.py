@@ -61,7 +61,7 @@ def main() -> None:
     group = Peers(process)
     before = used_memory(torch.device("cpu"))
     heads = max(1, args.d_model // 64)
-    config = ModelConfig(VOCABULARY, context=CONTEXT, n_layer=args.n_layer, n_head=heads, d_model=args.d_model)
+    config = ModelConfig(VOCABULARY, context_length=CONTEXT, n_layer=args.n_layer, n_head=heads, d_model=args.d_model)
     learner = Learner(config, recipe, group)
     rows = ROWS * process.size
     ids = torch.randint(VOCABULARY, (rows, CONTEXT), generator=torch.Generator().manual_seed(0))

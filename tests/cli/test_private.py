@@ -22,7 +22,7 @@ def is_private(monkeypatch: pytest.MonkeyPatch, letters: Path) -> Callable[..., 
     opened: list[bool] = []
 
     def open_repl(session: Any, *, debug: bool) -> int:
-        opened.append(session.face.current.private)
+        opened.append(session.ui_options.current.private)
         return 0
 
     def is_private(*arguments: str) -> bool:

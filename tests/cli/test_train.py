@@ -14,7 +14,7 @@ import pytest
 
 pytestmark = pytest.mark.slow
 
-SMALL = ["--n-layer", "1", "--d-model", "32", "--n-head", "1", "--context", "32", "--batch-size", "8"]
+SMALL = ["--n-layer", "1", "--d-model", "32", "--n-head", "1", "--context-length", "32", "--batch-size", "8"]
 
 
 def some_text(characters: int, words: str = "ba de ki lo mu na po ri su te va zo") -> str:

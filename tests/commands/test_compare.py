@@ -13,9 +13,9 @@ def texts(talk: Talk, line: str) -> tuple[tuple[str, ...], list[str]]:
     result = talk.do(line)
     assert isinstance(result, Answers)
     said = [""] * len(result.heads)
-    for place, record in result.start(lambda: False):
+    for index, record in result.start(lambda: False):
         if isinstance(record, Token):
-            said[place] += record.text
+            said[index] += record.text
     return result.heads, said
 
 

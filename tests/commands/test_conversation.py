@@ -295,7 +295,7 @@ def test_a_branch_says_the_answer_anew_as_far_as_a_token(spelled: Session) -> No
     assert new.answer.startswith(old.answer[:3] + "xyz")
     assert (len(new.tokens), new.finished and new.finished.reason) == (12, "length")
     assert spelled.conversation.all == [old, new]
-    assert new.obstacle  # no call makes it again
+    assert new.why_not_reproducible  # no call makes it again
 
 
 def test_the_tokens_of_a_branch_have_the_odds_that_the_model_gave_them(spelled: Session) -> None:
@@ -306,8 +306,8 @@ def test_the_tokens_of_a_branch_have_the_odds_that_the_model_gave_them(spelled: 
     with torch.inference_mode():
         logprobs = model(ids)[0].log_softmax(-1)
     begin = len(turn.prompt_ids)
-    for place, token in enumerate(turn.tokens):
-        assert token.logprob == pytest.approx(logprobs[begin + place - 1, token.id].item(), abs=1e-4)
+    for index, token in enumerate(turn.tokens):
+        assert token.logprob == pytest.approx(logprobs[begin + index - 1, token.id].item(), abs=1e-4)
 
 
 def test_the_same_token_with_the_same_seed_says_what_was_said(spelled: Session) -> None:
@@ -332,9 +332,9 @@ def test_another_token_that_why_shows_is_gone_on_from(spelled: Session) -> None:
     (old,) = spelled.turns
     looks = COMMANDS.dispatch(spelled, "/why 3")
     assert isinstance(looks, Walk)
-    bars = looks.at(looks.place).bars
-    other = next(place for place, bar in enumerate(bars) if not bar.marked)
-    records = list(looks.choose(looks.place, other).start(lambda: False))
+    bars = looks.at(looks.index).bars
+    other = next(index for index, bar in enumerate(bars) if not bar.marked)
+    records = list(looks.choose(looks.index, other).start(lambda: False))
     (turn,) = spelled.turns
     assert turn.tokens[:2] == old.tokens[:2]
     assert repr(turn.tokens[2].text) == bars[other].label

@@ -29,7 +29,7 @@ def why(session: Session, line: str) -> Bars:
     """What `/why` shows first."""
     looks = COMMANDS.dispatch(session, line)
     assert isinstance(looks, Walk)
-    return looks.at(looks.place)
+    return looks.at(looks.index)
 
 
 def test_why_shows_the_odds_at_a_place(talk: Talk) -> None:
@@ -68,27 +68,27 @@ def test_why_tells_what_the_settings_made_of_the_odds(spelled: Session) -> None:
 
 
 def test_why_knows_what_each_token_of_an_answer_was_drawn_with(spelled: Session) -> None:
-    for place, _ in enumerate(spelled.answer("abc")):
-        if place == 5:
+    for index, _ in enumerate(spelled.answer("abc")):
+        if index == 5:
             COMMANDS.dispatch(spelled, "/temperature 0.3")
     drawn_with = [why(spelled, f"/why {number}").notes[0].split(" · ")[0] for number in (6, 7, 12)]
     assert drawn_with == ["before and after temp 0.8", *["before and after temp 0.3"] * 2]
 
 
 def test_why_adds_the_token_that_was_chosen_against_the_odds(spelled: Session) -> None:
-    for place, token in enumerate(spelled.turns[-1].tokens, 1):
-        result = why(spelled, f"/why {place}")
+    for index, token in enumerate(spelled.turns[-1].tokens, 1):
+        result = why(spelled, f"/why {index}")
         (chosen,) = (bar for bar in result.bars if bar.marked)
         assert chosen.label == repr(token.text)
         assert math.log(chosen.share) == pytest.approx(token.logprob, abs=1e-4)
         assert len(result.bars) in (8, 9)
 
 
-@pytest.mark.parametrize("place", ["0", "99", "x", "1.5"])
-def test_why_refuses_a_place_that_is_not_there(talk: Talk, place: str) -> None:
+@pytest.mark.parametrize("index", ["0", "99", "x", "1.5"])
+def test_why_refuses_a_place_that_is_not_there(talk: Talk, index: str) -> None:
     talk.ask("hello")
     with pytest.raises(UsageError, match="/why takes the number of a token, from 1 to"):
-        talk.do(f"/why {place}")
+        talk.do(f"/why {index}")
 
 
 def test_color_shows_the_surprise_of_each_token_of_the_last_answer(talk: Talk) -> None:
@@ -183,7 +183,7 @@ def save(folder: Path, mode: str = "completion", **architecture: int) -> Path:
     if architecture.get("n_encoder_layer"):
         architecture["source_vocab_size"] = reader.vocab_size
     config = ModelConfig(
-        tokenizer.vocab_size, context=24, n_layer=2, n_head=2, d_model=16, initialization="torch", **architecture
+        tokenizer.vocab_size, context_length=24, n_layer=2, n_head=2, d_model=16, initialization="torch", **architecture
     )
     torch.manual_seed(0)
     model = Transformer(config)

@@ -59,7 +59,7 @@ def test_show_draws_the_model_at_hand(talk: Talk) -> None:
     assert shown.title == "parrot (wordpiece, 3.4M, chat)"
     config = ModelConfig.from_dict(talk.session.model.info.architecture)
     assert shown.diagram == make_diagram(config)
-    assert f"context {config.context}" in shown.notes[-2]
+    assert f"context_length {config.context_length}" in shown.notes[-2]
     assert shown.notes[-1].startswith("in ")
     assert talk.do("/show other").title.startswith("other ")
 

@@ -8,7 +8,7 @@ from tinychat.commands.settings import change, nudge, switch, values_of
 from tinychat.config.option import Option
 from tinychat.config.precedence import Origin
 from tinychat.config.settings import SETTINGS
-from tinychat.config.ui_options import FACE
+from tinychat.config.ui_options import UI_OPTIONS
 from tinychat.errors import SettingError, UsageError
 
 
@@ -75,7 +75,7 @@ def test_settings_shows_all_of_them_with_where_they_come_from(talk: Talk) -> Non
     talk.do("/temperature 1.2")
     table = talk.do("/settings")
     assert isinstance(table, Table)
-    assert len(table.rows) == len(SETTINGS) + len(FACE)
+    assert len(table.rows) == len(SETTINGS) + len(UI_OPTIONS)
     assert table.rows[0][:3] == ("temperature", "1.2", "command")
     assert table.rows[-1][:3] == ("theme", "dark", "default")
 

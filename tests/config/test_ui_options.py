@@ -8,9 +8,9 @@ import pytest
 from click.testing import CliRunner
 
 from tinychat.cli.main import tinychat
-from tinychat.cli.options import load_face
+from tinychat.cli.options import load_ui_options
 from tinychat.config.precedence import Origin
-from tinychat.config.ui_options import FACE, Face, FaceStore
+from tinychat.config.ui_options import UI_OPTIONS, UiOptions, UiOptionStore
 from tinychat.errors import SettingError, UsageError
 
 
@@ -29,16 +29,16 @@ def configure(home: Path) -> Callable[[str], Path]:
 def test_later_ones_win_and_know_where_they_came_from(
     configure: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert load_face() == Face("smalltalk", plain=False, private=False, keys="auto", theme="dark")
+    assert load_ui_options() == UiOptions("smalltalk", plain=False, private=False, keys="auto", theme="dark")
     configure('model = "mine"\nplain = true\nkeys = "vi"\ntheme = "light"')
-    assert load_face() == Face("mine", plain=True, keys="vi", theme="light")
+    assert load_ui_options() == UiOptions("mine", plain=True, keys="vi", theme="light")
     monkeypatch.setenv("TINYCHAT_THEME", "NONE")
     monkeypatch.setenv("TINYCHAT_PLAIN", "0")
     monkeypatch.setenv("TINYCHAT_KEYS", "")  # says nothing
-    assert load_face() == Face("mine", plain=False, keys="vi", theme="none")
-    assert load_face({"theme": "dark", "plain": None}).theme == "dark"
+    assert load_ui_options() == UiOptions("mine", plain=False, keys="vi", theme="none")
+    assert load_ui_options({"theme": "dark", "plain": None}).theme == "dark"
     told = json.loads(CliRunner().invoke(tinychat, ["config", "--json"]).output)
-    origins = {name: told["settings"][name]["from"] for name in FACE}
+    origins = {name: told["settings"][name]["from"] for name in UI_OPTIONS}
     assert origins == {
         "model": "file", "plain": "environment", "private": "default", "keys": "file", "theme": "environment",
     }  # fmt: skip
@@ -59,14 +59,14 @@ def test_what_is_wrong_in_the_file_is_told_with_the_file_the_name_and_the_value(
 ) -> None:
     path = configure(text)
     with pytest.raises(UsageError) as caught:
-        load_face()
+        load_ui_options()
     assert (caught.value.problem, caught.value.remedy) == (f"{path}: {problem}", remedy)
 
 
 def test_a_store_of_the_face_is_one_of_layers() -> None:
-    face = FaceStore()
-    face.set("theme", "light", Origin.FILE)
-    face.set("theme", "none", Origin.FLAG)
-    assert (face.current.theme, face.origin("theme")) == ("none", Origin.FLAG)
+    ui_options = UiOptionStore()
+    ui_options.set("theme", "light", Origin.FILE)
+    ui_options.set("theme", "none", Origin.FLAG)
+    assert (ui_options.current.theme, ui_options.origin("theme")) == ("none", Origin.FLAG)
     with pytest.raises(SettingError):
-        face.set("keys", "nano")
+        ui_options.set("keys", "nano")

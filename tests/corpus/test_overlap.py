@@ -102,8 +102,8 @@ def copies_by_hand(said: str, texts: list[tuple[str, bool]], least: int) -> list
             return found
         start, end = min(all_spans, key=lambda span: (span[0] - span[1], span[0]))
         longest = max(stop for stop in range(end, len(said) + 1) if said[start:stop] in whole)
-        place = whole.index(said[start:longest])  # where the span would go on, if the rest were not told already
-        before = whole[:place]
+        position = whole.index(said[start:longest])  # where the span would go on, if the rest were not told already
+        before = whole[:position]
         found.append((start, said[start:end], 1 + before.count("\n"), len(before.replace("\0", ""))))
         free[start:end] = [False] * (end - start)
 

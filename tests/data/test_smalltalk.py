@@ -63,95 +63,95 @@ def test_a_longer_output_begins_with_the_shorter_one(small: bytes, make: Make) -
 def test_roles_alternate_from_user_to_bot(small: bytes) -> None:
     lengths = set()
     for talk in conversations(small):
-        assert [message["role"] for message in talk] == ["user", "bot"] * (len(talk) // 2)
+        assert [message["role"] for message in talk] == ["user", "assistant"] * (len(talk) // 2)
         assert all(set(message) == {"role", "content"} for message in talk)
         lengths.add(len(talk) // 2)
     assert lengths == set(range(1, 9))
 
 
 def test_no_template_shows_through(small: bytes) -> None:
-    for user, bot in turns(small):
+    for user, assistant in turns(small):
         assert user.strip() == user != ""
-        assert not re.search(r"[<>{}()|]|  ", user + bot)
+        assert not re.search(r"[<>{}()|]|  ", user + assistant)
 
 
 def test_replies_are_short_and_well_formed(small: bytes) -> None:
-    for _, bot in turns(small):
-        story = re.match(r"(Once there was|There once was|There was once) ", bot)
-        assert len(bot.split()) <= (45 if story else 26), bot
-        assert re.fullmatch(r"[A-Z0-9/].*[.!?]", bot), bot
+    for _, assistant in turns(small):
+        story = re.match(r"(Once there was|There once was|There was once) ", assistant)
+        assert len(assistant.split()) <= (45 if story else 26), assistant
+        assert re.fullmatch(r"[A-Z0-9/].*[.!?]", assistant), assistant
 
 
 def test_sums_are_right(large: bytes) -> None:
     sums = 0
-    for user, bot in turns(large):
-        for first, sign, second, result in re.findall(r"(\d+) (plus|minus) (\d+) is (\d+)", bot):
-            assert int(result) == int(first) + int(second) * (1 if sign == "plus" else -1), bot
+    for user, assistant in turns(large):
+        for first, sign, second, result in re.findall(r"(\d+) (plus|minus) (\d+) is (\d+)", assistant):
+            assert int(result) == int(first) + int(second) * (1 if sign == "plus" else -1), assistant
             assert int(result) <= 20
             asked = [int(digits) for digits in re.findall(r"\d+", user)]
-            assert set(asked) <= {int(first), int(second)} or bot.startswith("I said"), (user, bot)
+            assert set(asked) <= {int(first), int(second)} or assistant.startswith("I said"), (user, assistant)
             sums += 1
     assert sums > 1000
 
 
 def test_sums_beyond_twenty_are_refused(large: bytes) -> None:
-    for user, bot in turns(large):
+    for user, assistant in turns(large):
         asked = re.fullmatch(r"(\d\d)\s?\+\s?(\d\d)[?=]?", user)
         if asked and int(asked[1]) + int(asked[2]) > 20:
-            assert "twenty" in bot or "Try smaller numbers" in bot, (user, bot)
+            assert "twenty" in assistant or "Try smaller numbers" in assistant, (user, assistant)
 
 
 def test_opposites_are_right(large: bytes) -> None:
     seen = set()
-    for _, bot in turns(large):
-        if found := re.search(r"[Tt]he opposite of (\w+) is (\w+)", bot):
-            assert frozenset(found.groups()) in OPPOSITES, bot
+    for _, assistant in turns(large):
+        if found := re.search(r"[Tt]he opposite of (\w+) is (\w+)", assistant):
+            assert frozenset(found.groups()) in OPPOSITES, assistant
             seen.add(frozenset(found.groups()))
     assert seen == OPPOSITES
 
 
 def test_fifty_countries_have_one_capital_each(large: bytes) -> None:
-    said = " ".join(bot for _, bot in turns(large))
+    said = " ".join(assistant for _, assistant in turns(large))
     found = set(re.findall(r"[Tt]he capital of ([\w ]+) is ((?!not)\w+(?: [A-Z]\w+)?)\.", said))
     assert len(found) == len(dict(found)) == 50 + 5  # five have alternative names
     assert {("France", "Paris"), ("Canada", "Ottawa"), ("Turkey", "Ankara"), ("Australia", "Canberra")} < found
 
 
 def test_comparisons_and_neighbours_of_numbers_are_right(large: bytes) -> None:
-    for _, bot in turns(large):
-        if found := re.search(r"(\d+) is (bigger|smaller) than (\d+)", bot):
-            assert (int(found[1]) > int(found[3])) == (found[2] == "bigger"), bot
-        if found := re.search(r"After (\d+) comes (\d+)", bot):
-            assert int(found[2]) == int(found[1]) + 1, bot
-        if found := re.search(r"(\d+) is (odd|even)", bot):
-            assert (int(found[1]) % 2 == 1) == (found[2] == "odd"), bot
+    for _, assistant in turns(large):
+        if found := re.search(r"(\d+) is (bigger|smaller) than (\d+)", assistant):
+            assert (int(found[1]) > int(found[3])) == (found[2] == "bigger"), assistant
+        if found := re.search(r"After (\d+) comes (\d+)", assistant):
+            assert int(found[2]) == int(found[1]) + 1, assistant
+        if found := re.search(r"(\d+) is (odd|even)", assistant):
+            assert (int(found[1]) % 2 == 1) == (found[2] == "odd"), assistant
 
 
 def test_counting_ends_where_it_is_asked_to(large: bytes) -> None:
     counted = 0
-    for user, bot in turns(large):
+    for user, assistant in turns(large):
         if asked := re.fullmatch(r"(?i)count (?:from (\d+) )?to (\d+)[.?!]?", user):
             first, last = int(asked[1] or 1), int(asked[2])
             step = 1 if first <= last else -1
-            assert bot.endswith(", ".join(map(str, range(first, last + step, step))) + "."), (user, bot)
+            assert assistant.endswith(", ".join(map(str, range(first, last + step, step))) + "."), (user, assistant)
             counted += 1
     assert counted > 50
 
 
 def test_a_comparison_is_affirmed_where_it_holds(large: bytes) -> None:
     answers = Counter()
-    for user, bot in turns(large):
-        said = re.fullmatch(r"(.+) is (bigger|smaller) than (.+), so (yes|no)\.", bot)
+    for user, assistant in turns(large):
+        said = re.fullmatch(r"(.+) is (bigger|smaller) than (.+), so (yes|no)\.", assistant)
         asked = re.fullmatch(r"(?i)is (.+) (bigger|smaller) than (.+)\?", user)
         if said and asked and {asked[1].lower(), asked[3].lower()} == {said[1].lower(), said[3].lower()}:
-            assert (asked[1].lower() == said[1].lower()) == (said[4] == "yes"), (user, bot)
+            assert (asked[1].lower() == said[1].lower()) == (said[4] == "yes"), (user, assistant)
             answers[said[4]] += 1
     assert min(answers["yes"], answers["no"]) > 10
 
 
 def test_words_are_spelled_right(large: bytes) -> None:
     patterns = (r"The word (\w+) is spelled ([\w-]+)\.", r"You spell (\w+) like this: ([\w-]+)\.")
-    spelled = [pair for _, bot in turns(large) for pattern in patterns for pair in re.findall(pattern, bot)]
+    spelled = [pair for _, assistant in turns(large) for pattern in patterns for pair in re.findall(pattern, assistant)]
     assert len({word for word, _ in spelled}) > 150
     assert all("-".join(word) == letters for word, letters in spelled)
 
@@ -222,14 +222,14 @@ def test_more_than_eighty_topics_are_talked_about(programs: None) -> None:
 
 
 def test_every_command_of_a_reply_exists(large: bytes) -> None:
-    named = {name for _, bot in turns(large) for name in re.findall(r"(?<!\S)/([a-z][a-z-]*)", bot)}
+    named = {name for _, assistant in turns(large) for name in re.findall(r"(?<!\S)/([a-z][a-z-]*)", assistant)}
     known = {name for command in COMMANDS.values() for name in command.names}
     assert named <= known
     assert set(COMMANDS) <= named
 
 
 def test_every_flag_of_a_reply_exists(large: bytes) -> None:
-    named = {name for _, bot in turns(large) for name in re.findall(r"--([a-z-]+)", bot)}
+    named = {name for _, assistant in turns(large) for name in re.findall(r"--([a-z-]+)", assistant)}
     assert named == {"minutes", "recipe", "theme", "to"}
 
 
@@ -238,5 +238,5 @@ def test_people_say_many_different_things(large: bytes) -> None:
 
 
 def test_no_reply_dominates(large: bytes) -> None:
-    replies = Counter(bot for _, bot in turns(large))
+    replies = Counter(assistant for _, assistant in turns(large))
     assert replies.most_common(1)[0][1] < 0.005 * replies.total()

@@ -49,15 +49,15 @@ def test_the_corpus_itself_passes(programs: None) -> None:
     for topics in suite.FACTS.values():
         for topic in topics:
             if turn := suite.held_out_turn(dice, suite.SCENES[topic]):
-                assert re.search(suite.has_value(turn)["pattern"], turn.bot), turn
-                assert not re.search(suite.REFUSAL, turn.bot)
+                assert re.search(suite.has_value(turn)["pattern"], turn.assistant), turn
+                assert not re.search(suite.REFUSAL, turn.assistant)
     for topic in suite.TALK:
         if turn := suite.held_out_turn(dice, suite.SCENES[topic]):
-            assert re.search(suite.matches_templates(turn)["pattern"], turn.bot), turn
+            assert re.search(suite.matches_templates(turn)["pattern"], turn.assistant), turn
     for _ in range(100):
         refused = suite.held_out_turn(dice, suite.SCENES["what it does not know"])
         assert refused is not None
-        assert re.search(suite.REFUSAL, refused.bot)
+        assert re.search(suite.REFUSAL, refused.assistant)
 
 
 def test_replies_have_the_words_of_the_list_and_those_that_the_person_said(programs: None) -> None:

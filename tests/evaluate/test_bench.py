@@ -51,7 +51,7 @@ def test_the_table_fits_a_screen(letters: Path, capsys: pytest.CaptureFixture[st
 @pytest.mark.slow
 def test_the_share_of_the_loop_is_what_is_not_spent_in_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tokenizer = Tokenizer(train_vocabulary("char", ["abcdefgh"], 300, []))
-    config = ModelConfig(tokenizer.vocab_size, context=16, n_layer=1, d_model=32)
+    config = ModelConfig(tokenizer.vocab_size, context_length=16, n_layer=1, d_model=32)
     fields = {"device": "cpu", "precision": "f32", "learning_rate": 1e-4, "embedding_learning_rate": 1e-4}
     recipe = load_recipe().merged(fields)
     small = bench.loop_share(recipe, config, 8, tokenizer, tmp_path, 0.3)

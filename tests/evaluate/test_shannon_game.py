@@ -17,7 +17,7 @@ PIECES = Tokenizer(train_vocabulary("wordpiece", ["the cat sat on the mat and th
 
 def falling(tokenizer: Tokenizer, known: Sequence[int]) -> list[TokenProbability]:
     """Each id half as likely as the one before; the end is the likeliest."""
-    weights = [2.0**-place for place in range(tokenizer.vocab_size)]
+    weights = [2.0**-index for index in range(tokenizer.vocab_size)]
     return [TokenProbability(id, math.log(weight / sum(weights)), 0.0) for id, weight in enumerate(weights)]
 
 
@@ -73,7 +73,7 @@ def test_the_model_pays_by_its_odds_without_those_of_an_end() -> None:
     one = game(CHARACTERS, "ab")
     (outcome,) = one.guess("b")
     id, end = CHARACTERS.encode("b")[0], CHARACTERS.special("end")
-    weights = {place: 2.0**-place for place in range(CHARACTERS.vocab_size) if place != end}
+    weights = {index: 2.0**-index for index in range(CHARACTERS.vocab_size) if index != end}
     assert outcome.probability == pytest.approx(weights[id] / sum(weights.values()))
     assert one.score.model == pytest.approx(-math.log2(outcome.probability))
 
@@ -95,8 +95,8 @@ def test_over_all_that_could_come_nobody_gains_or_loses(tokenizer: Tokenizer, gu
         if not tokenizer.decode([id]) or "\\x" in tokenizer.token_text(id):
             continue
         one = Game(tokenizer, [0, id], 1, lambda known: falling(tokenizer, known))
-        places = [one.choices[ord(guess) % len(one.choices)] for guess in guesses] if one.has_choices else guesses
-        for guess in places:
+        indices = [one.choices[ord(guess) % len(one.choices)] for guess in guesses] if one.has_choices else guesses
+        for guess in indices:
             if not one.is_over:
                 one.guess(guess)
         if not one.is_over:

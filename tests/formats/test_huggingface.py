@@ -29,7 +29,7 @@ LLAMA: dict[str, Any] = {
 
 def make(folder: Path, letters: Path, options: dict[str, Any]) -> ModelInfo:
     tokenizer = read_tokenizer(letters)
-    config = ModelConfig(tokenizer.vocab_size, context=24, n_layer=2, d_model=16, **options)
+    config = ModelConfig(tokenizer.vocab_size, context_length=24, n_layer=2, d_model=16, **options)
     torch.manual_seed(1)
     model = Transformer(config)
     with torch.no_grad():

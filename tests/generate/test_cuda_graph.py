@@ -24,7 +24,7 @@ from tinychat.store.weights import pack_weights
 VOCABULARY = 13
 GREEDY, DRAWN = Settings(temperature=0), Settings(temperature=1.2, top_k=9, top_p=0.95, min_p=0.02)
 ARCHITECTURES: list[dict[str, Any]] = [
-    {"earlier_tokens": 2, "token_pairs": True},
+    {"previous_token_embeddings": 2, "bigram_embedding": True},
     {"ngram_order": 3},
     {"position": "learned", "norm": "rmsnorm", "feed_forward": "swiglu", "n_head": 2, "n_kv_head": 1},
     {"n_encoder_layer": 1, "source_vocab_size": 7, "position": "sinusoidal"},
@@ -49,7 +49,7 @@ class Recorder:
 
 def make(**options: Any) -> Transformer:
     torch.manual_seed(3)
-    values = {"context": 40, "n_layer": 2, "d_model": 16, "initialization": "torch"} | options
+    values = {"context_length": 40, "n_layer": 2, "d_model": 16, "initialization": "torch"} | options
     return Transformer(ModelConfig(VOCABULARY, **values)).eval()
 
 
@@ -98,7 +98,7 @@ def test_rows_at_different_places_with_their_own_ends_are_replayed_together() ->
 
 
 def test_an_answer_is_the_same_however_it_is_cut_into_calls_and_settings_act_at_once() -> None:
-    model, recorder = make(context=200), Recorder()
+    model, recorder = make(context_length=200), Recorder()
     engine, pieces = TorchEngine(model, capture=recorder.capture), request([4, 2], DRAWN)
     plan = ((1, DRAWN), (35, DRAWN), (13, replace(DRAWN, max_tokens=300)), (30, GREEDY), (3, GREEDY), (40, DRAWN))
     for n, settings in plan:
@@ -115,7 +115,7 @@ def test_an_answer_is_the_same_however_it_is_cut_into_calls_and_settings_act_at_
 
 
 def test_rows_that_leave_and_join_and_other_sources_are_recorded_anew() -> None:
-    model, recorder = make(context=80, **ARCHITECTURES[3]), Recorder()
+    model, recorder = make(context_length=80, **ARCHITECTURES[3]), Recorder()
     engine = TorchEngine(model, capture=recorder.capture)
 
     def check(*slots: int, source: tuple[int, ...]) -> None:

@@ -17,8 +17,8 @@ def chi_squared(engine: Engine, settings: Settings, prompt: list[int]) -> tuple[
     """Pearson's statistic for the first tokens of many answers, and its degrees of freedom."""
     probabilities = engine.probabilities(Request(0, prompt, 0, settings, seed=0))
     counts: Counter[int] = Counter()
-    for place in range(0, DRAWS, engine.batch_size):
-        crowd = [Request(row, prompt, 0, settings, 11, place + row) for row in range(engine.batch_size)]
+    for position in range(0, DRAWS, engine.batch_size):
+        crowd = [Request(row, prompt, 0, settings, 11, position + row) for row in range(engine.batch_size)]
         counts.update(drawn[0].id for drawn in engine.extend(crowd, 1))
     total = counts.total()
     common = {one.id: one.probability * total for one in probabilities if one.probability * total >= 5}

@@ -36,16 +36,16 @@ def test_a_head_that_looks_at_one_thing_is_told_by_it(keys: list[int], what: str
     (head,) = describe_heads(one_hot(keys), IDS, 4)
     assert getattr(head, what) == 1
     assert head.entropy == 0
-    assert head.distance == pytest.approx(sum(place - keys[place] for place in range(2, TIME)) / (TIME - 2))
+    assert head.distance == pytest.approx(sum(position - keys[position] for position in range(2, TIME)) / (TIME - 2))
 
 
 def test_a_head_that_looks_everywhere() -> None:
     (head,) = describe_heads(uniform(), IDS, 4)
-    shares = [1 / (place + 1) for place in range(2, TIME)]
+    shares = [1 / (position + 1) for position in range(2, TIME)]
     assert head.first == head.previous == head.itself == pytest.approx(sum(shares) / len(shares))
     assert head.entropy == pytest.approx(sum(-math.log2(share) for share in shares) / len(shares))
     assert head.same == pytest.approx((1 / 5 + 1 / 6 + 1 / 8) / 3)
-    assert head.distance == pytest.approx(sum(place / 2 for place in range(2, TIME)) / len(shares))
+    assert head.distance == pytest.approx(sum(position / 2 for position in range(2, TIME)) / len(shares))
 
 
 def test_what_comes_again_hardly_ever_says_nothing_of_a_head() -> None:

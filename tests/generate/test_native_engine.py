@@ -31,13 +31,13 @@ VARIANTS: list[dict[str, Any]] = [
     {},
     {"n_kv_head": 1, "bias": True, "norm_affine": True},
     {"n_head": 1, "output_projection": False, "scale_embedding": True, "tie_embeddings": True},
-    {"earlier_tokens": 3, "token_pairs": True, "norm_affine": True, "d_model": 40},
-    {"ngram_order": 4, "earlier_tokens": 1, "n_head": 4},
+    {"previous_token_embeddings": 3, "bigram_embedding": True, "norm_affine": True, "d_model": 40},
+    {"ngram_order": 4, "previous_token_embeddings": 1, "n_head": 4},
     {"qk_norm": False, "final_norm": False, "d_ff": 12, "head_bias": True},
 ]
 GRID = [
-    {"norm": norm, "norm_position": place, "feed_forward": feed_forward, "position": position, **variant}
-    for norm, place, feed_forward, position, variant in itertools.product(
+    {"norm": norm, "norm_position": norm_position, "feed_forward": feed_forward, "position": position, **variant}
+    for norm, norm_position, feed_forward, position, variant in itertools.product(
         NORMS, NORM_POSITIONS, FEED_FORWARDS, POSITIONS, VARIANTS
     )
 ]
@@ -48,7 +48,7 @@ def make(**options: Any) -> Transformer:
     torch.manual_seed(3)
     if options.get("norm") == "none":
         options["qk_norm"] = False
-    values = {"context": 24, "n_layer": 2, "n_head": 2, "d_model": 24} | options
+    values = {"context_length": 24, "n_layer": 2, "n_head": 2, "d_model": 24} | options
     model = Transformer(ModelConfig(VOCABULARY, **values)).eval()
     with torch.no_grad():
         for weight in model.parameters():
@@ -160,8 +160,8 @@ def test_a_crowd_says_what_each_says_alone_to_the_last_bit(tmp_path: Path) -> No
     """More sequences than a pass has rows, some beyond the context; with the same numbers, not only the same tokens."""
     info, settings = save(make(ngram_order=3), tmp_path / "model"), Settings(temperature=1.2, top_p=0.9)
     crowd = [
-        request([*SOME_IDS[place % 7 :][: 1 + place * 3 % 19]], settings, slot=place, prompt_index=place)
-        for place in range(18)
+        request([*SOME_IDS[position % 7 :][: 1 + position * 3 % 19]], settings, slot=position, prompt_index=position)
+        for position in range(18)
     ]
     for threads in (1, 2):
         together = NativeEngine(info, threads).extend(crowd, 10, top_logprobs=2)
@@ -259,7 +259,7 @@ def test_drafts_change_nothing(settings: Settings, options: dict[str, Any], tmp_
         alone = engine.extend([request(SOME_IDS, settings)], 60, top_logprobs=2)
         again = engine.extend([request(SOME_IDS, settings)], 60, top_logprobs=2)  # which it has met by now
         ends = frozenset([alone[0][30].id])
-        pair = [request(SOME_IDS[place:], settings, slot=place, end_ids=ends) for place in range(2)]
+        pair = [request(SOME_IDS[position:], settings, slot=position, end_ids=ends) for position in range(2)]
         told[drafts] = alone, again, engine.extend(pair, 40)
         assert (engine.work.accepted > 0) >= (drafts == "always")
         assert (engine.work.drafted == 0) >= (drafts == "never")
@@ -267,7 +267,7 @@ def test_drafts_change_nothing(settings: Settings, options: dict[str, Any], tmp_
 
 
 def test_what_is_known_is_not_read_again(tmp_path: Path) -> None:
-    engine = NativeEngine(save(make(context=64), tmp_path / "model"), drafts="never")
+    engine = NativeEngine(save(make(context_length=64), tmp_path / "model"), drafts="never")
 
     def read(*requests: Request) -> int:
         before = engine.work.read
@@ -283,12 +283,12 @@ def test_what_is_known_is_not_read_again(tmp_path: Path) -> None:
     assert read(first) == 1 + 2  # the same once more
     assert read(request(SOME_IDS[:10])) == 1 + 2  # from a place before
     assert read(request([*SOME_IDS[:10], 2, 2], slot=1)) == 2 + 2  # somebody else, who begins so
-    fresh = [request([5, 4, 3, 2, 1, place], slot=place) for place in range(3)]
+    fresh = [request([5, 4, 3, 2, 1, position], slot=position) for position in range(3)]
     assert read(*fresh) == 5 + 3 + 3 * 2  # what all of them begin with, once
 
 
 def test_a_call_ends_in_time_even_while_it_reads(tmp_path: Path) -> None:
-    info = save(make(context=128), tmp_path / "model")
+    info = save(make(context_length=128), tmp_path / "model")
     prompt = SOME_IDS * 5
     expected = ids_of(NativeEngine(info).extend([request(prompt)], 4)[0])
     engine, one, calls = NativeEngine(info), request([*prompt]), 0
@@ -421,8 +421,8 @@ def test_weights_that_are_no_numbers_are_told_of(precision: str, tmp_path: Path)
 def test_what_it_does_not_know_is_left_to_another_engine(tmp_path: Path) -> None:
     with pytest.raises(Unavailable, match="knows no encoder"):
         NativeEngine(save(make(n_encoder_layer=1), tmp_path / "model"))
-    with pytest.raises(Unavailable, match="of a context up to 65536"):
-        NativeEngine(save(make(context=70_000, position="none"), tmp_path / "model"))
+    with pytest.raises(Unavailable, match="of a context_length up to 65536"):
+        NativeEngine(save(make(context_length=70_000, position="none"), tmp_path / "model"))
 
 
 @pytest.mark.parametrize("id", [-1, VOCABULARY, 2**31])

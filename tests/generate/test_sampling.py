@@ -81,7 +81,8 @@ def test_draws_have_the_probabilities_of_the_softmax(count: int) -> None:
     """Pearson's chi-squared with 4 degrees of freedom; 18.5 is passed once in a thousand."""
     logits = torch.tensor([1.0, 0.0, -1.0, float("-inf"), 2.0, 0.5])
     drawn = draw(
-        logits.expand(count, -1), torch.tensor([uniform(7, 0, place) for place in range(count)], dtype=torch.float64)
+        logits.expand(count, -1),
+        torch.tensor([uniform(7, 0, position) for position in range(count)], dtype=torch.float64),
     )
     seen = drawn.bincount(minlength=6).double()
     expected = logits.double().softmax(0) * count
@@ -98,7 +99,7 @@ def test_the_ends_of_the_range_draw_what_is_possible() -> None:
 
 def test_random_numbers_depend_on_their_place_alone_and_are_spread_evenly() -> None:
     numbers = torch.tensor(
-        [uniform(seed, prompt, place) for seed in range(10) for prompt in range(10) for place in range(50)]
+        [uniform(seed, prompt, position) for seed in range(10) for prompt in range(10) for position in range(50)]
     )
     assert ((numbers >= 0) & (numbers < 1)).all()
     assert len(numbers.unique()) > 4990

@@ -24,8 +24,8 @@ assert END is not None
 class Script:
     """An engine that makes the tokens of a text, one in the first call, then three in each."""
 
-    def __init__(self, ids: Sequence[int], context: int = 1000) -> None:
-        self.ids, self.context = list(ids), context
+    def __init__(self, ids: Sequence[int], context_length: int = 1000) -> None:
+        self.ids, self.context_length = list(ids), context_length
         self.asked: list[int] = []
 
     def extend(
@@ -184,7 +184,7 @@ def test_a_change_while_it_is_made_is_as_one_before(letters: Path) -> None:
     engine = open_engine(info, first)
 
     class Slow:  # makes one token a call, so that nothing is ever drawn ahead
-        context = engine.context
+        context_length = engine.context_length
 
         def extend(
             self, requests: Sequence[Request], n: int, top_logprobs: int = 0, seconds: float = 0
@@ -195,7 +195,7 @@ def test_a_change_while_it_is_made_is_as_one_before(letters: Path) -> None:
 
 
 def test_more_than_the_context_is_said_once() -> None:
-    records = list(stream(Script(LETTERS.encode("abcdefgh"), context=4), answer(max_tokens=8)))
+    records = list(stream(Script(LETTERS.encode("abcdefgh"), context_length=4), answer(max_tokens=8)))
     assert [record.text for record in records if isinstance(record, Notice)] == [
         "all together longer than the model's context of 4 tokens: it goes on from the newest part"
     ]

@@ -24,7 +24,13 @@ GREEDY = Settings(temperature=0)
 
 def make(**options: Any) -> Transformer:
     torch.manual_seed(3)
-    values = {"context": 16, "n_layer": 2, "d_model": 16, "initialization": "torch", "earlier_tokens": 2} | options
+    values = {
+        "context_length": 16,
+        "n_layer": 2,
+        "d_model": 16,
+        "initialization": "torch",
+        "previous_token_embeddings": 2,
+    } | options
     return Transformer(ModelConfig(VOCABULARY, **values)).eval()
 
 
@@ -33,13 +39,13 @@ def request(ids: list[int], settings: Settings = GREEDY, **values: Any) -> Reque
 
 
 @torch.inference_mode()
-def plainly(model: Transformer, ids: list[int], count: int, settings: Settings, place: int = 0) -> list[int]:
+def plainly(model: Transformer, ids: list[int], count: int, settings: Settings, position: int = 0) -> list[int]:
     """Draws each token from a pass over the whole window."""
     ids, prompt = list(ids), len(ids)
     for made in range(count):
-        window = ids[window_start(len(ids), model.config.context) :]
+        window = ids[window_start(len(ids), model.config.context_length) :]
         logits = filter_logits(model(torch.tensor([window]))[:, -1], settings, [ids])
-        number = torch.tensor([uniform(5, place, made)], dtype=torch.float64)
+        number = torch.tensor([uniform(5, position, made)], dtype=torch.float64)
         ids.append(int(logits.argmax()) if settings.greedy else int(draw(logits, number)))
     return ids[prompt:]
 
@@ -70,10 +76,10 @@ def test_an_answer_is_the_same_however_it_is_cut_into_calls() -> None:
 def test_a_batch_of_unequal_prompts_equals_each_alone() -> None:
     model, settings = make(), Settings(temperature=0.9, top_p=0.9)
     prompts = [[1], [2, 3, 4, 5, 6, 7], list(range(10)), [5] * 15, [6] * 40]
-    requests = [request(ids, settings, slot=place, prompt_index=place) for place, ids in enumerate(prompts)]
+    requests = [request(ids, settings, slot=position, prompt_index=position) for position, ids in enumerate(prompts)]
     together = TorchEngine(model).extend(requests, 30)
-    for place, ids in enumerate(prompts):
-        assert ids_of(together[place]) == plainly(model, ids, 30, settings, place)
+    for position, ids in enumerate(prompts):
+        assert ids_of(together[position]) == plainly(model, ids, 30, settings, position)
 
 
 def test_rows_may_leave_join_and_change_places() -> None:
@@ -94,13 +100,13 @@ def test_rows_may_leave_join_and_change_places() -> None:
 
 
 def test_what_is_known_is_not_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    model = make(context=64)
+    model = make(context_length=64)
     engine, forward, step = TorchEngine(model), model.forward, CPUDecoder.decode_one_token
     fed: list[int] = []
 
-    def counting(ids: torch.Tensor, **places: Any) -> torch.Tensor:
+    def counting(ids: torch.Tensor, **positions: Any) -> torch.Tensor:
         fed.append(ids.numel())
-        return forward(ids, **places)
+        return forward(ids, **positions)
 
     def counting_one(decoder: CPUDecoder, *given: Any) -> torch.Tensor:
         fed.append(1)
@@ -114,7 +120,7 @@ def test_what_is_known_is_not_read_again(monkeypatch: pytest.MonkeyPatch) -> Non
         engine.extend(requests, 3)
         return sum(fed)
 
-    prompt = [place * place % VOCABULARY for place in range(20)]
+    prompt = [position * position % VOCABULARY for position in range(20)]
     first = request(prompt)
     assert read(first) == len(prompt) + 2
     answer = ids_of(engine.extend([first], 3)[0])
@@ -164,7 +170,7 @@ def test_odds_are_those_by_which_tokens_are_drawn(ids: list[int], settings: Sett
     kept = filter_logits(logits, settings, [ids])[0, order]
     if settings.greedy:
         assert [one.probability for one in probabilities] == [
-            float(place == kept.argmax()) for place in range(VOCABULARY)
+            float(position == kept.argmax()) for position in range(VOCABULARY)
         ]
     else:
         assert [one.probability for one in probabilities] == pytest.approx(kept.softmax(0).tolist(), abs=1e-5)
@@ -185,7 +191,7 @@ def test_looking_at_odds_leaves_an_answer_as_it_would_be() -> None:
 
 @pytest.mark.parametrize("length", [2, 16, 17, 18, 50])
 def test_the_score_of_a_text_is_its_loss(length: int) -> None:
-    model, ids = make(), [place * place % VOCABULARY for place in range(length)]
+    model, ids = make(), [position * position % VOCABULARY for position in range(length)]
     logprobs = TorchEngine(model).score(ids)
     assert len(logprobs) == length - 1
     assert -sum(logprobs) / (length - 1) == pytest.approx(evaluate(model, np.array(ids, np.uint16)).loss, abs=1e-5)
@@ -193,7 +199,7 @@ def test_the_score_of_a_text_is_its_loss(length: int) -> None:
 
 @pytest.mark.parametrize("length", [3, 16, 17, 40])
 def test_looking_sees_what_the_model_sees_when_it_makes_the_next_token(length: int) -> None:
-    engine, ids = TorchEngine(make()), [place * place % VOCABULARY for place in range(length)]
+    engine, ids = TorchEngine(make()), [position * position % VOCABULARY for position in range(length)]
     seen = length - window_start(length, 16)
     layers = engine.heads(ids, cells=99)
     assert [len(heads) for heads in layers] == [2, 2]
@@ -243,7 +249,7 @@ def test_logits_that_are_no_numbers_are_a_clear_error(value: float) -> None:
 
 
 def test_a_translation_model_reads_its_source() -> None:
-    model = make(n_encoder_layer=1, earlier_tokens=0)
+    model = make(n_encoder_layer=1, previous_token_embeddings=0)
     sources: list[tuple[int, ...]] = [(1, 2, 3), (4, 5)]
     rows = [request([0], slot=i, source=source) for i, source in enumerate(sources)]
     together = TorchEngine(model).extend(rows, 8)
@@ -256,7 +262,7 @@ def test_a_translation_model_reads_its_source() -> None:
 
 
 def test_how_a_translation_model_looks_at_its_source() -> None:
-    engine = TorchEngine(make(n_encoder_layer=1, earlier_tokens=0))
+    engine = TorchEngine(make(n_encoder_layer=1, previous_token_embeddings=0))
     heads = engine.heads([0, 5], source=(1, 2, 3), layer=1, cross=True)
     assert [[len(row) for row in head.cells] for head in heads[0]] == [[3, 3], [3, 3]]
     rows = engine.attention([0, 5], 1, 0, source=(1, 2, 3), cross=True)

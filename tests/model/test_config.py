@@ -19,7 +19,7 @@ from tinychat.model.config import ModelConfig
         ("rotary_base", 0, "it must be above 0"),
         ("n_kv_head", -2, "it must be at least 1"),
         ("d_ff", 0, "it must be at least 1"),
-        ("earlier_tokens", -1, "it must not be negative"),
+        ("previous_token_embeddings", -1, "it must not be negative"),
         ("n_head", 3, "it must divide d_model, 128"),
         ("norm", "batchnorm", "it is one of layernorm, rmsnorm, none"),
     ],

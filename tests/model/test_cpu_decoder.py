@@ -16,7 +16,7 @@ def test_the_grid_gives_the_logits_of_the_model(grid: list[dict[str, object]]) -
         full = model(ids[None])[0]
         decoder, cache = CPUDecoder(model), model.new_cache(1)
         model(ids[None, :4], cache=cache)
-        steps = [decoder.decode_one_token(int(ids[place]), place, cache) for place in range(4, len(ids))]
+        steps = [decoder.decode_one_token(int(ids[position]), position, cache) for position in range(4, len(ids))]
         torch.testing.assert_close(
             torch.stack(steps), full[4:], atol=1e-5, rtol=1e-4, msg=lambda text, o=options: f"{o}\n{text}"
         )
@@ -30,7 +30,7 @@ def test_each_source_is_read_anew(options: dict[str, object]) -> None:
     for source in ([1, 2, 3], [4, 5]):
         encoder_output, cache = model.encode(torch.tensor([source])), model.new_cache(1)
         steps = torch.stack(
-            [decoder.decode_one_token(int(id), place, cache, encoder_output) for place, id in enumerate(ids)]
+            [decoder.decode_one_token(int(id), position, cache, encoder_output) for position, id in enumerate(ids)]
         )
         torch.testing.assert_close(steps, model(ids[None], encoder_output=encoder_output)[0], atol=1e-5, rtol=1e-4)
 

@@ -10,8 +10,10 @@ from tinychat.model.transformer import Transformer
 
 VOCABULARY = 11
 GRID = [
-    {"norm": norm, "norm_position": place, "feed_forward": feed_forward, "position": position}
-    for norm, place, feed_forward, position in itertools.product(NORMS, NORM_POSITIONS, FEED_FORWARDS, POSITIONS)
+    {"norm": norm, "norm_position": norm_position, "feed_forward": feed_forward, "position": position}
+    for norm, norm_position, feed_forward, position in itertools.product(
+        NORMS, NORM_POSITIONS, FEED_FORWARDS, POSITIONS
+    )
 ]
 VARIANTS = [
     {"n_head": 4, "n_kv_head": 2, "bias": True, "norm_affine": True},
@@ -20,10 +22,10 @@ VARIANTS = [
     {"ngram_order": 5, "d_model": 24},
     {"n_layer": 0, "final_norm": False, "scale_embedding": True, "output_projection": False},
     {"n_encoder_layer": 2, "source_vocab_size": 7, "bias": True, "norm_affine": True, "position": "learned"},
-    {"n_encoder_layer": 1, "norm_position": "post", "earlier_tokens": 2, "token_pairs": True},
+    {"n_encoder_layer": 1, "norm_position": "post", "previous_token_embeddings": 2, "bigram_embedding": True},
 ]
 CONFIGS = [
-    ModelConfig(VOCABULARY, **{"context": 12, "n_layer": 2, "n_head": 2, "d_model": 8}
+    ModelConfig(VOCABULARY, **{"context_length": 12, "n_layer": 2, "n_head": 2, "d_model": 8}
                 | ({"qk_norm": False} if options.get("norm") == "none" else {}) | options)  # type: ignore[arg-type]
     for options in [*GRID[::11], *VARIANTS]
 ]  # fmt: skip
@@ -52,7 +54,7 @@ def test_parts_have_the_parameters_of_their_modules() -> None:
 
 @torch.inference_mode()
 def test_shapes_are_those_of_what_comes_out() -> None:
-    config = ModelConfig(VOCABULARY, context=12, n_layer=2, n_head=2, d_model=8, norm_position="post", bias=True)
+    config = ModelConfig(VOCABULARY, context_length=12, n_layer=2, n_head=2, d_model=8, norm_position="post", bias=True)
     model, seen = Transformer(config).eval(), {}
     block = model.decoder.blocks[0]
     assert block.feed_forward is not None
@@ -71,7 +73,7 @@ def order(diagram: Diagram) -> list[tuple[str, str]]:
 
 
 def test_the_norm_stands_before_or_after_what_it_norms() -> None:
-    values = {"context": 12, "n_layer": 2, "n_head": 2, "d_model": 8, "feed_forward": "none"}
+    values = {"context_length": 12, "n_layer": 2, "n_head": 2, "d_model": 8, "feed_forward": "none"}
     assert order(make_diagram(ModelConfig(VOCABULARY, **values))) == [
         ("embedding", ""), ("norm", "beside"), ("attention", "beside"), ("add", "joins"), ("norm", ""), ("head", ""),
     ]  # fmt: skip

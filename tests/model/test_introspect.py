@@ -16,15 +16,15 @@ VARIANTS = [
     {},
     {"n_head": 4, "n_kv_head": 2, "bias": True},
     {"n_head": 1, "output_projection": False, "tie_embeddings": True},
-    {"earlier_tokens": 3, "token_pairs": True, "norm_affine": True},
+    {"previous_token_embeddings": 3, "bigram_embedding": True, "norm_affine": True},
     {"ngram_order": 4},
     {"qk_norm": False, "final_norm": False},
     {"n_encoder_layer": 2, "n_kv_head": 1},
 ]
 
 GRID = [
-    {"norm": norm, "norm_position": place, "feed_forward": feed_forward, "position": position, **variant}
-    for (norm, place, position, variant), feed_forward in zip(
+    {"norm": norm, "norm_position": norm_position, "feed_forward": feed_forward, "position": position, **variant}
+    for (norm, norm_position, position, variant), feed_forward in zip(
         itertools.product(NORMS, NORM_POSITIONS, POSITIONS, VARIANTS), itertools.cycle(FEED_FORWARDS), strict=False
     )
 ]
@@ -35,7 +35,7 @@ def make(**options: object) -> Transformer:
     torch.manual_seed(0)
     if options.get("norm") == "none":
         options["qk_norm"] = False
-    values = {"context": 12, "n_layer": 3, "n_head": 2, "d_model": 16, "initialization": "gpt2"} | options
+    values = {"context_length": 12, "n_layer": 3, "n_head": 2, "d_model": 16, "initialization": "gpt2"} | options
     model = Transformer(ModelConfig(VOCABULARY, **values)).eval()  # type: ignore[arg-type]
     with torch.no_grad():
         for weight in model.parameters():

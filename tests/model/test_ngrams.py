@@ -49,10 +49,12 @@ def expected(ngrams: NGrams, folds: list[list[int]], context: list[int], left_ou
         tail = context[len(context) - length :]
         met, following = 0, Counter[int]()
         for number, text in enumerate(folds):
-            places = [place for place in range(len(text) - length + 1) if text[place : place + length] == tail]
-            met += len(places)
+            positions = [
+                position for position in range(len(text) - length + 1) if text[position : position + length] == tail
+            ]
+            met += len(positions)
             if number != left_out:
-                following.update(text[place + length] for place in places if place + length < len(text))
+                following.update(text[position + length] for position in positions if position + length < len(text))
         if length and met < 2:
             break
         alpha = math.exp(
@@ -74,9 +76,9 @@ def test_probabilities_are_those_of_counting_by_hand(folds: list[list[int]], dat
     left_out = data.draw(st.sampled_from([None, *range(len(folds))]))
     got = ask(ngrams, asked, left_out)
     torch.testing.assert_close(got.sum(-1), torch.ones(len(asked)))
-    for place in range(len(asked)):
-        want = expected(ngrams, folds, asked[: place + 1], left_out)
-        torch.testing.assert_close(got[place], torch.tensor(want), atol=1e-5, rtol=1e-4)
+    for position in range(len(asked)):
+        want = expected(ngrams, folds, asked[: position + 1], left_out)
+        torch.testing.assert_close(got[position], torch.tensor(want), atol=1e-5, rtol=1e-4)
 
 
 def test_layers_counts_and_matches_are_mixed_in_shares() -> None:
@@ -91,19 +93,21 @@ def test_layers_counts_and_matches_are_mixed_in_shares() -> None:
     layers, matches = ngrams.share(x)[0].unbind(-1)
     trusted = (ngrams.trust(x) * ngrams.counted_logprobs(known, x)).softmax(-1)[0]
     mixed = ngrams(logits, x, TokenContext(known, history, positions))[0].exp()
-    for place in range(4):
-        odds = [layers[place].exp(), torch.tensor(1.0)]
-        said = [logits[0, place].softmax(-1), trusted[place]]
-        if place == 2:  # the 0 stood there before, and 1 followed it
-            odds.append((matches[place] + ngrams.worth[1]).exp())
+    for position in range(4):
+        odds = [layers[position].exp(), torch.tensor(1.0)]
+        said = [logits[0, position].softmax(-1), trusted[position]]
+        if position == 2:  # the 0 stood there before, and 1 followed it
+            odds.append((matches[position] + ngrams.worth[1]).exp())
             said.append(torch.eye(SIZE)[1])
         want = sum(odd * probabilities for odd, probabilities in zip(odds, said, strict=True)) / sum(odds)
-        torch.testing.assert_close(mixed[place], want)
+        torch.testing.assert_close(mixed[position], want)
 
 
 def test_layers_learn_to_predict_alone_as_well_which_their_loss_does_not_show() -> None:
     torch.manual_seed(0)
-    config = ModelConfig(SIZE, context=8, n_layer=1, n_head=1, d_model=WIDTH, ngram_order=3, initialization="torch")
+    config = ModelConfig(
+        SIZE, context_length=8, n_layer=1, n_head=1, d_model=WIDTH, ngram_order=3, initialization="torch"
+    )
     model = Transformer(config)
     assert model.ngrams is not None
     text = torch.randint(SIZE, (2, 9))
@@ -131,7 +135,7 @@ def test_a_text_with_too_many_contexts_keeps_the_commonest(monkeypatch: pytest.M
 
 def test_the_layers_learn_how_to_weigh_the_counts() -> None:
     torch.manual_seed(0)
-    model = Transformer(ModelConfig(SIZE, context=8, n_layer=1, n_head=1, d_model=WIDTH, ngram_order=3))
+    model = Transformer(ModelConfig(SIZE, context_length=8, n_layer=1, n_head=1, d_model=WIDTH, ngram_order=3))
     assert model.ngrams is not None
     text = np.random.default_rng(0).integers(0, SIZE, 200)
     ids, targets = torch.from_numpy(text[None, :8]), torch.from_numpy(text[None, 1:9])
@@ -151,7 +155,7 @@ def test_the_layers_learn_how_to_weigh_the_counts() -> None:
 @pytest.mark.parametrize("strength", [-200.0, 200.0])
 def test_no_strength_is_too_much(strength: float) -> None:
     torch.manual_seed(0)
-    model = Transformer(ModelConfig(SIZE, context=8, n_layer=1, n_head=1, d_model=WIDTH, ngram_order=3))
+    model = Transformer(ModelConfig(SIZE, context_length=8, n_layer=1, n_head=1, d_model=WIDTH, ngram_order=3))
     assert model.ngrams is not None
     model.ngrams.count([np.arange(100) % 3, np.arange(100) % 3])
     with torch.no_grad():
@@ -162,7 +166,7 @@ def test_no_strength_is_too_much(strength: float) -> None:
 
 
 def test_counts_are_saved_and_loaded_with_the_weights() -> None:
-    config = ModelConfig(SIZE, context=8, n_layer=1, n_head=1, d_model=WIDTH, ngram_order=3)
+    config = ModelConfig(SIZE, context_length=8, n_layer=1, n_head=1, d_model=WIDTH, ngram_order=3)
     model, other = Transformer(config).eval(), Transformer(config).eval()
     assert model.ngrams is not None
     model.ngrams.count([np.arange(100) % 3])
@@ -174,7 +178,7 @@ def test_counts_are_saved_and_loaded_with_the_weights() -> None:
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here")
 def test_a_model_on_a_gpu_takes_the_counts_of_a_file() -> None:
-    config = ModelConfig(SIZE, context=8, n_layer=1, n_head=1, d_model=WIDTH, ngram_order=3)
+    config = ModelConfig(SIZE, context_length=8, n_layer=1, n_head=1, d_model=WIDTH, ngram_order=3)
     model, other = Transformer(config), Transformer(config).cuda()
     assert model.ngrams is not None
     assert other.ngrams is not None
@@ -197,7 +201,7 @@ def test_a_model_on_a_gpu_takes_the_counts_of_a_file() -> None:
     ],
 )
 def test_counts_that_cannot_be_are_refused(name: str, values: list[float]) -> None:
-    config = ModelConfig(SIZE, context=8, n_layer=1, n_head=1, d_model=WIDTH, ngram_order=2)
+    config = ModelConfig(SIZE, context_length=8, n_layer=1, n_head=1, d_model=WIDTH, ngram_order=2)
     model = Transformer(config)
     assert model.ngrams is not None
     model.ngrams.count([np.arange(100) % 3])
@@ -218,14 +222,14 @@ def test_the_highest_order_still_has_numbers_for_its_contexts() -> None:
 def expected_copies(copier: CopyMechanism, ids: list[int]) -> tuple[list[float], int]:
     """What follows the last of the ids, by comparing tails."""
     weights, lengths = [0.0] * COPY_SIZE, [0]
-    for place in range(len(ids) - 1):
+    for position in range(len(ids) - 1):
         same = 0
-        while same < LONGEST_MATCH and place - same >= 0 and ids[place - same] == ids[len(ids) - 1 - same]:
+        while same < LONGEST_MATCH and position - same >= 0 and ids[position - same] == ids[len(ids) - 1 - same]:
             same += 1
         lengths.append(same)
         if same:
-            distance = len(ids) - 1 - place
-            weights[ids[place + 1]] += math.exp(same * copier.worth.item()) * distance ** -copier.distance.item()
+            distance = len(ids) - 1 - position
+            weights[ids[position + 1]] += math.exp(same * copier.worth.item()) * distance ** -copier.distance.item()
     total = sum(weights) or 1.0
     return [weight / total for weight in weights], max(lengths)
 
@@ -241,18 +245,18 @@ def test_earlier_places_weigh_by_what_is_the_same(ids: list[int], behind: int, d
     first = data.draw(st.integers(0, len(ids) - 1))  # as in decoding: not all places are asked for
     probabilities, lengths = copier(history, torch.arange(first, len(ids)), COPY_SIZE)
     assert probabilities.shape == (1, len(ids) - first, COPY_SIZE)
-    for place in range(first, len(ids)):
-        want, longest = expected_copies(copier, ids[: place + 1])
-        assert lengths[0, place - first] == longest
-        torch.testing.assert_close(probabilities[0, place - first], torch.tensor(want), atol=1e-5, rtol=1e-4)
+    for position in range(first, len(ids)):
+        want, longest = expected_copies(copier, ids[: position + 1])
+        assert lengths[0, position - first] == longest
+        torch.testing.assert_close(probabilities[0, position - first], torch.tensor(want), atol=1e-5, rtol=1e-4)
 
 
 def test_many_places_are_looked_at_in_blocks() -> None:
     copier = CopyMechanism()
     history = torch.randint(COPY_SIZE, (2, 2 * COPY_BLOCK + 7), generator=torch.Generator().manual_seed(0))
-    places = torch.arange(history.shape[1])
-    whole, lengths = copier._copy(history, places.unsqueeze(0), COPY_SIZE)
-    got, got_lengths = copier(history, places, COPY_SIZE)
+    positions = torch.arange(history.shape[1])
+    whole, lengths = copier._copy(history, positions.unsqueeze(0), COPY_SIZE)
+    got, got_lengths = copier(history, positions, COPY_SIZE)
     torch.testing.assert_close(got, whole)
     assert torch.equal(got_lengths, lengths)
 
@@ -261,8 +265,8 @@ def test_many_places_are_looked_at_in_blocks() -> None:
 def test_rows_may_be_asked_for_different_places(behind: int) -> None:
     copier, history = CopyMechanism(), torch.tensor([[0, 1, 0, behind, behind], [3, 3, 3, 3, 3]])
     for first in (0, 1):  # one place, and several at a time
-        places = torch.tensor([[1, 2], [3, 4]])[:, first:]
-        probabilities, lengths = copier(history, places, COPY_SIZE)
+        positions = torch.tensor([[1, 2], [3, 4]])[:, first:]
+        probabilities, lengths = copier(history, positions, COPY_SIZE)
         assert probabilities[:, -1].argmax(-1).tolist() == [1, 3]
         assert lengths[:, -1].tolist() == [1, 4]
 

@@ -32,14 +32,14 @@ VARIANTS = [
     {},
     {"n_kv_head": 1, "bias": True},
     {"n_head": 1, "output_projection": False, "scale_embedding": True, "tie_embeddings": True},
-    {"earlier_tokens": 3, "token_pairs": True, "norm_affine": True},
-    {"ngram_order": 4, "earlier_tokens": 1},
+    {"previous_token_embeddings": 3, "bigram_embedding": True, "norm_affine": True},
+    {"ngram_order": 4, "previous_token_embeddings": 1},
     {"qk_norm": False, "final_norm": False, "d_ff": 12},
 ]
 
 GRID = [
-    {"norm": norm, "norm_position": place, "feed_forward": feed_forward, "position": position, **variant}
-    for norm, place, feed_forward, position, variant in itertools.product(
+    {"norm": norm, "norm_position": norm_position, "feed_forward": feed_forward, "position": position, **variant}
+    for norm, norm_position, feed_forward, position, variant in itertools.product(
         NORMS, NORM_POSITIONS, FEED_FORWARDS, POSITIONS, VARIANTS
     )
 ]
@@ -50,7 +50,7 @@ def make(**options: object) -> Transformer:
     torch.manual_seed(0)
     if options.get("norm") == "none":
         options["qk_norm"] = False
-    values = {"context": 12, "n_layer": 2, "n_head": 2, "d_model": 8, "initialization": "gpt2"} | options
+    values = {"context_length": 12, "n_layer": 2, "n_head": 2, "d_model": 8, "initialization": "gpt2"} | options
     model = Transformer(ModelConfig(VOCABULARY, **values)).eval()  # type: ignore[arg-type]
     with torch.no_grad():
         for weight in model.parameters():
@@ -131,7 +131,7 @@ def test_the_loss_of_translations_knows_the_source_and_not_its_padding() -> None
 
 
 def test_a_new_model_knows_nothing() -> None:
-    model = Transformer(ModelConfig(VOCABULARY, context=12))
+    model = Transformer(ModelConfig(VOCABULARY, context_length=12))
     assert model.loss(some_ids(), some_ids()).item() == pytest.approx(torch.tensor(VOCABULARY).log().item())
 
 
@@ -145,7 +145,8 @@ def test_parts_count_every_parameter_once() -> None:
 
 def test_the_statquest_toy_has_37_parameters_and_the_translator_78() -> None:
     toy = {
-        "context": 6, "d_model": 2, "n_head": 1, "n_layer": 1, "norm": "none", "qk_norm": False, "feed_forward": "none",
+        "context_length": 6, "d_model": 2, "n_head": 1, "n_layer": 1, "norm": "none", "qk_norm": False,
+        "feed_forward": "none",
         "position": "sinusoidal", "output_projection": False, "bias": False, "head_bias": True,
     }  # fmt: skip
     assert Transformer(ModelConfig(5, **toy)).parameter_count == 10 + 12 + 15  # type: ignore[arg-type]
@@ -162,7 +163,7 @@ def test_the_statquest_toy_has_37_parameters_and_the_translator_78() -> None:
         ({"d_model": 6, "n_head": 2}, "rotary positions need an even"),
         ({"norm": "none"}, "qk_norm is True"),
         ({"dropout": 1.0}, "dropout is 1.0"),
-        ({"vocab_size": 5000, "token_pairs": True}, "token_pairs is True"),
+        ({"vocab_size": 5000, "bigram_embedding": True}, "bigram_embedding is True"),
     ],
 )
 def test_an_impossible_architecture_is_refused_in_words(wrong: dict[str, object], said: str) -> None:
@@ -253,23 +254,23 @@ def test_squared_relu_has_its_gradient() -> None:
 def test_sinusoidal_positions_follow_the_paper() -> None:
     """Vaswani et al. 2017, §3.5: PE(p, 2i) = sin(p / 10000^(2i/d)), PE(p, 2i+1) = cos(the same)."""
     width = 6
-    got = Sinusoidal(ModelConfig(9, d_model=width, context=20, position="sinusoidal")).embed(
+    got = Sinusoidal(ModelConfig(9, d_model=width, context_length=20, position="sinusoidal")).embed(
         torch.zeros(1, 20, width), torch.arange(20)
     )[0]
-    for place in range(20):
+    for position in range(20):
         for i in range(width // 2):
-            angle = place / 10_000 ** (2 * i / width)
-            assert math.isclose(got[place, 2 * i].item(), math.sin(angle), abs_tol=1e-5)
-            assert math.isclose(got[place, 2 * i + 1].item(), math.cos(angle), abs_tol=1e-5)
+            angle = position / 10_000 ** (2 * i / width)
+            assert math.isclose(got[position, 2 * i].item(), math.sin(angle), abs_tol=1e-5)
+            assert math.isclose(got[position, 2 * i + 1].item(), math.cos(angle), abs_tol=1e-5)
 
 
 def test_rotary_scores_depend_on_the_distance_alone() -> None:
     """Su et al. 2021, eq. 11: ⟨R(m)q, R(n)k⟩ is a function of q, k and m − n."""
-    rotary = Rotary(ModelConfig(9, d_model=8, n_head=1, context=64))
+    rotary = Rotary(ModelConfig(9, d_model=8, n_head=1, context_length=64))
     query, key = torch.randn(2, 1, 1, 1, 8)
 
     def score(m: int, n: int) -> float:
-        turned = (rotate(x, rotary.rotary_tables(torch.tensor([place]))) for x, place in ((query, m), (key, n)))
+        turned = (rotate(x, rotary.rotary_tables(torch.tensor([position]))) for x, position in ((query, m), (key, n)))
         return math.prod(turned).sum().item()
 
     assert math.isclose(score(3, 1), score(40, 38), abs_tol=1e-4)

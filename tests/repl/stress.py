@@ -56,7 +56,7 @@ ERROR_OUTPUT = (b"Traceback (most recent", b"unexpected ")
 """output that indicates an error"""
 
 SIZES = ((80, 24), (200, 50), (40, 10), (100, 16), (66, 24), (19, 5), (120, 8))
-TRAINING = "text.txt --steps 30 --tokenizer char --n-layer 1 --n-head 1 --d-model 16 --context 16 --batch-size 8"
+TRAINING = "text.txt --steps 30 --tokenizer char --n-layer 1 --n-head 1 --d-model 16 --context-length 16 --batch-size 8"
 
 
 class Screen(pyte.Screen):

@@ -333,7 +333,7 @@ def test_wide_characters_wrap_and_none_is_lost(sit_down: SitDown) -> None:
     person = sit_down(columns=64)
     person.type("/seed 7", ENTER, "wide", ENTER)
     lines = person.sees(answered)
-    first = next(place for place, line in enumerate(lines) if line.startswith("你"))
+    first = next(position for position, line in enumerate(lines) if line.startswith("你"))
     assert "".join("".join(line.split()) for line in lines[first : first + 4]) == "你好" * 60
     person.type("你好吗", "\x7f", ENTER)
     person.sees("you said: 你好")

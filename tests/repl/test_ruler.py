@@ -84,7 +84,7 @@ def test_characters_without_a_token_are_named_and_marked(session: Session, home:
     measure = waiting.measure("abжc\nλ")
     assert measure.words == "3 tokens · 508 left · unknown: \\n λ ж"
     line = TransformationInput(
-        BufferControl(Buffer()), Document("abжc\nλ"), 0, lambda place: place, [("", "abжc")], 80, 24
+        BufferControl(Buffer()), Document("abжc\nλ"), 0, lambda index: index, [("", "abжc")], 80, 24
     )
     assert waiting.ruler.apply_transformation(line).fragments == [("", "ab"), (" class:lacking", "ж"), ("", "c")]
 

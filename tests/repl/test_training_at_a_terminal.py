@@ -11,7 +11,8 @@ SitDown = Callable[..., Person]
 pytestmark = pytest.mark.slow
 
 SMALL = (
-    "--name tiny --tokenizer char --n-layer 1 --n-head 1 --d-model 16 --context 16 --batch-size 8 --sample-tokens 20"
+    "--name tiny --tokenizer char --n-layer 1 --n-head 1 --d-model 16 --context-length 16 --batch-size 8 "
+    "--sample-tokens 20"
 )
 KEYS = "b background · s sample now · p prompt · e evaluate now · q stop and keep"
 ENTER = "\r"

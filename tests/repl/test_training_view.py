@@ -22,7 +22,7 @@ from screens import Screen
 
 from tinychat.cli.train import watch
 from tinychat.commands.results import LossCurve, Plot
-from tinychat.config.ui_options import Face
+from tinychat.config.ui_options import UiOptions
 from tinychat.errors import Interrupted
 from tinychat.events import (
     Ended,
@@ -178,8 +178,8 @@ def test_a_run_is_drawn_in_place_and_its_plan_and_result_stay(run: RunFolder, in
     assert last == end
     assert screen.lines[:4] == ["a text of 1,000 characters", "a model", "a minute", "a notice"]
     assert screen.lines[4].startswith("step 1,776/4,000 ━━━━━━━━")
-    place = screen.lines.index("done at step 4,000 after 2:01 · loss 1.7104 · perplexity 5.53 · 2.468 bits/char")
-    assert screen.lines[place + 1 :] == [
+    position = screen.lines.index("done at step 4,000 after 2:01 · loss 1.7104 · perplexity 5.53 · 2.468 bits/char")
+    assert screen.lines[position + 1 :] == [
         "overfits  no: train loss is 1.6521, val 0.06 above it",
         "time      2:01 in all",
         "sample 1  a word",
@@ -301,7 +301,7 @@ def told(capsys: pytest.CaptureFixture[str]) -> Iterator[Told]:
 
 def test_elsewhere_there_are_lines_on_stderr(run: RunFolder, told: Told) -> None:
     write(run, *EVENTS, ended())
-    assert watch(run, as_json=False, face=Face(), process=_trainer()) == ended()
+    assert watch(run, as_json=False, ui_options=UiOptions(), process=_trainer()) == ended()
     out, err = told()
     assert out == []
     assert err == [
@@ -320,7 +320,7 @@ def test_elsewhere_there_are_lines_on_stderr(run: RunFolder, told: Told) -> None
 
 def test_a_run_that_was_stopped_says_how_to_go_on_and_where_its_model_is(run: RunFolder, told: Told) -> None:
     write(run, ended("/elsewhere/x", "stopped"))
-    watch(run, as_json=False, face=Face(), process=_trainer())
+    watch(run, as_json=False, ui_options=UiOptions(), process=_trainer())
     assert told()[1] == [
         "stopped at step 4,000 after 2:01 · loss 1.7104 · perplexity 5.53 · 2.468 bits/char",
         "overfits  no: train loss is 1.6521, val 0.06 above it",
@@ -334,7 +334,7 @@ def test_a_run_that_was_stopped_says_how_to_go_on_and_where_its_model_is(run: Ru
 def test_json_is_every_event_on_stdout_and_errors_alone_on_stderr(run: RunFolder, told: Told) -> None:
     events = [*EVENTS, Sampled(1480, "a", "\x9b"), Failed("there is not enough memory", "try a smaller --batch-size")]
     write(run, *events)
-    assert watch(run, as_json=True, face=Face(), process=_trainer()) == events[-1]
+    assert watch(run, as_json=True, ui_options=UiOptions(), process=_trainer()) == events[-1]
     out, err = told()
     assert list(map(from_json, out)) == events
     assert err == ["tinychat: there is not enough memory", "  try a smaller --batch-size"]
@@ -350,7 +350,7 @@ def test_an_interrupt_stops_the_run_and_a_second_one_leaves(run: RunFolder, told
     write(run, *EVENTS)
     interrupt_after(0.3)
     threading.Timer(0.8, write, (run, ended(reason="stopped"))).start()
-    last = watch(run, as_json=False, face=Face(), process=_trainer())
+    last = watch(run, as_json=False, ui_options=UiOptions(), process=_trainer())
     assert last == ended(reason="stopped")
     assert commands(run) == ["stop"]
     assert "stopping after this step; all is kept" in told()[1]
@@ -360,7 +360,7 @@ def test_an_interrupt_stops_the_run_and_a_second_one_leaves(run: RunFolder, told
     interrupt_after(0.8)
     process = _trainer()
     with pytest.raises(Interrupted):
-        watch(run, as_json=False, face=Face(), process=process)
+        watch(run, as_json=False, ui_options=UiOptions(), process=process)
     process.kill()
     assert signal.getsignal(signal.SIGINT) is before
 
@@ -369,7 +369,7 @@ def test_a_run_of_another_process_is_followed_by_its_lock(run: RunFolder, told: 
     write(run, stepped(0))
     write_later: Callable[[], None] = lambda: write(run, ended())  # noqa: E731
     threading.Timer(0.3, write_later).start()
-    assert watch(run, as_json=False, face=Face()) == ended()
+    assert watch(run, as_json=False, ui_options=UiOptions()) == ended()
 
 
 def test_what_a_person_need_not_know_is_not_told() -> None:

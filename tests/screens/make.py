@@ -143,7 +143,7 @@ def training(home: Path) -> None:
     (home / "corpus" / "train.jsonl").rename(home / "corpus.jsonl")
     session = TerminalSession(home)
     session.wait(lambda text: "\n›\n" in text)
-    session.type("/train corpus.jsonl --mode chat --steps 200 --n-layer 2 --d-model 96 --context 128" + ENTER)
+    session.type("/train corpus.jsonl --mode chat --steps 200 --n-layer 2 --d-model 96 --context-length 128" + ENTER)
     session.wait(lambda text: any(f" {share} % ·" in text for share in range(80, 99)) and "sample at" in text)
     session.picture("training")
     session.close()

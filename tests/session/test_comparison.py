@@ -21,18 +21,18 @@ def session(letters: Path) -> Session:
     return session
 
 
-def samples(session: Session, prompt: str, seeds: tuple[int, ...], place: int = 0) -> Comparison:
+def samples(session: Session, prompt: str, seeds: tuple[int, ...], index: int = 0) -> Comparison:
     settings = session.settings.current
     variants = [Variant(str(seed), session.model, settings, seed) for seed in seeds]
-    session.comparison = Comparison(session.conversation, prompt, place, variants, session.runs)
+    session.comparison = Comparison(session.conversation, prompt, index, variants, session.runs)
     return session.comparison
 
 
 def texts_of(records: Iterator[tuple[int, Record]], count: int) -> list[str]:
     texts = [""] * count
-    for place, record in records:
+    for index, record in records:
         if isinstance(record, Token):
-            texts[place] += record.text
+            texts[index] += record.text
     return texts
 
 
@@ -49,13 +49,13 @@ def test_answers_in_one_batch_are_those_of_their_seeds_alone(session: Session) -
 
 def test_answers_grow_at_the_same_time(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tinychat.generate.stream.LONGEST_CALL", 0.0)  # a token of each, and the next
-    places = [place for place, record in samples(session, "abc", (5, 6)).answer() if isinstance(record, Token)]
-    assert sorted(set(places[: len(places) // 2])) == [0, 1]
+    indices = [index for index, record in samples(session, "abc", (5, 6)).answer() if isinstance(record, Token)]
+    assert sorted(set(indices[: len(indices) // 2])) == [0, 1]
 
 
 def test_a_chosen_answer_is_a_turn_that_can_go_on_and_another_takes_its_place(session: Session) -> None:
     list(session.answer("first"))
-    comparison = samples(session, "abc", (5, 6), place=1)
+    comparison = samples(session, "abc", (5, 6), index=1)
     one, two = texts_of(comparison.answer(), 2)
     session.pick(2)
     assert [turn.answer for turn in session.turns][1:] == [two]
@@ -68,7 +68,7 @@ def test_a_chosen_answer_is_a_turn_that_can_go_on_and_another_takes_its_place(se
 
 def test_answering_the_last_prompt_again_the_chosen_one_takes_its_place(session: Session) -> None:
     list(session.answer("abc"))
-    comparison = samples(session, "abc", (6, 7), place=0)
+    comparison = samples(session, "abc", (6, 7), index=0)
     two = texts_of(comparison.answer(), 2)[1]
     session.pick(2)
     assert [turn.answer for turn in session.turns] == [two]
@@ -98,9 +98,9 @@ def test_stopping_keeps_what_is_there(session: Session) -> None:
     comparison = samples(session, "abc", (5, 6))
     seen: list[Record] = []
     begun: set[int] = set()
-    for place, record in comparison.answer(lambda: len(begun) == 2):  # each call of the engine may make many tokens
+    for index, record in comparison.answer(lambda: len(begun) == 2):  # each call of the engine may make many tokens
         seen.append(record)
-        begun.add(place)
+        begun.add(index)
     assert [record.reason for record in seen if isinstance(record, Finished)] == ["interrupted"] * 2
     assert all(0 < len(turn.tokens) < 10_000 for turn in comparison.turns)
 

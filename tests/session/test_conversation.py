@@ -49,7 +49,7 @@ def test_nothing_that_was_said_is_ever_lost(moves: list[int]) -> None:
             conversation.add(Turn(path[-1]))
             paths[len(conversation.all)] = path
         assert prompts(conversation) == path
-    assert [turn.prompt for turn in conversation.all] == [f"{place}" for place in range(len(conversation.all))]
+    assert [turn.prompt for turn in conversation.all] == [f"{position}" for position in range(len(conversation.all))]
 
 
 TOKEN = Token(1, "a", -1.0, 0.0)
@@ -76,7 +76,7 @@ def test_a_token_costs_no_settings_to_be_made_or_compared(monkeypatch: pytest.Mo
         for _ in range(1000):
             turn.record(TOKEN, settings)
         assert len(work) <= most
-    assert not turn.obstacle
+    assert not turn.why_not_reproducible
     assert [(index, settings.slow) for index, settings in turn.changes] == [(0, None), (1000, 5.0), (3000, None)]
     assert len(turn.tokens) == 4000
 
@@ -86,19 +86,19 @@ def test_a_turn_knows_what_its_tokens_were_drawn_with_and_whether_they_would_com
     turn = Turn("hi", settings=first)
     turn.record(TOKEN, first)
     turn.record(TOKEN, Settings(seed=2, slow=3.0))  # neither says anything of what comes
-    assert turn.obstacle == ""
+    assert turn.why_not_reproducible == ""
     turn.record(Changed("temp 1.3"), warm)
-    assert turn.obstacle == "its settings changed meanwhile"
+    assert turn.why_not_reproducible == "its settings changed meanwhile"
     turn.record(TOKEN, warm)
     turn.record(finished := Finished("interrupted", 3, 1.0, 1), warm)
-    assert turn.obstacle == "its settings changed meanwhile"
+    assert turn.why_not_reproducible == "its settings changed meanwhile"
     assert turn.finished is finished
     assert [turn.settings_at(index) for index in (0, 2)] == [first, warm]
 
     stopped = Turn("hi", settings=first)
     stopped.record(Finished("interrupted", 0, 0.0, 1), first)
-    assert stopped.obstacle == "it was stopped"
+    assert stopped.why_not_reproducible == "it was stopped"
 
     unknown = Turn("hi")
     unknown.record(TOKEN, first)
-    assert unknown.obstacle == "its settings changed meanwhile"
+    assert unknown.why_not_reproducible == "its settings changed meanwhile"

@@ -82,7 +82,7 @@ def test_an_answer_of_a_model_in_training_cannot_be_made_again(run: RunFolder, l
         assert holder.model is not None
         holder.runs._step = 3
         assert holder.runs.speaker == "letters (training, step 3)"
-        assert holder.runs.obstacle(holder.model) == "the model was still in training"
-        assert holder.runs.obstacle(other) == ""
+        assert holder.runs.why_not_reproducible(holder.model) == "the model was still in training"
+        assert holder.runs.why_not_reproducible(other) == ""
         holder.runs.follow(None)
-        assert holder.runs.obstacle(holder.model) == ""
+        assert holder.runs.why_not_reproducible(holder.model) == ""

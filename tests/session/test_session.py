@@ -131,11 +131,11 @@ def test_a_chat_goes_through_the_template_and_forgets_its_oldest_turns(chatter: 
     assert session.settings.current.temperature == 0.7  # the model's own
     session.settings.update({"seed": 1, "max_tokens": 4}, Origin.FLAG)
     tokenizer = session.model.tokenizer
-    user, bot, end = (tokenizer.special(role) for role in ("user", "assistant", "end"))
+    user, assistant, end = (tokenizer.special(role) for role in ("user", "assistant", "end"))
     for _ in range(8):
         list(session.answer("hello there"))
     ids = session.turns[1].prompt_ids
-    assert (ids[0], ids[-1], ids.count(user), ids.count(bot)) == (user, bot, 2, 2)  # type: ignore[arg-type]
+    assert (ids[0], ids[-1], ids.count(user), ids.count(assistant)) == (user, assistant, 2, 2)  # type: ignore[arg-type]
     assert end in ids
     assert all(len(turn.prompt_ids) <= 32 - 4 for turn in session.turns)
     assert session.turns[-1].prompt_ids.count(user) < 8  # type: ignore[arg-type]

@@ -13,11 +13,11 @@ from tinychat.tokenizer.tokenizer import Tokenizer
 from tinychat.tokenizer.training import train_tokenizer
 from tinychat.train.rows import Rows, encode_rows, join_rows, split_rows
 
-PAIRS = tuple(f"{'abcd'[place % 4]}{place // 4}\t{place}" for place in range(80))
+PAIRS = tuple(f"{'abcd'[index % 4]}{index // 4}\t{index}" for index in range(80))
 
 
 def shown(rows: Rows, tokenizer: Tokenizer) -> list[str]:
-    return ["".join(tokenizer.token_text(int(id)) for id in rows.row(place)) for place in range(len(rows))]
+    return ["".join(tokenizer.token_text(int(id)) for id in rows.row(index)) for index in range(len(rows))]
 
 
 def documents(*texts: str) -> Corpus:

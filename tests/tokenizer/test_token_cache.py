@@ -50,7 +50,7 @@ def test_documents_end_with_the_end_token(tmp_path: Path, monkeypatch: pytest.Mo
     pieces = [tokenizer.token_text(id) for id in encode(tmp_path, corpus, tokenizer)]
     assert "".join(pieces) == "ab<|end|>c<|end|>d<|end|>ab<|end|>ab<|end|>"
     ends = encode_corpus(corpus, tokenizer, tmp_path / "cache").ends
-    assert ends.tolist() == [place for place, piece in enumerate(pieces, 1) if piece == "<|end|>"]
+    assert ends.tolist() == [index for index, piece in enumerate(pieces, 1) if piece == "<|end|>"]
     plain = train_tokenizer("char", corpus)
     assert plain.decode(encode(tmp_path, corpus, plain)) == "abcdabab"
 
@@ -61,7 +61,7 @@ def test_conversations_go_through_their_template(tmp_path: Path) -> None:
     corpus = read_sources([str(path)], cache=tmp_path)
     tokenizer = train_tokenizer("char", corpus, None, ("end", "user", "assistant"))
     shown = [tokenizer.token_text(id) for id in encode(tmp_path, corpus, tokenizer, ChatTemplate())]
-    assert "".join(shown) == "<|user|>ab<|end|><|bot|>c<|end|>"
+    assert "".join(shown) == "<|user|>ab<|end|><|assistant|>c<|end|>"
     shown = [tokenizer.token_text(id) for id in encode(tmp_path, corpus, tokenizer)]
     assert "".join(shown) == "ab<|end|>c<|end|>"
 

@@ -21,7 +21,7 @@ TEXT = (
     "Кошка спит на окне. 猫在窗台上睡觉。 naïve café – “quoted” 😀 👩‍👩‍👧 e\u0301\n"
 ) * 20
 KINDS = ("char", "word", "wordpiece")
-SPECIALS = ("<|end|>", "<|user|>", "<|bot|>")
+SPECIALS = ("<|end|>", "<|user|>", "<|assistant|>")
 
 any_text = st.text(st.characters(exclude_categories=["Cs"]))
 known_text = st.text(st.sampled_from(sorted(set(TEXT)))) | st.lists(st.sampled_from(TEXT.split())).map(" ".join)

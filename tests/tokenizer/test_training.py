@@ -11,7 +11,7 @@ TEXT = (
     "Кошка спит на окне. 猫在窗台上睡觉。 naïve café – “quoted” 😀 👩‍👩‍👧 e\u0301\n"
 ) * 20
 KINDS = ("char", "word", "wordpiece")
-SPECIALS = ("<|end|>", "<|user|>", "<|bot|>")
+SPECIALS = ("<|end|>", "<|user|>", "<|assistant|>")
 
 
 def make(kind: str, text: str = TEXT) -> Tokenizer:

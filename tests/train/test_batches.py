@@ -16,17 +16,17 @@ def rows(batches: Batches, steps: range) -> np.ndarray:
 
 @settings(max_examples=50)
 @given(st.integers(2, 400), st.integers(1, 30), st.integers(1, 20), st.integers(0, 5))
-def test_targets_are_what_follows(length: int, context: int, batch_size: int, step: int) -> None:
-    context = min(context, length - 1)
-    ids, targets, *_ = Batches(np.arange(length, dtype=np.uint16), context, batch_size, seed=1).batch(step)
-    assert ids.shape == targets.shape == (batch_size, context)
+def test_targets_are_what_follows(length: int, context_length: int, batch_size: int, step: int) -> None:
+    context_length = min(context_length, length - 1)
+    ids, targets, *_ = Batches(np.arange(length, dtype=np.uint16), context_length, batch_size, seed=1).batch(step)
+    assert ids.shape == targets.shape == (batch_size, context_length)
     assert (targets == ids + 1).all()
     assert int(ids.min()) >= 0
     assert int(targets.max()) < length
 
 
 def test_an_epoch_shows_each_window_once() -> None:
-    batches = Batches(np.arange(1001), context=10, batch_size=11, seed=3)
+    batches = Batches(np.arange(1001), context_length=10, batch_size=11, seed=3)
     assert batches.texts[0].count == 99
     starts = rows(batches, range(9))[:, 0]
     assert len(set(starts)) == 99
@@ -34,7 +34,7 @@ def test_an_epoch_shows_each_window_once() -> None:
 
 
 def test_windows_may_overlap() -> None:
-    batches = Batches(np.arange(1001), context=10, batch_size=11, seed=3, stride=5)
+    batches = Batches(np.arange(1001), context_length=10, batch_size=11, seed=3, stride=5)
     count = batches.texts[0].count
     assert count == count_windows(1001, 10, 5) == 198
     starts = sorted(rows(batches, range(18))[:, 0])
@@ -44,15 +44,15 @@ def test_windows_may_overlap() -> None:
 
 @settings(max_examples=50)
 @given(st.integers(3, 400), st.integers(1, 30), st.integers(1, 60), st.integers(0, 5))
-def test_no_window_reaches_beyond_its_text(length: int, context: int, stride: int, step: int) -> None:
-    context = min(context, length - 1)
-    _, targets, *_ = Batches(np.arange(length), context, 7, seed=1, stride=stride).batch(step)
+def test_no_window_reaches_beyond_its_text(length: int, context_length: int, stride: int, step: int) -> None:
+    context_length = min(context_length, length - 1)
+    _, targets, *_ = Batches(np.arange(length), context_length, 7, seed=1, stride=stride).batch(step)
     assert int(targets.min()) >= 1
     assert int(targets.max()) < length
 
 
 def test_epochs_differ_in_order_and_in_where_windows_begin() -> None:
-    batches = Batches(np.arange(1001), context=10, batch_size=99, seed=3)
+    batches = Batches(np.arange(1001), context_length=10, batch_size=99, seed=3)
     first, second = (batches.batch(step).ids[:, 0].numpy() for step in (0, 1))
     assert not np.array_equal(first, second)
     assert len({int(batches.batch(step).ids[0, 0]) % 10 for step in range(20)}) > 3
@@ -67,18 +67,18 @@ def test_a_step_is_the_same_whatever_came_before() -> None:
 
 
 def test_a_text_of_one_window_is_shown_again_and_again() -> None:
-    batches = Batches(np.arange(5), context=4, batch_size=3, seed=0)
+    batches = Batches(np.arange(5), context_length=4, batch_size=3, seed=0)
     assert batches.batch(9).ids.tolist() == [[0, 1, 2, 3]] * 3
 
 
 def test_a_text_without_a_window_is_refused() -> None:
     with pytest.raises(ValueError, match="4 ids"):
-        Batches(np.arange(4), context=4, batch_size=3, seed=0)
+        Batches(np.arange(4), context_length=4, batch_size=3, seed=0)
 
 
 def test_one_text_is_drawn_as_ever() -> None:
     """The order is part of the contract: a run that was begun by an older version goes on as it would have."""
-    first = Batches(np.arange(1001), context=10, batch_size=6, seed=3).batch(40)
+    first = Batches(np.arange(1001), context_length=10, batch_size=6, seed=3).batch(40)
     assert first.ids[:, 0].tolist() == [849, 19, 69, 389, 939, 329]
 
 
@@ -123,7 +123,7 @@ def test_each_row_knows_its_part_of_its_text() -> None:
     ids = np.arange(80)
     parts = split_folds(ids)
     assert np.concatenate(parts).tolist() == ids.tolist()
-    batch = Batches(ids, context=3, batch_size=20, seed=1).batch(0)
+    batch = Batches(ids, context_length=3, batch_size=20, seed=1).batch(0)
     for row, fold in zip(batch.ids.tolist(), batch.folds.tolist(), strict=True):
         assert row[0] in parts[fold]
 
@@ -136,7 +136,7 @@ def documents(*lengths: int, source: bool = False) -> Rows:
 
 
 def test_documents_are_padded_and_padding_is_not_learned() -> None:
-    batch = Batches([documents(3, 5)], context=9, batch_size=2, seed=1).batch(0)
+    batch = Batches([documents(3, 5)], context_length=9, batch_size=2, seed=1).batch(0)
     short, long = sorted(range(2), key=lambda row: int(batch.ids[row, 0]))
     assert batch.targets[short].tolist() == [0] * 2 + [IGNORED] * 7
     assert batch.targets[long].tolist() == [1] * 4 + [IGNORED] * 5
@@ -145,19 +145,19 @@ def test_documents_are_padded_and_padding_is_not_learned() -> None:
 
 
 def test_what_an_encoder_reads_stands_beside_each_row() -> None:
-    batch = Batches([documents(3, 5, 2, source=True)], context=9, batch_size=3, seed=1).batch(0)
+    batch = Batches([documents(3, 5, 2, source=True)], context_length=9, batch_size=3, seed=1).batch(0)
     assert batch.source is not None
     for ids, source in zip(batch.ids.tolist(), batch.source.tolist(), strict=True):
         length = (4, 6, 3)[ids[0]]
         assert source == [ids[0]] * length + [NO_TOKEN] * (9 - length)
-    cut = Batches([documents(3, 5, source=True)], context=2, batch_size=2, seed=1).batch(0)
+    cut = Batches([documents(3, 5, source=True)], context_length=2, batch_size=2, seed=1).batch(0)
     assert cut.source is not None
     assert cut.ids.shape == cut.targets.shape == cut.source.shape == (2, 2)
 
 
 def test_an_epoch_shows_each_document_once_with_others_of_its_length() -> None:
     lengths = np.random.default_rng(0).integers(2, 600, size=300)
-    batches = Batches([documents(*lengths)], context=999, batch_size=10, seed=2)
+    batches = Batches([documents(*lengths)], context_length=999, batch_size=10, seed=2)
     seen = [batches.batch(step) for step in range(30)]
     assert sorted(int(row[0]) for batch in seen for row in batch.ids) == list(range(300))
     padding = sum(int((batch.targets == IGNORED).sum()) for batch in seen) / sum(batch.ids.numel() for batch in seen)
@@ -169,7 +169,7 @@ def test_an_epoch_shows_each_document_once_with_others_of_its_length() -> None:
 
 def test_batches_of_documents_have_few_lengths() -> None:
     lengths = np.random.default_rng(0).integers(2, 200, size=300)
-    batches = Batches([documents(*lengths, source=True)], context=150, batch_size=10, seed=2)
+    batches = Batches([documents(*lengths, source=True)], context_length=150, batch_size=10, seed=2)
     few = {*range(16, 150, 16), 150}
     for batch in map(batches.batch, range(30)):
         assert batch.source is not None
@@ -178,7 +178,7 @@ def test_batches_of_documents_have_few_lengths() -> None:
 
 
 def test_a_batch_is_shared_out_row_by_row() -> None:
-    batch = Batches([documents(3, 5, 2, 4, 4, source=True)], context=9, batch_size=5, seed=1).batch(0)
+    batch = Batches([documents(3, 5, 2, 4, 4, source=True)], context_length=9, batch_size=5, seed=1).batch(0)
     assert [len(part.ids) for part in batch.tensor_split(2)] == [3, 2]
     assert [len(part.ids) for part in batch.tensor_split(3)] == [2, 2, 1]
     parts = batch.tensor_split(2)

@@ -93,7 +93,7 @@ def losses(run: RunFolder) -> dict[int, float]:
 @pytest.mark.slow
 @pytest.mark.usefixtures("every_step")
 @pytest.mark.parametrize(
-    ("fields", "accumulation"),
+    ("fields", "grad_accum_steps"),
     [
         ({"optimizer": "muon"}, 1),
         ({"optimizer": "adamw"}, 1),
@@ -104,11 +104,11 @@ def losses(run: RunFolder) -> dict[int, float]:
     ids=["muon", "adamw", "in parts, with n-grams", "sharded, muon", "sharded, adamw, in parts, with n-grams"],
 )
 def test_two_learn_what_one_learns(
-    text: Path, fields: dict[str, object], accumulation: int, monkeypatch: pytest.MonkeyPatch
+    text: Path, fields: dict[str, object], grad_accum_steps: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fields = {"steps": 24, "dropout": 0, "evaluate_every": 24, **fields}
     one = make(text, **fields)
-    two = make(text, devices=2, accumulation=accumulation, **fields)
+    two = make(text, devices=2, grad_accum_steps=grad_accum_steps, **fields)
     assert train(one, monkeypatch) == train(two, monkeypatch) == 0
     assert "2 processes" in events(two, Planned)[0].lines[2]
     assert len(losses(one)) == 24
@@ -203,7 +203,7 @@ def test_whoever_dies_the_others_end_and_the_run_can_go_on(text: Path) -> None:
     assert leader.wait(60) == 1
     (failed,) = events(run, Failed)
     assert "process 2 of 2 was killed" in failed.problem
-    assert "--accumulation" in failed.remedy
+    assert "--grad-accum-steps" in failed.remedy
 
     leader = launch(run, tied=True)
     wait_for(lambda: events(run, Stepped))

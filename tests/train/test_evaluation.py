@@ -17,7 +17,7 @@ from tinychat.train.rows import Rows, find_fold, split_folds
 def model() -> Transformer:
     torch.manual_seed(0)
     model = Transformer(
-        ModelConfig(13, context=8, n_layer=1, n_head=2, d_model=16, initialization="torch", dropout=0.5)
+        ModelConfig(13, context_length=8, n_layer=1, n_head=2, d_model=16, initialization="torch", dropout=0.5)
     )
     return model.train()
 
@@ -59,7 +59,7 @@ def test_figures_follow_from_the_loss() -> None:
 
 def test_what_was_trained_on_is_measured_by_the_counts_of_other_folds() -> None:
     torch.manual_seed(0)
-    model = Transformer(ModelConfig(5, context=8, n_layer=1, n_head=1, d_model=8, ngram_order=3))
+    model = Transformer(ModelConfig(5, context_length=8, n_layer=1, n_head=1, d_model=8, ngram_order=3))
     assert model.ngrams is not None
     ids = np.random.default_rng(0).integers(5, size=641).astype(np.uint16)
     model.ngrams.count(split_folds(ids))
@@ -74,14 +74,14 @@ def test_what_was_trained_on_is_measured_by_the_counts_of_other_folds() -> None:
 @torch.inference_mode()
 def test_of_documents_the_loss_is_that_of_each_by_itself() -> None:
     torch.manual_seed(0)
-    config = ModelConfig(13, context=8, n_layer=1, d_model=16, initialization="torch", n_encoder_layer=1)
+    config = ModelConfig(13, context_length=8, n_layer=1, d_model=16, initialization="torch", n_encoder_layer=1)
     model = Transformer(config)
     ends = np.cumsum([3, 12, 2, 7, 5])
     ids = np.random.default_rng(0).integers(13, size=ends[-1]).astype(np.uint16)
     rows = Rows(ids, ends - [3, 12, 2, 7, 5], ends, (12,), source=Rows(ids[::-1].copy(), ends - 2, ends))
     losses = []
-    for place in range(5):
-        row, source = (torch.from_numpy(one.row(place).astype(np.int64))[None] for one in (rows, rows.source))
+    for index in range(5):
+        row, source = (torch.from_numpy(one.row(index).astype(np.int64))[None] for one in (rows, rows.source))
         logits = model(row[:, :-1][:, :8], encoder_output=model.encode(source))[0]
         losses.append(F.cross_entropy(logits, row[0, 1:][:8], reduction="none"))
     result = evaluate(model, rows)

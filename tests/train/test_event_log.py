@@ -153,7 +153,7 @@ def test_the_loss_lately_is_a_mean_over_a_twentieth_of_the_run() -> None:
 def test_a_model_overfits_where_validation_loss_rises_while_that_of_training_falls(
     validation: list[float], since: int | None
 ) -> None:
-    evaluations = [(50.0 * (place + 1), loss) for place, loss in enumerate(validation)]
+    evaluations = [(50.0 * (index + 1), loss) for index, loss in enumerate(validation)]
     assert overfits_since(FALLING, evaluations) == since
     assert overfits_since([(step, 4.0 + step) for step, _ in FALLING], evaluations) is None
     assert overfits_since([], evaluations) is None

@@ -95,7 +95,7 @@ def test_it_goes_on_when_the_model_is_gone(letters: Path, tmp_path: Path) -> Non
         ("d_ff", 64, "--d-ff 64 contradicts letters, which has –"),
         ("vocab_size", 500, "--vocab-size 500 contradicts letters, which has 28"),
         ("tokenizer", "wordpiece", "--tokenizer cannot be changed: letters brings its own"),
-        ("context", 64, "--context 64 is more than letters was trained for, 32"),
+        ("context_length", 64, "--context-length 64 is more than letters was trained for, 32"),
     ],
 )
 def test_what_contradicts_the_model_is_refused(
@@ -108,10 +108,10 @@ def test_what_contradicts_the_model_is_refused(
 
 
 def test_what_the_weights_do_not_depend_on_may_be_given(letters: Path) -> None:
-    run = make(letters, context=16, dropout=0.1, d_model=16)
+    run = make(letters, context_length=16, dropout=0.1, d_model=16)
     assert train(run) == 0
     architecture = read_info(find_model("more")).architecture
-    assert (architecture["context"], architecture["dropout"]) == (16, 0.1)
+    assert (architecture["context_length"], architecture["dropout"]) == (16, 0.1)
 
 
 def test_characters_that_the_tokenizer_lacks_are_left_out_and_told_in_one_notice(letters: Path, tmp_path: Path) -> None:

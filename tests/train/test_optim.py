@@ -45,7 +45,7 @@ def test_muon_moves_as_its_definition_says() -> None:
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_every_optimizer_learns(name: str) -> None:
     torch.manual_seed(0)
-    model = Transformer(ModelConfig(11, context=16, n_layer=1, n_head=1, d_model=32))
+    model = Transformer(ModelConfig(11, context_length=16, n_layer=1, n_head=1, d_model=32))
     optimizers = make_optimizers(model, Recipe(optimizer=name))
     owned = [weight for optimizer in optimizers for group in optimizer.param_groups for weight in group["params"]]
     assert {id(weight) for weight in owned} == {id(weight) for weight in model.parameters()}
@@ -63,7 +63,7 @@ def test_every_optimizer_learns(name: str) -> None:
 
 
 def test_rates_are_shares_of_the_highest() -> None:
-    model = Transformer(ModelConfig(11, context=16, n_layer=1, n_head=1, d_model=32))
+    model = Transformer(ModelConfig(11, context_length=16, n_layer=1, n_head=1, d_model=32))
     optimizers = make_optimizers(model, Recipe(learning_rate=0.2, embedding_learning_rate=0.1))
     assert set_rate(optimizers, 0.5) == pytest.approx(0.1)
     assert set_rate(optimizers, 0.25) == pytest.approx(0.05)
@@ -71,7 +71,7 @@ def test_rates_are_shares_of_the_highest() -> None:
 
 
 def test_a_tied_head_is_stepped_once() -> None:
-    model = Transformer(ModelConfig(11, context=16, n_layer=1, n_head=1, d_model=32, tie_embeddings=True))
+    model = Transformer(ModelConfig(11, context_length=16, n_layer=1, n_head=1, d_model=32, tie_embeddings=True))
     groups = [group for optimizer in make_optimizers(model, Recipe()) for group in optimizer.param_groups]
     owned = [id(weight) for group in groups for weight in group["params"]]
     assert len(owned) == len(set(owned))

@@ -76,7 +76,17 @@ def test_nothing_is_left_open_in_what_is_written_down() -> None:
     made = plan()
     left = {name for name, value in vars(made.recipe).items() if value is None}
     architecture = {field.name for field in dataclasses.fields(ModelConfig)}
-    may_stay_open = {"column", "field", "from_model", "mode", "purpose", "steps", "epochs", "stride", "learning_rate"}
+    may_stay_open = {
+        "column",
+        "field",
+        "from_model",
+        "mode",
+        "description",
+        "steps",
+        "epochs",
+        "stride",
+        "learning_rate",
+    }
     assert not left - architecture - may_stay_open - {
         "embedding_learning_rate", "evaluate_every", "sample_prompt", "sample_temperature"
     }  # fmt: skip
@@ -137,8 +147,8 @@ def test_every_text_and_time_gets_a_plan_that_holds_together(
     recipe = Recipe(steps=length) if by_steps else Recipe()
     made = plan(recipe, tokens, None if by_steps else length, rate, vocab_size=vocab_size)
     assert made.train_tokens + made.val_tokens == tokens
-    assert made.config.context < made.train_tokens
-    assert not made.val_tokens or made.config.context < made.val_tokens
+    assert made.config.context_length < made.train_tokens
+    assert not made.val_tokens or made.config.context_length < made.val_tokens
     assert made.steps >= 1
     assert made.warmup_steps <= made.steps
     assert (made.available is None) == by_steps
@@ -151,7 +161,7 @@ def test_time_is_left_for_the_report_at_the_end() -> None:
     made = plan()
     assert made.available is not None
     ending = made.available - made.training_seconds(made.token_seconds, 0.1)
-    looked_at = (made.final_windows + made.glance_windows) * made.config.context * made.token_seconds
+    looked_at = (made.final_windows + made.glance_windows) * made.config.context_length * made.token_seconds
     assert looked_at + made.train_tokens * COPY_SECONDS < ending < 0.5 * made.available
     long = dataclasses.replace(made, splits=(SplitSize(1.0, 10**10, made.val_tokens),))
     more = long.available - long.training_seconds(made.token_seconds, 0.1) - ending
@@ -165,7 +175,7 @@ def test_the_same_number_of_steps_gives_the_same_model_on_any_machine() -> None:
 
 
 def test_epochs_become_steps_and_their_ends_are_known() -> None:
-    recipe = Recipe(epochs=3, context=100, stride=25, batch_size=64, n_layer=2, d_model=128)
+    recipe = Recipe(epochs=3, context_length=100, stride=25, batch_size=64, n_layer=2, d_model=128)
     made = plan(recipe, 1_115_394, None)
     windows = (1_003_854 - 1 - 100) // 25
     assert made.epoch_rows == windows
@@ -183,16 +193,24 @@ def test_a_run_by_epochs_gets_the_largest_size_that_has_enough_steps() -> None:
 
 
 def test_the_recipe_comes_before_the_planner() -> None:
-    recipe = Recipe(n_layer=1, d_model=48, context=32, batch_size=5, dropout=0.4, earlier_tokens=0, token_pairs=False)
+    recipe = Recipe(
+        n_layer=1,
+        d_model=48,
+        context_length=32,
+        batch_size=5,
+        dropout=0.4,
+        previous_token_embeddings=0,
+        bigram_embedding=False,
+    )
     made = plan(recipe)
-    assert (made.config.n_layer, made.config.d_model, made.config.context) == (1, 48, 32)
-    assert (made.batch_size, made.config.dropout, made.config.earlier_tokens) == (5, 0.4, 0)
-    assert not made.config.token_pairs
+    assert (made.config.n_layer, made.config.d_model, made.config.context_length) == (1, 48, 32)
+    assert (made.batch_size, made.config.dropout, made.config.previous_token_embeddings) == (5, 0.4, 0)
+    assert not made.config.bigram_embedding
 
 
 def test_the_context_shrinks_to_the_text_and_it_is_said() -> None:
-    made = plan(Recipe(context=512), characters=300)
-    assert made.config.context < 30
+    made = plan(Recipe(context_length=512), characters=300)
+    assert made.config.context_length < 30
     assert any("context" in notice for notice in made.notices)
 
 
@@ -231,7 +249,7 @@ def test_dropout_grows_with_the_number_of_epochs() -> None:
 
 def test_larger_models_take_more_memory() -> None:
     sizes = [
-        estimate_memory(ModelConfig(65, n_layer=size.n_layer, d_model=size.d_model, context=size.context),
+        estimate_memory(ModelConfig(65, n_layer=size.n_layer, d_model=size.d_model, context_length=size.context_length),
                         12 * size.n_layer * size.d_model**2, size.batch_size, 1_000_000)
         for size in SIZES
     ]  # fmt: skip
@@ -239,7 +257,7 @@ def test_larger_models_take_more_memory() -> None:
 
 
 def test_a_sharded_model_takes_less_memory_of_each_process() -> None:
-    config = ModelConfig(65, n_layer=12, d_model=768, context=512)
+    config = ModelConfig(65, n_layer=12, d_model=768, context_length=512)
     sizes = [estimate_memory(config, 100_000_000, 1, 1_000_000, shards) for shards in (1, 2, 8)]
     assert [before - after for before, after in itertools.pairwise(sizes)] == [400_000_000, 600_000_000]
 
@@ -260,8 +278,8 @@ def test_of_documents_an_epoch_is_each_once() -> None:
     made = make_plan(recipe, rows, CPU, machine_of(1e11), None, elapsed=0)
     assert (made.epoch_rows, made.steps, made.epochs) == (90, 27, pytest.approx(3))  # ten are kept
     assert [step for step in range(1, 28) if made.epoch_after(step)] == [9, 18, 27]
-    assert (made.config.context, made.row_tokens, made.glance_windows) == (16, 10, 10)
-    assert made.recipe.rows == "documents"
+    assert (made.config.context_length, made.row_tokens, made.glance_windows) == (16, 10, 10)
+    assert made.recipe.packing is False
     assert made.config.ngram_order == 0
     text, _, time = summarize_plan(made, rows, CPU, 1234).lines
     assert text.endswith("10 of 100 documents measure the model")
@@ -270,6 +288,6 @@ def test_of_documents_an_epoch_is_each_once() -> None:
 
 def test_a_context_that_is_asked_for_need_not_be_filled_by_documents() -> None:
     rows = TextFacts("pairs", 700, 100, 1000, 27, "char", rows=100, longest_row=16, source_vocab_size=9)
-    made = make_plan(Recipe(steps=10, context=40, n_layer=2), rows, CPU, machine_of(1e11), None, elapsed=0)
-    assert (made.config.context, made.config.source_vocab_size, made.config.n_encoder_layer) == (40, 9, 2)
+    made = make_plan(Recipe(steps=10, context_length=40, n_layer=2), rows, CPU, machine_of(1e11), None, elapsed=0)
+    assert (made.config.context_length, made.config.source_vocab_size, made.config.n_encoder_layer) == (40, 9, 2)
     assert not made.recipe.compile

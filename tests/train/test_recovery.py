@@ -140,7 +140,7 @@ def limit(monkeypatch: pytest.MonkeyPatch, rows: int) -> None:
 def test_steps_are_computed_in_smaller_parts_as_if_it_had_been_so_from_the_start(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    run, same = make(dropout=0.1), make(dropout=0.1, accumulation=4)
+    run, same = make(dropout=0.1), make(dropout=0.1, grad_accum_steps=4)
     assert train(same) == 0
     with monkeypatch.context() as patch:
         limit(patch, rows=2)
@@ -161,7 +161,7 @@ def test_a_model_too_large_for_one_row_is_one_clear_line(monkeypatch: pytest.Mon
     assert train(run) == 1
     (failed,) = events(run, Failed)
     assert "not even of one row" in failed.problem
-    assert "--context" in failed.remedy
+    assert "--context-length" in failed.remedy
 
 
 @pytest.mark.parametrize(
@@ -187,7 +187,8 @@ from tinychat.train.recipe import load_recipe
 
 torch.set_num_threads(1)
 learner = Learner(
-    ModelConfig(64, context=128, n_layer=2, d_model=128), load_recipe().merged({"device": "cpu", "precision": "f32"})
+    ModelConfig(64, context_length=128, n_layer=2, d_model=128),
+    load_recipe().merged({"device": "cpu", "precision": "f32"}),
 )
 def step(rows):
     ids = torch.arange(rows * 128).reshape(rows, 128) % 64
@@ -205,14 +206,14 @@ print(step(128), learner.accumulation)
 def test_memory_that_is_really_short(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", REAL], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    loss, accumulation = done.stdout.split()
+    loss, grad_accum_steps = done.stdout.split()
     assert math.isfinite(float(loss))
-    assert int(accumulation) > 1
+    assert int(grad_accum_steps) > 1
 
 
 def test_only_how_a_step_is_computed_may_change(monkeypatch: pytest.MonkeyPatch) -> None:
     run = make()
-    change_recipe(run, {"accumulation": "2", "threads": "1"})
-    assert load_recipe(run.recipe_file).accumulation == 2
+    change_recipe(run, {"grad_accum_steps": "2", "threads": "1"})
+    assert load_recipe(run.recipe_file).grad_accum_steps == 2
     with pytest.raises(Exception, match="--batch-size cannot change"):
         change_recipe(run, {"devices": 1, "batch_size": 3})

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from tinychat.train.schedule import SCHEDULES, Budget, Schedule, rate_factor
 
-LINEAR = Schedule("linear", warmup_steps=9, decay=0.8, final_rate=0.1)
+LINEAR = Schedule("linear", warmup_steps=9, lr_decay_fraction=0.8, min_lr_ratio=0.1)
 
 
 def test_the_rate_rises_holds_and_falls_to_where_it_should_end() -> None:
@@ -17,8 +17,10 @@ def test_the_rate_rises_holds_and_falls_to_where_it_should_end() -> None:
 
 
 @given(st.sampled_from(list(SCHEDULES)), st.floats(0, 1), st.floats(0, 1), st.floats(0, 1), st.floats(0, 1))
-def test_after_the_warm_up_the_rate_never_rises(shape: str, decay: float, final: float, one: float, two: float) -> None:
-    schedule = Schedule(shape, warmup_steps=10, decay=decay, final_rate=final)
+def test_after_the_warm_up_the_rate_never_rises(
+    shape: str, lr_decay_fraction: float, final: float, one: float, two: float
+) -> None:
+    schedule = Schedule(shape, warmup_steps=10, lr_decay_fraction=lr_decay_fraction, min_lr_ratio=final)
     earlier, later = sorted((one, two))
     first, second = (rate_factor(schedule, progress, step=100) for progress in (earlier, later))
     assert 1 + 1e-9 >= first >= second - 1e-9 >= -1e-9

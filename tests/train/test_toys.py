@@ -91,7 +91,7 @@ def test_translations_of_ones_own_are_learned_and_measured(tmp_path: Path) -> No
     run = train_recipe(
         "translation", sources=[str(source)], tokenizer="char", d_model=32, n_head=2, norm="layernorm", epochs=60,
         feed_forward="relu", output_projection=True, learning_rate=0.01, batch_size=9, evaluate_every=120,
-        schedule="linear", decay=0.8,
+        schedule="linear", lr_decay_fraction=0.8,
     )  # fmt: skip
     assert run.name == "numbers"
     (ended,) = events(run, Ended)
@@ -116,8 +116,15 @@ def test_translations_of_ones_own_are_learned_and_measured(tmp_path: Path) -> No
 @pytest.mark.slow
 def test_documents_longer_than_the_context_are_cut_and_told(tmp_path: Path) -> None:
     source = tmp_path / "lines.jsonl"
-    source.write_text("".join(json.dumps("ab" * (place + 1)) + "\n" for place in range(40)))
-    fields = {"rows": "documents", "context": 16, "n_layer": 1, "d_model": 16, "steps": 30, "sample_prompt": ["", "ab"]}
+    source.write_text("".join(json.dumps("ab" * (index + 1)) + "\n" for index in range(40)))
+    fields = {
+        "packing": False,
+        "context_length": 16,
+        "n_layer": 1,
+        "d_model": 16,
+        "steps": 30,
+        "sample_prompt": ["", "ab"],
+    }
     run = train_recipe("default", sources=[str(source)], sample_tokens=20, **fields)
     assert "33 of 40 documents are longer than the context, and are cut" in [e.text for e in events(run, Noticed)]
     assert [event.prompt for event in events(run, Sampled)][:2] == ["", "ab"]

@@ -242,7 +242,7 @@ def test_the_best_weights_are_kept_where_the_text_is_learned_by_heart(tmp_path: 
 
 def test_a_text_too_short_for_validation_is_trained_on_and_it_is_said(tmp_path: Path) -> None:
     (tmp_path / "haiku.txt").write_text("an old pond: a frog jumps in, the sound of water", encoding="utf-8")
-    run = make(tmp_path / "haiku.txt", steps=5, context=None)
+    run = make(tmp_path / "haiku.txt", steps=5, context_length=None)
     assert train(run) == 0
     assert any("validation" in event.text for event in events(run, Noticed))
     assert events(run, Evaluated)[-1].split == "train"
@@ -260,7 +260,7 @@ def test_documents_are_learned_with_their_ends(tmp_path: Path) -> None:
 def test_conversations_make_a_chat_model(tmp_path: Path) -> None:
     lines = ['{"prompt": "how are you?", "completion": "fine, and you?"}', '{"prompt": "hello", "completion": "hi!"}']
     (tmp_path / "talk.jsonl").write_text("\n".join(lines * 50), encoding="utf-8")
-    run = make(tmp_path / "talk.jsonl", steps=60, context=32, tokenizer="wordpiece")
+    run = make(tmp_path / "talk.jsonl", steps=60, context_length=32, tokenizer="wordpiece")
     assert train(run) == 0
     info = read_info(find_model(run.name))
     assert info.mode == "chat"
@@ -287,7 +287,7 @@ def test_what_cannot_be_trained_on_ends_with_the_reason(tmp_path: Path, content:
 
 @pytest.mark.slow
 def test_a_loss_that_is_no_number_ends_the_run(text: Path) -> None:
-    run = make(text, steps=200, optimizer="sgd", learning_rate=1e30, gradient_clip=0)
+    run = make(text, steps=200, optimizer="sgd", learning_rate=1e30, grad_clip=0)
     assert train(run) == 1
     assert "--learning-rate" in events(run, Failed)[0].remedy
 

@@ -14,7 +14,7 @@ from tinychat.train.launch import prepare_run
 from tinychat.train.recipe import load_recipe
 
 QUICK: dict[str, Any] = {"threads": 1, "precision": "f32"}
-TINY: dict[str, Any] = QUICK | {"n_layer": 1, "d_model": 32, "context": 16, "batch_size": 8, "sample_tokens": 0}
+TINY: dict[str, Any] = QUICK | {"n_layer": 1, "d_model": 32, "context_length": 16, "batch_size": 8, "sample_tokens": 0}
 
 
 def write_text(path: Path, words: Sequence[str], count: int, between: str = " ") -> Path:

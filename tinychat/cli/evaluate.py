@@ -176,7 +176,7 @@ def _run(session: Session, suite: Suite, settings: Settings, way: str) -> list[O
             click.echo(f"\r{way}: {len(outcomes):,} of {len(suite.checks):,}", err=True, nl=False)
     if sys.stderr.isatty():
         click.echo("\r\x1b[K", err=True, nl=False)
-    return sorted(outcomes, key=lambda outcome: outcome.place)
+    return sorted(outcomes, key=lambda outcome: outcome.position)
 
 
 def _table(tallies: Mapping[str, Mapping[str, Tally]]) -> list[str]:

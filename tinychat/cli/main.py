@@ -10,8 +10,8 @@ from typing import Any, NoReturn
 import click
 
 from tinychat import __version__
-from tinychat.cli.options import debug_option, face_options, make_session, setting_options
-from tinychat.config.ui_options import FACE
+from tinychat.cli.options import debug_option, make_session, setting_options, ui_option_flags
+from tinychat.config.ui_options import UI_OPTIONS
 from tinychat.errors import TinychatError, UsageError, failure
 from tinychat.generate.loading import THREAD_ENVIRONMENT
 from tinychat.textutil import escape_controls
@@ -96,7 +96,7 @@ class Commands(click.Group):
     is_flag=True,
     help="tell on stderr the engine, and speed, seed and reason of each answer",
 )
-@face_options(*FACE)
+@ui_option_flags(*UI_OPTIONS)
 @debug_option
 @click.pass_context
 def tinychat(context: click.Context, /, prompts: tuple[str, ...], **given: Any) -> int:

@@ -15,7 +15,7 @@ import click
 from rich.console import Console
 from rich.progress import DownloadColumn, Progress, TransferSpeedColumn
 
-from tinychat.cli.options import debug_option, json_option, load_face, load_settings
+from tinychat.cli.options import debug_option, json_option, load_settings, load_ui_options
 from tinychat.corpus.registry import fetch, find_dataset, is_there
 from tinychat.errors import ModelError, UsageError
 from tinychat.formats.huggingface import FORMATS, export_model, import_model
@@ -162,7 +162,7 @@ def data(context: click.Context, as_json: bool) -> None:
 def data_get(name: str) -> None:
     """Fetch a known data set, checked against its checksum; the mirror that TINYCHAT_MIRROR names comes first."""
 
-    click.echo(fetch_with_bar(name, plain=load_face().plain))
+    click.echo(fetch_with_bar(name, plain=load_ui_options().plain))
 
 
 @data.command("make")
@@ -187,7 +187,7 @@ def data_make(name: str, out: Path | None, seed: int, count: int | None) -> None
 @debug_option
 def config(as_json: bool) -> None:
     """Where things lie, and every setting with where its value comes from."""
-    settings, face = load_settings()
+    settings, ui_options = load_settings()
     folders = {
         "config_file": paths.config_file(),
         "data": paths.data_folder(),
@@ -198,11 +198,11 @@ def config(as_json: bool) -> None:
         "bundled_models": paths.bundled_models(),
         "mirror": paths.mirror(),
     }
-    in_force = [*face.in_force(), *settings.in_force()]
+    in_force = [*ui_options.in_force(), *settings.in_force()]
     if as_json:
         places_json = {name: str(path) if path else None for name, path in folders.items()}
         values = {setting.name: {"value": value, "from": origin.name.lower()} for setting, value, origin in in_force}
-        _print_json({**places_json, "model": face.current.model, "settings": values})
+        _print_json({**places_json, "model": ui_options.current.model, "settings": values})
         return
     _print_columns([(name, str(path) if path else "–") for name, path in folders.items()])
     click.echo()
@@ -273,7 +273,7 @@ def _print_columns(rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> 
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         cells = [
-            cell.rjust(width) if place in right else cell.ljust(width)
-            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+            cell.rjust(width) if index in right else cell.ljust(width)
+            for index, (cell, width) in enumerate(zip(row, widths, strict=True))
         ]
         click.echo("  ".join(cells).rstrip())

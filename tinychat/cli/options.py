@@ -13,7 +13,7 @@ import click
 from tinychat.config.option import Option
 from tinychat.config.precedence import Origin
 from tinychat.config.settings import SETTINGS, SettingStore
-from tinychat.config.ui_options import FACE, Face, FaceStore
+from tinychat.config.ui_options import UI_OPTIONS, UiOptions, UiOptionStore
 from tinychat.errors import SettingError, UsageError
 from tinychat.session.session import Session
 from tinychat.store import paths
@@ -34,9 +34,9 @@ def setting_options(function: F) -> F:
     return add_flags([temperature])(greedy(add_flags(others)(function)))
 
 
-def face_options(*names: str) -> Callable[[F], F]:
+def ui_option_flags(*names: str) -> Callable[[F], F]:
     """Adds a flag for each of these options of the face."""
-    return add_flags(FACE[name] for name in names)
+    return add_flags(UI_OPTIONS[name] for name in names)
 
 
 def add_flags(options: Iterable[Option]) -> Callable[[F], F]:
@@ -68,23 +68,23 @@ def make_session(given: Mapping[str, Any]) -> Session:
     Raises:
         TinychatError: a value is wrong, or the model is not there.
     """
-    settings, face = load_settings(given)
-    session = Session(settings, face)
-    session.open_model(face.current.model)
+    settings, ui_options = load_settings(given)
+    session = Session(settings, ui_options)
+    session.open_model(ui_options.current.model)
     return session
 
 
-def load_face(given: Mapping[str, Any] | None = None) -> Face:
+def load_ui_options(given: Mapping[str, Any] | None = None) -> UiOptions:
     """The options of the face in force, for a command that has no session.
 
     Raises:
         UsageError: a name or a value is wrong.
     """
-    _, face = load_settings(given)
-    return face.current
+    _, ui_options = load_settings(given)
+    return ui_options.current
 
 
-def load_settings(given: Mapping[str, Any] | None = None) -> tuple[SettingStore, FaceStore]:
+def load_settings(given: Mapping[str, Any] | None = None) -> tuple[SettingStore, UiOptionStore]:
     """The settings and the options of the face that the config file, the environment and flags make.
 
     Args:
@@ -93,15 +93,15 @@ def load_settings(given: Mapping[str, Any] | None = None) -> tuple[SettingStore,
     Raises:
         UsageError: a name or a value is wrong.
     """
-    settings, face, given = SettingStore(), FaceStore(), given or {}
+    settings, ui_options, given = SettingStore(), UiOptionStore(), given or {}
     for name, value in read_config().items():
-        _set(settings, face, name, value, Origin.FILE, str(config_file()))
-    for name, option in (FACE | SETTINGS).items():
+        _set(settings, ui_options, name, value, Origin.FILE, str(config_file()))
+    for name, option in (UI_OPTIONS | SETTINGS).items():
         if value := os.environ.get(option.variable):
-            _set(settings, face, name, value, Origin.ENVIRONMENT, option.variable)
+            _set(settings, ui_options, name, value, Origin.ENVIRONMENT, option.variable)
     set_flags(settings, given)
-    face.update({name: given[name] for name in FACE if given.get(name) is not None}, Origin.FLAG)
-    return settings, face
+    ui_options.update({name: given[name] for name in UI_OPTIONS if given.get(name) is not None}, Origin.FLAG)
+    return settings, ui_options
 
 
 def set_flags(settings: SettingStore, given: Mapping[str, Any]) -> None:
@@ -119,14 +119,16 @@ def set_flags(settings: SettingStore, given: Mapping[str, Any]) -> None:
         settings.sample(Origin.FLAG)
 
 
-def _set(settings: SettingStore, face: FaceStore, name: str, value: object, origin: Origin, place: str) -> None:
+def _set(
+    settings: SettingStore, ui_options: UiOptionStore, name: str, value: object, origin: Origin, index: str
+) -> None:
     """Sets one of either; what is wrong with it is told with its place."""
     try:
-        found = (FACE | SETTINGS).find(name)
-        (face if found.name in FACE else settings).set(found.name, value, origin)
+        found = (UI_OPTIONS | SETTINGS).find(name)
+        (ui_options if found.name in UI_OPTIONS else settings).set(found.name, value, origin)
     except UsageError as error:
         remedy = "correct it, or take it out" if isinstance(error, SettingError) else error.remedy
-        raise UsageError(f"{place}: {error.problem}", remedy) from None
+        raise UsageError(f"{index}: {error.problem}", remedy) from None
 
 
 # ---- from tinychat.cli.options ----

@@ -104,7 +104,7 @@ class _Waiting:
 class _Job:
     """A prompt on its way to being a line of output."""
 
-    place: int
+    position: int
     prompt: str = ""
     extra: dict[str, Any] = field(default_factory=dict)
     error: str | None = None
@@ -217,7 +217,7 @@ class _Pipe:
             turns=self._turns,
             settings=lambda: settings,
             seed=seed,
-            index=job.place,
+            index=job.position,
             top_logprobs=self._options.logprobs or 0,
         )
 
@@ -254,7 +254,7 @@ class _Pipe:
 
     def _as_json(self, job: _Job) -> dict[str, Any]:
         if job.finished is None:
-            return {"error": job.error, "line": job.place + 1, **job.extra}
+            return {"error": job.error, "line": job.position + 1, **job.extra}
         values: dict[str, Any] = {
             "prompt": job.prompt,
             "completion": job.completion,
@@ -276,7 +276,7 @@ class _Pipe:
         return values
 
     def _tell(self, job: _Job, text: str) -> None:
-        sys.stderr.write(f"tinychat: prompt {job.place + 1}: {text}\n")
+        sys.stderr.write(f"tinychat: prompt {job.position + 1}: {text}\n")
 
 
 def _summary(finished: Finished) -> str:

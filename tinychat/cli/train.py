@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tinychat.cli.options import add_flags, debug_option, face_options, json_option, load_face
-from tinychat.config.ui_options import Face
+from tinychat.cli.options import add_flags, debug_option, json_option, load_ui_options, ui_option_flags
+from tinychat.config.ui_options import UiOptions
 from tinychat.errors import UsageError
 from tinychat.events import Ended, Failed
 from tinychat.store.runs import RunFolder, find_run
@@ -49,7 +49,7 @@ class TrainCommand(click.Command):
 @click.option("--out", type=click.Path(path_type=Path), metavar="FOLDER", help="where the model goes [your own models]")
 @click.option("--resume", is_flag=False, flag_value="", metavar="[NAME]", help="go on with a run that was stopped")
 @json_option
-@face_options("plain", "theme")
+@ui_option_flags("plain", "theme")
 @debug_option
 @add_flags(field for name, field in RECIPE_FIELDS.items() if name != "sources")
 def train(
@@ -76,25 +76,25 @@ def train(
     """
     if find_process_rank().rank > 0:
         become_worker()
-    face = load_face({"plain": plain, "theme": theme})
+    ui_options = load_ui_options({"plain": plain, "theme": theme})
     overrides = {key: value for key, value in given.items() if value not in (None, ())}
     if resume is not None:
         run = _find(resume or name, sources)
         if run.is_running():
             # A trainer whose command was killed a moment ago is still saving; or it is at work in the background.
-            last = watch(run, as_json=as_json, face=face)
+            last = watch(run, as_json=as_json, ui_options=ui_options)
             if not (isinstance(last, Ended) and last.reason == "stopped"):
                 return _exit_code(last)
         change_recipe(run, overrides)
     else:
         recipe = choose_recipe(recipe_name, overrides | ({"sources": sources} if sources else {}))
-        _fetch(recipe.sources, face)
+        _fetch(recipe.sources, ui_options)
         run = prepare_run(recipe, name, recipe_name=None if sources else recipe_name, out=out, stdin=sys.stdin.buffer)
     process = launch(run, tied=True, started=STARTED)
-    return _exit_code(watch(run, as_json=as_json, face=face, process=process))
+    return _exit_code(watch(run, as_json=as_json, ui_options=ui_options, process=process))
 
 
-def _fetch(sources: tuple[str, ...], face: Face) -> None:
+def _fetch(sources: tuple[str, ...], ui_options: UiOptions) -> None:
     """Downloads the known data sets among the sources, here where a progress bar can be shown."""
     from tinychat.corpus.registry import KNOWN
     from tinychat.corpus.sources import split_weight
@@ -105,7 +105,7 @@ def _fetch(sources: tuple[str, ...], face: Face) -> None:
         if name in KNOWN and not Path(source).exists():
             from tinychat.cli.manage import fetch_with_bar
 
-            fetch_with_bar(name, plain=face.plain)
+            fetch_with_bar(name, plain=ui_options.plain)
 
 
 def _find(name: str | None, sources: tuple[str, ...]) -> RunFolder:
@@ -116,7 +116,9 @@ def _find(name: str | None, sources: tuple[str, ...]) -> RunFolder:
     return find_run(name)
 
 
-def watch(run: RunFolder, *, as_json: bool, face: Face, process: "subprocess.Popen[bytes] | None" = None) -> "Last":
+def watch(
+    run: RunFolder, *, as_json: bool, ui_options: UiOptions, process: "subprocess.Popen[bytes] | None" = None
+) -> "Last":
     """Shows a run until it ends, at a terminal as a dashboard; Ctrl-C stops it and keeps what it has learned.
 
     Args:
@@ -132,7 +134,7 @@ def watch(run: RunFolder, *, as_json: bool, face: Face, process: "subprocess.Pop
 
     # A terminal that closes, or `kill`: the trainer is told, stops after its step, and keeps everything.
     signal.signal(signal.SIGTERM, lambda *_: run.send("stop"))
-    terminal = Terminal.standard(sys.stdout, plain=face.plain, theme=face.theme)
+    terminal = Terminal.standard(sys.stdout, plain=ui_options.plain, theme=ui_options.theme)
     if as_json:
         last = write_lines(run, process, click.echo, as_json=True)
     elif sys.stdout.isatty() and sys.stderr.isatty() and not terminal.dumb:

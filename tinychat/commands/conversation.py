@@ -169,11 +169,14 @@ def repeat(session: Session, text: str) -> Result:
 
 def _check(turn: Turn, index: int, wanted: int) -> None:
     """Refuses an answer that would come out otherwise: the one that is wanted, or one that it follows."""
-    obstacle = turn.obstacle
+    why_not_reproducible = turn.why_not_reproducible
     if turn.settings is None or turn.finished is None or not turn.model:
-        obstacle = obstacle or "it is not known how it was made"
-    if obstacle:
-        raise _cannot(wanted, obstacle if index == wanted else f"it follows answer {index + 1}: {obstacle}")
+        why_not_reproducible = why_not_reproducible or "it is not known how it was made"
+    if why_not_reproducible:
+        raise _cannot(
+            wanted,
+            why_not_reproducible if index == wanted else f"it follows answer {index + 1}: {why_not_reproducible}",
+        )
 
 
 def _cannot(index: int, why: str) -> UsageError:

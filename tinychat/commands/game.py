@@ -86,7 +86,7 @@ def _passage(session: Session, source: str, should_stop: ShouldStop) -> Game:
     begin = chance.randrange(max(1, len(ids) - 2 * LEAD - LONGEST))
     passage = [int(id) for id in ids[begin : begin + 2 * LEAD + LONGEST]]
     texts = [tokenizer.token_text(id) for id in passage[:LEAD]]
-    begin = next((place + 1 for end in ("\n", " ") for place, text in enumerate(texts) if text.endswith(end)), 0)
+    begin = next((position + 1 for end in ("\n", " ") for position, text in enumerate(texts) if text.endswith(end)), 0)
     passage = passage[begin:]
     _wait(session, should_stop)
     return _game(session, passage[: LEAD + LONGEST], LEAD, tokenizer.decode(passage[:LEAD]))

@@ -287,8 +287,8 @@ def _small_maps(model: OpenModel, turn: Turn, layer: int | None, cross: bool) ->
         what += f" look at the {len(source or ())} of the prompt"
     grid = tuple(
         tuple(
-            SmallMap(f"{number} {place} {_pattern(head)}", _seen(head.cells, cross))
-            for place, head in enumerate(heads, 1)
+            SmallMap(f"{number} {index} {_pattern(head)}", _seen(head.cells, cross))
+            for index, head in enumerate(heads, 1)
         )
         for number, heads in enumerate(layers, 1 if layer is None else layer + 1)
     )
@@ -302,7 +302,7 @@ def _small_maps(model: OpenModel, turn: Turn, layer: int | None, cross: bool) ->
 
 def _sequence(model: OpenModel, ids: Sequence[int]) -> str:
     """How many tokens there are, or how many of them the model still sees."""
-    start = window_start(len(ids), model.engine.context)
+    start = window_start(len(ids), model.engine.context_length)
     return f"the newest {len(ids) - start:,} of {len(ids):,} tokens" if start else f"{len(ids):,} tokens"
 
 
@@ -327,7 +327,7 @@ def _patterns(head: Head) -> list[tuple[str, float]]:
 def _seen(cells: Sequence[Sequence[float]], cross: bool) -> tuple[tuple[float, ...], ...]:
     """The cells that a row may look at: where tokens look at themselves, those up to its own."""
     ahead = 0 if cross else len(cells[0]) - len(cells)
-    return tuple(tuple(row if cross else row[: ahead + place]) for place, row in enumerate(cells, 1))
+    return tuple(tuple(row if cross else row[: ahead + index]) for index, row in enumerate(cells, 1))
 
 
 def _whole_map(model: OpenModel, turn: Turn, layer: int, head: int, cross: bool) -> HeatMap:
@@ -336,7 +336,7 @@ def _whole_map(model: OpenModel, turn: Turn, layer: int, head: int, cross: bool)
     source = model.prompt_encoder.encode_source(turn.prompt)
     told = model.engine.heads(ids, source=source, layer=layer, cross=cross, cells=1)[0][head]
     cells = model.engine.attention(ids, layer, head, source=source, cross=cross, newest=NEWEST)
-    window = ids[window_start(len(ids), model.engine.context) :]
+    window = ids[window_start(len(ids), model.engine.context_length) :]
     labels = _labels(model.tokenizer, window)
     columns = _labels(model.source_tokenizer, source) if cross and source else labels
     facts = [f"{word} {percent(share, 0)}" for word, share in _patterns(told) if share >= WORTH_A_WORD]

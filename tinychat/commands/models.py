@@ -20,7 +20,7 @@ HOW_TO_TALK = {
 }
 WHAT_IT_DOES = {"chat": "answers in turns", "completion": "goes on with a text", "translation": "translates"}
 
-SIZES = ("vocab_size", "n_layer", "n_head", "d_model", "context")
+SIZES = ("vocab_size", "n_layer", "n_head", "d_model", "context_length")
 """What must be said before shapes and parameters are known."""
 EXAMPLE_VOCABULARY = 65
 
@@ -133,7 +133,7 @@ def describe_recipe(name: str) -> Architecture:
 def _plan(recipe: "Recipe") -> str:
     """`tinyshakespeare · adam · 20 epochs · 64 windows a step · dropout 0.1`."""
     words = [*(recipe.sources or (f"{len(recipe.texts)} texts of its own",)), recipe.optimizer]
-    row = "document" if recipe.rows == "documents" else "pair" if recipe.mode == "translation" else "window"
+    row = "document" if recipe.packing is False else "pair" if recipe.mode == "translation" else "window"
     if recipe.epochs is not None:
         words.append(count(recipe.epochs, "epoch"))
     elif recipe.steps is not None:

@@ -77,7 +77,7 @@ class Walk:
         choose: goes on from a place with what one of its bars stands for.
     """
 
-    place: int
+    index: int
     count: int
     at: Callable[[int], Bars]
     choose: "Callable[[int, int], Answer]"

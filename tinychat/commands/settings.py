@@ -6,7 +6,7 @@ from tinychat.commands.registry import Command, Suggestion, command
 from tinychat.commands.results import Change, Message, Result, Table
 from tinychat.config.option import Option
 from tinychat.config.settings import LOADING, SETTINGS
-from tinychat.config.ui_options import FACE
+from tinychat.config.ui_options import UI_OPTIONS
 from tinychat.errors import UsageError
 from tinychat.session.session import Session
 
@@ -20,8 +20,8 @@ def change(session: Session, name: str, value: object) -> Change:
     Raises:
         UsageError: there is no such setting, or it cannot take that value.
     """
-    setting = (SETTINGS | FACE).find(name)
-    if setting.name in FACE:
+    setting = (SETTINGS | UI_OPTIONS).find(name)
+    if setting.name in UI_OPTIONS:
         raise UsageError(
             f"{setting.spelling} is chosen when tinychat starts", f"`tinychat {setting.flag}`, or config.toml"
         )
@@ -115,7 +115,7 @@ def settings(session: Session, text: str) -> Result:
     """All settings: their values, where these come from, what they do."""
     rows = (
         (setting.spelling, setting.show(value), ORIGINS[origin], setting.help)
-        for setting, value, origin in (*session.settings.in_force(), *session.face.in_force())
+        for setting, value, origin in (*session.settings.in_force(), *session.ui_options.in_force())
     )
     return Table(("setting", "value", "from", "what it does"), tuple(rows))
 

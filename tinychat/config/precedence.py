@@ -20,7 +20,7 @@ class Origin(IntEnum):
     COMMAND = 5
 
 
-class Layered(Generic[T]):
+class LayeredOptions(Generic[T]):
     """The values in force of a table of options.
 
     `current` is a frozen snapshot, replaced as a whole when a value changes: a thread may read it at any moment.

@@ -9,7 +9,7 @@ read from here, so a new setting is one field; one that says how tokens are chos
 from dataclasses import dataclass
 
 from tinychat.config.option import Options, option
-from tinychat.config.precedence import Layered, Origin
+from tinychat.config.precedence import LayeredOptions, Origin
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +152,7 @@ def describe_sampling(settings: Settings, other_than: Settings | None = None) ->
     return [word for word in words if word]
 
 
-class SettingStore(Layered[Settings]):
+class SettingStore(LayeredOptions[Settings]):
     """The settings in force, which know where each of them came from, and the temperature that greedy took over."""
 
     def __init__(self) -> None:

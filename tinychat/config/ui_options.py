@@ -7,13 +7,13 @@ are read from here.
 from dataclasses import dataclass
 
 from tinychat.config.option import Options, option
-from tinychat.config.precedence import Layered
+from tinychat.config.precedence import LayeredOptions
 
 DEFAULT_MODEL = "smalltalk"
 
 
 @dataclass(frozen=True, slots=True)
-class Face:
+class UiOptions:
     """A snapshot of every option.
 
     Raises:
@@ -31,15 +31,15 @@ class Face:
     )
 
     def __post_init__(self) -> None:
-        FACE.parse_fields(self)
+        UI_OPTIONS.parse_fields(self)
 
 
-FACE = Options.of(Face)
+UI_OPTIONS = Options.of(UiOptions)
 """Every option by its name, in the order in which they are shown."""
 
 
-class FaceStore(Layered[Face]):
+class UiOptionStore(LayeredOptions[UiOptions]):
     """The options in force, which know where each of them came from."""
 
     def __init__(self) -> None:
-        super().__init__(FACE, Face)
+        super().__init__(UI_OPTIONS, UiOptions)

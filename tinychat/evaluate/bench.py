@@ -184,7 +184,7 @@ def _decode(engine: Engine, model: Transformer, weight_size: int) -> Rate:
     Args:
         weight_size: bytes of a weight, as the engine reads it.
     """
-    count = min(DECODED, model.config.context - 2)
+    count = min(DECODED, model.config.context_length - 2)
     settings = Settings(temperature=0)
 
     def once() -> None:
@@ -198,15 +198,15 @@ def _decode(engine: Engine, model: Transformer, weight_size: int) -> Rate:
 
 def _prefill(engine: Engine, model: Transformer) -> Rate:
     """One row as long as the context, of which nothing is known from before."""
-    context = model.config.context
-    prompts = itertools.cycle([first] + [0] * (context - 1) for first in (0, 1))
+    context_length = model.config.context_length
+    prompts = itertools.cycle([first] + [0] * (context_length - 1) for first in (0, 1))
 
     def once() -> None:
         engine.extend([Request(0, next(prompts), 0, Settings(temperature=0), seed=0)], 1)
 
     seconds = _typical_seconds(once)
     limit = _matrix_limit(torch.float32, model.head.weight.device)
-    return Rate(context / seconds, _forward_operations(model) * context / seconds / limit, limit)
+    return Rate(context_length / seconds, _forward_operations(model) * context_length / seconds / limit, limit)
 
 
 def _training(model: Transformer, device: str, info: ModelInfo) -> tuple[Rate, str, int, float]:
@@ -218,8 +218,8 @@ def _training(model: Transformer, device: str, info: ModelInfo) -> tuple[Rate, s
     recipe = load_recipe().merged({"device": device, "learning_rate": 1e-4, "embedding_learning_rate": 1e-4})
     machine = find_machine(recipe)
     recipe = dataclasses.replace(recipe, device=machine.device, precision=machine.precision)
-    batch_size = max(1, 2048 // model.config.context)
-    tokens = batch_size * model.config.context
+    batch_size = max(1, 2048 // model.config.context_length)
+    tokens = batch_size * model.config.context_length
     seconds = step_seconds(recipe, model.config, batch_size)
     dtype = torch.bfloat16 if machine.precision == "bf16" else torch.float32
     limit = _matrix_limit(dtype, model.head.weight.device)
@@ -283,7 +283,7 @@ def loop_share(
 
         control = Control(Path(scratch, "control.jsonl"))
         learner = TimedLearner(config, recipe, control, seconds)
-        batches = Batches(train, config.context, batch_size, recipe.seed)
+        batches = Batches(train, config.context_length, batch_size, recipe.seed)
         log = EventLog(Path(scratch, "events.jsonl"))
         publisher = Publisher(RunFolder(Path(scratch)), lambda state: None, tied=config.tie_embeddings)
         io = RunIO(control, log.write, save, lambda: None, publisher)
@@ -300,7 +300,9 @@ def _forward_operations(model: Transformer) -> float:
     """Floating-point operations of the forward pass a token: two for each weight of a matrix, and attention's."""
     config = model.config
     weights = sum(weight.numel() for weight in model.matrices()) + model.head.weight.numel()
-    attention = 2 * 2 * config.n_layer * config.d_model * config.context / 2  # on average half of the context is seen
+    attention = (
+        2 * 2 * config.n_layer * config.d_model * config.context_length / 2
+    )  # on average half of the context is seen
     return 2.0 * weights + attention
 
 

@@ -110,29 +110,31 @@ def match_exactly(model: Transformer, pairs: Rows, prompt_encoder: PromptEncoder
     """
     assert pairs.source is not None
     assert prompt_encoder.source_tokenizer is not None
-    places = np.argsort(pairs.lengths, kind="stable")  # so that those that are made at once end together
+    indices = np.argsort(pairs.lengths, kind="stable")  # so that those that are made at once end together
     hits = 0
-    for first in range(0, len(places), AT_ONCE):
-        some = places[first : first + AT_ONCE]
-        asked = [prompt_encoder.source_tokenizer.decode(pairs.source.row(place).tolist()) for place in some]
-        made = make_samples(model, prompt_encoder, asked, [0] * len(some), prompt_encoder.context, temperature=0.0)
-        hits += sum(
-            text == prompt_encoder.tokenizer.decode(pairs.row(place).tolist())
-            for text, place in zip(made, some, strict=True)
+    for first in range(0, len(indices), AT_ONCE):
+        some = indices[first : first + AT_ONCE]
+        asked = [prompt_encoder.source_tokenizer.decode(pairs.source.row(index).tolist()) for index in some]
+        made = make_samples(
+            model, prompt_encoder, asked, [0] * len(some), prompt_encoder.context_length, temperature=0.0
         )
-    return hits / len(places)
+        hits += sum(
+            text == prompt_encoder.tokenizer.decode(pairs.row(index).tolist())
+            for text, index in zip(made, some, strict=True)
+        )
+    return hits / len(indices)
 
 
 def _translating(info: ModelInfo, tokenizer: Tokenizer) -> PromptEncoder:
     """How prompts reach a model that translates."""
     reader = read_source_tokenizer(info.folder) or tokenizer
-    return PromptEncoder(tokenizer, int(info.architecture["context"]), source_tokenizer=reader)
+    return PromptEncoder(tokenizer, int(info.architecture["context_length"]), source_tokenizer=reader)
 
 
 def _has_rows(info: ModelInfo) -> bool:
     """Whether the model was trained on documents, a row each, as translations are."""
     data = read_training(info.folder).get("recipe", {}).get("data", {})
-    return info.mode == "translation" or data.get("rows") == "documents"
+    return info.mode == "translation" or data.get("packing") is False
 
 
 def _read_rows(info: ModelInfo, corpus: SourceCorpus, tokenizer: Tokenizer, part: Split) -> Rows:

@@ -65,9 +65,9 @@ class Suite:
 
 @dataclass
 class Outcome:
-    """What became of a check; `place` is its own in the suite."""
+    """What became of a check; `position` is its own in the suite."""
 
-    place: int
+    position: int
     check: Check
     turns: list[Turn] = field(default_factory=list)
     broken: list[str] = field(default_factory=list)
@@ -173,7 +173,7 @@ def run(
             turns=outcome.turns,
             settings=lambda: settings,
             seed=SEED if settings.seed is None else settings.seed,
-            index=outcome.place * longest + turn,
+            index=outcome.position * longest + turn,
         )
         outcome.turns.append(Turn(prompt))
         going[answer] = outcome
@@ -186,8 +186,8 @@ def run(
         while answered:
             ask(answered.pop(0))
         while waiting and len(going) < LARGEST_BATCH:
-            place, check = waiting.pop()
-            ask(Outcome(place, check))
+            position, check = waiting.pop()
+            ask(Outcome(position, check))
         return False
 
     for answer, record in drive(batch, admit=admit):
@@ -220,7 +220,7 @@ def tally(outcomes: Sequence[Outcome]) -> dict[str, Tally]:
     """By group, in the order of their first checks; last the form of all replies."""
     groups: dict[str, Tally] = {}
     form = Tally()
-    for outcome in sorted(outcomes, key=lambda outcome: outcome.place):
+    for outcome in sorted(outcomes, key=lambda outcome: outcome.position):
         groups.setdefault(outcome.check.group, Tally()).add(outcome.passed)
         for fault in outcome.broken:
             form.add(not fault)

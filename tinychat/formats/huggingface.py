@@ -54,14 +54,16 @@ class Shape:
 
 PLAIN = {
     "norm_position": "pre", "norm_affine": True, "final_norm": True, "output_projection": True, "qk_norm": False,
-    "scale_embedding": False, "earlier_tokens": 0, "token_pairs": False, "ngram_order": 0, "n_encoder_layer": 0,
+    "scale_embedding": False, "previous_token_embeddings": 0, "bigram_embedding": False, "ngram_order": 0,
+    "n_encoder_layer": 0,
 }  # fmt: skip
 
 
 def _gpt2_to(ours: Mapping[str, Any]) -> dict[str, Any]:
     activation = next(theirs for theirs, name in GPT2_ACTIVATIONS.items() if name == ours["feed_forward"])
     return {
-        "n_positions": ours["context"], "n_embd": ours["d_model"], "n_layer": ours["n_layer"], "n_head": ours["n_head"],
+        "n_positions": ours["context_length"], "n_embd": ours["d_model"], "n_layer": ours["n_layer"],
+        "n_head": ours["n_head"],
         "n_inner": ours["d_ff"], "activation_function": activation, "layer_norm_epsilon": ours["norm_eps"],
         "resid_pdrop": ours["dropout"], "embd_pdrop": ours["dropout"], "attn_pdrop": ours["dropout"],
     }  # fmt: skip
@@ -72,7 +74,7 @@ def _gpt2_from(theirs: Mapping[str, Any]) -> dict[str, Any]:
     if activation not in GPT2_ACTIVATIONS:
         raise ModelError(f"the activation {activation!r} is not known here", "known: " + ", ".join(GPT2_ACTIVATIONS))
     return {
-        "context": theirs["n_positions"], "d_model": theirs["n_embd"], "n_layer": theirs["n_layer"],
+        "context_length": theirs["n_positions"], "d_model": theirs["n_embd"], "n_layer": theirs["n_layer"],
         "n_head": theirs["n_head"], "d_ff": theirs.get("n_inner"), "feed_forward": GPT2_ACTIVATIONS[activation],
         "norm_eps": theirs.get("layer_norm_epsilon", 1e-5), "dropout": theirs.get("resid_pdrop", 0.0),
     }  # fmt: skip
@@ -80,7 +82,7 @@ def _gpt2_from(theirs: Mapping[str, Any]) -> dict[str, Any]:
 
 def _llama_to(ours: Mapping[str, Any]) -> dict[str, Any]:
     return {
-        "max_position_embeddings": ours["context"], "hidden_size": ours["d_model"],
+        "max_position_embeddings": ours["context_length"], "hidden_size": ours["d_model"],
         "num_hidden_layers": ours["n_layer"], "num_attention_heads": ours["n_head"],
         "num_key_value_heads": ours["n_kv_head"] or ours["n_head"],
         "intermediate_size": ours["d_ff"] or 8 * ours["d_model"] // 3,
@@ -93,7 +95,7 @@ def _llama_from(theirs: Mapping[str, Any]) -> dict[str, Any]:
     # Newer versions of transformers write the base of the positions into `rope_parameters`.
     rope = theirs.get("rope_parameters") or {}
     return {
-        "context": theirs["max_position_embeddings"], "d_model": theirs["hidden_size"],
+        "context_length": theirs["max_position_embeddings"], "d_model": theirs["hidden_size"],
         "n_layer": theirs["num_hidden_layers"], "n_head": theirs["num_attention_heads"],
         "n_kv_head": theirs.get("num_key_value_heads"), "d_ff": theirs["intermediate_size"],
         "norm_eps": theirs.get("rms_norm_eps", 1e-6),

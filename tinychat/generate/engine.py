@@ -63,7 +63,7 @@ class TokenProbability:
 class Engine(Protocol):
     """Generates tokens with one model."""
 
-    context: int
+    context_length: int
     """number of tokens that the model sees at once; longer sequences continue from their newest part"""
     batch_size: int
     """number of sequences that are fastest to extend together"""
@@ -187,13 +187,13 @@ class Engine(Protocol):
         ...
 
 
-def window_start(length: int, context: int) -> int:
+def window_start(length: int, context_length: int) -> int:
     """Return the index of the first token that the model sees when it predicts the one after `length` others.
 
     It depends on the length alone, so that an answer is the same however it is cut into calls. A quarter of the context
     is dropped at a time: dropping single tokens would mean recomputing the whole cache for each.
     """
-    if length <= context:
+    if length <= context_length:
         return 0
-    stride = max(1, context // 4)
-    return -(-(length - context) // stride) * stride
+    stride = max(1, context_length // 4)
+    return -(-(length - context_length) // stride) * stride

@@ -24,7 +24,7 @@ class PromptEncoder:
     """
 
     tokenizer: Tokenizer
-    context: int
+    context_length: int
     template: ChatTemplate | None = None
     source_tokenizer: Tokenizer | None = None
 
@@ -52,7 +52,7 @@ class PromptEncoder:
 
     def room(self, max_tokens: int) -> int:
         """Return the most ids that a chat's prompt and conversation may have; older turns are dropped."""
-        return self.context - min(max_tokens, self.context // 2)
+        return self.context_length - min(max_tokens, self.context_length // 2)
 
     def encode_text(self, text: str) -> list[int]:
         """Return the ids of a text as in training, with an open end: those of a document, or of a user's message."""
@@ -65,7 +65,7 @@ class PromptEncoder:
         if self.source_tokenizer is None:
             return None
         begin, end = (_special(self.source_tokenizer, role) for role in ("begin", "end"))
-        return (*begin, *self.source_tokenizer.encode(prompt), *end)[: self.context]
+        return (*begin, *self.source_tokenizer.encode(prompt), *end)[: self.context_length]
 
     def _beginning(self) -> list[int]:
         """Return the token before a document: that of its beginning, or of the end of the document before it."""

@@ -84,7 +84,7 @@ class Answer:
             yield Changed(" · ".join(words))
 
     def take(
-        self, drawn: Sequence[SampledToken], context: int, should_stop: Callable[[], bool] = lambda: False
+        self, drawn: Sequence[SampledToken], context_length: int, should_stop: Callable[[], bool] = lambda: False
     ) -> Iterator[Record]:
         """The records of newly made tokens; `Finished` among them once the answer is over.
 
@@ -108,10 +108,11 @@ class Answer:
                 yield from self._hand_out()
             if self.request.left <= 0:
                 break
-        if len(self.request.ids) > context and not self._told_of_context:
+        if len(self.request.ids) > context_length and not self._told_of_context:
             self._told_of_context = True
             yield Notice(
-                f"all together longer than the model's context of {context} tokens: it goes on from the newest part"
+                f"all together longer than the model's context of {context_length} tokens: "
+                "it goes on from the newest part"
             )
         if self.request.left <= 0:
             yield from self.finish("length")
@@ -130,7 +131,7 @@ class Answer:
         """
         text = "".join(token.text for token in self._held)
         stops = self.request.settings.stop
-        found = min((place for stop in stops if (place := text.find(stop)) >= 0), default=None)
+        found = min((position for stop in stops if (position := text.find(stop)) >= 0), default=None)
         if found is not None:
             handed = self._hand_out(found)
             yield from handed
@@ -213,7 +214,7 @@ class Batch:
             top_logprobs = max(answer.top_logprobs for answer in going)
             made = self.engine.extend(requests, max(one.left for one in requests), top_logprobs, LONGEST_CALL)
             for answer, drawn in zip(going, made, strict=True):
-                yield answer, answer.take(drawn, self.engine.context, self.should_stop)
+                yield answer, answer.take(drawn, self.engine.context_length, self.should_stop)
         self.answers = [answer for answer in self.answers if answer.finished is None]
 
     def close(self) -> None:

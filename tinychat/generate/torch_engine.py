@@ -38,7 +38,7 @@ class TorchEngine:
     def __init__(self, model: Transformer, why: str = "as it was asked for", capture: Capture | None = None) -> None:
         self.model = model
         self.about = f"torch engine, {why}"
-        self.context = model.config.context
+        self.context_length = model.config.context_length
         self.device = model.head.weight.device
         self._cache: KVCache | None = None
         self._slots: list[int] = []
@@ -110,8 +110,8 @@ class TorchEngine:
 
     def _windows(self, ids: Sequence[int]) -> Iterator[tuple[Tensor, Tensor]]:
         """Yield each window's ids [T + 1] and the log-probabilities of what may follow all but the last, [T, V]."""
-        for start in range(0, len(ids) - 1, self.context):
-            window = torch.tensor(ids[start : start + self.context + 1], device=self.device)
+        for start in range(0, len(ids) - 1, self.context_length):
+            window = torch.tensor(ids[start : start + self.context_length + 1], device=self.device)
             logits = self.model(window[None, :-1]).float()[0]
             _check(logits)
             yield window, logits.log_softmax(dim=-1)
@@ -183,7 +183,7 @@ class TorchEngine:
 
     def _window(self, ids: Sequence[int]) -> Tensor:
         """Return what the model sees of a sequence when it predicts the next token, [1, T]."""
-        return torch.tensor([ids[window_start(len(ids), self.context) :]], device=self.device)
+        return torch.tensor([ids[window_start(len(ids), self.context_length) :]], device=self.device)
 
     def _encode(self, *sources: Sequence[int] | None) -> EncoderOutput | None:
         """Run the encoder over sources; None if there are none."""
@@ -242,7 +242,7 @@ class TorchEngine:
 
     def _can_replay(self, cached: Sequence[int], sequence: Sequence[int]) -> bool:
         """Whether the cache holds all but the last token of a window with room for the tokens of a replay."""
-        start, last = (window_start(len(sequence) + more, self.context) for more in (0, STEPS - 1))
+        start, last = (window_start(len(sequence) + more, self.context_length) for more in (0, STEPS - 1))
         return start == last and cached == sequence[start:-1]
 
     def _next_logits(self, sequences: Sequence[Sequence[int]]) -> Tensor:
@@ -250,7 +250,7 @@ class TorchEngine:
         starts: list[int] = []
         parts: list[Sequence[int]] = []
         for row, sequence in enumerate(sequences):
-            window = sequence[window_start(len(sequence), self.context) :]
+            window = sequence[window_start(len(sequence), self.context_length) :]
             known = min(_shared(self._cached[row], window), len(window) - 1)  # the last is read again, for its logits
             starts.append(known)
             parts.append(window[known:])
@@ -319,7 +319,7 @@ class TorchEngine:
     def _row(self, request: Request) -> int:
         if request.slot in self._slots:
             return self._slots.index(request.slot)
-        window = request.ids[window_start(len(request.ids), self.context) :]
+        window = request.ids[window_start(len(request.ids), self.context_length) :]
         return max(range(len(self._slots)), key=lambda row: _shared(self._cached[row], window))
 
 

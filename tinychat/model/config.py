@@ -38,7 +38,7 @@ class ModelConfig:
     """
 
     vocab_size: int = option(REQUIRED, "tokens of the vocabulary", low=1)
-    context: int = option(256, "the most tokens that the model sees at once", low=1)
+    context_length: int = option(256, "the most tokens that the model sees at once", low=1)
     n_layer: int = option(4, "layers", low=0)
     n_head: int = option(2, "attention heads of a layer", low=1)
     n_kv_head: int | None = option(None, "heads of keys and values, shared by the attention heads", low=1)
@@ -68,9 +68,9 @@ class ModelConfig:
     attention_dropout: float | None = option(
         None, "the same of the weights of attention; as dropout where it is left out", low=0, high=0.9
     )
-    earlier_tokens: int = option(0, "earlier tokens embedded at the input", low=0, high=16)
+    previous_token_embeddings: int = option(0, "earlier tokens embedded at the input", low=0, high=16)
     """each from a table of its own"""
-    token_pairs: bool = option(False, "embed pairs of tokens at the input; small vocabularies only")
+    bigram_embedding: bool = option(False, "embed pairs of tokens at the input; small vocabularies only")
     """adds an embedding of the pair (previous token, this token)"""
     ngram_order: int = option(
         0, "mix in counts of n-grams up to this n, and what matches in the context; small vocabularies only",
@@ -99,9 +99,9 @@ class ModelConfig:
             self._check("d_model", even, f"rotary positions need an even d_model / n_head, not {self.d_head}")
         if self.norm == "none":
             self._check("qk_norm", not self.qk_norm, "it needs a norm: layernorm or rmsnorm")
-        if self.token_pairs:
+        if self.bigram_embedding:
             self._check(
-                "token_pairs", self.vocab_size <= LARGEST_PAIR_VOCABULARY,
+                "bigram_embedding", self.vocab_size <= LARGEST_PAIR_VOCABULARY,
                 f"it needs a vocabulary of at most {LARGEST_PAIR_VOCABULARY}, not {self.vocab_size}",
             )  # fmt: skip
         if self.ngram_order:
@@ -119,7 +119,7 @@ class ModelConfig:
     @property
     def looks_back(self) -> int:
         """How many tokens before the first of its input a model wants to know."""
-        return max(self.earlier_tokens, int(self.token_pairs), self.ngram_order - 1)
+        return max(self.previous_token_embeddings, int(self.bigram_embedding), self.ngram_order - 1)
 
     @property
     def d_head(self) -> int:

@@ -44,7 +44,7 @@ class CPUDecoder:
         self._layers = [_Layer(cast(Block, block)) for block in decoder.blocks]
         self._norm = _norm(decoder.norm)
         self._head = _linear(model.head)
-        self._positions = torch.arange(model.config.context)
+        self._positions = torch.arange(model.config.context_length)
         self._encoder_output: EncoderOutput | None = None
 
     @staticmethod
@@ -80,8 +80,8 @@ class CPUDecoder:
         if self.model.ngrams is None:
             return logits
         history = cache.ids[:, cache.looks_back :][:, : position + 1]  # [1, S]
-        context = TokenContext(padded_ids, history, positions)
-        mixed: Tensor = self.model.ngrams(logits[None, None], x[None, None], context)
+        context_length = TokenContext(padded_ids, history, positions)
+        mixed: Tensor = self.model.ngrams(logits[None, None], x[None, None], context_length)
         return mixed[0, 0]
 
 

@@ -80,17 +80,17 @@ def _stack(config: ModelConfig, name: str, vocab_size: int, n_layer: int) -> Ite
 
 
 def _input(config: ModelConfig, vocab_size: int) -> Iterator[Layer]:
-    width, shape = config.d_model, (config.context, config.d_model)
+    width, shape = config.d_model, (config.context_length, config.d_model)
     scaled = f", times √{width}" if config.scale_embedding else ""
     yield Layer("embedding", "Embedding", f"{vocab_size:,} × {width}{scaled}", shape, vocab_size * width)
-    if config.earlier_tokens:
-        about = f"{config.earlier_tokens} × {vocab_size + 1:,} × {width}"
-        yield Layer("earlier", "Embedding", about, shape, config.earlier_tokens * (vocab_size + 1) * width)
-    if config.token_pairs:
+    if config.previous_token_embeddings:
+        about = f"{config.previous_token_embeddings} × {vocab_size + 1:,} × {width}"
+        yield Layer("earlier", "Embedding", about, shape, config.previous_token_embeddings * (vocab_size + 1) * width)
+    if config.bigram_embedding:
         rows = (vocab_size + 1) * vocab_size
         yield Layer("pairs", "Embedding", f"{rows:,} × {width}", shape, rows * width)
     if config.position == "learned":
-        yield Layer("positions", "Learned", f"{config.context} × {width}", shape, config.context * width)
+        yield Layer("positions", "Learned", f"{config.context_length} × {width}", shape, config.context_length * width)
     elif config.position == "sinusoidal":
         yield Layer("positions", "Sinusoidal", "", shape)
 
@@ -99,7 +99,7 @@ def _block(config: ModelConfig, *, is_decoder: bool) -> Iterator[Layer]:
     heads = f"{config.n_head} heads of {config.d_head}" if config.n_head > 1 else f"1 head of {config.d_head}"
     if config.kv_heads != config.n_head:
         heads += f", {config.kv_heads} of keys"
-    parameters, shape = _attention_parameters(config), (config.context, config.d_model)
+    parameters, shape = _attention_parameters(config), (config.context_length, config.d_model)
     rotary = ", rotary" if config.position == "rotary" else ""
     causal = ", causal" if is_decoder else ""
     yield from _residual(config, Layer("attention", "Attention", heads + rotary + causal, shape, parameters))
@@ -127,7 +127,7 @@ def _norm(config: ModelConfig) -> Iterator[Layer]:
     if config.norm != "none":
         weights = config.norm_affine * (1 + (config.bias and config.norm == "layernorm"))
         about = f"eps {config.norm_eps:g}" if config.norm_affine else "no weights"
-        shape = (config.context, config.d_model)
+        shape = (config.context_length, config.d_model)
         yield Layer("norm", NORM_KINDS[config.norm], about, shape, weights * config.d_model)
 
 
@@ -136,7 +136,7 @@ def _head(config: ModelConfig) -> Iterator[Layer]:
     bias = vocab_size if (config.bias if config.head_bias is None else config.head_bias) else 0
     shared = ", the embedding's" if config.tie_embeddings else ""
     parameters = bias + (0 if config.tie_embeddings else width * vocab_size)
-    shape = (config.context, vocab_size)
+    shape = (config.context_length, vocab_size)
     yield Layer("head", "Linear", f"{width} → {vocab_size:,}{shared}", shape, parameters)
     if config.ngram_order:
         order = config.ngram_order

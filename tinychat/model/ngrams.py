@@ -127,7 +127,7 @@ class NGrams(nn.Module):
         self._set_counts(contexts, widths.short(), tokens.short(), counts.sum(0).int())
         self.fold_tables = FoldTables(self.table, widths, tokens, counts)
 
-    def forward(self, logits: Tensor, x: Tensor, context: TokenContext, folds: Tensor | None = None) -> Tensor:
+    def forward(self, logits: Tensor, x: Tensor, context_length: TokenContext, folds: Tensor | None = None) -> Tensor:
         """Return the log-probabilities of the mixture, [B, T, V], in f32.
 
         Args:
@@ -136,18 +136,20 @@ class NGrams(nn.Module):
             context: the tokens so far.
             folds: [B], the fold of each row, whose own counts are left out; None: none is left out.
         """
-        predicted, shares = self.components(logits, x, context, folds)
+        predicted, shares = self.components(logits, x, context_length, folds)
         return (shares.unsqueeze(-2) @ predicted).squeeze(-2).clamp(min=MIN_PROBABILITY).log()
 
     def components(
-        self, logits: Tensor, x: Tensor, context: TokenContext, folds: Tensor | None = None
+        self, logits: Tensor, x: Tensor, context_length: TokenContext, folds: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
         """Return the probabilities by layers, counts and copies [B, T, 3, V], and their shares [B, T, 3], in f32.
 
         Where nothing matches, copies have no probabilities and no share. Arguments as `forward`.
         """
-        counted = (self.trust(x).float() * self.counted_logprobs(context.padded_ids, x, folds)).softmax(dim=-1)
-        copied, lengths = self.matches(context.history, context.positions, self.vocab_size)  # [B, T, V], [B, T]
+        counted = (self.trust(x).float() * self.counted_logprobs(context_length.padded_ids, x, folds)).softmax(dim=-1)
+        copied, lengths = self.matches(
+            context_length.history, context_length.positions, self.vocab_size
+        )  # [B, T, V], [B, T]
         of_layers, of_copies = self.share(x).float().unbind(dim=-1)  # [B, T]
         of_copies = (of_copies + self.worth.float()[lengths]).masked_fill(lengths == 0, -torch.inf)
         shares = torch.stack((of_layers, torch.zeros_like(of_layers), of_copies), dim=-1).softmax(dim=-1)

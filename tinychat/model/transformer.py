@@ -132,7 +132,7 @@ class Learned(PositionalEncoding):
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__(config)
-        self.table = nn.Embedding(config.context, config.d_model)
+        self.table = nn.Embedding(config.context_length, config.d_model)
 
     def embed(self, x: Tensor, positions: Tensor) -> Tensor:
         return x + self.table(positions)  # type: ignore[no-any-return]
@@ -143,7 +143,7 @@ class Sinusoidal(PositionalEncoding):
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__(config)
-        angles = position_angles(config.context, config.d_model, 10_000.0)  # [context, ⌈D/2⌉]
+        angles = position_angles(config.context_length, config.d_model, 10_000.0)  # [context, ⌈D/2⌉]
         table = torch.stack((angles.sin(), angles.cos()), dim=-1).flatten(1)[:, : config.d_model]  # [context, D]
         self.register_buffer("table", table, persistent=False)
 
@@ -160,7 +160,7 @@ class Rotary(PositionalEncoding):
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__(config)
-        angles = position_angles(config.context, config.d_head, config.rotary_base)  # [context, K/2]
+        angles = position_angles(config.context_length, config.d_head, config.rotary_base)  # [context, K/2]
         self.register_buffer("cosine", torch.cat((angles.cos(), angles.cos()), dim=-1), persistent=False)
         self.register_buffer("sine", torch.cat((-angles.sin(), angles.sin()), dim=-1), persistent=False)
 
@@ -212,7 +212,7 @@ class KVCache:
     """
 
     def __init__(self, config: ModelConfig, batch: int, device: torch.device, dtype: torch.dtype) -> None:
-        self.length = config.context
+        self.length = config.context_length
         shape = (config.n_layer, batch, config.kv_heads, self.length, config.d_head)
         self.keys = torch.zeros(shape, device=device, dtype=dtype)  # [layer, B, G, context, K]
         self.values = torch.zeros(shape, device=device, dtype=dtype)
@@ -361,14 +361,14 @@ class ReLU2(torch.autograd.Function):
     """relu(x)² (So et al. 2021, §3), in fewer passes over memory than autograd takes."""
 
     @staticmethod
-    def forward(context: Any, x: Tensor) -> Tensor:
+    def forward(ctx: Any, x: Tensor) -> Tensor:
         positive = x.relu()
-        context.save_for_backward(positive)
+        ctx.save_for_backward(positive)
         return positive * positive
 
     @staticmethod
-    def backward(context: Any, gradient: Tensor) -> Tensor:
-        positive: Tensor = context.saved_tensors[0]
+    def backward(ctx: Any, gradient: Tensor) -> Tensor:
+        positive: Tensor = ctx.saved_tensors[0]
         return (gradient * positive).mul_(2)
 
 
@@ -462,8 +462,10 @@ class Stack(nn.Module):
         self.config = config
         self.embedding = nn.Embedding(vocab_size, config.d_model)
         # In the two tables below, row 0 belongs to id −1: no token.
-        self.earlier = nn.ModuleList(nn.Embedding(vocab_size + 1, config.d_model) for _ in range(config.earlier_tokens))
-        self.pairs = nn.Embedding((vocab_size + 1) * vocab_size, config.d_model) if config.token_pairs else None
+        self.earlier = nn.ModuleList(
+            nn.Embedding(vocab_size + 1, config.d_model) for _ in range(config.previous_token_embeddings)
+        )
+        self.pairs = nn.Embedding((vocab_size + 1) * vocab_size, config.d_model) if config.bigram_embedding else None
         self.position = POSITIONS[config.position](config)
         self.dropout = Dropout(config.dropout)
         self.blocks = nn.ModuleList(Block(config, layer, cross) for layer in range(n_layer))
@@ -557,9 +559,9 @@ class Transformer(nn.Module):
             num_slots: number of slots of the cache to attend to; None: all that can have been written.
             folds: [B], the fold of the counted text that each row is from (see `NGrams`); None: none.
         """
-        x, context = self._hidden_states(ids, encoder_output, cache, start, num_slots)
+        x, context_length = self._hidden_states(ids, encoder_output, cache, start, num_slots)
         logits: Tensor = self.head(x)  # [B, T, V]
-        return logits if self.ngrams is None else self.ngrams(logits, x, context, folds)
+        return logits if self.ngrams is None else self.ngrams(logits, x, context_length, folds)
 
     def _hidden_states(
         self,
@@ -617,11 +619,11 @@ class Transformer(nn.Module):
             source: [B, S], as `encode` takes it.
             folds: [B], as `forward` takes it.
         """
-        x, context = self._hidden_states(ids, None if source is None else self.encode(source))
+        x, context_length = self._hidden_states(ids, None if source is None else self.encode(source))
         logits: Tensor = self.head(x)
         if self.ngrams is None:
             return cross_entropy(logits, targets)
-        loss = cross_entropy(self.ngrams(logits, x, context, folds), targets)
+        loss = cross_entropy(self.ngrams(logits, x, context_length, folds), targets)
         if self.training:
             of_layers = cross_entropy(logits, targets)
             loss = loss + LAYERS_LOSS_WEIGHT * (of_layers - of_layers.detach())  # changes the gradient, not the value

@@ -400,8 +400,8 @@ class Player(LivePlayer):
         if rate := self._rate.now():
             words.append(f"{rate:,.0f} tok/s")
         if self._session.turns:
-            turn, context = self._session.turns[-1], int(self._session.model.info.architecture["context"])
-            words.append(f"context {min(1.0, (len(turn.prompt_ids) + len(turn.tokens)) / context):.0%}")
+            turn, context_length = self._session.turns[-1], int(self._session.model.info.architecture["context_length"])
+            words.append(f"context {min(1.0, (len(turn.prompt_ids) + len(turn.tokens)) / context_length):.0%}")
         return words
 
 
@@ -440,7 +440,7 @@ def walk(looks: Walk, terminal: Terminal, keyboard: Keyboard) -> Answer | None:
     The key that ends it, unless it is Esc or Enter, belongs to the next prompt, with all behind it.
     """
     if terminal.dumb:
-        draw_plain(terminal, looks.at(looks.place))
+        draw_plain(terminal, looks.at(looks.index))
         return None
     return _Walk(looks, terminal, keyboard).go()
 
@@ -449,7 +449,7 @@ class _Walk:
     def __init__(self, looks: Walk, terminal: Terminal, keyboard: Keyboard) -> None:
         self._looks, self._terminal, self._keyboard = looks, terminal, keyboard
         self._region = Region(terminal)
-        self._place = looks.place
+        self._place = looks.index
         self._bars = looks.at(self._place)
         self._pointed_at: int | None = None
 
@@ -461,9 +461,9 @@ class _Walk:
                 if drawing != drawn:
                     self._draw(WALKING_KEYS)
                     drawn = drawing
-                for place, key in enumerate(keys):
+                for index, key in enumerate(keys):
                     if not self._press(key):
-                        return self._end(key, keys[place:])
+                        return self._end(key, keys[index:])
                 keys = self._keyboard.read(WAIT)
 
     def _press(self, key: KeyPress) -> bool:
@@ -480,14 +480,14 @@ class _Walk:
                 return False
         return True
 
-    def _go_to(self, place: int) -> None:
-        if place != self._place:
-            self._place, self._bars, self._pointed_at = place, self._looks.at(place), None
+    def _go_to(self, index: int) -> None:
+        if index != self._place:
+            self._place, self._bars, self._pointed_at = index, self._looks.at(index), None
 
     def _point(self, step: int) -> None:
-        chosen = next((place for place, bar in enumerate(self._bars.bars) if bar.marked), 0)
-        place = chosen if self._pointed_at is None else self._pointed_at
-        self._pointed_at = (place + step) % len(self._bars.bars)
+        chosen = next((index for index, bar in enumerate(self._bars.bars) if bar.marked), 0)
+        index = chosen if self._pointed_at is None else self._pointed_at
+        self._pointed_at = (index + step) % len(self._bars.bars)
 
     def _end(self, key: KeyPress, left: list[KeyPress]) -> Answer | None:
         """Lets stand what is shown; what comes of the key."""

@@ -64,10 +64,10 @@ class Repl:
     """One session at a terminal."""
 
     def __init__(self, session: Session, *, debug: bool) -> None:
-        face, history = session.face.current, paths.history_file()
+        ui_options, history = session.ui_options.current, paths.history_file()
         self._session, self._debug = session, debug
-        self._terminal, self._keyboard = Terminal.standard(plain=face.plain, theme=face.theme), Keyboard()
-        self._autosave = None if face.private else Autosave(session)
+        self._terminal, self._keyboard = Terminal.standard(plain=ui_options.plain, theme=ui_options.theme), Keyboard()
+        self._autosave = None if ui_options.private else Autosave(session)
         self._begun = ""  # what stands in the prompt already
         self._left = False
         greet(self._terminal, session, first=not history.exists())

@@ -107,7 +107,7 @@ class Keyboard:
     def take_line(self) -> tuple[str, bool]:
         """What was kept, up to the first Enter, and whether there is one; the rest stays."""
         keys = self.take_back()
-        ends = [place for place, key in enumerate(keys) if key.key is Keys.ControlM]
+        ends = [index for index, key in enumerate(keys) if key.key is Keys.ControlM]
         if ends:
             self.keep(keys[ends[0] + 1 :])
             keys = keys[: ends[0]]

@@ -28,7 +28,7 @@ class PlainPrompt:
 
     def __init__(self, session: Session, terminal: Terminal, keyboard: Keyboard, history: Path) -> None:
         self._session, self._terminal, self._keyboard = session, terminal, keyboard
-        self._history = QuietHistory(history, private=session.face.current.private)
+        self._history = QuietHistory(history, private=session.ui_options.current.private)
         self._offered: list[str] = []
         self._readline = _load_readline()
         if self._readline is not None:
@@ -64,7 +64,7 @@ class PlainPrompt:
 
     def _set_up(self, readline: ModuleType) -> None:
         wanted = ["tab: complete", "set show-all-if-ambiguous on"]
-        if (keys := self._session.face.current.keys) != "auto":
+        if (keys := self._session.ui_options.current.keys) != "auto":
             wanted.append(f"set editing-mode {keys}")
         is_editline = "libedit" in (readline.__doc__ or "")
         for one in wanted:

@@ -353,7 +353,7 @@ class Prompt:
         output: Output | None = None,
     ) -> None:
         self._session, self._terminal = session, terminal
-        face = session.face.current
+        ui_options = session.ui_options.current
         self._ruler = Ruler(session, lambda: self._prompt.app.invalidate())
         self._prompt: PromptSession[str] = PromptSession(
             lambda: FormattedText([("class:mark", mark(session))]),
@@ -363,18 +363,18 @@ class Prompt:
             completer=CommandCompleter(session),
             complete_while_typing=Condition(lambda: is_command(self._prompt.default_buffer.text)),
             reserve_space_for_menu=MENU_HEIGHT,
-            history=QuietHistory(history, private=face.private),
+            history=QuietHistory(history, private=ui_options.private),
             auto_suggest=AutoSuggestFromHistory(),
             enable_suspend=True,
             key_bindings=prompt_bindings(session, terminal),
             bottom_toolbar=self._toolbar,
-            style=STYLES[face.theme] if terminal.colour else PLAIN,
+            style=STYLES[ui_options.theme] if terminal.colour else PLAIN,
             color_depth=None if terminal.colour else ColorDepth.DEPTH_1_BIT,
             include_default_pygments_style=False,
             input=input,
             output=output,
         )
-        use_keys(self._prompt.app, vi=wants_vi(face.keys))
+        use_keys(self._prompt.app, vi=wants_vi(ui_options.keys))
         # A terminal that does not tell where its cursor stands has no toolbar; there is no need to warn of that.
         self._prompt.app.renderer.cpr_not_supported_callback = None
         self._prompt.app.after_render += self._after_render

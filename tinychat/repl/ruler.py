@@ -89,9 +89,9 @@ class Ruler(Processor):
         marked = re.compile(f"([{re.escape(''.join(measure.lacking))}]+)")
         return Transformation(
             [
-                (f"{style} class:lacking" if place % 2 else style, part)
+                (f"{style} class:lacking" if index % 2 else style, part)
                 for style, text, *_ in fragments
-                for place, part in enumerate(marked.split(text))
+                for index, part in enumerate(marked.split(text))
             ]
         )
 
@@ -134,7 +134,7 @@ class _Measuring:
         total = self._around + count
         most = encoder.room(session.settings.current.max_tokens)
         forgets = encoder.template is not None and bool(session.turns) and total > most
-        self.measure = Measure(count, encoder.context - total, forgets, frozenset(self._lacking & set(text)))
+        self.measure = Measure(count, encoder.context_length - total, forgets, frozenset(self._lacking & set(text)))
         self.text, self.is_ready = text, True
 
 

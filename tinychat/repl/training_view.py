@@ -592,16 +592,16 @@ def draw_curves(terminal: Terminal, plot: Plot) -> None:
     columns, rows = terminal.size()
     width = columns - 1
     height = max(SHORTEST_PLOT, min(TALLEST_PLOT, rows - AROUND - len(plot.curves)))
-    series = [_series(one, place, width, plain=not terminal.colour) for place, one in enumerate(plot.curves)]
+    series = [_series(one, index, width, plain=not terminal.colour) for index, one in enumerate(plot.curves)]
     lines = plot_all(series, width, height)
     terminal.line(fit(f"loss by {plot.unit}, nats per token", width), DIM)
     for line in lines:
         for span in line:
             _write(terminal, span)
         terminal.fresh_line()
-    for place, one in enumerate(plot.curves):
-        sample = plot_all([Series([(0, 1), (SAMPLE, 1)], dash=series[place].dash)], 6 + SAMPLE // 2, 2)[0][1].text
-        _write(terminal, Span(f"{sample:{SAMPLE // 2}} {MARKS[place]}", place))
+    for index, one in enumerate(plot.curves):
+        sample = plot_all([Series([(0, 1), (SAMPLE, 1)], dash=series[index].dash)], 6 + SAMPLE // 2, 2)[0][1].text
+        _write(terminal, Span(f"{sample:{SAMPLE // 2}} {MARKS[index]}", index))
         terminal.write(fit(f" {legend(one)}", width - SAMPLE // 2 - 2))
         terminal.fresh_line()
 
@@ -610,8 +610,8 @@ def legend(curve: LossCurve) -> str:
     """`novel · train 1.304 · val 1.375, best 1.371 at 240`: the last losses, and the lowest where it is lower."""
     words = [curve.name, f"train {smoothed(curve.training)[-1][1]:.3f}"]
     if curve.validation:
-        (_, last), (place, best) = curve.validation[-1], min(curve.validation, key=lambda point: (point[1], point[0]))
-        better = f", best {best:.3f} at {place:,.4g}" if best < last else ""
+        (_, last), (index, best) = curve.validation[-1], min(curve.validation, key=lambda point: (point[1], point[0]))
+        better = f", best {best:.3f} at {index:,.4g}" if best < last else ""
         words.append(f"{curve.split} {last:.3f}{better}")
     return SEPARATOR.join(words)
 
@@ -627,10 +627,10 @@ def write_picture(plot: Plot, path: Path) -> None:
     atomic_write(path, PICTURES[path.suffix.lower()](figure(plot, [legend(one) for one in plot.curves])))
 
 
-def _series(curve: LossCurve, place: int, width: int, *, plain: bool) -> Series:
+def _series(curve: LossCurve, index: int, width: int, *, plain: bool) -> Series:
     stride = max(1, -(-len(curve.validation) * APART // width))
     marked = curve.validation[::-stride][::-1]  # the last one stays
-    return Series(smoothed(curve.training), marked, MARKS[place], DASHES[place if plain else 0])
+    return Series(smoothed(curve.training), marked, MARKS[index], DASHES[index if plain else 0])
 
 
 def _write(terminal: Terminal, span: Span) -> None:

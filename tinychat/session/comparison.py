@@ -10,7 +10,7 @@ from tinychat.generate.stream import Answer, Batch, drive
 from tinychat.session.conversation import Conversation, Turn
 from tinychat.session.open_model import OpenModel
 from tinychat.session.run_monitor import RunMonitor
-from tinychat.store.models import call_of
+from tinychat.store.models import model_reference
 
 
 @dataclass(frozen=True)
@@ -58,26 +58,26 @@ class Comparison:
         """
         self._runs.catch_up(should_stop)
         batches: dict[OpenModel, Batch] = {}
-        places: dict[Answer, int] = {}
+        positions: dict[Answer, int] = {}
         try:
-            for place, variant in enumerate(self.variants):
+            for position, variant in enumerate(self.variants):
                 model = variant.model
                 if not model.wait(should_stop):
                     break
                 answer = self._answer(variant)
-                turn = self.turns[place]
-                turn.prompt_ids, turn.model = list(answer.ids), call_of(model.info)
-                turn.settings, turn.obstacle = variant.settings, self._runs.obstacle(model)
-                places[answer] = place
+                turn = self.turns[position]
+                turn.prompt_ids, turn.model = list(answer.ids), model_reference(model.info)
+                turn.settings, turn.why_not_reproducible = variant.settings, self._runs.why_not_reproducible(model)
+                positions[answer] = position
                 batches.setdefault(model, Batch(model.engine, should_stop)).add(answer)
                 if notice := model.unknown_notice(self._prompt):
-                    yield place, notice
+                    yield position, notice
             for answer, record in drive(*batches.values()):
-                self._note(places[answer], record)
-                yield places[answer], record
-            for place, variant in list(enumerate(self.variants))[len(places) :]:
-                self._note(place, never := Finished("interrupted", 0, 0.0, variant.seed))
-                yield place, never
+                self._note(positions[answer], record)
+                yield positions[answer], record
+            for position, variant in list(enumerate(self.variants))[len(positions) :]:
+                self._note(position, never := Finished("interrupted", 0, 0.0, variant.seed))
+                yield position, never
         finally:
             for variant in self.variants:
                 if variant.closes_model:
@@ -110,5 +110,5 @@ class Comparison:
             self._prompt, turns=before, settings=lambda: variant.settings, seed=variant.seed, index=len(before)
         )
 
-    def _note(self, place: int, record: Record) -> None:
-        self.turns[place].record(record, self.variants[place].settings)
+    def _note(self, position: int, record: Record) -> None:
+        self.turns[position].record(record, self.variants[position].settings)

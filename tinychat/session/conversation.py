@@ -22,7 +22,7 @@ class Turn:
     """the name or path of the model that answered; empty where it is not known"""
     settings: Settings | None = None
     """what the answer was begun with; None where it is not known"""
-    obstacle: str = ""
+    why_not_reproducible: str = ""
     """why the same call would not make the answer again; empty where it would"""
     changes: list[tuple[int, Settings]] = field(default_factory=list)
     """the settings that tokens were drawn with, each behind the place (from 0) of the first of these tokens"""
@@ -43,10 +43,10 @@ class Turn:
         if isinstance(record, Finished):
             self.finished = record
             if record.reason == "interrupted":
-                self.obstacle = self.obstacle or "it was stopped"
+                self.why_not_reproducible = self.why_not_reproducible or "it was stopped"
         is_known = bool(self.changes) and self.changes[-1][1] is settings
-        if not (is_known or self.obstacle or self._makes_the_same(settings)):
-            self.obstacle = "its settings changed meanwhile"
+        if not (is_known or self.why_not_reproducible or self._makes_the_same(settings)):
+            self.why_not_reproducible = "its settings changed meanwhile"
         if isinstance(record, Token):
             if not is_known:
                 self._draw_with(settings)
@@ -66,9 +66,9 @@ class Turn:
         else:
             self.changes.append((len(self.tokens), settings))
 
-    def settings_at(self, place: int) -> Settings | None:
+    def settings_at(self, index: int) -> Settings | None:
         """What the token at a place (from 0) of the answer was drawn with; None where it is not known."""
-        return next((settings for first, settings in reversed(self.changes) if first <= place), self.settings)
+        return next((settings for first, settings in reversed(self.changes) if first <= index), self.settings)
 
     def path(self) -> "list[Turn]":
         """From the beginning of the conversation to this turn."""

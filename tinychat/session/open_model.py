@@ -95,7 +95,7 @@ class OpenModel:
             raise ModelError(f"{info.name} is a chat model without a template", "train or import it again")
         return PromptEncoder(
             self.tokenizer,
-            int(info.architecture["context"]),
+            int(info.architecture["context_length"]),
             info.template if info.mode == "chat" else None,
             self.source_tokenizer if info.mode == "translation" else None,
         )

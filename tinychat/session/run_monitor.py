@@ -157,7 +157,7 @@ class RunMonitor:
             return ""
         return f"{model.name} (training, step {self._step:,})"
 
-    def obstacle(self, model: OpenModel) -> str:
+    def why_not_reproducible(self, model: OpenModel) -> str:
         """Why an answer of that model cannot be made again; empty if it can."""
         return "the model was still in training" if self.speaker and model is self._current() else ""
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from tinychat.config.settings import SettingStore
-from tinychat.config.ui_options import FaceStore
+from tinychat.config.ui_options import UiOptionStore
 from tinychat.errors import ModelError, UsageError
 from tinychat.events import Finished, Record
 from tinychat.generate.engine import SampledToken
@@ -13,15 +13,15 @@ from tinychat.session.comparison import Comparison, Variant
 from tinychat.session.conversation import Conversation, Turn
 from tinychat.session.open_model import OpenModel
 from tinychat.session.run_monitor import RunMonitor
-from tinychat.store.models import ModelInfo, call_of
+from tinychat.store.models import ModelInfo, model_reference
 
 
 class Session:
     """The settings, the open model, the conversation, the training runs."""
 
-    def __init__(self, settings: SettingStore | None = None, face: FaceStore | None = None) -> None:
+    def __init__(self, settings: SettingStore | None = None, ui_options: UiOptionStore | None = None) -> None:
         self.settings = settings or SettingStore()
-        self.face = face or FaceStore()
+        self.ui_options = ui_options or UiOptionStore()
         self.conversation = Conversation()
         self.comparison: Comparison | None = None
         """the newest answers to choose from; none of them is a turn before it is chosen"""
@@ -105,8 +105,8 @@ class Session:
         before = model.history(self.turns)
         # Its index is the one that `--conversation` gives it: the same seed says the same there.
         answer = model.make_answer(prompt, turns=before, index=len(before))
-        turn = Turn(prompt, list(answer.ids), model=call_of(model.info), settings=answer.request.settings)
-        turn.obstacle = self.runs.obstacle(model)
+        turn = Turn(prompt, list(answer.ids), model=model_reference(model.info), settings=answer.request.settings)
+        turn.why_not_reproducible = self.runs.why_not_reproducible(model)
         self.conversation.add(turn)
         if notice := model.unknown_notice(prompt):
             yield notice
@@ -133,7 +133,7 @@ class Session:
         answer.go_on(
             self.model.ids_before(turn, len(turn.tokens)), [token.id for token in turn.tokens], num_generated=0
         )
-        turn.obstacle = "it was continued"
+        turn.why_not_reproducible = "it was continued"
         return self._run(turn, answer, should_stop)
 
     def branch(
@@ -156,7 +156,8 @@ class Session:
         answer.go_on(model.ids_before(old, position), [token.id for token in kept], num_generated=position)
         turn = replace(
             old, tokens=kept, finished=None, changes=[change for change in old.changes if change[0] < position],
-            model=call_of(model.info), settings=answer.request.settings, obstacle="it goes on from another token",
+            model=model_reference(model.info), settings=answer.request.settings,
+            why_not_reproducible="it goes on from another token",
         )  # fmt: skip
         self.conversation.back()
         self.conversation.add(turn)
@@ -197,7 +198,7 @@ class Session:
         for id in first:
             if answer.finished is None:
                 logprob = next(one.logprob for one in model.engine.probabilities(answer.request) if one.id == id)
-                yield from answer.take([SampledToken(id, logprob)], model.engine.context)
+                yield from answer.take([SampledToken(id, logprob)], model.engine.context_length)
         if answer.finished is None:
             yield from stream(model.engine, answer, should_stop)
 

@@ -48,7 +48,7 @@ def transcript_of(model: str, settings: Settings, conversation: Conversation) ->
             "finish_reason": turn.finished.reason if turn.finished else None,
             "model": turn.model,
             "settings": _values(turn.settings) if turn.settings else None,
-            "obstacle": turn.obstacle,
+            "why_not_reproducible": turn.why_not_reproducible,
             "number": numbers[id(turn)],
             "parent": numbers[id(turn.parent)] if turn.parent else None,
         }
@@ -103,7 +103,7 @@ def _values(settings: Settings) -> dict[str, Any]:
 def _read_turn(values: dict[str, Any]) -> Turn:
     """A turn as it was saved; an older file may lack all but prompt and answer."""
     turn = Turn(str(values["prompt"]), given=str(values["answer"]), model=str(values.get("model") or ""))
-    turn.obstacle = str(values.get("obstacle") or "")
+    turn.why_not_reproducible = str(values.get("why_not_reproducible") or "")
     if isinstance(values.get("seed"), int) and values.get("finish_reason") in get_args(FinishReason):
         turn.finished = Finished(values["finish_reason"], 0, 0.0, values["seed"])
     try:

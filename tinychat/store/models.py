@@ -84,7 +84,7 @@ def find_model(name: str) -> Path:
     raise ModelError(f"there is no model {name!r}", f"models: {names}")
 
 
-def call_of(info: ModelInfo) -> str:
+def model_reference(info: ModelInfo) -> str:
     """What finds that model again: its name, or where that finds another one, its path."""
     try:
         found = find_model(info.name)

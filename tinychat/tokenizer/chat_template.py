@@ -1,6 +1,6 @@
 """Conversations → token ids: special tokens mark who speaks, and where a message ends.
 
-<|user|> how are you? <|end|> <|bot|> fine, and you? <|end|>
+<|user|> how are you? <|end|> <|assistant|> fine, and you? <|end|>
 
 A template without role tokens marks only the ends of messages: how are you? <|end|> fine, and you? <|end|>
 """
@@ -19,12 +19,12 @@ class ChatTemplate:
     """The special tokens of a model's conversations; an empty string stands for no token."""
 
     user: str = "<|user|>"
-    assistant: str = "<|bot|>"
+    assistant: str = "<|assistant|>"
     end: str = "<|end|>"
     lead: str = ""
     """text before each user message. A space makes its first word the same token as anywhere else, so that what was
     learned of the word applies; a tokenizer whose words include the space before them has two tokens for each word"""
-    lower_capitals: bool = False
+    lowercase_all_caps: bool = False
     """whether user messages ALL IN CAPITALS are encoded in lower case: a tiny model has no capacity to learn each word
     in two forms"""
 
@@ -92,7 +92,7 @@ class ChatTemplate:
 
     def _normalize(self, text: str) -> str:
         """Return a user message as the model reads it."""
-        return self.lead + (text.lower() if self.lower_capitals and is_all_caps(text) else text)
+        return self.lead + (text.lower() if self.lowercase_all_caps and is_all_caps(text) else text)
 
     def _ids(self, token: str, tokenizer: Tokenizer) -> list[int]:
         if not token:

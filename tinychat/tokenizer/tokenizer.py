@@ -29,7 +29,7 @@ SPECIAL_TOKENS = {
     "end": ("<|end|>", "<|endoftext|>", "<|end_of_text|>", "<|im_end|>", "</s>", "<eos>", "[SEP]"),
     "begin": ("<|begin|>", "<|begin_of_text|>", "<s>", "<bos>", "[CLS]"),
     "user": ("<|user|>",),
-    "assistant": ("<|bot|>",),
+    "assistant": ("<|assistant|>",),
     "pad": ("<|pad|>", "<pad>", "[PAD]"),
     "unknown": ("<unk>", "[UNK]"),
 }
@@ -94,9 +94,9 @@ class Tokenizer:
         """Whether tokens of words include the space before them: the first word of a text is then a different token."""
         return any(piece[:1] == b" " and piece.strip() for piece in self._bytes_of or [])
 
-    def special(self, purpose: str) -> int | None:
+    def special(self, description: str) -> int | None:
         """Return the id of the special token for a purpose, a key of `SPECIAL_TOKENS`; None if there is none."""
-        return next((id for name in SPECIAL_TOKENS[purpose] if (id := self.token_id(name)) is not None), None)
+        return next((id for name in SPECIAL_TOKENS[description] if (id := self.token_id(name)) is not None), None)
 
     def token_id(self, name: str) -> int | None:
         """Return the id of the special token with a name; None if there is none."""

@@ -119,7 +119,7 @@ def _train(run: RunFolder, started: float, parent: int | None, process: ProcessR
         return _fail(run, failure(error), f"`tinychat train --resume {run.name}` goes on from what was saved")
     except Exception as error:
         if is_out_of_memory(error):
-            return _fail(run, "there is not enough memory", "try a smaller --batch-size, --context or --d-model")
+            return _fail(run, "there is not enough memory", "try a smaller --batch-size, --context-length or --d-model")
         traceback.print_exc()
         if process.size > 1 and is_severed(error):
             return _fail(run, *(workers.story() if workers else LOST))

@@ -33,27 +33,27 @@ class Batch(NamedTuple):
     """[B, S], long: what an encoder reads; `NO_TOKEN` behind its end"""
 
     @classmethod
-    def of(cls, rows: Sequence[Row], context: int) -> Self:
+    def of(cls, rows: Sequence[Row], context_length: int) -> Self:
         """Rows of one batch, about as long as the longest.
 
         Args:
             context: the most that a model sees at once.
         """
-        time = _round_up(max(len(row.ids) for row in rows) - 1, context)
+        time = _round_up(max(len(row.ids) for row in rows) - 1, context_length)
         ids = np.zeros((len(rows), time), np.int64)
         targets = np.full((len(rows), time), IGNORED, np.int64)
-        for place, row in enumerate(rows):
-            ids[place, : len(row.ids) - 1] = row.ids[:-1]
-            targets[place, : len(row.ids) - 1] = row.ids[1:]
+        for position, row in enumerate(rows):
+            ids[position, : len(row.ids) - 1] = row.ids[:-1]
+            targets[position, : len(row.ids) - 1] = row.ids[1:]
             if row.learned is not None:
-                targets[place, : len(row.ids) - 1][~row.learned] = IGNORED
+                targets[position, : len(row.ids) - 1][~row.learned] = IGNORED
         folds = torch.tensor([row.fold for row in rows])
         sources = [row.source for row in rows if row.source is not None]
         if not sources:
             return cls(torch.from_numpy(ids), torch.from_numpy(targets), folds)
-        source = np.full((len(rows), _round_up(max(map(len, sources)), context)), NO_TOKEN, np.int64)
-        for place, one in enumerate(sources):
-            source[place, : len(one)] = one
+        source = np.full((len(rows), _round_up(max(map(len, sources)), context_length)), NO_TOKEN, np.int64)
+        for position, one in enumerate(sources):
+            source[position, : len(one)] = one
         return cls(torch.from_numpy(ids), torch.from_numpy(targets), folds, torch.from_numpy(source))
 
     def to(self, device: torch.device) -> "Batch":
@@ -63,7 +63,7 @@ class Batch(NamedTuple):
     def tensor_split(self, parts: int) -> "list[Batch]":
         """Exactly so many batches of about as many rows each, some of which may have none."""
         pieces = [None if tensor is None else tensor.tensor_split(parts) for tensor in self]
-        return [Batch(*(None if piece is None else piece[place] for piece in pieces)) for place in range(parts)]  # type: ignore[arg-type]
+        return [Batch(*(None if piece is None else piece[position] for piece in pieces)) for position in range(parts)]  # type: ignore[arg-type]
 
 
 class UserLossMask(NamedTuple):
@@ -76,7 +76,7 @@ class UserLossMask(NamedTuple):
 
     user: int
     """id of the token that opens a user's turn"""
-    bot: int
+    assistant: int
     """id of the token that opens an answer"""
     fraction: float
     """of user tokens that count"""
@@ -89,7 +89,7 @@ class UserLossMask(NamedTuple):
             ids: of the row; all before its first role token count.
             index: of the row, counted over the whole run.
         """
-        is_mark = (ids == self.user) | (ids == self.bot)
+        is_mark = (ids == self.user) | (ids == self.assistant)
         last = np.maximum.accumulate(np.where(is_mark, np.arange(len(ids)), 0))
         answered = np.asarray(ids[last][1:] != self.user)
         random = np.random.Generator(np.random.PCG64((self.seed, index)))
@@ -102,27 +102,27 @@ def make_user_loss_mask(
     """Return the mask for a text; None if all of it counts, or no tokens mark who speaks."""
     if fraction >= 1 or template is None:
         return None
-    user, bot = tokenizer.token_id(template.user), tokenizer.token_id(template.assistant)
-    return None if user is None or bot is None else UserLossMask(user, bot, fraction, seed)
+    user, assistant = tokenizer.token_id(template.user), tokenizer.token_id(template.assistant)
+    return None if user is None or assistant is None else UserLossMask(user, assistant, fraction, seed)
 
 
 class Batches:
     """Rows of one text, or of a mix of texts, each of which gives its share of all rows.
 
     Args:
-        texts: of each, ids [N], at least `context` + 1, of which the rows are windows; or documents, one a row.
+        texts: of each, ids [N], at least `context_length` + 1, of which the rows are windows; or documents, one a row.
         context: the most that a model sees at once: the length of a window.
         batch_size: rows of a step.
         seed: of the order.
         weights: how much of each text.
-        stride: from one window to the next; None: `context`.
+        stride: from one window to the next; None: `context_length`.
         loss_mask: of the user's tokens in a chat; None: all tokens count in the loss.
     """
 
     def __init__(
         self,
         texts: Ids | Sequence[Ids | Rows],
-        context: int,
+        context_length: int,
         batch_size: int,
         seed: int,
         weights: Sequence[float] = (1.0,),
@@ -131,12 +131,12 @@ class Batches:
     ) -> None:
         texts = [texts] if isinstance(texts, np.ndarray) else texts
         self.texts = [
-            Documents(text, context, batch_size, seed, number)
+            Documents(text, context_length, batch_size, seed, number)
             if isinstance(text, Rows)
-            else Windows(text, context, seed, number, stride)
+            else Windows(text, context_length, seed, number, stride)
             for number, text in enumerate(texts)
         ]
-        self.context, self.batch_size, self._loss_mask = context, batch_size, loss_mask
+        self.context_length, self.batch_size, self._loss_mask = context_length, batch_size, loss_mask
         self._round = _interleave(weights)
         lengths = np.array([text.row_tokens for text in self.texts])
         row_tokens = float(np.dot(self._round.counts, lengths)) / len(self._round.texts)
@@ -145,13 +145,15 @@ class Batches:
 
     def batch(self, step: int) -> Batch:
         """What step `step` (from 0) learns from."""
-        return Batch.of([self._draw(step * self.batch_size + row) for row in range(self.batch_size)], self.context)
+        return Batch.of(
+            [self._draw(step * self.batch_size + row) for row in range(self.batch_size)], self.context_length
+        )
 
     def _draw(self, index: int) -> Row:
         """Return the row with this index, counted over the whole run."""
         rounds, rank = divmod(index, len(self._round.texts))
         text = int(self._round.texts[rank])
-        row = self.texts[text].row(rounds * int(self._round.counts[text]) + int(self._round.places[rank]))
+        row = self.texts[text].row(rounds * int(self._round.counts[text]) + int(self._round.positions[rank]))
         if self._loss_mask is None:
             return row
         return row._replace(learned=self._loss_mask.learned(row.ids, index))
@@ -166,7 +168,7 @@ class _Round(NamedTuple):
 
     texts: Positions
     """[R] which text"""
-    places: Positions
+    positions: Positions
     """[R] how many turns it had before in the round"""
     counts: Positions
     """of each text, its turns in a round"""
@@ -184,6 +186,6 @@ def _interleave(weights: Sequence[float]) -> _Round:
         turns = LONGEST_ROUND * shares / shares.sum()
     counts = np.maximum(1, turns.round().astype(np.int64))
     texts = np.repeat(np.arange(len(counts)), counts)
-    places = np.concatenate([np.arange(count) for count in counts])
-    order = np.argsort((places + 0.5) / counts[texts], kind="stable")
-    return _Round(texts[order], places[order], counts)
+    positions = np.concatenate([np.arange(count) for count in counts])
+    order = np.argsort((positions + 0.5) / counts[texts], kind="stable")
+    return _Round(texts[order], positions[order], counts)

@@ -61,7 +61,7 @@ class State:
     """of one step, lately"""
     rate: float = 1.0
     """what learning rates are multiplied by: less than 1 after the loss became no number"""
-    accumulation: int = 1
+    grad_accum_steps: int = 1
     """parts that a step is computed in: more than the recipe says where memory ran out"""
     fingerprint: str = ""
     """of the text"""

@@ -83,10 +83,10 @@ class TrainingText:
         tokens = int((self.measured.lengths - 1).sum()) if isinstance(self.measured, Rows) else len(ids)
         return self.tokenizer.count_characters(ids) / max(1, tokens)
 
-    def cut(self, context: int) -> int:
+    def cut(self, context_length: int) -> int:
         """How many documents are longer than a model with that context sees."""
         parts = [part for part in (*self.parts, self.val) if isinstance(part, Rows)]
-        return sum(int((part.lengths > context + 1).sum()) for part in parts)
+        return sum(int((part.lengths > context_length + 1).sum()) for part in parts)
 
 
 def read_text(recipe: Recipe, run: RunFolder) -> TrainingText:
@@ -112,7 +112,7 @@ def read_text(recipe: Recipe, run: RunFolder) -> TrainingText:
     template = _template(recipe, corpus, base, tokenizer)
     texts: list[Ids | Rows] = []
     for source in corpus.sources:
-        if translates or recipe.rows == "documents":
+        if translates or recipe.packing is False:
             folder = paths.ids_folder()
             texts.append(encode_rows(source.corpus, tokenizer, folder, template=template, source_tokenizer=reader))
         else:
@@ -164,8 +164,8 @@ def _read_corpus(recipe: Recipe) -> SourceCorpus:
 def _check(recipe: Recipe, corpus: Corpus) -> None:
     """Says which choices do not fit what the text is for."""
     translates = corpus.mode == "translation"
-    if translates and recipe.rows == "windows":
-        raise UsageError("--rows windows cannot be of translations", "leave it out: each is a row of its own")
+    if translates and recipe.packing:
+        raise UsageError("--packing true cannot be of translations", "leave it out: each is a row of its own")
     if translates and recipe.n_encoder_layer == 0:
         raise UsageError("--n-encoder-layer 0 cannot translate", "leave it out, or give it at least 1")
     if recipe.n_encoder_layer and not translates:
@@ -195,9 +195,9 @@ def _template(recipe: Recipe, corpus: Corpus, base: BaseModel | None, tokenizer:
     if corpus.mode != "chat":
         return None
     if base is None:
-        marks = {} if recipe.turn_marks else {"user": "", "assistant": ""}
+        marks = {} if recipe.role_tokens else {"user": "", "assistant": ""}
         lead = " " if tokenizer.has_spaces_in_words else ""
-        return ChatTemplate(**marks, lead=lead, lower_capitals=recipe.lower_capitals)
+        return ChatTemplate(**marks, lead=lead, lowercase_all_caps=recipe.lowercase_all_caps)
     if base.info.template is None:
         problem = f"{base.info.name} has no tokens for turns, and cannot go on with conversations"
         raise UsageError(problem, "--mode completion takes their text alone")
@@ -226,7 +226,7 @@ def _find_tokenizer(path: Path, recipe: Recipe, corpus: Corpus, mode: Mode) -> T
     else:
         roles: dict[Mode, tuple[str, ...]] = {
             "completion": () if corpus.single else ("end",),
-            "chat": ("end", "user", "assistant") if recipe.turn_marks else ("end",),
+            "chat": ("end", "user", "assistant") if recipe.role_tokens else ("end",),
             "translation": ("begin", "end"),
         }
         tokenizer = train_tokenizer(kind, corpus, vocab_size, roles[mode])

@@ -64,23 +64,25 @@ def evaluate(
         windows: look at only so many, or at so many documents, spread evenly; None: all.
         trained_on: the ids are what the model in training counts n-grams of: each fold is predicted from the others.
     """
-    context, device = model.config.context, model.head.weight.device
+    context_length, device = model.config.context_length, model.head.weight.device
     if isinstance(text, Rows):  # the shortest first, so that they need little padding
-        places, cut = np.argsort(text.lengths, kind="stable"), partial(cut_document, text)
+        indices, cut = np.argsort(text.lengths, kind="stable"), partial(cut_document, text)
     else:
-        places, cut = np.arange(0, len(text) - 1, context), partial(cut_window, text)
-    if windows is not None and windows < len(places):
-        places = places[np.linspace(0, len(places) - 1, windows).round().astype(int)]
-    most_rows = max(1, CACHED_TOKENS // context) if device.type == "cpu" else MOST_ROWS
-    rows_at_once = max(1, min(most_rows, LARGEST_LOGITS // (context * model.config.vocab_size)))
+        indices, cut = np.arange(0, len(text) - 1, context_length), partial(cut_window, text)
+    if windows is not None and windows < len(indices):
+        indices = indices[np.linspace(0, len(indices) - 1, windows).round().astype(int)]
+    most_rows = max(1, CACHED_TOKENS // context_length) if device.type == "cpu" else MOST_ROWS
+    rows_at_once = max(1, min(most_rows, LARGEST_LOGITS // (context_length * model.config.vocab_size)))
     was_training = model.training
     model.eval()
     total = torch.zeros((), dtype=torch.float64)
     hits = torch.zeros((), dtype=torch.long, device=device)
     tokens = 0
     try:
-        for first in range(0, len(places), rows_at_once):
-            batch = Batch.of([cut(int(place), context) for place in places[first : first + rows_at_once]], context)
+        for first in range(0, len(indices), rows_at_once):
+            batch = Batch.of(
+                [cut(int(index), context_length) for index in indices[first : first + rows_at_once]], context_length
+            )
             ids, targets, folds, source = batch.to(device)
             encoder_output = None if source is None else model.encode(source)
             logits = model(ids, encoder_output=encoder_output, folds=folds if trained_on else None)

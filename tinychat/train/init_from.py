@@ -23,7 +23,7 @@ from tinychat.train.recipe import MODEL_FIELDS, RECIPE_FIELDS, Recipe
 if TYPE_CHECKING:
     from torch import Tensor
 
-FREE_FIELDS = ("context", "dropout", "attention_dropout", "initialization")
+FREE_FIELDS = ("context_length", "dropout", "attention_dropout", "initialization")
 """parts of an architecture that the weights do not depend on; of the context, a shorter one"""
 MOST_SHOWN = 8
 """unknown characters that are named"""
@@ -45,12 +45,12 @@ class BaseModel:
         """As `training.json` holds it."""
         return {"name": self.info.name, "about": self.info.about, "weights": self.fingerprint}
 
-    def weights(self, context: int) -> "dict[str, Tensor]":
+    def weights(self, context_length: int) -> "dict[str, Tensor]":
         """The weights, for a model with that context: of learned positions, the first ones."""
         weights = read_weights(self.info)
         if self.config.position == "learned":
             name = "decoder.position.table.weight"
-            weights[name] = weights[name][:context]
+            weights[name] = weights[name][:context_length]
         return weights
 
 
@@ -76,9 +76,11 @@ def adopt_architecture(recipe: Recipe, info: ModelInfo) -> Recipe:
             f"{field.flag} {field.show(asked)} contradicts {info.name}, which has {field.show(has[name])}",
             "leave it out, or train without --from",
         )
-    if recipe.context is not None and recipe.context > config.context:
+    if recipe.context_length is not None and recipe.context_length > config.context_length:
         raise UsageError(
-            f"--context {recipe.context} is more than {info.name} was trained for, {config.context}", "leave it out"
+            f"--context-length {recipe.context_length} is more than {info.name} was trained for, "
+            f"{config.context_length}",
+            "leave it out",
         )
     filled = {name: has[name] for name in MODEL_FIELDS if name != "dropout" and getattr(recipe, name) is None}
     return recipe.merged({name: value for name, value in filled.items() if value is not None})

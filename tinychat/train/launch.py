@@ -27,7 +27,7 @@ from tinychat.train.init_from import adopt_architecture, copy_base_model, find_b
 from tinychat.train.recipe import RECIPE_FIELDS, Recipe, load_recipe
 
 LONGEST_NAME = 60
-CHANGEABLE = ("devices", "strategy", "threads", "accumulation")
+CHANGEABLE = ("devices", "strategy", "threads", "grad_accum_steps")
 """Fields of a recipe that say how a step is computed, not what: a run may go on with other values."""
 PATIENCE = 1.0
 """seconds: a watcher that looks whether the run is alive holds its lock for a moment"""

@@ -81,7 +81,7 @@ class Loop:
         self.batches, self.learner = training.batches, training.learner
         self.control, self.report, self.publisher = io.control, io.report, io.publisher
         self._save, self._load, self._resume_from = io.save, io.load, state
-        self._prompting = PromptEncoder(text.tokenizer, plan.config.context, text.template, text.reader)
+        self._prompting = PromptEncoder(text.tokenizer, plan.config.context_length, text.template, text.reader)
         prompts = plan.recipe.sample_prompt
         self.prompts = (text.prompt,) if prompts is None else prompts
         self.schedule = plan.schedule
@@ -229,7 +229,7 @@ class Loop:
                     seconds=self.seconds,
                     weights=self.learner.model.state_dict(),
                     optimizers=self.learner.optimizer_states(),
-                    accumulation=self.learner.accumulation,
+                    grad_accum_steps=self.learner.grad_accum_steps,
                 )
             )
         except OSError as error:  # a full disk: there may be room the next time
@@ -267,12 +267,12 @@ class Loop:
 
     def _learn(self) -> None:
         """One step."""
-        progress, accumulation = self.budget.progress(self.step, self.seconds), self.learner.accumulation
+        progress, grad_accum_steps = self.budget.progress(self.step, self.seconds), self.learner.grad_accum_steps
         factor = self.state.rate * rate_factor(self.schedule, progress, self.step)
         self._loss_sum += self.learner.step(self.batches.batch(self.step), factor, self.step)
         self.state.step += 1
-        if self.learner.accumulation != accumulation:
-            parts = f"steps are computed in {self.learner.accumulation} parts from now on"
+        if self.learner.grad_accum_steps != grad_accum_steps:
+            parts = f"steps are computed in {self.learner.grad_accum_steps} parts from now on"
             self.report(Noticed(f"memory ran out at step {self.step:,}: {parts}"))
             self.save()  # whoever goes on from here knows it
 
@@ -392,7 +392,7 @@ class Loop:
 
     def _restore(self, state: State) -> None:
         """Takes over all but the time."""
-        self.learner.load(state.weights, state.optimizers, state.accumulation)
+        self.learner.load(state.weights, state.optimizers, state.grad_accum_steps)
         step_seconds = state.step_seconds or self.state.step_seconds
         self.state = replace(state, step_seconds=step_seconds, weights={}, optimizers=[])
         self._reported_step = self.step

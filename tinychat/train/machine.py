@@ -89,7 +89,7 @@ def step_seconds(
         row_tokens: tokens of a row; 0: as many as the context.
     """
     learner = Learner(config, recipe, group)
-    shape = (batch_size, min(row_tokens, config.context) or config.context)
+    shape = (batch_size, min(row_tokens, config.context_length) or config.context_length)
     ids = torch.randint(config.vocab_size, shape)
     source = torch.randint(config.source_vocab_size or config.vocab_size, shape) if config.encoder_decoder else None
     batch = Batch(ids, ids.roll(-1, dims=1), torch.zeros(batch_size, dtype=torch.long), source)

@@ -127,7 +127,7 @@ def model_card(model: ModelFacts, figures: Figures) -> str:
     source = f"; {facts.source_vocab_size:,} of what is translated" if facts.source_vocab_size else ""
     feed_forward = "no feed-forward" if config.feed_forward == "none" else config.feed_forward
     position = "no" if config.position == "none" else config.position
-    step = f"{plan.batch_size} × {config.context} tokens"
+    step = f"{plan.batch_size} × {config.context_length} tokens"
     if facts.rows:
         step = f"{count(plan.batch_size, 'document')} of {plan.row_tokens:.0f} tokens on average"
     lines = [
@@ -139,12 +139,12 @@ def model_card(model: ModelFacts, figures: Figures) -> str:
         "",
         "| | |",
         "| --- | --- |",
-        f"| for | {text.mode}{f': {recipe.purpose}' if recipe.purpose else ''} |",
+        f"| for | {text.mode}{f': {recipe.description}' if recipe.description else ''} |",
         f"| parameters | {model.parameters:,} |",
         f"| architecture | {layers(config)}, {count(config.n_head, 'head')}, "
         f"{feed_forward}, {position} positions"
         f"{f', mixed with n-grams up to {config.ngram_order} and matches' if config.ngram_order else ''} |",
-        f"| context | {config.context} tokens |",
+        f"| context | {config.context_length} tokens |",
         f"| tokenizer | {facts.tokenizer}, {facts.vocab_size:,} tokens{source} |",
         f"| text | {facts.characters:,} characters in {count(facts.documents, 'document')} |",
         f"| training | {figures.step:,} steps of {step} with "

@@ -149,7 +149,7 @@ class Plan:
     @property
     def row_tokens(self) -> float:
         """Tokens of a row, on average."""
-        return min(self.documents_tokens, self.config.context) or self.config.context
+        return min(self.documents_tokens, self.config.context_length) or self.config.context_length
 
     @property
     def warmup_steps(self) -> int:
@@ -159,7 +159,9 @@ class Plan:
     @property
     def schedule(self) -> Schedule:
         """The learning rate's schedule."""
-        return Schedule(self.recipe.schedule, self.warmup_steps, self.recipe.decay, self.recipe.final_rate)
+        return Schedule(
+            self.recipe.schedule, self.warmup_steps, self.recipe.lr_decay_fraction, self.recipe.min_lr_ratio
+        )
 
     @property
     def epochs(self) -> float:
@@ -170,7 +172,7 @@ class Plan:
     def epochs_of_each(self) -> tuple[float, ...]:
         """How often each text is seen."""
         rows = self.steps * self.batch_size
-        tokens = rows * self.config.context
+        tokens = rows * self.config.context_length
         return tuple(
             split.share * rows / split.train_rows if split.train_rows else split.share * tokens / split.train_tokens
             for split in self.splits
@@ -233,8 +235,8 @@ class Plan:
 
 def count_rows(recipe: Recipe, config: ModelConfig, splits: Sequence[SplitSize]) -> int:
     """Return the rows of an epoch: windows, or documents."""
-    stride = recipe.stride or config.context
-    return sum(split.train_rows or count_windows(split.train_tokens, config.context, stride) for split in splits)
+    stride = recipe.stride or config.context_length
+    return sum(split.train_rows or count_windows(split.train_tokens, config.context_length, stride) for split in splits)
 
 
 def estimate_memory(config: ModelConfig, parameters: int, rows: int, tokens: int, shards: int = 1) -> int:
@@ -246,10 +248,10 @@ def estimate_memory(config: ModelConfig, parameters: int, rows: int, tokens: int
         shards: that weights, gradients and moments are cut into; the leader has whole weights too, to look at them.
     """
     per_parameter = 20 if shards == 1 else 16 / shards + 8
-    per_layer = 4 * (12 * config.d_model + 3 * config.feed_forward_width + 3 * config.n_head * config.context)
+    per_layer = 4 * (12 * config.d_model + 3 * config.feed_forward_width + 3 * config.n_head * config.context_length)
     per_token = config.n_layer * per_layer + 12 * config.vocab_size * (1 + config.ngram_order)
     counts = min(LARGEST_TABLE, tokens * config.vocab_size) if config.ngram_order else 0
-    activations = rows * config.context * per_token
+    activations = rows * config.context_length * per_token
     return int(per_parameter * parameters) + activations + (2 + FOLDS) * counts + PROCESS_MEMORY
 
 
@@ -278,7 +280,7 @@ def summarize_plan(plan: Plan, facts: TextFacts, machine: Machine, parameters: i
         f"text   {facts.name}: {count(facts.characters, 'character')}, {count(facts.tokens, 'token')} "
         f"({facts.tokenizer}, {different} different); {kept}",
         f"model  {layers(config)}, {count(config.n_head, 'head')}, "
-        f"context {config.context}, {count(parameters, 'parameter')}, dropout {config.dropout:g}{begun}",
+        f"context {config.context_length}, {count(parameters, 'parameter')}, dropout {config.dropout:g}{begun}",
         f"time   about {duration(seconds)} on {machine}: {steps} of {count(tokens, 'token')}, "
         f"{times} times {through}; {memory / 1e6:,.0f} MB of memory{' each' * (machine.processes > 1)}",
     )
@@ -368,7 +370,7 @@ class Size:
 
     n_layer: int
     d_model: int
-    context: int
+    context_length: int
     batch_size: int
     steps: int
 
@@ -410,8 +412,8 @@ Measure = Callable[[ModelConfig, int], float]
 def step_work(config: ModelConfig, batch_size: int) -> float:
     """Floating-point operations of a step: forward, and twice as much backward (Kaplan et al. 2020, §2.1)."""
     weights = block_parameters(config) + config.d_model * config.vocab_size
-    attention = config.n_layer * config.context * config.d_model
-    return 6.0 * batch_size * config.context * (weights + attention)
+    attention = config.n_layer * config.context_length * config.d_model
+    return 6.0 * batch_size * config.context_length * (weights + attention)
 
 
 def block_parameters(config: ModelConfig) -> int:
@@ -438,24 +440,30 @@ def shape(recipe: Recipe, size: Size, facts: TextFacts, longest: int) -> tuple[M
         longest: context that the text has rows for.
     """
     d_model = recipe.d_model or size.d_model
-    context = min(recipe.context or size.context, longest)
-    if facts.rows and recipe.context:
-        context = recipe.context  # rows are padded: none need be as long
+    context_length = min(recipe.context_length or size.context_length, longest)
+    if facts.rows and recipe.context_length:
+        context_length = recipe.context_length  # rows are padded: none need be as long
     ngram_order = choose_ngram_order(recipe, facts)
     # Tables for earlier tokens pay where a token says little, unless n-grams say as much and more.
-    earlier_tokens = 0 if ngram_order else 3 if facts.vocab_size <= 1024 else 1 if facts.vocab_size <= 8192 else 0
+    previous_token_embeddings = (
+        0 if ngram_order else 3 if facts.vocab_size <= 1024 else 1 if facts.vocab_size <= 8192 else 0
+    )
     values = {
         "n_layer": size.n_layer if recipe.n_layer is None else recipe.n_layer,
         "d_model": d_model,
         "n_head": recipe.n_head or _heads(d_model),
-        "context": context,
-        "earlier_tokens": earlier_tokens if recipe.earlier_tokens is None else recipe.earlier_tokens,
+        "context_length": context_length,
+        "previous_token_embeddings": previous_token_embeddings
+        if recipe.previous_token_embeddings is None
+        else recipe.previous_token_embeddings,
         "ngram_order": ngram_order,
-        "token_pairs": bool(recipe.token_pairs),
+        "bigram_embedding": bool(recipe.bigram_embedding),
         "qk_norm": recipe.norm != "none" if recipe.qk_norm is None else recipe.qk_norm,
     }
     # A short context takes more windows, so that a step learns from as many tokens.
-    batch_size = recipe.batch_size or max(1, int(size.batch_size * size.context // (facts.row_tokens or context)))
+    batch_size = recipe.batch_size or max(
+        1, int(size.batch_size * size.context_length // (facts.row_tokens or context_length))
+    )
     return recipe.merged(values).model_config(facts.vocab_size, facts.source_vocab_size), batch_size
 
 
@@ -529,16 +537,16 @@ def make_plan(
             if size.steps <= most:
                 config, batch_size, steps = larger, rows, most
         step_seconds = measure(config, batch_size)
-        row_tokens = facts.row_tokens or config.context
+        row_tokens = facts.row_tokens or config.context_length
         glance, final = GLANCE_TOKENS, int(max(10 * GLANCE_TOKENS, steps * batch_size * row_tokens))
     else:
         available = max(1.0, seconds - elapsed)
         steps = 1  # until it is known how much of the time is left for them
         config, batch_size, step_seconds = choose_size(recipe, sizes, facts, longest, 0.9 * available, measure)
-        row_tokens = facts.row_tokens or config.context
+        row_tokens = facts.row_tokens or config.context_length
         tokens = available / step_seconds * batch_size * row_tokens  # that could be trained on in the time
         glance, final = int(GLANCE_SHARE * tokens / 0.6), int(FINAL_SHARE * tokens / 0.6)
-    windows = (val_tokens or train_tokens) // config.context + 1
+    windows = (val_tokens or train_tokens) // config.context_length + 1
     if facts.rows:
         windows = sum(split.val_rows for split in splits) or sum(split.train_rows for split in splits)
     draft = Plan(
@@ -572,7 +580,7 @@ def _complete(draft: Plan, facts: TextFacts, machine: Machine, seconds: float | 
     filled = {
         "tokenizer": recipe.tokenizer or (None if recipe.from_model else facts.tokenizer),
         "vocab_size": facts.vocab_size,
-        "rows": "documents" if facts.rows else "windows",
+        "packing": not facts.rows,
         "minutes": None if seconds is None else seconds / 60,
         "batch_size": draft.batch_size,
         "evaluate_every": every,
@@ -592,12 +600,12 @@ def _notices(plan: Plan, facts: TextFacts, machine: Machine) -> Iterator[str]:
     """What a person should know of the plan."""
     if plan.recipe.strategy == "fsdp" and machine.processes == 1:
         yield "nothing is sharded: this process trains alone; --devices 2 makes two share the model"
-    asked = plan.recipe.context
-    if asked is not None and plan.config.context < asked:
-        yield f"the text is short: a context of {plan.config.context} tokens, not {asked}"
+    asked = plan.recipe.context_length
+    if asked is not None and plan.config.context_length < asked:
+        yield f"the text is short: a context of {plan.config.context_length} tokens, not {asked}"
     shortest, source = min(zip(plan.splits, facts.sources, strict=True), key=lambda each: each[0].train_tokens)
-    if facts.mix and not facts.rows and asked is None and plan.config.context == shortest.train_tokens - 1:
-        yield f"{source.name} is short: a context of {plan.config.context} tokens for all of the mix"
+    if facts.mix and not facts.rows and asked is None and plan.config.context_length == shortest.train_tokens - 1:
+        yield f"{source.name} is short: a context of {plan.config.context_length} tokens for all of the mix"
     if not plan.val_tokens:
         yield "the text is too short to keep a part for validation: losses are of the text trained on"
     elif plan.epochs > MANY_EPOCHS:
@@ -608,9 +616,9 @@ CHOSEN = (
     "n_layer",
     "n_head",
     "d_model",
-    "context",
-    "earlier_tokens",
-    "token_pairs",
+    "context_length",
+    "previous_token_embeddings",
+    "bigram_embedding",
     "ngram_order",
     "qk_norm",
     "dropout",

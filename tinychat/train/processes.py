@@ -29,7 +29,9 @@ SHORTAGE = ("can't allocate memory", "out of memory", "bad_alloc")
 """in what torch on CPU says when memory runs out; CUDA, cuBLAS and MPS; C++"""
 SEVERED = ("gloo", "nccl", "connection", "peer")
 """in what torch says when another process is gone"""
-SMALLER_PARTS = "go on in smaller parts, --resume NAME --accumulation 2, 4 or 8, or with a shard each, --strategy fsdp"
+SMALLER_PARTS = (
+    "go on in smaller parts, --resume NAME --grad-accum-steps 2, 4 or 8, or with a shard each, --strategy fsdp"
+)
 """what to do where memory ran out in a run of several processes"""
 LOST = ("another process of this run is gone", "its log may say why; --resume goes on from the last checkpoint")
 

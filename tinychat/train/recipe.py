@@ -68,16 +68,15 @@ class Recipe:
         "data", None, "a model to go on with: its weights, architecture and tokenizer", flags=("--from",)
     )
     mode: str | None = _field("data", None, "what the model is for", choices=MODES)
-    purpose: str | None = _field("data", None, "what the model is for, in a few words: `/model` shows them", empty=True)
-    rows: str | None = _field(
-        "data",
-        None,
-        "what a row of a batch is: a window of the text, or a document, which is padded",
-        choices=("windows", "documents"),
+    description: str | None = _field(
+        "data", None, "what the model is for, in a few words: `/model` shows them", empty=True
     )
-    turn_marks: bool = _field("data", True, "in a chat, special tokens say who speaks; else turns only end")
-    lower_capitals: bool = _field("data", False, "in a chat, what is SAID IN CAPITALS is read in lower case")
-    asked_share: float = _field(
+    packing: bool | None = _field(
+        "data", None, "train on windows of the joined text; false trains on one padded document per row"
+    )
+    role_tokens: bool = _field("data", True, "in a chat, special tokens say who speaks; else turns only end")
+    lowercase_all_caps: bool = _field("data", False, "in a chat, what is SAID IN CAPITALS is read in lower case")
+    user_loss_fraction: float = _field(
         "data", 1.0, "in a chat, the share of what people say that is learned, beside all answers", low=0, high=1
     )
     validation_fraction: float = _field(
@@ -91,7 +90,7 @@ class Recipe:
     vocab_size: int | None = _field("tokenizer", None, "the most tokens of the vocabulary", low=2)
 
     # --- model: None is what ModelConfig has, but for the size, which the planner chooses
-    context: int | None = _architecture("context")
+    context_length: int | None = _architecture("context_length")
     n_layer: int | None = _architecture("n_layer")
     n_encoder_layer: int | None = _architecture("n_encoder_layer")
     n_head: int | None = _architecture("n_head")
@@ -114,8 +113,8 @@ class Recipe:
     tie_embeddings: bool | None = _architecture("tie_embeddings")
     dropout: float | None = _architecture("dropout")
     attention_dropout: float | None = _architecture("attention_dropout")
-    earlier_tokens: int | None = _architecture("earlier_tokens")
-    token_pairs: bool | None = _architecture("token_pairs")
+    previous_token_embeddings: int | None = _architecture("previous_token_embeddings")
+    bigram_embedding: bool | None = _architecture("bigram_embedding")
     ngram_order: int | None = _architecture("ngram_order")
     initialization: str | None = _architecture("initialization")
 
@@ -129,7 +128,7 @@ class Recipe:
     beta1: float = _field("optimizer", 0.9, "Adam's memory of gradients", low=0, high=0.9999)
     beta2: float = _field("optimizer", 0.95, "Adam's memory of squared gradients", low=0, high=0.99999)
     momentum: float = _field("optimizer", 0.95, "the memory of muon and sgd", low=0, high=0.9999)
-    gradient_clip: float = _field("optimizer", 1.0, "the longest gradient; 0 for no limit", low=0)
+    grad_clip: float = _field("optimizer", 1.0, "the longest gradient; 0 for no limit", low=0)
 
     # --- schedule
     minutes: float | None = _field(
@@ -144,11 +143,13 @@ class Recipe:
     stride: int | None = _field(
         "schedule", None, "tokens from one window to the next; as context where it is left out", low=1
     )
-    accumulation: int = _field("schedule", 1, "parts that a step is computed in, to save memory", low=1)
+    grad_accum_steps: int = _field("schedule", 1, "parts that a step is computed in, to save memory", low=1)
     schedule: str = _field("schedule", "linear", "how the learning rate falls", choices=tuple(SCHEDULES))
     warmup_steps: int = _field("schedule", 10, "steps in which the learning rate rises", low=0)
-    decay: float = _field("schedule", 0.8, "the share of the run, at its end, in which the rate falls", low=0, high=1)
-    final_rate: float = _field("schedule", 0.0, "where the rate ends, as a share of the highest", low=0, high=1)
+    lr_decay_fraction: float = _field(
+        "schedule", 0.8, "the share of the run, at its end, in which the rate falls", low=0, high=1
+    )
+    min_lr_ratio: float = _field("schedule", 0.0, "where the rate ends, as a share of the highest", low=0, high=1)
     seed: int = _field("schedule", 1, "the same seed gives the same run", low=0, high=2**63 - 1)
     evaluate_every: int | None = _field("schedule", None, "steps between two evaluations", low=1)
     sample_every: int = _field("schedule", 1, "evaluations between two samples", low=1)
@@ -201,7 +202,7 @@ class Recipe:
         if lengths:
             values |= {name: None for name in LENGTHS if name not in lengths}
         if values.get("sources") and self.texts:  # whose words and lengths say nothing of others
-            values = {"texts": (), "vocab_size": None, "context": None} | values
+            values = {"texts": (), "vocab_size": None, "context_length": None} | values
         if values.get("texts"):
             values.setdefault("sources", ())
         return dataclasses.replace(self, **{name: RECIPE_FIELDS[name].parse(value) for name, value in values.items()})

@@ -69,9 +69,9 @@ class Rows:
         own = int(self.lengths.max(initial=0))
         return own if self.source is None else max(own, self.source.longest)
 
-    def predicted(self, context: int) -> int:
+    def predicted(self, context_length: int) -> int:
         """Return how many ids a model with a context length predicts: all but the first of each row."""
-        return int(np.minimum(self.lengths - 1, context).sum())
+        return int(np.minimum(self.lengths - 1, context_length).sum())
 
     def take(self, indices: Positions) -> "Rows":
         """Return the rows with some indices."""
@@ -150,7 +150,7 @@ def encode_rows(
     if corpus.single:
         raise SourceError(
             f"{corpus.name} is one running text, which has no documents to make rows of",
-            "--rows windows cuts it into windows",
+            "--packing true cuts it into windows",
         )
     if template is not None:
         return Rows.of(encode_corpus(corpus, tokenizer, cache, template=template))
@@ -196,15 +196,15 @@ class Row(NamedTuple):
     """[T], which of those predicted are learned; None: all"""
 
 
-def cut_window(ids: Ids, start: int, context: int) -> Row:
+def cut_window(ids: Ids, start: int, context_length: int) -> Row:
     """The row of a running text that begins at a position; the last one may be short."""
-    return Row(ids[start : start + context + 1], find_fold(start, len(ids)))
+    return Row(ids[start : start + context_length + 1], find_fold(start, len(ids)))
 
 
-def cut_document(rows: Rows, index: int, context: int) -> Row:
+def cut_document(rows: Rows, index: int, context_length: int) -> Row:
     """A document as a row for a model that sees so many ids at once."""
-    source = None if rows.source is None else rows.source.row(index)[:context]
-    return Row(rows.row(index)[: context + 1], find_fold(int(rows.starts[index]), len(rows.ids)), source)
+    source = None if rows.source is None else rows.source.row(index)[:context_length]
+    return Row(rows.row(index)[: context_length + 1], find_fold(int(rows.starts[index]), len(rows.ids)), source)
 
 
 class Shuffled(ABC):
@@ -241,12 +241,12 @@ class Shuffled(ABC):
     def _cut(self, index: int) -> Row: ...
 
 
-def count_windows(tokens: int, context: int, stride: int) -> int:
+def count_windows(tokens: int, context_length: int, stride: int) -> int:
     """The windows of an epoch.
 
     One fewer than would fit, where there are several: the room that is left is for the shift.
     """
-    return max(1, (tokens - 1 - context) // stride)
+    return max(1, (tokens - 1 - context_length) // stride)
 
 
 class Windows(Shuffled):
@@ -256,25 +256,29 @@ class Windows(Shuffled):
     differs from epoch to epoch, so that what ends a window in one stands inside a window in another.
 
     Args:
-        ids: [N], at least `context` + 1 of them; may be memory-mapped.
+        ids: [N], at least `context_length` + 1 of them; may be memory-mapped.
         context: the length of a window.
-        stride: from one window to the next; None: `context`.
+        stride: from one window to the next; None: `context_length`.
     """
 
-    def __init__(self, ids: Ids, context: int, seed: int, number: int = 0, stride: int | None = None) -> None:
-        if len(ids) <= context:
-            raise ValueError(f"{len(ids)} ids hold no window of {context} and what follows it")
+    def __init__(self, ids: Ids, context_length: int, seed: int, number: int = 0, stride: int | None = None) -> None:
+        if len(ids) <= context_length:
+            raise ValueError(f"{len(ids)} ids hold no window of {context_length} and what follows it")
         super().__init__(seed, number)
         self.ids = np.asarray(ids)  # no copy: a plain view of a memory map is three times as quick to slice
-        self.context, self.row_tokens, self.stride = context, float(context), stride or context
-        self.count = count_windows(len(ids), context, self.stride)
+        self.context_length, self.row_tokens, self.stride = (
+            context_length,
+            float(context_length),
+            stride or context_length,
+        )
+        self.count = count_windows(len(ids), context_length, self.stride)
 
     def _shuffle(self, random: np.random.Generator) -> Positions:
-        shift = int(random.integers(len(self.ids) - self.context - self.stride * (self.count - 1)))
+        shift = int(random.integers(len(self.ids) - self.context_length - self.stride * (self.count - 1)))
         return shift + self.stride * random.permutation(self.count)
 
     def _cut(self, index: int) -> Row:
-        return cut_window(self.ids, index, self.context)
+        return cut_window(self.ids, index, self.context_length)
 
 
 class Documents(Shuffled):
@@ -286,11 +290,11 @@ class Documents(Shuffled):
         batch_size: rows of a step.
     """
 
-    def __init__(self, rows: Rows, context: int, batch_size: int, seed: int, number: int = 0) -> None:
+    def __init__(self, rows: Rows, context_length: int, batch_size: int, seed: int, number: int = 0) -> None:
         super().__init__(seed, number)
-        self.rows, self.context, self.batch_size = rows, context, batch_size
+        self.rows, self.context_length, self.batch_size = rows, context_length, batch_size
         self.count = len(rows)
-        self.row_tokens = rows.predicted(context) / len(rows)
+        self.row_tokens = rows.predicted(context_length) / len(rows)
         self._lengths = rows.lengths if rows.source is None else np.maximum(rows.lengths, rows.source.lengths)
 
     def _shuffle(self, random: np.random.Generator) -> Positions:
@@ -302,4 +306,4 @@ class Documents(Shuffled):
         return np.concatenate([random.permutation(batches).ravel(), order[whole:]])
 
     def _cut(self, index: int) -> Row:
-        return cut_document(self.rows, index, self.context)
+        return cut_document(self.rows, index, self.context_length)

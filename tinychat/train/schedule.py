@@ -19,9 +19,9 @@ class Schedule:
     kind: str
     """the decay curve, one of `SCHEDULES`"""
     warmup_steps: int
-    decay: float
+    lr_decay_fraction: float
     """fraction of the run, at its end, in which the rate decays"""
-    final_rate: float
+    min_lr_ratio: float
     """the rate at the end, as a fraction of the highest"""
 
 
@@ -33,10 +33,10 @@ def rate_factor(schedule: Schedule, progress: float, step: int) -> float:
         step: the index of the step, from 0.
     """
     rise = min(1.0, (step + 1) / (schedule.warmup_steps + 1))
-    if schedule.decay == 0:
+    if schedule.lr_decay_fraction == 0:
         return rise
-    x = min(1.0, max(0.0, (progress - (1 - schedule.decay)) / schedule.decay))
-    return rise * (schedule.final_rate + (1 - schedule.final_rate) * SCHEDULES[schedule.kind](x))
+    x = min(1.0, max(0.0, (progress - (1 - schedule.lr_decay_fraction)) / schedule.lr_decay_fraction))
+    return rise * (schedule.min_lr_ratio + (1 - schedule.min_lr_ratio) * SCHEDULES[schedule.kind](x))
 
 
 @dataclass

@@ -60,7 +60,7 @@ class Learner:
         self.group.broadcast("make", config, recipe, counted)
         self.fabric = self.group.fabric(recipe)
         self.config, self.recipe, self._counted, self._first = config, recipe, counted, weights
-        self.accumulation = recipe.accumulation
+        self.grad_accum_steps = recipe.grad_accum_steps
         """the parts that a step is computed in; doubled where memory runs out"""
         torch.manual_seed(recipe.seed)
         self._trained = Transformer(config)
@@ -110,7 +110,7 @@ class Learner:
         self.group.broadcast("optimizer_states")
         return [gather(optimizer.state_dict(), keep=self.group.leads) for optimizer in self.optimizers]
 
-    def load(self, weights: dict[str, Tensor], optimizers: list[dict[str, Any]], accumulation: int = 1) -> None:
+    def load(self, weights: dict[str, Tensor], optimizers: list[dict[str, Any]], grad_accum_steps: int = 1) -> None:
         """Goes on from a state.
 
         Args:
@@ -118,9 +118,9 @@ class Learner:
             accumulation: the parts that a step is computed in, unless there are more of them already.
         """
         if self._mesh is None:
-            self.group.broadcast("load", weights, optimizers, accumulation)
+            self.group.broadcast("load", weights, optimizers, grad_accum_steps)
         else:
-            self.group.broadcast("load", outline(weights), outline(optimizers), accumulation)
+            self.group.broadcast("load", outline(weights), outline(optimizers), grad_accum_steps)
             counts = {name: values for name, values in weights.items() if not values.is_floating_point()}
             self._whole.load_state_dict(counts, strict=False)
             weights, optimizers = scatter(weights, self._mesh), scatter(optimizers, self._mesh)
@@ -128,7 +128,7 @@ class Learner:
         self._trained.load_state_dict(weights)
         for optimizer, values in zip(self.optimizers, optimizers, strict=True):
             optimizer.load_state_dict(values)
-        self.accumulation = max(self.accumulation, accumulation)
+        self.grad_accum_steps = max(self.grad_accum_steps, grad_accum_steps)
 
     def compile(self, batch: Batch) -> str:
         """Compiles the layers for steps of a batch like this, which takes half a minute.
@@ -173,7 +173,7 @@ class Learner:
         self._let_go()
         self.rate = set_rate(self.optimizers, factor)
         loss: Tensor = self.fabric.all_reduce(self._gradients(batch, step), reduce_op="mean")  # type: ignore[assignment]
-        norm = clip_grad_norm_(self._trained.parameters(), self.recipe.gradient_clip or float("inf"))
+        norm = clip_grad_norm_(self._trained.parameters(), self.recipe.grad_clip or float("inf"))
         self.gradient_norm = whole(norm)
         for optimizer in self._wrapped_optimizers:
             optimizer.step()
@@ -199,10 +199,11 @@ class Learner:
                     raise MemoryShortage(f"{problem} computing {rows} rows at once", SMALLER_PARTS) from None
                 if rows == 1:
                     raise MemoryShortage(
-                        f"there is not enough memory for a step, not even of one row of {self.config.context} tokens",
-                        "train with a smaller --context, --d-model or --n-layer",
+                        f"there is not enough memory for a step, not even of one row of "
+                        f"{self.config.context_length} tokens",
+                        "train with a smaller --context-length, --d-model or --n-layer",
                     ) from None
-            self.accumulation *= 2  # now that the error, and all that it holds, is gone
+            self.grad_accum_steps *= 2  # now that the error, and all that it holds, is gone
             self._forget_gradients()
             if self.fabric.device.type == "cuda":
                 torch.cuda.empty_cache()
@@ -228,7 +229,7 @@ class Learner:
 
     def _parts(self, batch: Batch) -> list[Batch]:
         """This process's share of a batch, in parts. All have as many: each computes its own as the others do."""
-        return self.group.share(batch).tensor_split(min(self.accumulation, len(batch.ids) // self.group.size))
+        return self.group.share(batch).tensor_split(min(self.grad_accum_steps, len(batch.ids) // self.group.size))
 
     def _let_go(self) -> None:
         """Lets go of weights that were gathered."""

@@ -150,7 +150,7 @@ class Trainer:
     def _make_learner(self, plan: Plan) -> Learner:
         """Make the model and its optimizers; a base model keeps its n-gram counts: at step 0 it is what it was."""
         base = self.text.base
-        weights = base.weights(plan.config.context) if base else None
+        weights = base.weights(plan.config.context_length) if base else None
         counted = self.text.folds(MOST_COUNTED) if plan.config.ngram_order and not base else None
         return Learner(plan.config, plan.recipe, self.group, counted, weights)
 
@@ -158,12 +158,12 @@ class Trainer:
         recipe = plan.recipe
         return Batches(
             self.text.parts,
-            plan.config.context,
+            plan.config.context_length,
             plan.batch_size,
             recipe.seed,
             [source.share for source in self.text.facts.sources],
             recipe.stride,
-            make_user_loss_mask(recipe.asked_share, self.text.template, self.text.tokenizer, recipe.seed),
+            make_user_loss_mask(recipe.user_loss_fraction, self.text.template, self.text.tokenizer, recipe.seed),
         )
 
     def _announce(self, model: ModelFacts, state: State | None) -> None:
@@ -174,7 +174,7 @@ class Trainer:
         facts, plan = self.text.facts, model.plan
         for notice in plan.notices:
             self.report(Noticed(notice))
-        if cut := self.text.cut(plan.config.context):
+        if cut := self.text.cut(plan.config.context_length):
             self.report(Noticed(f"{cut:,} of {facts.rows:,} documents are longer than the context, and are cut"))
         self.report(summarize_plan(plan, facts, self.machine, model.parameters))
 
@@ -187,7 +187,7 @@ class Trainer:
         """Measure the best weights, and say so if there was no time to measure them on all tokens."""
         result = loop.conclude()
         measured = self.text.measured
-        whole = measured.predicted(loop.plan.config.context) if isinstance(measured, Rows) else len(measured) - 1
+        whole = measured.predicted(loop.plan.config.context_length) if isinstance(measured, Rows) else len(measured) - 1
         if result.tokens < whole:
             self.report(
                 Noticed(
@@ -247,7 +247,7 @@ class ModelWriter:
             model.parameters,
             text.template,
             self._settings,
-            model.plan.recipe.purpose or f"{model.origin}trained on {text.facts.name}",
+            model.plan.recipe.description or f"{model.origin}trained on {text.facts.name}",
         )
         training, card = training_record(model, figures), model_card(model, figures)
         save_model(info, weights, text.tokenizer, text.reader, training=training, card=card, step=figures.step)

@@ -52,7 +52,7 @@ class Shape:
     def config(self, form: str) -> ModelConfig:
         """Return the configuration of a Llama (no biases) or of a GPT-2 (biases, tied embeddings)."""
         common: dict[str, Any] = {
-            "vocab_size": self.vocab_size, "context": CONTEXT, "n_layer": self.n_layer, "d_model": self.d_model,
+            "vocab_size": self.vocab_size, "context_length": CONTEXT, "n_layer": self.n_layer, "d_model": self.d_model,
             "n_head": self.n_head, "qk_norm": False, "norm_affine": True,
         }  # fmt: skip
         if form == "gpt2":
@@ -114,10 +114,10 @@ def export_llama2_c(info: ModelInfo, path: Path) -> None:
     with path.open("wb") as file:
         # A negative vocabulary size means that the head has its own weights.
         sizes = (config.d_model, config.feed_forward_width, config.n_layer, config.n_head, config.kv_heads)
-        file.write(struct.pack("7i", *sizes, -config.vocab_size, config.context))
+        file.write(struct.pack("7i", *sizes, -config.vocab_size, config.context_length))
         for name in ("decoder.embedding", *names, "decoder.norm"):
             file.write(_to_meta_layout(name, weights, config).tobytes())
-        file.write(bytes(4 * config.context * config.d_head))  # sines and cosines, which llama2.c skips
+        file.write(bytes(4 * config.context_length * config.d_head))  # sines and cosines, which llama2.c skips
         file.write(_to_meta_layout("head", weights, config).tobytes())
 
 
@@ -143,7 +143,7 @@ def export_gguf(info: ModelInfo, path: Path, library: Path, quantized: bool) -> 
 
     config, weights = ModelConfig.from_dict(info.architecture), read_weights(info)
     writer = gguf.GGUFWriter(path, "llama")
-    writer.add_context_length(config.context)
+    writer.add_context_length(config.context_length)
     writer.add_embedding_length(config.d_model)
     writer.add_block_count(config.n_layer)
     writer.add_feed_forward_length(config.feed_forward_width)

@@ -9,7 +9,7 @@ from tinychat.model.config import ModelConfig
 from tinychat.model.diagram import make_diagram
 from tinychat.repl.render.architecture import draw_architecture
 
-SMALL = ModelConfig(65, context=32, n_layer=3, n_head=2, d_model=16, norm_affine=True, position="learned")
+SMALL = ModelConfig(65, context_length=32, n_layer=3, n_head=2, d_model=16, norm_affine=True, position="learned")
 
 
 def drawn(columns: int, config: ModelConfig = SMALL, **about: bool) -> list[str]:

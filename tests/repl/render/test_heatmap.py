@@ -76,7 +76,7 @@ def test_control_characters_in_labels_do_nothing() -> None:
 
 SMALL = HeatMaps(
     "all heads",
-    tuple(tuple(SmallMap(f"{row} {place} first 95 %", lower(4)) for place in (1, 2)) for row in (1, 2)),
+    tuple(tuple(SmallMap(f"{row} {index} first 95 %", lower(4)) for index in (1, 2)) for row in (1, 2)),
     ("more",),
 )
 
@@ -106,7 +106,7 @@ def test_in_colours_two_rows_share_a_line() -> None:
 
 
 def test_a_row_or_a_column_of_maps_is_folded_as_it_fits() -> None:
-    maps = tuple(SmallMap(f"1 {place}", lower(8)) for place in range(1, 5))
+    maps = tuple(SmallMap(f"1 {index}", lower(8)) for index in range(1, 5))
     for grid in ((maps,), tuple((one,) for one in maps)):
         wide = [line for line in drawn(HeatMaps("t", grid), 80, 12).lines if line.startswith("1 ")]
         assert [line.split() for line in wide] == [["1", "1", "1", "2", "1", "3", "1", "4"]]
@@ -115,9 +115,9 @@ def test_a_row_or_a_column_of_maps_is_folded_as_it_fits() -> None:
 
 
 def test_too_many_maps_are_told_by_their_captions() -> None:
-    grid = tuple(tuple(SmallMap(f"{row} {place} first 9 %", lower(4)) for place in range(1, 9)) for row in range(1, 13))
+    grid = tuple(tuple(SmallMap(f"{row} {index} first 9 %", lower(4)) for index in range(1, 9)) for row in range(1, 13))
     lines = drawn(HeatMaps("t", grid, ("more",))).lines
-    assert lines[1].split("  ") == [f"1 {place} first 9 %" for place in range(1, 6)] or lines[1].startswith(
+    assert lines[1].split("  ") == [f"1 {index} first 9 %" for index in range(1, 6)] or lines[1].startswith(
         "1 1 first 9 %"
     )
     assert len(lines) == 1 + 12 * 2 + 1
@@ -138,5 +138,5 @@ def test_in_plain_lines_a_row_names_what_it_gives_most_to() -> None:
     heat = HeatMap("title", ("a", "b"), ("w", "x", "y", "z"), ((1.0, 0, 0, 0), (0.1, 0.5, 0.15, 0.25)), marked=1)
     draw(screen.terminal(dumb=True), heat)
     draw(screen.terminal(dumb=True), SMALL)
-    captions = [f"{row} {place} first 95 %" for row in (1, 2) for place in (1, 2)]
+    captions = [f"{row} {index} first 95 %" for row in (1, 2) for index in (1, 2)]
     assert screen.lines == ["title", "b: x 50.0 %, z 25.0 %, y 15.0 %", "all heads", *captions, "more"]

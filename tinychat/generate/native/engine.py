@@ -39,12 +39,12 @@ FEED_FORWARDS: Mapping[str, int] = {"none": 0, "gelu": 1, "gelu_tanh": 2, "relu"
 POSITIONS: Mapping[str, int] = {"none": 0, "rotary": 1, "learned": 2, "sinusoidal": 3}
 MASK = (1 << 64) - 1
 LIMITS = {
-    "context": 1 << 16,
+    "context_length": 1 << 16,
     "vocab_size": 1 << 18,
     "d_model": 1 << 14,
     "feed_forward_width": 1 << 20,
     "n_layer": 1 << 12,
-    "earlier_tokens": 1 << 12,
+    "previous_token_embeddings": 1 << 12,
 }
 """Largest sizes that the kernel supports: its threads' stacks hold a few vectors of each."""
 EMBEDDING = "decoder.embedding.weight"
@@ -121,7 +121,7 @@ class NativeEngine:
         for name, most in LIMITS.items():
             if getattr(self.config, name) > most:
                 raise Unavailable(f"the native engine takes models of a {name} up to {most}")
-        self.context = self.config.context
+        self.context_length = self.config.context_length
         self._precision, self._drafts = precision, drafts
         self._tuner = ThreadTuner(threads, most_threads or threads)
         self._level = level or levels_here()[0]
@@ -195,7 +195,7 @@ class NativeEngine:
 
     def _extend_in_window(self, answers: "Sequence[_Answer]", top_logprobs: int, seconds: float) -> None:
         """Extend answers, at most to the ends of their windows."""
-        most = min(self.context, max(answer.left for answer in answers))
+        most = min(self.context_length, max(answer.left for answer in answers))
         size = len(answers) * most
         ids, top_ids = array("i", bytes(4 * size)), array("i", bytes(4 * size * top_logprobs))
         logprobs, top_values = array("f", bytes(4 * size)), array("f", bytes(4 * size * top_logprobs))
@@ -203,7 +203,7 @@ class NativeEngine:
         for index, answer in enumerate(answers):
             first = 4 * index * most
             packed += answer.pack(
-                self._sequences[answer.request.slot], self.context, min(most, answer.left),
+                self._sequences[answer.request.slot], self.context_length, min(most, answer.left),
                 _address(ids) + first, _address(logprobs) + first,
                 _address(top_ids) + first * top_logprobs, _address(top_values) + first * top_logprobs,
             )  # fmt: skip
@@ -235,7 +235,7 @@ class NativeEngine:
         size = self.config.vocab_size
         logprobs, probabilities = (c_float * size)(), (c_double * size)()
         answer = _Answer(request, 1)
-        packed = answer.pack(self._sequences[request.slot], self.context, 1, 0, 0, 0, 0)
+        packed = answer.pack(self._sequences[request.slot], self.context_length, 1, 0, 0, 0, 0)
         threads = self._tuner.faster(is_wide=False)
         self._check(self._kernel.native_probabilities(self._model, packed, logprobs, probabilities, threads))
         tokens = [TokenProbability(id, logprobs[id], probabilities[id]) for id in range(size)]
@@ -252,8 +252,8 @@ class NativeEngine:
     def _windows(self, ids: Sequence[int]) -> Iterator[tuple[list[float], list[float]]]:
         """Yield the log-probabilities of each window's tokens but the first, and the entropies of their predictions."""
         sequence = self._spare_sequence()
-        for start in range(0, len(ids) - 1, self.context):
-            window = _array(ids[start : start + self.context + 1])
+        for start in range(0, len(ids) - 1, self.context_length):
+            window = _array(ids[start : start + self.context_length + 1])
             length = len(window)
             logprobs, entropies = (c_float * length)(), (c_float * length)()
             arguments = (_address(window), length, logprobs, entropies, self._tuner.faster(is_wide=True))
@@ -322,7 +322,7 @@ class _Answer:
     def is_done(self) -> bool:
         return self.left <= 0 or (bool(self.tokens) and self.tokens[-1].id in self.request.end_ids)
 
-    def pack(self, sequence: int, context: int, most: int, *rooms: int) -> bytes:
+    def pack(self, sequence: int, context_length: int, most: int, *rooms: int) -> bytes:
         """Return the request as the kernel's structure.
 
         Args:
@@ -334,7 +334,7 @@ class _Answer:
         settings = self.request.settings
         return REQUEST.pack(
             sequence, _address(self.ids), _address(self.ends), *rooms,
-            len(self.ids), window_start(len(self.ids), context), len(self.ends), most, 0,
+            len(self.ids), window_start(len(self.ids), context_length), len(self.ends), most, 0,
             *(getattr(settings, name) or 0 for name in SUPPORTED), self.request.seed & MASK, self.request.prompt_index,
             self.request.num_generated + len(self.tokens),
         )  # fmt: skip
@@ -369,11 +369,11 @@ def _supports(settings: Settings) -> bool:
 def _pack_config(config: ModelConfig, precision: str) -> bytes:
     return struct.pack(
         CONFIG,
-        config.vocab_size, config.context, config.n_layer, config.n_head, config.kv_heads, config.d_model,
+        config.vocab_size, config.context_length, config.n_layer, config.n_head, config.kv_heads, config.d_model,
         config.feed_forward_width, NORMS[config.norm], config.norm_position == "pre",
         config.final_norm and config.norm_position == "pre", FEED_FORWARDS[config.feed_forward],
-        POSITIONS[config.position], config.qk_norm, config.output_projection, config.earlier_tokens,
-        config.token_pairs, config.ngram_order, PRECISIONS[precision],
+        POSITIONS[config.position], config.qk_norm, config.output_projection, config.previous_token_embeddings,
+        config.bigram_embedding, config.ngram_order, PRECISIONS[precision],
         config.norm_eps, config.rotary_base, config.d_model**0.5 if config.scale_embedding else 1.0,
     )  # fmt: skip
 
@@ -381,8 +381,8 @@ def _pack_config(config: ModelConfig, precision: str) -> bytes:
 def _names(config: ModelConfig) -> Iterator[str]:
     """Yield the names of a model's tensors in the kernel's order; norms' weights and all biases may be missing."""
     yield EMBEDDING
-    yield from (f"decoder.earlier.{index}.weight" for index in range(config.earlier_tokens))
-    if config.token_pairs:
+    yield from (f"decoder.earlier.{index}.weight" for index in range(config.previous_token_embeddings))
+    if config.bigram_embedding:
         yield "decoder.pairs.weight"
     if config.position == "learned":
         yield "decoder.position.table.weight"

@@ -74,9 +74,9 @@ typedef int8_t Bytes __attribute__((vector_size(LANES), aligned(1)));
 /* Structures that Python passes; native/engine.py packs the same fields in the same order. */
 
 typedef struct {
-    int32_t vocab_size, context, n_layer, n_head, n_kv_head, d_model, d_ff;
+    int32_t vocab_size, context_length, n_layer, n_head, n_kv_head, d_model, d_ff;
     int32_t norm, norm_is_before, final_norm, feed_forward, position, qk_norm, output_projection;
-    int32_t earlier_tokens, token_pairs, ngram_order, precision;
+    int32_t previous_token_embeddings, bigram_embedding, ngram_order, precision;
     float norm_eps, rotary_base, embedding_scale;
 } Config;
 
@@ -88,7 +88,7 @@ typedef struct {
 typedef struct {
     double temperature, top_p, min_p, repetition_penalty;
     int64_t top_k;
-    uint64_t seed, prompt, place;
+    uint64_t seed, prompt_index, position;
 } Sampling;
 
 static int is_greedy(const Sampling *sampling) { return sampling->temperature == 0; }
@@ -714,12 +714,12 @@ static void embed(Model *model) {
         float *x = model->x + (int64_t)row * model->stride;
         const float *from = model->embedding + ids[position] * width;
         for (int i = 0; i < width; i++) x[i] = from[i];
-        for (int distance = 1; distance <= config->earlier_tokens; distance++) {
+        for (int distance = 1; distance <= config->previous_token_embeddings; distance++) {
             int64_t id = position >= distance ? ids[position - distance] + 1 : 0;
             from = model->earlier[distance - 1] + id * width;
             for (int i = 0; i < width; i++) x[i] += from[i];
         }
-        if (config->token_pairs) {
+        if (config->bigram_embedding) {
             int64_t previous = position >= 1 ? ids[position - 1] + 1 : 0;
             from = model->pairs + (previous * vocab_size + ids[position]) * width;
             for (int i = 0; i < width; i++) x[i] += from[i];
@@ -1144,7 +1144,7 @@ static int choose(const float *logits, int count, const Sampling *sampling, uint
         total += sum(block);
     }
     for (; id < count; id++) total += shares[id] = expf(logits[id] - highest);
-    const double uniform = (double)(stir(stir(stir(sampling->seed) ^ sampling->prompt) ^ position) >> 11) * 0x1p-53;
+    const double uniform = (double)(stir(stir(stir(sampling->seed) ^ sampling->prompt_index) ^ position) >> 11) * 0x1p-53;
     for (id = 0; id < count; id++) {
         if (!(logits[id] > -INFINITY)) continue;
         last = id;
@@ -1238,7 +1238,7 @@ static void begin_job(Model *model, Job *jobs, int index) {
 static void propose_drafts(Model *model, Job *job, int rows, double *tokens) {
     Sequence *sequence = job->sequence;
     const int64_t left = job->request->max_tokens - job->request->num_generated - 1;
-    int most = model->config.context - job->count;
+    int most = model->config.context_length - job->count;
     if (most > left) most = (int)left;
     if (most > MAX_DRAFTS) most = MAX_DRAFTS;
     if (most > MAX_ROWS - rows) most = MAX_ROWS - rows;
@@ -1322,11 +1322,11 @@ static int32_t sample_token(Model *model, int thread, Job *job, int output) {
     float filtered[vocab_size];
     memcpy(filtered, logits, sizeof filtered);
     filter(filtered, vocab_size, &request->sampling, job->sequence->used);
-    const int32_t id = choose(filtered, vocab_size, &request->sampling, request->sampling.place + (uint64_t)num_generated);
+    const int32_t id = choose(filtered, vocab_size, &request->sampling, request->sampling.position + (uint64_t)num_generated);
     request->sampled[num_generated] = id;
     request->logprobs[num_generated] = logits[id] - total;
     job->sequence->used[id] = 1;
-    job->is_done = request->num_generated == request->max_tokens || is_end(request, id) || job->count == model->config.context;
+    job->is_done = request->num_generated == request->max_tokens || is_end(request, id) || job->count == model->config.context_length;
     return id;
 }
 
@@ -1546,7 +1546,7 @@ Sequence *native_new_sequence(Model *model) {
     const Config *config = &model->config;
     Sequence *sequence = calloc(1, sizeof *sequence);
     if (sequence == NULL) return NULL;
-    sequence->ids = allocate(config->context, sizeof *sequence->ids);
+    sequence->ids = allocate(config->context_length, sizeof *sequence->ids);
     sequence->cache = allocate(config->n_kv_head * model->head_step, sizeof *sequence->cache);
     sequence->used = allocate(config->vocab_size, sizeof *sequence->used);
     if (!sequence->ids || !sequence->cache || !sequence->used) {
@@ -1782,19 +1782,19 @@ static float angle(int position, int k, int width, double base) { return (float)
 static void make_tables(Model *model, const Config *config, Reader *reader) {
     const int half = model->d_head / 2, width = config->d_model;
     if (config->position == ROTARY) {
-        model->cosine = allocate((int64_t)config->context * half, sizeof *model->cosine);
-        model->sine = allocate((int64_t)config->context * half, sizeof *model->sine);
+        model->cosine = allocate((int64_t)config->context_length * half, sizeof *model->cosine);
+        model->sine = allocate((int64_t)config->context_length * half, sizeof *model->sine);
         if (!model->cosine || !model->sine) reader->failed = 1;
-        for (int position = 0; position < config->context && !reader->failed; position++)
+        for (int position = 0; position < config->context_length && !reader->failed; position++)
             for (int k = 0; k < half; k++) {
                 float turned = angle(position, k, model->d_head, config->rotary_base);
                 model->cosine[(int64_t)position * half + k] = cosf(turned);
                 model->sine[(int64_t)position * half + k] = sinf(turned);
             }
     } else if (config->position == SINUSOIDAL) {
-        model->positions = allocate((int64_t)config->context * width, sizeof *model->positions);
+        model->positions = allocate((int64_t)config->context_length * width, sizeof *model->positions);
         if (!model->positions) reader->failed = 1;
-        for (int position = 0; position < config->context && !reader->failed; position++)
+        for (int position = 0; position < config->context_length && !reader->failed; position++)
             for (int i = 0; i < width; i++) {
                 float turned = angle(position, i / 2, width, 10000);
                 model->positions[(int64_t)position * width + i] = i % 2 ? cosf(turned) : sinf(turned);
@@ -1846,7 +1846,7 @@ void native_free_model(Model *model) {
         free_norm(&layer->before_feed_forward);
         for (Matrix *matrix = &layer->query_key_value; matrix <= &layer->down; matrix++) free_matrix(matrix);
     }
-    for (int i = 0; model->earlier && i < model->config.earlier_tokens; i++) free(model->earlier[i]);
+    for (int i = 0; model->earlier && i < model->config.previous_token_embeddings; i++) free(model->earlier[i]);
     for (int i = 0; model->quantized && i < model->max_threads; i++) {
         free(model->quantized[i].values);
         free(model->quantized[i].scales);
@@ -1910,20 +1910,20 @@ Model *native_new_model(const Config *config, const Tensor *tensors, int64_t cou
     model->d_head = config->d_model / config->n_head;
     model->stride = (config->d_model + LANES - 1) / LANES * LANES;
     model->wide_head = (model->d_head + LANES - 1) / LANES * LANES;
-    model->slots = (config->context + LANES - 1) / LANES * LANES;
+    model->slots = (config->context_length + LANES - 1) / LANES * LANES;
     model->block_size = (int64_t)LANES * (model->d_head + model->wide_head);
     model->block_step = config->n_layer * model->block_size;
     model->head_step = model->slots / LANES * model->block_step;
     model->layers = calloc((size_t)config->n_layer + 1, sizeof *model->layers);
-    model->earlier = calloc((size_t)config->earlier_tokens + 1, sizeof *model->earlier);
+    model->earlier = calloc((size_t)config->previous_token_embeddings + 1, sizeof *model->earlier);
     model->chunks = calloc((size_t)threads, sizeof *model->chunks);
     model->max_threads = threads;
     if (!model->layers || !model->earlier || !model->chunks) reader.failed = 1;
     model->embedding = read_needed(&reader, vocab_size * width);
-    for (int i = 0; i < config->earlier_tokens && !reader.failed; i++)
+    for (int i = 0; i < config->previous_token_embeddings && !reader.failed; i++)
         model->earlier[i] = read_needed(&reader, (vocab_size + 1) * width);
-    if (config->token_pairs) model->pairs = read_needed(&reader, (vocab_size + 1) * vocab_size * width);
-    if (config->position == LEARNED) model->positions = read_needed(&reader, config->context * width);
+    if (config->bigram_embedding) model->pairs = read_needed(&reader, (vocab_size + 1) * vocab_size * width);
+    if (config->position == LEARNED) model->positions = read_needed(&reader, config->context_length * width);
     make_tables(model, config, &reader);
     if (!reader.failed) read_layers(&reader, model, config);
     if (config->final_norm) read_norm(&reader, &model->norm, config->d_model);

@@ -106,8 +106,8 @@ def _rows(diagram: Diagram, *, sized: bool) -> Iterator[Row]:
     stacks = list(dict.fromkeys(stage.stack for stage in diagram.stages))
     for stack in stacks:
         stages = [stage for stage in diagram.stages if stage.stack == stack]
-        places = str(stages[0].layers[0].shape[0]) if sized else ""
-        yield Row("begins", "tokens" if len(stacks) == 1 else f"{stack}: tokens", "", places)
+        positions = str(stages[0].layers[0].shape[0]) if sized else ""
+        yield Row("begins", "tokens" if len(stacks) == 1 else f"{stack}: tokens", "", positions)
         for stage in stages:
             if stage.name == "block":
                 yield from _block(stage, sized)

@@ -46,10 +46,10 @@ def draw_map(terminal: Terminal, heat: HeatMap) -> None:
     _title(terminal, heat.title)
     for line in _upright(columns, tall, across):
         terminal.line(f"{'':{gutter}} {line}", DIM)
-    for place in range(start, len(heat.rows)):
-        row = heat.cells[place]
-        label = fit(heat.rows[place], gutter)
-        terminal.write(pad(label, gutter + 1), "" if place >= heat.marked else DIM)
+    for index in range(start, len(heat.rows)):
+        row = heat.cells[index]
+        label = fit(heat.rows[index], gutter)
+        terminal.write(pad(label, gutter + 1), "" if index >= heat.marked else DIM)
         _blocks(terminal, [[sum(row[:first]), *row[first:]] if cut else row], across)
         terminal.fresh_line()
     _scale(terminal)
@@ -110,7 +110,7 @@ def _size(count: int, across: int, width: int, lines: int) -> tuple[int, int]:
 def _parts(count: int, most: int) -> list[tuple[int, int]]:
     """Where each part begins and ends, of at most so many."""
     parts = min(count, most)
-    return list(pairwise(place * count // parts for place in range(parts + 1)))
+    return list(pairwise(index * count // parts for index in range(parts + 1)))
 
 
 def _total(values: Row) -> float | None:
@@ -129,8 +129,8 @@ def _draw_row(terminal: Terminal, maps: Sequence[SmallMap], wide: int, tall: int
     per_line = 2 if terminal.colour else 1
     fitted = [resize(one.cells, tall, wide) for one in maps]
     for line in range(0, max(map(len, fitted)), per_line):
-        for place, one in enumerate(fitted):
-            terminal.write(" " * (place * cells - terminal.column))
+        for index, one in enumerate(fitted):
+            terminal.write(" " * (index * cells - terminal.column))
             _blocks(terminal, [*one[line : line + per_line], []][:per_line])
         terminal.fresh_line()
 

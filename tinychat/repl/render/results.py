@@ -113,8 +113,8 @@ def _row(cells: tuple[str, ...]) -> str:
 
 def _brightest(columns: Sequence[str], cells: Sequence[float]) -> str:
     """`the 62.0 %, cat 20.1 %`: the columns that a row gives most to."""
-    order = sorted(range(len(cells)), key=lambda place: -cells[place])
-    return ", ".join(f"{columns[place]} {percent(cells[place])}" for place in order[:BRIGHTEST])
+    order = sorted(range(len(cells)), key=lambda index: -cells[index])
+    return ", ".join(f"{columns[index]} {percent(cells[index])}" for index in order[:BRIGHTEST])
 
 
 # ---- from tinychat.repl.render.results ----
@@ -160,13 +160,13 @@ def _grid(bars: tuple[Bar, ...], width: int, pointed_at: int | None) -> Grid:
         taken = max(get_cwidth(escape_controls(bar.label)) for bar in bars) + 2 * SHARE + 6
         longest = max(1, min(LONGEST_BAR, (width - taken) // 2))
     grid = Grid.grid(padding=(0, 1, 0, 0))
-    for place in range(6 if double else 4):
-        grid.add_column(no_wrap=True, justify="right" if place in (2, 4) else "left")
+    for index in range(6 if double else 4):
+        grid.add_column(no_wrap=True, justify="right" if index in (2, 4) else "left")
     if double:
         grid.add_row("", "", Text("before", style="dim"), "", Text("after", style="dim"), "")
-    for place, bar in enumerate(bars):
-        mark = POINTED_AT if place == pointed_at else CHOSEN if bar.marked else ""
-        style = "reverse" if place == pointed_at else "bold" if bar.marked else ""
+    for index, bar in enumerate(bars):
+        mark = POINTED_AT if index == pointed_at else CHOSEN if bar.marked else ""
+        style = "reverse" if index == pointed_at else "bold" if bar.marked else ""
         grid.add_row(mark, Text(escape_controls(bar.label), style), *_cells(bar, longest))
     return grid
 
@@ -224,13 +224,13 @@ def _overview_grid(help: Help, width: int, names_alone: Collection[str]) -> Grid
         if plain:
             grid.add_row(theme, Text("  ".join(f"/{name}" for name in plain), style="cyan"))
         explained = [(name, brief) for name, brief in entries.items() if name not in plain]
-        for place in range(0, len(explained), across):
+        for index in range(0, len(explained), across):
             line = Text(no_wrap=True, overflow="ellipsis")
-            for name, brief in explained[place : place + across]:
+            for name, brief in explained[index : index + across]:
                 line.append(f"{'/' + name:{NAME_WIDTH}}", style="cyan")
                 line.append(f"{brief:{ENTRY_WIDTH - NAME_WIDTH}}")
             line.rstrip()
-            grid.add_row(theme if place == 0 and not plain else "", line)
+            grid.add_row(theme if index == 0 and not plain else "", line)
     for theme, words in KEYS:
         grid.add_row(theme, Text(words, style="dim"))
     return grid
@@ -290,9 +290,9 @@ def _draw_table(terminal: Terminal, table: Table) -> None:
     ]
     widths[-1] = max(1, min(widths[-1], terminal.width - 1 - sum(widths[:-1]) - GAP * (len(widths) - 1)))
     grid = Grid(box=None, padding=(0, GAP, 0, 0), header_style="dim", pad_edge=False)
-    for place, (name, width) in enumerate(zip(table.columns, widths, strict=True)):
+    for index, (name, width) in enumerate(zip(table.columns, widths, strict=True)):
         grid.add_column(fit(name, width), no_wrap=True, min_width=width)
-        if place in table.right:
+        if index in table.right:
             grid.columns[-1].justify = "right"
     for row in table.rows:
         grid.add_row(*(Text(fit(cell, width)) for cell, width in zip(row, widths, strict=True)))
