@@ -1,9 +1,4 @@
-"""Making answers in a thread that keys can stop and pause.
-
-An answer as it is drawn, and the keys that change it, without a terminal.
-
-Walking through an answer, and going on from another token, at a terminal.
-"""
+"""Drawing an answer while it is generated, the keys that act on it, and walking through it afterwards."""
 
 import itertools
 import select
@@ -20,22 +15,22 @@ from test_at_a_terminal import CTRL_C, ENTER, ESCAPE
 from tinychat.commands.results import Answer, summary
 from tinychat.errors import GenerationError
 from tinychat.events import Changed, Finished, Notice, Part, Record, Token
-from tinychat.repl.answer_view import Player, Producer, Rate
+from tinychat.repl.answer_view import AnswerView, Producer, Throughput
 from tinychat.repl.keys import Keyboard
 from tinychat.session.session import Session
 
 PATIENCE = 60.0
 
 
-def taken(producer: Producer[Any], count: int) -> list[Any]:
-    """The next so many records."""
+def poll(producer: Producer[Any], count: int) -> list[Any]:
+    """Return the next `count` records."""
     records: list[Any] = []
     while len(records) < count:
-        records += producer.take(PATIENCE)
+        records += producer.poll(PATIENCE)
     return records
 
 
-def test_in_a_pause_comes_what_is_asked_for_and_stopping_ends_it() -> None:
+def test_a_paused_producer_makes_single_steps_and_stopping_ends_the_pause() -> None:
     go = threading.Event()
 
     def count(should_stop: Callable[[], bool]) -> Iterator[int]:
@@ -43,40 +38,40 @@ def test_in_a_pause_comes_what_is_asked_for_and_stopping_ends_it() -> None:
         yield from itertools.takewhile(lambda _: not should_stop(), itertools.count())
 
     producer = Producer(count, lambda number: 0.0)
-    producer.pause()
+    producer.toggle_pause()
     go.set()
-    assert taken(producer, 1) == [0]
-    producer.make_more(3)
-    assert taken(producer, 3) == [1, 2, 3]
-    assert producer.is_pausing
+    assert poll(producer, 1) == [0]
+    producer.step(3)
+    assert poll(producer, 3) == [1, 2, 3]
+    assert producer.is_paused
     producer.stop()
-    assert not producer.is_pausing
-    assert taken(producer, 1) == [None]
+    assert not producer.is_paused
+    assert poll(producer, 1) == [None]
 
 
-def test_nothing_is_made_while_it_is_held_and_stopping_ends_that() -> None:
-    go, made = threading.Event(), threading.Event()
+def test_a_held_producer_generates_nothing_and_stopping_ends_the_hold() -> None:
+    go, resumed = threading.Event(), threading.Event()
 
     def count(should_stop: Callable[[], bool]) -> Iterator[int]:
         go.wait(PATIENCE)
         yield from range(2)
-        made.set()
+        resumed.set()
         yield from itertools.takewhile(lambda _: not should_stop(), itertools.count(2))
 
     producer = Producer(count, lambda number: 0.0)
     producer.hold(True)
     go.set()
-    assert taken(producer, 1) == [0]
-    assert not made.is_set()
+    assert poll(producer, 1) == [0]
+    assert not resumed.is_set()
     producer.hold(False)
-    assert taken(producer, 1)[0] == 1
+    assert poll(producer, 1)[0] == 1
     producer.hold(True)
     producer.stop()
-    while taken(producer, 1)[-1] is not None:
+    while poll(producer, 1)[-1] is not None:
         pass
 
 
-def test_what_has_no_pace_comes_in_a_pause_too() -> None:
+def test_records_without_a_delay_come_even_in_a_pause() -> None:
     go = threading.Event()
 
     def letters(should_stop: Callable[[], bool]) -> Iterator[str]:
@@ -84,23 +79,23 @@ def test_what_has_no_pace_comes_in_a_pause_too() -> None:
         yield from "abcd"
 
     producer = Producer(letters, lambda letter: 0.0 if letter == "c" else None)
-    producer.pause()
+    producer.toggle_pause()
     go.set()
-    assert taken(producer, 3) == ["a", "b", "c"]
-    producer.pause()
-    assert taken(producer, 2) == ["d", None]
+    assert poll(producer, 3) == ["a", "b", "c"]
+    producer.toggle_pause()
+    assert poll(producer, 2) == ["d", None]
 
 
-def test_an_error_comes_in_the_place_of_what_it_was_in_the_way_of() -> None:
+def test_an_error_comes_in_place_of_the_record_that_it_prevented() -> None:
     def fail(should_stop: Callable[[], bool]) -> Iterator[int]:
         yield 1
         raise ValueError("no")
 
-    one, error, end = taken(Producer(fail, lambda number: None), 3)
+    one, error, end = poll(Producer(fail, lambda number: None), 3)
     assert (one, str(error), end) == (1, "no", None)
 
 
-# ---- from tests.repl.test_answer_view ----
+# --- drawing an answer ---
 
 
 END = Finished("end", 2, 0.001, 123)
@@ -118,7 +113,7 @@ def play(session: Session, input: PipeInput) -> Play:
     def play(records: Iterable[Record], *, dumb: bool = True, before: str = "") -> Screen:
         screen = Screen()
         answer = Answer(lambda should_stop: iter(records), before)
-        Player(answer, session, screen.terminal(dumb=dumb), Keyboard(input)).play()
+        AnswerView(answer, session, screen.terminal(dumb=dumb), Keyboard(input)).play()
         return screen
 
     session.model.preload()
@@ -126,7 +121,7 @@ def play(session: Session, input: PipeInput) -> Play:
     return play
 
 
-def test_tokens_are_written_forward_and_followed_by_what_they_took(play: Play) -> None:
+def test_tokens_are_written_forward_and_followed_by_a_summary(play: Play) -> None:
     screen = play([token("he"), token("llo"), END])
     assert screen.getvalue() == "hello\n2 tokens · 2,000 tok/s · stop: end of turn · seed 123\n"
 
@@ -140,7 +135,7 @@ def test_each_answer_of_several_stands_under_its_name(play: Play) -> None:
     assert screen.lines[:4] == ["step 0", "xq", "step 2", "hello"]
 
 
-def test_an_answer_that_goes_on_begins_with_the_end_of_what_was_said(play: Play) -> None:
+def test_a_continued_answer_begins_with_the_end_of_the_text_so_far(play: Play) -> None:
     assert play([token(" there"), END], before="hello").lines[0] == "hello there"
 
 
@@ -149,7 +144,7 @@ def test_notices_stand_before_the_text_or_behind_it(play: Play) -> None:
     assert play(records).lines[:3] == ["unknown: 'x'", "hello", "longer than the context"]
 
 
-def test_an_error_is_raised_after_what_was_said(play: Play) -> None:
+def test_an_error_is_raised_after_the_text_so_far(play: Play) -> None:
     def records() -> Iterator[Record]:
         yield token("hel")
         raise GenerationError("the model gave NaN")
@@ -167,25 +162,25 @@ def test_an_error_is_raised_after_what_was_said(play: Play) -> None:
         (Finished("interrupted", 0, 0.0, 1), "0 tokens · stop: interrupted"),
     ],
 )
-def test_the_last_line(session: Session, finished: Finished, line: str) -> None:
+def test_the_summary(session: Session, finished: Finished, line: str) -> None:
     assert summary(finished, session, show_seed=False) == line
     assert summary(finished, session, show_seed=True) == f"{line} · seed 1"
 
 
-def waiting(for_what: Callable[[], bool], after: str = "a") -> Iterator[Record]:
-    """Goes on once something has happened."""
-    yield token(after)
+def waiting(condition: Callable[[], bool], first: str = "a") -> Iterator[Record]:
+    """Yield one token, wait for the condition, and yield the rest."""
+    yield token(first)
     for _ in range(1000):
-        if for_what():
+        if condition():
             break
         threading.Event().wait(0.01)
     else:
-        raise AssertionError("it never happened")
+        raise AssertionError("the condition never held")
     yield token("b")
     yield END
 
 
-def test_where_there_is_no_status_line_a_change_stands_in_the_text(
+def test_without_a_status_line_a_change_is_written_into_the_text(
     play: Play, input: PipeInput, session: Session
 ) -> None:
     input.send_text("\x1b[C")
@@ -193,23 +188,23 @@ def test_where_there_is_no_status_line_a_change_stands_in_the_text(
     assert screen.lines[0] == "a⟨max-tokens 256 → 272⟩b"
 
 
-def test_a_change_of_how_tokens_are_chosen_is_marked_where_it_acts(play: Play, input: PipeInput) -> None:
+def test_a_change_of_the_sampling_settings_is_marked_where_it_acts(play: Play, input: PipeInput) -> None:
     screen = play([token("a"), Changed("temp 1.3 · top-p 0.9"), token("b"), END])
     assert screen.lines[0] == "a⟨temp 1.3 · top-p 0.9⟩b"
 
 
-def test_the_rate_is_that_of_the_last_second() -> None:
+def test_throughput_is_that_of_the_last_second() -> None:
     now = [0.0]
-    rate = Rate(lambda: now[0])
-    assert rate.now() == 0
+    throughput = Throughput(lambda: now[0])
+    assert throughput.tokens_per_second() == 0
     for _ in range(30):
         now[0] += 0.1
-        rate.count()
-    assert rate.now() == pytest.approx(11, abs=1)
+        throughput.record()
+    assert throughput.tokens_per_second() == pytest.approx(11, abs=1)
     now[0] += 0.5
-    assert rate.now() == pytest.approx(5, abs=1)
+    assert throughput.tokens_per_second() == pytest.approx(5, abs=1)
     now[0] += 1
-    assert rate.now() == 0
+    assert throughput.tokens_per_second() == 0
 
 
 def test_letters_are_keys_until_something_is_typed(play: Play, input: PipeInput, session: Session) -> None:
@@ -220,7 +215,7 @@ def test_letters_are_keys_until_something_is_typed(play: Play, input: PipeInput,
 
 
 def _is_read(input: PipeInput) -> bool:
-    """Whether nothing is left in the pipe."""
+    """Return whether the pipe is empty."""
     return not select.select([input.fileno()], [], [], 0)[0]
 
 
@@ -231,13 +226,15 @@ def test_a_pasted_block_is_kept_whole(play: Play, input: PipeInput) -> None:
     assert key.data == "one\ntwo"
 
 
-def test_a_command_that_may_runs_at_once_and_others_wait(play: Play, input: PipeInput, session: Session) -> None:
+def test_a_command_allowed_while_busy_runs_at_once_and_others_wait(
+    play: Play, input: PipeInput, session: Session
+) -> None:
     input.send_text("/models\r/seed 7\r")
     play(waiting(lambda: session.settings.current.seed == 7))
     assert "".join(key.data for key in get_typeahead(input)) == "/models\r"
 
 
-# ---- from tests.repl.test_answer_view ----
+# --- walking through an answer ---
 
 
 SitDown = Callable[..., Person]
@@ -253,11 +250,11 @@ def person(sit_down: SitDown) -> Person:
 
 
 def titled(words: str) -> Callable[[list[str]], bool]:
-    """Whether the odds of one token alone are on screen."""
+    """Return a condition: the probabilities of only this token are on screen."""
     return lambda lines: [line.split(" · ")[0] for line in lines if line.startswith("token ")] == [words]
 
 
-def test_arrows_walk_and_enter_goes_on_from_the_token_that_is_marked(person: Person) -> None:
+def test_arrows_walk_and_enter_goes_on_from_the_selected_token(person: Person) -> None:
     person.type("/why 2", ENTER)
     person.sees(HINT, "you› said‹: hello", titled("token 2 of 4"))
     person.type("left", "left")
@@ -273,19 +270,19 @@ def test_arrows_walk_and_enter_goes_on_from_the_token_that_is_marked(person: Per
 
 
 @pytest.mark.parametrize("key", [ESCAPE, CTRL_C, ENTER])
-def test_a_key_ends_it_and_the_odds_stay(person: Person, key: str) -> None:
+def test_a_key_ends_the_walk_and_the_probabilities_stay(person: Person, key: str) -> None:
     person.type("/why 2", ENTER)
     person.sees(HINT)
     person.type(key)
     person.sees(titled("token 2 of 4"), lambda lines: HINT not in lines and "›" in lines)
 
 
-def test_what_is_typed_instead_is_the_next_prompt(person: Person) -> None:
+def test_other_keys_begin_the_next_prompt(person: Person) -> None:
     person.type("/why", ENTER, "and you", ENTER)
     person.sees("› and you", "you said: and you", answered)
 
 
-def test_a_dumb_terminal_is_shown_one_token(sit_down: SitDown) -> None:
+def test_a_dumb_terminal_shows_one_token(sit_down: SitDown) -> None:
     person = sit_down(TERM="dumb")
     person.type("hello", ENTER)
     person.sees("you said: hello")

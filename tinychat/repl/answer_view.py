@@ -1,10 +1,7 @@
-"""Makes answers in a thread, so that keys act meanwhile: it can be stopped and paused, and keeps to a pace.
+"""The view of a single answer: draws tokens as they stream, and keys stop it, pause it or change its settings.
 
-What is made waits in a short queue, so that the model never runs far ahead of the screen.
-
-Draws an answer while it is made, forward, and lets keys change how it goes on.
-
-Walks through an answer: at each token the odds, in a region that is drawn anew; Enter goes on from another token.
+A thread generates the answer (`Producer`), so that keys act meanwhile. `LiveView` handles keys and the status for any
+stream of answers; `AnswerView` draws one. `walk` browses a finished answer token by token.
 """
 
 import queue
@@ -32,110 +29,18 @@ from tinychat.repl.render.results import bars_drawing, draw_plain
 from tinychat.repl.render.terminal import DIM, RESET, SEPARATOR, Region, StatusLine, Terminal, fit
 from tinychat.session.session import Session
 
-FRAME = 0.02
-"""seconds between two looks at the keyboard, when no token comes"""
-AHEAD = 64
-"""records that may wait to be drawn"""
-
-Made = TypeVar("Made")
-
-
-class Producer(Generic[Made]):
-    """Makes records in a thread; `None` comes after the last, or after the error that was in the way.
-
-    Args:
-        start: begins to make them, and is handed a function that says whether to stop.
-        pace: asked after each record for the seconds until the next one may come; None: at once, and in a pause too.
-        ahead: how many may wait to be drawn.
-    """
-
-    def __init__(
-        self,
-        start: Callable[[Callable[[], bool]], Iterator[Made]],
-        pace: Callable[[Made], float | None],
-        ahead: int = AHEAD,
-    ) -> None:
-        self._start, self._pace = start, pace
-        self._records: queue.Queue[Made | BaseException | None] = queue.Queue(ahead)
-        self._changed = threading.Condition()
-        self._stopping = self._pausing = self._holding = False
-        self._to_come = 0  # in spite of the pause
-        threading.Thread(target=self._make, name="answer", daemon=True).start()
-
-    @property
-    def is_stopping(self) -> bool:
-        """Whether it has been asked to end."""
-        return self._stopping
-
-    @property
-    def is_pausing(self) -> bool:
-        """Whether no more tokens come by themselves."""
-        return self._pausing
-
-    def stop(self) -> None:
-        """Asks for the end, also of a pause."""
-        with self._changed:
-            self._stopping, self._pausing = True, False
-            self._changed.notify()
-
-    def pause(self) -> None:
-        """Makes no more tokens, or goes on."""
-        with self._changed:
-            self._pausing, self._to_come = not self._pausing, 0
-            self._changed.notify()
-
-    def hold(self, holding: bool) -> None:
-        """Makes nothing meanwhile, unless it is to end."""
-        with self._changed:
-            self._holding = holding
-            self._changed.notify()
-
-    def make_more(self, count: int = 1) -> None:
-        """Makes so many tokens more in a pause."""
-        with self._changed:
-            self._to_come += count
-            self._changed.notify()
-
-    def take(self, wait: float = FRAME) -> list[Made | BaseException | None]:
-        """All that is there; waits a moment (seconds) for the first."""
-        taken: list[Made | BaseException | None] = []
-        try:
-            taken.append(self._records.get(timeout=wait))
-            while len(taken) < self._records.maxsize:
-                taken.append(self._records.get_nowait())
-        except queue.Empty:
-            pass
-        return taken
-
-    def _make(self) -> None:
-        try:
-            for record in self._start(lambda: self._stopping):
-                self._records.put(record)
-                seconds = self._pace(record)
-                if seconds is not None:
-                    self._wait(seconds)
-        except BaseException as error:  # raised anew where the screen is
-            self._records.put(error)
-        self._records.put(None)
-
-    def _wait(self, seconds: float) -> None:
-        """Between two tokens: as long as the pace says, and to the end of a pause."""
-        with self._changed:
-            if seconds:
-                self._changed.wait_for(lambda: self._stopping or self._pausing, seconds)
-            self._changed.wait_for(lambda: self._stopping or not self._holding)
-            self._changed.wait_for(lambda: not self._pausing or self._to_come)
-            self._to_come = max(0, self._to_come - 1)
-
-
-# ---- from tinychat.repl.answer_view ----
-
-
-RATE_SPAN = 1.0
-"""seconds over which the rate of tokens is told"""
+POLL_INTERVAL = 0.02
+"""Seconds to wait for a token before the keyboard is polled again."""
+QUEUE_SIZE = 64
+"""Maximum number of generated records that wait to be drawn."""
+THROUGHPUT_WINDOW = 1.0
+"""Seconds over which the tokens per second are averaged."""
+RESIZE_POLL_INTERVAL = 0.2
+"""Seconds to wait for a key before the size of the window is polled again."""
 HINT = "? keys"
+WALKING_KEYS = "←/→ walk · ↑/↓ choose, Enter goes on from there · any other key ends"
 
-LIVE_KEYS: Mapping[str, Callable[[Session], Change]] = {
+SETTING_KEYS: Mapping[str, Callable[[Session], Change]] = {
     Keys.Up: lambda session: nudge(session, "temperature", 0.1),
     Keys.Down: lambda session: nudge(session, "temperature", -0.1),
     Keys.Right: lambda session: nudge(session, "max_tokens", 16),
@@ -144,72 +49,161 @@ LIVE_KEYS: Mapping[str, Callable[[Session], Change]] = {
     "]": lambda session: nudge(session, "top_p", 0.05),
     "g": switch,
 }
-"""Keys that change a setting while an answer is printed; letters do so until something else has been typed."""
+"""Keys that change a setting while an answer streams; letters do so only while the typed line is empty."""
+
+RecordT = TypeVar("RecordT")
 
 
-class LivePlayer(ABC):
-    """Shows what a producer makes, while keys stop and pause it; what is typed meanwhile goes to the next prompt."""
+class Producer(Generic[RecordT]):
+    """Generates records in a thread; `None` follows the last one, or the exception that ended the generation.
 
-    keys: ClassVar[str]
-    """what keys do"""
-    paused: ClassVar[str]
-    """what keys do in a pause"""
-    live_keys: ClassVar[Mapping[str, Callable[[Session], Change]]] = {}
-    """keys that change a setting; letters do so until something else has been typed"""
+    The queue is short, so that the model never runs far ahead of the screen.
+
+    Args:
+        start: Returns the records; receives a function that returns whether to stop.
+        delay_after: Returns the minimum number of seconds between a record and the next one; None for no delay, not
+            even in a pause.
+        queue_size: Maximum number of records that wait to be drawn.
+    """
+
+    def __init__(
+        self,
+        start: Callable[[Callable[[], bool]], Iterator[RecordT]],
+        delay_after: Callable[[RecordT], float | None],
+        queue_size: int = QUEUE_SIZE,
+    ) -> None:
+        self._start, self._delay_after = start, delay_after
+        self._records: queue.Queue[RecordT | BaseException | None] = queue.Queue(queue_size)
+        self._changed = threading.Condition()
+        self._is_stopping = self._is_paused = self._is_held = False
+        self._num_steps = 0  # records still allowed despite the pause
+        threading.Thread(target=self._run, name="answer", daemon=True).start()
+
+    @property
+    def is_stopping(self) -> bool:
+        """Whether `stop` has been called."""
+        return self._is_stopping
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether tokens come only by `step`."""
+        return self._is_paused
+
+    def stop(self) -> None:
+        """Request the end; this also ends a pause."""
+        with self._changed:
+            self._is_stopping, self._is_paused = True, False
+            self._changed.notify()
+
+    def toggle_pause(self) -> None:
+        """Pause the generation, or resume it."""
+        with self._changed:
+            self._is_paused, self._num_steps = not self._is_paused, 0
+            self._changed.notify()
+
+    def hold(self, held: bool) -> None:
+        """Suspend the generation while `held`, or until it is stopped."""
+        with self._changed:
+            self._is_held = held
+            self._changed.notify()
+
+    def step(self, count: int = 1) -> None:
+        """Generate `count` more tokens during a pause."""
+        with self._changed:
+            self._num_steps += count
+            self._changed.notify()
+
+    def poll(self, timeout: float = POLL_INTERVAL) -> list[RecordT | BaseException | None]:
+        """Return all waiting records; wait up to `timeout` seconds for the first."""
+        records: list[RecordT | BaseException | None] = []
+        try:
+            records.append(self._records.get(timeout=timeout))
+            while len(records) < self._records.maxsize:
+                records.append(self._records.get_nowait())
+        except queue.Empty:
+            pass
+        return records
+
+    def _run(self) -> None:
+        try:
+            for record in self._start(lambda: self._is_stopping):
+                self._records.put(record)
+                seconds = self._delay_after(record)
+                if seconds is not None:
+                    self._wait(seconds)
+        except BaseException as error:  # raised again by the thread that draws
+            self._records.put(error)
+        self._records.put(None)
+
+    def _wait(self, seconds: float) -> None:
+        """Wait between two tokens, and until the end of a pause."""
+        with self._changed:
+            if seconds:
+                self._changed.wait_for(lambda: self._is_stopping or self._is_paused, seconds)
+            self._changed.wait_for(lambda: self._is_stopping or not self._is_held)
+            self._changed.wait_for(lambda: not self._is_paused or self._num_steps)
+            self._num_steps = max(0, self._num_steps - 1)
+
+
+class LiveView(ABC):
+    """A view of a stream that keys stop and pause; other keys that are typed go to the next prompt."""
+
+    key_help: ClassVar[str]
+    """Line that explains the keys."""
+    pause_help: ClassVar[str]
+    """Line that explains the keys of a pause."""
+    setting_keys: ClassVar[Mapping[str, Callable[[Session], Change]]] = {}
+    """Keys that change a setting; letters do so only while the typed line is empty."""
     _producer: Producer[Any]
 
     def __init__(self, session: Session, terminal: Terminal, keyboard: Keyboard) -> None:
         self._session, self._terminal, self._keyboard = session, terminal, keyboard
         self._typed = TypeAhead()
-        self._said = ""
-        self._is_over = False
+        self._message = ""
+        self._is_finished = False
 
     def play(self) -> None:
-        """Draw what is made to its end, and say how it ended.
+        """Draw the stream to its end, then write a summary line.
 
         Raises:
-            TinychatError: it could not be made; what was there stays on screen.
+            TinychatError: If the generation failed; the text so far stays on screen.
         """
         seed_is_set = self._session.settings.current.seed is not None
         try:
             with self._keyboard.live(), self._screen():
-                while not self._is_over:
+                while not self._is_finished:
                     try:
                         self._advance()
-                    except KeyboardInterrupt:  # a signal from outside; the key itself is one that is pressed
+                    except KeyboardInterrupt:  # a signal from another process; Ctrl-C itself arrives as a key
                         self._producer.stop()
         finally:
             self._producer.stop()
             self._terminal.take_pastes_whole(False)
             self._keyboard.keep(self._typed.keys)
             self._close()
-        if words := self._summary(show_seed=not seed_is_set):
-            self._terminal.line(words, DIM)
+        if line := self._summary(show_seed=not seed_is_set):
+            self._terminal.line(line, DIM)
 
     @contextmanager
     def _screen(self) -> Iterator[None]:
-        """Make the screen ready, and free again at the end."""
+        """Prepare the screen, and restore it at the end."""
         self._terminal.take_pastes_whole(True)
         yield
 
     @abstractmethod
     def _advance(self) -> None:
-        """Show the status, draw what has come and obey keys, once; set `_is_over` after the last record."""
+        """Update the status, draw new records and handle keys, once; set `_is_finished` after the last record."""
 
     @abstractmethod
     def _close(self) -> None:
-        """Write what belongs under all that was drawn, also after an error."""
+        """Write the lines that follow the text, also after an error."""
 
     @abstractmethod
     def _summary(self, *, show_seed: bool) -> str:
-        """Return how it ended; empty if that is not known."""
+        """Return how the stream ended; empty if unknown."""
 
-    def _obey_keys(self, wait: float = 0.0) -> None:
-        """Obey the keys pressed by now.
-
-        Args:
-            wait: seconds, at most, for the first.
-        """
+    def _handle_keys(self, wait: float = 0.0) -> None:
+        """Handle all pressed keys; wait up to `wait` seconds for the first."""
         for key in self._keyboard.read(wait):
             self._press(key)
 
@@ -218,92 +212,92 @@ class LivePlayer(ABC):
         if key.key in (Keys.ControlC, Keys.Escape):
             self._producer.stop()
         elif key.key == " " and not typing:
-            self._pause()
-        elif key.key is Keys.Right and self._producer.is_pausing:
-            self._producer.make_more(self._num_going)
+            self._toggle_pause()
+        elif key.key is Keys.Right and self._producer.is_paused:
+            self._producer.step(self._num_unfinished)
         elif key.key == "?" and not typing:
-            self._say("" if self._said == self.keys else self.keys)
-        elif key.key in self.live_keys and not (typing and len(key.key) == 1):
-            self._tell(self.live_keys[key.key](self._session))
-        elif key.key is Keys.ControlM and (command := COMMANDS.command_of(self._typed.text)) and self._may_run(command):
+            self._show_message("" if self._message == self.key_help else self.key_help)
+        elif key.key in self.setting_keys and not (typing and len(key.key) == 1):
+            self._show_result(self.setting_keys[key.key](self._session))
+        elif key.key is Keys.ControlM and (command := COMMANDS.command_of(self._typed.text)) and self._can_run(command):
             self._run(self._typed.text)
             self._typed.line.clear()
         else:
             self._typed.press(key)
 
-    def _pause(self) -> None:
-        self._producer.pause()
+    def _toggle_pause(self) -> None:
+        self._producer.toggle_pause()
 
     @property
-    def _num_going(self) -> int:
-        """How many answers are being made; at least 1."""
+    def _num_unfinished(self) -> int:
+        """Number of answers that are being generated; at least 1."""
         return 1
 
-    def _pace(self, record: Record) -> float | None:
-        """Return the seconds between this record and the next, at least; None if it is no token.
+    def _delay_after(self, record: Record) -> float | None:
+        """Return the minimum number of seconds between a token and the next; None for other records.
 
         Each of several answers keeps to the pace that is set for one.
         """
         slow = self._session.settings.current.slow
-        return None if not isinstance(record, Token) else 1 / slow / self._num_going if slow else 0.0
+        return None if not isinstance(record, Token) else 1 / slow / self._num_unfinished if slow else 0.0
 
     @abstractmethod
-    def _may_run(self, command: Command) -> bool:
+    def _can_run(self, command: Command) -> bool:
         """Return whether a command runs at once; others wait for the prompt."""
 
     def _run(self, line: str) -> None:
         try:
             result = COMMANDS.dispatch(self._session, line)
         except TinychatError as error:
-            self._say(error.problem)
+            self._show_message(error.problem)
         else:
-            self._tell(result)
+            self._show_result(result)
 
     @abstractmethod
-    def _tell(self, result: object) -> None:
-        """Say what came of a key or a command."""
+    def _show_result(self, result: object) -> None:
+        """Show the result of a key or a command."""
 
-    def _say(self, text: str) -> None:
-        """Say something in the status."""
-        self._said = text
+    def _show_message(self, text: str) -> None:
+        """Show a message in the status."""
+        self._message = text
 
-    def _words(self) -> str:
-        """Return the status: what is typed, or how it stands and what keys do."""
+    def _status_text(self) -> str:
+        """Return the status: the typed line, or the progress and the keys."""
         if self._typed.text:
             return mark(self._session) + self._typed.text
         if self._producer.is_stopping:
             return "stopping…"
-        if self._said == self.keys:
-            return self.keys
-        if self._producer.is_pausing:
-            return SEPARATOR.join(["paused", *self._sampling(), self.paused])
+        if self._message == self.key_help:
+            return self.key_help
+        if self._producer.is_paused:
+            return SEPARATOR.join(["paused", *self._sampling(), self.pause_help])
         return SEPARATOR.join([*self._progress(), HINT])
 
     def _sampling(self) -> list[str]:
-        """Return how the next token is chosen, if keys change that."""
+        """Return the sampling settings, if keys change them."""
         return []
 
     @abstractmethod
     def _progress(self) -> list[str]:
-        """Return how it stands, fact by fact."""
+        """Return the parts of the status that describe the progress."""
 
 
-class Player(LivePlayer):
-    """Shows one answer."""
+class AnswerView(LiveView):
+    """The view of one answer, written forward, with a status line below it."""
 
-    keys = "esc stop · space pause, then → one token · ↑↓ temp · ←→ max · [ ] top-p · g greedy"
-    paused = "space goes on · → one token"
-    live_keys = LIVE_KEYS
+    key_help = "esc stop · space pause, then → one token · ↑↓ temp · ←→ max · [ ] top-p · g greedy"
+    pause_help = "space goes on · → one token"
+    setting_keys = SETTING_KEYS
 
     def __init__(self, answer: Answer, session: Session, terminal: Terminal, keyboard: Keyboard) -> None:
         super().__init__(session, terminal, keyboard)
         self._before = answer.before
         self._status = StatusLine(terminal)
-        self._tokens = 0
-        self._rate = Rate()
-        self._notices: list[str] = []
+        self._num_tokens = 0
+        self._throughput = Throughput()
+        self._later_notices: list[str] = []
         self._finished: Finished | None = None
-        self._producer: Producer[Record] = Producer(answer.start, self._pace)
+        self._producer: Producer[Record] = Producer(answer.start, self._delay_after)
 
     @contextmanager
     def _screen(self) -> Iterator[None]:
@@ -318,19 +312,19 @@ class Player(LivePlayer):
             self._terminal.fresh_line()
 
     def _advance(self) -> None:
-        self._status.show(self._words())
-        self._draw(self._producer.take())
-        self._obey_keys()
-        self._producer.hold(self._keyboard.is_undecided)  # an Esc, most likely: the text stands still at once
+        self._status.show(self._status_text())
+        self._draw(self._producer.poll())
+        self._handle_keys()
+        self._producer.hold(self._keyboard.is_undecided)  # by a byte that is probably an Esc: stop at once
 
     def _draw(self, records: list[Record | BaseException | None]) -> None:
-        """Draw records, tokens that came together in one go."""
+        """Draw records; consecutive tokens are written together."""
         text = ""
         for record in records:
             match record:
                 case Token():
-                    self._tokens += 1
-                    self._rate.count()
+                    self._num_tokens += 1
+                    self._throughput.record()
                     text += record.text
                 case Changed():
                     self._terminal.write(text)
@@ -341,11 +335,11 @@ class Player(LivePlayer):
                     text = ""
                     self._terminal.fresh_line()
                     self._terminal.line(record.name, DIM)
-                    self._tokens = 0
-                case Notice() if self._tokens == 0:
+                    self._num_tokens = 0
+                case Notice() if self._num_tokens == 0:
                     self._terminal.line(record.text, DIM)
-                case Notice():  # the text is not broken for it
-                    self._notices.append(record.text)
+                case Notice():  # shown below the text
+                    self._later_notices.append(record.text)
                 case Finished():
                     self._finished = record
                 case BaseException():
@@ -353,157 +347,162 @@ class Player(LivePlayer):
                     raise record
         self._status.adapt()
         self._terminal.write(text)
-        self._is_over = bool(records) and records[-1] is None
+        self._is_finished = bool(records) and records[-1] is None
 
     def _close(self) -> None:
-        for notice in self._notices:
+        for notice in self._later_notices:
             self._terminal.line(notice, DIM)
 
     def _summary(self, *, show_seed: bool) -> str:
         return summary(self._finished, self._session, show_seed=show_seed) if self._finished else ""
 
-    def _pause(self) -> None:
-        super()._pause()
-        self._say("" if self._status.is_there or not self._producer.is_pausing else f"paused: {self.paused}")
+    def _toggle_pause(self) -> None:
+        super()._toggle_pause()
+        needs_message = self._producer.is_paused and not self._status.is_there
+        self._show_message(f"paused: {self.pause_help}" if needs_message else "")
 
-    def _may_run(self, command: Command) -> bool:
+    def _can_run(self, command: Command) -> bool:
         return command.while_busy
 
-    def _tell(self, result: object) -> None:
+    def _show_result(self, result: object) -> None:
         match result:
-            case Change():  # the toolbar tells of some, and the mark in the text of others
-                shown = SETTINGS.find(result.name).name
-                is_told = shown in SAMPLING or (shown == "max_tokens" and self._status.is_there)
-                self._say("" if is_told else result.text)
+            case Change():  # the status line and the marks in the text show some changes already
+                name = SETTINGS.find(result.name).name
+                is_shown = name in SAMPLING or (name == "max_tokens" and self._status.is_there)
+                self._show_message("" if is_shown else result.text)
             case Message():
-                self._say(SEPARATOR.join(result.lines))
+                self._show_message(SEPARATOR.join(result.lines))
 
-    def _say(self, text: str) -> None:
-        """Say something in the status line; where there is none, in the text."""
-        super()._say(text)
+    def _show_message(self, text: str) -> None:
+        """Show a message in the status line, or in the text if there is no status line."""
+        super()._show_message(text)
         if text and not self._status.is_there:
             self._terminal.write(f"⟨{text}⟩", DIM)
 
-    def _words(self) -> str:
-        is_loading = self._tokens == 0 and not self._session.is_ready
+    def _status_text(self) -> str:
+        is_loading = self._num_tokens == 0 and not self._session.is_ready
         if is_loading and not (self._typed.text or self._producer.is_stopping):
             return SEPARATOR.join([f"{self._session.model.name} is loading…", "esc stop"])
-        return super()._words()
+        return super()._status_text()
 
     def _sampling(self) -> list[str]:
         return describe_sampling(self._session.settings.current)
 
     def _progress(self) -> list[str]:
-        if self._said:
-            return [self._said]
-        words = [*self._sampling(), f"{self._tokens}/{self._session.settings.current.max_tokens}"]
-        if rate := self._rate.now():
-            words.append(f"{rate:,.0f} tok/s")
+        if self._message:
+            return [self._message]
+        parts = [*self._sampling(), f"{self._num_tokens}/{self._session.settings.current.max_tokens}"]
+        if tokens_per_second := self._throughput.tokens_per_second():
+            parts.append(f"{tokens_per_second:,.0f} tok/s")
         if self._session.turns:
             turn, context_length = self._session.turns[-1], int(self._session.model.info.architecture["context_length"])
-            words.append(f"context {min(1.0, (len(turn.prompt_ids) + len(turn.tokens)) / context_length):.0%}")
-        return words
+            parts.append(f"context {min(1.0, (len(turn.prompt_ids) + len(turn.tokens)) / context_length):.0%}")
+        return parts
 
 
-class Rate:
-    """How many come a second: of the last second."""
+class Throughput:
+    """Tokens per second over the last second."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._moments: deque[float] = deque()
+        self._times: deque[float] = deque()
 
-    def count(self) -> None:
-        """One has come."""
-        self._moments.append(self._clock())
+    def record(self) -> None:
+        """Record the arrival of a token."""
+        self._times.append(self._clock())
 
-    def now(self) -> float:
-        """How many a second; 0 where nothing has come for a second."""
+    def tokens_per_second(self) -> float:
+        """Return the tokens per second; 0 if none has come for a second."""
         now = self._clock()
-        while self._moments and self._moments[0] < now - RATE_SPAN:
-            self._moments.popleft()
-        if len(self._moments) < 2:
-            return float(len(self._moments))
-        return len(self._moments) / max(FRAME, now - self._moments[0])
+        while self._times and self._times[0] < now - THROUGHPUT_WINDOW:
+            self._times.popleft()
+        if len(self._times) < 2:
+            return float(len(self._times))
+        return len(self._times) / max(POLL_INTERVAL, now - self._times[0])
 
 
-# ---- from tinychat.repl.answer_view ----
+# --- walking through a finished answer ---
 
 
-WAIT = 0.2
-"""seconds between two looks at the size of the screen, when no key comes"""
-WALKING_KEYS = "←/→ walk · ↑/↓ choose, Enter goes on from there · any other key ends"
+def walk(tokens: Walk, terminal: Terminal, keyboard: Keyboard) -> Answer | None:
+    """Show the probabilities at one token after the other; on a dumb terminal, only those at the initial one.
 
+    The key that ends the walk goes to the next prompt, unless it is Esc, Enter or Ctrl-C, and so do all keys after it.
 
-def walk(looks: Walk, terminal: Terminal, keyboard: Keyboard) -> Answer | None:
-    """Shows one place after the other as keys say; what was chosen to go on from, or None.
-
-    The key that ends it, unless it is Esc or Enter, belongs to the next prompt, with all behind it.
+    Returns:
+        The answer that goes on from the chosen token, or None.
     """
     if terminal.dumb:
-        draw_plain(terminal, looks.at(looks.index))
+        draw_plain(terminal, tokens.at(tokens.index))
         return None
-    return _Walk(looks, terminal, keyboard).go()
+    return _TokenBrowser(tokens, terminal, keyboard).run()
 
 
-class _Walk:
-    def __init__(self, looks: Walk, terminal: Terminal, keyboard: Keyboard) -> None:
-        self._looks, self._terminal, self._keyboard = looks, terminal, keyboard
+class _TokenBrowser:
+    """The view that `walk` draws in place."""
+
+    def __init__(self, tokens: Walk, terminal: Terminal, keyboard: Keyboard) -> None:
+        self._tokens, self._terminal, self._keyboard = tokens, terminal, keyboard
         self._region = Region(terminal)
-        self._place = looks.index
-        self._bars = looks.at(self._place)
-        self._pointed_at: int | None = None
+        self._index = tokens.index
+        self._bars = tokens.at(self._index)
+        self._selected: int | None = None
 
-    def go(self) -> Answer | None:
+    def run(self) -> Answer | None:
         drawn, keys = None, self._keyboard.take_back()
         with self._keyboard.live():
             while True:
-                drawing = self._terminal.size(), self._place, self._pointed_at
-                if drawing != drawn:
+                state = self._terminal.size(), self._index, self._selected
+                if state != drawn:
                     self._draw(WALKING_KEYS)
-                    drawn = drawing
-                for index, key in enumerate(keys):
+                    drawn = state
+                for position, key in enumerate(keys):
                     if not self._press(key):
-                        return self._end(key, keys[index:])
-                keys = self._keyboard.read(WAIT)
+                        return self._finish(key, keys[position:])
+                keys = self._keyboard.read(RESIZE_POLL_INTERVAL)
 
     def _press(self, key: KeyPress) -> bool:
-        """Moves; whether the key was one that does."""
+        """Handle a key, and return whether it is one that moves."""
         match key.key:
             case Keys.Left | Keys.Right:
                 step = 1 if key.key is Keys.Right else -1
-                self._go_to(min(max(self._place + step, 0), self._looks.count - 1))
+                self._go_to(min(max(self._index + step, 0), self._tokens.count - 1))
             case Keys.Home | Keys.End:
-                self._go_to(0 if key.key is Keys.Home else self._looks.count - 1)
+                self._go_to(0 if key.key is Keys.Home else self._tokens.count - 1)
             case Keys.Up | Keys.Down:
-                self._point(1 if key.key is Keys.Down else -1)
+                self._move_selection(1 if key.key is Keys.Down else -1)
             case _:
                 return False
         return True
 
     def _go_to(self, index: int) -> None:
-        if index != self._place:
-            self._place, self._bars, self._pointed_at = index, self._looks.at(index), None
+        if index != self._index:
+            self._index, self._bars, self._selected = index, self._tokens.at(index), None
 
-    def _point(self, step: int) -> None:
-        chosen = next((index for index, bar in enumerate(self._bars.bars) if bar.marked), 0)
-        index = chosen if self._pointed_at is None else self._pointed_at
-        self._pointed_at = (index + step) % len(self._bars.bars)
+    def _move_selection(self, step: int) -> None:
+        marked = next((index for index, bar in enumerate(self._bars.bars) if bar.marked), 0)
+        index = marked if self._selected is None else self._selected
+        self._selected = (index + step) % len(self._bars.bars)
 
-    def _end(self, key: KeyPress, left: list[KeyPress]) -> Answer | None:
-        """Lets stand what is shown; what comes of the key."""
+    def _finish(self, key: KeyPress, unread: list[KeyPress]) -> Answer | None:
+        """Leave the drawing on screen, and return the answer if `key` chooses one."""
         self._draw()
         self._region.leave()
-        if key.key is Keys.ControlM and self._pointed_at is not None:
-            self._keyboard.keep(left[1:])
-            return self._looks.choose(self._place, self._pointed_at)
-        self._keyboard.keep(left[1:] if key.key in (Keys.Escape, Keys.ControlM, Keys.ControlC) else left)
+        if key.key is Keys.ControlM and self._selected is not None:
+            self._keyboard.keep(unread[1:])
+            return self._tokens.choose(self._index, self._selected)
+        self._keyboard.keep(unread[1:] if key.key in (Keys.Escape, Keys.ControlM, Keys.ControlC) else unread)
         return None
 
     def _draw(self, hint: str = "") -> None:
         width, height = self._terminal.size()
-        drawing = bars_drawing(self._bars, width - 1, self._pointed_at)
+        drawing = bars_drawing(self._bars, width - 1, self._selected)
         lines = self._terminal.render(drawing, width - 1).splitlines()
         if hint:
-            hint = fit(hint, width - 1)
-            lines = [*lines[: height - 2], f"{DIM}{hint}{RESET}" if self._terminal.colour else hint]
+            lines = [*lines[: height - 2], dimmed(fit(hint, width - 1), self._terminal)]
         self._region.draw(lines)
+
+
+def dimmed(text: str, terminal: Terminal) -> str:
+    """Return the text in the dim style, if the terminal has styles."""
+    return f"{DIM}{text}{RESET}" if terminal.colour else text
