@@ -1,4 +1,4 @@
-"""Texts side by side: how they are wrapped, and how several answers are drawn."""
+"""Wrapping of growing texts, their layout in columns, and the view of several answers."""
 
 import itertools
 import re
@@ -15,14 +15,14 @@ from screens import Person, Screen
 from tinychat.commands.results import Answers
 from tinychat.errors import GenerationError
 from tinychat.events import Finished, Notice, Record, Token
-from tinychat.repl.comparison_view import AnswersPlayer, GrowingText, columns
+from tinychat.repl.comparison_view import ComparisonView, GrowingText, columns
 from tinychat.repl.keys import Keyboard
 from tinychat.session.session import Session
 
 
 def lines_of(texts: list[str], width: int, height: int | None = None) -> list[str]:
-    heads = [str(index) for index in range(len(texts))]
-    return [line.text for line in columns(heads, [GrowingText(text) for text in texts], width, height)]
+    headers = [str(index) for index in range(len(texts))]
+    return [line.text for line in columns(headers, [GrowingText(text) for text in texts], width, height)]
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ def lines_of(texts: list[str], width: int, height: int | None = None) -> list[st
         ("\x1b[31m a\tb", ["␛[31m a", "b"]),
     ],
 )
-def test_text_is_broken_between_words_and_wide_characters_take_two_cells(text: str, lines: list[str]) -> None:
+def test_text_wraps_between_words_and_wide_characters_take_two_cells(text: str, lines: list[str]) -> None:
     assert GrowingText(text).lines(8) == lines
 
 
@@ -46,7 +46,7 @@ def test_text_is_broken_between_words_and_wide_characters_take_two_cells(text: s
     pieces=st.lists(st.text(" ab\t\n你\x1b\u0301\u00a0", max_size=9), max_size=20),
     widths=st.lists(st.integers(1, 9), min_size=1),
 )
-def test_a_text_that_grows_is_broken_as_it_would_be_at_once(pieces: list[str], widths: list[int]) -> None:
+def test_a_growing_text_wraps_as_the_whole_text_does(pieces: list[str], widths: list[int]) -> None:
     text = GrowingText()
     for piece, width in zip(pieces, itertools.cycle(widths), strict=False):
         text.append(piece)
@@ -57,24 +57,25 @@ def test_a_text_that_grows_is_broken_as_it_would_be_at_once(pieces: list[str], w
     assert text.lines(widths[0], newest=2) == whole[-2:]
 
 
-def test_each_character_of_a_text_that_grows_is_measured_twice_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
-    measured = [0]
+def test_each_character_of_a_growing_text_is_measured_at_most_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    num_measured = 0
 
     def counted(text: str) -> int:
-        measured[0] += len(text)
+        nonlocal num_measured
+        num_measured += len(text)
         return get_cwidth(text)
 
     monkeypatch.setattr("tinychat.repl.comparison_view.get_cwidth", counted)
     for piece in ("word ", "unbroken", " ", "a\n", "\t"):
-        measured[0] = 0
+        num_measured = 0
         text = GrowingText()
         for _ in range(1000):
             text.append(piece)
             columns(["head"], [text], 30, 10)
-        assert measured[0] <= 2 * len(str(text).expandtabs())
+        assert num_measured <= 2 * len(str(text).expandtabs())
 
 
-def test_columns_stand_side_by_side_where_there_is_room() -> None:
+def test_columns_stand_side_by_side_if_there_is_room() -> None:
     assert lines_of(["one", "two\nlines"], 51) == [
         "0                        │ 1",
         "one                      │ two",
@@ -83,13 +84,13 @@ def test_columns_stand_side_by_side_where_there_is_room() -> None:
     assert lines_of(["one", "two\nlines"], 50) == ["0", "one", "1", "two", "lines"]
 
 
-def test_where_three_fit_four_are_two_and_two() -> None:
-    heads = [line for line in lines_of(["a", "b", "c", "d"], 80) if line[0].isdigit()]
-    assert [line.split(" │ ")[1].strip() for line in heads] == ["1", "3"]
+def test_four_texts_stand_two_by_two_if_three_fit() -> None:
+    headers = [line for line in lines_of(["a", "b", "c", "d"], 80) if line[0].isdigit()]
+    assert [line.split(" │ ")[1].strip() for line in headers] == ["1", "3"]
     assert all(get_cwidth(line) <= 79 for line in lines_of(["你" * 99] * 5, 79))
 
 
-def test_where_height_is_short_the_newest_part_stays() -> None:
+def test_a_limited_height_shows_the_end_of_each_text() -> None:
     assert lines_of(["1\n2\n3\n4", "x"], 60, 3)[1:] == [f"{'3':28} │ x", "4" + " " * 27 + " │"]
     assert lines_of(["1\n2\n3", "x\ny"], 20, 6) == ["0", "2", "3", "1", "x", "y"]
 
@@ -115,7 +116,7 @@ def play(session: Session, records: list[tuple[int, Record]], *, dumb: bool) -> 
     with create_pipe_input() as input:
         try:
             answers = Answers(("1 · a", "2 · b"), start)
-            AnswersPlayer(answers, session, screen.terminal(dumb=dumb), Keyboard(input)).play()
+            ComparisonView(answers, session, screen.terminal(dumb=dumb), Keyboard(input)).play()
         finally:
             clear_typeahead(input)
     return screen
@@ -131,19 +132,19 @@ def test_on_a_terminal_answers_stand_in_columns(session: Session) -> None:
     ]
 
 
-def test_a_text_longer_than_the_screen_is_there_to_scroll_back_to(session: Session) -> None:
+def test_a_text_longer_than_the_screen_can_be_scrolled_back_to(session: Session) -> None:
     text = "".join(f"line {number}\n" for number in range(60))
     screen = play(session, [(0, Token(1, text, -1.0, 0.0)), *RECORDS[2:]], dumb=False)
     assert all(f"\nline {number} " in screen.getvalue().replace("\x1b[K", "") for number in range(60))
     assert screen.lines[-1].startswith("2 answers · 4 tokens · ")
 
 
-def test_on_a_dumb_terminal_they_come_one_after_the_other_at_the_end(session: Session) -> None:
+def test_on_a_dumb_terminal_answers_are_written_one_after_the_other_at_the_end(session: Session) -> None:
     screen = play(session, RECORDS, dumb=True)
     assert screen.getvalue() == f"1 · a\nhello\n2 · b\nhi␛ there\nunknown: 'x'\n{SUMMARY}\n"
 
 
-def test_an_error_is_raised_behind_what_was_said(session: Session) -> None:
+def test_an_error_is_raised_after_the_text_so_far(session: Session) -> None:
     screen = Screen()
 
     def start(should_stop: object) -> Iterator[tuple[int, Record]]:
@@ -151,18 +152,18 @@ def test_an_error_is_raised_behind_what_was_said(session: Session) -> None:
         raise GenerationError("the model gave NaN")
 
     with create_pipe_input() as input, pytest.raises(GenerationError):
-        AnswersPlayer(Answers(("1", "2"), start), session, screen.terminal(dumb=True), Keyboard(input)).play()
+        ComparisonView(Answers(("1", "2"), start), session, screen.terminal(dumb=True), Keyboard(input)).play()
     assert screen.getvalue() == "1\nhel\n2\n\n"
 
 
-def longest(lines: list[str]) -> int:
-    """The last number that the first of the answers has come to."""
+def last_number(lines: list[str]) -> int:
+    """Return the highest number that the first answer has counted to."""
     texts = [line.split(" │ ")[0] for line in lines if " │ " in line and "seed" not in line]
     return max(int(number) for number in " ".join(texts).split())
 
 
 @pytest.mark.slow
-def test_answers_fill_side_by_side_until_esc_and_one_is_gone_on_from(sit_down: Callable[..., Person]) -> None:
+def test_answers_stream_side_by_side_until_esc_and_one_is_picked(sit_down: Callable[..., Person]) -> None:
     person = sit_down(TINYCHAT_TEST_DELAY="0.02")
     person.type("/samples 2 count\r")
     person.sees(lambda lines: any(line.count("0 1 2 3") == 2 for line in lines))
@@ -171,12 +172,12 @@ def test_answers_fill_side_by_side_until_esc_and_one_is_gone_on_from(sit_down: C
     person.sees("esc stop · space pause, then → one token of each · /slow N sets a pace")
     person.type("? ")
     person.sees("paused · space goes on · → one token of each")
-    paused = longest(person.lines)
+    paused = last_number(person.lines)
     person.type("right", "right", "right")  # a space is a token too
-    person.sees(lambda lines: longest(lines) > paused, "paused · space goes on · → one token of each")
+    person.sees(lambda lines: last_number(lines) > paused, "paused · space goes on · → one token of each")
     person.type("/slow 100\r", " ")
     person.sees(lambda lines: any(re.match(r"slow – → 100 · 0 of 2 done · \d+ tokens · esc", line) for line in lines))
-    person.sees(lambda lines: longest(lines) > paused + 3)
+    person.sees(lambda lines: last_number(lines) > paused + 3)
     person.type("next\x1b")
     person.sees(lambda lines: any(" · interrupted · /pick N goes on from one" in line for line in lines), "› next")
     person.type("\x15/pick 2\r")

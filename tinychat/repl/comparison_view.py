@@ -1,11 +1,13 @@
-"""Several texts side by side, each wrapped within its column; where the screen is too narrow, in rows of columns.
+"""The view of several answers side by side, drawn in place as they stream; on a dumb terminal, written at their end.
 
-Draws several answers while they are made, in a region that is written anew; on a dumb terminal, at their end.
+`columns` lays out texts in columns, in several rows if the screen is too narrow; `GrowingText` wraps a text as it
+grows. `ComparisonView` draws the answers and handles keys.
 """
 
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 
 from prompt_toolkit.key_binding import KeyPress
 from prompt_toolkit.utils import get_cwidth
@@ -13,50 +15,59 @@ from prompt_toolkit.utils import get_cwidth
 from tinychat.commands.registry import Command
 from tinychat.commands.results import Answers, Change
 from tinychat.events import Finished, Notice, Record, Token
-from tinychat.repl.answer_view import AHEAD, LivePlayer, Producer
+from tinychat.repl.answer_view import QUEUE_SIZE, LiveView, Producer, dimmed
 from tinychat.repl.keys import Keyboard
-from tinychat.repl.render.terminal import DIM, RESET, SEPARATOR, TAB, Region, Size, Terminal, fit, pad
+from tinychat.repl.render.terminal import DIM, SEPARATOR, TAB, Region, Size, Terminal, fit, pad
 from tinychat.session.session import Session
 from tinychat.textutil import count, escape_controls
 
-LEAST_WIDTH = 24
-"""cells of a column, where there are several"""
-BETWEEN = " │ "
-WORDS = re.compile(r"\s+|\S+")
+MIN_COLUMN_WIDTH = 24
+"""Minimum width in cells, if there are several columns."""
+COLUMN_SEPARATOR = " │ "
+WORD = re.compile(r"\s+|\S+")
+REDRAW_INTERVAL = 0.05
+"""Seconds between two drawings."""
+PICK_HINT = "/pick N goes on from one"
+PACE_COMMAND = "slow"
+"""The command that runs while answers stream; others wait for the prompt."""
+
+IndexedRecord = tuple[int, Record]
+"""The index of an answer, and a record of it."""
 
 
 @dataclass(frozen=True)
 class Line:
-    """One line of a drawing; a head stands over texts."""
+    """One line of a drawing; headers stand above texts."""
 
     text: str
-    is_head: bool = False
+    is_header: bool = False
 
 
 class GrowingText:
-    """A text that is drawn while it grows: only what is new is broken into lines, unless the width changes.
+    """A text that is wrapped as it grows: only new text is measured, unless the width changes.
 
-    Lines are broken between words where that can be; wide characters take two cells.
+    Lines break between words if possible; wide characters take two cells.
     """
 
     def __init__(self, text: str = "") -> None:
         self._pieces = [text]
         self._wrapper = _Wrapper(0)
         self._num_wrapped = 0
-        """pieces that the wrapper has taken"""
+        """Number of pieces added to the wrapper."""
 
     def __str__(self) -> str:
         return "".join(self._pieces)
 
     def append(self, text: str) -> None:
-        """Add text at the end."""
+        """Append text."""
         self._pieces.append(text)
 
     def lines(self, width: int, newest: int | None = None) -> list[str]:
-        """Return the lines, none wider than so many cells.
+        """Return the wrapped lines.
 
         Args:
-            newest: how many of the last lines to return, at least 1. None: all.
+            width: Maximum width of a line in cells.
+            newest: Number of last lines to return, at least 1; None for all.
         """
         if self._wrapper.width != width:
             self._wrapper, self._num_wrapped = _Wrapper(width), 0
@@ -66,25 +77,25 @@ class GrowingText:
 
 
 class _Wrapper:
-    """Breaks a text into lines as it comes; a word that may still grow is placed only as far as that is certain."""
+    """Wraps text incrementally; of a word that may still grow, only the part whose line is certain is placed."""
 
     def __init__(self, width: int) -> None:
         self.width = width
-        self._whole: list[str] = []
-        """lines that no further text changes"""
-        self._line, self._used = "", 0
-        """the line behind them, without the open word, and its cells"""
-        self._word, self._cells = "", 0
-        """what of the open word has no place yet, and its cells"""
+        self._full_lines: list[str] = []
+        """Lines that further text does not change."""
+        self._line, self._line_cells = "", 0
+        """The current line without the open word, and its width."""
+        self._word, self._word_cells = "", 0
+        """The part of the open word that is not placed yet, and its width."""
         self._is_space: bool | None = None
-        """whether the open word is one of spaces; None at the beginning of a paragraph"""
-        self._is_broken = self._is_dropped = False
-        """whether the open word is wider than a line, or a space that the end of a line stands for"""
+        """Whether the open word consists of spaces; None at the beginning of a paragraph."""
+        self._is_split = self._is_dropped = False
+        """Whether the open word is wider than a line; whether it is a space replaced by a line break."""
         self._column = 0
-        """characters of the paragraph, for tabs"""
+        """Number of characters of the paragraph, for tabs."""
 
     def add(self, text: str) -> None:
-        """Take more text."""
+        """Append text."""
         first, *others = escape_controls(text).split("\n")
         self._add_words(first)
         for paragraph in others:
@@ -94,15 +105,15 @@ class _Wrapper:
             self._add_words(paragraph)
 
     def lines(self, newest: int | None) -> list[str]:
-        """Return the last lines so far, or all."""
+        """Return the lines, or only the newest."""
         last = (self._line + self._word).rstrip()
-        return [*self._whole, last] if newest is None else [*self._whole[-newest:], last][-newest:]
+        return [*self._full_lines, last] if newest is None else [*self._full_lines[-newest:], last][-newest:]
 
     def _add_words(self, text: str) -> None:
-        before = self._column % TAB
-        text = (" " * before + text).expandtabs(TAB)[before:]
+        offset = self._column % TAB
+        text = (" " * offset + text).expandtabs(TAB)[offset:]
         self._column += len(text)
-        for word in WORDS.findall(text):
+        for word in WORD.findall(text):
             if word.isspace() is not self._is_space:
                 self._end_word()
                 self._is_space = word.isspace()
@@ -111,175 +122,160 @@ class _Wrapper:
     def _extend_word(self, text: str) -> None:
         if self._is_dropped:
             return
-        if self._is_broken:
-            self._break(text)
+        if self._is_split:
+            self._split(text)
             return
-        self._word, self._cells = self._word + text, self._cells + get_cwidth(text)
-        if self._used and self._used + self._cells > self.width:
+        self._word, self._word_cells = self._word + text, self._word_cells + get_cwidth(text)
+        if self._line_cells and self._line_cells + self._word_cells > self.width:
             self._end_line()
             if self._is_space:
-                self._word, self._cells, self._is_dropped = "", 0, True
-        if self._cells > self.width:
-            word, self._word, self._cells, self._is_broken = self._word, "", 0, True
-            self._break(word)
+                self._word, self._word_cells, self._is_dropped = "", 0, True
+        if self._word_cells > self.width:
+            word, self._word, self._word_cells, self._is_split = self._word, "", 0, True
+            self._split(word)
 
-    def _break(self, word: str) -> None:
+    def _split(self, word: str) -> None:
         """Place a word that is wider than a line, character by character."""
         for char in word:
             cells = get_cwidth(char)
-            if self._used + cells > self.width:
-                self._whole.append(self._line)
-                self._line, self._used = "", 0
-            self._line, self._used = self._line + char, self._used + cells
+            if self._line_cells + cells > self.width:
+                self._full_lines.append(self._line)
+                self._line, self._line_cells = "", 0
+            self._line, self._line_cells = self._line + char, self._line_cells + cells
 
     def _end_word(self) -> None:
-        self._line, self._used = self._line + self._word, self._used + self._cells
-        self._word, self._cells, self._is_broken, self._is_dropped = "", 0, False, False
+        self._line, self._line_cells = self._line + self._word, self._line_cells + self._word_cells
+        self._word, self._word_cells, self._is_split, self._is_dropped = "", 0, False, False
 
     def _end_line(self) -> None:
-        self._whole.append(self._line.rstrip())
-        self._line, self._used = "", 0
+        self._full_lines.append(self._line.rstrip())
+        self._line, self._line_cells = "", 0
 
 
-def columns(heads: Sequence[str], texts: Sequence[GrowingText], width: int, height: int | None = None) -> list[Line]:
-    """Return the texts under their heads, side by side where there is room.
+def columns(headers: Sequence[str], texts: Sequence[GrowingText], width: int, height: int | None = None) -> list[Line]:
+    """Return the texts under their headers, side by side as far as there is room.
 
     Args:
-        heads: one for each text.
-        texts: at least one.
-        width: cells, at most.
-        height: lines, at most; of each text the newest part stays. None: as many as there are.
+        headers: One for each text.
+        texts: At least one.
+        width: Maximum width in cells.
+        height: Maximum number of lines, which show the end of each text; None for no limit.
     """
-    count = len(texts)
-    across = max(1, min(count, (width + len(BETWEEN)) // (LEAST_WIDTH + len(BETWEEN))))
-    rows = -(-count // across)
-    across = -(-count // rows)  # 4 where 3 would fit are 2 and 2
-    cells = (width - len(BETWEEN) * (across - 1)) // across
-    room = None if height is None else max(1, height // rows - 1)
+    per_row = max(1, min(len(texts), (width + len(COLUMN_SEPARATOR)) // (MIN_COLUMN_WIDTH + len(COLUMN_SEPARATOR))))
+    num_rows = -(-len(texts) // per_row)
+    per_row = -(-len(texts) // num_rows)  # if 3 fit, 4 become 2 and 2
+    cells = (width - len(COLUMN_SEPARATOR) * (per_row - 1)) // per_row
+    newest = None if height is None else max(1, height // num_rows - 1)
     lines: list[Line] = []
-    for first in range(0, count, across):
-        wrapped = [text.lines(cells, room) for text in texts[first : first + across]]
-        lines.append(Line(_beside([fit(head, cells) for head in heads[first : first + across]], cells), is_head=True))
-        for index in range(max(map(len, wrapped))):
-            lines.append(Line(_beside([text[index] if index < len(text) else "" for text in wrapped], cells)))
+    for first in range(0, len(texts), per_row):
+        row = slice(first, first + per_row)
+        lines.append(Line(_join([fit(header, cells) for header in headers[row]], cells), is_header=True))
+        wrapped = [text.lines(cells, newest) for text in texts[row]]
+        lines += [Line(_join(parts, cells)) for parts in zip_longest(*wrapped, fillvalue="")]
     return lines if height is None else lines[:height]
 
 
-def _beside(parts: Sequence[str], cells: int) -> str:
-    return BETWEEN.join(pad(part, cells) for part in parts).rstrip()
+def _join(parts: Sequence[str], cells: int) -> str:
+    return COLUMN_SEPARATOR.join(pad(part, cells) for part in parts).rstrip()
 
 
-# ---- from tinychat.repl.comparison_view ----
+class ComparisonView(LiveView):
+    """The view of several answers; no key changes sampling settings, which may be what is compared."""
 
-
-REDRAW_INTERVAL = 0.05
-"""seconds between two drawings"""
-PICK = "/pick N goes on from one"
-PACE = "slow"
-"""the command that acts on answers in the making; others wait for the prompt"""
-
-IndexedRecord = tuple[int, Record]
-"""a record, with the index of its answer"""
-
-
-class AnswersPlayer(LivePlayer):
-    """Shows several answers. No key changes how tokens are chosen, which is what is compared."""
-
-    keys = "esc stop · space pause, then → one token of each · /slow N sets a pace"
-    paused = "space goes on · → one token of each"
+    key_help = "esc stop · space pause, then → one token of each · /slow N sets a pace"
+    pause_help = "space goes on · → one token of each"
 
     def __init__(self, answers: Answers, session: Session, terminal: Terminal, keyboard: Keyboard) -> None:
         super().__init__(session, terminal, keyboard)
-        self._view = _View(answers.heads, session, terminal)
+        self._columns = _AnswerColumns(answers.heads, session, terminal)
         self._producer: Producer[IndexedRecord] = Producer(
-            answers.start, lambda made: self._pace(made[1]), AHEAD * len(answers.heads)
+            answers.start, lambda indexed: self._delay_after(indexed[1]), QUEUE_SIZE * len(answers.heads)
         )
 
     def _advance(self) -> None:
-        self._view.draw(self._words())
-        self._obey_keys(REDRAW_INTERVAL)
-        for record in self._producer.take(wait=0):
+        self._columns.draw(self._status_text())
+        self._handle_keys(REDRAW_INTERVAL)
+        for record in self._producer.poll(timeout=0):
             if record is None:
-                self._is_over = True
+                self._is_finished = True
             elif isinstance(record, BaseException):
                 raise record
             else:
-                self._view.take(*record)
+                self._columns.add(*record)
 
     def _close(self) -> None:
-        self._view.close()
+        self._columns.close()
 
     def _summary(self, *, show_seed: bool) -> str:
-        return self._view.summary(show_seed=show_seed)
+        return self._columns.summary(show_seed=show_seed)
 
     def _press(self, key: KeyPress) -> None:
-        if key.key == " " and self._terminal.dumb:  # which would not tell of a pause
+        if key.key == " " and self._terminal.dumb:  # a dumb terminal could not show the pause
             self._typed.press(key)
         else:
             super()._press(key)
 
     @property
-    def _num_going(self) -> int:
-        return self._view.going
+    def _num_unfinished(self) -> int:
+        return self._columns.num_unfinished
 
-    def _may_run(self, command: Command) -> bool:
-        return command.name == PACE
+    def _can_run(self, command: Command) -> bool:
+        return command.name == PACE_COMMAND
 
-    def _tell(self, result: object) -> None:
-        self._say(result.text if isinstance(result, Change) else "")
+    def _show_result(self, result: object) -> None:
+        self._show_message(result.text if isinstance(result, Change) else "")
 
     def _progress(self) -> list[str]:
-        return [*filter(None, [self._said]), self._view.progress(), "esc stop"]
+        return [*filter(None, [self._message]), self._columns.progress(), "esc stop"]
 
 
-class _View:
-    """What there is of the answers, and how it is drawn."""
+class _AnswerColumns:
+    """The answers so far, and their drawing."""
 
-    def __init__(self, heads: tuple[str, ...], session: Session, terminal: Terminal) -> None:
-        self._heads, self._session, self._terminal = heads, session, terminal
+    def __init__(self, headers: tuple[str, ...], session: Session, terminal: Terminal) -> None:
+        self._headers, self._session, self._terminal = headers, session, terminal
         self._region = Region(terminal)
-        self._texts = [GrowingText() for _ in heads]
+        self._texts = [GrowingText() for _ in headers]
         self._finished: list[Finished] = []
         self._notices: list[str] = []
-        self._tokens = 0
+        self._num_tokens = 0
         self._drawn: tuple[Size, list[Line]] | None = None
 
-    def take(self, index: int, record: Record) -> None:
-        """Add a record of the answer of that index."""
+    def add(self, index: int, record: Record) -> None:
+        """Add a record to the answer at `index`."""
         match record:
             case Token():
                 self._texts[index].append(record.text)
-                self._tokens += 1
+                self._num_tokens += 1
             case Finished():
                 self._finished.append(record)
             case Notice() if record.text not in self._notices:
                 self._notices.append(record.text)
 
     @property
-    def going(self) -> int:
-        """How many answers are not over; at least 1."""
-        return max(1, len(self._heads) - len(self._finished))
+    def num_unfinished(self) -> int:
+        """Number of answers that have not ended; at least 1."""
+        return max(1, len(self._headers) - len(self._finished))
 
     def draw(self, status: str) -> None:
-        """Draws all as far as the screen is high, and a line on how it stands."""
+        """Draw the answers as far as the screen is high, and the status under them."""
         if self._terminal.dumb:
             return
         width, height = self._terminal.size()
-        lines = columns(self._heads, self._texts, width - 1, max(2, height - 2))
-        drawing = ((width, height), [*lines, Line(fit(status, width - 1), is_head=True)][: height - 1])
+        lines = columns(self._headers, self._texts, width - 1, max(2, height - 2))
+        drawing = ((width, height), [*lines, Line(fit(status, width - 1), is_header=True)][: height - 1])
         if drawing != self._drawn:
             self._drawn = drawing
-            self._region.draw([self._styled(line) for line in drawing[1]])
+            self._draw_lines(drawing[1])
 
     def close(self) -> None:
-        """Lets all that was said stand on screen, and what is to be known of it."""
+        """Leave the complete answers on screen, followed by the notices."""
         if self._terminal.dumb:
-            for head, text in zip(self._heads, self._texts, strict=True):
-                self._terminal.line(head)
+            for header, text in zip(self._headers, self._texts, strict=True):
+                self._terminal.line(header)
                 self._terminal.line(str(text))
-        elif self._tokens:
-            lines = columns(self._heads, self._texts, self._terminal.width - 1)
-            self._region.draw([self._styled(line) for line in lines])
+        elif self._num_tokens:
+            self._draw_lines(columns(self._headers, self._texts, self._terminal.width - 1))
             self._region.leave()
         else:
             self._region.wipe()
@@ -287,23 +283,23 @@ class _View:
             self._terminal.line(notice, DIM)
 
     def summary(self, *, show_seed: bool) -> str:
-        """`4 answers · 312 tokens · 402 tok/s · /pick N goes on from one`."""
-        words = [f"{len(self._heads)} answers", count(self._tokens, "token")]
-        seconds = max((one.seconds for one in self._finished), default=0.0)
-        if self._tokens and seconds:
-            words.append(f"{self._tokens / seconds:,.0f} tok/s")
-        if any(one.reason == "interrupted" for one in self._finished):
-            words.append("interrupted")
-        seeds = {one.seed for one in self._finished}
-        if show_seed and len(seeds) == 1:  # where there are several, the heads have them
-            words.append(f"seed {seeds.pop()}")
-        return SEPARATOR.join([*words, PICK])
+        """Return the last line: `4 answers · 312 tokens · 402 tok/s · /pick N goes on from one`."""
+        parts = [f"{len(self._headers)} answers", count(self._num_tokens, "token")]
+        seconds = max((finished.seconds for finished in self._finished), default=0.0)
+        if self._num_tokens and seconds:
+            parts.append(f"{self._num_tokens / seconds:,.0f} tok/s")
+        if any(finished.reason == "interrupted" for finished in self._finished):
+            parts.append("interrupted")
+        seeds = {finished.seed for finished in self._finished}
+        if show_seed and len(seeds) == 1:  # the headers show the seeds if they differ
+            parts.append(f"seed {seeds.pop()}")
+        return SEPARATOR.join([*parts, PICK_HINT])
 
     def progress(self) -> str:
-        """`1 of 4 done · 312 tokens`."""
-        if not self._tokens and not self._session.is_ready:
+        """Return the progress: `1 of 4 done · 312 tokens`."""
+        if not self._num_tokens and not self._session.is_ready:
             return f"{self._session.model.name} is loading…"
-        return f"{len(self._finished)} of {len(self._heads)} done{SEPARATOR}{self._tokens:,} tokens"
+        return f"{len(self._finished)} of {len(self._headers)} done{SEPARATOR}{self._num_tokens:,} tokens"
 
-    def _styled(self, line: Line) -> str:
-        return f"{DIM}{line.text}{RESET}" if line.is_head and self._terminal.colour else line.text
+    def _draw_lines(self, lines: Sequence[Line]) -> None:
+        self._region.draw([dimmed(line.text, self._terminal) if line.is_header else line.text for line in lines])
