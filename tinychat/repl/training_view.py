@@ -1,12 +1,7 @@
-"""Follows a training run by its folder: what has happened so far, and whether it is over.
+"""The view of a training run, which is followed by the events in its folder.
 
-A training run in plain lines, where there is no dashboard; and the words with which a run ends, anywhere.
-
-What the dashboard of a training run looks like.
-
-A training run on screen: drawn in place, or on a dumb terminal in lines. Keys act on the run.
-
-Loss curves: drawn on the terminal, told in a legend, or written as a picture.
+`follow` yields the events of a run, `write_lines` writes them as plain lines or JSON, and `Dashboard` draws them in
+place and handles keys. `draw_curves` and `write_picture` draw the loss curves of several runs for `/plot`.
 """
 
 import dataclasses
@@ -52,35 +47,50 @@ from tinychat.textutil import duration, escape_controls, percent
 from tinychat.train.event_log import Curves, recent_loss, smoothed
 from tinychat.train.report import report, told_samples
 
-LOOK = 0.1
-"""seconds between two looks at the events"""
-PATIENCE = 1.0
-"""seconds between two looks whether a trainer lives that is no child of ours"""
+POLL_INTERVAL = 0.1
+"""Seconds between two polls of the events and the keyboard."""
+LIVENESS_INTERVAL = 1.0
+"""Seconds between two checks that the trainer is alive, if it is not a child of this process."""
+LINE_INTERVAL = 10.0
+"""Seconds between two lines of progress."""
+MIN_TRAINING_SECONDS = 1.0
+"""Seconds of training before the first line of progress, so that its speed is representative."""
+LABEL_WIDTH = 10
+"""Columns of the labels in the final report."""
+MAX_SAMPLE_LINES, SAMPLE_WIDTH = 4, 100
+"""Maximum number of lines of a sample in the final report, and their width in a file."""
+STOPPING = "stopping after this step; all is kept"
+TOO_SOON = ("left before the trainer had stopped", "it stops by itself and keeps what it has")
 
 Process = subprocess.Popen[bytes]
+RunOutcome = Ended | Failed | None
+"""The last event of a run; None if the run continues in the background."""
+
+
+# --- following a run ---
 
 
 @dataclass
 class Progress:
-    """What is known of a run."""
+    """The progress of a run, updated by its events."""
 
     planned: Planned | None = None
     stepped: Stepped | None = None
     evaluated: Evaluated | None = None
     samples: tuple[Sampled, ...] = ()
-    """the newest, one for each prompt"""
+    """Newest samples, one for each prompt."""
     curves: Curves = field(default_factory=Curves)
     overfits_since: int | None = None
-    """the step from which validation loss rises while that of training falls"""
+    """The step since which the validation loss rises while the training loss falls."""
 
     @property
     def loss(self) -> float:
-        """Of training, the mean over the last part of the run; not a number before the first step."""
+        """Mean training loss over the last part of the run; NaN before the first step."""
         loss = recent_loss(self.curves.training)
         return math.nan if loss is None else loss
 
     def update(self, event: Event) -> None:
-        """Notes what happened."""
+        """Record an event."""
         self.curves.update(event)
         match event:
             case Planned():
@@ -91,98 +101,81 @@ class Progress:
                 self.evaluated = event
                 self.overfits_since = self.curves.overfits_since
             case Sampled():
-                before = [one for one in self.samples if one.step == event.step and one.prompt != event.prompt]
-                self.samples = (*before, event)
+                others = [
+                    sample for sample in self.samples if sample.step == event.step and sample.prompt != event.prompt
+                ]
+                self.samples = (*others, event)
 
 
 def follow(run: RunFolder, process: Process | None = None) -> Iterator[Event | None]:
-    """The events of a run as they come, the last of them `Ended` or `Failed`; None whenever there is nothing new.
+    """Yield the events of a run up to `Ended` or `Failed`, and None whenever there are no new events.
 
     Args:
-        process: its trainer, where that is a child of this one.
+        run: The folder of the run.
+        process: The trainer, if it is a child of this process.
     """
     reader = LineReader(run.events_file)
-    alive, looked_at = True, time.monotonic()
+    is_alive, checked_at = True, time.monotonic()
     while True:
-        # Whether it lives is asked before its events are read, so that what it wrote in the end is seen.
+        # Check the trainer before reading its events, so that none of its last events is missed.
         if process is not None:
-            alive = process.poll() is None
-        elif time.monotonic() - looked_at > PATIENCE:
-            alive, looked_at = run.is_running(), time.monotonic()
+            is_alive = process.poll() is None
+        elif time.monotonic() - checked_at > LIVENESS_INTERVAL:
+            is_alive, checked_at = run.is_running(), time.monotonic()
         for event in reader.events():
             yield event
             if isinstance(event, Ended | Failed):
-                _await_end(run, process)
+                _wait_for_exit(run, process)
                 return
-        if not alive and process is not None and run.is_running():
-            process, alive = None, True  # another trainer came first: this is its work
-        if not alive:
-            goes_on = f"--resume {run.name} goes on from its last checkpoint"
+        if not is_alive and process is not None and run.is_running():
+            process, is_alive = None, True  # another trainer was first, and does the work
+        if not is_alive:
+            how_to_resume = f"--resume {run.name} goes on from its last checkpoint"
             if process is not None and process.returncode == -signal.SIGKILL:
-                yield Failed("the trainer was killed (signal 9): memory may have run out", goes_on)
+                yield Failed("the trainer was killed (signal 9): memory may have run out", how_to_resume)
             else:
-                yield Failed("the trainer ended without a word", f"its log is {run.log_file}; {goes_on}")
+                yield Failed("the trainer ended without a word", f"its log is {run.log_file}; {how_to_resume}")
             return
         yield None
 
 
-def _await_end(run: RunFolder, process: Process | None) -> None:
-    """Lets a trainer that has said its last word come to its end."""
+def _wait_for_exit(run: RunFolder, process: Process | None) -> None:
     if process is not None:
         process.wait()
     while process is None and run.is_running():
-        time.sleep(LOOK)
+        time.sleep(POLL_INTERVAL)
 
 
-def score(result: Evaluated | Ended) -> str:
-    """`1.7104 · perplexity 5.53 · 2.467 bits/char · accuracy 49.1 %`: the same wherever a result is told."""
-    words = f"{result.loss:.4f} · perplexity {result.perplexity:.2f} · {result.bits_per_character:.3f} bits/char"
-    return words if result.accuracy is None else f"{words} · accuracy {percent(result.accuracy)}"
-
-
-def result_line(last: Ended) -> str:
-    """How it ended, and how good the model is."""
-    how = "done" if last.reason == "done" else "stopped"
-    return f"{how} at step {last.step:,} after {duration(last.seconds)} · loss {score(last)}"
-
-
-# ---- from tinychat.repl.training_view ----
-
-
-Last = Ended | Failed | None
-"""How a run ended; None: it goes on in the background."""
-
-LINE_INTERVAL, FIRST_LINE = 10.0, 1.0
-"""seconds between two lines of progress; and of training before the first, which tells a speed that will last"""
-STOPPING = "stopping after this step; all is kept"
-TOO_SOON = ("left before the trainer had stopped", "it stops by itself and keeps what it has")
-LABELS = 10
-"""columns of what a row of the report is about"""
-SAMPLE_LINES, SAMPLE_WIDTH = 4, 100
-"""of a sample in the report, at most; the model's card has all of it"""
+# --- a run in plain lines ---
 
 
 def write_lines(
     run: RunFolder,
     process: Process | None,
     write: Callable[[str], None],
-    obey: Callable[[], bool] | None = None,
+    handle_keys: Callable[[], bool] | None = None,
     *,
     as_json: bool = False,
-) -> Last:
-    """Lines of progress: the plan, one every ten seconds, evaluations and the end; or every event as JSON.
+) -> RunOutcome:
+    """Write a run as lines: the plan, the progress every ten seconds, evaluations and the end; or all events as JSON.
 
     Args:
-        process: its trainer, where that is a child of this process.
-        obey: does what keys ask for; whether the run is to be left in the background. With keys, samples are told too.
-        as_json: whether the lines are JSON, and nothing else.
+        run: The folder of the run.
+        process: The trainer, if it is a child of this process.
+        write: Writes a line.
+        handle_keys: Handles pressed keys, and returns whether to leave the run in the background; samples are written
+            only if there are keys.
+        as_json: Write every event as a line of JSON, and nothing else.
+
+    Returns:
+        The last event, or None if the run is left in the background.
 
     Raises:
-        Interrupted: Ctrl-C came twice, before the trainer had stopped.
+        Interrupted: If Ctrl-C comes a second time before the trainer has stopped.
     """
-    due = 0.0
+    next_line_at = 0.0
     stopping = False
-    last: Last = None
+    outcome: RunOutcome = None
     progress = Progress()
     with counted_interrupts() as interrupts:
         for event in follow(run, process):
@@ -194,132 +187,305 @@ def write_lines(
                 if not as_json:
                     write(STOPPING)
             if event is None:
-                if obey is not None and obey():
+                if handle_keys is not None and handle_keys():
                     return None
-                time.sleep(LOOK)
+                time.sleep(POLL_INTERVAL)
                 continue
             if isinstance(event, Ended | Failed):
-                last = event
+                outcome = event
             if as_json:
                 write(to_json(event))
                 continue
-            before = progress.overfits_since
+            overfitted_before = progress.overfits_since is not None
             progress.update(event)
             if isinstance(event, Stepped):
-                if event.seconds < FIRST_LINE or time.monotonic() < due:
+                if event.seconds < MIN_TRAINING_SECONDS or time.monotonic() < next_line_at:
                     continue
-                due = time.monotonic() + LINE_INTERVAL
+                next_line_at = time.monotonic() + LINE_INTERVAL
                 event = dataclasses.replace(event, loss=progress.loss)
             for line in describe(event):
                 write(line)
-            if isinstance(event, Sampled) and obey is not None:
-                between = "" if event.goes_on else " → "
-                write(f"sample at step {event.step:,}: {event.prompt}{between}{event.text}")
-            if before is None and progress.overfits_since is not None:
+            if isinstance(event, Sampled) and handle_keys is not None:
+                separator = "" if event.goes_on else " → "
+                write(f"sample at step {event.step:,}: {event.prompt}{separator}{event.text}")
+            if progress.overfits_since is not None and not overfitted_before:
                 write(f"overfits since step {progress.overfits_since:,}: val loss rises, train loss falls")
-    return last
+    return outcome
 
 
 def describe(event: Event) -> Iterator[str]:
-    """An event in plain lines; none for those that a person need not know."""
+    """Yield the plain lines of an event; none for events that do not concern a user."""
     match event:
         case Planned():
             yield from event.lines
         case Noticed():
             yield event.text
         case Stepped():
-            rate, left = f"{event.tokens_per_second:,.0f} tok/s", f"{duration(event.remaining)} left"
-            share = percent(event.progress, 0)
-            yield f"step {event.step:,}/{event.steps:,} · {share} · loss {event.loss:.3f} · {rate} · {left}"
+            speed, remaining = f"{event.tokens_per_second:,.0f} tok/s", f"{duration(event.remaining)} left"
+            done = percent(event.progress, 0)
+            yield f"step {event.step:,}/{event.steps:,} · {done} · loss {event.loss:.3f} · {speed} · {remaining}"
         case Evaluated():
             epoch = "" if event.epoch is None else f"epoch {event.epoch:,} · "
             best = " · best so far" if event.best else ""
-            yield f"{epoch}step {event.step:,} · {event.split} loss {score(event)}{best}"
+            yield f"{epoch}step {event.step:,} · {event.split} loss {_format_evaluation(event)}{best}"
         case Ended():
-            yield from ending(event)
+            yield from final_report(event)
 
 
-def ending(last: Ended, width: int | None = None) -> Iterator[str]:
-    """What a person wants to know of a run that is over: how good the model is, whether it overfits, what it says.
+def final_report(ended: Ended, width: int | None = None) -> Iterator[str]:
+    """Yield the lines that sum up a run: the loss of the model, whether it overfits, and samples.
 
     Args:
-        width: of the screen; None: lines of a file.
+        ended: The last event of the run.
+        width: Width of the screen; None for the lines of a file.
     """
-    yield from textwrap.wrap(result_line(last), width - 1) if width else [result_line(last)]
-    for about, told in report(last):
-        yield from _row(about, textwrap.wrap(told, width - LABELS - 1) if width else [told])
-    for number, sample in enumerate(told_samples(last), 1):
+    how = "done" if ended.reason == "done" else "stopped"
+    result = f"{how} at step {ended.step:,} after {duration(ended.seconds)} · loss {_format_evaluation(ended)}"
+    yield from textwrap.wrap(result, width - 1) if width else [result]
+    for label, text in report(ended):
+        yield from _labelled(label, textwrap.wrap(text, width - LABEL_WIDTH - 1) if width else [text])
+    for number, sample in enumerate(told_samples(ended), 1):
         lines = [
             part
             for line in sample.expandtabs(4).splitlines()
-            for part in textwrap.wrap(line, (width or SAMPLE_WIDTH) - LABELS - 3)  # room for …
+            for part in textwrap.wrap(line, (width or SAMPLE_WIDTH) - LABEL_WIDTH - 3)  # room for …
         ]
-        if len(lines) > SAMPLE_LINES:
-            lines = [*lines[: SAMPLE_LINES - 1], lines[SAMPLE_LINES - 1] + " …"]
-        yield from _row(f"sample {number}", lines or ["(nothing)"])
+        if len(lines) > MAX_SAMPLE_LINES:
+            lines = [*lines[: MAX_SAMPLE_LINES - 1], lines[MAX_SAMPLE_LINES - 1] + " …"]
+        yield from _labelled(f"sample {number}", lines or ["(nothing)"])
 
 
-def farewell(run: RunFolder, last: Ended) -> Iterator[str]:
-    """Where the model is, how to talk to it, and how to go on."""
-    named = last.folder.replace("\\", "/").endswith(f"/models/{run.name}")
-    yield f"the model is in {last.folder}"
-    yield f"talk to it: tinychat -m {run.name if named else last.folder}"
-    if last.reason == "stopped":
+def next_steps(run: RunFolder, ended: Ended) -> Iterator[str]:
+    """Yield the lines that say where the model is, how to chat with it, and how to resume a stopped run."""
+    has_name = ended.folder.replace("\\", "/").endswith(f"/models/{run.name}")
+    yield f"the model is in {ended.folder}"
+    yield f"talk to it: tinychat -m {run.name if has_name else ended.folder}"
+    if ended.reason == "stopped":
         yield f"go on with it: tinychat train --resume {run.name}"
 
 
-def _row(about: str, lines: list[str]) -> Iterator[str]:
+def _format_evaluation(result: Evaluated | Ended) -> str:
+    """Return the metrics: `1.7104 · perplexity 5.53 · 2.467 bits/char · accuracy 49.1 %`."""
+    metrics = f"{result.loss:.4f} · perplexity {result.perplexity:.2f} · {result.bits_per_character:.3f} bits/char"
+    return metrics if result.accuracy is None else f"{metrics} · accuracy {percent(result.accuracy)}"
+
+
+def _labelled(label: str, lines: list[str]) -> Iterator[str]:
+    """Yield the lines indented, the first one behind the label."""
     for line in lines:
-        yield f"{about:<{LABELS}}{line}"
-        about = ""
+        yield f"{label:<{LABEL_WIDTH}}{line}"
+        label = ""
 
 
-# ---- from tinychat.repl.training_view ----
-
+# --- the dashboard ---
 
 KEYS = ("b background", "s sample now", "p prompt", "e evaluate now", "q stop and keep")
-WIDEST = 160
-LEAST_FOR_TWO = 72
-"""columns from which the curve and the sample stand side by side"""
-SHORTEST, TALLEST = 4, 30
-"""lines of curve and sample"""
-SAMPLE_BELOW = 6
-"""lines of a sample under the curve"""
-ROOMY = 16
-"""rows of a screen from which there is room for all figures, and for the plan above"""
+EDITING_KEYS = ("Enter sets it and samples", "Esc leaves it", "Ctrl-J new line", "↑ the present one")
+PLAIN_KEYS, PLAIN_KEYS_HANDLED = "keys: b background, s sample now, e evaluate now, q stop and keep", "bseq"
+SAMPLE_PENDING = "a sample comes after this step"
+EVALUATION_PENDING = "an evaluation comes after this step"
+FINISHING = "measuring the model and saving it…"
+PROMPT = "prompt for samples: "
+
+REDRAW_INTERVAL = 0.25
+"""Seconds between two drawings, unless an event or a key must show at once."""
+PLAN_INDENT = " " * 7
+"""Indent of wrapped lines of the plan: the length of their first words."""
+MAX_PANEL_WIDTH = 160
+MIN_TWO_COLUMN_WIDTH = 72
+"""Width from which the curve and the samples stand side by side."""
+MIN_CHART_HEIGHT, MAX_CHART_HEIGHT = 4, 30
+"""Number of lines of the curve and the samples."""
+SAMPLE_HEIGHT = 6
+"""Number of lines of the samples below the curve."""
+ROOMY_HEIGHT = 16
+"""Height of a screen from which all metrics are shown, with the plan above them."""
+
+
+class Dashboard:
+    """Draws a run in place and handles keys.
+
+    Args:
+        terminal: The terminal to draw on; a dumb one gets plain lines.
+        keyboard: The keys.
+        clock: Returns the time in seconds.
+    """
+
+    def __init__(self, terminal: Terminal, keyboard: Keyboard, clock: Callable[[], float] = time.monotonic) -> None:
+        self._terminal, self._keyboard, self._clock = terminal, keyboard, clock
+        self._region = Region(terminal)
+        self._progress = Progress()
+        self._message = ""
+        self._editor: LineEditor | None = None
+        self._drawn_at = -REDRAW_INTERVAL
+
+    def show(self, run: RunFolder, process: Process | None = None) -> RunOutcome:
+        """Show a run until it ends or is left in the background.
+
+        Args:
+            run: The folder of the run.
+            process: The trainer, if it is a child of this process.
+
+        Returns:
+            The last event, or None if the run is left in the background.
+
+        Raises:
+            Interrupted: If Ctrl-C comes a second time before the trainer has stopped.
+        """
+        if self._terminal.dumb:
+            return self._show_lines(run, process)
+        outcome: RunOutcome = None
+        with self._keyboard.live(), counted_interrupts() as interrupts:
+            try:
+                for event in follow(run, process):
+                    if isinstance(event, Ended | Failed):
+                        outcome = event
+                    elif event is not None:
+                        self._update(event)
+                    else:
+                        if self._clock() - self._drawn_at >= REDRAW_INTERVAL:
+                            self._drawn_at = self._clock()
+                            self._region.draw(self._lines())
+                        keys = self._keyboard.read(POLL_INTERVAL) + [KeyPress(Keys.ControlC)] * interrupts.count
+                        interrupts.count = 0
+                        if any([self._press(key, run) for key in keys]):  # noqa: C419 - handle all keys
+                            break
+            finally:
+                self._close()
+        if outcome is None:
+            run.send("background")
+        elif isinstance(outcome, Ended):
+            for line in final_report(outcome, self._terminal.width):
+                self._terminal.line(line)
+        return outcome
+
+    def _show_lines(self, run: RunFolder, process: Process | None) -> RunOutcome:
+        """Show the run in plain lines, with one more line for each key."""
+        self._terminal.line(PLAIN_KEYS)
+
+        def handle_keys() -> bool:
+            for key in self._keyboard.read():
+                if key.key in (*PLAIN_KEYS_HANDLED, Keys.ControlC):
+                    if self._press(key, run):
+                        return True
+                    self._terminal.line(self._message)
+            return False
+
+        with self._keyboard.live():
+            outcome = write_lines(run, process, self._terminal.line, handle_keys)
+        if outcome is None:
+            run.send("background")
+        return outcome
+
+    def _update(self, event: Event) -> None:
+        """Record an event; the plan and notices are written above the panel."""
+        self._progress.update(event)
+        if (isinstance(event, Sampled | Noticed) and self._message == SAMPLE_PENDING) or (
+            isinstance(event, Evaluated) and self._message == EVALUATION_PENDING
+        ):
+            self._message = ""
+        lines = event.lines if isinstance(event, Planned) else (event.text,) if isinstance(event, Noticed) else ()
+        if lines:
+            self._region.wipe()
+            for line in lines:
+                for part in textwrap.wrap(line, self._terminal.width - 1, subsequent_indent=PLAN_INDENT):
+                    self._terminal.line(part, DIM)
+            self._drawn_at = -REDRAW_INTERVAL
+
+    def _press(self, key: KeyPress, run: RunFolder) -> bool:
+        """Handle a key, and return whether to leave the run in the background."""
+        self._drawn_at = -REDRAW_INTERVAL
+        if self._editor is not None:
+            self._edit(self._editor, key, run)
+            return False
+        match key.key:
+            case "b":
+                return True
+            case "s":
+                run.send("sample")
+                self._message = SAMPLE_PENDING
+            case "e":
+                run.send("evaluate")
+                self._message = EVALUATION_PENDING
+            case "p":
+                samples = self._progress.samples
+                self._editor = LineEditor(samples[-1].prompt if samples else "")
+                self._terminal.take_pastes_whole(True)
+            case "q" | Keys.ControlC:
+                if self._message == STOPPING and key.key is Keys.ControlC:
+                    raise Interrupted(*TOO_SOON)
+                run.send("stop")
+                self._message = STOPPING
+        return False
+
+    def _edit(self, editor: LineEditor, key: KeyPress, run: RunFolder) -> None:
+        """Handle a key while the prompt for samples is typed."""
+        if key.key is Keys.ControlM:
+            run.send("sample", prompt=editor.text)
+            self._message = SAMPLE_PENDING
+        elif key.key not in (Keys.Escape, Keys.ControlC):
+            editor.press(key)
+            return
+        self._close_editor()
+
+    def _close_editor(self) -> None:
+        if self._editor is not None:
+            self._editor = None
+            self._terminal.take_pastes_whole(False)
+
+    def _lines(self, live: bool = True) -> list[str]:
+        """Return the lines of the panel; without messages and keys if it is not live."""
+        columns, rows = self._terminal.size()
+        step = self._progress.stepped
+        message = (self._message or (FINISHING if step and step.remaining < 1 else "")) if live else ""
+        keys: tuple[str, ...] = KEYS if live else ()
+        if self._editor is not None:
+            message, keys = PROMPT + self._editor.view(columns - 1 - len(PROMPT)), EDITING_KEYS
+        drawing = panel(self._terminal.console(columns - 1), self._progress, rows, message, keys)
+        return self._terminal.render(drawing, columns - 1).splitlines()[: rows - 1]
+
+    def _close(self) -> None:
+        """Leave the last panel on screen, without the keys."""
+        self._close_editor()
+        self._region.wipe()
+        if self._progress.stepped is not None:
+            self._region.draw(self._lines(live=False))
+            self._region.leave()
 
 
 def panel(
-    console: Console, progress: Progress, height: int, said: str = "", below: Sequence[str] = KEYS
+    console: Console, progress: Progress, height: int, message: str = "", keys: Sequence[str] = KEYS
 ) -> RenderableType:
-    """The figures, what is to be said, the curve and the newest sample, and the keys.
+    """Return the drawing of a run: progress bar, metrics, a message, loss curve, newest samples and keys.
 
     Args:
-        console: that it will be drawn by, narrower than the screen by a column, so that no line is full.
-        height: rows of the screen.
-        said: said instead of how the run does.
-        below: what stands in the last lines, packed together as the width allows.
+        console: The console that will draw it, narrower than the screen by a column, so that no line is full.
+        progress: The progress of the run.
+        height: Height of the screen in rows.
+        message: Shown in place of the warning of overfitting.
+        keys: Words of the last lines, packed together as the width allows.
     """
-    width = min(console.width, WIDEST)
-    last = [_line(line, "dim") for line in packed(below, width)][: max(1, height // 3)]
+    width = min(console.width, MAX_PANEL_WIDTH)
+    key_lines = [_line(line, "dim") for line in packed(keys, width)][: max(1, height // 3)]
     if progress.stepped is None:
-        begun = "first steps…" if progress.planned else "reading the text, starting torch…"
-        return Group(_line(said or begun), *last)
-    figures = list(packed(_figures(progress), width))[: 3 if height >= ROOMY else 1]
-    above = [_bar(progress, width), *map(_line, figures)]
-    told = [said] if said else list(packed(_judgement(progress), width))
-    # Where there is room a line is kept free for it, so that nothing moves.
-    above += [_line(line, "yellow") for line in told or [""] * (height >= ROOMY)]
-    room = height - 1 - len(above) - len(last)
-    return Group(*above, *_pictures(console, progress, width, min(TALLEST, room, max(SHORTEST, height // 2))), *last)
+        phase = "first steps…" if progress.planned else "reading the text, starting torch…"
+        return Group(_line(message or phase), *key_lines)
+    metrics = list(packed(_metrics(progress), width))[: 3 if height >= ROOMY_HEIGHT else 1]
+    messages = [message] if message else list(packed(_overfitting(progress), width))
+    # A roomy screen keeps a line free for messages, so that nothing moves.
+    message_lines = [_line(line, "yellow") for line in messages or [""] * (height >= ROOMY_HEIGHT)]
+    above = [_progress_bar(progress, width), *map(_line, metrics), *message_lines]
+    available = height - 1 - len(above) - len(key_lines)
+    chart_height = min(MAX_CHART_HEIGHT, available, max(MIN_CHART_HEIGHT, height // 2))
+    return Group(*above, *_charts(console, progress, width, chart_height), *key_lines)
 
 
 def _line(text: str, style: str = "") -> Text:
     return Text(escape_controls(text), style=style, no_wrap=True, overflow="ellipsis")
 
 
-def _bar(progress: Progress, width: int) -> RenderableType:
-    """`step 1,480/4,000 ━━━━━━━╺━━━━━━━ 37 % · 1:02 left`, with the epoch where their number ends the run."""
+def _progress_bar(progress: Progress, width: int) -> RenderableType:
+    """Return `step 1,480/4,000 ━━━━━━━╺━━━━━━━ 37 % · 1:02 left`, after the epoch if the run is measured in epochs."""
     step = progress.stepped
     assert step is not None
     epochs = progress.planned.epochs if progress.planned else None
@@ -337,301 +503,150 @@ def _bar(progress: Progress, width: int) -> RenderableType:
     return grid
 
 
-def _figures(progress: Progress) -> list[str]:
-    """The most telling first."""
+def _metrics(progress: Progress) -> list[str]:
+    """Return the metrics, the most important ones first."""
     step, evaluated = progress.stepped, progress.evaluated
     assert step is not None
-    words = [f"loss {progress.loss:.2f}"]
+    metrics = [f"loss {progress.loss:.2f}"]
     if evaluated is not None:
         lowest = min(loss for _, loss in progress.curves.validation)
         best = f" (best {lowest:.2f})" if lowest < evaluated.loss else ""
-        words += [f"{evaluated.split} {evaluated.loss:.2f}{best}", f"perplexity {evaluated.perplexity:.1f}"]
-        words.append(f"{evaluated.bits_per_character:.2f} bits/char")
+        metrics += [f"{evaluated.split} {evaluated.loss:.2f}{best}", f"perplexity {evaluated.perplexity:.1f}"]
+        metrics.append(f"{evaluated.bits_per_character:.2f} bits/char")
         if evaluated.accuracy is not None:
-            words.append(f"accuracy {percent(evaluated.accuracy)}")
-    words.append(f"{step.tokens_per_second:,.0f} tok/s")
-    words.append(f"learning rate {step.learning_rate:.2g}")
-    words.append(f"gradient norm {step.gradient_norm:.2g}")
+            metrics.append(f"accuracy {percent(evaluated.accuracy)}")
+    metrics.append(f"{step.tokens_per_second:,.0f} tok/s")
+    metrics.append(f"learning rate {step.learning_rate:.2g}")
+    metrics.append(f"gradient norm {step.gradient_norm:.2g}")
     if step.memory:
-        words.append(f"memory {step.memory / 1e6:,.0f} MB")
-    return words
+        metrics.append(f"memory {step.memory / 1e6:,.0f} MB")
+    return metrics
 
 
-def _judgement(progress: Progress) -> list[str]:
+def _overfitting(progress: Progress) -> list[str]:
     since = progress.overfits_since
     if since is None:
         return []
     return [f"overfits since step {since:,}", "val rises, train falls", "its weights are kept"]
 
 
-def _pictures(console: Console, progress: Progress, width: int, height: int) -> list[RenderableType]:
-    """The curve and the sample, side by side where there is room, or one above the other; else the curve alone."""
-    if height < SHORTEST:
+def _charts(console: Console, progress: Progress, width: int, height: int) -> list[RenderableType]:
+    """Return the curve and the samples, side by side or one above the other; only the curve if there is no room."""
+    if height < MIN_CHART_HEIGHT:
         return []
     if not progress.samples:
         return list(_curve(progress, width, height))
-    if width >= LEAST_FOR_TWO:
+    if width >= MIN_TWO_COLUMN_WIDTH:
         half = (width - 2) // 2
         curve = _curve(progress, half, height)
         if not curve:
-            return list(_sample(console, progress, width, height))
+            return list(_samples(console, progress, width, height))
         grid = Grid.grid(padding=(0, 2, 0, 0))
         grid.add_column(width=half)
         grid.add_column(width=width - half - 2)
-        grid.add_row(Group(*curve), Group(*_sample(console, progress, width - half - 2, height)))
+        grid.add_row(Group(*curve), Group(*_samples(console, progress, width - half - 2, height)))
         return [grid]
-    if height >= 2 * SAMPLE_BELOW:
-        above = _curve(progress, width, height - SAMPLE_BELOW)
-        return [*above, *_sample(console, progress, width, height - len(above))]
-    return list(_curve(progress, width, height)) or list(_sample(console, progress, width, height))
+    if height >= 2 * SAMPLE_HEIGHT:
+        curve = _curve(progress, width, height - SAMPLE_HEIGHT)
+        return [*curve, *_samples(console, progress, width, height - len(curve))]
+    return list(_curve(progress, width, height)) or list(_samples(console, progress, width, height))
 
 
 def _curve(progress: Progress, width: int, height: int) -> Sequence[Text]:
     if len(progress.curves.training) < 3:
         return []
-    lines = plot(smoothed(progress.curves.training), width, height - 1, progress.curves.validation)
-    split = progress.evaluated.split if progress.evaluated else ""
-    title = "loss by step · ⠒⠒ train" + (f" · {MARK} {split}" if split else "")
-    drawn = [_line(line) for line in lines]
-    for line in drawn[:-1]:
+    lines = [
+        _line(line) for line in plot(smoothed(progress.curves.training), width, height - 1, progress.curves.validation)
+    ]
+    for line in lines[:-1]:
         line.stylize("cyan", LABEL)
         line.highlight_words([MARK], "bold yellow")
-    return [_line(title, "dim"), *drawn] if drawn else []
+    split = f" · {MARK} {progress.evaluated.split}" if progress.evaluated and progress.evaluated.split else ""
+    return [_line(f"loss by step · ⠒⠒ train{split}", "dim"), *lines] if lines else []
 
 
-def _sample(console: Console, progress: Progress, width: int, height: int) -> Sequence[Text]:
-    """The samples, as many lines of each as there is room for."""
+def _samples(console: Console, progress: Progress, width: int, height: int) -> Sequence[Text]:
+    """Return the samples, each cut to an equal number of lines."""
     samples = progress.samples
-    room = max(1, (height - 1) // len(samples))
+    lines_each = max(1, (height - 1) // len(samples))
     lines: list[Text] = []
-    for sampled in samples:
-        between = "" if sampled.goes_on and len(samples) == 1 else " → "
-        text = Text(escape_controls(sampled.prompt + between + sampled.text).strip("\n").expandtabs(4))
-        lines += list(text.wrap(console, width))[:room]
-    what = "sample" if len(samples) == 1 else "samples"
-    return [_line(f"{what} at step {samples[-1].step:,}", "dim"), *lines[: height - 1]]
+    for sample in samples:
+        separator = "" if sample.goes_on and len(samples) == 1 else " → "
+        text = Text(escape_controls(sample.prompt + separator + sample.text).strip("\n").expandtabs(4))
+        lines += list(text.wrap(console, width))[:lines_each]
+    title = "sample" if len(samples) == 1 else "samples"
+    return [_line(f"{title} at step {samples[-1].step:,}", "dim"), *lines[: height - 1]]
 
 
-# ---- from tinychat.repl.training_view ----
+# --- loss curves of several runs ---
 
-
-FRAME = 0.25
-"""seconds between two drawings of the dashboard, unless something is to be seen at once"""
-INDENT = " " * 7
-"""before what the lines of a plan go on with; the length of their first words"""
-SAMPLING = "a sample comes after this step"
-FINISHING = "measuring the model and saving it…"
-EVALUATING = "an evaluation comes after this step"
-PROMPT = "prompt for samples: "
-EDITING_KEYS = ("Enter sets it and samples", "Esc leaves it", "Ctrl-J new line", "↑ the present one")
-PLAIN_KEYS, PLAIN_KEYS_OBEYED = "keys: b background, s sample now, e evaluate now, q stop and keep", "bseq"
-
-
-class Dashboard:
-    """Draws a run in place, and obeys keys."""
-
-    def __init__(self, terminal: Terminal, keyboard: Keyboard, clock: Callable[[], float] = time.monotonic) -> None:
-        self._terminal, self._keyboard, self._clock = terminal, keyboard, clock
-        self._region = Region(terminal)
-        self._progress = Progress()
-        self._said = ""
-        self._editor: LineEditor | None = None
-        self._drawn_at = -FRAME
-
-    def show(self, run: RunFolder, process: Process | None = None) -> Last:
-        """Shows a run until it ends or is left in the background.
-
-        Raises:
-            Interrupted: it was told to stop twice, before it had.
-        """
-        last: Last = None
-        if self._terminal.dumb:
-            return self._show_lines(run, process)
-        with self._keyboard.live(), counted_interrupts() as interrupts:
-            try:
-                for event in follow(run, process):
-                    if isinstance(event, Ended | Failed):
-                        last = event
-                    elif event is not None:
-                        self._update(event)
-                    else:
-                        if self._clock() - self._drawn_at >= FRAME:
-                            self._drawn_at = self._clock()
-                            self._region.draw(self._lines())
-                        keys = self._keyboard.read(LOOK) + [KeyPress(Keys.ControlC)] * interrupts.count
-                        interrupts.count = 0
-                        if any([self._press(key, run) for key in keys]):  # noqa: C419 - each is obeyed
-                            break
-            finally:
-                self._close()
-        if last is None:
-            run.send("background")
-        elif isinstance(last, Ended):
-            for line in ending(last, self._terminal.width):
-                self._terminal.line(line)
-        return last
-
-    def _show_lines(self, run: RunFolder, process: Process | None) -> Last:
-        """The run in plain lines; what a key does is told in one more."""
-        self._terminal.line(PLAIN_KEYS)
-
-        def obey() -> bool:
-            for key in self._keyboard.read():
-                if key.key in (*PLAIN_KEYS_OBEYED, Keys.ControlC):
-                    if self._press(key, run):
-                        return True
-                    self._terminal.line(self._said)
-            return False
-
-        with self._keyboard.live():
-            last = write_lines(run, process, self._terminal.line, obey)
-        if last is None:
-            run.send("background")
-        return last
-
-    def _update(self, event: Event) -> None:
-        """Notes an event; the plan and notices stay on screen above."""
-        self._progress.update(event)
-        if (isinstance(event, Sampled | Noticed) and self._said == SAMPLING) or (
-            isinstance(event, Evaluated) and self._said == EVALUATING
-        ):
-            self._said = ""
-        lines = event.lines if isinstance(event, Planned) else (event.text,) if isinstance(event, Noticed) else ()
-        if lines:
-            self._region.wipe()
-            for line in lines:
-                for part in textwrap.wrap(line, self._terminal.width - 1, subsequent_indent=INDENT):
-                    self._terminal.line(part, DIM)
-            self._drawn_at = -FRAME
-
-    def _press(self, key: KeyPress, run: RunFolder) -> bool:
-        """Does what a key asks for, at once on screen; whether the run is to be left in the background."""
-        self._drawn_at = -FRAME
-        if self._editor is not None:
-            self._edit(self._editor, key, run)
-            return False
-        match key.key:
-            case "b":
-                return True
-            case "s":
-                run.send("sample")
-                self._said = SAMPLING
-            case "e":
-                run.send("evaluate")
-                self._said = EVALUATING
-            case "p":
-                samples = self._progress.samples
-                self._editor = LineEditor(samples[-1].prompt if samples else "")
-                self._terminal.take_pastes_whole(True)
-            case "q" | Keys.ControlC:
-                if self._said == STOPPING and key.key is Keys.ControlC:
-                    raise Interrupted(*TOO_SOON)
-                run.send("stop")
-                self._said = STOPPING
-        return False
-
-    def _edit(self, editor: LineEditor, key: KeyPress, run: RunFolder) -> None:
-        """A key while the prompt for samples is typed."""
-        if key.key is Keys.ControlM:
-            run.send("sample", prompt=editor.text)
-            self._said = SAMPLING
-        elif key.key not in (Keys.Escape, Keys.ControlC):
-            editor.press(key)
-            return
-        self._leave_editor()
-
-    def _leave_editor(self) -> None:
-        if self._editor is not None:
-            self._editor = None
-            self._terminal.take_pastes_whole(False)
-
-    def _lines(self, live: bool = True) -> list[str]:
-        """The panel as it is now; one that is not live any more has no keys."""
-
-        columns, rows = self._terminal.size()
-        step = self._progress.stepped
-        said = (self._said or (FINISHING if step and step.remaining < 1 else "")) if live else ""
-        keys: tuple[str, ...] = KEYS if live else ()
-        if self._editor is not None:
-            said, keys = PROMPT + self._editor.view(columns - 1 - len(PROMPT)), EDITING_KEYS
-        drawing = panel(self._terminal.console(columns - 1), self._progress, rows, said, keys)
-        return self._terminal.render(drawing, columns - 1).splitlines()[: rows - 1]
-
-    def _close(self) -> None:
-        """Leaves the last figures on screen, without the keys."""
-        self._leave_editor()
-        self._region.wipe()
-        if self._progress.stepped is not None:
-            self._region.draw(self._lines(live=False))
-            self._region.leave()
-
-
-# ---- from tinychat.repl.training_view ----
-
-
-COLOURS = (CYAN, YELLOW, GREEN, MAGENTA, RED, BLUE)
-MARKS = "◆●▲■✚○"
+CURVE_COLOURS = (CYAN, YELLOW, GREEN, MAGENTA, RED, BLUE)
+CURVE_MARKS = "◆●▲■✚○"
 DASHES = ((1, 0), (4, 4), (1, 3), (6, 2), (2, 2), (2, 6))
-"""how curves are told apart where there is no colour"""
-SAMPLE = 8
-"""columns of dots that the legend shows of a curve"""
-SHORTEST_PLOT, TALLEST_PLOT = 6, 30
-"""lines of a plot"""
-AROUND = 8
-"""rows that the prompt, its menu and the lines above the plot take"""
-APART = 4
-"""marks are so many cells apart, at least on average: evaluations may be many"""
+"""Dash patterns that distinguish curves if there is no colour."""
+LEGEND_DOTS = 8
+"""Length in dots of the piece of a curve shown in the legend; a cell is two dots wide."""
+MIN_PLOT_HEIGHT, MAX_PLOT_HEIGHT = 6, 30
+RESERVED_ROWS = 8
+"""Rows left for the prompt, its menu and the lines above the plot."""
+MARK_SPACING = 4
+"""Mean number of cells between two marks, at least: a run may have many evaluations."""
 
 
-def draw_curves(terminal: Terminal, plot: Plot) -> None:
-    """Draws them as large as the screen allows, with a legend under them; in plain lines, the legend alone."""
+def draw_curves(terminal: Terminal, curves: Plot) -> None:
+    """Draw loss curves as large as the screen allows, with a legend below; on a dumb terminal, only the legend."""
     if terminal.dumb:
-        for one in plot.curves:
-            terminal.line(legend(one))
+        for curve in curves.curves:
+            terminal.line(legend(curve))
         return
     columns, rows = terminal.size()
     width = columns - 1
-    height = max(SHORTEST_PLOT, min(TALLEST_PLOT, rows - AROUND - len(plot.curves)))
-    series = [_series(one, index, width, plain=not terminal.colour) for index, one in enumerate(plot.curves)]
+    height = max(MIN_PLOT_HEIGHT, min(MAX_PLOT_HEIGHT, rows - RESERVED_ROWS - len(curves.curves)))
+    series = [_series(curve, index, width, plain=not terminal.colour) for index, curve in enumerate(curves.curves)]
     lines = plot_all(series, width, height)
-    terminal.line(fit(f"loss by {plot.unit}, nats per token", width), DIM)
+    terminal.line(fit(f"loss by {curves.unit}, nats per token", width), DIM)
     for line in lines:
         for span in line:
             _write(terminal, span)
         terminal.fresh_line()
-    for index, one in enumerate(plot.curves):
-        sample = plot_all([Series([(0, 1), (SAMPLE, 1)], dash=series[index].dash)], 6 + SAMPLE // 2, 2)[0][1].text
-        _write(terminal, Span(f"{sample:{SAMPLE // 2}} {MARKS[index]}", index))
-        terminal.write(fit(f" {legend(one)}", width - SAMPLE // 2 - 2))
+    sample_width = LEGEND_DOTS // 2
+    for index, curve in enumerate(curves.curves):
+        dashes = Series([(0, 1), (LEGEND_DOTS, 1)], dash=series[index].dash)
+        sample = plot_all([dashes], 6 + sample_width, 2)[0][1].text
+        _write(terminal, Span(f"{sample:{sample_width}} {CURVE_MARKS[index]}", index))
+        terminal.write(fit(f" {legend(curve)}", width - sample_width - 2))
         terminal.fresh_line()
 
 
 def legend(curve: LossCurve) -> str:
-    """`novel · train 1.304 · val 1.375, best 1.371 at 240`: the last losses, and the lowest where it is lower."""
-    words = [curve.name, f"train {smoothed(curve.training)[-1][1]:.3f}"]
+    """Return the legend of a curve: `novel · train 1.304 · val 1.375, best 1.371 at 240`.
+
+    The best loss is left out if it is the last one.
+    """
+    parts = [curve.name, f"train {smoothed(curve.training)[-1][1]:.3f}"]
     if curve.validation:
-        (_, last), (index, best) = curve.validation[-1], min(curve.validation, key=lambda point: (point[1], point[0]))
-        better = f", best {best:.3f} at {index:,.4g}" if best < last else ""
-        words.append(f"{curve.split} {last:.3f}{better}")
-    return SEPARATOR.join(words)
+        (_, last), (step, best) = curve.validation[-1], min(curve.validation, key=lambda point: (point[1], point[0]))
+        best_text = f", best {best:.3f} at {step:,.4g}" if best < last else ""
+        parts.append(f"{curve.split} {last:.3f}{best_text}")
+    return SEPARATOR.join(parts)
 
 
-def write_picture(plot: Plot, path: Path) -> None:
-    """Writes them as a picture, in the form that the file's ending says.
+def write_picture(curves: Plot, path: Path) -> None:
+    """Write loss curves as a picture, in the format of the file's extension.
 
     Raises:
-        OSError: it cannot be written there.
+        OSError: If the file cannot be written.
     """
     from tinychat.repl.render.picture import PICTURES, figure
 
-    atomic_write(path, PICTURES[path.suffix.lower()](figure(plot, [legend(one) for one in plot.curves])))
+    atomic_write(path, PICTURES[path.suffix.lower()](figure(curves, [legend(curve) for curve in curves.curves])))
 
 
 def _series(curve: LossCurve, index: int, width: int, *, plain: bool) -> Series:
-    stride = max(1, -(-len(curve.validation) * APART // width))
-    marked = curve.validation[::-stride][::-1]  # the last one stays
-    return Series(smoothed(curve.training), marked, MARKS[index], DASHES[index if plain else 0])
+    stride = max(1, -(-len(curve.validation) * MARK_SPACING // width))
+    marked = curve.validation[::-stride][::-1]  # always includes the last evaluation
+    return Series(smoothed(curve.training), marked, CURVE_MARKS[index], DASHES[index if plain else 0])
 
 
 def _write(terminal: Terminal, span: Span) -> None:
-    terminal.write(span.text, DIM if span.series is None else COLOURS[span.series])
+    terminal.write(span.text, DIM if span.series is None else CURVE_COLOURS[span.series])
