@@ -1,4 +1,4 @@
-"""A short run of `stress.py`, which does the same for as long as one likes."""
+"""A short run of `stress.py`, which tests the REPL with random keys for any length of time."""
 
 from pathlib import Path
 

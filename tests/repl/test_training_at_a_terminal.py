@@ -1,4 +1,4 @@
-"""Training from within the REPL, in earnest: a trainer's process, its dashboard, and talking to what came of it."""
+"""Training from within the REPL with a real trainer process, its dashboard, and chatting with the trained model."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -26,11 +26,11 @@ def person(sit_down: SitDown, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 def has(*words: str) -> Callable[[list[str]], bool]:
-    """Whether some line has all the words."""
+    """Return a condition: some line contains all the words."""
     return lambda lines: any(all(word in line for word in words) for line in lines)
 
 
-def test_a_text_is_trained_on_and_its_model_talked_to(person: Person) -> None:
+def test_train_on_a_text_and_chat_with_the_model(person: Person) -> None:
     person.type(f"/train text.txt --steps 60 {SMALL}", ENTER)
     person.sees(KEYS)
     person.sees(has("tiny (char, ", "is open: type how a text begins"), has("done at step 60"))
@@ -45,7 +45,7 @@ def test_a_text_is_trained_on_and_its_model_talked_to(person: Person) -> None:
     assert person.leaves() == 0
 
 
-def test_a_run_is_left_in_the_background_seen_again_and_stopped(person: Person) -> None:
+def test_leave_a_run_in_the_background_attach_to_it_and_stop_it(person: Person) -> None:
     person.type(f"/train text.txt --minutes 3 {SMALL}", ENTER)
     person.sees(has("step ", " % · "), KEYS)
     person.type("b")
@@ -58,10 +58,10 @@ def test_a_run_is_left_in_the_background_seen_again_and_stopped(person: Person) 
     person.sees(has("stopped at step"), has("tiny (char, ", "is open"))
 
 
-def test_a_model_is_talked_to_while_it_trains_left_and_found_again(person: Person, sit_down: SitDown) -> None:
+def test_chat_with_a_model_while_it_trains_quit_and_find_it_again(person: Person, sit_down: SitDown) -> None:
     person.type(f"/train text.txt --minutes 3 {SMALL} &", ENTER)
     person.sees("tiny trains on in the background")
-    person.sees(has("tiny trains: step ", "│ tiny · "))  # the toolbar: its weights are there
+    person.sees(has("tiny trains: step ", "│ tiny · "))  # the toolbar: weights are available
     person.type("/max 8", ENTER, "the", ENTER)
     person.sees(has("8 tokens", "tiny (training, step "))
     person.type("/when the", ENTER)
@@ -77,7 +77,7 @@ def test_a_model_is_talked_to_while_it_trains_left_and_found_again(person: Perso
     again.sees(has("tiny stops after its step"), has("tiny is stopped: step ", "it answers now"))
 
 
-def test_another_prompt_is_sampled_and_an_evaluation_comes_when_asked(person: Person) -> None:
+def test_sample_a_new_prompt_and_request_an_evaluation(person: Person) -> None:
     person.type(f"/train text.txt --minutes 3 {SMALL}", ENTER)
     person.sees(has("step ", " % · "), KEYS)
     person.type("p", "lazy q", "\x7f", "dog")
@@ -90,7 +90,7 @@ def test_another_prompt_is_sampled_and_an_evaluation_comes_when_asked(person: Pe
     person.sees(has("stopped at step"), has("overfits  "), has("sample 3  "), has("tiny (char, ", "is open"))
 
 
-def test_a_text_that_is_not_there_is_told_of_in_a_line_or_two(person: Person) -> None:
+def test_a_missing_text_is_reported_briefly(person: Person) -> None:
     person.type("/train nowhere.txt", ENTER)
     person.sees(has("there is no file", "'nowhere.txt'"), "›")
     assert "Traceback" not in "\n".join(person.lines)
@@ -98,7 +98,7 @@ def test_a_text_that_is_not_there_is_told_of_in_a_line_or_two(person: Person) ->
 
 
 @pytest.mark.parametrize(("columns", "rows"), [(80, 24), (200, 50)])
-def test_one_looks_inside_what_was_trained(
+def test_inspect_a_trained_model(
     sit_down: SitDown, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, columns: int, rows: int
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -1,7 +1,4 @@
-"""A training run on screen: what is drawn, what is written elsewhere, and what keys ask the trainer for.
-
-Loss curves on the terminal, and as pictures.
-"""
+"""The dashboard of a training run, its plain lines and JSON, the keys that act on it, and plots of loss curves."""
 
 import dataclasses
 import io
@@ -71,7 +68,7 @@ def write(run: RunFolder, *events: Event) -> None:
         file.write("".join(to_json(event) + "\n" for event in events))
 
 
-def drawn(columns: int, rows: int, said: str = "", more: Sequence[Event] = ()) -> list[str]:
+def draw_panel(columns: int, rows: int, message: str = "", more: Sequence[Event] = ()) -> list[str]:
     progress = Progress()
     for event in [*EVENTS, *more]:
         progress.update(event)
@@ -79,13 +76,13 @@ def drawn(columns: int, rows: int, said: str = "", more: Sequence[Event] = ()) -
     return [
         line.rstrip()
         for line in terminal.render(
-            panel(terminal.console(columns - 1), progress, rows, said), columns - 1
+            panel(terminal.console(columns - 1), progress, rows, message), columns - 1
         ).splitlines()
     ]
 
 
 def test_the_panel_at_80_columns() -> None:
-    lines = drawn(80, 24)
+    lines = draw_panel(80, 24)
     assert lines[0] == "step 1,480/4,000 " + "━" * 16 + "╸" + " " * 28 + " 37 % · 1:02 left"
     assert lines[1] == "loss 2.72 · val 1.83 · perplexity 6.2 · 2.64 bits/char · 48,000 tok/s"
     assert lines[2] == "learning rate 0.01 · gradient norm 0.5 · memory 513 MB"
@@ -103,18 +100,18 @@ def test_the_panel_at_80_columns() -> None:
     assert lines[-1] == KEYS
 
 
-def test_the_panel_says_that_the_model_overfits_and_nothing_moves() -> None:
+def test_the_panel_warns_of_overfitting_and_nothing_moves() -> None:
     rising = [stepped(1776), Evaluated(1776, 1.95, 7.03, 2.8, False)]
-    lines = drawn(80, 24, more=rising)
+    lines = draw_panel(80, 24, more=rising)
     assert lines[1] == "loss 2.42 · val 1.95 (best 1.83) · perplexity 7.0 · 2.80 bits/char"
     assert lines[3] == "overfits since step 1,480 · val rises, train falls · its weights are kept"
-    assert len(lines) == len(drawn(80, 24))
-    assert drawn(80, 24, "a sample comes after this step", rising)[3] == "a sample comes after this step"
+    assert len(lines) == len(draw_panel(80, 24))
+    assert draw_panel(80, 24, "a sample comes after this step", rising)[3] == "a sample comes after this step"
 
 
-def test_a_run_by_epochs_tells_the_epoch_and_the_accuracy() -> None:
+def test_a_run_measured_in_epochs_shows_the_epoch_and_the_accuracy() -> None:
     more = [dataclasses.replace(PLANNED, epochs=20.0), dataclasses.replace(EVALUATED, accuracy=0.4567, epoch=7)]
-    lines = drawn(80, 24, more=more)
+    lines = draw_panel(80, 24, more=more)
     assert lines[0].startswith("epoch 7.4/20 · step 1,480/4,000 ━")
     assert lines[1] == "loss 2.72 · val 1.83 · perplexity 6.2 · 2.64 bits/char · accuracy 45.7 %"
     assert list(describe(more[1])) == [
@@ -122,9 +119,9 @@ def test_a_run_by_epochs_tells_the_epoch_and_the_accuracy() -> None:
     ]
 
 
-def test_samples_from_several_prompts_stand_under_each_other() -> None:
+def test_samples_of_several_prompts_stand_below_each_other() -> None:
     more = [Sampled(1500, "what is it", "a toy"), Sampled(1500, "is it good", "yes " * 60)]
-    lines = drawn(80, 24, more=more)
+    lines = draw_panel(80, 24, more=more)
     assert [line[40:] for line in lines[4:7]] == [
         "samples at step 1,500",
         "what is it → a toy",
@@ -132,17 +129,17 @@ def test_samples_from_several_prompts_stand_under_each_other() -> None:
     ]
     end = dataclasses.replace(ended(samples=("a toy", "yes")), prompts=("what is it", "is it good"))
     assert list(describe(end))[-2:] == ["sample 1  what is it → a toy", "sample 2  is it good → yes"]
-    again = drawn(80, 24, more=[*more, Sampled(1500, "is it good", "no")])
+    again = draw_panel(80, 24, more=[*more, Sampled(1500, "is it good", "no")])
     assert again[6][40:] == "is it good → no"
 
 
-def test_a_sample_that_answers_its_prompt_is_told_from_one_that_goes_on_from_it() -> None:
+def test_a_sample_that_answers_its_prompt_differs_from_one_that_continues_it() -> None:
     answer = Sampled(1500, "are you well", "quite well", goes_on=False)
-    assert drawn(80, 24, more=[answer])[5][40:] == "are you well → quite well"
+    assert draw_panel(80, 24, more=[answer])[5][40:] == "are you well → quite well"
 
 
-def test_a_narrow_panel_has_all_of_it_below_each_other() -> None:
-    lines = drawn(60, 24)
+def test_a_narrow_panel_stacks_all_its_parts() -> None:
+    lines = draw_panel(60, 24)
     assert lines[1:4] == [
         "loss 2.72 · val 1.83 · perplexity 6.2 · 2.64 bits/char",
         "48,000 tok/s · learning rate 0.01 · gradient norm 0.5",
@@ -154,8 +151,8 @@ def test_a_narrow_panel_has_all_of_it_below_each_other() -> None:
 
 @pytest.mark.parametrize("columns", [20, 40, 63, 80, 120, 200])
 @pytest.mark.parametrize("rows", [6, 10, 24, 50])
-def test_the_panel_keeps_within_its_screen(columns: int, rows: int) -> None:
-    lines = drawn(columns, rows)
+def test_the_panel_fits_the_screen(columns: int, rows: int) -> None:
+    lines = draw_panel(columns, rows)
     assert len(lines) < rows
     assert all(len(line) < columns for line in lines)
     assert lines[0].startswith("step 1,480")
@@ -170,12 +167,12 @@ def test_the_panel_before_the_first_step() -> None:
     assert "first steps…" in terminal.render(panel(terminal.console(), Progress(planned=PLANNED), 24))
 
 
-def test_a_run_is_drawn_in_place_and_its_plan_and_result_stay(run: RunFolder, input: PipeInput) -> None:
+def test_a_run_is_drawn_in_place_and_its_plan_and_report_stay(run: RunFolder, input: PipeInput) -> None:
     write(run, *EVENTS)
     screen, end = Screen(rows=50), ended(samples=("a word\nand more\n", "four " * 100, ""))
     threading.Timer(0.5, write, (run, Noticed("a notice"), stepped(1776), end)).start()
-    last = Dashboard(screen.terminal(), Keyboard(input)).show(run, _trainer())
-    assert last == end
+    outcome = Dashboard(screen.terminal(), Keyboard(input)).show(run, _trainer())
+    assert outcome == end
     assert screen.lines[:4] == ["a text of 1,000 characters", "a model", "a minute", "a notice"]
     assert screen.lines[4].startswith("step 1,776/4,000 ━━━━━━━━")
     position = screen.lines.index("done at step 4,000 after 2:01 · loss 1.7104 · perplexity 5.53 · 2.468 bits/char")
@@ -193,26 +190,26 @@ def test_a_run_is_drawn_in_place_and_its_plan_and_result_stay(run: RunFolder, in
 
 
 @pytest.mark.slow
-def test_a_window_that_changes_its_size_shows_the_panel_once(run: RunFolder, input: PipeInput) -> None:
+def test_a_resized_window_shows_the_panel_once(run: RunFolder, input: PipeInput) -> None:
     write(run, *EVENTS)
     screen = Screen(100, 40)
-    seen: list[list[str]] = []
+    screens: list[list[str]] = []
 
-    def look_and_resize(columns: int, rows: int) -> None:
-        seen.append(screen.lines)
+    def record_and_resize(columns: int, rows: int) -> None:
+        screens.append(screen.lines)
         screen.screen.resize(rows, columns)
 
-    for moment, size in enumerate([(60, 12), (100, 40), (100, 40)], 1):
-        threading.Timer(0.8 * moment, look_and_resize, size).start()
+    for number, size in enumerate([(60, 12), (100, 40), (100, 40)], 1):
+        threading.Timer(0.8 * number, record_and_resize, size).start()
     threading.Timer(2.8, write, (run, ended())).start()
     Dashboard(screen.terminal(), Keyboard(input)).show(run, _trainer())
-    assert [len([line for line in lines if line.startswith("step 1,480")]) for lines in seen] == [1, 1, 1]
-    assert seen[1][-1] == "q stop and keep"
-    assert seen[2][-1] == KEYS
+    assert [len([line for line in lines if line.startswith("step 1,480")]) for lines in screens] == [1, 1, 1]
+    assert screens[1][-1] == "q stop and keep"
+    assert screens[2][-1] == KEYS
 
 
 def _trainer(code: str = "import time; time.sleep(60)") -> "subprocess.Popen[bytes]":
-    """A process that lives as long as it is let; its end is not waited for."""
+    """Return a process that stands for a trainer; waiting for its end kills it."""
     process = subprocess.Popen([sys.executable, "-c", code])
     process.wait = lambda timeout=None: process.kill() or 0  # type: ignore[method-assign, func-returns-value]
     return process
@@ -222,24 +219,24 @@ def commands(run: RunFolder) -> list[str]:
     return [json.loads(line)["command"] for line in run.control_file.read_text().splitlines()]
 
 
-def test_keys_ask_the_trainer(run: RunFolder, input: PipeInput) -> None:
+def test_keys_send_commands_to_the_trainer(run: RunFolder, input: PipeInput) -> None:
     write(run, *EVENTS)
     input.send_text("sxeq")
     threading.Timer(0.6, write, (run, ended(reason="stopped"))).start()
     screen = Screen()
-    last = Dashboard(screen.terminal(), Keyboard(input)).show(run, _trainer())
-    assert last == ended(reason="stopped")
+    outcome = Dashboard(screen.terminal(), Keyboard(input)).show(run, _trainer())
+    assert outcome == ended(reason="stopped")
     assert commands(run) == ["sample", "evaluate", "stop"]
     assert "stopping after this step; all is kept" in screen.getvalue()
 
 
-def test_in_plain_lines_keys_are_obeyed_and_samples_told(run: RunFolder, input: PipeInput) -> None:
+def test_plain_lines_handle_keys_and_show_samples(run: RunFolder, input: PipeInput) -> None:
     write(run, *EVENTS)
     input.send_text("sxq")
     threading.Timer(0.6, write, (run, ended(reason="stopped"))).start()
     screen = Screen()
-    last = Dashboard(screen.terminal(dumb=True), Keyboard(input)).show(run, _trainer())
-    assert last == ended(reason="stopped")
+    outcome = Dashboard(screen.terminal(dumb=True), Keyboard(input)).show(run, _trainer())
+    assert outcome == ended(reason="stopped")
     assert commands(run) == ["sample", "stop"]
     assert screen.lines[0] == "keys: b background, s sample now, e evaluate now, q stop and keep"
     assert {"a sample comes after this step", "stopping after this step; all is kept"} <= set(screen.lines)
@@ -248,15 +245,18 @@ def test_in_plain_lines_keys_are_obeyed_and_samples_told(run: RunFolder, input: 
 
 
 @pytest.mark.slow
-def test_another_prompt_is_typed_and_samples_come_at_once(run: RunFolder, input: PipeInput) -> None:
+def test_a_new_prompt_requests_samples_at_once(run: RunFolder, input: PipeInput) -> None:
     write(run, *EVENTS)
-    input.send_text("px\x1b")  # Esc leaves it as it was
-    threading.Timer(0.6, input.send_text, ["pqb\x7f: \n!\rq"]).start()  # and these are text, not keys
+    input.send_text("px\x1b")  # Esc discards the edit
+    threading.Timer(0.6, input.send_text, ["pqb\x7f: \n!\rq"]).start()  # text while the prompt is typed, not keys
     threading.Timer(1.5, write, (run, ended(reason="stopped"))).start()
     screen = Screen()
     Dashboard(screen.terminal(), Keyboard(input)).show(run, _trainer())
-    sent = [json.loads(line) for line in run.control_file.read_text().splitlines()]
-    assert [(one["command"], one.get("prompt")) for one in sent] == [("sample", "q: \n!"), ("stop", None)]
+    messages = [json.loads(line) for line in run.control_file.read_text().splitlines()]
+    assert [(message["command"], message.get("prompt")) for message in messages] == [
+        ("sample", "q: \n!"),
+        ("stop", None),
+    ]
     assert "prompt for samples: x▏" in screen.getvalue()
     assert "Enter sets it and samples · Esc leaves it" in screen.getvalue()
 
@@ -270,7 +270,7 @@ def test_b_leaves_the_run_in_the_background(run: RunFolder, input: PipeInput) ->
     process.kill()
 
 
-def test_ctrl_c_twice_leaves_at_once(run: RunFolder, input: PipeInput) -> None:
+def test_a_second_ctrl_c_leaves_at_once(run: RunFolder, input: PipeInput) -> None:
     write(run, *EVENTS)
     input.send_text("\x03\x03")
     process = _trainer()
@@ -280,35 +280,35 @@ def test_ctrl_c_twice_leaves_at_once(run: RunFolder, input: PipeInput) -> None:
     process.kill()
 
 
-def test_a_trainer_that_dies_is_told_of(run: RunFolder, input: PipeInput) -> None:
+def test_the_death_of_the_trainer_is_reported(run: RunFolder, input: PipeInput) -> None:
     write(run, *EVENTS)
-    last = Dashboard(Screen().terminal(), Keyboard(input)).show(run, _trainer("raise SystemExit(3)"))
-    assert isinstance(last, Failed)
-    assert last.problem == "the trainer ended without a word"
-    assert str(run.log_file) in last.remedy
+    outcome = Dashboard(Screen().terminal(), Keyboard(input)).show(run, _trainer("raise SystemExit(3)"))
+    assert isinstance(outcome, Failed)
+    assert outcome.problem == "the trainer ended without a word"
+    assert str(run.log_file) in outcome.remedy
 
 
-Told = Callable[[], tuple[list[str], list[str]]]
+ReadOutput = Callable[[], tuple[list[str], list[str]]]
 
 
 @pytest.fixture
-def told(capsys: pytest.CaptureFixture[str]) -> Iterator[Told]:
-    """The lines on stdout and on stderr."""
+def read_output(capsys: pytest.CaptureFixture[str]) -> Iterator[ReadOutput]:
+    """Yield a function that returns the lines of stdout and stderr."""
     before = signal.getsignal(signal.SIGTERM)
     yield lambda: tuple(map(str.splitlines, capsys.readouterr()))  # type: ignore[return-value]
     signal.signal(signal.SIGTERM, before)
 
 
-def test_elsewhere_there_are_lines_on_stderr(run: RunFolder, told: Told) -> None:
+def test_without_a_terminal_plain_lines_go_to_stderr(run: RunFolder, read_output: ReadOutput) -> None:
     write(run, *EVENTS, ended())
     assert watch(run, as_json=False, ui_options=UiOptions(), process=_trainer()) == ended()
-    out, err = told()
+    out, err = read_output()
     assert out == []
     assert err == [
         "a text of 1,000 characters",
         "a model",
         "a minute",
-        "step 0/4,000 · 0 % · loss 4.200 · 48,000 tok/s · 1:02 left",  # the next one is due in ten seconds
+        "step 0/4,000 · 0 % · loss 4.200 · 48,000 tok/s · 1:02 left",  # the next one would come ten seconds later
         "step 1,480 · val loss 1.8300 · perplexity 6.23 · 2.640 bits/char · best so far",
         "done at step 4,000 after 2:01 · loss 1.7104 · perplexity 5.53 · 2.468 bits/char",
         "overfits  no: train loss is 1.6521, val 0.06 above it",
@@ -318,10 +318,10 @@ def test_elsewhere_there_are_lines_on_stderr(run: RunFolder, told: Told) -> None
     ]
 
 
-def test_a_run_that_was_stopped_says_how_to_go_on_and_where_its_model_is(run: RunFolder, told: Told) -> None:
+def test_a_stopped_run_says_where_its_model_is_and_how_to_resume(run: RunFolder, read_output: ReadOutput) -> None:
     write(run, ended("/elsewhere/x", "stopped"))
     watch(run, as_json=False, ui_options=UiOptions(), process=_trainer())
-    assert told()[1] == [
+    assert read_output()[1] == [
         "stopped at step 4,000 after 2:01 · loss 1.7104 · perplexity 5.53 · 2.468 bits/char",
         "overfits  no: train loss is 1.6521, val 0.06 above it",
         "time      2:01 in all",
@@ -331,17 +331,17 @@ def test_a_run_that_was_stopped_says_how_to_go_on_and_where_its_model_is(run: Ru
     ]
 
 
-def test_json_is_every_event_on_stdout_and_errors_alone_on_stderr(run: RunFolder, told: Told) -> None:
+def test_json_puts_every_event_on_stdout_and_only_errors_on_stderr(run: RunFolder, read_output: ReadOutput) -> None:
     events = [*EVENTS, Sampled(1480, "a", "\x9b"), Failed("there is not enough memory", "try a smaller --batch-size")]
     write(run, *events)
     assert watch(run, as_json=True, ui_options=UiOptions(), process=_trainer()) == events[-1]
-    out, err = told()
+    out, err = read_output()
     assert list(map(from_json, out)) == events
     assert err == ["tinychat: there is not enough memory", "  try a smaller --batch-size"]
 
 
 @pytest.mark.slow
-def test_an_interrupt_stops_the_run_and_a_second_one_leaves(run: RunFolder, told: Told) -> None:
+def test_an_interrupt_stops_the_run_and_a_second_one_leaves_it(run: RunFolder, read_output: ReadOutput) -> None:
     before = signal.getsignal(signal.SIGINT)
 
     def interrupt_after(seconds: float) -> None:
@@ -350,10 +350,10 @@ def test_an_interrupt_stops_the_run_and_a_second_one_leaves(run: RunFolder, told
     write(run, *EVENTS)
     interrupt_after(0.3)
     threading.Timer(0.8, write, (run, ended(reason="stopped"))).start()
-    last = watch(run, as_json=False, ui_options=UiOptions(), process=_trainer())
-    assert last == ended(reason="stopped")
+    outcome = watch(run, as_json=False, ui_options=UiOptions(), process=_trainer())
+    assert outcome == ended(reason="stopped")
     assert commands(run) == ["stop"]
-    assert "stopping after this step; all is kept" in told()[1]
+    assert "stopping after this step; all is kept" in read_output()[1]
     run.events_file.unlink()
     write(run, *EVENTS)
     interrupt_after(0.3)
@@ -365,18 +365,17 @@ def test_an_interrupt_stops_the_run_and_a_second_one_leaves(run: RunFolder, told
     assert signal.getsignal(signal.SIGINT) is before
 
 
-def test_a_run_of_another_process_is_followed_by_its_lock(run: RunFolder, told: Told) -> None:
+def test_a_run_of_another_process_is_followed_by_its_lock(run: RunFolder, read_output: ReadOutput) -> None:
     write(run, stepped(0))
-    write_later: Callable[[], None] = lambda: write(run, ended())  # noqa: E731
-    threading.Timer(0.3, write_later).start()
+    threading.Timer(0.3, write, (run, ended())).start()
     assert watch(run, as_json=False, ui_options=UiOptions()) == ended()
 
 
-def test_what_a_person_need_not_know_is_not_told() -> None:
+def test_events_that_do_not_concern_a_user_have_no_lines() -> None:
     assert list(describe(SAVED)) == list(describe(SAMPLED)) == []
 
 
-# ---- from tests.repl.test_training_view ----
+# --- loss curves of several runs ---
 
 
 ONE = LossCurve("one", tuple((step, 2 - step / 40) for step in range(0, 41, 4)), ((20, 1.4), (40, 1.45)))
@@ -384,14 +383,14 @@ TWO = LossCurve("two & <b>", tuple((step, 1.8 - step / 80) for step in range(0, 
 SVG = "{http://www.w3.org/2000/svg}"
 
 
-def drawn_curves(plot: Plot, columns: int = 40, rows: int = 17, *, colour: bool = False) -> Screen:
+def plot_curves(plot: Plot, columns: int = 40, rows: int = 17, *, colour: bool = False) -> Screen:
     screen = Screen(columns, rows)
     draw_curves(screen.terminal(colour=colour), plot)
     return screen
 
 
 def test_two_runs_on_a_small_screen_without_colour() -> None:
-    assert drawn_curves(Plot((ONE, TWO))).lines == [
+    assert plot_curves(Plot((ONE, TWO))).lines == [
         "loss by steps, nats per token",
         "  2.0┤⣉⡒⠢⠤⠤⣀⣀⡀",
         "     │ ⠈  ⠉⠒ ⠈⠫⠵⠒⠤⣄⣀  ●",
@@ -405,28 +404,28 @@ def test_two_runs_on_a_small_screen_without_colour() -> None:
     ]
 
 
-def test_where_there_is_colour_each_run_has_one_in_curve_and_legend() -> None:
-    plain, coloured = drawn_curves(Plot((ONE, TWO)), 80, 24), drawn_curves(Plot((ONE, TWO)), 80, 24, colour=True)
+def test_with_colour_each_run_has_its_own_in_curve_and_legend() -> None:
+    plain, coloured = plot_curves(Plot((ONE, TWO)), 80, 24), plot_curves(Plot((ONE, TWO)), 80, 24, colour=True)
     assert "\x1b[36m⠤⠤⠤⠤ ◆\x1b[0m one · train" in coloured.getvalue()
     assert "\x1b[33m⠤⠤⠤⠤ ●\x1b[0m two & <b> · train" in coloured.getvalue()
     assert "●\x1b[0m" in coloured.getvalue()
     assert "\x1b" not in plain.getvalue()
-    assert len(coloured.lines) <= 24 - 6  # the prompt and its menu have room
+    assert len(coloured.lines) <= 24 - 6  # room for the prompt and its menu
 
 
-def test_marks_of_many_evaluations_leave_the_curve_to_be_seen() -> None:
+def test_marks_of_many_evaluations_do_not_hide_the_curve() -> None:
     many = LossCurve("many", ONE.training, tuple((step / 10, 1.5) for step in range(400)))
-    text = "\n".join(drawn_curves(Plot((many,)), 80, 24).lines[:-1])
+    text = "\n".join(plot_curves(Plot((many,)), 80, 24).lines[:-1])
     assert 10 <= text.count("◆") <= 20
 
 
-def test_the_legend_has_the_best_loss_where_it_is_not_the_last() -> None:
+def test_the_legend_has_the_best_loss_if_it_is_not_the_last() -> None:
     assert legend(ONE) == "one · train 1.000 · val 1.450, best 1.400 at 20"
     assert legend(TWO) == "two & <b> · train 1.550 · val 1.600"
     assert legend(LossCurve("x", ONE.training, ())) == "x · train 1.000"
 
 
-def test_a_vector_picture_holds_curves_dots_axes_and_the_legend(tmp_path: Path) -> None:
+def test_a_vector_picture_has_curves_dots_axes_and_a_legend(tmp_path: Path) -> None:
     write_picture(Plot((ONE, TWO), "minutes"), tmp_path / "curves.svg")
     picture = ElementTree.fromstring((tmp_path / "curves.svg").read_text(encoding="utf-8"))
     assert {element.tag for element in picture.iter()} == {
@@ -434,16 +433,16 @@ def test_a_vector_picture_holds_curves_dots_axes_and_the_legend(tmp_path: Path) 
     }
     words = [element.text for element in picture.iter(SVG + "text")]
     assert {legend(ONE), legend(TWO), "minutes", "1.0", "1.8", "0", "20", "40"} <= set(words)
-    assert len(list(picture.iter(SVG + "circle"))) == 3 + 2  # and one in each line of the legend
+    assert len(list(picture.iter(SVG + "circle"))) == 3 + 2  # and one for each line of the legend
     (training,) = (line for line in picture.iter(SVG + "polyline") if line.get("stroke-width") == "1.5"
                    and line.get("stroke") == "#0072b2")  # fmt: skip
     points = [tuple(map(float, point.split(","))) for point in training.get("points", "").split()]
     assert len(points) == len(ONE.training)
-    assert points == sorted(points)  # to the right, and as losses fall, down
+    assert points == sorted(points)  # from left to right; y grows as the loss falls
     assert [y for _, y in points] == sorted(y for _, y in points)
 
 
-def test_a_steep_beginning_comes_in_from_above(tmp_path: Path) -> None:
+def test_a_steep_beginning_is_cut_off_at_the_top(tmp_path: Path) -> None:
     steep = LossCurve("steep", ((0, 9.0), *((float(step), 1 + 1 / step) for step in range(1, 100))), ())
     write_picture(Plot((steep,)), tmp_path / "steep.svg")
     picture = ElementTree.fromstring((tmp_path / "steep.svg").read_text(encoding="utf-8"))
@@ -463,7 +462,7 @@ def test_a_raster_picture_has_the_colours_of_the_curves(tmp_path: Path) -> None:
     assert {(255, 255, 255), (0x00, 0x72, 0xB2), (0xD5, 0x5E, 0x00)} <= colours
 
 
-def test_what_cannot_be_written_leaves_nothing_behind(tmp_path: Path) -> None:
+def test_a_picture_that_cannot_be_written_leaves_nothing_behind(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(OSError, match=r"Not a directory|File exists"):
         write_picture(Plot((ONE,)), tmp_path / "file" / "curves.svg")
