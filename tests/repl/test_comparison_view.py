@@ -21,8 +21,8 @@ from tinychat.session.session import Session
 
 
 def lines_of(texts: list[str], width: int, height: int | None = None) -> list[str]:
-    headers = [str(index) for index in range(len(texts))]
-    return [line.text for line in columns(headers, [GrowingText(text) for text in texts], width, height)]
+    headings = [str(index) for index in range(len(texts))]
+    return [line.text for line in columns(headings, [GrowingText(text) for text in texts], width, height)]
 
 
 @pytest.mark.parametrize(
@@ -85,8 +85,8 @@ def test_columns_stand_side_by_side_if_there_is_room() -> None:
 
 
 def test_four_texts_stand_two_by_two_if_three_fit() -> None:
-    headers = [line for line in lines_of(["a", "b", "c", "d"], 80) if line[0].isdigit()]
-    assert [line.split(" │ ")[1].strip() for line in headers] == ["1", "3"]
+    headings = [line for line in lines_of(["a", "b", "c", "d"], 80) if line[0].isdigit()]
+    assert [line.split(" │ ")[1].strip() for line in headings] == ["1", "3"]
     assert all(get_cwidth(line) <= 79 for line in lines_of(["你" * 99] * 5, 79))
 
 

@@ -315,7 +315,7 @@ class AnswerView(LiveView):
         self._status.show(self._status_text())
         self._draw(self._producer.poll())
         self._handle_keys()
-        self._producer.hold(self._keyboard.is_undecided)  # by a byte that is probably an Esc: stop at once
+        self._producer.hold(self._keyboard.is_undecided)  # an Esc is likely: suspend at once
 
     def _draw(self, records: list[Record | BaseException | None]) -> None:
         """Draw records; consecutive tokens are written together."""
@@ -435,10 +435,10 @@ def walk(tokens: Walk, terminal: Terminal, keyboard: Keyboard) -> Answer | None:
     if terminal.dumb:
         draw_plain(terminal, tokens.at(tokens.index))
         return None
-    return _TokenBrowser(tokens, terminal, keyboard).run()
+    return _WalkView(tokens, terminal, keyboard).run()
 
 
-class _TokenBrowser:
+class _WalkView:
     """The view that `walk` draws in place."""
 
     def __init__(self, tokens: Walk, terminal: Terminal, keyboard: Keyboard) -> None:

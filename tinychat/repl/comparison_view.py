@@ -37,10 +37,10 @@ IndexedRecord = tuple[int, Record]
 
 @dataclass(frozen=True)
 class Line:
-    """One line of a drawing; headers stand above texts."""
+    """One line of a drawing; headings stand above texts."""
 
     text: str
-    is_header: bool = False
+    is_heading: bool = False
 
 
 class GrowingText:
@@ -152,11 +152,11 @@ class _Wrapper:
         self._line, self._line_cells = "", 0
 
 
-def columns(headers: Sequence[str], texts: Sequence[GrowingText], width: int, height: int | None = None) -> list[Line]:
-    """Return the texts under their headers, side by side as far as there is room.
+def columns(headings: Sequence[str], texts: Sequence[GrowingText], width: int, height: int | None = None) -> list[Line]:
+    """Return the texts under their headings, side by side as far as there is room.
 
     Args:
-        headers: One for each text.
+        headings: One for each text.
         texts: At least one.
         width: Maximum width in cells.
         height: Maximum number of lines, which show the end of each text; None for no limit.
@@ -169,7 +169,7 @@ def columns(headers: Sequence[str], texts: Sequence[GrowingText], width: int, he
     lines: list[Line] = []
     for first in range(0, len(texts), per_row):
         row = slice(first, first + per_row)
-        lines.append(Line(_join([fit(header, cells) for header in headers[row]], cells), is_header=True))
+        lines.append(Line(_join([fit(heading, cells) for heading in headings[row]], cells), is_heading=True))
         wrapped = [text.lines(cells, newest) for text in texts[row]]
         lines += [Line(_join(parts, cells)) for parts in zip_longest(*wrapped, fillvalue="")]
     return lines if height is None else lines[:height]
@@ -232,10 +232,10 @@ class ComparisonView(LiveView):
 class _AnswerColumns:
     """The answers so far, and their drawing."""
 
-    def __init__(self, headers: tuple[str, ...], session: Session, terminal: Terminal) -> None:
-        self._headers, self._session, self._terminal = headers, session, terminal
+    def __init__(self, headings: tuple[str, ...], session: Session, terminal: Terminal) -> None:
+        self._headings, self._session, self._terminal = headings, session, terminal
         self._region = Region(terminal)
-        self._texts = [GrowingText() for _ in headers]
+        self._texts = [GrowingText() for _ in headings]
         self._finished: list[Finished] = []
         self._notices: list[str] = []
         self._num_tokens = 0
@@ -255,15 +255,15 @@ class _AnswerColumns:
     @property
     def num_unfinished(self) -> int:
         """Number of answers that have not ended; at least 1."""
-        return max(1, len(self._headers) - len(self._finished))
+        return max(1, len(self._headings) - len(self._finished))
 
     def draw(self, status: str) -> None:
         """Draw the answers as far as the screen is high, and the status under them."""
         if self._terminal.dumb:
             return
         width, height = self._terminal.size()
-        lines = columns(self._headers, self._texts, width - 1, max(2, height - 2))
-        drawing = ((width, height), [*lines, Line(fit(status, width - 1), is_header=True)][: height - 1])
+        lines = columns(self._headings, self._texts, width - 1, max(2, height - 2))
+        drawing = ((width, height), [*lines, Line(fit(status, width - 1), is_heading=True)][: height - 1])
         if drawing != self._drawn:
             self._drawn = drawing
             self._draw_lines(drawing[1])
@@ -271,11 +271,11 @@ class _AnswerColumns:
     def close(self) -> None:
         """Leave the complete answers on screen, followed by the notices."""
         if self._terminal.dumb:
-            for header, text in zip(self._headers, self._texts, strict=True):
-                self._terminal.line(header)
+            for heading, text in zip(self._headings, self._texts, strict=True):
+                self._terminal.line(heading)
                 self._terminal.line(str(text))
         elif self._num_tokens:
-            self._draw_lines(columns(self._headers, self._texts, self._terminal.width - 1))
+            self._draw_lines(columns(self._headings, self._texts, self._terminal.width - 1))
             self._region.leave()
         else:
             self._region.wipe()
@@ -284,14 +284,14 @@ class _AnswerColumns:
 
     def summary(self, *, show_seed: bool) -> str:
         """Return the last line: `4 answers · 312 tokens · 402 tok/s · /pick N goes on from one`."""
-        parts = [f"{len(self._headers)} answers", count(self._num_tokens, "token")]
+        parts = [f"{len(self._headings)} answers", count(self._num_tokens, "token")]
         seconds = max((finished.seconds for finished in self._finished), default=0.0)
         if self._num_tokens and seconds:
             parts.append(f"{self._num_tokens / seconds:,.0f} tok/s")
         if any(finished.reason == "interrupted" for finished in self._finished):
             parts.append("interrupted")
         seeds = {finished.seed for finished in self._finished}
-        if show_seed and len(seeds) == 1:  # the headers show the seeds if they differ
+        if show_seed and len(seeds) == 1:  # the headings show the seeds if they differ
             parts.append(f"seed {seeds.pop()}")
         return SEPARATOR.join([*parts, PICK_HINT])
 
@@ -299,7 +299,7 @@ class _AnswerColumns:
         """Return the progress: `1 of 4 done · 312 tokens`."""
         if not self._num_tokens and not self._session.is_ready:
             return f"{self._session.model.name} is loading…"
-        return f"{len(self._finished)} of {len(self._headers)} done{SEPARATOR}{self._num_tokens:,} tokens"
+        return f"{len(self._finished)} of {len(self._headings)} done{SEPARATOR}{self._num_tokens:,} tokens"
 
     def _draw_lines(self, lines: Sequence[Line]) -> None:
-        self._region.draw([dimmed(line.text, self._terminal) if line.is_header else line.text for line in lines])
+        self._region.draw([dimmed(line.text, self._terminal) if line.is_heading else line.text for line in lines])

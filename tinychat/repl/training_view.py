@@ -55,7 +55,7 @@ LINE_INTERVAL = 10.0
 """Seconds between two lines of progress."""
 MIN_TRAINING_SECONDS = 1.0
 """Seconds of training before the first line of progress, so that its speed is representative."""
-LABEL_WIDTH = 10
+REPORT_LABEL_WIDTH = 10
 """Columns of the labels in the final report."""
 MAX_SAMPLE_LINES, SAMPLE_WIDTH = 4, 100
 """Maximum number of lines of a sample in the final report, and their width in a file."""
@@ -243,12 +243,12 @@ def final_report(ended: Ended, width: int | None = None) -> Iterator[str]:
     result = f"{how} at step {ended.step:,} after {duration(ended.seconds)} · loss {_format_evaluation(ended)}"
     yield from textwrap.wrap(result, width - 1) if width else [result]
     for label, text in report(ended):
-        yield from _labelled(label, textwrap.wrap(text, width - LABEL_WIDTH - 1) if width else [text])
+        yield from _labelled(label, textwrap.wrap(text, width - REPORT_LABEL_WIDTH - 1) if width else [text])
     for number, sample in enumerate(told_samples(ended), 1):
         lines = [
             part
             for line in sample.expandtabs(4).splitlines()
-            for part in textwrap.wrap(line, (width or SAMPLE_WIDTH) - LABEL_WIDTH - 3)  # room for …
+            for part in textwrap.wrap(line, (width or SAMPLE_WIDTH) - REPORT_LABEL_WIDTH - 3)  # room for …
         ]
         if len(lines) > MAX_SAMPLE_LINES:
             lines = [*lines[: MAX_SAMPLE_LINES - 1], lines[MAX_SAMPLE_LINES - 1] + " …"]
@@ -273,7 +273,7 @@ def _format_evaluation(result: Evaluated | Ended) -> str:
 def _labelled(label: str, lines: list[str]) -> Iterator[str]:
     """Yield the lines indented, the first one behind the label."""
     for line in lines:
-        yield f"{label:<{LABEL_WIDTH}}{line}"
+        yield f"{label:<{REPORT_LABEL_WIDTH}}{line}"
         label = ""
 
 
