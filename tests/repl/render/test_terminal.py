@@ -115,7 +115,7 @@ def test_a_window_of_another_size_gets_its_line_at_the_new_bottom_with_the_next_
         status.show("status")
         terminal.write("xt")
         assert screen.lines == ["text"]
-        assert not status.is_there
+        assert not status.is_visible
         terminal.write("\n")
         status.show("status")
         assert screen.lines == ["text", *[""] * 12, "status"]
@@ -127,7 +127,7 @@ def test_there_is_none_where_there_is_no_room_for_it(columns: int, rows: int, du
     screen = Screen(columns, rows)
     with StatusLine(screen.terminal(dumb=dumb)) as status:
         status.show("status")
-        assert not status.is_there
+        assert not status.is_visible
     assert screen.getvalue() == ""
 
 
@@ -139,7 +139,7 @@ def test_a_region_is_drawn_in_place_also_in_a_narrower_window() -> None:
     region.draw(["one", "two", "three"])
     region.draw(["\x1b[1mONE\x1b[0m", "TWO"])
     assert screen.lines == ["before", "ONE", "TWO"]
-    region.wipe()
+    region.erase()
     terminal.line("between")
     region.draw(["1"])
     region.leave()
