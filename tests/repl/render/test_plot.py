@@ -1,7 +1,4 @@
-"""Round numbers for axes.
-
-Loss curves in braille.
-"""
+"""Plots as text: ticks, curves in braille and sparklines."""
 
 import math
 
@@ -9,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tinychat.repl.render.plot import Series, Span, labels, plot, plot_all, sparkline, ticks
+from tinychat.repl.render.plot import Series, Span, plot, plot_all, sparkline, tick_labels, ticks
 
 
 @pytest.mark.parametrize(
@@ -23,7 +20,7 @@ from tinychat.repl.render.plot import Series, Span, labels, plot, plot_all, spar
     ],
 )
 def test_round_numbers_with_as_many_decimals_as_they_need(low: float, high: float, most: int, texts: list[str]) -> None:
-    assert labels(ticks(low, high, most)) == texts
+    assert tick_labels(ticks(low, high, most)) == texts
 
 
 def test_steps_are_whole() -> None:
@@ -35,9 +32,6 @@ def test_they_lie_within_the_range_and_are_few(low: float, span: float, most: in
     values = ticks(low, low + span, most)
     assert len(values) <= most + 1
     assert all(low - 1e-6 * span <= value <= low + span * (1 + 1e-6) for value in values)
-
-
-# ---- from tests.repl.render.test_plot ----
 
 
 def test_a_falling_curve() -> None:
@@ -67,7 +61,7 @@ def test_close_values_have_more_digits() -> None:
 
 
 def test_curves_over_each_other_are_told_apart_by_dashes_and_marks() -> None:
-    falling = Series([(place, 2 - place / 40) for place in range(41)], [(40, 1.0)])
+    falling = Series([(x, 2 - x / 40) for x in range(41)], [(40, 1.0)])
     flat = Series([(0, 1.5), (40, 1.5)], [(20, 1.5)], "●", (2, 2))
     lines = plot_all([falling, flat], 26, 6)
     assert ["".join(span.text for span in line).rstrip() for line in lines] == [

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from tinychat.atomic import atomic_write
 from tinychat.commands.results import summary
 from tinychat.errors import UsageError
-from tinychat.repl.render.picture import fit_for_xml
+from tinychat.repl.render.picture import replace_not_in_xml
 from tinychat.repl.render.terminal import Terminal
 from tinychat.session.session import Session
 from tinychat.session.transcript import transcript_of
@@ -104,8 +104,8 @@ def _record(session: Session, terminal: Terminal) -> "Console":
     )  # fmt: skip
     console.print(Text(escape_controls(session.model.info.summary), "dim"))
     for turn in session.turns:
-        console.print(Text.assemble(("› ", "bold cyan"), fit_for_xml(turn.prompt)))
-        console.print(Text(fit_for_xml(turn.answer).removesuffix("\n")))
+        console.print(Text.assemble(("› ", "bold cyan"), replace_not_in_xml(turn.prompt)))
+        console.print(Text(replace_not_in_xml(turn.answer).removesuffix("\n")))
         if turn.finished is not None and turn.tokens:
             console.print(Text(summary(turn.finished, session, show_seed=True), "dim"))
     return console
