@@ -1,7 +1,4 @@
-"""What commands come back with, in lines of words.
-
-What commands come back with, as it stands on screen.
-"""
+"""Results of commands as drawn on a screen, and in plain lines."""
 
 import dataclasses
 
@@ -62,13 +59,10 @@ RESULTS: list[tuple[Drawn, list[str]]] = [
 
 
 @pytest.mark.parametrize(("result", "lines"), RESULTS, ids=lambda value: type(value).__name__)
-def test_what_would_be_drawn_is_told(result: Drawn, lines: list[str]) -> None:
+def test_a_dumb_terminal_gets_results_in_plain_lines(result: Drawn, lines: list[str]) -> None:
     screen = Screen()
     draw(screen.terminal(dumb=True), result)
     assert screen.lines == lines
-
-
-# ---- from tests.repl.render.test_results ----
 
 
 def drawn(result: Message | Change | Table | Bars | Shaded, columns: int = 80) -> list[str]:
