@@ -1,4 +1,4 @@
-"""What a model is made of, drawn."""
+"""Architectures of models as drawn on a screen."""
 
 import pytest
 from screens import Screen
@@ -18,7 +18,7 @@ def drawn(columns: int, config: ModelConfig = SMALL, **about: bool) -> list[str]
     return [line.rstrip() for line in screen.lines]
 
 
-def test_data_flows_down_past_what_stands_beside_it() -> None:
+def test_layers_branch_off_from_the_residual_stream_and_are_added_to_it() -> None:
     assert drawn(80) == [
         "small",
         "      tokens                              32",
@@ -40,7 +40,7 @@ def test_data_flows_down_past_what_stands_beside_it() -> None:
     ]
 
 
-def test_an_encoder_stands_before_the_decoder_that_looks_at_it() -> None:
+def test_an_encoder_is_drawn_before_the_decoder_that_attends_to_it() -> None:
     lines = drawn(80, ModelConfig(65, n_encoder_layer=1, n_layer=1, d_model=16, n_head=2))
     assert lines[1].split()[:2] == ["encoder:", "tokens"]
     assert "  ▼   to the decoder" in lines
@@ -56,7 +56,7 @@ def test_it_keeps_within_its_screen(columns: int, name: str) -> None:
     assert any("attention" in line for line in screen.lines)
 
 
-def test_what_has_no_sizes_yet_has_no_figures() -> None:
+def test_a_model_without_sizes_is_drawn_without_numbers() -> None:
     lines = drawn(80, is_sized=False)
     assert lines[1] == "      tokens"
     assert lines[4].startswith("╭─┴─ block × n ──")

@@ -1,4 +1,4 @@
-"""The conversation as a file."""
+"""Export of the conversation to files."""
 
 import json
 from pathlib import Path
@@ -9,7 +9,7 @@ from screens import Screen
 
 from tinychat.errors import UsageError
 from tinychat.events import Finished, Token
-from tinychat.repl.render.export import FORMS, export
+from tinychat.repl.render.export import FORMATS, export
 from tinychat.session.conversation import Turn
 from tinychat.session.session import Session
 from tinychat.session.transcript import read_transcript
@@ -68,5 +68,5 @@ def test_an_unknown_ending_is_refused(talked: Session, tmp_path: Path) -> None:
     with pytest.raises(UsageError) as caught:
         export(talked, Screen().terminal(), tmp_path / "a.pdf")
     assert caught.value.remedy == "one of .md .txt .json .jsonl .html .svg"
-    assert list(FORMS) == caught.value.remedy.removeprefix("one of ").split()
+    assert list(FORMATS) == caught.value.remedy.removeprefix("one of ").split()
     assert not (tmp_path / "a.pdf").exists()

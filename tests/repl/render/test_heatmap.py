@@ -1,4 +1,4 @@
-"""Heat maps as they stand on screen."""
+"""Heat maps as drawn on a screen."""
 
 import pytest
 from screens import Screen
@@ -11,7 +11,7 @@ TOKENS = ("ROM", "⏎", "a", "语")
 
 
 def lower(size: int) -> tuple[tuple[float, ...], ...]:
-    """Each row looks at itself with all of its weight but for a twentieth, which the first has."""
+    """Return lower triangular weights: each row gives 0.95 to itself and 0.05 to the first column."""
     return tuple(
         tuple(0.95 if column == row else 0.05 * (column == 0) for column in range(row + 1)) for row in range(size)
     )

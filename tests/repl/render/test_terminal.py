@@ -1,7 +1,4 @@
-"""What a terminal is told of colours.
-
-The line at the bottom, and text that flows above it.
-"""
+"""The terminal: colours, truncated texts, the status line and regions redrawn in place."""
 
 import io
 
@@ -26,7 +23,7 @@ from tinychat.repl.render.terminal import CYAN, RED, RESET, YELLOW, Region, Stat
         ({"TERM": "dumb"}, {}, False, True),
     ],
 )
-def test_who_has_colours_and_who_lines_alone(
+def test_colours_and_control_sequences_depend_on_the_environment(
     environment: dict[str, str], options: dict[str, object], colour: bool, dumb: bool
 ) -> None:
     terminal = Terminal.standard(io.StringIO(), environment, **options)  # type: ignore[arg-type]
@@ -67,9 +64,6 @@ def test_what_is_cut_off_is_not_measured(monkeypatch: pytest.MonkeyPatch) -> Non
     assert sum(map(len, measured)) == 21
 
 
-# ---- from tests.repl.render.test_terminal ----
-
-
 def test_the_status_stays_at_the_bottom_while_text_scrolls_above_it() -> None:
     screen = Screen(20, 6)
     terminal = screen.terminal()
@@ -83,7 +77,7 @@ def test_the_status_stays_at_the_bottom_while_text_scrolls_above_it() -> None:
     assert screen.lines[-1] == "after"
 
 
-def test_it_makes_room_when_the_cursor_is_on_the_last_row() -> None:
+def test_the_text_scrolls_up_when_the_cursor_is_on_the_last_row() -> None:
     screen = Screen(20, 6)
     terminal = screen.terminal()
     terminal.write("\n" * 9 + "text")
@@ -105,7 +99,7 @@ def test_a_full_line_is_not_disturbed() -> None:
     assert screen.lines == ["abcdefghijklmnopqrst", "uvwxyz"]
 
 
-def test_a_window_of_another_size_gets_its_line_at_the_new_bottom_with_the_next_line() -> None:
+def test_after_a_resize_the_status_is_at_the_new_bottom_with_the_next_line() -> None:
     screen = Screen(40, 10)
     terminal = screen.terminal()
     with StatusLine(terminal) as status:
@@ -123,7 +117,7 @@ def test_a_window_of_another_size_gets_its_line_at_the_new_bottom_with_the_next_
 
 
 @pytest.mark.parametrize(("columns", "rows", "dumb"), [(80, 5, False), (19, 24, False), (80, 24, True)])
-def test_there_is_none_where_there_is_no_room_for_it(columns: int, rows: int, dumb: bool) -> None:
+def test_a_small_or_dumb_screen_has_no_status_line(columns: int, rows: int, dumb: bool) -> None:
     screen = Screen(columns, rows)
     with StatusLine(screen.terminal(dumb=dumb)) as status:
         status.show("status")

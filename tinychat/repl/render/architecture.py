@@ -1,4 +1,4 @@
-"""Draws what a model is made of: its parts under each other, and at their left how data flows through them."""
+"""Draw the architecture of a model: its layers from top to bottom, with the flow of data on the left."""
 
 import textwrap
 from collections.abc import Iterator, Sequence
@@ -11,12 +11,12 @@ from tinychat.model.diagram import Diagram, Layer, Stage
 from tinychat.repl.render.terminal import BOLD, DIM, Terminal, fit, pad
 
 GAP = "  "
-LEAST_ABOUT = 18
-"""cells of what a part is, or it is left out"""
+MIN_ABOUT = 18
+"""Cells below which the description of a layer is left out."""
 FLOW = {
     "": "  │   ",
     "top": "╭─┴─",
-    "leaves": "│ ├─╮ ",
+    "branch": "│ ├─╮ ",
     "beside": "│ │ │ ",
     "joins": "│ ⊕─╯ ",
     "inside": "│ │   ",
@@ -24,14 +24,14 @@ FLOW = {
     "begins": "",
     "ends": "  ▼   ",
 }
-"""what stands at the left of a row: a line is what all parts read from and add to; a block stands in a frame"""
-PLAIN = dict.fromkeys(FLOW, "") | {"leaves": "  ", "beside": "  ", "joins": "  ", "inside": "  "}
-"""the same where there is no terminal"""
+"""Drawing on the left of a row: the residual stream is a line, and a block is a frame around it."""
+PLAIN_FLOW = dict.fromkeys(FLOW, "") | {"branch": "  ", "beside": "  ", "joins": "  ", "inside": "  "}
+"""Indentation in the place of `FLOW`, on a dumb terminal."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """One line of the drawing, in cells."""
+    """One line of the drawing."""
 
     flow: str
     name: str
@@ -39,16 +39,16 @@ class Row:
     shape: str = ""
     parameters: str = ""
     is_ruled: bool = False
-    """a rule goes on from its name to the end"""
+    """Whether a rule fills the line after the name."""
 
 
-def draw_architecture(terminal: Terminal, drawn: Architecture) -> None:
-    """The parts as wide as they need; where the screen is too narrow, without their shapes, or their names alone."""
-    for line in _wrap(drawn.title, terminal.width):
+def draw_architecture(terminal: Terminal, architecture: Architecture) -> None:
+    """Draw a model's layers; a narrow screen drops their shapes first, then their descriptions."""
+    for line in _wrap(architecture.title, terminal.width):
         terminal.line(line)
-    flow = PLAIN if terminal.dumb else FLOW
+    flow = PLAIN_FLOW if terminal.dumb else FLOW
     gutter = max(map(len, flow.values()))
-    rows = [row for row in _rows(drawn.diagram, sized=drawn.is_sized) if row.name or not terminal.dumb]
+    rows = [row for row in _rows(architecture.diagram, is_sized=architecture.is_sized) if row.name or not terminal.dumb]
     widths = _widths(rows, terminal.width - 1 - gutter)
     for row in rows:
         left, right = flow[row.flow].ljust(gutter), _line(row, widths)
@@ -58,19 +58,19 @@ def draw_architecture(terminal: Terminal, drawn: Architecture) -> None:
         terminal.write(left, DIM)
         terminal.write(right.rstrip(), BOLD if row.is_ruled and row.name else "" if row.parameters else DIM)
         terminal.fresh_line()
-    for note in drawn.notes:
+    for note in architecture.notes:
         for line in _wrap(note, terminal.width):
             terminal.line(line, DIM)
 
 
 def _widths(rows: Sequence[Row], room: int) -> list[int]:
-    """The cells of each column; 0: it is left out."""
+    """Return the cells of each column, 0 for one that is left out."""
     name, about, shape, parameters = (max(map(get_cwidth, cells)) for cells in zip(*map(_cells, rows), strict=True))
-    taken = name + parameters + 2 * len(GAP)
-    if room - taken - shape - len(GAP) < LEAST_ABOUT:
+    used = name + parameters + 2 * len(GAP)
+    if room - used - shape - len(GAP) < MIN_ABOUT:
         shape = 0
-    taken += shape + len(GAP) * bool(shape)
-    about = min(about, room - taken) if room - taken >= LEAST_ABOUT else 0
+    used += shape + len(GAP) * bool(shape)
+    about = min(about, room - used) if room - used >= MIN_ABOUT else 0
     return [name, about, shape, parameters] if name + len(GAP) + parameters <= room else [room, 0, 0, 0]
 
 
@@ -79,7 +79,7 @@ def _cells(row: Row) -> tuple[str, str, str, str]:
 
 
 def _line(row: Row, widths: Sequence[int]) -> str:
-    """A row in columns, the figures at the right."""
+    """Return a row in columns, with its number of parameters aligned right."""
     texts = [pad(fit(cell, width), width) for cell, width in zip(_cells(row), widths, strict=True) if width]
     if widths[-1]:
         texts[-1] = texts[-1].rstrip().rjust(widths[-1])
@@ -87,52 +87,54 @@ def _line(row: Row, widths: Sequence[int]) -> str:
 
 
 def _ruled(row: Row, left: str, length: int, *, has_parameters: bool) -> tuple[str, str]:
-    """A row that is a rule, with a name and a figure in it: what stands left of the name, and the rest."""
-    figure = row.parameters if has_parameters else ""
-    rule = "─" * max(0, length - len(" ".join(filter(None, (left, row.name, figure)))) - bool(row.name))
-    return left + (" " if row.name else ""), " ".join(filter(None, (row.name, rule, figure)))
+    """Return the two parts of a row that is a rule: what precedes the name, and the rest."""
+    parameters = row.parameters if has_parameters else ""
+    rule = "─" * max(0, length - len(" ".join(filter(None, (left, row.name, parameters)))) - bool(row.name))
+    return left + (" " if row.name else ""), " ".join(filter(None, (row.name, rule, parameters)))
 
 
 def _wrap(text: str, width: int) -> list[str]:
     return textwrap.wrap(text, width - 1, break_on_hyphens=False)
 
 
-def _rows(diagram: Diagram, *, sized: bool) -> Iterator[Row]:
-    """From the tokens to the logits of each stack.
+def _rows(diagram: Diagram, *, is_sized: bool) -> Iterator[Row]:
+    """Yield the rows of each stack, from the tokens to the logits.
 
     Args:
-        sized: whether shapes and parameters are known.
+        diagram: layers of the model.
+        is_sized: whether shapes and numbers of parameters are known.
     """
     stacks = list(dict.fromkeys(stage.stack for stage in diagram.stages))
     for stack in stacks:
         stages = [stage for stage in diagram.stages if stage.stack == stack]
-        positions = str(stages[0].layers[0].shape[0]) if sized else ""
+        positions = str(stages[0].layers[0].shape[0]) if is_sized else ""
         yield Row("begins", "tokens" if len(stacks) == 1 else f"{stack}: tokens", "", positions)
         for stage in stages:
             if stage.name == "block":
-                yield from _block(stage, sized)
+                yield from _block(stage, is_sized)
             else:
-                yield from (_row("", layer, sized) for layer in stage.layers)
+                yield from (_row("", layer, is_sized) for layer in stage.layers)
         yield Row("ends", "logits" if stack == stacks[-1] else "to the decoder")
-    if sized:
+    if is_sized:
         yield Row("begins", "in all", "", "", f"{diagram.parameters:,}")
 
 
-def _block(stage: Stage, sized: bool) -> Iterator[Row]:
-    times = f"{stage.times} × {stage.parameters:,}" if sized else ""
-    yield Row("top", "block" if sized else "block × n", parameters=times, is_ruled=True)
-    leaves = True
+def _block(stage: Stage, is_sized: bool) -> Iterator[Row]:
+    """Yield the rows of a block, framed; the first layer beside the residual stream branches off from it."""
+    times = f"{stage.times} × {stage.parameters:,}" if is_sized else ""
+    yield Row("top", "block" if is_sized else "block × n", parameters=times, is_ruled=True)
+    branches_off = True
     for layer in stage.layers:
         flow = layer.branch or "inside"
-        yield _row("leaves" if flow == "beside" and leaves else flow, layer, sized)
-        leaves = flow != "beside"
+        yield _row("branch" if flow == "beside" and branches_off else flow, layer, is_sized)
+        branches_off = flow != "beside"
     yield Row("bottom", "", is_ruled=True)
 
 
-def _row(flow: str, layer: Layer, sized: bool) -> Row:
-    is_named = layer.name.replace("-", "") == layer.kind.lower()
-    about = layer.about if is_named else f"{layer.kind} {layer.about}".strip()
-    if not sized:
+def _row(flow: str, layer: Layer, is_sized: bool) -> Row:
+    is_same_name = layer.name.replace("-", "") == layer.kind.lower()
+    about = layer.about if is_same_name else f"{layer.kind} {layer.about}".strip()
+    if not is_sized:
         return Row(flow, layer.name, layer.kind)
     shape = "" if layer.branch == "joins" else " × ".join(map(str, layer.shape))
     return Row(flow, layer.name, about, shape, f"{layer.parameters:,}" if layer.parameters else "")

@@ -1,6 +1,6 @@
-"""The conversation as a file to read or to show; what it is follows from the file's ending.
+"""Export the conversation to a file, in the format of its extension.
 
-Nothing in it acts when it is opened: what was said is quoted or escaped, and nothing is fetched.
+The text is quoted or escaped, so the file can run nothing when it is opened, and it fetches nothing.
 """
 
 import io
@@ -26,32 +26,37 @@ FENCE = re.compile("`{3,}")
 
 
 def export(session: Session, terminal: Terminal, path: Path) -> None:
-    """Writes the conversation.
+    """Write the conversation to a file.
+
+    Args:
+        session: session with the conversation.
+        terminal: terminal whose width an HTML page or an SVG picture has.
+        path: file to write; its extension selects the format.
 
     Raises:
-        UsageError: the ending stands for no form.
-        OSError: it cannot be written there.
+        UsageError: If no format has the extension.
+        OSError: If the file cannot be written.
     """
-    form = FORMS.get(path.suffix.lower())
-    if form is None:
-        raise UsageError(f"{path} has no ending that says what to write", "one of " + " ".join(FORMS))
-    atomic_write(path, form(session, terminal).encode("utf-8", "replace"))
+    render = FORMATS.get(path.suffix.lower())
+    if render is None:
+        raise UsageError(f"{path} has no ending that says what to write", "one of " + " ".join(FORMATS))
+    atomic_write(path, render(session, terminal).encode("utf-8", "replace"))
 
 
 def _markdown(session: Session, terminal: Terminal) -> str:
-    """Each text in a fence, where nothing is markup, and every space counts."""
-    parts = [f"# A conversation with {_quote(session.model.name)}"]
+    """Fence each text, so that no markup in it has an effect and all spaces are preserved."""
+    parts = [f"# A conversation with {_escape_markdown(session.model.name)}"]
     for turn in session.turns:
         parts += ["**Prompt**", _fence(turn.prompt), "**Answer**", _fence(turn.answer)]
     return "\n\n".join(parts) + "\n"
 
 
 def _fence(text: str) -> str:
-    marks = "`" * max([3, *(len(run) + 1 for run in FENCE.findall(text))])
-    return f"{marks}text\n{escape_controls(text)}\n{marks}"
+    fence = "`" * max([3, *(len(run) + 1 for run in FENCE.findall(text))])
+    return f"{fence}text\n{escape_controls(text)}\n{fence}"
 
 
-def _quote(name: str) -> str:
+def _escape_markdown(name: str) -> str:
     return re.sub(r"([^\w\s])", r"\\\1", name)
 
 
@@ -64,7 +69,7 @@ def _json(session: Session, terminal: Terminal) -> str:
 
 
 def _json_lines(session: Session, terminal: Terminal) -> str:
-    """By the names that `tinychat --jsonl` writes."""
+    """Write a line for each turn, with the field names of `tinychat --jsonl`."""
     turns = [
         {"prompt": turn.prompt, "completion": turn.answer}
         | ({"finish_reason": turn.finished.reason, "seed": turn.finished.seed} if turn.finished else {})
@@ -84,17 +89,17 @@ def _svg(session: Session, terminal: Terminal) -> str:
 
 
 def as_svg(record: "Console", title: str) -> str:
-    """What a console has recorded as a picture that fetches nothing."""
+    """Return the recording of a rich console as an SVG picture that fetches nothing."""
     from rich._export_format import CONSOLE_SVG_FORMAT
     from rich.terminal_theme import MONOKAI
 
-    # rich's own form fetches a font from the network
-    form = re.sub(r"@font-face \{\{.*?\}\}\s*", "", CONSOLE_SVG_FORMAT, flags=re.DOTALL)
-    return record.export_svg(title=title, theme=MONOKAI, code_format=form)
+    # rich's template fetches a font from the network
+    template = re.sub(r"@font-face \{\{.*?\}\}\s*", "", CONSOLE_SVG_FORMAT, flags=re.DOTALL)
+    return record.export_svg(title=title, theme=MONOKAI, code_format=template)
 
 
 def _record(session: Session, terminal: Terminal) -> "Console":
-    """The conversation as it looks on a screen with colours, as wide as this one."""
+    """Record the conversation as it looks on a screen with colours, as wide as this one."""
     from rich.console import Console
     from rich.text import Text
 
@@ -111,7 +116,7 @@ def _record(session: Session, terminal: Terminal) -> "Console":
     return console
 
 
-FORMS: Mapping[str, Callable[[Session, Terminal], str]] = {
+FORMATS: Mapping[str, Callable[[Session, Terminal], str]] = {
     ".md": _markdown,
     ".txt": _plain,
     ".json": _json,
@@ -119,4 +124,4 @@ FORMS: Mapping[str, Callable[[Session, Terminal], str]] = {
     ".html": _html,
     ".svg": _svg,
 }
-"""By the file's ending."""
+"""Functions that render the conversation, by file extension."""
