@@ -1,4 +1,4 @@
-"""What all tests share: a home of their own, and the mirror of data sets where there is one."""
+"""Fixtures of all tests: an isolated home folder, the native engine's library and two small models."""
 
 import os
 import shutil
@@ -8,17 +8,17 @@ from typing import Any
 import pytest
 from filelock import FileLock
 
-# Tests run side by side: threads that wait for each other on shared cores would take many times as long.
+# Tests may run in parallel, where threads waiting for each other on shared cores would be many times slower.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-
 SANITIZED_KERNEL = "SANITIZED_KERNEL"
-"""names, in the environment, a library to take in the place of the one that is compiled"""
+"""Environment variable with the path of a library to test instead of the compiled one."""
+DESELECTED = pytest.StashKey[int]()
 
 
 @pytest.fixture(scope="session")
 def kernel(tmp_path_factory: pytest.TempPathFactory) -> Path | None:
-    """The native engine's library, that of the package or compiled once; None where there is no compiler."""
+    """The native engine's library, from the package or compiled once; None without a compiler."""
     from tinychat.generate.native import build
 
     if SANITIZED_KERNEL in os.environ:
@@ -27,16 +27,16 @@ def kernel(tmp_path_factory: pytest.TempPathFactory) -> Path | None:
         return None
     if build.shipped_file().exists():
         return build.shipped_file()
-    path = tmp_path_factory.getbasetemp().parent / build.shipped_file().name  # which those who test beside us share
+    path = tmp_path_factory.getbasetemp().parent / build.shipped_file().name  # shared by parallel workers
     with FileLock(f"{path}.lock"):
         if not path.exists():
-            build.compile_kernel(path)  # where that fails, the tests do
+            build.compile_kernel(path)
     return path
 
 
 @pytest.fixture
 def compiled(kernel: Path | None) -> Path:
-    """The same, for tests that are about nothing else: on a machine without a compiler tinychat has torch alone."""
+    """The native engine's library; without a compiler the test is skipped."""
     if kernel is None:
         pytest.skip("there is no C compiler")
     return kernel
@@ -44,7 +44,7 @@ def compiled(kernel: Path | None) -> Path:
 
 @pytest.fixture(autouse=True)
 def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch, kernel: Path | None) -> Path:
-    """A user's data folder that starts empty, but for the native engine; no setting leaks in from the machine."""
+    """A data folder that holds only the native engine; no setting leaks in from the environment."""
     folder = tmp_path_factory.mktemp("home")
     if kernel is not None:
         (folder / "cache" / "native").mkdir(parents=True)
@@ -57,28 +57,25 @@ def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPat
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Without a mirror the tests that need it are left out, and the last lines say so."""
+    """Deselect the tests that need the mirror of data sets if there is none."""
     if os.environ.get("TINYCHAT_MIRROR"):
         return
-    needing = [item for item in items if item.get_closest_marker("mirror")]
-    if needing:
-        items[:] = [item for item in items if item not in needing]
-        config.hook.pytest_deselected(items=needing)
-        config.stash[LEFT_OUT] = len(needing)
+    deselected = [item for item in items if item.get_closest_marker("mirror")]
+    if deselected:
+        items[:] = [item for item in items if item not in deselected]
+        config.hook.pytest_deselected(items=deselected)
+        config.stash[DESELECTED] = len(deselected)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Says how many tests were left out for want of data."""
-    count = terminalreporter.config.stash.get(LEFT_OUT, 0)
+    """Report how many tests were deselected because there is no mirror."""
+    count = terminalreporter.config.stash.get(DESELECTED, 0)
     if count:
         terminalreporter.write_line(f"{count} tests left out: they need TINYCHAT_MIRROR, a folder of data sets")
 
 
-LEFT_OUT = pytest.StashKey[int]()
-
-
-def save_small_model(folder: Path, text: str, kind: str, specials: list[str], mode: Any, **facts: Any) -> Path:
-    """A model of one small layer with fixed weights, for what matters is not what it says."""
+def save_small_model(folder: Path, text: str, kind: str, specials: list[str], mode: Any, **info: Any) -> Path:
+    """Save a model of one small layer with reproducible random weights, and return its folder."""
     import torch
 
     from tinychat.model.config import ModelConfig
@@ -91,24 +88,24 @@ def save_small_model(folder: Path, text: str, kind: str, specials: list[str], mo
     config = ModelConfig(tokenizer.vocab_size, context_length=32, n_layer=1, d_model=16, initialization="torch")
     torch.manual_seed(0)
     model = Transformer(config)
-    about = (config.to_dict(), tokenizer.kind, model.parameter_count)
-    save_model(ModelInfo(folder.name, folder, mode, *about, **facts), model.state_dict(), tokenizer)
+    required = (config.to_dict(), tokenizer.kind, model.parameter_count)
+    save_model(ModelInfo(folder.name, folder, mode, *required, **info), model.state_dict(), tokenizer)
     return folder
 
 
 @pytest.fixture(scope="session")
 def letters(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a completion model over a few characters."""
+    """Folder of a completion model with a vocabulary of letters."""
     folder = tmp_path_factory.mktemp("models") / "letters"
     return save_small_model(folder, "abcdefghijklmnopqrstuvwxyz \n", "char", [], mode="completion")
 
 
 @pytest.fixture(scope="session")
 def chatter(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a chat model of word pieces."""
+    """Folder of a chat model with a vocabulary of word pieces."""
     from tinychat.tokenizer.chat_template import ChatTemplate
 
     folder = tmp_path_factory.mktemp("models") / "chatter"
     specials = ["<|end|>", "<|user|>", "<|assistant|>"]
-    facts = {"mode": "chat", "template": ChatTemplate(), "settings": {"temperature": 0.7}}
-    return save_small_model(folder, "hello there, how are you? fine, thanks! " * 5, "wordpiece", specials, **facts)
+    info = {"mode": "chat", "template": ChatTemplate(), "settings": {"temperature": 0.7}}
+    return save_small_model(folder, "hello there, how are you? fine, thanks! " * 5, "wordpiece", specials, **info)

@@ -1,7 +1,7 @@
-"""A model without weights, and an engine that says what its prompt asks for: the REPL and its commands without torch.
+"""A model without weights and an engine that follows scripts, to test the REPL and its commands without torch.
 
-Run as a program, it is `tinychat` on that engine. `TINYCHAT_TEST_DELAY` is the seconds that each token takes,
-`TINYCHAT_TEST_LOADING` those that the model takes to load; with `TINYCHAT_TEST_TORCH` models are loaded in earnest.
+Run as a program, this is `tinychat` with that engine. The environment variable `TINYCHAT_TEST_DELAY` sets the seconds
+per token, `TINYCHAT_TEST_LOADING` the seconds to load a model; `TINYCHAT_TEST_TORCH` selects the real engines.
 """
 
 import functools
@@ -32,12 +32,12 @@ SPECIALS = ["<|end|>", "<|user|>", "<|assistant|>"]
 
 @functools.cache
 def vocabulary() -> tokenizers.Tokenizer:
-    """Learned once for all tests."""
+    """Return the vocabulary of all scripted models, trained once."""
     return train_vocabulary("wordpiece", ["you said hello there 你好 0123456789 " * 9], 300, SPECIALS)
 
 
 def make_model(folder: Path, name: str = "parrot", mode: str = "chat") -> Path:
-    """A model's folder, without weights."""
+    """Write a model folder without weights, and return it."""
     folder = folder / name
     folder.mkdir(parents=True)
     tokenizer = Tokenizer(vocabulary())
@@ -51,11 +51,12 @@ def make_model(folder: Path, name: str = "parrot", mode: str = "chat") -> Path:
     return folder
 
 
-class Scripted:
-    """Says what its prompt asks for.
+class ScriptedEngine:
+    """An engine whose answer depends on the prompt.
 
-    `count`, `lines` and `flood` go on without end, `flood` at any speed; `temp` tells the temperature of each token,
-    `fail` and `bug` end in errors, `escape` is a control sequence, `wide` is wide characters; all else is repeated.
+    `count`, `lines` and `flood` never end, and `flood` is fast at any length; `temp` prints the temperature of each
+    token; `fail` and `bug` raise errors; `escape` prints a control sequence, `wide` wide characters. Any other prompt is
+    repeated.
     """
 
     context_length, batch_size = 512, 8
@@ -65,7 +66,7 @@ class Scripted:
         self.tokenizer, self.delay = tokenizer, delay
 
     def reload(self, info: ModelInfo) -> None:
-        """There are no weights."""
+        """Do nothing, since there are no weights."""
 
     def extend(
         self, requests: Sequence[Request], n: int, top_logprobs: int = 0, seconds: float = math.inf
@@ -74,20 +75,20 @@ class Scripted:
         return [list(self._one(request, 1 if self.delay else n, top_logprobs, end)) for request in requests]
 
     def probabilities(self, request: Request) -> list[TokenProbability]:
-        """Half for what it says, half of the rest for each other; the last token of the vocabulary is cut."""
-        (drawn,) = next(iter(self.extend([request], 1, self.tokenizer.vocab_size)))
-        last = drawn.top_logprobs[-1][0]
+        """Return ½ for the scripted token, then ¼, ⅛, … for the others; the last one is cut by the settings."""
+        (sampled,) = next(iter(self.extend([request], 1, self.tokenizer.vocab_size)))
+        last = sampled.top_logprobs[-1][0]
         return [
             TokenProbability(id, logprob, 0.0 if id == last else math.exp(logprob))
-            for id, logprob in drawn.top_logprobs
+            for id, logprob in sampled.top_logprobs
         ]
 
     def score(self, ids: Sequence[int]) -> list[float]:
-        """Every second token is certain, every other one in four."""
+        """Return log probabilities of 1 and ¼ in turn."""
         return [math.log(0.25) * (position % 2) for position in range(len(ids) - 1)]
 
     def entropies(self, ids: Sequence[int]) -> list[float]:
-        """One bit everywhere, but two at every third token."""
+        """Return one bit (in nats), but two bits for every third token."""
         return [math.log(2) * (1 + (position % 3 == 2)) for position in range(len(ids) - 1)]
 
     def heads(self, *_: object, **__: object) -> list[list[Head]]:
@@ -96,18 +97,18 @@ class Scripted:
     attention = lens = heads
 
     def _one(self, request: Request, n: int, top_logprobs: int, end: float) -> Iterator[SampledToken]:
-        for made in range(request.num_generated, request.num_generated + n):
+        for index in range(request.num_generated, request.num_generated + n):
             time.sleep(self.delay)
-            ids = self._answer(self._asked(request), request.settings, made)
-            chosen = ids[made % len(ids)]
+            ids = self._answer(self._prompt(request), request.settings, index)
+            chosen = ids[index % len(ids)]
             others = (chosen, *(id for id in range(top_logprobs) if id != chosen))
             tops = tuple((id, math.log(0.5) * (rank + 1)) for rank, id in enumerate(others[:top_logprobs]))
             yield SampledToken(chosen, math.log(0.5), tops)
             if chosen in request.end_ids or time.perf_counter() >= end:
                 return
 
-    def _asked(self, request: Request) -> str:
-        """The newest prompt: in a chat what stands between the last marks of user and end, else everything."""
+    def _prompt(self, request: Request) -> str:
+        """Return the last prompt: in a chat the text between the last user and end tokens, otherwise all text."""
         ids = request.ids[: len(request.ids) - request.num_generated]
         user, end = self.tokenizer.special("user"), self.tokenizer.special("end")
         assert user is not None
@@ -117,61 +118,62 @@ class Scripted:
             ids = ids[: ids.index(end)]
         return self.tokenizer.decode([id for id in ids if id != end])
 
-    def _answer(self, asked: str, settings: Settings, made: int) -> list[int]:
-        match asked:
+    def _answer(self, prompt: str, settings: Settings, index: int) -> list[int]:
+        """Return the tokens of the answer, at least as far as the token at `index`."""
+        match prompt:
             case "fail":
                 raise GenerationError("the model gave NaN or infinite logits", "train it again")
             case "bug":
                 raise ValueError("a bug")
             case "count":
-                text = " ".join(map(str, range(made + 2)))
-            case "flood":  # over and over
+                text = " ".join(map(str, range(index + 2)))
+            case "flood":  # `_one` repeats these tokens
                 return self.tokenizer.encode(" hello there")
             case "lines":
-                text = "".join(f"line {number}\n" for number in range(made + 2))
+                text = "".join(f"line {number}\n" for number in range(index + 2))
             case "temp":
-                text = f"<{settings.temperature:g}>" * (made + 1)
+                text = f"<{settings.temperature:g}>" * (index + 1)
             case "escape":
                 text = "a\x1b[31mred\x07 b\tc"
             case "wide":
                 text = "你好" * 60
             case _:
-                text = f"you said: {asked}"
+                text = f"you said: {prompt}"
         end = self.tokenizer.special("end")
         assert end is not None
-        return [*self.tokenizer.encode(text), *[end] * (made + 1)]
+        return [*self.tokenizer.encode(text), *[end] * (index + 1)]
 
 
 class Talk:
-    """A session, and what to do with it in one word."""
+    """A session with shortcuts for tests."""
 
     def __init__(self, session: Session) -> None:
         self.session = session
 
     def ask(self, prompt: str) -> str:
-        """Answers a prompt."""
+        """Answer a prompt, and return the answer."""
         list(self.session.answer(prompt))
         return self.session.turns[-1].answer
 
     def do(self, line: str) -> Result:
-        """Runs a command."""
+        """Run a command, and return its result."""
         return COMMANDS.dispatch(self.session, line)
 
     def offered(self, name: str, *words: str) -> dict[str, str]:
-        """What may stand behind a command's name, the last word being typed, and what it is."""
+        """Return the completions of a command's last word, with their descriptions."""
         return {one.text: one.about for one in COMMANDS[name].complete(self.session, list(words))}
 
     def said(self, line: str) -> str:
-        """Runs a command that lets the model speak."""
+        """Run a command that generates text, and return the text."""
         result = self.do(line)
         assert isinstance(result, Answer)
         return "".join(record.text for record in result.start(lambda: False) if isinstance(record, Token))
 
 
 def open_scripted(info: ModelInfo, settings: Settings) -> Engine:
-    """What stands for `open_engine`."""
+    """Open a scripted engine; replaces `open_engine`."""
     time.sleep(float(os.environ.get("TINYCHAT_TEST_LOADING", "0")))
-    return Scripted(read_tokenizer(info.folder), float(os.environ.get("TINYCHAT_TEST_DELAY", "0")))
+    return ScriptedEngine(read_tokenizer(info.folder), float(os.environ.get("TINYCHAT_TEST_DELAY", "0")))
 
 
 def main() -> int:

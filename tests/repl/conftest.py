@@ -1,4 +1,4 @@
-"""A model that repeats what it hears, a session on it, and people who talk to it at terminals."""
+"""A scripted model, a session with it, and simulated people who use the REPL at pseudo-terminals."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -32,7 +32,7 @@ def session(model: Path, monkeypatch: pytest.MonkeyPatch) -> Session:
 
 @pytest.fixture
 def input() -> Iterator[PipeInput]:
-    """Keys to press without a terminal."""
+    """Input to send keys to without a terminal."""
     with create_pipe_input() as pipe:
         yield pipe
         clear_typeahead(pipe)
@@ -40,13 +40,13 @@ def input() -> Iterator[PipeInput]:
 
 @pytest.fixture
 def sit_down(model: Path, home: Path) -> Iterator[Callable[..., Person]]:
-    """Somebody sits down at a terminal of their own, and sees the prompt."""
+    """Function that starts the REPL at a new pseudo-terminal and waits for the prompt."""
     people: list[Person] = []
 
-    def sit(**facts: object) -> Person:
-        person = Person(model, home, **facts)  # type: ignore[arg-type]
+    def sit(**options: object) -> Person:
+        person = Person(model, home, **options)  # type: ignore[arg-type]
         people.append(person)
-        person.sees(">" if facts.get("TERM") == "dumb" or "TINYCHAT_PLAIN" in facts else "›")
+        person.sees(">" if options.get("TERM") == "dumb" or "TINYCHAT_PLAIN" in options else "›")
         return person
 
     yield sit

@@ -144,7 +144,7 @@ def training(home: Path) -> None:
     session = TerminalSession(home)
     session.wait(lambda text: "\n›\n" in text)
     session.type("/train corpus.jsonl --mode chat --steps 200 --n-layer 2 --d-model 96 --context-length 128" + ENTER)
-    session.wait(lambda text: any(f" {share} % ·" in text for share in range(80, 99)) and "sample at" in text)
+    session.wait(lambda text: any(f" {percent} % ·" in text for percent in range(80, 99)) and "sample at" in text)
     session.picture("training")
     session.close()
 

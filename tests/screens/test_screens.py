@@ -1,4 +1,4 @@
-"""The README's pictures show what they are there for. How they look is a matter of the day: `make screens`."""
+"""The README's pictures contain the expected text; `make screens` generates them anew."""
 
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
@@ -7,8 +7,7 @@ import pytest
 
 HERE = Path(__file__).parent
 README = HERE.parent.parent / "README.md"
-MOST = 40_000
-"""bytes"""
+MAX_BYTES = 40_000
 WORDS = {
     "first-minute": ["tinychat 0.1", "› hello there", "⟨temp 0.7⟩", "tok/s · stop: end of turn"],
     "why": ["/why 5", "entropy", "before", "after", "▇▇"],
@@ -17,12 +16,12 @@ WORDS = {
 
 
 @pytest.mark.parametrize("name", WORDS)
-def test_a_picture_shows_what_it_is_there_for(name: str) -> None:
+def test_a_picture_contains_its_text_and_is_in_the_readme(name: str) -> None:
     path = HERE / f"{name}.svg"
     picture = ElementTree.parse(path)
     text = "".join(picture.getroot().itertext()).replace("\xa0", " ")
     assert [words for words in WORDS[name] if words not in text] == []
-    assert path.stat().st_size < MOST
+    assert path.stat().st_size < MAX_BYTES
     assert f"tests/screens/{name}.svg" in README.read_text(encoding="utf-8")
 
 

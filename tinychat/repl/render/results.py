@@ -50,11 +50,11 @@ BRACKETS_LEGEND = f"in brackets: less likely than 1 in {2**SURPRISING}"
 TOP_COLUMNS = 3
 """Columns of a heat map that are named for each row in plain lines."""
 
-THEME_WIDTH = 10
+CATEGORY_WIDTH = 10
 ENTRY_WIDTH = 35
 NAME_WIDTH = 14
 ABBREVIATED = ("training", "models", "session", "inside", "talk")
-"""Themes whose commands are listed without explanations if the screen is too small, in this order."""
+"""Categories whose commands are listed without explanations if the screen is too small, in this order."""
 RESERVED_LINES = 3
 """Lines left for the command, the next prompt and the toolbar around the overview."""
 KEYS = (
@@ -82,7 +82,7 @@ def draw(terminal: Terminal, result: Drawn) -> None:
         case Bars():
             terminal.show(render_bars(result, terminal.width - 1))
         case Outline():
-            _draw_outline(terminal, result)
+            _draw_tree(terminal, result)
         case Shaded():
             _draw_shaded(terminal, result)
         case Architecture():
@@ -100,7 +100,7 @@ def _notes(terminal: Terminal, notes: Sequence[str]) -> None:
         terminal.line(note, DIM)
 
 
-# Tables and outlines
+# Tables and trees
 
 
 def _draw_table(terminal: Terminal, table: Table) -> None:
@@ -126,12 +126,12 @@ def _draw_table(terminal: Terminal, table: Table) -> None:
     _notes(terminal, table.notes)
 
 
-def _draw_outline(terminal: Terminal, outline: Outline) -> None:
+def _draw_tree(terminal: Terminal, tree: Outline) -> None:
     """Draw a line for each node of a tree, dim if it is not on the current path."""
-    for row in outline.rows:
+    for row in tree.rows:
         mark = "› " if row.is_here else "  "
         terminal.line(fit(mark + row.prefix + row.text, terminal.width - 1), "" if row.is_on_path else DIM)
-    _notes(terminal, outline.notes)
+    _notes(terminal, tree.notes)
 
 
 # Bars
@@ -260,11 +260,11 @@ def _draw_help(terminal: Terminal, help: Help) -> None:
 
 
 def _help_grid(help: Help, width: int, abbreviated: Collection[str]) -> Grid:
-    """Return themes on the left, and their commands beside them in as many columns as fit."""
+    """Return categories on the left, and their commands beside them in as many columns as fit."""
     grid = Grid.grid()
-    grid.add_column(width=THEME_WIDTH, style="dim", no_wrap=True)
+    grid.add_column(width=CATEGORY_WIDTH, style="dim", no_wrap=True)
     grid.add_column()
-    columns = max(1, (width - THEME_WIDTH) // ENTRY_WIDTH)
+    columns = max(1, (width - CATEGORY_WIDTH) // ENTRY_WIDTH)
     for theme, entries in help.themes.items():
         names = [name for name, brief in entries.items() if not brief or theme in abbreviated]
         if names:
