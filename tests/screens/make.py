@@ -154,7 +154,7 @@ def main() -> None:
     pictures = {"first-minute": first_minute, "why": why, "training": training}
     for name in sys.argv[1:] or pictures:
         with tempfile.TemporaryDirectory(prefix="tinychat-screens-", ignore_cleanup_errors=True) as home:
-            compile_kernel = [sys.executable, "-m", "tinychat.generate.native.library"]
+            compile_kernel = [sys.executable, "-m", "tinychat.generate.native.build"]
             subprocess.run(compile_kernel, env=os.environ | {"TINYCHAT_HOME": home}, check=True)
             pictures[name](Path(home))
         print(HERE / f"{name}.svg")  # noqa: T201
