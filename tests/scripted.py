@@ -159,11 +159,11 @@ class Talk:
         """Run a command, and return its result."""
         return COMMANDS.dispatch(self.session, line)
 
-    def offered(self, name: str, *words: str) -> dict[str, str]:
+    def completions(self, name: str, *words: str) -> dict[str, str]:
         """Return the completions of a command's last word, with their descriptions."""
         return {one.text: one.about for one in COMMANDS[name].complete(self.session, list(words))}
 
-    def said(self, line: str) -> str:
+    def generate(self, line: str) -> str:
         """Run a command that generates text, and return the text."""
         result = self.do(line)
         assert isinstance(result, Answer)

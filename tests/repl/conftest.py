@@ -51,4 +51,4 @@ def sit_down(model: Path, home: Path) -> Iterator[Callable[..., Person]]:
 
     yield sit
     for person in people:
-        person.is_gone()
+        person.kill()

@@ -80,7 +80,7 @@ class Person:
             The lines of the screen.
 
         Raises:
-            AssertionError: something wanted did not appear in time.
+            AssertionError: If something wanted does not appear in time.
         """
         end = time.monotonic() + PATIENCE
         while not all(self._is_there(one) for one in wanted):
@@ -91,7 +91,7 @@ class Person:
             self._feed(data)
         return self.lines
 
-    def looks(self) -> None:
+    def read_pending(self) -> None:
         """Read the pending output, so that the program never blocks on writing."""
         try:
             while True:
@@ -104,25 +104,25 @@ class Person:
         self.screen.resize(rows, columns)
         self.process.setwinsize(rows, columns)
 
-    def leaves(self) -> int | None:
+    def wait_for_exit(self) -> int | None:
         """Read until the program ends, and return its exit code."""
         try:
             while True:
                 self.raw += self.process.read_nonblocking(65536, PATIENCE)
         except pexpect.EOF:
-            return self.ended()
+            return self.exit_code()
 
-    def ended(self) -> int | None:
+    def exit_code(self) -> int | None:
         """Wait for the process to exit, and return its exit code, or None if a signal ended it."""
         self.process.wait()
         self.process.close()
         code: int | None = self.process.exitstatus
         return code
 
-    def is_gone(self) -> None:
+    def kill(self) -> None:
         """Kill the process, whatever its state."""
         self.process.kill(signal.SIGKILL)
-        self.ended()
+        self.exit_code()
 
     def _feed(self, data: bytes) -> None:
         self.raw += data

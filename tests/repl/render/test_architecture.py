@@ -49,7 +49,7 @@ def test_an_encoder_is_drawn_before_the_decoder_that_attends_to_it() -> None:
 
 @pytest.mark.parametrize("columns", [30, 40, 60, 80, 200])
 @pytest.mark.parametrize("name", ["shakespeare", "nanogpt-cpu", "default"])
-def test_it_keeps_within_its_screen(columns: int, name: str) -> None:
+def test_an_architecture_keeps_within_its_screen(columns: int, name: str) -> None:
     screen = Screen(columns, 60)
     draw_architecture(screen.terminal(), Architecture("", describe_recipe(name).diagram))
     assert all(len(line) < columns for line in screen.lines)

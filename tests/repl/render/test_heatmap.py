@@ -41,18 +41,15 @@ def test_a_map_has_its_labels_at_its_sides_and_above() -> None:
     ]
 
 
-def test_where_there_is_no_room_the_newest_part_is_shown_and_the_rest_summed_up() -> None:
+def test_a_map_too_large_shows_its_newest_part_and_sums_up_the_rest() -> None:
     letters = tuple("abcdefghijklmnopqrstuvwxyz")
     heat = HeatMap("title", letters, letters, lower(26))
     lines = drawn(heat, 20, 14).lines
     assert lines[1] == "  …klmnopqrstuvwxyz"
     assert [line[0] for line in lines[2:8]] == list("uvwxyz")
     assert lines[7] == "z ░···············█"
-    assert (
-        lines[9] == "the newest 6 of 26 rows · the newest 16 of 26 columns, … the others together"[:20].rstrip()
-        or lines[9]
-    )
     assert all(len(line) < 20 for line in lines[:8])
+    assert lines[10:12] == ["the newest 6 of 26 r", "ows · the newest 16"]
 
 
 def test_colours_are_brighter_for_more() -> None:
@@ -114,12 +111,10 @@ def test_a_row_or_a_column_of_maps_is_folded_as_it_fits() -> None:
         assert [line.split() for line in tall] == [["1", "1", "1", "2"], ["1", "3", "1", "4"]]
 
 
-def test_too_many_maps_are_told_by_their_captions() -> None:
+def test_too_many_maps_are_shown_by_their_captions() -> None:
     grid = tuple(tuple(SmallMap(f"{row} {index} first 9 %", lower(4)) for index in range(1, 9)) for row in range(1, 13))
     lines = drawn(HeatMaps("t", grid, ("more",))).lines
-    assert lines[1].split("  ") == [f"1 {index} first 9 %" for index in range(1, 6)] or lines[1].startswith(
-        "1 1 first 9 %"
-    )
+    assert lines[1].split("   ") == [f"1 {index} first 9 %" for index in range(1, 5)]
     assert len(lines) == 1 + 12 * 2 + 1
     assert "█" not in "".join(lines)
 
@@ -133,7 +128,7 @@ def test_a_map_is_made_smaller_without_losing_weight_and_larger_by_repeating() -
     assert resize(((1.0,), (0.5, 0.5)), 4, 7) == [[1.0] * 3 + [None] * 3] * 2 + [[0.5] * 6] * 2
 
 
-def test_in_plain_lines_a_row_names_what_it_gives_most_to() -> None:
+def test_in_plain_lines_a_row_names_its_largest_columns() -> None:
     screen = Screen()
     heat = HeatMap("title", ("a", "b"), ("w", "x", "y", "z"), ((1.0, 0, 0, 0), (0.1, 0.5, 0.15, 0.25)), marked=1)
     draw(screen.terminal(dumb=True), heat)

@@ -19,16 +19,16 @@ from tinychat.repl.render.plot import Series, Span, plot, plot_all, sparkline, t
         (7, 7, 5, ["7"]),
     ],
 )
-def test_round_numbers_with_as_many_decimals_as_they_need(low: float, high: float, most: int, texts: list[str]) -> None:
+def test_tick_labels_have_as_many_decimals_as_they_need(low: float, high: float, most: int, texts: list[str]) -> None:
     assert tick_labels(ticks(low, high, most)) == texts
 
 
-def test_steps_are_whole() -> None:
+def test_ticks_are_at_least_a_step_apart() -> None:
     assert ticks(1, 3, 10, least_step=1) == [1, 2, 3]
 
 
 @given(st.floats(0, 1e9), st.floats(1e-3, 1e9), st.integers(1, 50))
-def test_they_lie_within_the_range_and_are_few(low: float, span: float, most: int) -> None:
+def test_ticks_lie_within_the_range_and_are_few(low: float, span: float, most: int) -> None:
     values = ticks(low, low + span, most)
     assert len(values) <= most + 1
     assert all(low - 1e-6 * span <= value <= low + span * (1 + 1e-6) for value in values)
@@ -76,7 +76,7 @@ def test_curves_over_each_other_are_told_apart_by_dashes_and_marks() -> None:
     assert lines[4][-1] == Span("⠉⠢◆", 0)
 
 
-def test_where_there_is_nothing_to_draw_nothing_is_drawn() -> None:
+def test_nothing_is_drawn_without_points_or_room() -> None:
     assert plot([], 40, 8) == []
     assert plot([(1, 1.0)], 8, 8) == []
     assert plot([(1, float("nan"))], 40, 8) == []
@@ -87,7 +87,7 @@ def test_where_there_is_nothing_to_draw_nothing_is_drawn() -> None:
     st.integers(10, 120),
     st.integers(2, 30),
 )
-def test_it_keeps_within_its_bounds(points: list[tuple[int, float]], width: int, height: int) -> None:
+def test_a_plot_keeps_within_its_bounds(points: list[tuple[int, float]], width: int, height: int) -> None:
     lines = plot(sorted(points), width, height)
     assert len(lines) in (0, height)
     assert all(len(line) <= width for line in lines)

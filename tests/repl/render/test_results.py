@@ -102,7 +102,7 @@ def test_an_empty_table_says_so() -> None:
     assert drawn(Table(("run",), (), notes=("make one",))) == ["none yet", "make one"]
 
 
-def test_bars_are_as_long_as_their_shares() -> None:
+def test_bars_are_as_long_as_their_fractions() -> None:
     bars = (Bar("' talk'", 0.5, marked=True), Bar("' do'", 0.25), Bar("'x'", 0.0001))
     assert drawn(Bars("token 5 of 14", bars)) == [
         "token 5 of 14",
@@ -112,7 +112,7 @@ def test_bars_are_as_long_as_their_shares() -> None:
     ]
 
 
-def test_bars_stand_before_and_after() -> None:
+def test_bars_before_and_after_are_side_by_side() -> None:
     bars = (Bar("'a'", 0.5, marked=True, after=1.0), Bar("'b'", 0.25, after=0.0))
     for columns, longest in ((80, 24), (40, 8)):
         assert [line.rstrip() for line in drawn(Bars("title", bars, ("before and after top-k 1",)), columns)] == [
@@ -210,7 +210,7 @@ def test_the_terminal_knows_where_its_cursor_is() -> None:
     assert columns == [3, 8, 9, 10, 1, 0, 10, 2, 4]
 
 
-def test_half_a_surrogate_pair_is_no_reason_to_fall() -> None:
+def test_half_a_surrogate_pair_is_written_as_a_question_mark() -> None:
     screen = Screen()
     screen.terminal().line("a\ud800b")
     assert screen.lines == ["a?b"]
