@@ -55,8 +55,8 @@ class ScriptedEngine:
     """An engine whose answer depends on the prompt.
 
     `count`, `lines` and `flood` never end, and `flood` is fast at any length; `temp` prints the temperature of each
-    token; `fail` and `bug` raise errors; `escape` prints a control sequence, `wide` wide characters. Any other prompt is
-    repeated.
+    token; `fail` and `bug` raise errors; `escape` prints a control sequence, `wide` wide characters. Any other prompt
+    is repeated.
     """
 
     context_length, batch_size = 512, 8
