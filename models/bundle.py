@@ -174,7 +174,7 @@ def describe(name: str, folder: Path) -> None:
         },
     }
     (folder / TRAINING).write_text(json.dumps(training, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-    card = re.split(r"\n## (?:Samples|On what)", read_card(folder))[0]
+    card = re.split(r"\n## (?:Samples|On held-out)", read_card(folder))[0]
     lines = [
         card.rstrip("\n"),
         *_figures(source, figures),
@@ -188,7 +188,7 @@ def describe(name: str, folder: Path) -> None:
 
 
 def _figures(source: str, figures: dict[str, Any]) -> Iterator[str]:
-    yield from ("", "## On what it was never trained on", "")
+    yield from ("", "## On held-out text", "")
     command = f"tinychat eval NAME {source} --split all"
     yield f"`{command}{' --exact' if figures['exact_match'] is not None else ''}`, weights in bf16:"
     yield from ("", "| | |", "| --- | --- |")
@@ -214,7 +214,7 @@ def _suite(file: str, results: dict[str, dict[str, dict[str, float]]]) -> Iterat
         "",
         f"`tinychat eval NAME --suite data/{file}`, on wordings and names that",
     )
-    yield from ("it was never trained on; the second figure is at the usual temperature:", "")
+    yield from ("are held out from training; the second figure is at the model's own temperature:", "")
     yield f"| | checks | {' | '.join(results)} |"
     yield "| --- " * (2 + len(results)) + "|"
     for group, first in next(iter(results.values())).items():
@@ -228,7 +228,7 @@ def _conversations(folder: Path, conversations: Sequence[Sequence[str]]) -> Iter
             "",
             f"## {len(conversations)} conversations",
             "",
-            "Not chosen and not edited: with the usual settings, seed 1.",
+            "Neither chosen nor edited: with the usual settings, seed 1.",
         )
     for prompts in conversations:
         session = Session()
@@ -242,16 +242,16 @@ def _conversations(folder: Path, conversations: Sequence[Sequence[str]]) -> Iter
 
 
 def _curve(curve: dict[str, Any]) -> Iterator[str]:
-    yield from ("", "## Loss by step", "", "Dots are the loss of training, ◆ that of the part that measures it.", "")
+    yield from ("", "## Loss by step", "", "Dots: training loss; ◆: validation loss.", "")
     yield from ("    " + line for line in plot(curve["training"], *CURVE, marked=curve["validation"]))
 
 
 def _answers(greedy: Sequence[dict[str, Any]]) -> Iterator[str]:
     yield from (
         "",
-        "## Greedily",
+        "## Greedy answers",
         "",
-        f"At most {GREEDY_TOKENS} tokens, with `--precision f32`; a test holds it to these.",
+        f"At most {GREEDY_TOKENS} tokens, with `--precision f32`; a test compares with these.",
     )
     for result in greedy:
         yield from ("", f"    {result['prompt']}", *("    → " + line for line in result["completion"].splitlines()))
@@ -259,7 +259,7 @@ def _answers(greedy: Sequence[dict[str, Any]]) -> Iterator[str]:
 
 def _samples(samples: Sequence[dict[str, Any]]) -> Iterator[str]:
     if samples:
-        yield from ("", "## Ten samples", "", "Not chosen and not edited: seeds 1 to 10, with `--precision f32`.")
+        yield from ("", "## Ten samples", "", "Neither chosen nor edited: seeds 1 to 10, with `--precision f32`.")
     for seed, sample in enumerate(samples, 1):
         text = sample["prompt"] + sample["completion"]
         yield from ("", f"Seed {seed}, from “{sample['prompt']}”:", "")

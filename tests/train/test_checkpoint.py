@@ -12,13 +12,13 @@ from tinychat.store.weights import list_snapshots, read_step, snapshot_file
 from tinychat.train.checkpoint import (
     PUBLISH_INTERVAL,
     SNAPSHOT_ALLOWANCE,
-    STATE,
+    STATE_FILE,
     Publisher,
     State,
+    find_surplus,
     load_checkpoint,
     newest_step,
     save_checkpoint,
-    thin,
 )
 
 
@@ -64,7 +64,7 @@ def test_where_there_is_none_there_is_none(tmp_path: Path) -> None:
 @pytest.mark.parametrize("damage", [lambda data: data[:100], lambda data: b"", lambda data: b"x" * len(data)])
 def test_a_damaged_one_gives_way_to_the_one_before(tmp_path: Path, damage) -> None:
     save_checkpoint(tmp_path, state(1))
-    newest = save_checkpoint(tmp_path, state(2)) / STATE
+    newest = save_checkpoint(tmp_path, state(2)) / STATE_FILE
     newest.write_bytes(damage(newest.read_bytes()))
     loaded = load_checkpoint(tmp_path)
     assert loaded is not None
@@ -78,7 +78,7 @@ def test_reading_runs_no_code(tmp_path: Path) -> None:
 
     folder = tmp_path / "step-00000001"
     folder.mkdir()
-    torch.save({"format": 1, "trap": Trap()}, folder / STATE)
+    torch.save({"format": 1, "trap": Trap()}, folder / STATE_FILE)
     assert load_checkpoint(tmp_path) is None
     assert not (tmp_path / "sprung").exists()
 
@@ -125,13 +125,13 @@ def test_snapshots_are_kept_at_powers_of_two_few_of_them_evenly(run: RunFolder, 
 
 
 def test_thinning_keeps_the_ends() -> None:
-    assert thin([0, 1, 2]) == []
-    assert thin([0, 10, 11, 100], most=3) == [11]
-    assert thin([0, 7, 9], most=2) == [7]
+    assert find_surplus([0, 1, 2]) == []
+    assert find_surplus([0, 10, 11, 100], max_snapshots=3) == [11]
+    assert find_surplus([0, 7, 9], max_snapshots=2) == [7]
 
 
 def test_snapshots_that_take_too_long_are_left_out(publisher: Publisher) -> None:
-    publisher._spent = SNAPSHOT_ALLOWANCE + 1.0
+    publisher._snapshot_seconds = SNAPSHOT_ALLOWANCE + 1.0
     assert not publisher.snapshot_is_due(4, 2.0)
     assert publisher.snapshot_is_due(1024, 200.0)
 

@@ -54,10 +54,10 @@ def test_the_environment_tells_the_rank(environment: dict[str, str], process: Pr
 def test_a_batch_is_shared_out_without_rest(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ProcessGroup, "_join", lambda group: None)
     batch = Batch(torch.arange(10).reshape(5, 2), torch.arange(10).reshape(5, 2), torch.arange(5))
-    shares = [ProcessGroup(ProcessRank(rank, 3, rank, 3)).share(batch).ids for rank in range(3)]
+    shares = [ProcessGroup(ProcessRank(rank, 3, rank, 3)).local_batch(batch).ids for rank in range(3)]
     assert [len(share) for share in shares] == [2, 2, 1]
     assert torch.cat(shares).equal(batch.ids)
-    assert ProcessGroup(ProcessRank(2, 3, 2, 3)).share(batch).folds.tolist() == [4]
+    assert ProcessGroup(ProcessRank(2, 3, 2, 3)).local_batch(batch).folds.tolist() == [4]
 
 
 @pytest.fixture
@@ -69,7 +69,7 @@ def text(tmp_path: Path) -> Path:
 def every_step(monkeypatch: pytest.MonkeyPatch) -> None:
     """After each step it reports and listens; what the leader puts into the environment is taken out of it again."""
     monkeypatch.setattr(Loop, "_report_interval", 0.0)
-    monkeypatch.setattr("tinychat.train.loop.LISTEN_INTERVAL", 0.0)
+    monkeypatch.setattr("tinychat.train.loop.COMMAND_INTERVAL", 0.0)
     monkeypatch.setattr("tinychat.train.event_log.Control.listen_to_signals", lambda control: None)
     for name in (*NAMES, "GLOO_SOCKET_IFNAME", "OMP_NUM_THREADS"):
         monkeypatch.setenv(name, "1")
@@ -126,13 +126,13 @@ def test_a_run_goes_on_with_another_number_of_processes(
     fields = {"steps": 18, "dropout": 0, "evaluate_every": 18, "ngram_order": 2}
     whole, run = make(text, **fields), make(text, strategy=strategy, **fields)
     assert train(whole, monkeypatch) == 0
-    obey = Loop._obey
+    obey = Loop._run_commands
 
     def stop_now_and_then(loop: Loop) -> None:
         obey(loop)
-        loop.control.stopping = loop.step in (6, 12)
+        loop.control.stop_requested = loop.step in (6, 12)
 
-    monkeypatch.setattr(Loop, "_obey", stop_now_and_then)
+    monkeypatch.setattr(Loop, "_run_commands", stop_now_and_then)
     for sitting, devices in enumerate(sittings, 1):
         change_recipe(run, {"devices": devices})
         assert train(run, monkeypatch) == 0
@@ -189,14 +189,14 @@ def is_alive(pid: int) -> bool:
 @pytest.mark.skipif(not Path("/proc").exists(), reason="looks for processes in /proc")
 def test_whoever_dies_the_others_end_and_the_run_can_go_on(text: Path) -> None:
     run = make(text, steps=500_000, devices=2)
-    leader = launch(run, tied=True)
+    leader = launch(run, stop_with_parent=True)
     wait_for(lambda: events(run, Stepped))
     (worker,) = workers_of(leader.pid)
     os.kill(leader.pid, signal.SIGKILL)
     leader.wait()
     wait_for(lambda: not is_alive(worker), 20)
 
-    leader = launch(run, tied=True)
+    leader = launch(run, stop_with_parent=True)
     wait_for(lambda: events(run, Stepped))
     (worker,) = workers_of(leader.pid)
     os.kill(worker, signal.SIGKILL)
@@ -205,7 +205,7 @@ def test_whoever_dies_the_others_end_and_the_run_can_go_on(text: Path) -> None:
     assert "process 2 of 2 was killed" in failed.problem
     assert "--grad-accum-steps" in failed.remedy
 
-    leader = launch(run, tied=True)
+    leader = launch(run, stop_with_parent=True)
     wait_for(lambda: events(run, Stepped))
     (worker,) = workers_of(leader.pid)
     leader.send_signal(signal.SIGINT)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tinychat.events import Ended, Evaluated, Event, Failed, LineReader, Noticed, Saved, Stepped
 from tinychat.train.event_log import (
-    LONGEST_CURVE,
+    MAX_CURVE_POINTS,
     Curves,
     EventLog,
     loss_curve,
@@ -92,7 +92,7 @@ def test_without_a_checkpoint_nothing_has_happened(tmp_path: Path) -> None:
 def test_a_long_curve_is_thinned_out_and_keeps_its_end(tmp_path: Path) -> None:
     write(tmp_path / "events", *map(stepped, range(1, 1502)), Evaluated(1500, 1.5, 4.5, 2.2, True))
     curve = loss_curve(tmp_path / "events")
-    assert len(curve["training"]) <= LONGEST_CURVE
+    assert len(curve["training"]) <= MAX_CURVE_POINTS
     assert curve["training"][-1][0] == 1501
     assert curve["validation"] == [[1500, 1.5]]
 

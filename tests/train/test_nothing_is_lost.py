@@ -153,7 +153,7 @@ def test_a_run_that_cannot_be_written_is_told_in_one_line(text: Path, capfd: pyt
         assert str(run.path) in line
         assert not run.is_running()
         with pytest.raises(OSError, match=run.name):
-            launch(run, tied=True)
+            launch(run, stop_with_parent=True)
     assert train(run) == 0
 
 
@@ -200,16 +200,16 @@ def test_killed_while_it_writes_a_checkpoint_the_newest_is_whole(tmp_path: Path)
 
 
 def test_a_run_at_work_is_neither_touched_nor_joined(text: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tinychat.train.launch.PATIENCE", 0.05)
+    monkeypatch.setattr("tinychat.train.launch.LOCK_TIMEOUT", 0.05)
     run = make(text)
     log = EventLog(run.events_file)
     with run.lock():
         log.write(Stepped(5, 0.1, 3.0, 0.1, 1.0, 1000.0, 1.0, 10.0, 30))
-        impatient = "from tinychat.train import __main__ as trainer; trainer.PATIENCE = 0.05; trainer.main()"
+        impatient = "from tinychat.train import __main__ as trainer; trainer.LOCK_TIMEOUT = 0.05; trainer.main()"
         call = [sys.executable, "-c", impatient, str(run.path)]
         second = subprocess.run(call, capture_output=True, text=True, check=False)
         with pytest.raises(RunError, match="at work already"):
-            launch(run, tied=True)
+            launch(run, stop_with_parent=True)
         log.write(Saved(6))
         assert [type(event) for event in events(run, Stepped, Saved, Failed)] == [Stepped, Saved]
     log.close()

@@ -80,7 +80,7 @@ def test_it_goes_back_to_the_last_checkpoint_with_half_the_rate(monkeypatch: pyt
     assert [step for step, _ in loss_curve(run.events_file)["training"]] == [*range(1, 31)]
     state = load_checkpoint(run.checkpoints)
     assert state is not None
-    assert state.rate == 0.5  # whoever goes on from here goes on so
+    assert state.lr_scale == 0.5  # whoever goes on from here goes on so
 
 
 @pytest.mark.slow
@@ -105,7 +105,7 @@ def test_the_third_time_ends_it_and_the_last_good_weights_stay(monkeypatch: pyte
     assert len(notices(run, "half the learning rate")) == 2
     state = load_checkpoint(run.checkpoints)
     assert state is not None
-    assert (state.step, state.rate) == (10, 0.25)
+    assert (state.step, state.lr_scale) == (10, 0.25)
     for weights in (state.weights, read_weights(read_info(run.model))):
         assert all(weight.isfinite().all() for weight in weights.values())
 
@@ -144,8 +144,8 @@ def test_steps_are_computed_in_smaller_parts_as_if_it_had_been_so_from_the_start
     assert train(same) == 0
     with monkeypatch.context() as patch:
         limit(patch, rows=2)
-        patch.setattr("tinychat.train.loop.LISTEN_INTERVAL", 0.0)
-        patch.setattr(Loop, "_obey", lambda loop: setattr(loop.control, "stopping", loop.step == 12))
+        patch.setattr("tinychat.train.loop.COMMAND_INTERVAL", 0.0)
+        patch.setattr(Loop, "_run_commands", lambda loop: setattr(loop.control, "stop_requested", loop.step == 12))
         assert train(run) == 0
     assert notices(run, "memory") == ["memory ran out at step 1: steps are computed in 4 parts from now on"]
     assert events(run, Ended)[0].step == 12
@@ -197,7 +197,7 @@ step(1)
 pages = int(open("/proc/self/statm").read().split()[0])
 limit = pages * resource.getpagesize() + 150_000_000
 resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
-print(step(128), learner.accumulation)
+print(step(128), learner.grad_accum_steps)
 """
 
 

@@ -66,7 +66,7 @@ def test_a_run_plans_learns_speaks_and_leaves_a_model(text: Path) -> None:
     assert training["curve"]["validation"][-1][0] == 60
     card = (folder / "README.md").read_text(encoding="utf-8")
     assert f"{ended.loss:.4f}" in card
-    assert "## To make it again" in card
+    assert "## Train it again" in card
     assert ended.best_step == 60
     assert ended.training_loss == pytest.approx(ended.loss, abs=0.2)
     assert ended.copied in text.read_text("utf-8")
@@ -311,7 +311,7 @@ def test_a_text_that_has_changed_is_not_gone_on_with(text: Path) -> None:
 
 
 def test_a_run_at_work_is_not_joined_by_a_second_trainer(text: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tinychat.train.__main__.PATIENCE", 0.05)
+    monkeypatch.setattr("tinychat.train.__main__.LOCK_TIMEOUT", 0.05)
     run = make(text, steps=5)
     with run.lock():
         assert train(run) == 1
@@ -322,10 +322,10 @@ def test_a_run_at_work_is_not_joined_by_a_second_trainer(text: Path, monkeypatch
 def test_killed_at_any_moment_it_ends_as_if_it_had_not_been(text: Path) -> None:
     fields = {"steps": 400, "evaluate_every": 40, "dropout": 0.1}
     whole, killed = make(text, **fields), make(text, **fields)
-    assert launch(whole, tied=True).wait(120) == 0
+    assert launch(whole, stop_with_parent=True).wait(120) == 0
     moments = random.Random(7)
     for attempt in itertools.count():
-        process = launch(killed, tied=True)
+        process = launch(killed, stop_with_parent=True)
         until = time.monotonic() + (moments.uniform(2.5, 7) if attempt < 6 else 120)
         while process.poll() is None and time.monotonic() < until:
             time.sleep(0.01)
@@ -348,7 +348,7 @@ def test_killed_at_any_moment_it_ends_as_if_it_had_not_been(text: Path) -> None:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_stops_after_the_step_and_keeps_everything(text: Path, number: signal.Signals) -> None:
     run = make(text, minutes=2)
-    process = launch(run, tied=True)
+    process = launch(run, stop_with_parent=True)
     wait_for(run, Stepped)
     process.send_signal(number)
     assert process.wait(30) == 0

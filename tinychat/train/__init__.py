@@ -1,1 +1,1 @@
-"""Recipe → batches → steps → events."""
+"""Train models: from a recipe and a text, by batches and steps, to a model folder."""

@@ -1,6 +1,6 @@
-"""The trainer's process: `python -m tinychat.train RUN`, started by `launch.py`. Its interface is the run's folder.
+"""Train a run: `python -m tinychat.train RUN`, the process that `launch.py` starts. Its interface is the run's folder.
 
-Where several processes train together, the workers run this too; they need no folder.
+When several processes train together, the workers run this module too, without a folder.
 """
 
 import argparse
@@ -23,91 +23,92 @@ from tinychat.train.checkpoint import newest_step
 from tinychat.train.data import read_text
 from tinychat.train.event_log import Control, EventLog, rewind
 from tinychat.train.processes import (
-    LOST,
     OUT_OF_MEMORY,
+    WORKER_LOST,
     ProcessRank,
     Workers,
-    end_with,
+    exit_with_parent,
     find_process_rank,
+    is_disconnected,
     is_out_of_memory,
-    is_severed,
 )
 from tinychat.train.recipe import load_recipe
 
-PATIENCE = 2.0
-"""seconds: a watcher that looks whether the run is alive holds its lock for a moment"""
+LOCK_TIMEOUT = 2.0
+"""seconds to wait for the run's lock, which a process that checks on the run holds for a moment"""
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Trains; returns the exit code: 0 where the run has ended, done or stopped, else 1."""
+    """Train a run, or act as a worker; return the exit code: 0 if the run is done or was stopped, else 1."""
     parser = argparse.ArgumentParser(prog="python -m tinychat.train", description=__doc__)
     parser.add_argument("run", type=Path, nargs="?", help="the run's folder")
     parser.add_argument("--started", type=float, default=None, help="time.monotonic() when the command was given")
     parser.add_argument("--parent", type=int, default=None, help="stop when this process is no longer the parent")
-    given = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     process = find_process_rank()
     if process.rank > 0:
-        return run_worker(process, given.parent)
-    if given.run is None:
+        return run_worker(process, options.parent)
+    if options.run is None:
         parser.error("which run?")
-    run = RunFolder(given.run)
-    started = time.monotonic() if given.started is None else given.started
+    run = RunFolder(options.run)
+    started = time.monotonic() if options.started is None else options.started
     try:
-        with run.lock(timeout=PATIENCE):
-            return _train(run, started, given.parent, process)
+        with run.lock(timeout=LOCK_TIMEOUT):
+            return _train(run, started, options.parent, process)
     except Timeout:
         problem = f"the run {run.name!r} is at work already"
     except OSError as error:
         problem = failure(error)
-    print(problem, file=sys.stderr)  # noqa: T201 - into its log
+    print(problem, file=sys.stderr)  # noqa: T201 - goes to the log
     return 1
 
 
 def run_worker(process: ProcessRank, parent: int | None) -> int:
-    """Do what the leader broadcasts until the end of training; return the exit code.
+    """Run the calls that the leader broadcasts until training ends; return the exit code.
 
     Args:
-        parent: end when this process is no longer the parent.
+        parent: exit when this process is no longer the parent.
     """
     if parent is not None:
-        end_with(parent)
-    for number in (signal.SIGINT, signal.SIGTERM):  # who stops, and when, is for the leader to say
+        exit_with_parent(parent)
+    for number in (signal.SIGINT, signal.SIGTERM):  # the leader decides when to stop
         signal.signal(number, signal.SIG_IGN)
     from tinychat.train.distributed import ProcessGroup
-    from tinychat.train.machine import set_up
+    from tinychat.train.machine import configure_torch
     from tinychat.train.step import Learner
 
     group = ProcessGroup(process)
     learner: Learner | None = None
     try:
-        while (order := group.receive())[0] != "leave":
-            method, arguments = order
+        while (call := group.receive())[0] != "leave":
+            method, arguments = call
             if method == "make":
-                config, recipe, counted = arguments
-                set_up(recipe, recipe.device, process.local_size)
-                learner = Learner(config, recipe, group, counted)
+                config, recipe, ngram_folds = arguments
+                configure_torch(recipe, recipe.device, process.local_size)
+                learner = Learner(config, recipe, group, ngram_folds)
             else:
                 getattr(learner, method)(*arguments)
     except Exception as error:
-        print(f"process {process.rank + 1} of {process.size}: {error}", file=sys.stderr)  # noqa: T201 - into the log
+        print(f"process {process.rank + 1} of {process.size}: {error}", file=sys.stderr)  # noqa: T201 - goes to the log
         return OUT_OF_MEMORY if is_out_of_memory(error) else 1
     group.leave()
     return 0
 
 
 def _train(run: RunFolder, started: float, parent: int | None, process: ProcessRank) -> int:
+    """Train the run that this process leads; return the exit code."""
     control = Control(run.control_file, parent)
     control.listen_to_signals()
-    _clear(run)
+    _remove_drafts(run)
     rewind(run.events_file, newest_step(run.checkpoints))
-    # torch and lightning take three seconds: the text is read meanwhile.
+    # Importing torch and lightning takes three seconds: read the text meanwhile.
     threading.Thread(target=importlib.import_module, args=("tinychat.train.trainer",), daemon=True).start()
     workers: Workers | None = None
     try:
         recipe = load_recipe(run.recipe_file)
         if process.size == 1 and recipe.devices > 1:
             workers = Workers(recipe.devices)
-            workers.watch(lambda story: _fail(run, *story))
+            workers.watch(lambda failure: _fail(run, *failure))
             process = ProcessRank(0, recipe.devices, 0, recipe.devices)
         text = read_text(recipe, run)
         from tinychat.train.trainer import train
@@ -121,24 +122,25 @@ def _train(run: RunFolder, started: float, parent: int | None, process: ProcessR
         if is_out_of_memory(error):
             return _fail(run, "there is not enough memory", "try a smaller --batch-size, --context-length or --d-model")
         traceback.print_exc()
-        if process.size > 1 and is_severed(error):
-            return _fail(run, *(workers.story() if workers else LOST))
+        if process.size > 1 and is_disconnected(error):
+            return _fail(run, *(workers.describe_failure() if workers else WORKER_LOST))
         return _fail(run, f"the trainer met an error: {error!r}", f"{run.log_file} has the whole story")
     finally:
         if workers is not None:
-            workers.end()
+            workers.stop()
     return 0
 
 
 def _fail(run: RunFolder, problem: str, remedy: str) -> int:
+    """Write a `Failed` event; return the exit code."""
     log = EventLog(run.events_file)
     log.write(Failed(problem, remedy))
     log.close()
     return 1
 
 
-def _clear(run: RunFolder) -> None:
-    """Removes what a trainer that was killed in the middle of writing left behind."""
+def _remove_drafts(run: RunFolder) -> None:
+    """Remove the drafts of a trainer that was killed while writing."""
     for folder in (run.path, run.checkpoints, run.snapshots, run.model):
         for draft in folder.glob(".*.tmp"):
             shutil.rmtree(draft, ignore_errors=True) if draft.is_dir() else draft.unlink(missing_ok=True)
@@ -148,4 +150,4 @@ if __name__ == "__main__":
     code = main()
     sys.stdout.flush()
     sys.stderr.flush()
-    os._exit(code)  # all is written; torch would take a second of a person's time to take itself apart
+    os._exit(code)  # everything is written; an ordinary exit would spend a second on torch's clean-up

@@ -1,7 +1,7 @@
-"""The state of a run on disk: checkpoints to resume from, and the weights that front ends read while it trains.
+"""The state of a run on disk: checkpoints to resume from, and weights that front ends read while the run trains.
 
-A checkpoint is a folder, whole or absent. Nothing random outlives a step (see `loop.py`), so it holds no random state:
-the seed and the step are enough. This file needs no torch until a checkpoint is read or written.
+A checkpoint is a folder, whole or absent. It holds no random state, as none outlives a step (see `loop.py`): the seed
+and the step are enough. This module needs no torch until a checkpoint is read or written.
 """
 
 import math
@@ -21,33 +21,33 @@ from tinychat.store.weights import list_snapshots, pack_weights, snapshot_file
 if TYPE_CHECKING:
     from torch import Tensor
 
-STATE = "state.pt"
-KEPT = 2
+STATE_FILE = "state.pt"
+MAX_CHECKPOINTS = 2
 FORMAT = 1
 
 PUBLISH_INTERVAL = 5.0
-"""seconds between two times that weights are published unasked, at least"""
-PUBLISH_SHARE = 0.01
-"""the most of the time that publishing unasked takes; and as much again for snapshots"""
+"""minimum seconds between two publications that nobody asked for"""
+MAX_PUBLISH_FRACTION = 0.01
+"""maximum fraction of the time that publishing unasked takes, and that snapshots take"""
 SNAPSHOT_ALLOWANCE = 0.2
-"""seconds that snapshots may take at the beginning, where most is to be seen"""
-MOST_SNAPSHOTS = 8
+"""seconds that snapshots may take beyond that fraction, since most changes at the beginning"""
+MAX_SNAPSHOTS = 8
 
 
 @dataclass
 class State:
-    """A moment of a run."""
+    """The state of a run after a step."""
 
     step: int = 0
-    """steps done"""
+    """number of steps done"""
     seconds: float = 0.0
-    """of training, over all sittings"""
+    """seconds of training, over all sittings"""
     available: float | None = None
-    """seconds of training and all that comes after it; None where steps decide"""
+    """time limit in seconds, for training and what follows it; None without a limit"""
     weights: "dict[str, Tensor]" = field(default_factory=dict)
     optimizers: list[dict[str, Any]] = field(default_factory=list)
     best_weights: "dict[str, Tensor]" = field(default_factory=dict)
-    """empty where no evaluation has been"""
+    """weights with the lowest validation loss; empty before the first evaluation"""
     best_loss: float = float("inf")
     best_tokens: int = 0
     best_accuracy: float | None = None
@@ -56,125 +56,123 @@ class State:
     evaluated_at: float = 0.0
     """seconds of training at the end of the last evaluation"""
     evaluations: int = 0
-    """done so far"""
+    """number of evaluations so far"""
     step_seconds: float = 0.0
-    """of one step, lately"""
-    rate: float = 1.0
-    """what learning rates are multiplied by: less than 1 after the loss became no number"""
+    """running average of the seconds of a step"""
+    lr_scale: float = 1.0
+    """multiplier of learning rates: less than 1 after the loss became NaN or infinite"""
     grad_accum_steps: int = 1
-    """parts that a step is computed in: more than the recipe says where memory ran out"""
+    """micro-batches of a step: more than in the recipe if memory ran out"""
     fingerprint: str = ""
-    """of the text"""
+    """fingerprint of the training text"""
 
 
 def save_checkpoint(folder: Path, state: State) -> Path:
-    """Writes a checkpoint and removes all but the newest two.
+    """Write a checkpoint, remove all but the newest two, and return the folder of the new one.
 
     Args:
-        folder: of the run's checkpoints.
+        folder: Folder of the run's checkpoints.
+        state: State with weights and optimizer states.
 
     Raises:
-        OSError: it cannot be written; those that were there stay.
+        OSError: If the checkpoint cannot be written; earlier ones stay.
     """
     import torch
 
     path = folder / f"step-{state.step:08d}"
-    with atomic_folder(path) as draft, (draft / STATE).open("xb") as file:
+    with atomic_folder(path) as draft, (draft / STATE_FILE).open("xb") as file:
         try:
             torch.save({"format": FORMAT, **vars(state)}, file)
-        except RuntimeError as error:  # a full disk: torch fails once more as it closes its archive
+        except RuntimeError as error:  # on a full disk, torch fails again while closing its archive
             raise error.__context__ if isinstance(error.__context__, OSError) else error from None
-    for old in list(_checkpoints(folder))[KEPT:]:
+    for old in list(_checkpoints(folder))[MAX_CHECKPOINTS:]:
         shutil.rmtree(old, ignore_errors=True)
     return path
 
 
 def load_checkpoint(folder: Path) -> State | None:
-    """The newest checkpoint that can be read; None where there is none. Reading runs no code."""
+    """Return the newest readable checkpoint; None if there is none. Reading runs no code."""
     import torch
 
     for path in _checkpoints(folder):
         try:
-            values = torch.load(path / STATE, map_location="cpu", weights_only=True)
+            values = torch.load(path / STATE_FILE, map_location="cpu", weights_only=True)
             if values.pop("format") == FORMAT:
                 return State(**values)
-        except Exception:  # a damaged file fails in many ways; an older checkpoint may be whole
+        except Exception:  # damaged files raise many kinds; an older checkpoint may be intact
             continue
     return None
 
 
 def newest_step(folder: Path) -> int:
-    """The step of the newest checkpoint; −1 where there is none. Needs no torch."""
+    """Return the step of the newest checkpoint; −1 if there is none. Needs no torch."""
     newest = next(_checkpoints(folder), None)
     return -1 if newest is None else int(newest.name.removeprefix("step-"))
 
 
 def _checkpoints(folder: Path) -> Iterator[Path]:
-    """The newest first."""
+    """Yield the folders of checkpoints, newest first."""
     yield from sorted(folder.glob("step-*"), reverse=True)
 
 
 class Publisher:
     """Write the newest weights, and snapshots of older ones, where front ends find them.
 
-    What a full disk cannot take is skipped: publishing never ends a run.
+    Errors of the disk are ignored: publishing never ends a run.
 
     Args:
-        run: the run whose folder is written to.
-        write_model: writes the whole model folder from a state that has its weights.
-        tied: the model's head is its embedding.
+        run: Run whose folder is written to.
+        write_model: Function that writes the whole model folder from a state with weights.
+        tied: Whether the output head shares the embedding's weights.
     """
 
     def __init__(self, run: RunFolder, write_model: Callable[[State], None], *, tied: bool) -> None:
         self.run, self.tied = run, tied
         self._write_model = write_model
-        self._is_whole = False
-        self._published_at, self._cost = -math.inf, 0.0
-        self._spent = 0.0
+        self._is_written = False
+        self._published_at, self._publish_seconds = -math.inf, 0.0
+        self._snapshot_seconds = 0.0
 
     def is_due(self, seconds: float) -> bool:
-        """Whether to publish, after so many seconds of training."""
-        return seconds - self._published_at >= max(PUBLISH_INTERVAL, self._cost / PUBLISH_SHARE)
+        """Return whether to publish, after so many seconds of training."""
+        return seconds - self._published_at >= max(PUBLISH_INTERVAL, self._publish_seconds / MAX_PUBLISH_FRACTION)
 
     def publish(self, state: State) -> None:
-        """Make the weights of a state those of the run's model.
-
-        Writes the whole folder the first time, then the file of weights alone.
-        """
+        """Write the weights of a state to the run's model: the whole folder the first time, then the weights alone."""
         began = time.perf_counter()
         with suppress(OSError):
-            if self._is_whole:
+            if self._is_written:
                 weights = pack_weights(state.weights, tied=self.tied, step=state.step)
                 atomic_write(self.run.model / WEIGHTS, weights)
             else:
                 self._write_model(state)
-                self._is_whole = True
-        self._published_at, self._cost = state.seconds, time.perf_counter() - began
+                self._is_written = True
+        self._published_at, self._publish_seconds = state.seconds, time.perf_counter() - began
 
     def snapshot_is_due(self, step: int, seconds: float) -> bool:
-        """Whether to keep a snapshot: before the first step, and after 1, 2, 4, 8 …, where time allows."""
-        return step & (step - 1) == 0 and self._spent <= SNAPSHOT_ALLOWANCE + PUBLISH_SHARE * seconds
+        """Return whether to save a snapshot: before the first step and after steps 1, 2, 4, 8 …, if time allows."""
+        return step & (step - 1) == 0 and self._snapshot_seconds <= SNAPSHOT_ALLOWANCE + MAX_PUBLISH_FRACTION * seconds
 
     def save_snapshot(self, step: int, weights: "dict[str, Tensor]") -> None:
-        """Keeps weights as a snapshot, without what is counted, and gives up others where they become too many."""
+        """Save weights without n-gram counts as a snapshot; delete others if they become too many."""
         began = time.perf_counter()
         learned = {name: weight for name, weight in weights.items() if weight.is_floating_point()}
         with suppress(OSError):
             atomic_write(snapshot_file(self.run, step), pack_weights(learned, tied=self.tied, half=True, step=step))
-            for extra in thin([snapshot.step for snapshot in list_snapshots(self.run)]):
+            for extra in find_surplus([snapshot.step for snapshot in list_snapshots(self.run)]):
                 snapshot_file(self.run, extra).unlink(missing_ok=True)
-        self._spent += time.perf_counter() - began
+        self._snapshot_seconds += time.perf_counter() - began
 
 
-def thin(steps: Sequence[int], most: int = MOST_SNAPSHOTS) -> list[int]:
-    """The steps to give up, so that the first, the last and others remain, each as many times the one before.
+def find_surplus(steps: Sequence[int], max_snapshots: int = MAX_SNAPSHOTS) -> list[int]:
+    """Return the steps whose snapshots to delete, so that the first, the last and roughly a geometric series remain.
 
     Args:
-        steps: in order.
-        most: that may remain.
+        steps: Steps in ascending order.
+        max_snapshots: Maximum number that remains.
     """
     kept = list(steps)
-    while len(kept) > most:
+    while len(kept) > max_snapshots:
         gaps = [math.log((after + 1) / (before + 1)) for before, after in zip(kept, kept[2:], strict=False)]
         del kept[1 + gaps.index(min(gaps))]
     return [step for step in steps if step not in kept]

@@ -1,13 +1,11 @@
-"""Training by several processes: how the leader directs the workers, and how a step and a model are shared.
+"""Distributed training: the group of processes that share a step, and the sharding of a model over them.
 
-The leader broadcasts orders as they come: to make a learner, and then which of its methods to call. The order for a
-step carries its batch: ids are few beside the gradients that are exchanged afterwards, so workers need no text, no
-files and no clock.
+The leader broadcasts calls: one that makes a learner, then calls of its methods. The call for a step carries the batch,
+as token ids are few beside the gradients exchanged afterwards; so workers need no text, no files and no clock.
 
 With fully sharded data parallelism (Rajbhandari et al. 2020; Zhao et al. 2023, torch's `fully_shard`), each process
-holds its shard of weights, gradients and optimizer state. Each tensor is sharded by its rows. The weights of a block
-are gathered to compute it, forward and backward, and freed afterwards. A shard is a `DTensor`, which knows the whole
-shape and computes with the other processes.
+holds a shard of weights, gradients and optimizer state; tensors are sharded along dimension 0. The weights of a block
+are gathered for its forward and backward pass and freed afterwards. Sharded tensors are `DTensor`s.
 """
 
 import copy
@@ -36,28 +34,26 @@ from tinychat.train.batches import Batch
 from tinychat.train.processes import ALONE, ProcessRank
 from tinychat.train.recipe import Recipe
 
-# On CPUs what `by_matrix` exchanges goes to all processes, as gloo can do no better: that is no news to anyone.
+# gloo sends what `map_matrices` exchanges to all processes on CPUs: silence its warning.
 logging.getLogger("torch.distributed.tensor._collective_utils").setLevel(logging.ERROR)
 
-PATIENCE = timedelta(minutes=30)
-"""A process waits so long for another one that lives but does not answer; the leader evaluates meanwhile."""
+TIMEOUT = timedelta(minutes=30)
+"""time that a process waits for one that does not answer; the leader may be evaluating meanwhile"""
 
-KEPT: list[object] = []
-"""Connections that are cut are never taken apart, as the process ends soon: torch would wait for a thread of its own
-then, which may wait for Python meanwhile, for ever."""
+KEPT_ALIVE: list[object] = []
+"""closed connections, kept from being destructed: the destructor may deadlock with one of torch's threads"""
 
 PRECISIONS: dict[str, Literal["32-true", "bf16-mixed"]] = {"f32": "32-true", "bf16": "bf16-mixed"}
 
-
-Order = tuple[str, tuple[Any, ...]]
-"""The name of a method of `Learner`, or `make` or `leave`, and its arguments."""
+Call = tuple[str, tuple[Any, ...]]
+"""name of a method of `Learner`, or `make` or `leave`, and its arguments"""
 
 
 class ProcessGroup:
-    """This process and those that it trains with.
+    """The processes that train together, seen from this one.
 
     Args:
-        process: the rank of this process.
+        process: Rank of this process.
     """
 
     def __init__(self, process: ProcessRank = ALONE) -> None:
@@ -68,47 +64,47 @@ class ProcessGroup:
 
     @property
     def size(self) -> int:
-        """The number of processes, this one included."""
+        """Number of processes, including this one."""
         return self.process.size
 
     @property
-    def leads(self) -> bool:
-        """Whether this process is the leader."""
+    def is_leader(self) -> bool:
+        """Whether this process is the leader, rank 0."""
         return self.process.rank == 0
 
     def broadcast(self, method: str, *arguments: Any) -> None:
-        """Make all workers call a method that the leader is about to call; does nothing in a worker."""
-        if self._joined and self.leads:
+        """Make all workers call a method that the leader is about to call; do nothing in a worker."""
+        if self._joined and self.is_leader:
             dist.broadcast_object_list([(method, arguments)], src=0)
 
-    def receive(self) -> Order:
-        """Wait for the leader's next order."""
-        orders: list[Any] = [None]
-        dist.broadcast_object_list(orders, src=0)
-        order: Order = orders[0]
-        return order
+    def receive(self) -> Call:
+        """Wait for the leader's next call."""
+        calls: list[Any] = [None]
+        dist.broadcast_object_list(calls, src=0)
+        call: Call = calls[0]
+        return call
 
     def end(self) -> None:
-        """Dismiss the workers and go on alone."""
+        """Dismiss the workers and continue alone."""
         self.broadcast("leave")
         self.leave()
 
     def leave(self) -> None:
-        """Leave the group."""
+        """Leave the group and close its connections."""
         if self._joined:
             self._joined = False
-            KEPT.extend(dist.distributed_c10d._world.pg_map)
+            KEPT_ALIVE.extend(dist.distributed_c10d._world.pg_map)
             dist.destroy_process_group()
 
-    def share(self, batch: Batch) -> Batch:
-        """The rows of a batch that this process learns from."""
+    def local_batch(self, batch: Batch) -> Batch:
+        """Return the rows of a batch that this process computes."""
         return batch.tensor_split(self.size)[self.process.rank]
 
     def fabric(self, recipe: Recipe) -> Fabric:
         """Return a Fabric with the device, precision and strategy: the model replicated or sharded over the group."""
         strategy: str | Strategy = "auto"
         if self.size > 1 and recipe.strategy == "fsdp":
-            strategy = fsdp(self.size)
+            strategy = make_fsdp_strategy(self.size)
         elif self.size > 1:
             strategy = DDPStrategy(gradient_as_bucket_view=True, broadcast_buffers=False)
         fabric = Fabric(
@@ -123,7 +119,7 @@ class ProcessGroup:
         return fabric
 
     def _join(self) -> None:
-        """Connect to the others, as the environment says; Fabric reads it too."""
+        """Connect to the other processes, and set the environment variables that Fabric reads."""
         process = self.process
         if "MASTER_ADDR" not in os.environ and "SLURM_PROCID" in os.environ:
             slurm = SLURMEnvironment()
@@ -134,27 +130,27 @@ class ProcessGroup:
             "LOCAL_RANK": str(process.local_rank),
         }
         os.environ["NODE_RANK"] = str(process.rank // process.local_size)
-        os.environ.setdefault("OMP_NUM_THREADS", "1")  # else Fabric decides on threads, which we do
-        dist.init_process_group(timeout=PATIENCE)  # for each kind of device what suits it
+        os.environ.setdefault("OMP_NUM_THREADS", "1")  # else Fabric would set the number of threads
+        dist.init_process_group(timeout=TIMEOUT)  # with the default backend of each device type
         self._joined = True
 
 
-# --- shards ------------------------------------------------------------------------------------------------------
+# --- sharding --------------------------------------------------------------------------------------------------------
 
 
-def fsdp(processes: int) -> ModelParallelStrategy:
-    """The strategy of a Fabric that shards the models it sets up, which are the same in each process, over them."""
-    return ModelParallelStrategy(_shard, data_parallel_size=processes, tensor_parallel_size=1)
+def make_fsdp_strategy(processes: int) -> ModelParallelStrategy:
+    """Return a Fabric strategy that shards each model over the processes, which hold the same weights before."""
+    return ModelParallelStrategy(_shard_model, data_parallel_size=processes, tensor_parallel_size=1)
 
 
 def find_mesh(fabric: Fabric) -> DeviceMesh | None:
-    """The processes that a Fabric shards over; None: each of them holds all there is."""
+    """Return the device mesh that a Fabric shards over; None if each process holds the whole model."""
     strategy = fabric.strategy
     return strategy.device_mesh["data_parallel"] if isinstance(strategy, ModelParallelStrategy) else None
 
 
-def _shard(model: Transformer, mesh: DeviceMesh) -> Transformer:
-    """Block by block, then all that is in none."""
+def _shard_model(model: Transformer, mesh: DeviceMesh) -> Transformer:
+    """Shard the blocks one by one, then the remaining weights."""
     for stack in model.stacks:
         for block in stack.blocks:
             fully_shard(block, mesh=mesh["data_parallel"])
@@ -163,83 +159,92 @@ def _shard(model: Transformer, mesh: DeviceMesh) -> Transformer:
     return model
 
 
-def outline(values: Any) -> Any:
-    """What is to be told of a state before it is scattered: of what will be sharded, the shapes alone."""
+def to_meta(values: Any) -> Any:
+    """Return a state in which tensors to be sharded are on the meta device: shapes for the workers before `scatter`."""
     return apply_to_collection(values, Tensor, lambda tensor: tensor.to("meta") if _is_sharded(tensor) else tensor)
 
 
 def scatter(values: Any, mesh: DeviceMesh) -> Any:
-    """Shards the state that the leader has, tensor by tensor; the others have its outline. All must call it."""
+    """Shard the leader's state, tensor by tensor; all processes must call it.
 
-    def one(tensor: Tensor) -> Tensor:
+    Args:
+        values: The state in the leader, the result of `to_meta` in workers.
+        mesh: Device mesh to shard over.
+    """
+
+    def convert(tensor: Tensor) -> Tensor:
         if not _is_sharded(tensor):
             return tensor
         device = mesh.device_type
-        own = torch.empty_like(tensor, device=device) if tensor.is_meta else tensor.to(device)
-        return distribute_tensor(own, mesh, [Shard(0)])  # what is in the leader's
+        local = torch.empty_like(tensor, device=device) if tensor.is_meta else tensor.to(device)
+        return distribute_tensor(local, mesh, [Shard(0)])  # sends the leader's values
 
-    return apply_to_collection(values, Tensor, one)
+    return apply_to_collection(values, Tensor, convert)
 
 
 def gather(values: Any, *, keep: bool = True) -> Any:
-    """A state with whole tensors in the place of shards. All must call it; where there are none, it is as it was.
+    """Return a state with its sharded tensors gathered; all processes must call it.
 
     Args:
-        keep: take them to the host's memory; else drop each at once.
+        values: State, whose unsharded tensors stay as they are.
+        keep: Move gathered tensors to the CPU; else drop them, leaving None.
     """
 
-    def one(sharded: DTensor) -> Tensor | None:
-        tensor = whole(sharded)
+    def convert(sharded: DTensor) -> Tensor | None:
+        tensor = full_tensor(sharded)
         return tensor.cpu() if keep else None
 
-    return apply_to_collection(values, DTensor, one)
+    return apply_to_collection(values, DTensor, convert)
 
 
-def whole(tensor: Tensor) -> Tensor:
-    """All of a tensor, in each process; where it is sharded, all must call it."""
+def full_tensor(tensor: Tensor) -> Tensor:
+    """Return a whole tensor; if it is sharded, all processes must call it."""
     return tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
 
 
 def empty_copy(model: Transformer) -> Transformer:
-    """Copy a model with empty weights, which `fill` provides."""
-    # Buffers are shared, as what is counted takes room.
+    """Copy a model with empty weights, which `fill_weights` fills."""
+    # Buffers are shared with the original: n-gram counts are large.
     weights = {id(weight): nn.Parameter(weight.new_empty(0)) for weight in model.parameters()}
     return copy.deepcopy(model, weights | {id(buffer): buffer for buffer in model.buffers()})
 
 
-def fill(model: Transformer, sharded: Transformer, *, keep: bool) -> None:
-    """Gives a empty_copy model the weights of a sharded one; all must call it.
+def fill_weights(model: Transformer, sharded: Transformer, *, keep: bool) -> None:
+    """Gather the weights of a sharded model into an empty copy of it; all processes must call it.
 
     Args:
-        keep: else it stays empty_copy.
+        model: Empty copy.
+        sharded: Model to gather from.
+        keep: Store the weights; else leave the copy empty.
     """
-    for weight, part in zip(model.parameters(), sharded.parameters(), strict=True):
-        values = whole(part.detach())
+    for weight, shard in zip(model.parameters(), sharded.parameters(), strict=True):
+        values = full_tensor(shard.detach())
         if keep:
             weight.data = values
 
 
-def empty(model: Transformer) -> None:
-    """Makes a model empty_copy."""
+def free_weights(model: Transformer) -> None:
+    """Free the weights of a model."""
     for weight in model.parameters():
         weight.data = weight.new_empty(0)
 
 
-def by_matrix(compute: Callable[..., Tensor], matrices: Tensor, *others: object) -> Tensor:
-    """Computes with whole matrices [N, rows, columns]; where their rows are sharded, each process does it for some.
+def map_matrices(compute: Callable[..., Tensor], matrices: Tensor, *others: object) -> Tensor:
+    """Apply a function to whole matrices; if their rows are sharded, each process computes some of the matrices.
 
     Args:
-        compute: takes and returns tensors of that shape, with any N.
-        others: the other arguments of `compute`.
+        compute: Function of a tensor [any N, rows, columns] that returns one of the same shape.
+        matrices: Tensor [N, rows, columns], sharded or not.
+        others: Further arguments of `compute`.
     """
     if not isinstance(matrices, DTensor):
         return compute(matrices, *others)
     shape, stride = matrices.shape, torch.empty(matrices.shape, device="meta").stride()
-    made = compute(matrices.redistribute(placements=[Shard(0)]).to_local(), *others)
-    each = DTensor.from_local(made, matrices.device_mesh, [Shard(0)], shape=shape, stride=stride)
-    return each.redistribute(placements=matrices.placements)
+    result = compute(matrices.redistribute(placements=[Shard(0)]).to_local(), *others)
+    sharded = DTensor.from_local(result, matrices.device_mesh, [Shard(0)], shape=shape, stride=stride)
+    return sharded.redistribute(placements=matrices.placements)
 
 
 def _is_sharded(tensor: Tensor) -> bool:
-    """Weights and what optimizers remember of them; not counts, and not the number of steps."""
+    """Return whether FSDP shards a tensor: weights and optimizer state, but neither counts nor step numbers."""
     return tensor.is_floating_point() and tensor.dim() > 0

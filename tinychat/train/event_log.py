@@ -1,8 +1,7 @@
-"""The events of a run: written as they happen, read back when it resumes, and the loss curves in them.
+"""The interface of a running trainer: events that it writes, commands that it obeys, and loss curves from the events.
 
-Needs no torch.
-
-What a trainer is asked from outside: by signals, by its control file, and by its parent's going away.
+Events go to `events.jsonl` as they happen and are rewound when a run resumes. A trainer is told to stop by signals, by
+its control file, or by the exit of its parent. Needs no torch.
 """
 
 import json
@@ -18,24 +17,24 @@ from typing import Any
 from tinychat.atomic import atomic_write
 from tinychat.events import Evaluated, Event, LineReader, Stepped, to_json
 
-LONGEST_CURVE = 400
-"""points of a loss curve that is kept"""
-SPAN = 0.05
-"""the share of a run over which the loss of training is averaged"""
-RISE = 0.005
-"""how far validation loss must rise, as a share of it, before it is more than noise"""
+MAX_CURVE_POINTS = 400
+"""maximum number of points of a saved training curve"""
+SMOOTHING_FRACTION = 0.05
+"""fraction of a run over which training loss is averaged"""
+MIN_RISE = 0.005
+"""relative rise of validation loss above its minimum that counts as overfitting rather than noise"""
 
 Points = Sequence[tuple[float, float]]
-"""steps and losses, in the order of steps"""
+"""(step, loss) pairs in the order of steps"""
 
 
 class EventLog:
-    """Appends events to `events.jsonl`, each a whole line that a watcher sees at once.
+    """Append events to a file, each a whole line that readers see at once.
 
-    A disk that is full ends no run: what it does not take is kept, and goes before the next event.
+    A full disk ends no run: what cannot be written is kept in memory and written before the next event.
 
     Args:
-        path: of the file; what is in it stays.
+        path: File of the events; existing ones stay.
     """
 
     def __init__(self, path: Path) -> None:
@@ -44,25 +43,25 @@ class EventLog:
         self._unwritten = b""
 
     def write(self, event: Event) -> None:
-        """Adds one event."""
+        """Append an event."""
         self._unwritten += (to_json(event) + "\n").encode("utf-8")
         with suppress(OSError):
             while self._unwritten:
                 self._unwritten = self._unwritten[self._file.write(self._unwritten) :]
 
     def close(self) -> None:
-        """Closes the file; a line that was begun and could not be ended is taken back."""
+        """Close the file; remove a last line that was only partly written."""
         self._file.close()
         if self._unwritten:
             os.truncate(self._path, self._path.read_bytes().rfind(b"\n") + 1)
 
 
 def rewind(path: Path, step: int) -> None:
-    """Takes back what happened after `step`, a last word, and a line that was cut short when the trainer was killed.
+    """Remove all events after a step, the event that ended the run, and a line cut short by a kill.
 
     Args:
-        path: of the events.
-        step: of the checkpoint from which the run goes on; −1 takes back everything.
+        path: File of the events.
+        step: Step of the checkpoint to resume from; −1 to remove all events.
     """
     if not path.is_file():
         return
@@ -70,63 +69,111 @@ def rewind(path: Path, step: int) -> None:
     for line in path.read_bytes().split(b"\n")[:-1]:
         try:
             lines.append((line + b"\n", json.loads(line)))
-        except ValueError:  # a disk that was full, a machine that went down
+        except ValueError:  # a full disk, or a machine that went down
             break
 
     def comes_later(event: dict[str, Any]) -> bool:
         return step < 0 or event.get("step", 0) > step or event["event"] in ("ended", "failed")
 
-    # Steps go back where a run retreats: what counts is the last time that it was there.
-    there = (index for index, (_, event) in enumerate(lines) if event.get("step") and not comes_later(event))
-    last = max(there, default=-1)
+    # After a return to an earlier checkpoint, steps occur again: the last occurrence counts.
+    kept = (index for index, (_, event) in enumerate(lines) if event.get("step") and not comes_later(event))
+    last = max(kept, default=-1)
     end = next((index for index, (_, event) in enumerate(lines) if index > last and comes_later(event)), len(lines))
     atomic_write(path, b"".join(line for line, _ in lines[:end]))
 
 
+class Control:
+    """Commands to a trainer, and requests to stop it.
+
+    Args:
+        path: Control file: a JSON object on each line, with `command` and its arguments.
+        parent: Stop when this process is no longer the parent, unless the command `background` came before.
+    """
+
+    def __init__(self, path: Path, parent: int | None = None) -> None:
+        self.stop_requested = False
+        self._reader = LineReader(path)
+        self._parent = parent
+
+    def listen_to_signals(self) -> None:
+        """Let SIGINT and SIGTERM stop the run after the current step; a second signal ends the process at once."""
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, self._on_signal)
+
+    def poll_commands(self) -> list[dict[str, Any]]:
+        """Return the commands since the last call, without `stop` and `background`, which are obeyed here."""
+        commands: list[dict[str, Any]] = []
+        for line in self._reader.lines():
+            try:
+                command = json.loads(line)
+            except ValueError:  # malformed lines are ignored
+                continue
+            match command:
+                case {"command": "stop"}:
+                    self.stop_requested = True
+                case {"command": "background"}:
+                    self._parent = None
+                case dict():
+                    commands.append(command)
+        # Last, as the parent may have sent `background` before it exited.
+        if self._parent is not None and os.getppid() != self._parent:
+            self.stop_requested = True
+        return commands
+
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
+        self.stop_requested = True
+        signal.signal(number, signal.SIG_DFL)
+
+
 @dataclass
 class Curves:
-    """Losses by step, as the events of a run tell them; a run that goes back takes back what came after."""
+    """Losses by step, collected from the events of a run; a return to an earlier step removes the points after it."""
 
     training: list[tuple[float, float]] = field(default_factory=list)
     validation: list[tuple[float, float]] = field(default_factory=list)
-    """of the part kept for it, or of the text itself where there is none"""
-    is_kept: bool = True
-    """whether a part is kept for validation"""
+    """loss on the validation split, or on the training text if there is none"""
+    has_validation_split: bool = True
+    """whether there is a validation split"""
 
     def update(self, event: Event) -> None:
-        """Add what an event tells; other events than steps and evaluations change nothing."""
+        """Add the loss of a step or of an evaluation; ignore other events."""
         if isinstance(event, Stepped):
             while self.training and self.training[-1][0] >= event.step:
                 self.training.pop()
-            while self.validation and self.validation[-1][0] > event.step:  # which may come before its step is told
+            while (
+                self.validation and self.validation[-1][0] > event.step
+            ):  # an evaluation may precede the report of its step
                 self.validation.pop()
             self.training.append((event.step, event.loss))
         elif isinstance(event, Evaluated):
             self.validation.append((event.step, event.loss))
-            self.is_kept = event.split != "train"
+            self.has_validation_split = event.split != "train"
 
     @property
     def overfits_since(self) -> int | None:
-        """The step of the lowest validation loss, where that has risen since, and that of training fallen; or None."""
-        return overfits_since(self.training, self.validation) if self.is_kept else None
+        """Step since which the model overfits (see `overfits_since`); None if it does not."""
+        return overfits_since(self.training, self.validation) if self.has_validation_split else None
 
 
-def smoothed(points: Points, span: float = SPAN) -> list[tuple[float, float]]:
-    """Each point's mean with its neighbours, as many before as behind it: nothing is late, the beginning stays steep.
+def smoothed(points: Points, span: float = SMOOTHING_FRACTION) -> list[tuple[float, float]]:
+    """Return centred moving averages; near the ends windows shrink, which keeps a steep beginning steep.
 
     Args:
-        span: the share of all steps that the neighbours lie in.
+        points: (step, loss) pairs.
+        span: Width of the window as a fraction of all steps.
     """
-    reach = span / 2 * (points[-1][0] - points[0][0]) if points else 0.0
+    radius = span / 2 * (points[-1][0] - points[0][0]) if points else 0.0
     means = []
     first = last = 0
     total = 0.0
     for index, (step, _) in enumerate(points):
-        near = min(reach, step - points[0][0])  # or the first points would be averaged with later, lower ones alone
-        while last < len(points) and points[last][0] <= step + near:
+        local_radius = min(
+            radius, step - points[0][0]
+        )  # or the first points would be averaged with later, lower ones alone
+        while last < len(points) and points[last][0] <= step + local_radius:
             total += points[last][1]
             last += 1
-        while points[first][0] < step - near:
+        while points[first][0] < step - local_radius:
             total -= points[first][1]
             first += 1
         means.append((step, total / (last - first) if last > first else points[index][1]))
@@ -134,35 +181,40 @@ def smoothed(points: Points, span: float = SPAN) -> list[tuple[float, float]]:
 
 
 def recent_loss(losses: Points, step: float | None = None) -> float | None:
-    """The mean loss over the last twentieth of the run until `step`; None where there is none.
+    """Return the mean training loss over the last twentieth of the run up to a step; None without losses.
 
     Args:
-        losses: of training.
-        step: None: the last one.
+        losses: Training losses.
+        step: Step to end at; None for the last one.
     """
     until = [point for point in losses if step is None or point[0] <= step]
     if not until:
         return None
-    reach = SPAN * (losses[-1][0] - losses[0][0])
-    recent = [loss for at, loss in until if at >= until[-1][0] - reach]
+    radius = SMOOTHING_FRACTION * (losses[-1][0] - losses[0][0])
+    recent = [loss for at, loss in until if at >= until[-1][0] - radius]
     return sum(recent) / len(recent)
 
 
 def overfits_since(losses: Points, evaluations: Points) -> int | None:
-    """The step of the lowest validation loss, where that has risen since while the loss of training fell; else None."""
+    """Return the step of the lowest validation loss if that has risen since while training loss fell; else None.
+
+    Args:
+        losses: Training losses.
+        evaluations: Validation losses.
+    """
     if not evaluations:
         return None
     best, lowest = min(evaluations, key=lambda point: (point[1], point[0]))
     step, loss = max(evaluations, key=lambda point: point[0])
     before, now = recent_loss(losses, best), recent_loss(losses, step)
-    rose = step > best and loss > (1 + RISE) * lowest
+    rose = step > best and loss > (1 + MIN_RISE) * lowest
     return int(best) if rose and before is not None and now is not None and now < before else None
 
 
 def loss_curve(path: Path) -> dict[str, list[Any]]:
-    """Step and loss of training and validation, as the events have them; the first thinned out where it is long.
+    """Return the loss curves of a run's events as JSON: `training`, thinned out if it is long, and `validation`.
 
-    Where epochs ended with evaluations, also the figures of each.
+    If epochs ended with evaluations, `epochs` has the figures of each.
     """
     curves = Curves()
     events = list(LineReader(path).events())
@@ -171,14 +223,14 @@ def loss_curve(path: Path) -> dict[str, list[Any]]:
     training, validation = (
         [[step, round(loss, 5)] for step, loss in points] for points in (curves.training, curves.validation)
     )
-    stride = -(-len(training) // LONGEST_CURVE) or 1
+    stride = -(-len(training) // MAX_CURVE_POINTS) or 1
     curve = {"training": training[::-stride][::-1], "validation": validation}
     epochs = _epochs(events)
     return curve | ({"epochs": epochs} if epochs else {})
 
 
 def _epochs(events: Iterable[Event]) -> list[dict[str, Any]]:
-    """The figures at the end of each epoch, and the mean loss of training in it."""
+    """Return the figures at the end of each epoch, with its mean training loss."""
     epochs: dict[int, dict[str, Any]] = {}
     last = steps = 0
     total = 0.0
@@ -187,55 +239,9 @@ def _epochs(events: Iterable[Event]) -> list[dict[str, Any]]:
             done = max(0, event.step - last)
             last, steps, total = event.step, steps + done, total + done * event.loss
         elif isinstance(event, Evaluated) and event.epoch is not None:
-            # The whole split is looked at in the end: the epoch's weights again, without a step before.
+            # The final evaluation repeats an epoch's, without a step before it.
             training = total / steps if steps else epochs.get(event.epoch, {}).get("training_loss")
             figures = {name: getattr(event, name) for name in ("epoch", "step", "loss", "perplexity", "accuracy")}
             epochs[event.epoch] = figures | {"training_loss": training}
             steps, total = 0, 0.0
     return list(epochs.values())
-
-
-# ---- from tinychat.train.event_log ----
-
-
-class Control:
-    """Listens.
-
-    Args:
-        path: of the control file: a JSON object a line, with `command` and what belongs to it.
-        parent: stop when this process is no longer the parent, unless `background` came before.
-    """
-
-    def __init__(self, path: Path, parent: int | None = None) -> None:
-        self.stopping = False
-        self._reader = LineReader(path)
-        self._parent = parent
-
-    def listen_to_signals(self) -> None:
-        """Lets SIGINT and SIGTERM stop the run after its step; a second one ends the process at once."""
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, self._on_signal)
-
-    def commands(self) -> list[dict[str, Any]]:
-        """What was asked since the last call, without `stop` and `background`, which are obeyed here."""
-        asked: list[dict[str, Any]] = []
-        for line in self._reader.lines():
-            try:
-                command = json.loads(line)
-            except ValueError:  # nobody waits for an answer
-                continue
-            match command:
-                case {"command": "stop"}:
-                    self.stopping = True
-                case {"command": "background"}:
-                    self._parent = None
-                case dict():
-                    asked.append(command)
-        # Last, as whoever went away may have said `background` before.
-        if self._parent is not None and os.getppid() != self._parent:
-            self.stopping = True
-        return asked
-
-    def _on_signal(self, number: int, frame: FrameType | None) -> None:
-        self.stopping = True
-        signal.signal(number, signal.SIG_DFL)

@@ -1,4 +1,4 @@
-"""Starts trainers: makes a run's folder and the process that works in it. Needs no torch."""
+"""Start trainers: prepare the folder of a run, and start the process that trains in it. Needs no torch."""
 
 import glob
 import os
@@ -26,11 +26,11 @@ from tinychat.train.event_log import rewind
 from tinychat.train.init_from import adopt_architecture, copy_base_model, find_base_model, lasting_name
 from tinychat.train.recipe import RECIPE_FIELDS, Recipe, load_recipe
 
-LONGEST_NAME = 60
+MAX_NAME_LENGTH = 60
 CHANGEABLE = ("devices", "strategy", "threads", "grad_accum_steps")
-"""Fields of a recipe that say how a step is computed, not what: a run may go on with other values."""
-PATIENCE = 1.0
-"""seconds: a watcher that looks whether the run is alive holds its lock for a moment"""
+"""recipe fields that a resumed run may change, as they affect how a step is computed but not its result"""
+LOCK_TIMEOUT = 1.0
+"""seconds to wait for the run's lock, which a process that checks on the run holds for a moment"""
 
 
 def prepare_run(
@@ -41,22 +41,23 @@ def prepare_run(
     out: Path | None = None,
     stdin: BinaryIO | None = None,
 ) -> RunFolder:
-    """Makes the folder of a new run, with the recipe in it.
+    """Make the folder of a new run, with the recipe in it.
 
-    Paths in the recipe become absolute, and what comes on standard input is kept in the folder, so that the run can go
-    on from anywhere at any time.
+    Paths in the recipe become absolute and standard input is saved in the folder, so that the run can resume from any
+    working directory at any time.
 
     Args:
-        name: of the run and its model; None: after the first source, with a number where that is taken.
-        recipe_name: of the recipe whose own data it is; it is named after that.
-        out: the folder of the model at the end; None: in the user's models, under the run's name.
-        stdin: what `-` reads; None: the standard input of this process.
+        recipe: Recipe of the run.
+        name: Name of the run and its model; None to name it after the first source, with a number if that is taken.
+        recipe_name: Name of the recipe if the run uses its own data; the run is named after it.
+        out: Folder for the final model; None for the user's models folder, under the run's name.
+        stdin: Stream read for the source `-`; None for the standard input of this process.
 
     Raises:
-        UsageError: there is no source, the name cannot be one, `out` can be no model's folder, or the recipe
-            contradicts the model to go on with.
-        RunError: the name is taken.
-        ModelError: there is no such model.
+        UsageError: If there is no source, the name is invalid, `out` cannot become a model's folder, or the recipe
+            contradicts the base model.
+        RunError: If the name is taken.
+        ModelError: If there is no such base model.
     """
     if out is not None:
         out = out.expanduser().absolute()
@@ -64,10 +65,10 @@ def prepare_run(
     if not recipe.sources and not recipe.texts:
         raise UsageError("there is nothing to train on", "name a text: `tinychat train my-novel.txt`")
     for source in recipe.sources:
-        split_weight(source)  # before anything is made: a weight that is none is refused
+        split_weight(source)  # refuse an invalid weight before anything is written
     if name is None:
-        own = slug(Path(recipe_name or "texts").stem)
-        base = name_for(recipe.sources) if recipe.sources and not recipe_name else own
+        recipe_slug = slug(Path(recipe_name or "texts").stem)
+        base = name_for(recipe.sources) if recipe.sources and not recipe_name else recipe_slug
         numbers = (base if number == 1 else f"{base}-{number}" for number in range(1, sys.maxsize))
         name = next(name for name in numbers if not _is_taken(name))
     elif name != slug(name):
@@ -83,7 +84,7 @@ def prepare_run(
     run.checkpoints.mkdir(parents=True)
     if model is not None:
         copy_base_model(model, run)
-    sources = [_lasting(source, recipe, run, stdin) for source in recipe.sources]
+    sources = [_absolute_source(source, recipe, run, stdin) for source in recipe.sources]
     tokenizer = recipe.tokenizer
     if tokenizer is not None and Path(tokenizer).exists():
         tokenizer = str(Path(tokenizer).absolute())
@@ -94,22 +95,22 @@ def prepare_run(
 
 
 def resume_run(name: str) -> RunFolder:
-    """The run of that name, to go on with.
+    """Return the run of a name, to resume it.
 
     Raises:
-        RunError: there is none, or it is at work already.
+        RunError: If there is no such run, or a trainer is at work on it.
     """
     run = find_run(name)
     if run.is_running():
-        raise _at_work(run)
+        raise _already_running(run)
     return run
 
 
 def change_recipe(run: RunFolder, overrides: Mapping[str, object]) -> None:
-    """Lets a run go on with other values of what is `CHANGEABLE`.
+    """Change fields of a run's recipe before it resumes.
 
     Raises:
-        UsageError: something else was named.
+        UsageError: If a field is not in `CHANGEABLE`, or a value is invalid.
     """
     flags = ", ".join(field.flag for field in map(RECIPE_FIELDS.find, overrides) if field.name not in CHANGEABLE)
     if flags:
@@ -124,26 +125,28 @@ def save_recipe(run: RunFolder, recipe: Recipe) -> None:
     atomic_write(run.recipe_file, recipe.to_toml())
 
 
-def launch(run: RunFolder, *, tied: bool, started: float | None = None) -> "subprocess.Popen[bytes]":
-    """Starts the trainer of a run in a session of its own; what it has to say beside its events goes to its log.
+def launch(run: RunFolder, *, stop_with_parent: bool, started: float | None = None) -> "subprocess.Popen[bytes]":
+    """Start the trainer of a run in a session of its own; its output other than events goes to the run's log.
 
     Args:
-        tied: it stops, and keeps everything, when this process goes, unless it is told `background` before.
-        started: `time.monotonic()` when the person gave the command, from which `--minutes` counts; None: now.
+        run: Run to train.
+        stop_with_parent: Stop, saving everything, when this process exits, unless `background` was sent before.
+        started: `time.monotonic()` when the person gave the command, from which `--minutes` counts; None for now.
 
     Raises:
-        RunError: another trainer is at work on it.
+        RunError: If another trainer is at work on the run.
+        OSError: If the run's folder cannot be written.
     """
     try:
-        with run.lock(timeout=PATIENCE):  # not while another trainer writes there
+        with run.lock(timeout=LOCK_TIMEOUT):  # never while another trainer writes
             run.control_file.unlink(missing_ok=True)
-            # Before anyone watches: what will happen again, or was an earlier sitting's last word, has not happened.
+            # Before anyone reads the events: remove those that will happen again, and the end of an earlier sitting.
             rewind(run.events_file, newest_step(run.checkpoints))
     except Timeout:
-        raise _at_work(run) from None
+        raise _already_running(run) from None
     started = time.monotonic() if started is None else started
     command = [sys.executable, "-m", "tinychat.train", str(run.path), "--started", repr(started)]
-    if tied:
+    if stop_with_parent:
         command += ["--parent", str(os.getpid())]
     package = str(Path(tinychat.__file__).resolve().parent.parent)
     search = os.pathsep.join(filter(None, (package, os.environ.get("PYTHONPATH"))))
@@ -162,23 +165,27 @@ def name_for(sources: Sequence[str]) -> str:
     """Return a name for a run after its first source: `texts/My Novel.txt` → `my-novel`.
 
     Raises:
-        UsageError: the weight of the source is not a finite number above 0.
+        UsageError: If the weight of the source is not a finite number above 0.
     """
     return slug(source_name(split_weight(sources[0])[0]))
 
 
 def slug(name: str) -> str:
-    """What is left of a name when only letters, digits, `-` and `_` may be in it."""
+    """Return a name reduced to lower-case letters, digits, `-` and `_`; `model` if nothing is left."""
     words = re.sub(r"[^\w-]+", "-", name.strip().lower()).strip("-")
-    return words[:LONGEST_NAME] or "model"
+    return words[:MAX_NAME_LENGTH] or "model"
 
 
-def _at_work(run: RunFolder) -> RunError:
+def _already_running(run: RunFolder) -> RunError:
     return RunError(f"the run {run.name!r} is at work already", f"`/attach {run.name}` in the REPL shows it")
 
 
 def _check_out(folder: Path) -> None:
-    """Says before the training, and not after it, that a model cannot be kept there."""
+    """Check before training that a model can be written to a folder.
+
+    Raises:
+        UsageError: If the folder holds something else, or its parent is not writable.
+    """
     if folder.exists() and not (folder / CONFIG).is_file() and (not folder.is_dir() or any(folder.iterdir())):
         raise UsageError(f"--out {folder} is there already, and is no model", "name a new folder: a model replaces all")
     parent = next(parent for parent in folder.parents if parent.exists())
@@ -190,22 +197,22 @@ def _is_taken(name: str) -> bool:
     return (paths.runs_folder() / name).exists() or (paths.models_folder() / name).exists()
 
 
-def _lasting(source: str, recipe: Recipe, run: RunFolder, stdin: BinaryIO | None) -> str:
-    """A source as it can be read again later, from another folder; what can be read only once is kept."""
+def _absolute_source(source: str, recipe: Recipe, run: RunFolder, stdin: BinaryIO | None) -> str:
+    """Return a source that can be read again from any working directory; save one that can be read only once."""
     source, weight = split_weight(source)
     path = Path(source).expanduser()
     if source == STDIN:
         source = str(_save_stream(stdin or sys.stdin.buffer, recipe, run))
     elif path.is_file() or path.is_dir() or (glob.has_magic(source) and not path.exists()):
         source = str(path.absolute())
-    elif path.exists():  # a pipe, as the shell makes for <(…)
+    elif path.exists():  # a pipe, such as the shell's <(…)
         with path.open("rb") as stream:
             source = str(_save_stream(stream, recipe, run))
-    return with_weight(source, weight)  # a known data set, or a mistake, of which the reader of texts will tell
+    return with_weight(source, weight)  # else a data set by name, or a mistake reported when the text is read
 
 
 def _save_stream(stream: BinaryIO, recipe: Recipe, run: RunFolder) -> Path:
-    """Copy a stream into the run's folder, with a suffix that says what it holds."""
+    """Copy a stream into the run's folder, with a suffix that follows from its format."""
     first = stream.read(1 << 20)
     is_json = recipe.field is not None or (recipe.mode == "chat" and first.lstrip().startswith(b"{"))
     suffix = ".jsonl" if is_json else ".csv" if recipe.column is not None else ".txt"

@@ -1,9 +1,9 @@
-"""The loop: steps, and between them reports, evaluations, samples, checkpoints and whatever is asked from outside.
+"""The training loop: steps, and between them reports, evaluations, samples, checkpoints and commands.
 
-A run is a pure function of its recipe, text and number of steps. What step s sees follows from the seed and s
-(`batches.py`), and so do the random numbers it draws (dropout): nothing random outlives a step, so that a run which
-was killed goes on exactly as it would have. Only where the clock decides does time enter, through the learning rate.
-Where the loss becomes no number, the run goes back to its last checkpoint, with half the learning rate, twice.
+A run is a pure function of its recipe, text and number of steps. The batch of step s (`batches.py`) and its random
+numbers (dropout) follow from the seed and s: no random state outlives a step, so a killed run resumes exactly as it
+would have continued. Time matters only to runs with a time limit, through the learning rate. If the loss becomes NaN or
+infinite, the run returns to its last checkpoint with half the learning rate, at most twice.
 """
 
 import math
@@ -28,26 +28,26 @@ from tinychat.train.schedule import Budget, rate_factor
 from tinychat.train.step import Learner
 
 FIRST_SAVE, SAVE_INTERVAL = 2.0, 12.0
-"""seconds of training before the first checkpoint, and between two"""
-SAVE_SHARE, EVALUATION_SHARE = 0.02, 0.06
-"""the most of the time that checkpoints and evaluations take"""
-EVALUATIONS = 10
-"""evaluations of a run by the clock, at most"""
+"""seconds of training before the first checkpoint, and between two checkpoints"""
+MAX_SAVE_FRACTION, MAX_EVALUATION_FRACTION = 0.02, 0.06
+"""maximum fraction of the time that checkpoints and evaluations take"""
+MAX_EVALUATIONS = 10
+"""maximum number of evaluations of a run with a time limit"""
 REPORT_INTERVALS = (0.25, 1.0)
-"""seconds between two reports, at the beginning and later"""
-LISTEN_INTERVAL = 0.1
-"""seconds between two looks at what is asked from outside"""
-LOWEST_RATE = 0.25
-"""What learning rates are multiplied by, at least: they are halved so often that a run is taken back."""
+"""seconds between two reports: at the beginning, and later"""
+COMMAND_INTERVAL = 0.1
+"""seconds between two polls of the control file"""
+MIN_LR_SCALE = 0.25
+"""lowest multiplier of learning rates: halved from 1 at each return to a checkpoint"""
 
 
 class Diverged(Exception):
-    """The loss, or its gradient, has become no number."""
+    """The loss or its gradient has become NaN or infinite."""
 
 
 @dataclass(frozen=True)
 class Training:
-    """What is trained, on which text, and by which plan."""
+    """The learner to train, its batches, their text, and the plan."""
 
     plan: Plan
     text: TrainingText
@@ -57,22 +57,24 @@ class Training:
 
 @dataclass(frozen=True)
 class RunIO:
-    """What connects the loop to its run: commands come in; events, checkpoints and weights go out."""
+    """Connections of the loop to its run: commands come in; events, checkpoints and weights go out."""
 
     control: Control
     report: Callable[[Event], None]
     save: Callable[[State], None]
-    """writes a checkpoint"""
+    """Write a checkpoint."""
     load: Callable[[], State | None]
-    """reads the newest checkpoint; None if there is none"""
+    """Read the newest checkpoint; None if there is none."""
     publisher: Publisher
 
 
 class Loop:
-    """Trains until the budget is used or somebody stops it.
+    """Train until the budget is used or somebody stops the run.
 
     Args:
-        state: of a checkpoint to resume from; None: start at step 0.
+        training: Learner, batches, text and plan.
+        io: Connections to the run.
+        state: State of the checkpoint to resume from; None to start at step 0.
     """
 
     def __init__(self, training: Training, io: RunIO, state: State | None = None) -> None:
@@ -81,32 +83,32 @@ class Loop:
         self.batches, self.learner = training.batches, training.learner
         self.control, self.report, self.publisher = io.control, io.report, io.publisher
         self._save, self._load, self._resume_from = io.save, io.load, state
-        self._prompting = PromptEncoder(text.tokenizer, plan.config.context_length, text.template, text.reader)
+        self._prompt_encoder = PromptEncoder(text.tokenizer, plan.config.context_length, text.template, text.reader)
         prompts = plan.recipe.sample_prompt
         self.prompts = (text.prompt,) if prompts is None else prompts
         self.schedule = plan.schedule
         self.budget = Budget(plan.steps if plan.available is None else None)
         self.state = State(available=plan.available, step_seconds=plan.step_seconds, fingerprint=text.fingerprint)
-        """where the run is; the weights to resume from are filled in when it is saved"""
+        """current state; its weights and optimizer states are filled in when it is saved"""
         self._token_seconds, self._sample_seconds = plan.token_seconds, SAMPLE_SECONDS
         self._slowest_token = 0.0
-        self._evaluation_cost = 0.0
-        self._saved_at, self._save_cost = FIRST_SAVE - SAVE_INTERVAL, 0.0
+        self._evaluation_seconds = 0.0
+        self._saved_at, self._save_seconds = FIRST_SAVE - SAVE_INTERVAL, 0.0
         self._loss_sum = torch.zeros((), device=self.learner.fabric.device)
-        self._unsaved = False
-        self._began = self._reported_at = 0.0  # set as it begins
+        self._save_failed = False
+        self._began = self._reported_at = 0.0  # set by `_begin`
         self._reported_step = 0
-        self._report_due = 0.0  # at once: a watcher sees that it has begun
-        self._listen_due = 0.0
+        self._report_due = 0.0  # report the first step at once
+        self._commands_due = 0.0
 
     @property
     def seconds(self) -> float:
-        """Of training so far, over all sittings."""
+        """Seconds of training so far, over all sittings."""
         return time.perf_counter() - self._began
 
     @property
     def step(self) -> int:
-        """Steps done."""
+        """Number of steps done."""
         return self.state.step
 
     @property
@@ -115,17 +117,17 @@ class Loop:
         return best_evaluation(self.state)
 
     def run(self) -> Literal["done", "stopped"]:
-        """Trains to the end, saves, and measures; at least one step, so that there is something to keep.
+        """Train to the end, save and evaluate; take at least one step. Return why training ended.
 
         Raises:
-            RunError: the loss became no number once more.
+            RunError: If the loss became NaN or infinite after the learning rate had been halved twice.
         """
         self._begin()
         while True:
             try:
                 return self._run()
             except Diverged as error:
-                self._retreat(error)
+                self._roll_back(error)
 
     def _begin(self) -> None:
         """Start the clock; restore the state to resume from, if there is one."""
@@ -133,27 +135,28 @@ class Loop:
         if self._resume_from is not None:
             self._began -= self._resume_from.seconds
             self.plan = replace(self.plan, available=self._resume_from.available)
-            self._restore(self._resume_from)
-        self._provide_for_the_end()
+            self._restore_state(self._resume_from)
+        self._update_budget()
         self._reported_at = self.seconds
 
     def _run(self) -> Literal["done", "stopped"]:
+        """Run the loop; return why it ended."""
         if self.step == 0:
-            self._show_weights()
-        while self.step == 0 or not (self.control.stopping or self._is_over()):
-            self._learn()
+            self._publish_if_due()
+        while self.step == 0 or not (self.control.stop_requested or self._is_over()):
+            self._train_step()
             if self.seconds >= self._report_due:
                 self._report()
-            self._show_weights()
-            if self.seconds >= self._listen_due:
-                self._obey()
-                self._listen_due = self.seconds + LISTEN_INTERVAL
+            self._publish_if_due()
+            if self.seconds >= self._commands_due:
+                self._run_commands()
+                self._commands_due = self.seconds + COMMAND_INTERVAL
             if self._evaluation_is_due():
                 self.evaluate()
                 self.save()
-            elif self.seconds - self._saved_at >= max(SAVE_INTERVAL, self._save_cost / SAVE_SHARE):
+            elif self.seconds - self._saved_at >= max(SAVE_INTERVAL, self._save_seconds / MAX_SAVE_FRACTION):
                 self.save()
-        # Before the last report, which may find that steps have become quicker, and that there was time for one more.
+        # Decide before the last report, which may find steps faster and so time for one more.
         reason: Literal["done", "stopped"] = "done" if self._is_over() else "stopped"
         self._report()
         self.save()
@@ -162,20 +165,20 @@ class Loop:
         return reason
 
     def evaluate(self) -> None:
-        """Measures the model at a glance, keeps its weights where they are the best, and lets it speak."""
+        """Evaluate the model on a part of the validation tokens, keep its weights if they are the best, and sample."""
         self._report()
         began = self.seconds
         result = evaluate(self.learner.model, self.text.measured, self.plan.glance_windows)
-        self._check(result.loss)
-        # A machine that others use as well may be slow again, as it was before, when the end comes.
-        took = (self.seconds - began) / result.tokens
-        self._slowest_token = max(self._slowest_token, took)
-        self._token_seconds = (took + self._slowest_token) / 2
+        self._check_finite(result.loss)
+        # On a shared machine, the last evaluation may be as slow as the slowest so far: take the mean of both.
+        token_seconds = (self.seconds - began) / result.tokens
+        self._slowest_token = max(self._slowest_token, token_seconds)
+        self._token_seconds = (token_seconds + self._slowest_token) / 2
         best = result.loss < self.state.best_loss
         if best:
             self._record_best(result)
             self.state.best_step = self.step
-            # In the host's memory, where there is more of it; what is counted stays as it is.
+            # On the CPU, which has more memory; n-gram counts do not change.
             self.state.best_weights = {
                 name: weight.to("cpu", copy=True) if weight.is_floating_point() else weight
                 for name, weight in self.learner.model.state_dict().items()
@@ -185,11 +188,11 @@ class Loop:
         if self.state.evaluations % self.plan.recipe.sample_every == 0:
             self.sample()
         self.state.evaluated_step, self.state.evaluated_at = self.step, self.seconds
-        self._evaluation_cost = self._pause(began)
-        self._provide_for_the_end()
+        self._evaluation_seconds = self._exclude_from_speed(began)
+        self._update_budget()
 
-    def conclude(self) -> Evaluation:
-        """Takes the best weights there were, and measures them over the whole, or as much of it as time allows."""
+    def evaluate_best(self) -> Evaluation:
+        """Load the best weights and evaluate them on all validation tokens, or on as many as time allows."""
         self.learner.model.load_state_dict(self.state.best_weights)
         if self.plan.final_windows > self.plan.glance_windows:
             began = self.seconds
@@ -200,27 +203,27 @@ class Loop:
         return self.best
 
     def sample(self) -> None:
-        """Lets the model go on from each prompt."""
+        """Generate a sample from each prompt and report it."""
         if self.plan.recipe.sample_tokens:
             began = self.seconds
-            texts = self.speak(self.prompts, [self.step] * len(self.prompts))
+            texts = self.generate_samples(self.prompts, [self.step] * len(self.prompts))
             self._sample_seconds = self.seconds - began
-            goes_on = self.text.template is None and self.text.reader is None  # from its prompt; else it answers that
+            goes_on = self.text.template is None and self.text.reader is None  # else it answers the prompt
             for prompt, text in zip(self.prompts, texts, strict=True):
                 self.report(Sampled(self.step, prompt, text, goes_on))
 
-    def speak(self, prompts: Sequence[str], seeds: Sequence[int]) -> list[str]:
-        """What the model says to each prompt, with its seed."""
+    def generate_samples(self, prompts: Sequence[str], seeds: Sequence[int]) -> list[str]:
+        """Return the model's sample for each prompt, with its seed."""
         recipe = self.plan.recipe
         tokens, temperature = recipe.sample_tokens, recipe.sample_temperature
-        return make_samples(self.learner.model, self._prompting, prompts, seeds, tokens, temperature)
+        return make_samples(self.learner.model, self._prompt_encoder, prompts, seeds, tokens, temperature)
 
     def save(self) -> None:
-        """Writes a checkpoint, of weights that are good as far as is known.
+        """Write a checkpoint, after checking that the loss and the gradient are finite.
 
-        Where that cannot be done, it says so once, and tries again at the next.
+        If it cannot be written, report it once and continue: the next may succeed.
         """
-        self._check(self._loss_sum.item() + float(self.learner.gradient_norm))
+        self._check_finite(self._loss_sum.item() + float(self.learner.gradient_norm))
         began = self.seconds
         try:
             self._save(
@@ -232,57 +235,56 @@ class Loop:
                     grad_accum_steps=self.learner.grad_accum_steps,
                 )
             )
-        except OSError as error:  # a full disk: there may be room the next time
-            if not self._unsaved:
+        except OSError as error:  # a full disk, for instance
+            if not self._save_failed:
                 self.report(Noticed(f"{failure(error)}: no checkpoint of step {self.step:,}; training goes on"))
-            self._unsaved = True
+            self._save_failed = True
         else:
-            self._unsaved = False
+            self._save_failed = False
             self.report(Saved(self.step))
         self._saved_at = self.seconds
-        self._save_cost = self._pause(began)
+        self._save_seconds = self._exclude_from_speed(began)
 
     def _record_best(self, result: Evaluation) -> None:
+        """Record an evaluation as that of the best weights."""
         state = self.state
         state.best_loss, state.best_tokens, state.best_accuracy = result.loss, result.tokens, result.accuracy
 
     def _report_evaluation(self, result: Evaluation, step: int, best: bool, began: float) -> None:
-        bits = result.bits_per_character(self.text.characters_per_token)
-        took = self.seconds - began
-        epoch = self.plan.epoch_after(step) if self.plan.recipe.epochs is not None else None
+        """Report an evaluation that began after so many seconds of training."""
         self.report(
             Evaluated(
                 step=step,
                 loss=result.loss,
                 perplexity=result.perplexity,
-                bits_per_character=bits,
+                bits_per_character=result.bits_per_character(self.text.characters_per_token),
                 best=best,
                 split=self.text.split,
-                seconds=took,
+                seconds=self.seconds - began,
                 trained=began,
                 accuracy=result.accuracy,
-                epoch=epoch,
+                epoch=self.plan.epoch_after(step) if self.plan.recipe.epochs is not None else None,
             )
         )
 
-    def _learn(self) -> None:
-        """One step."""
+    def _train_step(self) -> None:
+        """Take one step."""
         progress, grad_accum_steps = self.budget.progress(self.step, self.seconds), self.learner.grad_accum_steps
-        factor = self.state.rate * rate_factor(self.schedule, progress, self.step)
+        factor = self.state.lr_scale * rate_factor(self.schedule, progress, self.step)
         self._loss_sum += self.learner.step(self.batches.batch(self.step), factor, self.step)
         self.state.step += 1
         if self.learner.grad_accum_steps != grad_accum_steps:
             parts = f"steps are computed in {self.learner.grad_accum_steps} parts from now on"
             self.report(Noticed(f"memory ran out at step {self.step:,}: {parts}"))
-            self.save()  # whoever goes on from here knows it
+            self.save()  # so that a resumed run starts with as many micro-batches
 
     def _report(self) -> None:
-        """Says what the steps since the last report came to."""
+        """Report the steps since the last report."""
         steps = self.step - self._reported_step
         if not steps:
             return
         loss, norm = self._loss_sum.item() / steps, float(self.learner.gradient_norm)  # waits for the device
-        self._check(loss + norm)
+        self._check_finite(loss + norm)
         took = self.seconds - self._reported_at
         self.state.step_seconds += 0.3 * (took / steps - self.state.step_seconds)
         self.report(
@@ -290,7 +292,7 @@ class Loop:
                 step=self.step,
                 progress=self.budget.progress(self.step, self.seconds),
                 loss=loss,
-                learning_rate=self.learner.rate,
+                learning_rate=self.learner.learning_rate,
                 gradient_norm=norm,
                 tokens_per_second=steps * self.batches.tokens_per_batch / took,
                 seconds=self.seconds,
@@ -303,24 +305,24 @@ class Loop:
         self._reported_at, self._reported_step = self.seconds, self.step
         self._report_due = self.seconds + self._report_interval
 
-    def _show_weights(self) -> None:
-        """Publishes weights and keeps snapshots where it is time for that."""
+    def _publish_if_due(self) -> None:
+        """Publish the weights and save a snapshot, each if it is due."""
         began = self.seconds
         if self.publisher.snapshot_is_due(self.step, began):
             self.publisher.save_snapshot(self.step, self.learner.model.state_dict())
         if self.publisher.is_due(began):
             self.publish()
-        self._pause(began)
+        self._exclude_from_speed(began)
 
     def publish(self) -> None:
-        """Shows the newest weights to whoever wants to talk to them, if they are good as far as is known."""
-        self._check(self._loss_sum.item() + float(self.learner.gradient_norm))
+        """Publish the newest weights, after checking that the loss and the gradient are finite."""
+        self._check_finite(self._loss_sum.item() + float(self.learner.gradient_norm))
         self.publisher.publish(replace(self.state, seconds=self.seconds, weights=self.learner.model.state_dict()))
 
-    def _obey(self) -> None:
-        """Does what was asked from outside."""
+    def _run_commands(self) -> None:
+        """Run the commands that have come since the last poll."""
         began, evaluated = self.seconds, 0.0
-        for command in self.control.commands():
+        for command in self.control.poll_commands():
             match command:
                 case {"command": "sample"} if not self.plan.recipe.sample_tokens:
                     self.report(Noticed("there are no samples: the run was begun with --sample-tokens 0"))
@@ -332,11 +334,11 @@ class Loop:
                     self.publish()
                 case {"command": "evaluate"}:
                     self.evaluate()
-                    evaluated += self._evaluation_cost  # which counts itself out
-        self._pause(began + evaluated)
+                    evaluated += self._evaluation_seconds  # `evaluate` excludes its own time
+        self._exclude_from_speed(began + evaluated)
 
-    def _provide_for_the_end(self) -> None:
-        """Leaves time for the last evaluation and samples, by how long the last ones took."""
+    def _update_budget(self) -> None:
+        """Reserve time for the last evaluation and samples, by how long the latest ones took."""
         self.budget.seconds = self.plan.training_seconds(self._token_seconds, self._sample_seconds)
 
     def _is_over(self) -> bool:
@@ -348,36 +350,37 @@ class Loop:
             return self.step % every == 0
         if self.plan.recipe.epochs is not None:
             return self.plan.epoch_after(self.step) is not None
-        interval = max(self.budget.seconds / EVALUATIONS, self._evaluation_cost / EVALUATION_SHARE)
+        interval = max(self.budget.seconds / MAX_EVALUATIONS, self._evaluation_seconds / MAX_EVALUATION_FRACTION)
         left = self.budget.seconds - self.seconds
         return self.seconds - self.state.evaluated_at >= interval and left > interval / 2
 
     @property
     def _report_interval(self) -> float:
-        """Longer in a longer run: a minute is worth 240 lines, an hour is not worth 14,400."""
+        """Seconds between two reports: more in longer runs, to bound the number of reports."""
         least, most = REPORT_INTERVALS
         return min(most, max(least, self.seconds / 240))
 
-    def _pause(self, began: float) -> float:
-        """Counts what came since `began` out of the speed of steps; returns its seconds."""
+    def _exclude_from_speed(self, began: float) -> float:
+        """Exclude the time since `began` from the speed of steps; return its seconds."""
         seconds = self.seconds - began
         self._reported_at += seconds
         return seconds
 
-    def _check(self, figure: float) -> None:
+    def _check_finite(self, figure: float) -> None:
+        """Raise `Diverged` if a figure is NaN or infinite."""
         if not math.isfinite(figure):
             raise Diverged(f"the loss or its gradient became {figure} by step {self.step:,}")
 
-    def _retreat(self, error: Diverged) -> None:
-        """Goes back to the last checkpoint, or to the beginning, with half the learning rate."""
-        if self.state.rate <= LOWEST_RATE:
+    def _roll_back(self, error: Diverged) -> None:
+        """Return to the last checkpoint, or to the beginning, with half the learning rate."""
+        if self.state.lr_scale <= MIN_LR_SCALE:
             raise RunError(
                 f"{error}, though the learning rate had been halved twice",
                 "train with a lower --learning-rate, or with --precision f32",
             )
-        rate, state = self.state.rate / 2, self._load()
+        lr_scale, state = self.state.lr_scale / 2, self._load()
         if state is None:
-            self.learner = self.learner.anew()
+            self.learner = self.learner.fresh_copy()
             state = State(
                 seconds=self.seconds,
                 available=self.plan.available,
@@ -385,18 +388,18 @@ class Loop:
                 optimizers=self.learner.optimizer_states(),
                 fingerprint=self.text.fingerprint,
             )
-        self._restore(state)
-        self.state.rate = rate
+        self._restore_state(state)
+        self.state.lr_scale = lr_scale
         self.report(Noticed(f"{error}: back to step {self.step:,} with half the learning rate"))
         self.save()
 
-    def _restore(self, state: State) -> None:
-        """Takes over all but the time."""
+    def _restore_state(self, state: State) -> None:
+        """Restore a state, except for the time."""
         self.learner.load(state.weights, state.optimizers, state.grad_accum_steps)
         step_seconds = state.step_seconds or self.state.step_seconds
         self.state = replace(state, step_seconds=step_seconds, weights={}, optimizers=[])
         self._reported_step = self.step
-        self._saved_at = state.seconds + FIRST_SAVE - SAVE_INTERVAL  # soon: what is killed often still comes forward
+        self._saved_at = state.seconds + FIRST_SAVE - SAVE_INTERVAL  # soon, so that a run that is often killed advances
         self._loss_sum.zero_()
         self.learner.gradient_norm = torch.zeros(())
 

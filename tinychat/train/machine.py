@@ -1,4 +1,4 @@
-"""What this machine has, how fast it is, and how much of its memory is taken."""
+"""Device, precision and threads of this machine; the speed of a step and the memory in use."""
 
 import os
 import sys
@@ -18,35 +18,36 @@ from tinychat.train.processes import ALONE, ProcessRank
 from tinychat.train.recipe import Recipe
 from tinychat.train.step import Learner
 
-WORTHWHILE = 1.3
-"""bf16 must be so much quicker than f32 at a matrix product: without hardware for it, it is many times slower"""
+BF16_MIN_SPEEDUP = 1.3
+"""speed-up over f32 at a matrix product from which bf16 is used; without hardware support it is many times slower"""
 TIMED_STEPS = 4
 STATM = Path("/proc/self/statm")
 
 
 def find_machine(recipe: Recipe, process: ProcessRank = ALONE) -> Machine:
-    """The device, precision and threads that the recipe names, or the best there are.
+    """Return the device, precision and threads that the recipe names, or the best available, and set up torch for them.
 
     Args:
-        process: the rank of this process among those that train together.
+        recipe: Recipe, in which each of them may be left open.
+        process: Rank of this process among those that train together.
 
     Raises:
-        UsageError: there is no such device here, or there are not enough of them.
+        UsageError: If this machine lacks the device, or has too few of them.
     """
     device = choose_device(recipe.device)
     if device != "cpu" and process.local_size > 1:
-        there = torch.cuda.device_count() if device == "cuda" else 1
-        if there < process.local_size:
+        available = torch.cuda.device_count() if device == "cuda" else 1
+        if available < process.local_size:
             raise UsageError(
-                f"{process.local_size} processes need as many devices: {device} has {there}",
-                f"try --devices {there}, or --device cpu",
+                f"{process.local_size} processes need as many devices: {device} has {available}",
+                f"try --devices {available}, or --device cpu",
             )
-    threads = set_up(recipe, device, process.local_size)
+    threads = configure_torch(recipe, device, process.local_size)
     return Machine(device, _precision(recipe, device), threads, process.size)
 
 
-def set_up(recipe: Recipe, device: str, processes: int = 1) -> int:
-    """Makes torch compute as it does best; returns the threads of all `processes` of this machine, who share them."""
+def configure_torch(recipe: Recipe, device: str, processes: int = 1) -> int:
+    """Set torch's threads and precision of matrix products; return the threads of all `processes` of this machine."""
     threads = recipe.threads or (len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count())
     threads = max(processes, threads or 1)
     torch.set_num_threads(threads // processes)
@@ -55,6 +56,7 @@ def set_up(recipe: Recipe, device: str, processes: int = 1) -> int:
 
 
 def _precision(recipe: Recipe, device: str) -> Literal["f32", "bf16"]:
+    """Return the recipe's precision, or the faster one of the device."""
     match recipe.precision, device:
         case ("f32", _) | ("auto", "mps"):
             return "f32"
@@ -63,30 +65,32 @@ def _precision(recipe: Recipe, device: str) -> Literal["f32", "bf16"]:
         case (_, "cuda"):
             return "bf16" if torch.cuda.is_bf16_supported() else "f32"
         case _:
-            return "bf16" if _is_bf16_quicker() else "f32"
+            return "bf16" if _is_bf16_faster() else "f32"
 
 
-def _is_bf16_quicker() -> bool:
-    """Whether a matrix product takes clearly less time in bf16; the two take turns, as others may be at work."""
+def _is_bf16_faster() -> bool:
+    """Return whether a matrix product is clearly faster in bf16; the two alternate, as the machine may be shared."""
     matrices = [torch.ones(512, 512, dtype=dtype) for dtype in (torch.float32, torch.bfloat16)]
-    least = [float("inf"), float("inf")]
+    fastest = [float("inf"), float("inf")]
     for _ in range(12):
         for index, matrix in enumerate(matrices):
             began = time.perf_counter()
             matrix @ matrix
-            least[index] = min(least[index], time.perf_counter() - began)
-    return least[1] * WORTHWHILE < least[0]
+            fastest[index] = min(fastest[index], time.perf_counter() - began)
+    return fastest[1] * BF16_MIN_SPEEDUP < fastest[0]
 
 
 def step_seconds(
     recipe: Recipe, config: ModelConfig, batch_size: int, group: ProcessGroup | None = None, row_tokens: int = 0
 ) -> float:
-    """Trains a few steps of a model like that on noise, and tells how long one takes: the least, as others only add.
+    """Time a few training steps on noise; return the seconds of the fastest, as other programs only add to it.
 
     Args:
-        recipe: with device and precision filled in.
-        group: the processes that share a step; None: this one alone.
-        row_tokens: tokens of a row; 0: as many as the context.
+        recipe: Recipe with device and precision filled in.
+        config: Configuration of the model.
+        batch_size: Rows of a batch.
+        group: Processes that share a step; None for this process alone.
+        row_tokens: Tokens of a row; 0 for the context length.
     """
     learner = Learner(config, recipe, group)
     shape = (batch_size, min(row_tokens, config.context_length) or config.context_length)
@@ -102,9 +106,9 @@ def step_seconds(
 
 
 def used_memory(device: torch.device) -> int:
-    """Bytes: on CUDA the most that was allocated on the device so far; elsewhere what the process holds in memory.
+    """Return the memory in use, in bytes: on CUDA the peak allocated on the device, else the process's resident set.
 
-    Where the system tells only the most that a process ever held (macOS), it is that; 0 where it tells nothing.
+    On macOS it is the peak of the resident set; on Windows 0, as the standard library does not tell.
     """
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated(device)

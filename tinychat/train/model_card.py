@@ -1,4 +1,4 @@
-"""What is written about a model beside its weights: `training.json` for programs, and a model card for people."""
+"""The records beside a model's weights: `training.json` for programs, and a model card for people."""
 
 import platform
 from dataclasses import asdict, dataclass
@@ -11,31 +11,31 @@ from tinychat.textutil import count, duration, percent
 from tinychat.train.data import TrainingText
 from tinychat.train.evaluation import Evaluation
 from tinychat.train.planner import Machine, Plan, layers
-from tinychat.train.report import report, told_samples
+from tinychat.train.report import format_samples, report
 
 LIBRARIES = ("torch", "lightning", "tokenizers", "numpy")
-KEPT_TOKENS = 2_000
-"""of the validation text that go with the model: what it loses in a coarser precision is measured on them"""
-ON_THE_CARD = ("overfits", "copies", "time")
-"""rows of the report at the end; the card has the others in its own words"""
+MAX_VALIDATION_IDS = 2_000
+"""maximum number of validation tokens saved with the model, to measure the loss of coarser precisions on"""
+CARD_ROWS = ("overfits", "copies", "time")
+"""rows of the final report that go on the card, which words the others itself"""
 
 
 @dataclass(frozen=True)
 class Figures:
-    """How far the weights that are saved have come."""
+    """Progress and quality of the weights that are saved."""
 
     step: int
     seconds: float
     evaluation: Evaluation | None
-    """None: there has been none yet"""
+    """None before the first evaluation"""
     curve: dict[str, Any]
     ended: Ended | None = None
-    """how the run ended; None: it goes on"""
+    """last event of the run; None while it goes on"""
 
 
 @dataclass(frozen=True)
 class ModelFacts:
-    """What is known of a model from the first step on."""
+    """The facts about a model that are known from the first step on."""
 
     name: str
     plan: Plan
@@ -45,12 +45,12 @@ class ModelFacts:
 
     @property
     def origin(self) -> str:
-        """`first MODEL, then ` if it started from another model; else empty."""
+        """`first MODEL, then ` for a model that started from another one; else empty."""
         return f"first {self.text.base.info.name}, then " if self.text.base else ""
 
 
 def training_record(model: ModelFacts, figures: Figures) -> dict[str, Any]:
-    """Return what `training.json` holds: all that is needed to make the model again, and how training went."""
+    """Return the contents of `training.json`: all that is needed to train the model again, and how training went."""
     plan, text, result = model.plan, model.text, figures.evaluation
     facts = text.facts
     return {
@@ -81,7 +81,7 @@ def training_record(model: ModelFacts, figures: Figures) -> dict[str, Any]:
         },
         "step": figures.step,
         "seconds": round(figures.seconds, 3),
-        **({"validation_ids": text.beginning(KEPT_TOKENS)} if text.split == "val" else {}),
+        **({"validation_ids": text.beginning(MAX_VALIDATION_IDS)} if text.split == "val" else {}),
         "split": text.split,
         "loss": result.loss if result else None,
         "perplexity": result.perplexity if result else None,
@@ -93,7 +93,7 @@ def training_record(model: ModelFacts, figures: Figures) -> dict[str, Any]:
 
 
 def _end_record(ended: Ended) -> dict[str, Any]:
-    """What is known only when a run is over."""
+    """Return the entries that are known only at the end of a run."""
     return {
         "reason": ended.reason,
         "training_loss": ended.training_loss,
@@ -119,11 +119,11 @@ def model_card(model: ModelFacts, figures: Figures) -> str:
     """Return the model card in Markdown."""
     plan, text, result = model.plan, model.text, figures.evaluation
     config, facts, recipe = plan.config, text.facts, plan.recipe
-    measured = "the text it was trained on"
+    evaluated_on = "the text it was trained on"
     if plan.val_tokens:
         part = "the last parts of each" if facts.mix else "its last part"
         part = "documents from all over it" if facts.rows else part
-        measured = f"{part}, which it was not trained on"
+        evaluated_on = f"{part}, which it was not trained on"
     source = f"; {facts.source_vocab_size:,} of what is translated" if facts.source_vocab_size else ""
     feed_forward = "no feed-forward" if config.feed_forward == "none" else config.feed_forward
     position = "no" if config.position == "none" else config.position
@@ -154,31 +154,31 @@ def model_card(model: ModelFacts, figures: Figures) -> str:
         lines += [f"| begun from | {text.base.info.name}, weights {text.base.fingerprint[:16]}… (SHA-256) |"]
     if result:
         lines += [
-            f"| loss | {result.loss:.4f} nats per token, over {measured} |",
+            f"| loss | {result.loss:.4f} nats per token, over {evaluated_on} |",
             f"| perplexity | {result.perplexity:.2f} |",
             f"| bits per character | {result.bits_per_character(text.characters_per_token):.3f} |",
         ]
         if result.accuracy is not None:
             lines += [f"| accuracy | {percent(result.accuracy)} of the tokens were the likeliest |"]
     if figures.ended:
-        told = [(about, cell.replace("|", "\\|")) for about, cell in report(figures.ended)]  # a bar ends a cell
-        lines += [f"| {about} | {cell} |" for about, cell in told if about in ON_THE_CARD]
+        rows = [(about, cell.replace("|", "\\|")) for about, cell in report(figures.ended)]  # a bar would end the cell
+        lines += [f"| {about} | {cell} |" for about, cell in rows if about in CARD_ROWS]
     lines += [
         "",
-        "It knows its text and nothing else: what it says is made up, in the manner of that text, and may repeat "
+        "It knows its text and nothing else: it makes up what it says in the manner of that text, and may repeat "
         "parts of it word for word. `training.json` holds the recipe, the fingerprint of the text, the seed and "
-        "the versions, with which it can be made again.",
+        "the versions needed to train it again.",
         "",
-        "## To make it again",
+        "## Train it again",
         "",
         "Save this as recipe.toml, then run `tinychat train --recipe recipe.toml`.",
         "",
         *("    " + line for line in recipe.to_toml().splitlines()),
     ]
-    samples = told_samples(figures.ended) if figures.ended else []
+    samples = format_samples(figures.ended) if figures.ended else []
     if samples:
         lines += ["", "## Samples", "", "As they came, not chosen."]
     for sample in samples:
-        # Indented, and not fenced: a sample may hold anything, fences too.
+        # Indented rather than fenced, as a sample may contain fences.
         lines += ["", *("    " + line for line in sample.splitlines()), "", "---"]
     return "\n".join(lines).removesuffix("\n---") + "\n"

@@ -1,4 +1,4 @@
-"""How a run stands: what it is doing, how far it came, how good and how quick it is; from its folder, without torch."""
+"""Summary of a run, read from its folder: its state, progress, loss and speed. Needs no torch."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,36 +13,36 @@ from tinychat.train.recipe import RECIPE_FIELDS, load_recipe
 
 @dataclass(frozen=True)
 class RunSummary:
-    """One run."""
+    """The state, progress, loss and speed of a run."""
 
     name: str
     state: str
     """at work, done, stopped, failed or interrupted"""
     step: int
     steps: int
-    """in all, estimated where the clock decides; what was done where it is over"""
+    """total number of steps, estimated for a run with a time limit; number of steps done if the run is over"""
     parameters: int | None
     loss: float | None
-    """the lowest, in nats per token, over the part kept for validation"""
+    """lowest validation loss in nats per token"""
     accuracy: float | None
-    """with that loss"""
+    """accuracy of the evaluation with that loss"""
     tokens_per_second: float | None
-    """in steps, on average"""
+    """average over the steps, without evaluations and checkpoints"""
     seconds: float
-    """of training so far"""
+    """seconds of training so far"""
     remaining: float
-    """seconds, estimated; 0 where it is not at work"""
+    """estimated seconds left; 0 if the run is not at work"""
     recipe: Mapping[str, Any]
-    """the value of each field that is said"""
+    """value of each field that the recipe sets"""
 
 
 def read_run_summary(run: RunFolder) -> RunSummary:
-    """How a run stands now."""
+    """Return the summary of a run."""
     parameters: int | None = None
     best: Evaluated | Ended | None = None
     stepped: Stepped | None = None
     last: Event | None = None
-    steps, stepping = 0, 0.0  # the seconds that one token of each step took, in all
+    steps, seconds_per_token = 0, 0.0  # sums over the steps
     for last in run.events():
         match last:
             case Planned():
@@ -50,7 +50,7 @@ def read_run_summary(run: RunFolder) -> RunSummary:
             case Stepped():
                 done = last.step - (stepped.step if stepped else 0)
                 if done > 0 and last.tokens_per_second > 0:
-                    steps, stepping = steps + done, stepping + done / last.tokens_per_second
+                    steps, seconds_per_token = steps + done, seconds_per_token + done / last.tokens_per_second
                 stepped = last
             case Evaluated(best=True) | Ended():
                 best = last
@@ -65,7 +65,7 @@ def read_run_summary(run: RunFolder) -> RunSummary:
         parameters=parameters,
         loss=best.loss if best else None,
         accuracy=best.accuracy if best else None,
-        tokens_per_second=steps / stepping if stepping else None,
+        tokens_per_second=steps / seconds_per_token if seconds_per_token else None,
         seconds=last.seconds if isinstance(last, Ended) else stepped.seconds if stepped else 0.0,
         remaining=stepped.remaining if stepped and alive else 0.0,
         recipe=_read_recipe(run),
@@ -73,12 +73,12 @@ def read_run_summary(run: RunFolder) -> RunSummary:
 
 
 def find_differences(summaries: Sequence[RunSummary]) -> list[str]:
-    """The fields of their recipes in which runs differ, in the order of a recipe."""
+    """Return the recipe fields in which runs differ, in the order of a recipe."""
     return [name for name in RECIPE_FIELDS if len({str(summary.recipe.get(name)) for summary in summaries}) > 1]
 
 
 def _read_recipe(run: RunFolder) -> dict[str, Any]:
-    """What the recipe says; nothing where it was written by a version that knew other fields."""
+    """Return the fields that a run's recipe sets; none if a version with other fields wrote it."""
     try:
         sections = load_recipe(run.recipe_file).to_dict()
     except RunError:

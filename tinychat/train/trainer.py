@@ -1,4 +1,4 @@
-"""One sitting of a trainer, from the tokenized text to the model: all of it that needs torch."""
+"""One sitting of a run, from the tokenized text to the saved model: the part of a trainer that needs torch."""
 
 import dataclasses
 import time
@@ -48,12 +48,15 @@ def train(
     """Plan, train and save; resume from the newest whole checkpoint if there is one.
 
     Args:
-        recipe: as it stands in the run's folder.
+        run: Folder of the run.
+        recipe: Recipe from the run's folder.
+        text: Tokenized training text.
+        control: Signals and commands to obey.
         started: `time.monotonic()` when the person gave the command.
-        process: the rank of this process, which leads, among those that train together.
+        process: Rank of this process, the leader.
 
     Raises:
-        TinychatError: the run cannot go on, with what to do about it.
+        TinychatError: If the run cannot go on, with what to do about it.
     """
     machine = find_machine(recipe, process)
     recipe = dataclasses.replace(recipe, device=machine.device, precision=machine.precision)
@@ -72,8 +75,11 @@ class Trainer:
     """One sitting of a run.
 
     Args:
-        group: the processes that train together, which this one leads.
-        report: takes the events.
+        run: Folder of the run.
+        text: Tokenized training text.
+        machine: Device, precision and threads.
+        group: Processes that train together, led by this one.
+        report: Function that takes the events.
         started: `time.monotonic()` when the person gave the command.
     """
 
@@ -90,22 +96,23 @@ class Trainer:
         self.group, self.report, self.started = group, report, started
 
     def train(self, recipe: Recipe, control: Control, state: State | None) -> None:
-        """Train to the end, or until somebody stops it; then measure, save and report.
+        """Train to the end, or until somebody stops it; then evaluate, save and report.
 
         Args:
-            recipe: with device and precision filled in.
-            state: of the checkpoint to resume from; None: the run is new.
+            recipe: Recipe with device and precision filled in.
+            control: Signals and commands to obey.
+            state: State of the checkpoint to resume from; None for a new run.
         """
         for notice in self.text.notices if state is None else ():
             self.report(Noticed(notice))
         plan = self._make_plan(recipe, state)
         learner = self._make_learner(plan)
         model = ModelFacts(self.run.name, plan, self.text, self.machine, learner.model.parameter_count)
-        self._announce(model, state)
+        self._report_plan(model, state)
         batches = self._make_batches(plan)
         if plan.recipe.compile:
             self._compile(learner, batches)
-        if state is None and plan.available is not None:  # planning took its time
+        if state is None and plan.available is not None:  # planning took some of the time
             available = max(1.0, 60 * (plan.recipe.minutes or 0) - self._elapsed)
             plan = dataclasses.replace(plan, available=available)
         start_seconds = self._elapsed
@@ -116,8 +123,8 @@ class Trainer:
 
         reason = loop.run()
         publisher.save_snapshot(loop.step, loop.learner.model.state_dict())
-        self.group.end()  # sharded weights have been gathered for the snapshot: the workers are needed no more
-        self._conclude(loop)
+        self.group.end()  # sharded weights were gathered for the snapshot: the workers are no longer needed
+        self._evaluate_best(loop)
         self._save_model(loop, writer, reason, start_seconds)
 
     @property
@@ -126,7 +133,7 @@ class Trainer:
         return time.monotonic() - self.started
 
     def _make_plan(self, recipe: Recipe, state: State | None) -> Plan:
-        """Make the plan and save its recipe, so that a later sitting has the same plan."""
+        """Make the plan and save its recipe, so that a later sitting follows the same plan."""
         seconds = None
         if recipe.minutes is not None:
             seconds = 60 * recipe.minutes
@@ -148,13 +155,14 @@ class Trainer:
         return plan
 
     def _make_learner(self, plan: Plan) -> Learner:
-        """Make the model and its optimizers; a base model keeps its n-gram counts: at step 0 it is what it was."""
+        """Make the model and its optimizers; a base model keeps its n-gram counts, so that step 0 is the base model."""
         base = self.text.base
         weights = base.weights(plan.config.context_length) if base else None
-        counted = self.text.folds(MOST_COUNTED) if plan.config.ngram_order and not base else None
-        return Learner(plan.config, plan.recipe, self.group, counted, weights)
+        ngram_folds = self.text.folds(MOST_COUNTED) if plan.config.ngram_order and not base else None
+        return Learner(plan.config, plan.recipe, self.group, ngram_folds, weights)
 
     def _make_batches(self, plan: Plan) -> Batches:
+        """Make the batches that the plan and the recipe describe."""
         recipe = plan.recipe
         return Batches(
             self.text.parts,
@@ -166,7 +174,7 @@ class Trainer:
             make_user_loss_mask(recipe.user_loss_fraction, self.text.template, self.text.tokenizer, recipe.seed),
         )
 
-    def _announce(self, model: ModelFacts, state: State | None) -> None:
+    def _report_plan(self, model: ModelFacts, state: State | None) -> None:
         """Report the plan of a new run, or the step at which an old one resumes."""
         if state is not None:
             self.report(Noticed(f"goes on from step {state.step:,}"))
@@ -179,19 +187,20 @@ class Trainer:
         self.report(summarize_plan(plan, facts, self.machine, model.parameters))
 
     def _compile(self, learner: Learner, batches: Batches) -> None:
+        """Compile the layers, or report why they cannot be."""
         self.report(Noticed("the layers are compiled first: about half a minute"))
         if problem := learner.compile(batches.batch(0)):
             self.report(Noticed(f"they cannot be, and steps take a little longer: {problem}"))
 
-    def _conclude(self, loop: Loop) -> None:
-        """Measure the best weights, and say so if there was no time to measure them on all tokens."""
-        result = loop.conclude()
+    def _evaluate_best(self, loop: Loop) -> None:
+        """Evaluate the best weights, and report it if there was no time for all validation tokens."""
+        result = loop.evaluate_best()
         measured = self.text.measured
-        whole = measured.predicted(loop.plan.config.context_length) if isinstance(measured, Rows) else len(measured) - 1
-        if result.tokens < whole:
+        total = measured.predicted(loop.plan.config.context_length) if isinstance(measured, Rows) else len(measured) - 1
+        if result.tokens < total:
             self.report(
                 Noticed(
-                    f"the loss is that of {result.tokens:,} of {whole:,} tokens, spread evenly: "
+                    f"the loss is that of {result.tokens:,} of {total:,} tokens, spread evenly: "
                     f"`tinychat eval` looks at all of them"
                 )
             )
@@ -199,13 +208,13 @@ class Trainer:
     def _save_model(
         self, loop: Loop, writer: "ModelWriter", reason: Literal["done", "stopped"], start_seconds: float
     ) -> None:
-        """Write the model to the run and to its final folder, and report the end.
+        """Write the model to the run and to its final folder, and report the end of the run.
 
         Raises:
-            RunError: the model cannot be written.
+            RunError: If the model cannot be written.
         """
         final = self.run.final_folder
-        ended = summarize(loop, self.run.events_file, reason=reason, folder=final, start_seconds=start_seconds)
+        ended = make_ended_event(loop, self.run.events_file, reason=reason, folder=final, start_seconds=start_seconds)
         remedy = f"make room, and `tinychat train --resume {self.run.name}` ends what is begun"
         for folder in (self.run.model, final):
             try:
@@ -220,23 +229,23 @@ class Trainer:
 
 @dataclass(frozen=True)
 class ModelWriter:
-    """Writes the folder of the model: in the run while it trains, and the final one at the end."""
+    """Write the folder of the model: in the run while it trains, and the final one at the end."""
 
     run: RunFolder
     model: ModelFacts
 
     def save(self, state: State) -> None:
-        """Write a checkpoint, and the model as it stands."""
+        """Write a checkpoint, and the current model into the run's folder."""
         save_checkpoint(self.run.checkpoints, state)
         self.write_newest(state)
 
     def write_newest(self, state: State) -> None:
-        """Write the model as it stands into the run's folder."""
+        """Write the current model into the run's folder."""
         figures = Figures(state.step, state.seconds, best_evaluation(state), loss_curve(self.run.events_file))
         self.write(self.run.model, state.weights, figures)
 
     def write(self, folder: Path, weights: dict[str, Tensor], figures: Figures) -> None:
-        """Write a model folder, whole or not at all."""
+        """Write a model folder, atomically."""
         model, text = self.model, self.model.text
         info = ModelInfo(
             model.name,
@@ -254,32 +263,33 @@ class ModelWriter:
 
     @property
     def _settings(self) -> dict[str, float]:
-        """The settings that suit the model better than the defaults: as its samples are drawn, and as long."""
+        """Default settings of the model: the temperature of its samples, and their length if above the usual one."""
         recipe = self.model.plan.recipe
         temperature = {} if recipe.sample_temperature is None else {"temperature": recipe.sample_temperature}
         longer = recipe.sample_tokens > Settings().max_tokens
         return temperature | ({"max_tokens": recipe.sample_tokens} if longer else {})
 
 
-def summarize(
+def make_ended_event(
     loop: Loop, events_file: Path, *, reason: Literal["done", "stopped"], folder: Path, start_seconds: float
 ) -> Ended:
-    """Return the last event of a run: how good the model is, what it says, what it copied, and where the time went.
+    """Return the last event of a run: losses, samples, what they copied from the text, and where the time went.
 
     Args:
-        loop: concluded: its model has the weights that are kept.
-        events_file: of the run, from its first sitting on.
-        folder: of the model.
-        start_seconds: from the command to the first step.
+        loop: Loop whose best weights have been loaded and evaluated.
+        events_file: Events of the run, from its first sitting on.
+        reason: Why training ended.
+        folder: Folder of the model.
+        start_seconds: Seconds from the command to the first step.
     """
     best, text, plan = loop.best, loop.text, loop.plan
-    assert best is not None  # the run is concluded
+    assert best is not None  # evaluated before
     samples: tuple[str, ...] = ()
     prompts: tuple[str, ...] = ()
     if plan.recipe.sample_tokens:
         count = max(FINAL_SAMPLES, len(loop.prompts))
         prompts = tuple(islice(cycle(loop.prompts), count))
-        samples = tuple(loop.speak(prompts, range(count)))
+        samples = tuple(loop.generate_samples(prompts, range(count)))
     until = time.monotonic() + LONGEST_COPY
     copied = longest_copy(samples, text.train, text.tokenizer, lambda: time.monotonic() > until)
     longest = max(text.parts, key=len)
