@@ -167,9 +167,7 @@ def smoothed(points: Points, span: float = SMOOTHING_FRACTION) -> list[tuple[flo
     first = last = 0
     total = 0.0
     for index, (step, _) in enumerate(points):
-        local_radius = min(
-            radius, step - points[0][0]
-        )  # or the first points would be averaged with later, lower ones alone
+        local_radius = min(radius, step - points[0][0])  # else the first points would be averaged with lower ones only
         while last < len(points) and points[last][0] <= step + local_radius:
             total += points[last][1]
             last += 1
