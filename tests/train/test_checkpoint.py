@@ -1,4 +1,4 @@
-"""Checkpoints: whole or absent, the newest two, read without running code. Weights shown while a run trains."""
+"""Checkpoints are whole or absent and are read without running code; weights are published during training."""
 
 import dataclasses
 from pathlib import Path
@@ -39,7 +39,7 @@ def state(step: int) -> State:
     )
 
 
-def test_what_is_saved_comes_back(tmp_path: Path) -> None:
+def test_a_saved_state_is_loaded_again(tmp_path: Path) -> None:
     saved = state(3)
     save_checkpoint(tmp_path, saved)
     loaded = load_checkpoint(tmp_path)
@@ -56,13 +56,13 @@ def test_the_newest_two_are_kept(tmp_path: Path) -> None:
     assert newest_step(tmp_path) == 500
 
 
-def test_where_there_is_none_there_is_none(tmp_path: Path) -> None:
+def test_a_folder_without_checkpoints(tmp_path: Path) -> None:
     assert load_checkpoint(tmp_path / "absent") is None
     assert newest_step(tmp_path) == -1
 
 
 @pytest.mark.parametrize("damage", [lambda data: data[:100], lambda data: b"", lambda data: b"x" * len(data)])
-def test_a_damaged_one_gives_way_to_the_one_before(tmp_path: Path, damage) -> None:
+def test_a_damaged_checkpoint_is_skipped_for_the_previous_one(tmp_path: Path, damage) -> None:
     save_checkpoint(tmp_path, state(1))
     newest = save_checkpoint(tmp_path, state(2)) / STATE_FILE
     newest.write_bytes(damage(newest.read_bytes()))
@@ -99,7 +99,7 @@ def publisher(run: RunFolder) -> Publisher:
     return Publisher(run, write_model, tied=False)
 
 
-def test_the_whole_model_comes_first_then_its_weights_alone(run: RunFolder, publisher: Publisher) -> None:
+def test_the_whole_model_is_published_first_then_only_its_weights(run: RunFolder, publisher: Publisher) -> None:
     assert publisher.is_due(0.0)
     publisher.publish(State(0, 0.0, weights=MATRIX))
     assert list(run.model.iterdir()) == []
@@ -109,13 +109,13 @@ def test_the_whole_model_comes_first_then_its_weights_alone(run: RunFolder, publ
     assert read_step(run.model / WEIGHTS) == 12
 
 
-def test_a_file_that_names_no_step_has_none(tmp_path: Path) -> None:
+def test_reading_the_step_of_a_file_without_one(tmp_path: Path) -> None:
     assert read_step(tmp_path / "nothing") is None
     (tmp_path / "short").write_bytes(b"\x08")
     assert read_step(tmp_path / "short") is None
 
 
-def test_snapshots_are_kept_at_powers_of_two_few_of_them_evenly(run: RunFolder, publisher: Publisher) -> None:
+def test_a_few_evenly_spaced_snapshots_remain_of_the_powers_of_two(run: RunFolder, publisher: Publisher) -> None:
     for step in range(5000):
         if publisher.snapshot_is_due(step, 1e6):
             publisher.save_snapshot(step, MATRIX)
@@ -124,19 +124,19 @@ def test_snapshots_are_kept_at_powers_of_two_few_of_them_evenly(run: RunFolder, 
     assert read_step(snapshot_file(run, 64)) == 64
 
 
-def test_thinning_keeps_the_ends() -> None:
+def test_surplus_snapshots_exclude_the_first_and_the_last() -> None:
     assert find_surplus([0, 1, 2]) == []
     assert find_surplus([0, 10, 11, 100], max_snapshots=3) == [11]
     assert find_surplus([0, 7, 9], max_snapshots=2) == [7]
 
 
-def test_snapshots_that_take_too_long_are_left_out(publisher: Publisher) -> None:
+def test_snapshots_that_would_take_too_long_are_skipped(publisher: Publisher) -> None:
     publisher._snapshot_seconds = SNAPSHOT_ALLOWANCE + 1.0
     assert not publisher.snapshot_is_due(4, 2.0)
     assert publisher.snapshot_is_due(1024, 200.0)
 
 
-def test_a_disk_that_takes_nothing_does_not_end_the_run(run: RunFolder, publisher: Publisher) -> None:
+def test_errors_of_the_disk_do_not_end_the_run(run: RunFolder, publisher: Publisher) -> None:
     run.path.mkdir()
     run.snapshots.write_text("no folder")
     publisher.save_snapshot(1, MATRIX)
@@ -145,7 +145,7 @@ def test_a_disk_that_takes_nothing_does_not_end_the_run(run: RunFolder, publishe
     assert publisher.is_due(60.0)
 
 
-def test_a_snapshot_stands_in_for_the_weights_of_a_model(letters: Path, run: RunFolder) -> None:
+def test_a_snapshot_replaces_the_weights_of_a_model(letters: Path, run: RunFolder) -> None:
     info = read_info(letters)
     weights = read_weights(info)
     publisher = Publisher(run, lambda state: None, tied=info.architecture["tie_embeddings"])

@@ -1,4 +1,4 @@
-"""Several processes: the same run as with one, and none is left behind however it ends."""
+"""Several processes train like one, and all of them exit however the run ends."""
 
 import json
 import os
@@ -47,16 +47,16 @@ NAMES = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "NODE_RANK", "M
     ],
     ids=["alone", "torchrun", "torchrun alone", "batch script", "srun"],
 )
-def test_the_environment_tells_the_rank(environment: dict[str, str], process: ProcessRank) -> None:
+def test_the_rank_is_read_from_the_environment(environment: dict[str, str], process: ProcessRank) -> None:
     assert find_process_rank(environment) == process
 
 
-def test_a_batch_is_shared_out_without_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_batch_is_split_over_the_processes_completely(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ProcessGroup, "_join", lambda group: None)
     batch = Batch(torch.arange(10).reshape(5, 2), torch.arange(10).reshape(5, 2), torch.arange(5))
-    shares = [ProcessGroup(ProcessRank(rank, 3, rank, 3)).local_batch(batch).ids for rank in range(3)]
-    assert [len(share) for share in shares] == [2, 2, 1]
-    assert torch.cat(shares).equal(batch.ids)
+    batches = [ProcessGroup(ProcessRank(rank, 3, rank, 3)).local_batch(batch).ids for rank in range(3)]
+    assert [len(ids) for ids in batches] == [2, 2, 1]
+    assert torch.cat(batches).equal(batch.ids)
     assert ProcessGroup(ProcessRank(2, 3, 2, 3)).local_batch(batch).folds.tolist() == [4]
 
 
@@ -67,7 +67,7 @@ def text(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def every_step(monkeypatch: pytest.MonkeyPatch) -> None:
-    """After each step it reports and listens; what the leader puts into the environment is taken out of it again."""
+    """Report and poll commands after each step; restore the environment variables that the leader sets."""
     monkeypatch.setattr(Loop, "_report_interval", 0.0)
     monkeypatch.setattr("tinychat.train.loop.COMMAND_INTERVAL", 0.0)
     monkeypatch.setattr("tinychat.train.event_log.Control.listen_to_signals", lambda control: None)
@@ -103,7 +103,7 @@ def losses(run: RunFolder) -> dict[int, float]:
     ],
     ids=["muon", "adamw", "in parts, with n-grams", "sharded, muon", "sharded, adamw, in parts, with n-grams"],
 )
-def test_two_learn_what_one_learns(
+def test_two_processes_give_the_losses_of_one(
     text: Path, fields: dict[str, object], grad_accum_steps: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fields = {"steps": 24, "dropout": 0, "evaluate_every": 24, **fields}
@@ -114,25 +114,25 @@ def test_two_learn_what_one_learns(
     assert len(losses(one)) == 24
     assert losses(two) == pytest.approx(losses(one), abs=1e-4)
     assert events(two, Ended)[0].loss == pytest.approx(events(one, Ended)[0].loss, abs=1e-4)
-    assert len(set(losses(one).values())) == 24  # there was something to agree on
+    assert len(set(losses(one).values())) == 24  # no two are equal, so the comparison means something
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("every_step")
 @pytest.mark.parametrize(("strategy", "sittings"), [("ddp", (1, 2, 1)), ("fsdp", (2, 1, 2))])
-def test_a_run_goes_on_with_another_number_of_processes(
+def test_a_run_resumes_with_another_number_of_processes(
     text: Path, strategy: str, sittings: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fields = {"steps": 18, "dropout": 0, "evaluate_every": 18, "ngram_order": 2}
     whole, run = make(text, **fields), make(text, strategy=strategy, **fields)
     assert train(whole, monkeypatch) == 0
-    obey = Loop._run_commands
+    run_commands = Loop._run_commands
 
-    def stop_now_and_then(loop: Loop) -> None:
-        obey(loop)
+    def stop_twice(loop: Loop) -> None:
+        run_commands(loop)
         loop.control.stop_requested = loop.step in (6, 12)
 
-    monkeypatch.setattr(Loop, "_run_commands", stop_now_and_then)
+    monkeypatch.setattr(Loop, "_run_commands", stop_twice)
     for sitting, devices in enumerate(sittings, 1):
         change_recipe(run, {"devices": devices})
         assert train(run, monkeypatch) == 0
@@ -142,7 +142,7 @@ def test_a_run_goes_on_with_another_number_of_processes(
 
 
 def shapes(run: RunFolder) -> object:
-    """What a checkpoint holds, of each tensor the shape."""
+    """Return the shapes of all tensors of a checkpoint."""
 
     def one(values: object) -> object:
         if isinstance(values, dict):
@@ -155,17 +155,19 @@ def shapes(run: RunFolder) -> object:
 
 
 @pytest.mark.slow
-def test_each_of_two_holds_half() -> None:
+def test_each_of_two_processes_holds_half_of_a_sharded_model() -> None:
     call = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", str(BENCH / "sharding.py")]
     done = subprocess.run(
         [*call, "--n-layer=1", "--d-model=64", "--steps=1"], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
-    held = [json.loads(part + "}") for part in done.stdout.split("}") if part.strip()]  # two write at the same time
+    held = [
+        json.loads(part + "}") for part in done.stdout.split("}") if part.strip()
+    ]  # both processes write at the same time
     assert len(held) == 2
     for process in held:
         assert process["weights"] == 4 * (256 * 64 * 2 + 12 * 64**2) / 2
-        # Muon remembers one number of each weight of a layer, AdamW two of each of the others, and its steps.
+        # Muon stores one number per weight of a layer, AdamW two per other weight, and its step counts.
         assert process["optimizers"] == 4 * (2 * 256 * 64 * 2 + 12 * 64**2) / 2 + 4 * 2
 
 
@@ -187,7 +189,7 @@ def is_alive(pid: int) -> bool:
 
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc").exists(), reason="looks for processes in /proc")
-def test_whoever_dies_the_others_end_and_the_run_can_go_on(text: Path) -> None:
+def test_when_a_process_dies_the_others_exit_and_the_run_can_resume(text: Path) -> None:
     run = make(text, steps=500_000, devices=2)
     leader = launch(run, stop_with_parent=True)
     wait_for(lambda: events(run, Stepped))
@@ -215,7 +217,7 @@ def test_whoever_dies_the_others_end_and_the_run_can_go_on(text: Path) -> None:
 
 
 @pytest.mark.slow
-def test_torchrun_starts_the_same(text: Path) -> None:
+def test_torchrun_starts_a_distributed_run(text: Path) -> None:
     call = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "-m", "tinychat"]
     flags = [f"--{name.replace('_', '-')}={value}" for name, value in FIELDS.items()]
     done = subprocess.run(
@@ -228,15 +230,15 @@ def test_torchrun_starts_the_same(text: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("every_step")
-def test_a_batch_too_small_to_share_is_refused(text: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_batch_with_fewer_rows_than_processes_is_refused(text: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = make(text, steps=4, batch_size=1, devices=2)
     assert train(run, monkeypatch) == 1
     assert "--batch-size 2" in events(run, Failed)[0].remedy
 
 
 @pytest.mark.slow
-def test_what_connected_the_processes_is_not_taken_apart(tmp_path: Path) -> None:
-    """Torch's destructor of it, called by Python, can wait for ever for a thread that waits for Python."""
+def test_connections_are_not_destructed(tmp_path: Path) -> None:
+    """The destructor of a process group, called by Python, may deadlock with a thread that waits for Python."""
     code = f"""
 import gc, os, weakref
 import torch.distributed as dist

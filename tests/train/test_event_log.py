@@ -1,6 +1,8 @@
-"""Events written, taken back, and read again; and what their loss curves say."""
+"""Events are written, rewound and read again; commands and signals reach the trainer; loss curves follow."""
 
 import math
+import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -8,8 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tinychat.events import Ended, Evaluated, Event, Failed, LineReader, Noticed, Saved, Stepped
+from tinychat.store.runs import RunFolder
 from tinychat.train.event_log import (
     MAX_CURVE_POINTS,
+    Control,
     Curves,
     EventLog,
     loss_curve,
@@ -39,7 +43,7 @@ def read(path: Path) -> list[Event]:
     return list(LineReader(path).events())
 
 
-def test_each_event_is_there_as_soon_as_it_is_written(tmp_path: Path) -> None:
+def test_each_event_can_be_read_as_soon_as_it_is_written(tmp_path: Path) -> None:
     log = EventLog(tmp_path / "events")
     log.write(Noticed("«text» is in UTF-16"))
     assert read(tmp_path / "events") == [Noticed("«text» is in UTF-16")]
@@ -47,7 +51,7 @@ def test_each_event_is_there_as_soon_as_it_is_written(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("last", [ended(30), Failed("no")])
-def test_what_came_after_the_checkpoint_is_taken_back(tmp_path: Path, last: Event) -> None:
+def test_rewind_removes_events_after_the_checkpoint(tmp_path: Path, last: Event) -> None:
     path = tmp_path / "events"
     events = [Noticed("begin"), stepped(10), Saved(10), stepped(20), Saved(20)]
     write(path, *events, stepped(30), last)
@@ -57,13 +61,13 @@ def test_what_came_after_the_checkpoint_is_taken_back(tmp_path: Path, last: Even
     assert read(path) == [*events, stepped(30)]
 
 
-def test_a_last_word_is_taken_back_wherever_the_checkpoint_is(tmp_path: Path) -> None:
+def test_rewind_removes_the_event_that_ended_the_run(tmp_path: Path) -> None:
     write(tmp_path / "events", stepped(10), ended(10))
     rewind(tmp_path / "events", 10)
     assert read(tmp_path / "events") == [stepped(10)]
 
 
-def test_a_run_that_went_back_is_taken_back_to_where_it_was_last(tmp_path: Path) -> None:
+def test_rewind_stops_at_the_last_occurrence_of_a_step(tmp_path: Path) -> None:
     path = tmp_path / "events"
     events = [stepped(10), stepped(20), stepped(30), Noticed("back to step 10"), stepped(11), stepped(20), Saved(20)]
     write(path, *events, stepped(30), Noticed("later"))
@@ -71,7 +75,7 @@ def test_a_run_that_went_back_is_taken_back_to_where_it_was_last(tmp_path: Path)
     assert read(path) == events
 
 
-def test_a_line_that_was_cut_short_is_removed(tmp_path: Path) -> None:
+def test_rewind_removes_a_line_that_was_cut_short(tmp_path: Path) -> None:
     path = tmp_path / "events"
     write(path, stepped(10), stepped(20))
     for cut in range(1, 60):
@@ -82,14 +86,69 @@ def test_a_line_that_was_cut_short_is_removed(tmp_path: Path) -> None:
         write(path, stepped(10), stepped(20))
 
 
-def test_without_a_checkpoint_nothing_has_happened(tmp_path: Path) -> None:
+def test_rewind_without_a_checkpoint_removes_all_events(tmp_path: Path) -> None:
     write(tmp_path / "events", Noticed("begin"), stepped(10))
     rewind(tmp_path / "events", -1)
     assert read(tmp_path / "events") == []
     rewind(tmp_path / "absent", -1)
 
 
-def test_a_long_curve_is_thinned_out_and_keeps_its_end(tmp_path: Path) -> None:
+@pytest.fixture
+def run(tmp_path: Path) -> RunFolder:
+    return RunFolder(tmp_path)
+
+
+def test_commands_are_returned_once_and_in_order(run: RunFolder) -> None:
+    control = Control(run.control_file)
+    assert control.poll_commands() == []
+    run.send("sample", prompt="ROMEO:")
+    run.send("evaluate")
+    assert [command["command"] for command in control.poll_commands()] == ["sample", "evaluate"]
+    assert control.poll_commands() == []
+    assert not control.stop_requested
+
+
+def test_the_command_stop_requests_a_stop(run: RunFolder) -> None:
+    control = Control(run.control_file)
+    run.send("stop")
+    assert control.poll_commands() == []
+    assert control.stop_requested
+
+
+def test_partial_lines_wait_and_malformed_lines_are_ignored(run: RunFolder) -> None:
+    control = Control(run.control_file)
+    run.control_file.write_bytes(b'nonsense\n[1]\n{"command": "eval')
+    assert control.poll_commands() == []
+    with run.control_file.open("ab") as file:
+        file.write(b'uate"}\n')
+    assert control.poll_commands() == [{"command": "evaluate"}]
+
+
+def test_a_run_stops_when_its_parent_exits_unless_sent_to_the_background(run: RunFolder) -> None:
+    assert Control(run.control_file, parent=os.getppid()).poll_commands() == []
+    orphan = Control(run.control_file, parent=os.getppid() + 1)
+    orphan.poll_commands()
+    assert orphan.stop_requested
+    run.send("background")
+    background = Control(run.control_file, parent=os.getppid() + 1)
+    background.poll_commands()  # `background` came and the parent exited before the first poll
+    assert not background.stop_requested
+    allowed = Control(run.control_file, parent=os.getppid())
+    allowed.poll_commands()
+    allowed.poll_commands()
+    assert not allowed.stop_requested
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_requests_a_stop_and_a_second_one_is_not_handled(run: RunFolder, number: int) -> None:
+    control = Control(run.control_file)
+    control.listen_to_signals()
+    signal.raise_signal(number)
+    assert control.stop_requested
+    assert signal.getsignal(number) == signal.SIG_DFL
+
+
+def test_a_long_curve_is_thinned_out_and_keeps_its_last_point(tmp_path: Path) -> None:
     write(tmp_path / "events", *map(stepped, range(1, 1502)), Evaluated(1500, 1.5, 4.5, 2.2, True))
     curve = loss_curve(tmp_path / "events")
     assert len(curve["training"]) <= MAX_CURVE_POINTS
@@ -101,8 +160,8 @@ def test_an_epoch_has_the_mean_loss_of_its_steps(tmp_path: Path) -> None:
     path = tmp_path / "events.jsonl"
     steps = [Stepped(step, 0.1, loss, 0.1, 1.0, 1.0, 1.0, 1.0, 9) for step, loss in ((1, 4.0), (3, 2.5), (5, 1.0))]
     first = Evaluated(3, 2.0, 7.4, 2.9, True, accuracy=0.4, epoch=1)
-    glance, whole = (Evaluated(5, loss, 4.5, 2.2, True, accuracy=0.5, epoch=2) for loss in (1.5, 1.6))
-    write(path, *steps[:2], first, steps[2], glance, whole)
+    partial, final = (Evaluated(5, loss, 4.5, 2.2, True, accuracy=0.5, epoch=2) for loss in (1.5, 1.6))
+    write(path, *steps[:2], first, steps[2], partial, final)
     assert loss_curve(path)["epochs"] == [
         {"epoch": 1, "step": 3, "loss": 2.0, "perplexity": 7.4, "accuracy": 0.4, "training_loss": 3.0},
         {"epoch": 2, "step": 5, "loss": 1.6, "perplexity": 4.5, "accuracy": 0.5, "training_loss": 1.0},
@@ -113,7 +172,7 @@ FALLING = [(step, 4.0 - step / 100) for step in range(0, 201, 5)]
 NOISY = [(step, loss + (0.1 if step % 2 else -0.1)) for step, loss in FALLING]
 
 
-def test_noise_goes_and_the_course_stays() -> None:
+def test_smoothing_removes_noise_and_keeps_the_trend() -> None:
     means = smoothed(NOISY, 0.1)
     assert [step for step, _ in means] == [step for step, _ in NOISY]
     assert all(abs(mean - loss) < 0.04 for (_, mean), (_, loss) in zip(means[4:-4], FALLING[4:-4], strict=True))
@@ -121,18 +180,18 @@ def test_noise_goes_and_the_course_stays() -> None:
     assert smoothed([]) == []
 
 
-def test_a_steep_beginning_stays_where_it_is() -> None:
+def test_smoothing_keeps_a_steep_beginning() -> None:
     points = [(step, 4.0 if step < 2 else 2.0) for step in range(100)]
     assert next(loss for _, loss in smoothed(points)) == 4.0
 
 
 @given(st.lists(st.floats(0, 1e3), min_size=1, max_size=60), st.floats(0, 1))
-def test_means_lie_within_what_they_are_means_of(losses: list[float], span: float) -> None:
+def test_smoothed_losses_lie_between_the_extremes(losses: list[float], span: float) -> None:
     means = [loss for _, loss in smoothed(list(enumerate(losses)), span)]
     assert all(min(losses) - 1e-6 <= mean <= max(losses) + 1e-6 for mean in means)
 
 
-def test_the_loss_lately_is_a_mean_over_a_twentieth_of_the_run() -> None:
+def test_recent_loss_is_the_mean_over_a_twentieth_of_the_run() -> None:
     points = [(float(step), float(step)) for step in range(101)]
     assert recent_loss(points) == pytest.approx(97.5)
     assert recent_loss(points, 50) == pytest.approx(47.5)
@@ -150,7 +209,7 @@ def test_the_loss_lately_is_a_mean_over_a_twentieth_of_the_run() -> None:
         ([2.5, 2.7, 2.6], 50),
     ],
 )
-def test_a_model_overfits_where_validation_loss_rises_while_that_of_training_falls(
+def test_a_model_overfits_if_validation_loss_rises_while_training_loss_falls(
     validation: list[float], since: int | None
 ) -> None:
     evaluations = [(50.0 * (index + 1), loss) for index, loss in enumerate(validation)]
@@ -159,7 +218,7 @@ def test_a_model_overfits_where_validation_loss_rises_while_that_of_training_fal
     assert overfits_since([], evaluations) is None
 
 
-def test_a_run_that_goes_back_takes_back_what_came_after() -> None:
+def test_curves_drop_the_points_after_a_return_to_an_earlier_step() -> None:
     curves = Curves()
     for step in (10, 20, 30, 15):
         curves.update(Stepped(step, 0.5, 4.0 - step / 10, 0.1, 1.0, 1000.0, 1.0, 1.0, 100))
@@ -171,7 +230,7 @@ def test_a_run_that_goes_back_takes_back_what_came_after() -> None:
     assert curves.overfits_since is None
 
 
-def test_the_last_evaluation_of_the_weights_kept_is_not_the_last_step() -> None:
-    """The whole split is looked at in the end, with the weights of an earlier step."""
+def test_the_final_evaluation_of_the_best_weights_is_not_the_last_step() -> None:
+    """At the end, the weights of an earlier step are evaluated on the whole split."""
     assert overfits_since(FALLING, [(100, 2.5), (200, 2.9), (100, 2.52)]) == 100
     assert not math.isnan(overfits_since(FALLING, [(100, 2.5), (200, 2.9)]) or 0)

@@ -1,4 +1,4 @@
-"""Runs are made with all that they need to go on later, from anywhere."""
+"""Runs are prepared so that they can resume later, from any working directory."""
 
 import io
 import os
@@ -36,34 +36,34 @@ def test_names_are_short_and_safe() -> None:
     assert len(slug("x" * 1000)) <= 60
 
 
-def test_a_new_run_has_its_recipe_with_paths_that_last(tmp_path: Path) -> None:
+def test_the_recipe_of_a_new_run_has_absolute_paths(tmp_path: Path) -> None:
     (tmp_path / "novel.txt").write_text("text")
     run = prepare_run(load_recipe().merged({"sources": ["novel.txt", "notes/*.md", "tinyshakespeare"]}))
     assert run.path == paths.runs_folder() / "novel"
-    kept = load_recipe(run.recipe_file)
-    assert kept.sources == (str(tmp_path / "novel.txt"), str(tmp_path / "notes" / "*.md"), "tinyshakespeare")
+    saved = load_recipe(run.recipe_file)
+    assert saved.sources == (str(tmp_path / "novel.txt"), str(tmp_path / "notes" / "*.md"), "tinyshakespeare")
     assert run.final_folder == paths.models_folder() / "novel"
     assert not run.is_running()
 
 
-def test_weights_stay_with_their_sources(tmp_path: Path) -> None:
+def test_sources_keep_their_weights(tmp_path: Path) -> None:
     (tmp_path / "novel.txt").write_text("text")
     (tmp_path / "draft:2").write_text("text")
     run = prepare_run(Recipe(sources=("novel.txt:2", "-:0.5", "draft:2", "names:1")), stdin=io.BytesIO(b"piped"))
     assert run.name == "novel"
-    kept = load_recipe(run.recipe_file).sources
-    assert kept == (f"{tmp_path}/novel.txt:2.0", f"{run.path}/stdin.txt:0.5", f"{tmp_path}/draft:2", "names:1.0")
+    saved = load_recipe(run.recipe_file).sources
+    assert saved == (f"{tmp_path}/novel.txt:2.0", f"{run.path}/stdin.txt:0.5", f"{tmp_path}/draft:2", "names:1.0")
     with pytest.raises(UsageError, match="the weight of"):
         prepare_run(Recipe(sources=("novel.txt:0",)))
 
 
-def test_standard_input_is_kept() -> None:
+def test_standard_input_is_saved_in_the_run() -> None:
     run = prepare_run(Recipe(sources=("-",)), stdin=io.BytesIO(b"a text\nfrom a pipe"))
     (source,) = load_recipe(run.recipe_file).sources
     assert Path(source).read_bytes() == b"a text\nfrom a pipe"
 
 
-def test_a_taken_name_gets_a_number_and_a_given_one_is_refused(tmp_path: Path) -> None:
+def test_a_default_name_gets_a_number_and_an_explicit_one_must_be_free(tmp_path: Path) -> None:
     recipe = Recipe(sources=("novel.txt",))
     assert [prepare_run(recipe).name for _ in range(3)] == ["novel", "novel-2", "novel-3"]
     with pytest.raises(RunError, match="'novel'"):
@@ -73,23 +73,23 @@ def test_a_taken_name_gets_a_number_and_a_given_one_is_refused(tmp_path: Path) -
         prepare_run(recipe, "imported")
 
 
-def test_the_model_goes_where_it_was_told_to(tmp_path: Path) -> None:
+def test_the_final_folder_can_be_chosen(tmp_path: Path) -> None:
     run = prepare_run(Recipe(sources=("novel.txt",)), out=Path("there/model"))
     assert run.final_folder == tmp_path / "there" / "model"
 
 
-def test_without_a_source_there_is_nothing_to_train_on() -> None:
+def test_a_run_needs_a_source() -> None:
     with pytest.raises(UsageError, match="nothing to train on"):
         prepare_run(Recipe())
 
 
 @pytest.mark.parametrize("name", ["../outside", "a/b", "", "."])
-def test_a_name_is_no_path(name: str) -> None:
+def test_a_name_cannot_be_a_path(name: str) -> None:
     with pytest.raises(UsageError):
         prepare_run(Recipe(sources=("novel.txt",)), name)
 
 
-def test_a_run_that_is_at_work_is_not_begun_twice() -> None:
+def test_a_run_at_work_cannot_be_resumed() -> None:
     run = prepare_run(Recipe(sources=("novel.txt",)))
     assert resume_run("novel").path == run.path
     with run.lock(), pytest.raises(RunError, match="at work"):

@@ -1,4 +1,4 @@
-"""A full disk, a folder that cannot be written, kill -9 while writing, a second trainer, a clock that jumps."""
+"""Nothing is lost by a full or read-only disk, kill -9 while writing, a second trainer, or a clock that jumps."""
 
 import json
 import os
@@ -39,7 +39,7 @@ def make(text: Path, **fields: object) -> RunFolder:
 
 @contextmanager
 def no_file_longer_than(size: int) -> Iterator[None]:
-    """A disk that takes small files and not large ones: the system refuses what goes beyond so many bytes of a file."""
+    """Limit the size of files to so many bytes, as on a disk that is almost full."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
     try:
@@ -52,7 +52,7 @@ def no_file_longer_than(size: int) -> Iterator[None]:
 
 
 @pytest.mark.slow
-def test_a_full_disk_ends_no_run_and_takes_nothing_that_was_saved(text: Path) -> None:
+def test_a_full_disk_ends_no_run_and_leaves_saved_files_whole(text: Path) -> None:
     whole, starved = make(text), make(text)
     assert train(whole) == 0
     starved.send("stop")
@@ -62,9 +62,9 @@ def test_a_full_disk_ends_no_run_and_takes_nothing_that_was_saved(text: Path) ->
 
     with no_file_longer_than(20_000):
         assert train(starved) == 1
-    assert events(starved, Stepped)[-1].step == 30  # it went on to the end
+    assert events(starved, Stepped)[-1].step == 30  # training continued to the end
     (notice,) = (event.text for event in events(starved, Noticed) if "checkpoint" in event.text)
-    assert "File too large" in notice  # said once, though there were four
+    assert "File too large" in notice  # reported once, though four could not be written
     (failed,) = events(starved, Failed)
     assert str(starved.model) in failed.problem
     assert f"--resume {starved.name}" in failed.remedy
@@ -80,9 +80,9 @@ def test_a_full_disk_ends_no_run_and_takes_nothing_that_was_saved(text: Path) ->
 
 
 @pytest.mark.slow
-def test_a_model_that_cannot_go_where_it_was_to_go_is_still_in_the_run(text: Path, tmp_path: Path) -> None:
+def test_a_model_whose_final_folder_cannot_be_written_stays_in_the_run(text: Path, tmp_path: Path) -> None:
     run = prepare_run(load_recipe().merged({**TINY, "sources": [str(text)]}), out=tmp_path / "out" / "model")
-    (tmp_path / "out").touch()  # meanwhile somebody has put a file there
+    (tmp_path / "out").touch()  # a file appears in place of the parent folder
     assert train(run) == 1
     (failed,) = events(run, Failed)
     assert "out" in failed.problem
@@ -90,7 +90,7 @@ def test_a_model_that_cannot_go_where_it_was_to_go_is_still_in_the_run(text: Pat
     assert weights(run.model)
 
 
-def test_where_a_model_cannot_be_kept_is_said_before_the_training(text: Path, tmp_path: Path) -> None:
+def test_an_unusable_final_folder_is_refused_before_training(text: Path, tmp_path: Path) -> None:
     (tmp_path / "precious").mkdir()
     (tmp_path / "precious" / "letter.txt").write_text("dear reader")
     for name in ("precious", "letters.txt"):
@@ -99,25 +99,25 @@ def test_where_a_model_cannot_be_kept_is_said_before_the_training(text: Path, tm
     assert (tmp_path / "precious" / "letter.txt").exists()
 
 
-def test_events_that_a_full_disk_does_not_take_come_when_there_is_room(tmp_path: Path) -> None:
+def test_events_are_held_until_the_disk_has_room(tmp_path: Path) -> None:
     path = tmp_path / "events"
     log = EventLog(path)
-    said = [Noticed(f"{number} " + "x" * 100) for number in range(5)]
-    log.write(said[0])
+    notices = [Noticed(f"{number} " + "x" * 100) for number in range(5)]
+    log.write(notices[0])
     with no_file_longer_than(200):
-        log.write(said[1])  # a part of it
-        log.write(said[2])
-        assert list(LineReader(path).events()) == said[:1]
-    log.write(said[3])
-    assert list(LineReader(path).events()) == said[:4]
+        log.write(notices[1])  # partly written
+        log.write(notices[2])
+        assert list(LineReader(path).events()) == notices[:1]
+    log.write(notices[3])
+    assert list(LineReader(path).events()) == notices[:4]
     with no_file_longer_than(path.stat().st_size + 10):
-        log.write(said[4])
+        log.write(notices[4])
         log.close()
     assert path.read_bytes().endswith(b"\n")
-    assert list(LineReader(path).events()) == said[:4]
+    assert list(LineReader(path).events()) == notices[:4]
 
 
-def test_a_watcher_passes_over_a_damaged_line(tmp_path: Path) -> None:
+def test_readers_skip_damaged_lines(tmp_path: Path) -> None:
     path = tmp_path / "events"
     path.write_text('{"event": "saved", "step": 1}\n{"event": "sav\0\n{"event": "saved"}\n[]\n{"event": "later"}\n\n')
     with path.open("a") as file:
@@ -130,7 +130,7 @@ def test_a_watcher_passes_over_a_damaged_line(tmp_path: Path) -> None:
 
 @contextmanager
 def read_only(folder: Path) -> Iterator[None]:
-    """The folder as one that cannot be written: for root, whom no permission stops, as a mount of its own."""
+    """Make a folder read-only: by a mount for root, whom permissions do not stop."""
     if os.geteuid():
         folder.chmod(0o500)
         yield
@@ -145,7 +145,7 @@ def read_only(folder: Path) -> Iterator[None]:
         subprocess.run(["umount", folder], check=True)
 
 
-def test_a_run_that_cannot_be_written_is_told_in_one_line(text: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_run_that_cannot_be_written_fails_with_one_line(text: Path, capfd: pytest.CaptureFixture[str]) -> None:
     run = make(text)
     with read_only(run.path):
         assert train(run) == 1
@@ -171,7 +171,7 @@ def state(step: int) -> State:
 
 
 @pytest.mark.slow
-def test_killed_while_it_writes_a_checkpoint_the_newest_is_whole(tmp_path: Path) -> None:
+def test_the_newest_checkpoint_is_whole_after_a_kill_while_writing(tmp_path: Path) -> None:
     moments = random.Random(0)
     step = 1
     save_checkpoint(tmp_path, state(step))
@@ -179,7 +179,7 @@ def test_killed_while_it_writes_a_checkpoint_the_newest_is_whole(tmp_path: Path)
     for _ in range(15):
         child = os.fork()
         if not child:
-            while True:  # writes until it is killed: every moment is one within the writing
+            while True:  # write until killed, so that most kills fall within a write
                 step += 1
                 save_checkpoint(tmp_path, state(step))
         time.sleep(moments.uniform(0.002, 0.05))
@@ -193,13 +193,13 @@ def test_killed_while_it_writes_a_checkpoint_the_newest_is_whole(tmp_path: Path)
         assert loaded.weights["weight"].eq(newest).all()
         assert loaded.optimizers[0]["state"][0]["momentum"].eq(newest).all()
         step = newest
-    assert unfinished  # it was killed in the middle of writing
+    assert unfinished  # some kills fell within a write
 
 
 # --- a second trainer --------------------------------------------------------------------------------------------
 
 
-def test_a_run_at_work_is_neither_touched_nor_joined(text: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_second_trainer_leaves_a_run_at_work_alone(text: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tinychat.train.launch.LOCK_TIMEOUT", 0.05)
     run = make(text)
     log = EventLog(run.events_file)
@@ -217,7 +217,7 @@ def test_a_run_at_work_is_neither_touched_nor_joined(text: Path, monkeypatch: py
 
 
 @pytest.mark.slow
-def test_whose_trainer_came_too_late_watches_the_first(text: Path) -> None:
+def test_follow_shows_the_first_trainer_if_the_second_came_too_late(text: Path) -> None:
     run = make(text)
     late = subprocess.Popen([sys.executable, "-c", "raise SystemExit(1)"])
     log = EventLog(run.events_file)
@@ -236,7 +236,7 @@ def test_whose_trainer_came_too_late_watches_the_first(text: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_clock_that_jumps_by_hours_changes_nothing(text: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_jumps_of_the_clock_change_nothing(text: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole, jumping = make(text), make(text)
     assert train(whole) == 0
     hours = random.Random(0)

@@ -1,4 +1,4 @@
-"""What a run does when memory runs out, and when its loss becomes no number."""
+"""A run recovers when memory runs out, and when its loss becomes NaN."""
 
 import math
 import subprocess
@@ -30,7 +30,9 @@ FIELDS = {"steps": 30, "evaluate_every": 10}
 @pytest.fixture(autouse=True)
 def often(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Loop, "_report_interval", 0.0)
-    monkeypatch.setattr("tinychat.train.loop.FIRST_SAVE", math.inf)  # only what evaluations save: by steps, not time
+    monkeypatch.setattr(
+        "tinychat.train.loop.FIRST_SAVE", math.inf
+    )  # save only after evaluations: by steps, not by time
     write_text(Path("text.txt"), ["la", "lu", "mi", "mo"], 2000)
 
 
@@ -42,11 +44,11 @@ def notices(run: RunFolder, words: str) -> list[str]:
     return [event.text for event in events(run, Noticed) if words in event.text]
 
 
-# --- the loss becomes no number ------------------------------------------------------------------------------------
+# --- the loss becomes NaN -------------------------------------------------------------------------------------------
 
 
 def poison(monkeypatch: pytest.MonkeyPatch, steps: list[int], *, before: bool = True) -> None:
-    """Lets weights become NaN before or after these steps, each as often as it is in the list."""
+    """Make weights NaN before or after these steps, each as often as the list has it."""
     step = Learner.step
 
     def poisoned(learner: Learner, batch: Batch, factor: float, number: int = 0) -> Tensor:
@@ -63,7 +65,7 @@ def poison(monkeypatch: pytest.MonkeyPatch, steps: list[int], *, before: bool = 
     monkeypatch.setattr(Learner, "step", poisoned)
 
 
-def test_it_goes_back_to_the_last_checkpoint_with_half_the_rate(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_returns_to_its_last_checkpoint_with_half_the_learning_rate(monkeypatch: pytest.MonkeyPatch) -> None:
     run = make(schedule="constant", warmup_steps=0)
     poison(monkeypatch, [15])
     assert train(run) == 0
@@ -80,11 +82,11 @@ def test_it_goes_back_to_the_last_checkpoint_with_half_the_rate(monkeypatch: pyt
     assert [step for step, _ in loss_curve(run.events_file)["training"]] == [*range(1, 31)]
     state = load_checkpoint(run.checkpoints)
     assert state is not None
-    assert state.lr_scale == 0.5  # whoever goes on from here goes on so
+    assert state.lr_scale == 0.5  # a resumed run keeps it
 
 
 @pytest.mark.slow
-def test_without_a_checkpoint_it_begins_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_without_a_checkpoint_starts_again(monkeypatch: pytest.MonkeyPatch) -> None:
     run, same = make(optimizer="adamw", learning_rate=0.002), make(optimizer="adamw", learning_rate=0.001)
     assert train(same) == 0
     poison(monkeypatch, [3])
@@ -95,7 +97,7 @@ def test_without_a_checkpoint_it_begins_anew(monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.slow
-def test_the_third_time_ends_it_and_the_last_good_weights_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_third_time_ends_the_run_and_keeps_the_last_finite_weights(monkeypatch: pytest.MonkeyPatch) -> None:
     run = make()
     poison(monkeypatch, [15, 15, 15])
     assert train(run) == 1
@@ -112,7 +114,7 @@ def test_the_third_time_ends_it_and_the_last_good_weights_stay(monkeypatch: pyte
 
 @pytest.mark.slow
 @pytest.mark.parametrize("step", [19, 29], ids=["on the way", "at the end"])
-def test_an_evaluation_that_is_no_number_counts_as_well(monkeypatch: pytest.MonkeyPatch, step: int) -> None:
+def test_a_nan_validation_loss_counts_as_well(monkeypatch: pytest.MonkeyPatch, step: int) -> None:
     run = make()
     poison(monkeypatch, [step], before=False)
     assert train(run) == 0
@@ -125,7 +127,7 @@ def test_an_evaluation_that_is_no_number_counts_as_well(monkeypatch: pytest.Monk
 
 
 def limit(monkeypatch: pytest.MonkeyPatch, rows: int) -> None:
-    """Lets memory be short where a part of a step has more rows."""
+    """Raise an out-of-memory error for micro-batches of more rows."""
     loss = Transformer.loss
 
     def limited(model: Transformer, ids: Tensor, targets: Tensor, **inputs: Tensor | None) -> Tensor:
@@ -137,7 +139,7 @@ def limit(monkeypatch: pytest.MonkeyPatch, rows: int) -> None:
 
 
 @pytest.mark.slow
-def test_steps_are_computed_in_smaller_parts_as_if_it_had_been_so_from_the_start(
+def test_smaller_micro_batches_give_the_result_of_a_run_that_started_with_them(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     run, same = make(dropout=0.1), make(dropout=0.1, grad_accum_steps=4)
@@ -149,13 +151,13 @@ def test_steps_are_computed_in_smaller_parts_as_if_it_had_been_so_from_the_start
         assert train(run) == 0
     assert notices(run, "memory") == ["memory ran out at step 1: steps are computed in 4 parts from now on"]
     assert events(run, Ended)[0].step == 12
-    assert train(run) == 0  # memory would do now, but a run goes on as it was
+    assert train(run) == 0  # memory suffices now, but a run keeps its micro-batches
     assert events(run, Ended)[0].step == 30
     one, other = (read_weights(read_info(run.model)) for run in (run, same))
     assert all(one[name].equal(other[name]) for name in one)
 
 
-def test_a_model_too_large_for_one_row_is_one_clear_line(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_model_too_large_for_one_row_fails_with_a_clear_message(monkeypatch: pytest.MonkeyPatch) -> None:
     run = make()
     limit(monkeypatch, rows=0)
     assert train(run) == 1
@@ -165,7 +167,7 @@ def test_a_model_too_large_for_one_row_is_one_clear_line(monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize(
-    ("error", "means"),
+    ("error", "expected"),
     [
         (MemoryError(), True),
         (RuntimeError("[enforce fail at alloc_cpu.cpp] DefaultCPUAllocator: can't allocate memory"), True),
@@ -174,8 +176,8 @@ def test_a_model_too_large_for_one_row_is_one_clear_line(monkeypatch: pytest.Mon
         (ValueError("out of memory"), False),
     ],
 )
-def test_errors_that_mean_a_want_of_memory_are_known(error: Exception, means: bool) -> None:
-    assert is_out_of_memory(error) == means
+def test_out_of_memory_errors_are_recognized(error: Exception, expected: bool) -> None:
+    assert is_out_of_memory(error) == expected
 
 
 REAL = """
@@ -203,7 +205,7 @@ print(step(128), learner.grad_accum_steps)
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="limits the address space")
-def test_memory_that_is_really_short(tmp_path: Path) -> None:
+def test_memory_limited_by_the_system(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", REAL], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     loss, grad_accum_steps = done.stdout.split()
@@ -211,7 +213,7 @@ def test_memory_that_is_really_short(tmp_path: Path) -> None:
     assert int(grad_accum_steps) > 1
 
 
-def test_only_how_a_step_is_computed_may_change(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_resumed_run_may_change_only_how_steps_are_computed(monkeypatch: pytest.MonkeyPatch) -> None:
     run = make()
     change_recipe(run, {"grad_accum_steps": "2", "threads": "1"})
     assert load_recipe(run.recipe_file).grad_accum_steps == 2

@@ -1,4 +1,4 @@
-"""What is said of a run at its end."""
+"""The report at the end of a run."""
 
 import dataclasses
 
@@ -19,7 +19,7 @@ def rows(**changes: object) -> dict[str, str]:
     return dict(report(dataclasses.replace(ENDED, **changes)))  # type: ignore[arg-type]
 
 
-def test_the_rows_of_a_run_that_ended_at_its_best() -> None:
+def test_the_rows_of_a_run_whose_last_weights_are_the_best() -> None:
     assert rows() == {
         "overfits": "no: train loss is 1.6521, val 0.06 above it",
         "copies": "at most 16 characters word for word: 'the king\\nis dead', 37 % into the text",
@@ -27,34 +27,34 @@ def test_the_rows_of_a_run_that_ended_at_its_best() -> None:
     }
 
 
-def test_a_run_that_overfits_tells_both_ends() -> None:
-    told = rows(best_step=800, last_loss=1.9, overfits_since=800, training_loss=1.5)
-    assert told["last"] == "val 1.9000 · train 1.6402, at step 4,000"
-    assert told["overfits"] == "yes, since step 800, whose weights are kept: train loss is 1.5000, val 0.21 above it"
+def test_a_run_that_overfits_reports_its_best_and_last_losses() -> None:
+    table = rows(best_step=800, last_loss=1.9, overfits_since=800, training_loss=1.5)
+    assert table["last"] == "val 1.9000 · train 1.6402, at step 4,000"
+    assert table["overfits"] == "yes, since step 800, whose weights are kept: train loss is 1.5000, val 0.21 above it"
 
 
-def test_a_gap_alone_is_a_little() -> None:
-    told = rows(training_loss=1.5)
-    assert told["overfits"] == "a little: train loss is 1.5000, val 0.21 above it; val was not rising"
+def test_a_gap_without_a_rise_is_a_little_overfitting() -> None:
+    table = rows(training_loss=1.5)
+    assert table["overfits"] == "a little: train loss is 1.5000, val 0.21 above it; val was not rising"
 
 
-def test_without_a_part_for_validation_nobody_knows() -> None:
+def test_overfitting_is_unknown_without_a_validation_split() -> None:
     assert rows(split="train", training_loss=1.7104)["overfits"].startswith("not known")
 
 
 @pytest.mark.parametrize(
-    ("copied", "searched", "told"),
+    ("copied", "searched", "text"),
     [
         ("", 1.0, "nothing word for word"),
         ("e", 0.25, "at most 1 character word for word: 'e', 37 % into the text (looked at: its first 25 %)"),
         ("to " * 20, 1.0, f"at most 60 characters word for word: '{'to ' * 12}to t…', 37 % into the text"),
     ],
 )
-def test_copies(copied: str, searched: float, told: str) -> None:
-    assert rows(copied=copied, copied_searched=searched)["copies"] == told
+def test_copied_spans(copied: str, searched: float, text: str) -> None:
+    assert rows(copied=copied, copied_searched=searched)["copies"] == text
 
 
-def test_what_an_older_version_wrote_has_fewer_rows() -> None:
+def test_events_of_an_older_version_have_fewer_rows() -> None:
     assert dict(report(Ended("done", 10, 1.7, 5.5, 2.5, 60.0, "mine"))) == {
         "time": "1:00 in all",
     }

@@ -1,4 +1,4 @@
-"""Layers that are compiled learn what others learn; where there is no compiler, one line says so."""
+"""Compiled layers give the same losses; without a compiler, one notice says so."""
 
 import shutil
 import subprocess
@@ -34,7 +34,7 @@ def losses(events: list) -> list[float]:
 
 
 @pytest.mark.skipif(not any(map(shutil.which, ("g++", "clang++"))), reason="no C++ compiler here")
-def test_compiled_layers_learn_what_others_learn(text: Path) -> None:
+def test_compiled_layers_give_the_same_losses(text: Path) -> None:
     _, plain = train(text, compile=False)
     run, compiled = train(text, compile=True)
     assert [event.text for event in compiled if isinstance(event, Noticed) and "compiled" in event.text] == [
@@ -44,7 +44,7 @@ def test_compiled_layers_learn_what_others_learn(text: Path) -> None:
     assert load_recipe(run.recipe_file).compile is True
 
 
-def test_without_a_compiler_training_goes_on(text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_training_continues_without_a_compiler(text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CXX", str(tmp_path / "none"))
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "cache"))
     _, events = train(text, compile=True)

@@ -1,4 +1,4 @@
-"""A trainer from its run's folder to the model: in this process where that will do, in its own where it is killed."""
+"""A trainer from its run's folder to the model: in this process, or in one of its own where it is killed."""
 
 import itertools
 import os
@@ -30,7 +30,7 @@ from tinychat.train.recipe import load_recipe
 
 @pytest.fixture
 def text(tmp_path: Path) -> Path:
-    """Sentences that a machine made up: 12,000 characters."""
+    """A text of 12,000 characters in random sentences."""
     choose = random.Random(0).choice
     words = [["red", "old", "small", "quick"], ["fox", "bird", "king", "tree"], ["sees", "likes", "follows"]]
     lines = (
@@ -46,7 +46,7 @@ def make(source: Path | str, **fields: object) -> RunFolder:
     return training.make(source, **{"sample_tokens": 12, **fields})
 
 
-def test_a_run_plans_learns_speaks_and_leaves_a_model(text: Path) -> None:
+def test_a_run_plans_trains_samples_and_saves_a_model(text: Path) -> None:
     run = make(text, steps=60, evaluate_every=20)
     assert train(run) == 0
     (planned,) = events(run, Planned)
@@ -56,7 +56,7 @@ def test_a_run_plans_learns_speaks_and_leaves_a_model(text: Path) -> None:
     ended = events(run)[-1]
     assert isinstance(ended, Ended)
     assert (ended.reason, ended.step) == ("done", 60)
-    assert ended.loss < 2.0  # of 27 letters and signs: 3.3 before anything is learned
+    assert ended.loss < 2.0  # ln 27 = 3.3 before training
     assert len(ended.samples) == 3
     folder = find_model("made-up")
     assert str(folder) == ended.folder
@@ -81,14 +81,14 @@ def test_a_run_plans_learns_speaks_and_leaves_a_model(text: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_card_says_what_a_model_does_without(text: Path) -> None:
+def test_a_card_names_absent_parts_of_the_architecture(text: Path) -> None:
     run = make(text, steps=2, position="none", feed_forward="none")
     assert train(run) == 0
     assert "no feed-forward, no positions" in read_card(find_model(run.name))
 
 
 @pytest.mark.slow
-def test_by_epochs_each_is_measured_and_every_other_one_speaks(text: Path) -> None:
+def test_each_epoch_is_evaluated_and_every_other_one_sampled(text: Path) -> None:
     fields = {
         "ngram_order": 0,
         "batch_size": 64,
@@ -104,8 +104,8 @@ def test_by_epochs_each_is_measured_and_every_other_one_speaks(text: Path) -> No
     evaluated = events(run, Evaluated)
     assert [(event.epoch, event.step) for event in evaluated] == list(zip((1, 2, 3, 4), ends, strict=True))
     assert evaluated[0].accuracy < evaluated[-1].accuracy < 1
-    told = [(step, prompt) for step in ends[1::2] for prompt in ("the king", "the")]
-    assert [(event.step, event.prompt) for event in events(run, Sampled)] == told
+    expected = [(step, prompt) for step in ends[1::2] for prompt in ("the king", "the")]
+    assert [(event.step, event.prompt) for event in events(run, Sampled)] == expected
     (ended,) = events(run, Ended)
     assert ended.prompts == ("the king", "the", "the king")
     assert ended.samples[0] == ended.samples[2]  # at temperature 0
@@ -121,7 +121,7 @@ def test_by_epochs_each_is_measured_and_every_other_one_speaks(text: Path) -> No
     assert read_info(find_model(run.name)).settings == {"temperature": 0.0, "max_tokens": 260}
 
 
-def test_the_loss_that_is_told_is_that_of_the_model_that_is_kept(text: Path, tmp_path: Path) -> None:
+def test_the_reported_loss_is_that_of_the_saved_model(text: Path, tmp_path: Path) -> None:
     run = make(text, steps=30)
     train(run)
     folder = find_model(run.name)
@@ -133,7 +133,7 @@ def test_the_loss_that_is_told_is_that_of_the_model_that_is_kept(text: Path, tmp
 
 @pytest.mark.slow
 @pytest.mark.parametrize("length", [{"steps": 40, "evaluate_every": 10}, {"epochs": 2, "batch_size": 40}])
-def test_a_run_that_was_stopped_goes_on_as_if_it_had_not_been(text: Path, length: dict[str, float]) -> None:
+def test_a_stopped_run_resumes_as_if_it_had_not_been_stopped(text: Path, length: dict[str, float]) -> None:
     whole, halved = (make(text, dropout=0.1, **length) for _ in range(2))
     assert train(whole) == 0
     halved.send("stop")
@@ -147,13 +147,13 @@ def test_a_run_that_was_stopped_goes_on_as_if_it_had_not_been(text: Path, length
     (done,) = events(halved, Ended)
     assert (done.reason, done.step) == ("done", last)
     ends, known = ([(event.epoch, event.step) for event in events(run, Evaluated)] for run in (whole, halved))
-    assert ends == known[-len(ends) :]  # and where it was stopped
+    assert ends == known[-len(ends) :]  # a stopped run is also evaluated where it stopped
     one, other = weights(whole.model), weights(halved.model)
     assert all(one[name].equal(other[name]) for name in one)
     assert done.loss == events(whole, Ended)[0].loss
 
 
-def test_a_mix_is_measured_by_the_end_of_each_text_and_eval_says_the_same(text: Path, tmp_path: Path) -> None:
+def test_a_mix_is_evaluated_on_the_end_of_each_text_and_eval_agrees(text: Path, tmp_path: Path) -> None:
     (tmp_path / "short.txt").write_text("a small bird likes the tree.\n" * 30, encoding="utf-8")
     sources = [f"{text}:1", f"{tmp_path / 'short.txt'}:3"]
     run = prepare_run(load_recipe().merged({**TINY, "sources": sources, "steps": 20, "evaluate_every": 20}))
@@ -171,7 +171,7 @@ def test_a_mix_is_measured_by_the_end_of_each_text_and_eval_says_the_same(text: 
 
 
 @pytest.mark.slow
-def test_the_same_recipe_gives_the_same_model_and_another_seed_another(text: Path) -> None:
+def test_a_run_depends_on_its_recipe_and_seed_only(text: Path) -> None:
     first, second, other = (make(text, steps=10, seed=seed) for seed in (1, 1, 2))
     for run in (first, second, other):
         train(run)
@@ -181,33 +181,33 @@ def test_the_same_recipe_gives_the_same_model_and_another_seed_another(text: Pat
 
 
 @pytest.mark.slow
-def test_by_the_clock_the_rate_ends_near_nothing_as_the_time_is_up(text: Path) -> None:
+def test_with_a_time_limit_the_learning_rate_decays_until_time_is_up(text: Path) -> None:
     run = make(text, minutes=6 / 60)
     began = time.monotonic()
     assert train(run) == 0
     assert time.monotonic() - began < 12
     rates = [event.learning_rate for event in events(run, Stepped)]
-    assert rates[-1] < 0.2 * max(rates)  # that of the step before the end, which may have come late
+    assert rates[-1] < 0.2 * max(rates)  # the last step may have started well before the end
     assert events(run, Ended)[0].reason == "done"
 
 
-def test_a_run_whose_time_is_up_is_done_even_if_its_last_steps_were_quicker_than_thought(
+def test_a_run_whose_time_is_up_is_done_even_if_its_last_steps_were_fast(
     text: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run, report, reported_at = make(text, steps=100), Loop._report, [-1]
 
-    def note(loop: Loop) -> None:
+    def record_report(loop: Loop) -> None:
         report(loop)
         reported_at[0] = loop.step
 
-    monkeypatch.setattr(Loop, "_report", note)
+    monkeypatch.setattr(Loop, "_report", record_report)
     monkeypatch.setattr(Loop, "_is_over", lambda loop: loop.step >= 3 and reported_at[0] < loop.step)
     assert train(run) == 0
     assert events(run, Ended)[0].reason == "done"
 
 
 @pytest.mark.slow
-def test_what_is_asked_while_it_trains_is_done(text: Path) -> None:
+def test_commands_are_run_during_training(text: Path) -> None:
     run = make(text, minutes=5 / 60)
     run.send("sample", prompt="the king")
     run.send("evaluate")
@@ -217,7 +217,7 @@ def test_what_is_asked_while_it_trains_is_done(text: Path) -> None:
     assert events(run, Evaluated)[0].step <= events(run, Sampled)[1].step
 
 
-def test_a_sample_that_cannot_be_made_is_told_of(text: Path) -> None:
+def test_a_command_to_sample_is_declined_in_a_run_without_samples(text: Path) -> None:
     run = make(text, steps=3, sample_tokens=0)
     run.send("sample")
     train(run)
@@ -226,7 +226,7 @@ def test_a_sample_that_cannot_be_made_is_told_of(text: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_best_weights_are_kept_where_the_text_is_learned_by_heart(tmp_path: Path) -> None:
+def test_the_best_weights_are_kept_when_the_text_is_memorized(tmp_path: Path) -> None:
     letters = random.Random(1).choices("abcdefgh", k=600)
     (tmp_path / "noise.txt").write_text("".join(letters), encoding="utf-8")
     run = make(tmp_path / "noise.txt", steps=300, evaluate_every=20, dropout=0, ngram_order=0)
@@ -240,7 +240,7 @@ def test_the_best_weights_are_kept_where_the_text_is_learned_by_heart(tmp_path: 
     assert ended.training_loss < ended.loss
 
 
-def test_a_text_too_short_for_validation_is_trained_on_and_it_is_said(tmp_path: Path) -> None:
+def test_a_text_too_short_for_validation_is_used_for_training_with_a_notice(tmp_path: Path) -> None:
     (tmp_path / "haiku.txt").write_text("an old pond: a frog jumps in, the sound of water", encoding="utf-8")
     run = make(tmp_path / "haiku.txt", steps=5, context_length=None)
     assert train(run) == 0
@@ -274,7 +274,7 @@ def test_conversations_make_a_chat_model(tmp_path: Path) -> None:
     [("", "empty"), ("a", "one character over and over"), (None, "no file")],
     ids=["empty", "one letter", "absent"],
 )
-def test_what_cannot_be_trained_on_ends_with_the_reason(tmp_path: Path, content: str | None, problem: str) -> None:
+def test_an_unusable_text_ends_the_run_with_the_reason(tmp_path: Path, content: str | None, problem: str) -> None:
     if content is not None:
         (tmp_path / "text.txt").write_text(content, encoding="utf-8")
     run = make("text.txt", steps=5)
@@ -286,13 +286,13 @@ def test_what_cannot_be_trained_on_ends_with_the_reason(tmp_path: Path, content:
 
 
 @pytest.mark.slow
-def test_a_loss_that_is_no_number_ends_the_run(text: Path) -> None:
+def test_a_loss_that_stays_nan_ends_the_run(text: Path) -> None:
     run = make(text, steps=200, optimizer="sgd", learning_rate=1e30, grad_clip=0)
     assert train(run) == 1
     assert "--learning-rate" in events(run, Failed)[0].remedy
 
 
-def test_an_error_nobody_thought_of_is_told_and_the_log_has_its_story(
+def test_an_unexpected_error_is_reported_and_its_traceback_is_in_the_log(
     text: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     run = make(text, steps=5)
@@ -302,7 +302,7 @@ def test_an_error_nobody_thought_of_is_told_and_the_log_has_its_story(
     assert "Traceback" in capfd.readouterr().err
 
 
-def test_a_text_that_has_changed_is_not_gone_on_with(text: Path) -> None:
+def test_a_run_does_not_resume_on_a_changed_text(text: Path) -> None:
     run = make(text, steps=10)
     train(run)
     text.write_text(text.read_text("utf-8") + "the end", encoding="utf-8")
@@ -310,7 +310,7 @@ def test_a_text_that_has_changed_is_not_gone_on_with(text: Path) -> None:
     assert "changed" in events(run, Failed)[0].problem
 
 
-def test_a_run_at_work_is_not_joined_by_a_second_trainer(text: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_second_trainer_of_a_run_exits(text: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tinychat.train.__main__.LOCK_TIMEOUT", 0.05)
     run = make(text, steps=5)
     with run.lock():
@@ -319,7 +319,7 @@ def test_a_run_at_work_is_not_joined_by_a_second_trainer(text: Path, monkeypatch
 
 
 @pytest.mark.slow
-def test_killed_at_any_moment_it_ends_as_if_it_had_not_been(text: Path) -> None:
+def test_a_run_killed_at_any_moment_ends_as_if_it_had_not_been(text: Path) -> None:
     fields = {"steps": 400, "evaluate_every": 40, "dropout": 0.1}
     whole, killed = make(text, **fields), make(text, **fields)
     assert launch(whole, stop_with_parent=True).wait(120) == 0
@@ -346,7 +346,7 @@ def test_killed_at_any_moment_it_ends_as_if_it_had_not_been(text: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_stops_after_the_step_and_keeps_everything(text: Path, number: signal.Signals) -> None:
+def test_a_signal_stops_the_run_after_the_step_and_saves_everything(text: Path, number: signal.Signals) -> None:
     run = make(text, minutes=2)
     process = launch(run, stop_with_parent=True)
     wait_for(run, Stepped)
