@@ -70,7 +70,7 @@ def every_step(monkeypatch: pytest.MonkeyPatch) -> None:
     """Report and poll commands after each step; restore the environment variables that the leader sets."""
     monkeypatch.setattr(Loop, "_report_interval", 0.0)
     monkeypatch.setattr("tinychat.train.loop.COMMAND_INTERVAL", 0.0)
-    monkeypatch.setattr("tinychat.train.event_log.Control.listen_to_signals", lambda control: None)
+    monkeypatch.setattr("tinychat.train.event_log.Control.install_signal_handlers", lambda control: None)
     for name in (*NAMES, "GLOO_SOCKET_IFNAME", "OMP_NUM_THREADS"):
         monkeypatch.setenv(name, "1")
         monkeypatch.delenv(name)
@@ -119,9 +119,9 @@ def test_two_processes_give_the_losses_of_one(
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("every_step")
-@pytest.mark.parametrize(("strategy", "sittings"), [("ddp", (1, 2, 1)), ("fsdp", (2, 1, 2))])
+@pytest.mark.parametrize(("strategy", "device_counts"), [("ddp", (1, 2, 1)), ("fsdp", (2, 1, 2))])
 def test_a_run_resumes_with_another_number_of_processes(
-    text: Path, strategy: str, sittings: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+    text: Path, strategy: str, device_counts: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fields = {"steps": 18, "dropout": 0, "evaluate_every": 18, "ngram_order": 2}
     whole, run = make(text, **fields), make(text, strategy=strategy, **fields)
@@ -133,10 +133,10 @@ def test_a_run_resumes_with_another_number_of_processes(
         loop.control.stop_requested = loop.step in (6, 12)
 
     monkeypatch.setattr(Loop, "_run_commands", stop_twice)
-    for sitting, devices in enumerate(sittings, 1):
+    for number, devices in enumerate(device_counts, 1):
         change_recipe(run, {"devices": devices})
         assert train(run, monkeypatch) == 0
-        assert events(run, Ended)[0].step == 6 * sitting
+        assert events(run, Ended)[0].step == 6 * number
     assert losses(run) == pytest.approx(losses(whole), abs=1e-4)
     assert shapes(run) == shapes(whole)
 
@@ -161,9 +161,8 @@ def test_each_of_two_processes_holds_half_of_a_sharded_model() -> None:
         [*call, "--n-layer=1", "--d-model=64", "--steps=1"], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
-    held = [
-        json.loads(part + "}") for part in done.stdout.split("}") if part.strip()
-    ]  # both processes write at the same time
+    # Both processes write at the same time.
+    held = [json.loads(part + "}") for part in done.stdout.split("}") if part.strip()]
     assert len(held) == 2
     for process in held:
         assert process["weights"] == 4 * (256 * 64 * 2 + 12 * 64**2) / 2

@@ -142,7 +142,7 @@ def test_a_run_stops_when_its_parent_exits_unless_sent_to_the_background(run: Ru
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_requests_a_stop_and_a_second_one_is_not_handled(run: RunFolder, number: int) -> None:
     control = Control(run.control_file)
-    control.listen_to_signals()
+    control.install_signal_handlers()
     signal.raise_signal(number)
     assert control.stop_requested
     assert signal.getsignal(number) == signal.SIG_DFL

@@ -71,7 +71,7 @@ def test_a_full_disk_ends_no_run_and_leaves_saved_files_whole(text: Path) -> Non
     state = load_checkpoint(starved.checkpoints)
     assert state is not None
     assert state.step == before
-    assert weights(find_model(starved.name))  # of the first sitting
+    assert weights(find_model(starved.name))  # those saved before the disk was full
     assert not list(starved.path.rglob("*.tmp"))
 
     assert train(starved) == 0

@@ -98,7 +98,7 @@ def run_worker(process: ProcessRank, parent: int | None) -> int:
 def _train(run: RunFolder, started: float, parent: int | None, process: ProcessRank) -> int:
     """Train the run that this process leads; return the exit code."""
     control = Control(run.control_file, parent)
-    control.listen_to_signals()
+    control.install_signal_handlers()
     _remove_drafts(run)
     rewind(run.events_file, newest_step(run.checkpoints))
     # Importing torch and lightning takes three seconds: read the text meanwhile.

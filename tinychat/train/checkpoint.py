@@ -41,7 +41,7 @@ class State:
     step: int = 0
     """number of steps done"""
     seconds: float = 0.0
-    """seconds of training, over all sittings"""
+    """seconds of training, including those before a resumption"""
     available: float | None = None
     """time limit in seconds, for training and what follows it; None without a limit"""
     weights: "dict[str, Tensor]" = field(default_factory=dict)

@@ -84,7 +84,7 @@ class ProcessGroup:
         call: Call = calls[0]
         return call
 
-    def end(self) -> None:
+    def dismiss_workers(self) -> None:
         """Dismiss the workers and continue alone."""
         self.broadcast("leave")
         self.leave()
@@ -100,7 +100,7 @@ class ProcessGroup:
         """Return the rows of a batch that this process computes."""
         return batch.tensor_split(self.size)[self.process.rank]
 
-    def fabric(self, recipe: Recipe) -> Fabric:
+    def make_fabric(self, recipe: Recipe) -> Fabric:
         """Return a Fabric with the device, precision and strategy: the model replicated or sharded over the group."""
         strategy: str | Strategy = "auto"
         if self.size > 1 and recipe.strategy == "fsdp":

@@ -95,7 +95,7 @@ class Control:
         self._reader = LineReader(path)
         self._parent = parent
 
-    def listen_to_signals(self) -> None:
+    def install_signal_handlers(self) -> None:
         """Let SIGINT and SIGTERM stop the run after the current step; a second signal ends the process at once."""
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, self._on_signal)

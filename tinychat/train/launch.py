@@ -140,7 +140,7 @@ def launch(run: RunFolder, *, stop_with_parent: bool, started: float | None = No
     try:
         with run.lock(timeout=LOCK_TIMEOUT):  # never while another trainer writes
             run.control_file.unlink(missing_ok=True)
-            # Before anyone reads the events: remove those that will happen again, and the end of an earlier sitting.
+            # Before anyone reads the events: remove those that will happen again, and the one that ended the run.
             rewind(run.events_file, newest_step(run.checkpoints))
     except Timeout:
         raise _already_running(run) from None

@@ -103,7 +103,7 @@ class Loop:
 
     @property
     def seconds(self) -> float:
-        """Seconds of training so far, over all sittings."""
+        """Seconds of training so far, including those before a resumption."""
         return time.perf_counter() - self._began
 
     @property

@@ -177,7 +177,7 @@ def model_card(model: ModelFacts, figures: Figures) -> str:
     ]
     samples = format_samples(figures.ended) if figures.ended else []
     if samples:
-        lines += ["", "## Samples", "", "As they came, not chosen."]
+        lines += ["", "## Samples", "", "Neither chosen nor edited."]
     for sample in samples:
         # Indented rather than fenced, as a sample may contain fences.
         lines += ["", *("    " + line for line in sample.splitlines()), "", "---"]

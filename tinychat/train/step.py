@@ -58,7 +58,7 @@ class Learner:
         self.group = group or ProcessGroup()
         ngram_folds = ngram_folds if config.ngram_order else None
         self.group.broadcast("make", config, recipe, ngram_folds)
-        self.fabric = self.group.fabric(recipe)
+        self.fabric = self.group.make_fabric(recipe)
         self.config, self.recipe, self._ngram_folds, self._initial_weights = config, recipe, ngram_folds, weights
         self.grad_accum_steps = recipe.grad_accum_steps
         """micro-batches of a step; doubled when memory runs out"""

@@ -1,4 +1,4 @@
-"""One sitting of a run, from the tokenized text to the saved model: the part of a trainer that needs torch."""
+"""Training of a run, from the tokenized text to the saved model: the part of a trainer that needs torch."""
 
 import dataclasses
 import time
@@ -72,7 +72,7 @@ def train(
 
 
 class Trainer:
-    """One sitting of a run.
+    """Trainer of a run, from its start or resumption to its end or stop.
 
     Args:
         run: Folder of the run.
@@ -123,7 +123,7 @@ class Trainer:
 
         reason = loop.run()
         publisher.save_snapshot(loop.step, loop.learner.model.state_dict())
-        self.group.end()  # sharded weights were gathered for the snapshot: the workers are no longer needed
+        self.group.dismiss_workers()  # sharded weights were gathered for the snapshot: the workers are no longer needed
         self._evaluate_best(loop)
         self._save_model(loop, writer, reason, start_seconds)
 
@@ -133,7 +133,7 @@ class Trainer:
         return time.monotonic() - self.started
 
     def _make_plan(self, recipe: Recipe, state: State | None) -> Plan:
-        """Make the plan and save its recipe, so that a later sitting follows the same plan."""
+        """Make the plan and save its recipe, so that a resumed run follows the same plan."""
         seconds = None
         if recipe.minutes is not None:
             seconds = 60 * recipe.minutes
@@ -277,7 +277,7 @@ def make_ended_event(
 
     Args:
         loop: Loop whose best weights have been loaded and evaluated.
-        events_file: Events of the run, from its first sitting on.
+        events_file: Events of the run, from its start on.
         reason: Why training ended.
         folder: Folder of the model.
         start_seconds: Seconds from the command to the first step.
