@@ -17,12 +17,12 @@ from prompt_toolkit.input import PipeInput, create_pipe_input
 from prompt_toolkit.keys import Keys
 from prompt_toolkit.output import DummyOutput
 
-from tinychat.repl.keys import ESCAPE_WAIT, Keyboard, counted_interrupts, raised_interrupts
+from tinychat.repl.keys import ESCAPE_TIMEOUT, Keyboard, counted_interrupts, raised_interrupts
 from tinychat.repl.prompt import ask
 
 
 def test_an_esc_is_one_when_nothing_follows(input: PipeInput) -> None:
-    times = iter([0.0, 1.0, 1.0, 1.0 + 2 * ESCAPE_WAIT])
+    times = iter([0.0, 1.0, 1.0, 1.0 + 2 * ESCAPE_TIMEOUT])
     keyboard = Keyboard(input, lambda: next(times))
     input.send_text("\x1b")
     assert keyboard.read(1) == []
@@ -107,6 +107,6 @@ def test_a_prompt_ends_by_it_before_it_is_on_screen() -> None:
     with create_pipe_input() as input:
         prompt: PromptSession[str] = PromptSession(input=input, output=DummyOutput())
         with pytest.raises(KeyboardInterrupt):
-            ask(prompt, begin=interrupt)
+            ask(prompt, on_start=interrupt)
         input.send_text("in time\r")
         assert ask(prompt) == "in time"

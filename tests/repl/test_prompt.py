@@ -22,7 +22,7 @@ from scripted import make_model
 
 from tinychat.errors import UsageError
 from tinychat.events import Ended, Failed, Stepped
-from tinychat.repl.keys import find_editor, is_open_block, unblock, wants_vi
+from tinychat.repl.keys import find_editor, is_open_block, strip_block, wants_vi
 from tinychat.repl.prompt import (
     MARKS,
     PLAIN_MARKS,
@@ -30,10 +30,10 @@ from tinychat.repl.prompt import (
     LineEditor,
     Prompt,
     QuietHistory,
+    describe_run,
     mark,
-    tell_ended,
+    report_ended,
     toolbar,
-    training,
 )
 from tinychat.session.run_monitor import BackgroundRun
 from tinychat.session.session import Session
@@ -70,16 +70,16 @@ def test_it_changes_with_the_model(
 
 def test_how_far_a_run_has_come_and_how_it_ended(session: Session, tmp_path: Path) -> None:
     run, screen = BackgroundRun(RunFolder(tmp_path / "novel")), Screen()
-    assert training(run) == "novel is starting"
+    assert describe_run(run) == "novel is starting"
     run.stepped = Stepped(1480, 0.37, 1.71, 0.01, 0.5, 48_000.0, 60.0, 62.0, 4000)
-    assert training(run) == "novel trains: step 1,480/4,000 · loss 1.71 · 1:02 left"
+    assert describe_run(run) == "novel trains: step 1,480/4,000 · loss 1.71 · 1:02 left"
     for last in (
         Ended("done", 4000, 1.7, 5.5, 2.5, 60.0, "elsewhere"),
         Ended("stopped", 1500, 1.7, 5.5, 2.5, 60.0, str(session.model.info.folder)),
         Failed("there is no memory", "take less"),
     ):
         run.last = last
-        tell_ended([run], session, screen.terminal())
+        report_ended([run], session, screen.terminal())
     assert screen.lines == [
         "novel is done: step 4,000, loss 1.700 · /model novel talks to it",
         "novel is stopped: step 1,500, loss 1.700 · it answers now",
@@ -91,8 +91,8 @@ def test_how_far_a_run_has_come_and_how_it_ended(session: Session, tmp_path: Pat
 # ---- from tests.repl.test_prompt ----
 
 
-def press(*keys: Keys | str, earlier: str = "") -> LineEditor:
-    editor = LineEditor(earlier)
+def press(*keys: Keys | str, previous: str = "") -> LineEditor:
+    editor = LineEditor(previous)
     for key in keys:
         for one in [key] if isinstance(key, Keys) else key:
             editor.press(KeyPress(one))
@@ -117,8 +117,8 @@ def test_keys_type_delete_and_move(keys: list[Keys | str], text: str, view: str)
     assert editor.view(40) == view
 
 
-def test_up_brings_the_earlier_text_back() -> None:
-    assert press("x", Keys.Up, "!", earlier="ROMEO:").text == "ROMEO:!"
+def test_up_brings_the_previous_text_back() -> None:
+    assert press("x", Keys.Up, "!", previous="ROMEO:").text == "ROMEO:!"
 
 
 def test_what_is_pasted_stays_one_text() -> None:
@@ -258,7 +258,7 @@ def test_blocks_open_and_close(text: str, open: bool) -> None:
 
 
 def test_a_block_that_was_never_closed_is_its_text() -> None:
-    assert unblock('"""a\nb') == "a\nb"
+    assert strip_block('"""a\nb') == "a\nb"
 
 
 def test_vi_keys_are_those_of_the_inputrc(tmp_path: Path) -> None:

@@ -12,9 +12,9 @@ from scripted import make_model
 
 from tinychat.commands.registry import prompt_of
 from tinychat.corpus.types import Message
-from tinychat.repl.keys import unblock
-from tinychat.repl.prompt import beside
-from tinychat.repl.ruler import QUICK, Measure, Ruler
+from tinychat.repl.keys import strip_block
+from tinychat.repl.prompt import justify
+from tinychat.repl.ruler import SYNC_LIMIT, Measure, Ruler
 from tinychat.session.session import Session
 
 
@@ -27,10 +27,10 @@ class Waiting:
 
     def measure(self, text: str) -> Measure:
         self._came.clear()
-        measure = self.ruler.look(text)
-        if measure is None or len(text) > QUICK:
+        measure = self.ruler.update(text)
+        if measure is None or len(text) > SYNC_LIMIT:
             assert self._came.wait(60)
-            measure = self.ruler.look(text)
+            measure = self.ruler.update(text)
         assert measure is not None
         return measure
 
@@ -47,22 +47,22 @@ def test_tokens_are_those_of_the_text_and_the_rest_is_left(session: Session, wai
     whole = template.encode([Message("user", "hello there")], tokenizer, for_answer=True)
     assert measure.tokens == len(tokenizer.encode("hello there"))
     assert measure.left == 512 - len(whole)
-    assert not measure.forgets
+    assert not measure.drops_turns
 
 
 def test_what_has_been_said_takes_room_until_the_oldest_turns_make_it(session: Session, waiting: Waiting) -> None:
     alone = waiting.measure("hello")
     list(session.answer("hello"))
     assert waiting.measure("hello").left == alone.left  # a prompt measures what was said before it once
-    waiting.ruler.begin()
+    waiting.ruler.reset()
     after = waiting.measure("hello")
     assert after.left < alone.left
-    assert not after.forgets
-    assert waiting.measure("hello " * 280).forgets
+    assert not after.drops_turns
+    assert waiting.measure("hello " * 280).drops_turns
 
 
 def test_a_text_too_long_says_by_how_much(session: Session, waiting: Waiting) -> None:
-    assert waiting.measure("hello " * 1000).words.endswith(" too many")
+    assert waiting.measure("hello " * 1000).text.endswith(" too many")
 
 
 @pytest.mark.parametrize("mode", ["completion", "translation"])
@@ -82,11 +82,11 @@ def test_characters_without_a_token_are_named_and_marked(session: Session, home:
     session.open_model(str(folder))
     waiting = Waiting(session)
     measure = waiting.measure("abжc\nλ")
-    assert measure.words == "3 tokens · 508 left · unknown: \\n λ ж"
+    assert measure.text == "3 tokens · 508 left · unknown: \\n λ ж"
     line = TransformationInput(
         BufferControl(Buffer()), Document("abжc\nλ"), 0, lambda index: index, [("", "abжc")], 80, 24
     )
-    assert waiting.ruler.apply_transformation(line).fragments == [("", "ab"), (" class:lacking", "ж"), ("", "c")]
+    assert waiting.ruler.apply_transformation(line).fragments == [("", "ab"), (" class:unknown", "ж"), ("", "c")]
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_characters_without_a_token_are_named_and_marked(session: Session, home:
     [("hello", "hello"), ("/temp 1", ""), ("//x", "/x"), ('"""\n/a\n"""', "/a"), ("", ""), ('"""/help', "/help")],
 )
 def test_only_a_prompt_is_measured(typed: str, prompt: str) -> None:
-    assert prompt_of(unblock(typed)) == prompt
+    assert prompt_of(strip_block(typed)) == prompt
 
 
 def test_a_long_text_is_measured_in_a_thread(
@@ -104,11 +104,11 @@ def test_a_long_text_is_measured_in_a_thread(
     threads: list[str] = []
     encode = type(session.model.tokenizer).encode_array
 
-    def note(self: object, text: str) -> object:
+    def record(self: object, text: str) -> object:
         threads.append(threading.current_thread().name)
         return encode(self, text)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(type(session.model.tokenizer), "encode_array", note)
+    monkeypatch.setattr(type(session.model.tokenizer), "encode_array", record)
     waiting.measure("hello " * 20)
     waiting.measure("hello " * 20_000)
     assert threads == ["MainThread", "ruler"]
@@ -124,4 +124,4 @@ def test_a_long_text_is_measured_in_a_thread(
     ],
 )
 def test_of_what_stands_at_the_left_the_last_gives_way(width: int, line: str) -> None:
-    assert beside("parrot · temp 0.8 · seed –", "2 left", width) == line
+    assert justify("parrot · temp 0.8 · seed –", "2 left", width) == line

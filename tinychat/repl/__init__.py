@@ -1,1 +1,1 @@
-"""The REPL: keys in, records out."""
+"""The REPL: the prompt, its keys, and the views of answers, comparisons and training runs."""

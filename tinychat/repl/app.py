@@ -1,4 +1,4 @@
-"""The REPL: asks, runs a command or shows an answer, and asks again."""
+"""The REPL's loop: prompt, run a command or show an answer, repeat."""
 
 import os
 import signal
@@ -17,7 +17,7 @@ from tinychat.generate.loading import device_of
 from tinychat.repl.answer_view import Player
 from tinychat.repl.keys import Keyboard, counted_interrupts, raised_interrupts
 from tinychat.repl.plain import PlainPrompt
-from tinychat.repl.prompt import Prompt, training
+from tinychat.repl.prompt import Prompt, describe_run
 from tinychat.repl.render.terminal import DIM, Terminal
 from tinychat.session.run_monitor import BackgroundRun
 from tinychat.session.session import Session
@@ -27,12 +27,12 @@ from tinychat.store.runs import list_runs
 
 FIRST_HINT = "try: hello there · /model · /train my-novel.txt --minutes 5"
 BARE_WORDS = ("exit", "quit", "bye", "help")
-"""words that people type for commands; they are prompts here, with a hint"""
+"""Words often typed as commands: they are answered as prompts, with a hint."""
 
 
 def run(session: Session, *, debug: bool = False) -> int:
-    """Opens the REPL on a session whose model has been chosen; returns the exit code."""
-    # Being told to end, the process leaves the terminal as it found it.
+    """Open the REPL on a session whose model is open; return the exit code."""
+    # SIGTERM exits by an exception, so that the terminal is restored.
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     try:
         Repl(session, debug=debug).run()
@@ -40,14 +40,20 @@ def run(session: Session, *, debug: bool = False) -> int:
         ready = session.is_ready
         session.close()
     if not ready:
-        # A thread is importing torch: if Python were taken apart under it, the process could abort.
+        # A thread is importing torch: if the interpreter were finalized now, the process could abort.
         sys.stdout.flush()
         os._exit(0)
     return 0
 
 
 def greet(terminal: Terminal, session: Session, *, first: bool) -> None:
-    """`tinychat 0.1 · smalltalk (wordpiece, 3.4M, chat) · cpu · /help`; the first time also what to try."""
+    """Write `tinychat 0.1 · smalltalk (wordpiece, 3.4M, chat) · cpu · /help`, and a line for each run that trains.
+
+    Args:
+        terminal: where to write.
+        session: the session that begins.
+        first: also write a hint on what to try.
+    """
     version = ".".join(__version__.split(".")[:2])
     model = session.info.summary if session.info else "no model yet"
     terminal.line(f"tinychat {version} · {model} · {device_of(session.settings.current, session.info)} · /help")
@@ -57,19 +63,19 @@ def greet(terminal: Terminal, session: Session, *, first: bool) -> None:
         if run.is_running():
             session.runs.all.insert(0, BackgroundRun(run))
             session.runs.all[0].poll()
-            terminal.line(f"{training(session.runs.all[0])} · /attach, /model {run.name}", DIM)
+            terminal.line(f"{describe_run(session.runs.all[0])} · /attach, /model {run.name}", DIM)
 
 
 class Repl:
-    """One session at a terminal."""
+    """A session at a terminal."""
 
     def __init__(self, session: Session, *, debug: bool) -> None:
         ui_options, history = session.ui_options.current, paths.history_file()
         self._session, self._debug = session, debug
         self._terminal, self._keyboard = Terminal.standard(plain=ui_options.plain, theme=ui_options.theme), Keyboard()
         self._autosave = None if ui_options.private else Autosave(session)
-        self._begun = ""  # what stands in the prompt already
-        self._left = False
+        self._prefill = ""  # initial text of the next prompt
+        self._done = False
         greet(self._terminal, session, first=not history.exists())
         self._prompt: Prompt | PlainPrompt
         if self._terminal.dumb:
@@ -79,48 +85,48 @@ class Repl:
             self._prompt = Prompt(session, self._terminal, history)
 
     def run(self) -> None:
-        """Goes on until the person leaves. Whatever goes wrong costs one line, never the session."""
-        # Plain lines are echoed by the system, as are those of any program.
-        with nullcontext() if self._terminal.dumb else self._keyboard.quiet(), counted_interrupts():
-            while not self._left:
+        """Run until the user leaves. An error is reported in a line or two and never ends the session."""
+        # In plain mode the terminal itself echoes what is typed.
+        with nullcontext() if self._terminal.dumb else self._keyboard.no_echo(), counted_interrupts():
+            while not self._done:
                 try:
-                    begun, self._begun = self._begun, ""
-                    line = self._prompt.ask(begun)
+                    prefill, self._prefill = self._prefill, ""
+                    line = self._prompt.ask(prefill)
                     with raised_interrupts():
-                        self._act(line)
+                        self._handle(line)
                 except EOFError:
-                    self._left = True
+                    self._done = True
                 except KeyboardInterrupt:
                     self._terminal.line("Ctrl-D or /quit leaves", DIM)
                 except TinychatError as error:
                     self._report(error.problem, error.remedy)
-                except OSError as error:  # of a file that somebody named: too long a name, say
+                except OSError as error:  # such as a file name that is too long
                     self._report(failure(error), "")
                 except Exception as error:
                     self._report(f"unexpected {type(error).__name__}: {error}", "`tinychat --debug` shows where")
-            for one in self._session.runs.all:
-                self._terminal.line(f"{one.run.name} trains on; tinychat finds it again", DIM)
+            for run in self._session.runs.all:
+                self._terminal.line(f"{run.run.name} trains on; tinychat finds it again", DIM)
             if self._autosave is not None and self._autosave.path is not None:
                 self._terminal.line(f"kept: /open {self._autosave.path.stem}", DIM)
 
-    def _act(self, line: str) -> None:
-        """Does what a line says; a blank one says nothing."""
+    def _handle(self, line: str) -> None:
+        """Run a command, or answer a prompt; ignore a blank line."""
         if not line.strip():
             return
         self._session.runs.keep_up()
         if is_command(line):
-            self._take(COMMANDS.dispatch(self._session, line))
+            self._show(COMMANDS.dispatch(self._session, line))
             return
-        self._take(Answer(partial(self._session.answer, prompt_of(line))))
+        self._show(Answer(partial(self._session.answer, prompt_of(line))))
         if line.strip().lower() in BARE_WORDS:
             self._terminal.line(f"that was a prompt: the command is /{line.strip().lower()}", DIM)
 
-    def _take(self, result: Result) -> None:
+    def _show(self, result: Result) -> None:
         match result:
             case Leave():
-                self._left = True
+                self._done = True
             case EditPrompt():
-                self._begun = result.text
+                self._prefill = result.text
             case Answer():
                 Player(result, self._session, self._terminal, self._keyboard).play()
                 self._save()
@@ -149,19 +155,19 @@ class Repl:
                 from tinychat.repl.answer_view import walk
 
                 if (chosen := walk(result, self._terminal, self._keyboard)) is not None:
-                    self._take(chosen)
+                    self._show(chosen)
             case Watch():
                 from tinychat.repl.training_view import Dashboard
 
                 last = Dashboard(self._terminal, self._keyboard).show(result.run, result.process)
-                self._take(finish_training(self._session, result.run, last, result.process))
+                self._show(finish_training(self._session, result.run, last, result.process))
             case _:
                 from tinychat.repl.render.results import draw
 
                 draw(self._terminal, result)
 
     def _save(self) -> None:
-        """Keeps the conversation; where that fails it is said once, and given up."""
+        """Save the conversation; if that fails, report it once and stop saving."""
         if self._autosave is None:
             return
         try:

@@ -1,4 +1,7 @@
-"""The guessing game on screen: a line for each guess, typed behind the text that is known."""
+"""The guessing game on screen: each guess is typed after the text known so far.
+
+It is Shannon's experiment (see `evaluate/shannon_game.py`), played against the model.
+"""
 
 from collections.abc import Callable, Sequence
 
@@ -12,14 +15,12 @@ from tinychat.config.option import unescape
 from tinychat.evaluate.shannon_game import ELSE, Game, Outcome
 from tinychat.repl.keys import counted_interrupts
 from tinychat.repl.plain import read_line
-from tinychat.repl.prompt import PLAIN
+from tinychat.repl.prompt import CURSOR, PLAIN, show_on_one_line
 from tinychat.repl.prompt import ask as ask_line
 from tinychat.repl.render.terminal import DIM, GREEN, RED, SEPARATOR, Terminal, fit, packed
 from tinychat.session.session import Session
-from tinychat.textutil import count, escape_controls, percent
+from tinychat.textutil import count, percent
 
-CURSOR = "▏"
-NEW_LINE = "↵"
 SURE = "!"
 QUIT = ("/quit", "/q", "/exit")
 TYPING = "How does it go on? Type a character and Enter, or several if you are sure."
@@ -27,17 +28,17 @@ CHOOSING = "How does it go on? Type the number of a piece, and ! if you are sure
 RULES = "Guesses cost bits, right ones few; {name} pays by its odds. The fewer bits win."
 KEYS = ("Enter tells", "Esc ends")
 FEW = 30
-"""characters up to which the winner was lucky"""
-LONGEST_REST = 200
-"""characters"""
+"""Number of guessed characters below which the winner may just have been lucky."""
+MAX_REST = 200
+"""Maximum number of characters shown of the text that was not reached."""
 COLOURS = Style.from_dict({"text": "bold", "cursor": "dim", "bottom-toolbar": "noreverse dim"})
 
 
 def play(result: Play, session: Session, terminal: Terminal) -> None:
-    """Plays until the text or the person's patience ends, and says who has won.
+    """Play until the text ends or the player quits, and write who has won.
 
     Raises:
-        TinychatError: there is nothing to play with.
+        TinychatError: If the model cannot be used, or there is no text to guess.
     """
     name = session.model.name
     if not session.is_ready:
@@ -51,17 +52,17 @@ def play(result: Play, session: Session, terminal: Terminal) -> None:
         terminal.line(SEPARATOR.join([*keys[:-1], "/quit ends"]), DIM)
     if len(game.text) > terminal.width // 2 or "\n" in game.text.strip("\n"):
         terminal.line(game.text.rstrip("\n"))
-    ask = _asker(terminal, keys)
+    ask = _make_ask(terminal, keys)
     try:
         while not game.is_over and (line := _ask(game, ask, terminal)).strip() not in QUIT:
-            _tell(_guess(game, line), game, name, terminal)
+            _show_outcomes(_guess(game, line), game, name, terminal)
     except (EOFError, KeyboardInterrupt):
         pass
-    _end(game, name, terminal)
+    _show_result(game, name, terminal)
 
 
-def _asker(terminal: Terminal, keys: Sequence[str]) -> Callable[[str], str]:
-    """What reads a guess, typed behind a text."""
+def _make_ask(terminal: Terminal, keys: Sequence[str]) -> Callable[[str], str]:
+    """Return a function that reads a guess, typed after a text."""
     if terminal.dumb:
         return lambda text: read_line(terminal, text + CURSOR)
     prompt: PromptSession[str] = PromptSession(
@@ -85,17 +86,17 @@ def _bindings() -> KeyBindings:
 
 
 def _ask(game: Game, ask: Callable[[str], str], terminal: Terminal) -> str:
-    """A guess, typed behind as much of what is known as leaves half of a line for it."""
+    """Read a guess, typed after the end of the known text, which takes at most half of the line."""
     if game.has_choices:
-        words = [f"{number} {choice!r}" for number, choice in enumerate(game.choices, start=1) if choice in game.left]
-        for line in packed([*words, "0 something else"] if ELSE in game.left else words, terminal.width - 1):
+        choices = [f"{number} {choice!r}" for number, choice in enumerate(game.choices, start=1) if choice in game.left]
+        for line in packed([*choices, "0 something else"] if ELSE in game.left else choices, terminal.width - 1):
             terminal.line(line)
-    text, room = escape_controls(game.text.replace("\n", NEW_LINE).replace("\t", " ")), terminal.width // 2
+    text, room = show_on_one_line(game.text), terminal.width // 2
     return ask(text if len(text) <= room else "…" + text[1 - room :])
 
 
 def _guess(game: Game, line: str) -> list[Outcome]:
-    """What comes of a line; nothing where it is no guess."""
+    """Return the outcomes of a line; none if the line is not a guess."""
     if not line:
         return game.give_up()
     if not game.has_choices:
@@ -106,8 +107,8 @@ def _guess(game: Game, line: str) -> list[Outcome]:
     return game.guess(game.choices[int(number) - 1] if int(number) else ELSE, sure=sure)
 
 
-def _tell(outcomes: Sequence[Outcome], game: Game, name: str, terminal: Terminal) -> None:
-    """`✓ 'ig' ✗ 't' · bits: you 23.1, talk 19.4 · its odds: 'i' 62 %, 'g' 99 %`."""
+def _show_outcomes(outcomes: Sequence[Outcome], game: Game, name: str, terminal: Terminal) -> None:
+    """Write `✓ 'ig' ✗ 't' · bits: you 23.1, talk 19.4 · its odds: 'i' 62 %, 'g' 99 %`."""
     if not outcomes:
         terminal.line(f"a number from 0 to {len(game.choices)}, or Enter to be told", DIM)
         return
@@ -127,16 +128,17 @@ def _tell(outcomes: Sequence[Outcome], game: Game, name: str, terminal: Terminal
     terminal.fresh_line()
 
 
-def _end(game: Game, name: str, terminal: Terminal) -> None:
+def _show_result(game: Game, name: str, terminal: Terminal) -> None:
+    """Write the rest of the text, the bits per character of both, and who has won."""
     score = game.score
     if game.rest:
-        rest = game.rest[:LONGEST_REST]
-        terminal.line(f"it goes on: {rest}{'…' if len(game.rest) > LONGEST_REST else ''}", DIM)
+        rest = game.rest[:MAX_REST]
+        terminal.line(f"it goes on: {rest}{'…' if len(game.rest) > MAX_REST else ''}", DIM)
     if not score.characters:
         terminal.line("nothing was guessed")
         return
-    paid = {"you": score.person, name: score.model}
-    words = [f"{who} {bits / score.characters:.2f} bits/char" for who, bits in paid.items()]
+    bits_paid = {"you": score.person, name: score.model}
+    words = [f"{who} {bits / score.characters:.2f} bits/char" for who, bits in bits_paid.items()]
     words.append(count(score.characters, "character"))
     terminal.line(SEPARATOR.join(words))
     lead = abs(score.person - score.model)

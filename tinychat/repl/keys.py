@@ -1,11 +1,9 @@
-"""Keys that are pressed while something else is on screen: an answer, a training run.
+'''Keys and signals of the REPL.
 
-The interrupt signal: Ctrl-C where the terminal makes one of it, or `kill -INT`; never in the midst of drawing.
-
-Prompts of several lines between `three quotes`.
-
-The keys of the prompt, beside those of vi or emacs.
-"""
+`Keyboard` reads keys while an answer or a training run is on screen, and `TypeAhead` collects those that are meant for
+the next prompt. `prompt_bindings` adds tinychat's keys to those of vi or emacs; a prompt that begins with `"""` is a
+block of several lines. `counted_interrupts` and `raised_interrupts` handle SIGINT so that it never interrupts drawing.
+'''
 
 import os
 import re
@@ -37,25 +35,32 @@ from tinychat.errors import UsageError
 from tinychat.repl.render.terminal import Terminal
 from tinychat.session.session import Session
 
-ESCAPE_WAIT = 0.03
-"""seconds after which an Esc is a key of its own, and not the first byte of an arrow key on a slow line"""
+ESCAPE_TIMEOUT = 0.03
+"""Seconds after which an Esc is a key of its own, not the first byte of an arrow key on a slow line."""
+VI_TIMEOUT, EMACS_TIMEOUT = 0.3, 1.0
+"""Seconds in which a key may complete a sequence such as Esc Enter or Ctrl-X Ctrl-E."""
+SIGNAL_RETRY_DELAY = 0.01
+"""Seconds until an interrupt is sent again that could not be raised."""
 
 ENTER = KeyPress(Keys.ControlM, "\r")
+BLOCK = '"""'
+EDITORS = ("/usr/bin/editor", "/usr/bin/nano", "/usr/bin/pico", "/usr/bin/vi", "/usr/bin/emacs")
+"""The editors that prompt_toolkit tries, in its order, if none is set."""
 
 
 class Keyboard:
-    """Hands out the keys that were pressed."""
+    """Reads keys without blocking."""
 
     def __init__(self, input: Input | None = None, clock: Callable[[], float] = time.monotonic) -> None:
         self.input = input or create_input()
         self._clock = clock
         self._read_at = clock()
         self.is_undecided = False
-        """whether an Esc has come that may yet turn out to be the first byte of an arrow key"""
+        """Whether an Esc was read that may still be the first byte of an arrow key."""
 
     @contextmanager
-    def quiet(self) -> Iterator[None]:
-        """Keeps keys from being echoed, changed or held back (Ctrl-S) while nothing reads them; Ctrl-C still acts."""
+    def no_echo(self) -> Iterator[None]:
+        """Disable the terminal's echo, line editing and flow control (Ctrl-S); Ctrl-C still sends SIGINT."""
         if sys.platform == "win32":
             yield
             return
@@ -63,84 +68,84 @@ class Keyboard:
 
         descriptor = self.input.fileno()
         before = termios.tcgetattr(descriptor)
-        quiet = termios.tcgetattr(descriptor)
-        quiet[0] &= ~(termios.ICRNL | termios.INLCR | termios.IGNCR | termios.IXON)
-        quiet[3] &= ~(termios.ECHO | termios.ICANON)
-        termios.tcsetattr(descriptor, termios.TCSANOW, quiet)
+        attributes = termios.tcgetattr(descriptor)
+        attributes[0] &= ~(termios.ICRNL | termios.INLCR | termios.IGNCR | termios.IXON)
+        attributes[3] &= ~(termios.ECHO | termios.ICANON)
+        termios.tcsetattr(descriptor, termios.TCSANOW, attributes)
         try:
-            if self._is_readable(0):  # pressed before the terminal was ours: an Enter among them is a new line by now
-                self.keep([ENTER if key.key is Keys.ControlJ else key for key in self.input.read_keys()])
+            if self._is_readable(0):  # until now the terminal has turned Enter into a new line
+                self.push_typeahead([ENTER if key.key is Keys.ControlJ else key for key in self.input.read_keys()])
             yield
         finally:
             termios.tcsetattr(descriptor, termios.TCSANOW, before)
 
     @contextmanager
     def live(self) -> Iterator["Keyboard"]:
-        """Makes every key, Ctrl-C too, one that `read` hands out."""
+        """Put the terminal into raw mode, in which `read` returns every key, Ctrl-C included."""
         with self.input.raw_mode():
             yield self
 
-    def read(self, wait: float = 0.0) -> list[KeyPress]:
-        """The keys pressed by now.
+    def read(self, timeout: float = 0.0) -> list[KeyPress]:
+        """Return the keys pressed so far.
 
         Args:
-            wait: seconds, at most, for the first.
+            timeout: maximum number of seconds to wait for the first key.
         """
-        if self._is_readable(wait):
+        if self._is_readable(timeout):
             self._read_at = self._clock()
             keys = self.input.read_keys()
             self.is_undecided = not keys
             return keys
-        if self._clock() - self._read_at <= ESCAPE_WAIT:
+        if self._clock() - self._read_at <= ESCAPE_TIMEOUT:
             return []
         self.is_undecided = False
         return self.input.flush_keys()
 
-    def keep(self, keys: list[KeyPress]) -> None:
-        """Hands keys on to the next prompt."""
+    def push_typeahead(self, keys: list[KeyPress]) -> None:
+        """Append keys to those that the next prompt reads first."""
         store_typeahead(self.input, keys)
 
-    def take_back(self) -> list[KeyPress]:
-        """The keys that were to go to the next prompt."""
+    def pop_typeahead(self) -> list[KeyPress]:
+        """Remove and return the keys stored for the next prompt."""
         return get_typeahead(self.input)
 
-    def take_line(self) -> tuple[str, bool]:
-        """What was kept, up to the first Enter, and whether there is one; the rest stays."""
-        keys = self.take_back()
+    def pop_line(self) -> tuple[str, bool]:
+        """Remove and return the text stored up to the first Enter, and whether there is an Enter."""
+        keys = self.pop_typeahead()
         ends = [index for index, key in enumerate(keys) if key.key is Keys.ControlM]
         if ends:
-            self.keep(keys[ends[0] + 1 :])
+            self.push_typeahead(keys[ends[0] + 1 :])
             keys = keys[: ends[0]]
-        return "".join(key.data for key in keys).replace("\r\n", "\n").replace("\r", "\n"), bool(ends)
+        return normalize_newlines("".join(key.data for key in keys)), bool(ends)
 
-    def _is_readable(self, wait: float) -> bool:
-        if sys.platform == "win32":  # a console is no file that select knows; reading it does not wait
-            time.sleep(wait)
+    def _is_readable(self, timeout: float) -> bool:
+        if sys.platform == "win32":  # `select` does not know consoles, but reading one does not block
+            time.sleep(timeout)
             return True
-        return bool(select.select([self.input.fileno()], [], [], wait)[0])
+        return bool(select.select([self.input.fileno()], [], [], timeout)[0])
 
 
 @dataclass
 class TypeAhead:
-    """What is typed for the next prompt while an answer is on screen."""
+    """Keys that are typed for the next prompt while an answer is on screen."""
 
     lines: list[KeyPress] = field(default_factory=list)
-    """whole lines, each with its Enter"""
+    """Complete lines, each with its Enter."""
     line: list[KeyPress] = field(default_factory=list)
-    """the one being typed"""
+    """The line being typed."""
 
     @property
     def text(self) -> str:
-        """The line being typed."""
+        """The line being typed, as text."""
         return "".join(key.data for key in self.line)
 
     @property
     def keys(self) -> list[KeyPress]:
-        """All of it, as the prompt takes it."""
+        """All keys, as `Keyboard.push_typeahead` takes them."""
         return self.lines + self.line
 
     def press(self, key: KeyPress) -> None:
-        """Takes a key that types or deletes; any other does nothing."""
+        """Apply a key that types or deletes; ignore any other."""
         if key.key is Keys.Backspace:
             del self.line[-1:]
         elif key.key is Keys.ControlU:
@@ -154,133 +159,23 @@ class TypeAhead:
 
 
 def is_printable(key: KeyPress) -> bool:
-    """Whether a key types a character."""
+    """Return whether a key types a character."""
     return not isinstance(key.key, Keys) and key.key.isprintable()
 
 
-# ---- from tinychat.repl.keys ----
+def normalize_newlines(text: str) -> str:
+    r"""Return a text with `\r\n` and `\r` replaced by `\n`."""
+    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
-RETRY = 0.01
-"""seconds from one look to the next whether KeyboardInterrupt may be raised"""
-
-
-@dataclass
-class Interrupts:
-    """How often Ctrl-C was pressed, or the signal came, so far."""
-
-    count: int = 0
-
-
-@contextmanager
-def counted_interrupts(then: Callable[[], None] = lambda: None) -> Iterator[Interrupts]:
-    """Lets the signal be counted, in the main thread, where it would break off whatever is being done.
-
-    Args:
-        then: called after each.
-    """
-    interrupts = Interrupts()
-
-    def note(*_: object) -> None:
-        interrupts.count += 1
-        then()
-
-    with _handled(note):
-        yield interrupts
-
-
-@contextmanager
-def raised_interrupts() -> Iterator[None]:
-    """Lets the signal raise KeyboardInterrupt, once: what that leads to is not broken off by the next."""
-
-    def interrupt(number: int, frame: FrameType | None) -> None:
-        if _is_importing(frame):
-            threading.Timer(RETRY, _send_again, [number]).start()
-            return
-        signal.signal(number, lambda *_: None)
-        raise KeyboardInterrupt
-
-    def tell(lost: "sys.UnraisableHookArgs") -> None:
-        if lost.exc_type is not KeyboardInterrupt:
-            before(lost)
-            return
-        signal.signal(signal.SIGINT, interrupt)
-        threading.Timer(RETRY, _send_again, [signal.SIGINT]).start()
-
-    before = sys.unraisablehook
-    sys.unraisablehook = tell  # where nothing can be raised: while garbage is collected
-    try:
-        with _handled(interrupt):
-            yield
-    finally:
-        sys.unraisablehook = before
-
-
-def _send_again(number: int) -> None:
-    main = threading.main_thread().ident
-    if sys.platform == "win32" or main is None:
-        signal.raise_signal(number)
-    else:
-        signal.pthread_kill(main, number)  # which ends what it waits for
-
-
-def _is_importing(frame: FrameType | None) -> bool:
-    """Whether a module is being imported, half of which would stay."""
-    while frame is not None:
-        if frame.f_code.co_filename.startswith("<frozen importlib"):
-            return True
-        frame = frame.f_back
-    return False
-
-
-@contextmanager
-def _handled(handler: Callable[..., None]) -> Iterator[None]:
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGINT, handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
-# ---- from tinychat.repl.keys ----
-
-
-BLOCK = '"""'
-
-
-def unblock(text: str) -> str:
-    '''Takes the marks off a `"""` block, with the new lines next to them; a block is a prompt, whatever is in it.'''
-    if not text.startswith(BLOCK):
-        return text
-    inner = text.removeprefix(BLOCK)
-    if inner.rstrip().endswith(BLOCK):
-        inner = inner.rstrip().removesuffix(BLOCK)
-    inner = inner.removeprefix("\n").removesuffix("\n")
-    return "/" + inner if inner.startswith("/") else inner
-
-
-def is_open_block(text: str) -> bool:
-    '''Whether a `"""` block has begun and not ended.'''
-    return text.startswith(BLOCK) and not text.removeprefix(BLOCK).rstrip().endswith(BLOCK)
-
-
-# ---- from tinychat.repl.keys ----
-
-
-EDITORS = ("/usr/bin/editor", "/usr/bin/nano", "/usr/bin/pico", "/usr/bin/vi", "/usr/bin/emacs")
-"""what prompt_toolkit opens where nothing is set, in its order"""
-
-VI_WAIT, EMACS_WAIT = 0.3, 1.0
-"""seconds in which the next key may still belong to the one before: Esc Enter, Ctrl-X Ctrl-E"""
+# The keys of the prompt
 
 
 def prompt_bindings(session: Session, terminal: Terminal) -> KeyBindings:
-    """Enter sends, but in an open block; Alt-Enter and Ctrl-J begin a new line; Ctrl-C clears; Ctrl-X Ctrl-E edits.
+    """Return the prompt's key bindings, to be added to those of vi or emacs.
 
-    F1 is help, with the command that is being typed; F2 changes between greedy and sampling, F4 between vi and emacs.
+    Enter sends, except in an open block; Alt-Enter and Ctrl-J insert a new line; Ctrl-C clears; Ctrl-X Ctrl-E opens an
+    editor. F1 shows the help of the command being typed, F2 toggles greedy decoding, F4 toggles vi and emacs.
     """
     bindings = KeyBindings()
     editing = has_focus(DEFAULT_BUFFER)
@@ -295,7 +190,7 @@ def prompt_bindings(session: Session, terminal: Terminal) -> KeyBindings:
 
     @bindings.add("escape", "enter", filter=editing)
     @bindings.add("c-j", filter=editing)
-    def begin_line(event: KeyPressEvent) -> None:
+    def insert_newline(event: KeyPressEvent) -> None:
         event.current_buffer.insert_text("\n")
 
     @bindings.add("c-c", filter=editing)
@@ -307,7 +202,7 @@ def prompt_bindings(session: Session, terminal: Terminal) -> KeyBindings:
 
     @bindings.add("c-x", "c-e", filter=editing)
     @bindings.add("v", filter=editing & vi_navigation_mode)
-    def edit(event: KeyPressEvent) -> None:
+    def open_editor(event: KeyPressEvent) -> None:
         try:
             find_editor()
         except UsageError as error:
@@ -320,36 +215,39 @@ def prompt_bindings(session: Session, terminal: Terminal) -> KeyBindings:
         run_in_terminal(partial(_show_help, session, terminal, event.current_buffer.text))
 
     @bindings.add("f2")
-    def change_sampling(event: KeyPressEvent) -> None:
+    def toggle_greedy(event: KeyPressEvent) -> None:
         switch(session)
 
     @bindings.add("f4")
-    def change_keys(event: KeyPressEvent) -> None:
-        use_keys(event.app, vi=event.app.editing_mode is not EditingMode.VI)
+    def toggle_editing_mode(event: KeyPressEvent) -> None:
+        set_editing_mode(event.app, vi=event.app.editing_mode is not EditingMode.VI)
 
     return bindings
 
 
-def use_keys(app: Application[Any], *, vi: bool) -> None:
-    """Edits with the keys of vi, whose Esc acts soon, or with those of emacs, which come one after the other."""
+def set_editing_mode(app: Application[Any], *, vi: bool) -> None:
+    """Use the keys of vi or emacs, with a shorter timeout for vi, where Esc is a key of its own."""
     app.editing_mode = EditingMode.VI if vi else EditingMode.EMACS
-    app.ttimeoutlen = ESCAPE_WAIT
-    app.timeoutlen = VI_WAIT if vi else EMACS_WAIT
+    app.ttimeoutlen = ESCAPE_TIMEOUT
+    app.timeoutlen = VI_TIMEOUT if vi else EMACS_TIMEOUT
 
 
-def _show_help(session: Session, terminal: Terminal, typed: str) -> None:
-    """Help of the command that a line begins with, or of all."""
-    from tinychat.repl.render.results import draw
-
-    command = COMMANDS.command_of(typed) if len(typed) > 1 else None
-    draw(terminal, COMMANDS.dispatch(session, f"/help {command.name if command else ''}"))  # type: ignore[arg-type]
+def wants_vi(keys: str, environment: Mapping[str, str] = os.environ) -> bool:
+    """Return whether to use vi keys: for `vi`, and for `auto` if `~/.inputrc` sets vi mode for all programs."""
+    if keys != "auto":
+        return keys == "vi"
+    path = Path(environment.get("INPUTRC") or "~/.inputrc")
+    try:
+        return bool(re.search(r"(?m)^\s*set\s+editing-mode\s+vi\b", path.expanduser().read_text(errors="replace")))
+    except (OSError, RuntimeError):
+        return False
 
 
 def find_editor(environment: Mapping[str, str] = os.environ) -> str:
-    """The command of the person's editor, or of one that the system has.
+    """Return the command of the user's editor, or the path of an editor that is installed.
 
     Raises:
-        UsageError: there is none.
+        UsageError: If the editor that is set cannot be found, or none is set and none installed.
     """
     for variable in ("VISUAL", "EDITOR"):
         if command := environment.get(variable):
@@ -363,12 +261,118 @@ def find_editor(environment: Mapping[str, str] = os.environ) -> str:
     raise UsageError("there is no editor here", "install one, and name it in EDITOR")
 
 
-def wants_vi(keys: str, environment: Mapping[str, str] = os.environ) -> bool:
-    """Whether keys are vi's: `vi`, or with `auto` where the person has set so for all programs, in `~/.inputrc`."""
-    if keys != "auto":
-        return keys == "vi"
-    path = Path(environment.get("INPUTRC") or "~/.inputrc")
+def _show_help(session: Session, terminal: Terminal, typed: str) -> None:
+    """Show the help of the command that a line begins with, or of all commands."""
+    from tinychat.repl.render.results import draw
+
+    command = COMMANDS.command_of(typed) if len(typed) > 1 else None
+    draw(terminal, COMMANDS.dispatch(session, f"/help {command.name if command else ''}"))  # type: ignore[arg-type]
+
+
+# Blocks
+
+
+def is_open_block(text: str) -> bool:
+    '''Return whether a text begins with `"""` and does not end with it.'''
+    return text.startswith(BLOCK) and not text.removeprefix(BLOCK).rstrip().endswith(BLOCK)
+
+
+def strip_block(text: str) -> str:
+    '''Return a text without the `"""` around it and the new lines next to them.
+
+    A block is always a prompt: if its content begins with `/`, another `/` is put before it.
+    '''
+    if not text.startswith(BLOCK):
+        return text
+    inner = text.removeprefix(BLOCK)
+    if inner.rstrip().endswith(BLOCK):
+        inner = inner.rstrip().removesuffix(BLOCK)
+    inner = inner.removeprefix("\n").removesuffix("\n")
+    return "/" + inner if inner.startswith("/") else inner
+
+
+# SIGINT: Ctrl-C outside of raw mode, or `kill -INT`
+
+
+@dataclass
+class Interrupts:
+    """A counter of SIGINT."""
+
+    count: int = 0
+
+
+@contextmanager
+def counted_interrupts(on_interrupt: Callable[[], None] = lambda: None) -> Iterator[Interrupts]:
+    """Count SIGINT in the main thread instead of raising KeyboardInterrupt.
+
+    Args:
+        on_interrupt: called after each signal.
+    """
+    interrupts = Interrupts()
+
+    def handle(*_: object) -> None:
+        interrupts.count += 1
+        on_interrupt()
+
+    with _handler(handle):
+        yield interrupts
+
+
+@contextmanager
+def raised_interrupts() -> Iterator[None]:
+    """Raise KeyboardInterrupt on the first SIGINT and ignore the next ones, so that clean-up is not interrupted.
+
+    During an import, or where Python cannot raise (in a finalizer), the signal is sent again a moment later.
+    """
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        if _is_importing(frame):
+            threading.Timer(SIGNAL_RETRY_DELAY, _send_again, [number]).start()
+            return
+        signal.signal(number, lambda *_: None)
+        raise KeyboardInterrupt
+
+    def handle_unraisable(unraisable: "sys.UnraisableHookArgs") -> None:
+        if unraisable.exc_type is not KeyboardInterrupt:
+            before(unraisable)
+            return
+        signal.signal(signal.SIGINT, interrupt)
+        threading.Timer(SIGNAL_RETRY_DELAY, _send_again, [signal.SIGINT]).start()
+
+    before = sys.unraisablehook
+    sys.unraisablehook = handle_unraisable
     try:
-        return bool(re.search(r"(?m)^\s*set\s+editing-mode\s+vi\b", path.expanduser().read_text(errors="replace")))
-    except (OSError, RuntimeError):
-        return False
+        with _handler(interrupt):
+            yield
+    finally:
+        sys.unraisablehook = before
+
+
+def _send_again(number: int) -> None:
+    main = threading.main_thread().ident
+    if sys.platform == "win32" or main is None:
+        signal.raise_signal(number)
+    else:
+        signal.pthread_kill(main, number)  # also ends a blocking call of the main thread
+
+
+def _is_importing(frame: FrameType | None) -> bool:
+    """Return whether a module is being imported, which an exception would leave half initialized."""
+    while frame is not None:
+        if frame.f_code.co_filename.startswith("<frozen importlib"):
+            return True
+        frame = frame.f_back
+    return False
+
+
+@contextmanager
+def _handler(handler: Callable[..., None]) -> Iterator[None]:
+    """Install a SIGINT handler; do nothing outside of the main thread."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

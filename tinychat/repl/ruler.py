@@ -1,7 +1,7 @@
-"""The ruler: how many tokens the text being typed takes, what it leaves of the context, and what the model lacks.
+"""The ruler: counts the tokens of the text being typed and marks characters that are not in the vocabulary.
 
-A short text is measured as it is typed. The first one of a prompt, which may have to read the tokenizer, and long ones
-are measured in a thread: typing waits for neither.
+Short texts are measured synchronously. The first text of a prompt, which may have to load the tokenizer, and long texts
+are measured in a thread, so that typing never waits.
 """
 
 import re
@@ -13,133 +13,134 @@ from prompt_toolkit.layout.processors import Processor, Transformation, Transfor
 
 from tinychat.commands.registry import prompt_of
 from tinychat.errors import TinychatError
-from tinychat.repl.keys import unblock
+from tinychat.repl.keys import strip_block
 from tinychat.repl.render.terminal import SEPARATOR
 from tinychat.session.session import Session
 from tinychat.textutil import count
 
-QUICK = 500
-"""characters, at most, that are measured at once: half a millisecond"""
-NAMED = 4
-"""of the characters that the vocabulary lacks, how many are named"""
+SYNC_LIMIT = 500
+"""Maximum number of characters to measure synchronously, in about half a millisecond."""
+MAX_SHOWN = 4
+"""Maximum number of unknown characters to show."""
 
 
 @dataclass(frozen=True)
 class Measure:
-    """What a text takes.
-
-    `tokens` are its own; `left` is what it leaves of the context, with the conversation before it, below 0 where it is
-    too long; `forgets` says whether the oldest turns make room for it; `lacking` are the characters that have no token.
-    """
+    """The size of a prompt in tokens."""
 
     tokens: int
+    """Number of tokens of the text itself."""
     left: int
-    forgets: bool = False
-    lacking: frozenset[str] = frozenset()
+    """Number of tokens left in the context after the conversation and this text; negative if it is too long."""
+    drops_turns: bool = False
+    """Whether the oldest turns are dropped to make room for the text."""
+    unknown: frozenset[str] = frozenset()
+    """The characters without a token."""
 
     @property
-    def words(self) -> str:
-        """`12 tokens · 1,830 left`."""
+    def text(self) -> str:
+        """The measure in words: `12 tokens · 1,830 left`."""
         words = [count(self.tokens, "token")]
-        if self.forgets:
+        if self.drops_turns:
             words.append("the oldest turns make room")
         else:
             words.append(f"{self.left:,} left" if self.left >= 0 else f"{-self.left:,} too many")
-        if self.lacking:
-            named = sorted(self.lacking)[:NAMED]
-            more = " …" if len(self.lacking) > NAMED else ""
-            words.append("unknown: " + " ".join(repr(char)[1:-1] if char != "'" else char for char in named) + more)
+        if self.unknown:
+            shown = sorted(self.unknown)[:MAX_SHOWN]
+            more = " …" if len(self.unknown) > MAX_SHOWN else ""
+            words.append("unknown: " + " ".join(repr(char)[1:-1] if char != "'" else char for char in shown) + more)
         return SEPARATOR.join(words)
 
 
 class Ruler(Processor):
-    """Measures the text being typed, and marks what the vocabulary lacks in it.
+    """Measures the text being typed and highlights its unknown characters.
 
     Args:
-        on_measured: called from a thread when a measure has come that was waited for.
+        session: the session that the prompt belongs to.
+        on_measured: called from the measuring thread when it has finished.
     """
 
     def __init__(self, session: Session, on_measured: Callable[[], object]) -> None:
         self._session, self._on_measured = session, on_measured
-        self.begin()
+        self.reset()
 
-    def begin(self) -> None:
-        """A new prompt: the model may be another, and more has been said."""
-        self._now = _Measuring(self._session)
+    def reset(self) -> None:
+        """Start a new prompt: the model or the conversation may have changed."""
+        self._measurement = _Measurement(self._session)
 
-    def look(self, typed: str) -> Measure | None:
-        """The measure of what is typed, or the one before, while it comes; None for a command, or nothing."""
-        now, text = self._now, prompt_of(unblock(typed))
+    def update(self, typed: str) -> Measure | None:
+        """Return the measure of the text, or the last one while a thread measures; None for a command or no text."""
+        current, text = self._measurement, prompt_of(strip_block(typed))
         if not text or self._session.info is None:
             return None
-        if text != now.text and not now.is_busy:
-            if now.is_ready and len(text) <= QUICK:
-                now.measure_text(text)
+        if text != current.text and not current.is_busy:
+            if current.is_ready and len(text) <= SYNC_LIMIT:
+                current.measure_text(text)
             else:
-                now.is_busy = True
-                threading.Thread(target=self._measure, args=(now, text), name="ruler", daemon=True).start()
-        return now.measure
+                current.is_busy = True
+                threading.Thread(target=self._measure, args=(current, text), name="ruler", daemon=True).start()
+        return current.measure
 
     def apply_transformation(self, transformation_input: TransformationInput) -> Transformation:
-        """A line with the characters that the vocabulary lacks marked."""
+        """Return the line with its unknown characters highlighted."""
         fragments = transformation_input.fragments
-        measure = self.look(transformation_input.document.text)
-        if measure is None or not measure.lacking:
+        measure = self.update(transformation_input.document.text)
+        if measure is None or not measure.unknown:
             return Transformation(fragments)
-        marked = re.compile(f"([{re.escape(''.join(measure.lacking))}]+)")
+        unknown = re.compile(f"([{re.escape(''.join(measure.unknown))}]+)")
         return Transformation(
             [
-                (f"{style} class:lacking" if index % 2 else style, part)
+                (f"{style} class:unknown" if index % 2 else style, part)
                 for style, text, *_ in fragments
-                for index, part in enumerate(marked.split(text))
+                for index, part in enumerate(unknown.split(text))
             ]
         )
 
-    def _measure(self, now: "_Measuring", text: str) -> None:
+    def _measure(self, measurement: "_Measurement", text: str) -> None:
         try:
-            now.measure_text(text)
-        except TinychatError:  # a damaged tokenizer is told of when the prompt is sent
-            now.text = text
-        now.is_busy = False
+            measurement.measure_text(text)
+        except TinychatError:  # a damaged tokenizer is reported when the prompt is sent
+            measurement.text = text
+        measurement.is_busy = False
         self._on_measured()
 
 
-class _Measuring:
-    """Measures texts for one prompt: what is said before it, and which characters are known, is found out once."""
+class _Measurement:
+    """Measures the texts of one prompt, for which it caches the tokens around it and the known characters."""
 
     def __init__(self, session: Session) -> None:
         self.text = ""
         self.measure: Measure | None = None
         self.is_ready = self.is_busy = False
         self._session = session
-        self._around = 0
+        self._num_around = 0
         self._known: set[str] = set()
-        self._lacking: set[str] = set()
+        self._unknown: set[str] = set()
 
     def measure_text(self, text: str) -> None:
-        """Sets `text` and its `measure`.
+        """Set `text` and `measure`.
 
         Raises:
-            TinychatError: the model has no tokenizer that can be read.
+            TinychatError: If the tokenizer of the model cannot be loaded.
         """
         session = self._session
         encoder = session.model.prompt_encoder
         tokenizer = session.model.source_tokenizer
         if not self.is_ready:
-            self._around = _tokens_around(session)
-        new = set(text) - self._known - self._lacking
-        self._lacking.update(tokenizer.unknown("".join(new)))
-        self._known |= new - self._lacking
+            self._num_around = _tokens_around(session)
+        new = set(text) - self._known - self._unknown
+        self._unknown.update(tokenizer.unknown("".join(new)))
+        self._known |= new - self._unknown
         count = len(tokenizer.encode_array(text))
-        total = self._around + count
-        most = encoder.room(session.settings.current.max_tokens)
-        forgets = encoder.template is not None and bool(session.turns) and total > most
-        self.measure = Measure(count, encoder.context_length - total, forgets, frozenset(self._lacking & set(text)))
+        total = self._num_around + count
+        room = encoder.room(session.settings.current.max_tokens)
+        drops_turns = encoder.template is not None and bool(session.turns) and total > room
+        self.measure = Measure(count, encoder.context_length - total, drops_turns, frozenset(self._unknown & set(text)))
         self.text, self.is_ready = text, True
 
 
 def _tokens_around(session: Session) -> int:
-    """How many tokens the next prompt stands among: those of the conversation, and those that mark who speaks."""
+    """Return the number of tokens around the next prompt: of the conversation, and special tokens."""
     encoder = session.model.prompt_encoder
     if (source := encoder.encode_source("")) is not None:
         return len(source)
