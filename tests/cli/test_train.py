@@ -1,8 +1,9 @@
-"""`tinychat train` as a person runs it: a process, a run, a model, and the figures that agree."""
+"""`tinychat train`: its help, and as a process that makes a run and a model."""
 
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -12,13 +13,15 @@ from typing import Any
 
 import pytest
 
-pytestmark = pytest.mark.slow
+from tinychat.cli.main import run
+from tinychat.cli.train import COMMON_OPTIONS
+from tinychat.train.recipe import RECIPE_FIELDS
 
 SMALL = ["--n-layer", "1", "--d-model", "32", "--n-head", "1", "--context-length", "32", "--batch-size", "8"]
 
 
 def some_text(characters: int, words: str = "ba de ki lo mu na po ri su te va zo") -> str:
-    """Sentences of syllables, the same each time."""
+    """Return sentences of syllables, always the same."""
     draw = random.Random(5)
     text = ""
     while len(text) < characters:
@@ -39,13 +42,34 @@ def events(done: "subprocess.CompletedProcess[bytes]") -> list[dict[str, Any]]:
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
+def listed_options(capsys: pytest.CaptureFixture[str], flag: str) -> list[str]:
+    """Return the long flags that a help lists, in their order."""
+    assert run(["train", flag]) == 0
+    options = capsys.readouterr().out.partition("\nOptions:\n")[2]
+    return re.findall(r"(?m)^  (?:-\w, )?(--[\w-]+)", options)
+
+
+def test_help_shows_the_common_options(capsys: pytest.CaptureFixture[str]) -> None:
+    assert listed_options(capsys, "--help") == list(COMMON_OPTIONS)
+    assert len(COMMON_OPTIONS) == 12 + len(["--help", "--help-all"])
+
+
+def test_help_all_shows_every_option_by_section(capsys: pytest.CaptureFixture[str]) -> None:
+    shown = listed_options(capsys, "--help-all")
+    assert len(shown) == len(set(shown))
+    fields = {field.flag for name, field in RECIPE_FIELDS.items() if name != "sources"}
+    assert set(shown) == {*fields, "--recipe", "--name", "--out", "--resume", "--json", "--plain", "--theme", "--debug",
+                          "--help", "--help-all"}  # fmt: skip
+
+
+@pytest.mark.slow
 def test_a_text_becomes_a_model_whose_loss_is_what_training_said(tmp_path: Path, home: Path) -> None:
     source = tmp_path / "My Text.txt"
     source.write_text(some_text(20_000))
-    told = events(tinychat("train", str(source), "--steps", "40", "--json", *SMALL))
-    assert [event["event"] for event in told if event["event"] in ("planned", "ended")] == ["planned", "ended"]
-    assert len(told[0]["lines"]) == 3 or told[0]["event"] == "noticed"
-    last = told[-1]
+    log = events(tinychat("train", str(source), "--steps", "40", "--json", *SMALL))
+    assert [event["event"] for event in log if event["event"] in ("planned", "ended")] == ["planned", "ended"]
+    assert len(log[0]["lines"]) == 3 or log[0]["event"] == "noticed"
+    last = log[-1]
     assert last["event"] == "ended"
     assert last["reason"] == "done"
     assert Path(last["folder"]) == home / "models" / "my-text"
@@ -60,6 +84,7 @@ def test_a_text_becomes_a_model_whose_loss_is_what_training_said(tmp_path: Path,
     assert names == {"config.json", "tokenizer.json", "model.safetensors", "training.json", "README.md"}
 
 
+@pytest.mark.slow
 def test_without_json_stdout_stays_empty_and_stderr_has_plain_lines(tmp_path: Path) -> None:
     done = tinychat("train", "-", "--steps", "10", *SMALL, "--out", str(tmp_path / "m"), stdin=some_text(5000).encode())
     assert done.returncode == 0
@@ -69,6 +94,7 @@ def test_without_json_stdout_stays_empty_and_stderr_has_plain_lines(tmp_path: Pa
     assert (tmp_path / "m" / "model.safetensors").is_file()
 
 
+@pytest.mark.slow
 def test_a_text_from_a_pipe_is_trained_on_and_measured(home: Path) -> None:
     text = some_text(8000).encode()
     last = events(tinychat("train", "-", "--steps", "10", "--name", "piped", "--json", *SMALL, stdin=text))[-1]
@@ -80,6 +106,7 @@ def test_a_text_from_a_pipe_is_trained_on_and_measured(home: Path) -> None:
     assert "stdin is empty" in nothing.stderr.decode()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("source", "said"),
     [(b"", "empty"), (b"\n\n", "one character over and over"), (None, "there is no file")],
@@ -95,16 +122,18 @@ def test_a_text_that_cannot_be_trained_on_is_one_clear_line(tmp_path: Path, sour
     assert len(done.stderr.decode().strip().splitlines()) <= 3
 
 
+@pytest.mark.slow
 def test_conversations_become_a_chat_model(tmp_path: Path) -> None:
     path = tmp_path / "talk.jsonl"
     messages = [{"role": "user", "content": "ba de?"}, {"role": "assistant", "content": "ki lo."}]
     path.write_text((json.dumps({"messages": messages}) + "\n") * 300)
-    told = events(tinychat("train", str(path), "--steps", "60", "--json", *SMALL, "--name", "talk"))
-    assert told[-1]["event"] == "ended"
+    log = events(tinychat("train", str(path), "--steps", "60", "--json", *SMALL, "--name", "talk"))
+    assert log[-1]["event"] == "ended"
     assert json.loads(tinychat("show", "talk", "--json").stdout)["mode"] == "chat"
     assert tinychat("-m", "talk", "-p", "ba de?", "--greedy").stdout == b"ki lo.\n"
 
 
+@pytest.mark.slow
 def test_ctrl_c_keeps_what_was_learned_and_resume_goes_on(tmp_path: Path, home: Path) -> None:
     path = tmp_path / "t.txt"
     path.write_text(some_text(20_000))
@@ -122,13 +151,14 @@ def test_ctrl_c_keeps_what_was_learned_and_resume_goes_on(tmp_path: Path, home: 
     step = rest[-1]["step"]
     assert 0 < step < 1500
     assert (home / "models" / "t" / "model.safetensors").is_file()
-    told = events(tinychat("train", "--resume", "t", "--json"))
-    assert told[-1]["reason"] == "done"
-    assert told[-1]["step"] == 1500
+    log = events(tinychat("train", "--resume", "t", "--json"))
+    assert log[-1]["reason"] == "done"
+    assert log[-1]["step"] == 1500
 
 
+@pytest.mark.slow
 def test_a_killed_command_leaves_a_run_that_goes_on(tmp_path: Path, home: Path) -> None:
-    """The command dies at once; its trainer notices, keeps everything and ends; `--resume` waits for that."""
+    """The trainer notices that its command was killed, saves everything and ends; `--resume` waits for that."""
     path = tmp_path / "t.txt"
     path.write_text(some_text(20_000))
     call = [sys.executable, "-m", "tinychat", "train", str(path), "--steps", "1500", "--json", *SMALL]
@@ -139,12 +169,13 @@ def test_a_killed_command_leaves_a_run_that_goes_on(tmp_path: Path, home: Path) 
                 break
         os.kill(running.pid, signal.SIGKILL)
     began = time.monotonic()
-    told = events(tinychat("train", "--resume", "t", "--json"))
-    assert told[-1]["reason"] == "done"
-    assert told[-1]["step"] == 1500
+    log = events(tinychat("train", "--resume", "t", "--json"))
+    assert log[-1]["reason"] == "done"
+    assert log[-1]["step"] == 1500
     assert time.monotonic() - began < 100
 
 
+@pytest.mark.slow
 def test_a_taken_name_and_a_changed_recipe_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "t.txt"
     path.write_text(some_text(5000))

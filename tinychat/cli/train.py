@@ -1,4 +1,4 @@
-"""`tinychat train`: makes a run, starts its trainer, and watches."""
+"""`tinychat train`: creates or resumes a run, starts its trainer and shows its progress."""
 
 import signal
 import subprocess
@@ -23,34 +23,62 @@ if TYPE_CHECKING:
     from tinychat.repl.training_view import Last
 
 STARTED = time.monotonic()
-"""when this command was given, or near enough: `--minutes` counts from here"""
+"""Start of the command, from which `--minutes` counts."""
+
+COMMON_OPTIONS = (
+    "--recipe", "--name", "--minutes", "--steps", "--from", "--resume",
+    "--tokenizer", "--n-layer", "--d-model", "--context-length", "--batch-size", "--device",
+    "--help", "--help-all",
+)  # fmt: skip
+"""The options that `--help` shows, in this order; `--help-all` shows all of them."""
+HELP_ALL = "tinychat.help_all"
 
 
 class TrainCommand(click.Command):
-    """A command whose fields are listed by the sections of a recipe."""
+    """A command with a help of the common options, and a full help by the sections of a recipe."""
 
     def format_options(self, context: click.Context, formatter: click.HelpFormatter) -> None:
-        """The command's own options first, then those of each section."""
+        """Write the common options or, for `--help-all`, the command's own options and those of each section."""
+        parameters, show_all = self.get_params(context), HELP_ALL in context.meta
         groups: dict[str, list[tuple[str, str]]] = {"Options": []}
-        for parameter in self.get_params(context):
+        if not show_all:
+            by_flag = {flag: parameter for parameter in parameters for flag in parameter.opts}
+            parameters = [by_flag[flag] for flag in COMMON_OPTIONS]
+        for parameter in parameters:
             record = parameter.get_help_record(context)
             if record is not None:
-                field = RECIPE_FIELDS.get(parameter.name or "")
+                field = RECIPE_FIELDS.get(parameter.name or "") if show_all else None
                 groups.setdefault(f"Recipe: {field.section}" if field else "Options", []).append(record)
         for title, records in groups.items():
             with formatter.section(title):
                 formatter.write_dl(records)
 
 
+def _show_full_help(context: click.Context, _: click.Parameter, value: bool) -> None:
+    if value:
+        context.meta[HELP_ALL] = True
+        click.echo(context.get_help())
+        context.exit()
+
+
 @click.command("train", cls=TrainCommand)
 @click.argument("sources", nargs=-1, metavar="SOURCE...")
 @click.option("--recipe", "recipe_name", metavar="R", help="a recipe's name (see `tinychat recipes`) or file")
-@click.option("--name", help="of the run and its model [after the first source]")
-@click.option("--out", type=click.Path(path_type=Path), metavar="FOLDER", help="where the model goes [your own models]")
-@click.option("--resume", is_flag=False, flag_value="", metavar="[NAME]", help="go on with a run that was stopped")
+@click.option("--name", help="the name of the run and its model [from the first source]")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    metavar="FOLDER",
+    help="the folder to write the model to [among your own models]",
+)
+@click.option("--resume", is_flag=False, flag_value="", metavar="[NAME]", help="continue a run that was stopped")
 @json_option
 @ui_option_flags("plain", "theme")
 @debug_option
+@click.option(
+    "--help-all", is_flag=True, is_eager=True, expose_value=False, callback=_show_full_help,
+    help="Show every option and recipe field, and exit.",
+)  # fmt: skip
 @add_flags(field for name, field in RECIPE_FIELDS.items() if name != "sources")
 def train(
     sources: tuple[str, ...],
@@ -61,27 +89,27 @@ def train(
     as_json: bool,
     plain: bool | None,
     theme: str | None,
-    **given: Any,
+    **fields: Any,
 ) -> int:
     """Train a model on SOURCE: files, folders, globs, known data sets, or - for stdin.
 
-    Weights make a mix: of a.txt:2 b.txt:1 two thirds of what the model sees is of a.txt, however long they are, and
-    each keeps its own last tenth to measure the model by.
+    Several sources are mixed. Weights set the mix: with a.txt:2 b.txt:1, two thirds of the training data come from
+    a.txt, however long the files are. Each source holds out its own last tenth for validation.
 
-    --from MODEL goes on with a model on other text: it keeps its architecture and its tokenizer.
+    --from MODEL trains an existing model further on other text; its architecture and tokenizer stay the same.
 
-    All that is left open is chosen from the text and the machine. A run that is stopped or killed goes on with
-    --resume NAME, on other --devices if need be. Several processes share each step with --devices N; on several
-    machines, start this under `torchrun` or SLURM's `srun`.
+    Everything that is not given is chosen to suit the text and the machine. --resume NAME continues a run that was
+    stopped or killed, with other --devices if need be. With --devices N, several processes share each step; on several
+    machines, start this command under `torchrun` or SLURM's `srun`.
     """
     if find_process_rank().rank > 0:
         become_worker()
     ui_options = load_ui_options({"plain": plain, "theme": theme})
-    overrides = {key: value for key, value in given.items() if value not in (None, ())}
+    overrides = {key: value for key, value in fields.items() if value not in (None, ())}
     if resume is not None:
         run = _find(resume or name, sources)
         if run.is_running():
-            # A trainer whose command was killed a moment ago is still saving; or it is at work in the background.
+            # It trains in the background, or its command was killed a moment ago and it is still saving.
             last = watch(run, as_json=as_json, ui_options=ui_options)
             if not (isinstance(last, Ended) and last.reason == "stopped"):
                 return _exit_code(last)
@@ -95,7 +123,7 @@ def train(
 
 
 def _fetch(sources: tuple[str, ...], ui_options: UiOptions) -> None:
-    """Downloads the known data sets among the sources, here where a progress bar can be shown."""
+    """Download the known data sets among the sources, since only this process can show a progress bar."""
     from tinychat.corpus.registry import KNOWN
     from tinychat.corpus.sources import split_weight
 
@@ -109,7 +137,7 @@ def _fetch(sources: tuple[str, ...], ui_options: UiOptions) -> None:
 
 
 def _find(name: str | None, sources: tuple[str, ...]) -> RunFolder:
-    """The run that is to go on."""
+    """Return the run to resume, by its name or that of its sources."""
     name = name or (name_for(sources) if sources else "")
     if not name:
         raise UsageError("which run is to go on?", "`tinychat train --resume NAME`")
@@ -119,20 +147,25 @@ def _find(name: str | None, sources: tuple[str, ...]) -> RunFolder:
 def watch(
     run: RunFolder, *, as_json: bool, ui_options: UiOptions, process: "subprocess.Popen[bytes] | None" = None
 ) -> "Last":
-    """Shows a run until it ends, at a terminal as a dashboard; Ctrl-C stops it and keeps what it has learned.
+    """Show a run until it ends, as a dashboard if there is a terminal; Ctrl-C stops the run and saves the model.
 
     Args:
-        as_json: write each event to stdout, a line each, and nothing but errors to stderr.
-        process: the trainer, where it is a child of this process.
+        run: the run to show.
+        as_json: write each event to stdout as a line of JSON, and only errors to stderr.
+        ui_options: decide on plain lines and colours.
+        process: the trainer, if it is a child of this process.
+
+    Returns:
+        The last event of the run; None if the run trains on in the background.
 
     Raises:
-        Interrupted: Ctrl-C came twice, before the trainer had stopped.
+        Interrupted: If Ctrl-C is pressed again before the trainer has stopped.
     """
     from tinychat.repl.keys import Keyboard
     from tinychat.repl.render.terminal import Terminal
     from tinychat.repl.training_view import Dashboard, farewell, write_lines
 
-    # A terminal that closes, or `kill`: the trainer is told, stops after its step, and keeps everything.
+    # On SIGTERM the trainer finishes its step and saves everything.
     signal.signal(signal.SIGTERM, lambda *_: run.send("stop"))
     terminal = Terminal.standard(sys.stdout, plain=ui_options.plain, theme=ui_options.theme)
     if as_json:
@@ -140,25 +173,25 @@ def watch(
     elif sys.stdout.isatty() and sys.stderr.isatty() and not terminal.dumb:
         last = Dashboard(terminal, Keyboard()).show(run, process)
     else:
-        last = write_lines(run, process, _tell)
+        last = write_lines(run, process, _echo)
     if isinstance(last, Failed):
-        _tell(f"tinychat: {last.problem}")
+        _echo(f"tinychat: {last.problem}")
         if last.remedy:
-            _tell(f"  {last.remedy}")
+            _echo(f"  {last.remedy}")
     elif last is None:
         terminal.line(f"{run.name} trains on in the background: `tinychat train --resume {run.name}` shows it again")
     elif not as_json:
         for line in farewell(run, last):
-            _tell(line)
+            _echo(line)
     return last
 
 
-def _tell(line: str) -> None:
+def _echo(line: str) -> None:
     click.echo(escape_controls(line), err=True)
 
 
 def _exit_code(last: "Last") -> int:
-    """0: done, or left in the background; 1: it failed; 130: stopped before its end."""
+    """Return 0 if the run is done or left in the background, 1 if it failed, 130 if it was stopped."""
     match last:
         case Failed():
             return 1
