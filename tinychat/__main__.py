@@ -1,4 +1,4 @@
-"""`python -m tinychat` is `tinychat`."""
+"""Run tinychat as `python -m tinychat`."""
 
 from tinychat.cli import main
 

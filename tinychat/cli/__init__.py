@@ -1,4 +1,4 @@
-"""The command line: parse, call, print."""
+"""The command line, built with click."""
 
 from tinychat.cli.main import main
 

@@ -1,7 +1,4 @@
-"""`tinychat eval` and `tinychat bench`.
-
-`tinychat eval MODEL --suite FILE`: the checks by group, with greedy answers and with drawn ones.
-"""
+"""`tinychat eval`, which scores a model on a text or runs a suite of checks, and `tinychat bench`."""
 
 import dataclasses
 import json
@@ -23,20 +20,21 @@ from tinychat.textutil import escape_controls, percent
 if TYPE_CHECKING:
     from tinychat.evaluate.bench import Rate
 
-
 SPLITS = ("val", "train", "all")
 
 
 @click.command("eval")
 @click.argument("model")
 @click.argument("sources", nargs=-1, metavar="[SOURCE...]")
-@click.option("--suite", type=click.Path(path_type=Path), metavar="FILE", help="checks: what is said, what is to come")
-@click.option("--verbose", is_flag=True, help="with --suite: print what failed")
-@click.option("--seed", metavar="N", help="with --suite: of the answers that are drawn [1]")
-@click.option("--split", type=click.Choice(SPLITS), default="val", help="val (the last tenth), train, or all")
-@click.option("--column", metavar="NAME", help="of a CSV, TSV or Parquet file: the one that holds the text")
-@click.option("--field", metavar="NAME", help="of JSON lines: the one that holds the text")
-@click.option("--exact", is_flag=True, help="of a translation model: also how many pairs it translates exactly so")
+@click.option("--suite", type=click.Path(path_type=Path), metavar="FILE", help="a suite of checks to run")
+@click.option("--verbose", is_flag=True, help="with --suite: print the checks that failed")
+@click.option("--seed", metavar="N", help="with --suite: seed of the sampled answers [1]")
+@click.option(
+    "--split", type=click.Choice(SPLITS), default="val", help="the part to score: val (the last tenth), train, or all"
+)
+@click.option("--column", metavar="NAME", help="the column of a CSV, TSV or Parquet file that holds the text")
+@click.option("--field", metavar="NAME", help="the field of a JSON Lines file that holds the text")
+@click.option("--exact", is_flag=True, help="for a translation model: also count exact matches")
 @click.option("--device", metavar="auto|cpu|cuda|mps", default="auto", help="where to compute")
 @click.option("--threads", metavar="N", help="processor threads")
 @json_option
@@ -51,21 +49,21 @@ def eval_(
     column: str | None,
     field: str | None,
     exact: bool,
-    **given: str,
+    **flags: str,
 ) -> None:
-    """Loss, perplexity, bits per character and accuracy of MODEL on a text; with --suite, how often it answers right.
+    """Measure loss, perplexity, bits per character and accuracy of MODEL on a text, or run a suite of checks.
 
-    A suite is JSON Lines: {"group": "capitals", "say": "capital of peru?", "pattern": "Lima"}. `say` may be a list, the
-    turns of a conversation; the last reply is to be one of "answer", to have "pattern", and nothing of "without".
+    A suite is JSON Lines: {"group": "capitals", "say": "capital of peru?", "pattern": "Lima"}. "say" may be a list of
+    turns; the last reply must be one of "answer", match "pattern" and not match "without".
     """
     if (suite is None) == (not sources):
         raise UsageError("eval takes a text or a suite of checks", "`tinychat eval MODEL SOURCE`, or --suite FILE")
     if suite is not None:
-        judge(model, suite, given, as_json=as_json, verbose=verbose)
+        run_suite(model, suite, flags, as_json=as_json, verbose=verbose)
         return
     info = read_info(find_model(model))
     settings = SettingStore()
-    set_flags(settings, given)
+    set_flags(settings, flags)
 
     from tinychat.evaluate.perplexity import score
 
@@ -100,9 +98,9 @@ def eval_(
 @setting_options
 @json_option
 @debug_option
-def bench(model: str | None, as_json: bool, **given: Any) -> None:
-    """Prefill, decoding, training and start-up speed of MODEL here, with the fraction of the machine's limit."""
-    session = make_session(given | {"model": model})
+def bench(model: str | None, as_json: bool, **flags: Any) -> None:
+    """Measure prefill, decoding, training and start-up speed of MODEL here, and how close they come to the limit."""
+    session = make_session(flags | {"model": model})
 
     from tinychat.evaluate.bench import run_bench
 
@@ -122,82 +120,76 @@ def bench(model: str | None, as_json: bool, **given: Any) -> None:
 
 
 def _show(rate: "Rate", unit: str) -> str:
-    """`   22,540  36 % of 193 GFLOP/s`."""
-    share = f"{percent(rate.fraction_of_limit, 0)} of {rate.limit / 1e9:,.0f} {unit}"
-    return f"{rate.tokens_per_second:9,.0f}  {share}"
+    """Return `   22,540  36 % of 193 GFLOP/s`."""
+    fraction = f"{percent(rate.fraction_of_limit, 0)} of {rate.limit / 1e9:,.0f} {unit}"
+    return f"{rate.tokens_per_second:9,.0f}  {fraction}"
 
 
-# ---- from tinychat.cli.evaluate ----
-
-
-GREEDY, DRAWN = "greedy", "temperature"
-
-
-def judge(model: str, path: Path, given: Mapping[str, str | None], *, as_json: bool, verbose: bool) -> None:
-    """Holds the conversations of a suite twice, and prints how many checks passed.
+def run_suite(model: str, path: Path, flags: Mapping[str, str | None], *, as_json: bool, verbose: bool) -> None:
+    """Run a suite with greedy decoding and again with sampling, and print how many checks passed.
 
     Args:
-        model: a name or a path.
-        path: of the suite.
-        given: settings; the seed is 1 where there is none.
-        as_json: print one object.
-        verbose: print what failed, too.
+        model: name or path of a model.
+        path: path of the suite.
+        flags: values of the flags for settings.
+        as_json: print a JSON object.
+        verbose: print the checks that failed, too.
 
     Raises:
-        TinychatError: the model or the suite cannot be used.
+        TinychatError: If the model or the suite cannot be used.
     """
     suite = read_suite(path)
     settings = SettingStore()
-    set_flags(settings, given)
+    set_flags(settings, flags)
     session = Session(settings)
     session.open_model(model)
-    drawn = settings.current
-    ways = {GREEDY: dataclasses.replace(drawn, temperature=0.0)}
-    if drawn.temperature:
-        ways[f"{DRAWN} {drawn.temperature:g}"] = drawn
-    outcomes = {way: _run(session, suite, settings, way) for way, settings in ways.items()}
+    current = settings.current
+    variants = {"greedy": dataclasses.replace(current, temperature=0.0)}
+    if current.temperature:
+        variants[f"temperature {current.temperature:g}"] = current
+    outcomes = {label: _run(session, suite, variant, label) for label, variant in variants.items()}
     if as_json:
-        click.echo(json.dumps({way: _values(found) for way, found in outcomes.items()}, ensure_ascii=False))
+        click.echo(json.dumps({label: _to_dict(found) for label, found in outcomes.items()}, ensure_ascii=False))
         return
     if verbose:
-        for way, found in outcomes.items():
-            for line in _failures(way, found):
+        for label, found in outcomes.items():
+            for line in _failures(label, found):
                 click.echo(escape_controls(line))
-    for line in _table({way: tally(found) for way, found in outcomes.items()}):
+    for line in _table({label: tally(found) for label, found in outcomes.items()}):
         click.echo(line)
 
 
-def _run(session: Session, suite: Suite, settings: Settings, way: str) -> list[Outcome]:
-    """The outcomes, counted on stderr while they come, where that is a terminal."""
+def _run(session: Session, suite: Suite, settings: Settings, label: str) -> list[Outcome]:
+    """Run a suite, with a progress count on stderr if it is a terminal; return the outcomes in the suite's order."""
     outcomes: list[Outcome] = []
     for outcome in run(session, suite, settings):
         outcomes.append(outcome)
         if sys.stderr.isatty() and len(outcomes) % 20 == 0:
-            click.echo(f"\r{way}: {len(outcomes):,} of {len(suite.checks):,}", err=True, nl=False)
+            click.echo(f"\r{label}: {len(outcomes):,} of {len(suite.checks):,}", err=True, nl=False)
     if sys.stderr.isatty():
         click.echo("\r\x1b[K", err=True, nl=False)
     return sorted(outcomes, key=lambda outcome: outcome.position)
 
 
 def _table(tallies: Mapping[str, Mapping[str, Tally]]) -> list[str]:
-    """A line a group: how many checks it has, how many passed, and the share; a column for each way to answer."""
+    """Return a line for each group: its number of checks, and the number and percentage passed by each variant."""
     names = list(next(iter(tallies.values())))
     width = max(map(len, names))
-    lines = [f"{'':{width}} {'checks':>7}" + "".join(f"{way:>18}" for way in tallies)]
+    lines = [f"{'':{width}} {'checks':>7}" + "".join(f"{label:>18}" for label in tallies)]
     for name in names:
         groups = [groups[name] for groups in tallies.values()]
-        shares = "".join(f"{group.passed:>10,} {100 * group.share:5.1f} %" for group in groups)
-        lines.append(f"{name:{width}} {max(group.count for group in groups):>7,}{shares}")
+        passed = "".join(f"{group.passed:>10,} {100 * group.share:5.1f} %" for group in groups)
+        lines.append(f"{name:{width}} {max(group.count for group in groups):>7,}{passed}")
     return lines
 
 
-def _failures(way: str, outcomes: Iterable[Outcome]) -> Iterable[str]:
-    """Each check that failed, and each reply that is not well formed: what was said, and what came."""
+def _failures(label: str, outcomes: Iterable[Outcome]) -> Iterable[str]:
+    """Yield lines with the turns of each check that failed or had a malformed reply."""
     for outcome in outcomes:
         faults = [fault for fault in outcome.broken if fault]
         if outcome.passed and not faults:
             continue
-        yield f"{outcome.check.group} · {way}" + "".join(f" · {fault}" for fault in faults)
+        yield f"{outcome.check.group} · {label}" + "".join(f" · {fault}" for fault in faults)
         for turn in outcome.turns:
             yield f"  › {turn.prompt}"
             yield f"    {turn.answer}"
@@ -207,13 +199,13 @@ def _failures(way: str, outcomes: Iterable[Outcome]) -> Iterable[str]:
 
 def _wanted(outcome: Outcome) -> str:
     check = outcome.check
-    wishes = [" or ".join(check.answers)] if check.answers else []
-    wishes += [f"with {check.pattern.pattern}"] if check.pattern else []
-    wishes += [f"without {check.without.pattern}"] if check.without else []
-    return ", ".join(wishes)
+    conditions = [" or ".join(check.answers)] if check.answers else []
+    conditions += [f"with {check.pattern.pattern}"] if check.pattern else []
+    conditions += [f"without {check.without.pattern}"] if check.without else []
+    return ", ".join(conditions)
 
 
-def _values(outcomes: list[Outcome]) -> dict[str, Any]:
+def _to_dict(outcomes: list[Outcome]) -> dict[str, Any]:
     groups = {
         name: {"passed": group.passed, "count": group.count, "share": group.share}
         for name, group in tally(outcomes).items()

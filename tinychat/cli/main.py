@@ -1,4 +1,4 @@
-"""`tinychat`: the REPL at a terminal, prompts from a pipe, and the table of all other commands."""
+"""`tinychat`: opens the REPL at a terminal, answers prompts from a pipe, and dispatches to the other commands."""
 
 import dataclasses
 import importlib
@@ -18,36 +18,42 @@ from tinychat.textutil import escape_controls
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "train": ("tinychat.cli.train", "Train a model on your own text."),
-    "eval": ("tinychat.cli.evaluate", "Loss, perplexity, bits per character and accuracy of a model on a text."),
-    "bench": ("tinychat.cli.evaluate", "How quick tinychat is here, and how near the machine's limit."),
+    "eval": (
+        "tinychat.cli.evaluate",
+        "Measure loss, perplexity, bits per character and accuracy of a model on a text.",
+    ),
+    "bench": (
+        "tinychat.cli.evaluate",
+        "Measure the speed of tinychat here, and how close it comes to the machine's limit.",
+    ),
     "models": ("tinychat.cli.manage", "List the models there are."),
-    "show": ("tinychat.cli.manage", "What a model is made of, and how it was trained."),
+    "show": ("tinychat.cli.manage", "Show the architecture of a model, and how it was trained."),
     "runs": ("tinychat.cli.manage", "List the training runs, or compare some."),
-    "recipes": ("tinychat.cli.manage", "List the recipes to train by, or show what one makes."),
+    "recipes": ("tinychat.cli.manage", "List the training recipes, or show the model that one of them trains."),
     "data": ("tinychat.cli.manage", "List the known data sets, or get one."),
-    "config": ("tinychat.cli.manage", "Where things lie, and every setting with where it comes from."),
-    "export": ("tinychat.cli.manage", "Write a model for another tool."),
-    "import": ("tinychat.cli.manage", "Take in a model of another tool."),
+    "config": ("tinychat.cli.manage", "Show the folders in use, and every setting with the origin of its value."),
+    "export": ("tinychat.cli.manage", "Export a model for another tool."),
+    "import": ("tinychat.cli.manage", "Import a model from another tool."),
 }
-"""Each command, the module that holds it, and its line of help: read without importing the module."""
+"""Module and help line of each command, so that `--help` imports none of them."""
 
 CONTEXT = {
     "token_normalize_func": lambda name: name.replace("_", "-"),
     "help_option_names": ["-h", "--help"],
     "max_content_width": 110,
 }
-"""of all commands, which inherit it; `_` for `-` is accepted everywhere"""
+"""Context settings that all commands inherit; every flag may be written with `_` for `-`."""
 
 
 class Commands(click.Group):
-    """A group whose commands are imported when they are called."""
+    """A group that imports a command when it is called."""
 
     def list_commands(self, context: click.Context) -> list[str]:
-        """In the order of the table."""
+        """Return the names in the order of `COMMANDS`."""
         return list(COMMANDS)
 
     def get_command(self, context: click.Context, name: str) -> click.Command | None:
-        """Imports the command of that name."""
+        """Import a command; return None if there is none of that name."""
         if name not in COMMANDS:
             return None
         function = {"import": "import_", "eval": "eval_"}.get(name, name)
@@ -56,14 +62,18 @@ class Commands(click.Group):
         return command
 
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
-        """The table, without importing anything."""
+        """Write `COMMANDS`, without importing any."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
 
     def resolve_command(
         self, context: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """As click, but an unknown word gets the nearest command, or the way to say it."""
+        """Resolve as click does, but suggest a remedy for an unknown command.
+
+        Raises:
+            UsageError: If there is no such command.
+        """
         if args and not args[0].startswith("-") and self.get_command(context, args[0].lower()) is None:
             import difflib
 
@@ -78,57 +88,64 @@ class Commands(click.Group):
     invoke_without_command=True,
     context_settings=CONTEXT,
     help="Train a tiny language model on your own text, talk to it, and see why it says what it says.\n\n"
-    "At a terminal this opens the REPL; piped stdin is read as prompts, one a line.",
+    "At a terminal, this opens the REPL; otherwise each line of stdin is a prompt.",
 )
 @click.version_option(__version__, "-V", "--version", prog_name="tinychat", message="%(prog)s %(version)s")
-@click.option("-p", "--prompt", "prompts", multiple=True, metavar="TEXT", help="answer this and exit; may be repeated")
+@click.option(
+    "-p", "--prompt", "prompts", multiple=True, metavar="TEXT", help="answer this prompt and exit; may be repeated"
+)
 @setting_options
 @click.option("--echo", is_flag=True, help="put the prompt before its completion")
 @click.option("-0", "--null", "null", is_flag=True, help="end each completion with NUL, not a new line")
 @click.option("-e", "--escapes", "escapes", is_flag=True, help=r"read \n and \t in prompts as escapes")
-@click.option("--conversation", is_flag=True, help="piped prompts are turns of one conversation")
-@click.option("--whole", is_flag=True, help="all of stdin is one prompt")
-@click.option("--jsonl", is_flag=True, help="read and write JSON, one object a line")
-@click.option("--logprobs", type=click.IntRange(0, 1000), metavar="K", help="with --jsonl: the K likeliest tokens")
+@click.option("--conversation", is_flag=True, help="treat the prompts as turns of one conversation")
+@click.option("--whole", is_flag=True, help="treat all of stdin as one prompt")
+@click.option("--jsonl", is_flag=True, help="read and write JSON Lines")
+@click.option(
+    "--logprobs", type=click.IntRange(0, 1000), metavar="K", help="with --jsonl: add the K most likely tokens"
+)
 @click.option(
     "-v",
     "--verbose",
     is_flag=True,
-    help="tell on stderr the engine, and speed, seed and reason of each answer",
+    help="write the engine to stderr, and speed, seed and finish reason of each answer",
 )
 @ui_option_flags(*UI_OPTIONS)
 @debug_option
 @click.pass_context
-def tinychat(context: click.Context, /, prompts: tuple[str, ...], **given: Any) -> int:
-    """Opens the REPL, or answers prompts."""
+def tinychat(context: click.Context, /, prompts: tuple[str, ...], **flags: Any) -> int:
+    """Open the REPL, or answer prompts."""
     if context.invoked_subcommand is not None:
         return 0
     at_terminal = sys.stdin.isatty() and sys.stdout.isatty()
-    session = make_session(given)
+    session = make_session(flags)
     if at_terminal and not prompts:
         from tinychat.repl.app import run
 
         return run(session, debug=wants_debug())
     from tinychat.cli.pipe import PipeOptions, answer_prompts
 
-    options = PipeOptions(**{field.name: given[field.name] for field in dataclasses.fields(PipeOptions)})
+    options = PipeOptions(**{field.name: flags[field.name] for field in dataclasses.fields(PipeOptions)})
     return answer_prompts(session, options, prompts)
 
 
 def wants_debug() -> bool:
-    """Whether `--debug` stands anywhere in the call."""
+    """Return whether `--debug` is among the arguments, of whichever command."""
     return "--debug" in sys.argv
 
 
 def main() -> NoReturn:
-    """Runs a call, prints what went wrong in one or two lines, and exits with the code that says so."""
+    """Run the command line of this process and exit with its code."""
     for name, value in THREAD_ENVIRONMENT.items():
         os.environ.setdefault(name, value)
     sys.exit(run(sys.argv[1:]))
 
 
 def run(arguments: list[str]) -> int:
-    """Runs a call; returns its exit code."""
+    """Run a command line; return its exit code.
+
+    An error is written to stderr in one or two lines: the problem and its remedy.
+    """
     try:
         code = _call(arguments)
         sys.stdout.flush()
@@ -141,17 +158,17 @@ def run(arguments: list[str]) -> int:
     except (KeyboardInterrupt, click.Abort, EOFError):
         return 130
     except BrokenPipeError:
-        # The reader has what it wanted. What is left in the buffer must not fail when Python flushes it at the end.
+        # The reader has closed the pipe. Python must not fail when it flushes the rest of the buffer on exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except OSError as error:  # a full disk, a folder that may not be written
+    except OSError as error:  # such as a full disk, or a folder without write permission
         return _report(failure(error), "", 1)
-    except Exception as error:  # a bug of ours: one line for the person, the rest with --debug
+    except Exception as error:  # a bug: one line, and a traceback with --debug
         return _report(f"unexpected {type(error).__name__}: {error}", "run it again with --debug and report it", 1)
 
 
 def _call(arguments: list[str]) -> int:
-    # Not click's own `main`: where the reader of a pipe goes away, that would exit with code 1.
+    # click's own `main` would exit with code 1 if the reader closes the pipe.
     try:
         with tinychat.make_context("tinychat", arguments) as context:
             result = tinychat.invoke(context)

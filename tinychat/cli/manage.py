@@ -1,7 +1,4 @@
-"""Fetches known data sets, with a progress bar at a terminal; those that are made here, with a line that says so.
-
-`tinychat models`, `show`, `recipes`, `data`, `config`, `export`, `import`: what there is, and moving it about.
-"""
+"""`tinychat models`, `show`, `recipes`, `runs`, `data`, `config`, `export` and `import`."""
 
 import dataclasses
 import json
@@ -26,40 +23,14 @@ from tinychat.textutil import compact
 if TYPE_CHECKING:
     from tinychat.commands.results import Architecture
 
-
-def fetch_with_bar(name: str, *, plain: bool = False) -> Path:
-    """The folder of a known data set; without a bar where lines are to be `plain`.
-
-    Raises:
-        SourceError: there is none of that name, it cannot be reached, or is not what was published.
-    """
-    dataset, cache, mirror = find_dataset(name), paths.datasets_folder(), paths.mirror()
-    if dataset.is_made and not is_there(dataset, cache / name):
-        sys.stderr.write(f"making {name}, which takes some seconds, once\n")
-    if dataset.is_made or plain or mirror is not None or not sys.stderr.isatty():
-        return fetch(name, cache=cache, mirror=mirror)
-    columns = (*Progress.get_default_columns(), DownloadColumn(), TransferSpeedColumn())
-    with Progress(*columns, console=Console(stderr=True)) as bar:
-        task = bar.add_task(name, total=None)
-
-        def show(done: int, total: int | None) -> None:
-            bar.update(task, completed=done, total=total)
-
-        return fetch(name, cache=cache, mirror=mirror, progress=show)
-
-
-# ---- from tinychat.cli.manage ----
-
-
-ENDLESS = 10_000
-"""columns where there is no screen"""
+UNLIMITED_WIDTH = 10_000
 
 
 @click.command("models")
 @json_option
 @debug_option
 def models(as_json: bool) -> None:
-    """List the models there are: bundled, your own, and those in training."""
+    """List the models: bundled, your own, and those in training."""
     found = list_models()
     if as_json:
         _print_json([_model_facts(info) | {"about": info.about} for info in found])
@@ -76,7 +47,7 @@ def models(as_json: bool) -> None:
 @json_option
 @debug_option
 def show(model: str, as_json: bool) -> None:
-    """What MODEL is made of, part by part, and how data flows through it; with --json also how it was trained."""
+    """Show the architecture of MODEL, part by part; with --json also how it was trained."""
     info = read_info(find_model(model))
     if as_json:
         from tinychat.model.loading import list_parts
@@ -92,11 +63,11 @@ def show(model: str, as_json: bool) -> None:
 
 @click.command("recipes")
 @click.argument("recipe", required=False)
-@click.option("--toml", "as_toml", is_flag=True, help="RECIPE as a file, every value written out")
+@click.option("--toml", "as_toml", is_flag=True, help="write RECIPE as a TOML file with every value")
 @json_option
 @debug_option
 def recipes(recipe: str | None, as_toml: bool, as_json: bool) -> None:
-    """List the recipes to train by, or show what the model of RECIPE is made of."""
+    """List the training recipes, or show the architecture of the model that RECIPE trains."""
     from tinychat.train.recipe import find_recipe, list_recipes, load_recipe
 
     if recipe is None:
@@ -124,9 +95,9 @@ def recipes(recipe: str | None, as_toml: bool, as_json: bool) -> None:
 @json_option
 @debug_option
 def runs(names: tuple[str, ...], as_json: bool) -> None:
-    """List the training runs, or compare those named: parameters, loss, speed, and what their recipes differ in.
+    """List the training runs, or compare those named: parameters, loss, speed, and the differences of their recipes.
 
-    RUN is a name or a pattern, such as 'guide*'.
+    RUN is a name or a pattern such as 'guide*'.
     """
     from tinychat.commands.training import find_run_summaries, runs_table
 
@@ -145,7 +116,7 @@ def runs(names: tuple[str, ...], as_json: bool) -> None:
 @debug_option
 @click.pass_context
 def data(context: click.Context, as_json: bool) -> None:
-    """List the known data sets; `tinychat data get NAME` fetches one, `make NAME` makes one of tinychat's own."""
+    """List the known data sets; `data get NAME` downloads one, `data make NAME` generates one of tinychat's own."""
     if context.invoked_subcommand is not None:
         return
     from tinychat.corpus.registry import KNOWN
@@ -160,19 +131,20 @@ def data(context: click.Context, as_json: bool) -> None:
 @click.argument("name")
 @debug_option
 def data_get(name: str) -> None:
-    """Fetch a known data set, checked against its checksum; the mirror that TINYCHAT_MIRROR names comes first."""
-
+    """Download a known data set and verify its checksum; the mirror in TINYCHAT_MIRROR is tried first."""
     click.echo(fetch_with_bar(name, plain=load_ui_options().plain))
 
 
 @data.command("make")
 @click.argument("name")
-@click.option("--out", type=click.Path(path_type=Path), help="the folder to write [among your data sets]")
-@click.option("--seed", type=int, default=1, show_default=True, help="the same seed gives the same text, everywhere")
-@click.option("--count", type=click.IntRange(min=1), help="how many documents to train on [the data set's own]")
+@click.option("--out", type=click.Path(path_type=Path), help="the folder to write to [among your data sets]")
+@click.option(
+    "--seed", type=int, default=1, show_default=True, help="the same seed gives the same text on every machine"
+)
+@click.option("--count", type=click.IntRange(min=1), help="number of training documents [the data set's own]")
 @debug_option
 def data_make(name: str, out: Path | None, seed: int, count: int | None) -> None:
-    """Make a data set of tinychat's own, smalltalk, tales or phrases: one part to train on, one held out."""
+    """Generate smalltalk, tales or phrases, a data set of tinychat's own, with a training and a held-out split."""
     from tinychat.corpus.registry import find_dataset, make
 
     if not find_dataset(name).is_made:
@@ -186,7 +158,7 @@ def data_make(name: str, out: Path | None, seed: int, count: int | None) -> None
 @json_option
 @debug_option
 def config(as_json: bool) -> None:
-    """Where things lie, and every setting with where its value comes from."""
+    """Show the folders in use, and every setting with the origin of its value."""
     settings, ui_options = load_settings()
     folders = {
         "config_file": paths.config_file(),
@@ -200,9 +172,9 @@ def config(as_json: bool) -> None:
     }
     in_force = [*ui_options.in_force(), *settings.in_force()]
     if as_json:
-        places_json = {name: str(path) if path else None for name, path in folders.items()}
+        folders_json = {name: str(path) if path else None for name, path in folders.items()}
         values = {setting.name: {"value": value, "from": origin.name.lower()} for setting, value, origin in in_force}
-        _print_json({**places_json, "model": ui_options.current.model, "settings": values})
+        _print_json({**folders_json, "model": ui_options.current.model, "settings": values})
         return
     _print_columns([(name, str(path) if path else "–") for name, path in folders.items()])
     click.echo()
@@ -212,10 +184,10 @@ def config(as_json: bool) -> None:
 @click.command("export")
 @click.argument("model")
 @click.option("--to", "to", required=True, metavar="FORMAT", help="; ".join(f"{k}: {v}" for k, v in FORMATS.items()))
-@click.option("--out", type=click.Path(path_type=Path), help="the folder to write [NAME-FORMAT]")
+@click.option("--out", type=click.Path(path_type=Path), help="the folder to write to [NAME-FORMAT]")
 @debug_option
 def export(model: str, to: str, out: Path | None) -> None:
-    """Write MODEL for another tool."""
+    """Export MODEL for another tool."""
     info = read_info(find_model(model))
     folder = out or Path(f"{info.name}-{to}")
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
@@ -226,11 +198,11 @@ def export(model: str, to: str, out: Path | None) -> None:
 
 @click.command("import")
 @click.argument("path", type=click.Path(path_type=Path))
-@click.option("--name", help="what to call it [the folder's name]")
-@click.option("--out", type=click.Path(path_type=Path), help="the folder to write [among your own models]")
+@click.option("--name", help="the name of the model [the name of the folder]")
+@click.option("--out", type=click.Path(path_type=Path), help="the folder to write to [among your own models]")
 @debug_option
 def import_(path: Path, name: str | None, out: Path | None) -> None:
-    """Take in a model of another tool: a folder that transformers saved (GPT-2 or Llama shaped), or tinychat's own."""
+    """Import a model that transformers saved (GPT-2 or Llama architecture), or one of tinychat's own."""
     name = name or path.resolve().name
     if not re.fullmatch(r"[\w][\w.-]*", name):
         raise UsageError(f"{name!r} is no name for a model", "use letters, digits, - and _: --name NAME")
@@ -241,13 +213,38 @@ def import_(path: Path, name: str | None, out: Path | None) -> None:
     click.echo(f"{info.summary}: `tinychat -m {out or name}` talks to it")
 
 
-def _draw(drawn: "Architecture") -> None:
-    """At a terminal as the REPL does; elsewhere without lines and colours, each row in full."""
+def fetch_with_bar(name: str, *, plain: bool = False) -> Path:
+    """Download or generate a known data set, with a progress bar if stderr is a terminal; return its folder.
+
+    Args:
+        name: name of the data set.
+        plain: show no progress bar.
+
+    Raises:
+        SourceError: If there is no such data set, it cannot be reached, or its checksum differs.
+    """
+    dataset, cache, mirror = find_dataset(name), paths.datasets_folder(), paths.mirror()
+    if dataset.is_made and not is_there(dataset, cache / name):
+        sys.stderr.write(f"making {name}, which takes some seconds, once\n")
+    if dataset.is_made or plain or mirror is not None or not sys.stderr.isatty():
+        return fetch(name, cache=cache, mirror=mirror)
+    columns = (*Progress.get_default_columns(), DownloadColumn(), TransferSpeedColumn())
+    with Progress(*columns, console=Console(stderr=True)) as bar:
+        task = bar.add_task(name, total=None)
+
+        def show(done: int, total: int | None) -> None:
+            bar.update(task, completed=done, total=total)
+
+        return fetch(name, cache=cache, mirror=mirror, progress=show)
+
+
+def _draw(architecture: "Architecture") -> None:
+    """Write an architecture as the REPL does; without lines, colours and limit of width if stdout is no terminal."""
     from tinychat.repl.render.architecture import draw_architecture
     from tinychat.repl.render.terminal import Terminal
 
-    plain = Terminal(sys.stdout, lambda: (ENDLESS, 24), colour=False, dumb=True)
-    draw_architecture(Terminal.standard(sys.stdout) if sys.stdout.isatty() else plain, drawn)
+    plain = Terminal(sys.stdout, lambda: (UNLIMITED_WIDTH, 24), colour=False, dumb=True)
+    draw_architecture(Terminal.standard(sys.stdout) if sys.stdout.isatty() else plain, architecture)
 
 
 def _model_facts(info: ModelInfo) -> dict[str, Any]:
@@ -269,7 +266,7 @@ def _print_json(values: object) -> None:
 
 
 def _print_columns(rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> None:
-    """Columns as wide as their longest entry; those of `right` are aligned there."""
+    """Write columns as wide as their longest entry; those with an index in `right` are right-aligned."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         cells = [

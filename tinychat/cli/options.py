@@ -1,6 +1,6 @@
-"""Flags, made from the tables of options; and the settings that they, the environment and the config file make.
+"""Command-line flags, generated from the option tables, and the settings in force.
 
-The user's config file: settings by their names, and the model to open.
+A flag takes precedence over an environment variable, and that over the user's config file.
 """
 
 import os
@@ -17,25 +17,26 @@ from tinychat.config.ui_options import UI_OPTIONS, UiOptions, UiOptionStore
 from tinychat.errors import SettingError, UsageError
 from tinychat.session.session import Session
 from tinychat.store import paths
-from tinychat.store.paths import config_file
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 debug_option = click.option("--debug", is_flag=True, expose_value=False, help="show tracebacks")
-"""`main` looks for it itself, so that it counts from the first moment."""
+"""The flag is declared for the help only: `main` looks for it in `sys.argv`."""
 
-json_option = click.option("--json", "as_json", is_flag=True, help="as JSON")
+json_option = click.option("--json", "as_json", is_flag=True, help="write JSON")
 
 
 def setting_options(function: F) -> F:
-    """Adds a flag for each setting, and `--greedy` and `--sample`."""
-    greedy = click.option("--greedy/--sample", "greedy", default=None, help="take the likeliest token always, or draw")
+    """Add a flag for each setting, `--greedy` and `--sample` to a command."""
+    greedy = click.option(
+        "--greedy/--sample", "greedy", default=None, help="always take the most likely token, or sample"
+    )
     temperature, *others = SETTINGS.values()
     return add_flags([temperature])(greedy(add_flags(others)(function)))
 
 
 def ui_option_flags(*names: str) -> Callable[[F], F]:
-    """Adds a flag for each of these options of the face."""
+    """Return a decorator that adds the flags of these interface options to a command."""
     return add_flags(UI_OPTIONS[name] for name in names)
 
 
@@ -52,7 +53,7 @@ def add_flags(options: Iterable[Option]) -> Callable[[F], F]:
 
 
 def _make_flag(option: Option) -> Callable[[F], F]:
-    """Return what adds the flags of an option to a command."""
+    """Return the click option of an option, with all its flags."""
     names = [*(flag for flag in option.flags if flag != option.flag), option.flag]
     names += [*(f"--{alias}" for alias in option.aliases), option.name]
     if option.switch:
@@ -62,86 +63,90 @@ def _make_flag(option: Option) -> Callable[[F], F]:
     return click.option(*names, metavar=option.usage, multiple=option.kind is tuple, help=text)
 
 
-def make_session(given: Mapping[str, Any]) -> Session:
-    """A session with its settings in order (config file, environment, flags), and the model named or the default one.
+def make_session(flags: Mapping[str, Any]) -> Session:
+    """Return a session with the settings in force and the model that they name, or the default model.
+
+    Args:
+        flags: values of the flags; None or empty if not given.
 
     Raises:
-        TinychatError: a value is wrong, or the model is not there.
+        TinychatError: If a value is wrong, or the model cannot be opened.
     """
-    settings, ui_options = load_settings(given)
+    settings, ui_options = load_settings(flags)
     session = Session(settings, ui_options)
     session.open_model(ui_options.current.model)
     return session
 
 
-def load_ui_options(given: Mapping[str, Any] | None = None) -> UiOptions:
-    """The options of the face in force, for a command that has no session.
+def load_ui_options(flags: Mapping[str, Any] | None = None) -> UiOptions:
+    """Return the interface options in force, for a command without a session.
+
+    Args:
+        flags: values of the flags; None or empty if not given.
 
     Raises:
-        UsageError: a name or a value is wrong.
+        UsageError: If a name or a value is wrong.
     """
-    _, ui_options = load_settings(given)
+    _, ui_options = load_settings(flags)
     return ui_options.current
 
 
-def load_settings(given: Mapping[str, Any] | None = None) -> tuple[SettingStore, UiOptionStore]:
-    """The settings and the options of the face that the config file, the environment and flags make.
+def load_settings(flags: Mapping[str, Any] | None = None) -> tuple[SettingStore, UiOptionStore]:
+    """Return the settings and interface options from the config file, the environment and the flags.
 
     Args:
-        given: the flags; those that were not given are None, or empty.
+        flags: values of the flags; None or empty if not given.
 
     Raises:
-        UsageError: a name or a value is wrong.
+        UsageError: If a name or a value is wrong.
     """
-    settings, ui_options, given = SettingStore(), UiOptionStore(), given or {}
+    settings, ui_options, flags = SettingStore(), UiOptionStore(), flags or {}
     for name, value in read_config().items():
-        _set(settings, ui_options, name, value, Origin.FILE, str(config_file()))
+        _set(settings, ui_options, name, value, Origin.FILE, str(paths.config_file()))
     for name, option in (UI_OPTIONS | SETTINGS).items():
         if value := os.environ.get(option.variable):
             _set(settings, ui_options, name, value, Origin.ENVIRONMENT, option.variable)
-    set_flags(settings, given)
-    ui_options.update({name: given[name] for name in UI_OPTIONS if given.get(name) is not None}, Origin.FLAG)
+    set_flags(settings, flags)
+    ui_options.update({name: flags[name] for name in UI_OPTIONS if flags.get(name) is not None}, Origin.FLAG)
     return settings, ui_options
 
 
-def set_flags(settings: SettingStore, given: Mapping[str, Any]) -> None:
-    """Takes the flags that were given; those that were not are None, or empty."""
-    values = {name: given[name] for name in SETTINGS if given.get(name) not in (None, ())}
+def set_flags(settings: SettingStore, flags: Mapping[str, Any]) -> None:
+    """Apply the flags that are given: those that are neither None nor empty.
+
+    Raises:
+        UsageError: If a value is wrong, or `--greedy` is given with a temperature.
+    """
+    values = {name: flags[name] for name in SETTINGS if flags.get(name) not in (None, ())}
     for name in values:
-        if SETTINGS[name].kind is tuple:  # each as it is typed: `none`, and `\\n` for a new line
-            values[name] = [text for one in values[name] for text in SETTINGS[name].parse(one)]
+        if SETTINGS[name].kind is tuple:  # each value may be `none` and hold escapes such as `\\n`
+            values[name] = [text for value in values[name] for text in SETTINGS[name].parse(value)]
     settings.update(values, Origin.FLAG)
-    if given.get("greedy") is True:
+    if flags.get("greedy") is True:
         if float(values.get("temperature", 0)):
             raise UsageError(f"--greedy is temperature 0, not {values['temperature']}", "give one of the two")
         settings.set("temperature", 0, Origin.FLAG)
-    elif given.get("greedy") is False:
+    elif flags.get("greedy") is False:
         settings.sample(Origin.FLAG)
 
 
 def _set(
-    settings: SettingStore, ui_options: UiOptionStore, name: str, value: object, origin: Origin, index: str
+    settings: SettingStore, ui_options: UiOptionStore, name: str, value: object, origin: Origin, source: str
 ) -> None:
-    """Sets one of either; what is wrong with it is told with its place."""
+    """Set a setting or an interface option; an error names the source of the value, such as the config file."""
     try:
-        found = (UI_OPTIONS | SETTINGS).find(name)
-        (ui_options if found.name in UI_OPTIONS else settings).set(found.name, value, origin)
+        option = (UI_OPTIONS | SETTINGS).find(name)
+        (ui_options if option.name in UI_OPTIONS else settings).set(option.name, value, origin)
     except UsageError as error:
         remedy = "correct it, or take it out" if isinstance(error, SettingError) else error.remedy
-        raise UsageError(f"{index}: {error.problem}", remedy) from None
-
-
-# ---- from tinychat.cli.options ----
-
-
-EXAMPLE = 'model = "smalltalk"\ntemperature = 0.7\ntop_p = 0.9\n'
+        raise UsageError(f"{source}: {error.problem}", remedy) from None
 
 
 def read_config() -> dict[str, Any]:
-    """What the file holds, `-` in names as `_`; empty where there is none.
+    """Return the settings of the user's config file, `-` in names replaced by `_`; empty if there is no file.
 
     Raises:
-        UsageError: it is no TOML, or cannot be read.
+        UsageError: If the file is not TOML or cannot be read.
     """
     path = paths.config_file()
     if not path.is_file():

@@ -1,7 +1,7 @@
-"""Prompts in, completions out, without a terminal: piped stdin, `-p`, and JSON lines.
+"""Answers prompts without a terminal: from piped stdin, `-p`, or JSON Lines.
 
-What is waiting is generated as one batch, and nothing waits for more: a thread reads stdin while answers are made,
-so that a co-process works. Answers come in the order of their prompts.
+The prompts read so far are answered as one batch while a thread goes on reading stdin. No prompt waits for a batch to
+fill, so that a co-process gets each answer before it sends its next prompt. Answers are written in the order of prompts.
 """
 
 import dataclasses
@@ -26,13 +26,13 @@ from tinychat.session.conversation import Turn
 from tinychat.session.session import Session
 from tinychat.textutil import escape_controls
 
-PIECE = 1 << 16
-"""bytes that are read at once, at most"""
+CHUNK_SIZE = 1 << 16
+"""Maximum number of bytes to read at once."""
 
 
 @dataclass(frozen=True)
 class PipeOptions:
-    """How prompts are read and completions are written."""
+    """How prompts are read and completions written; each field is the value of the flag of that name."""
 
     echo: bool = False
     null: bool = False
@@ -45,25 +45,30 @@ class PipeOptions:
 
 
 def answer_prompts(session: Session, options: PipeOptions, prompts: Sequence[str] = ()) -> int:
-    """Answers `-p` prompts, or those of stdin; returns the exit code.
+    """Answer prompts and write the completions to stdout; return the exit code.
+
+    Args:
+        session: the session whose model answers.
+        options: how to read and write.
+        prompts: the prompts; if there are none, they are read from stdin.
 
     Raises:
-        TinychatError: the options exclude each other, or the model cannot be used.
+        TinychatError: If the options exclude each other, or the model cannot be used.
     """
     if options.logprobs is not None and not options.jsonl:
         raise UsageError("--logprobs needs --jsonl", "log-probabilities are written as JSON")
     if options.whole and options.conversation:
         raise UsageError("--whole and --conversation exclude each other", "--whole makes all of stdin a single prompt")
     session.model.preload()
-    # The bare file: a thread that waits in a buffered one holds its lock, and Python could not end beside it.
+    # The raw file: a thread blocked in a buffered one holds its lock, and Python could not exit.
     source = getattr(sys.stdin.buffer, "raw", sys.stdin.buffer)
     return _Pipe(session, options, prompts or _read(source, options.whole)).run()
 
 
 def _read(source: BinaryIO, whole: bool) -> Iterator[str]:
-    """The prompts of a pipe, unstripped but for their new lines; bytes that are no UTF-8 become `�`."""
+    """Yield the lines of a stream without their new lines, or all of it; bytes that are not UTF-8 become `�`."""
     line = bytearray()
-    while data := source.read(PIECE):
+    while data := source.read(CHUNK_SIZE):
         first, *others = (data,) if whole else data.split(b"\n")
         line += first
         for other in others:
@@ -73,8 +78,8 @@ def _read(source: BinaryIO, whole: bool) -> Iterator[str]:
         yield line.decode("utf-8", "replace")
 
 
-class _Waiting:
-    """What a thread has read and nobody has taken yet."""
+class _PromptQueue:
+    """A queue of prompts that a thread fills."""
 
     def __init__(self, prompts: Iterable[str]) -> None:
         self._queue: queue.SimpleQueue[str | None] = queue.SimpleQueue()
@@ -88,8 +93,8 @@ class _Waiting:
         finally:
             self._queue.put(None)
 
-    def take(self, wait: bool) -> str | None:
-        """The next prompt; None where there is none, or none within a moment."""
+    def get(self, wait: bool) -> str | None:
+        """Return the next prompt; None if none has been read yet (within 0.1 s if `wait`) or none is left."""
         if self.ended:
             return None
         try:
@@ -102,7 +107,7 @@ class _Waiting:
 
 @dataclass
 class _Job:
-    """A prompt on its way to being a line of output."""
+    """A prompt and the answer generated so far."""
 
     position: int
     prompt: str = ""
@@ -110,7 +115,7 @@ class _Job:
     error: str | None = None
     tokens: list[Token] = field(default_factory=list)
     written: int = 0
-    """tokens written so far"""
+    """Number of tokens written so far."""
     finished: Finished | None = None
 
     @property
@@ -123,24 +128,24 @@ class _Job:
 
 
 class _Pipe:
-    """Takes in prompts, drives the batch, writes what is ready, in order."""
+    """Reads prompts, generates their answers as a batch, and writes them in order."""
 
     def __init__(self, session: Session, options: PipeOptions, prompts: Iterable[str]) -> None:
         self._session = session
         self._options = options
-        self._waiting = _Waiting(prompts)
+        self._queue = _PromptQueue(prompts)
         self._seed = session.settings.current.seed
         self._jobs: deque[_Job] = deque()
         self._answering: dict[Answer, _Job] = {}
         self._turns: list[Turn] = []
-        self._taken = 0
+        self._num_read = 0
         self._failed = False
         self._interrupted = False
         self._out = sys.stdout.buffer
         self._at_terminal = sys.stdout.isatty()
 
     def run(self) -> int:
-        """Answers all prompts; returns the exit code."""
+        """Answer all prompts; return the exit code."""
         engine = self._session.model.engine
         if self._options.verbose:
             sys.stderr.write(f"tinychat: {engine.about}\n")
@@ -150,43 +155,43 @@ class _Pipe:
         before = signal.signal(signal.SIGINT, self._interrupt)
         try:
             for answer, record in drive(batch, admit=lambda: self._admit(batch)):
-                self._take(answer, record)
+                self._record(answer, record)
         finally:
             signal.signal(signal.SIGINT, before)
         return 130 if self._interrupted else int(self._failed)
 
     def _interrupt(self, number: int, frame: FrameType | None) -> None:
-        if self._interrupted:  # the second time it means it
+        if self._interrupted:  # the second Ctrl-C
             raise KeyboardInterrupt
         self._interrupted = True
 
-    def _take(self, answer: Answer, record: Record) -> None:
-        """Keep what comes of an answer for `_write`."""
+    def _record(self, answer: Answer, record: Record) -> None:
+        """Store a record of an answer for `_write`."""
         job = self._answering[answer]
         match record:
             case Token():
                 job.tokens.append(record)
             case Notice(text):
-                self._tell(job, text)
+                self._log(job, text)
             case Finished():
                 job.finished = record
                 del self._answering[answer]
 
     def _admit(self, batch: Batch) -> bool:
-        """Write what is ready and let waiting prompts join; return whether there is anything left to do.
+        """Write what is ready and add waiting prompts to the batch; return whether anything is left to do.
 
         Waits for a prompt only if there is nothing else to do.
         """
         self._write()
-        if not self._jobs and (self._waiting.ended or self._interrupted):
+        if not self._jobs and (self._queue.ended or self._interrupted):
             return False
-        most = 1 if self._options.conversation else batch.engine.batch_size
-        while len(batch.answers) < most and len(self._jobs) < 4 * most and not self._interrupted:
-            prompt = self._waiting.take(wait=not self._jobs)
+        batch_size = 1 if self._options.conversation else batch.engine.batch_size
+        while len(batch.answers) < batch_size and len(self._jobs) < 4 * batch_size and not self._interrupted:
+            prompt = self._queue.get(wait=not self._jobs)
             if prompt is None:
                 break
-            job = _Job(self._taken)
-            self._taken += 1
+            job = _Job(self._num_read)
+            self._num_read += 1
             if self._options.jsonl and not prompt.strip():
                 continue
             self._jobs.append(job)
@@ -202,7 +207,7 @@ class _Pipe:
         return True
 
     def _begin(self, job: _Job, prompt: str) -> Answer:
-        """Reads one line: text, or JSON with settings of its own."""
+        """Return the answer of a line: text, or JSON with settings of its own."""
         current = self._session.settings.current
         settings, seed = current, self._seed
         if self._options.jsonl:
@@ -211,7 +216,7 @@ class _Pipe:
         else:
             job.prompt = unescape(prompt) if self._options.escapes else prompt
         if notice := self._session.model.unknown_notice(job.prompt):
-            self._tell(job, notice.text)
+            self._log(job, notice.text)
         return self._session.model.make_answer(
             job.prompt,
             turns=self._turns,
@@ -222,7 +227,7 @@ class _Pipe:
         )
 
     def _write(self) -> None:
-        """Writes the tokens of the first prompt as they come, and each next one once its turn has come."""
+        """Write the finished answers in order, and the new tokens of the first unfinished one."""
         while self._jobs:
             job = self._jobs[0]
             if not self._options.jsonl:
@@ -230,7 +235,7 @@ class _Pipe:
             if not job.done:
                 return
             if self._options.verbose and job.finished is not None:
-                self._tell(job, _summary(job.finished))
+                self._log(job, _summary(job.finished))
             if self._options.jsonl:
                 line = json.dumps(self._as_json(job), ensure_ascii=False)
                 self._out.write(line.encode("utf-8", "replace") + b"\n")
@@ -275,7 +280,7 @@ class _Pipe:
             ]
         return values
 
-    def _tell(self, job: _Job, text: str) -> None:
+    def _log(self, job: _Job, text: str) -> None:
         sys.stderr.write(f"tinychat: prompt {job.position + 1}: {text}\n")
 
 
@@ -285,34 +290,38 @@ def _summary(finished: Finished) -> str:
 
 
 def _parse_line(line: str, settings: Settings) -> tuple[str, Settings, dict[str, Any]]:
-    """The prompt of a line of JSON, its settings, and its `id`, which is handed through.
+    """Return the prompt of a line of JSON, its settings, and its `id`, which is copied to the output.
+
+    Args:
+        line: a JSON string, or an object with a `prompt` and settings.
+        settings: values of the settings that the line leaves out.
 
     Raises:
-        UsageError: it is no JSON, has no prompt, or a field that is no setting or has a wrong value.
+        UsageError: If the line is not JSON, has no prompt, or has a field that is no setting or has a wrong value.
     """
     try:
-        given = json.loads(line)
+        values = json.loads(line)
     except ValueError as error:
         raise UsageError(f"no JSON: {error}") from None
-    if isinstance(given, str):
-        return given, settings, {}
-    if not isinstance(given, dict):
-        raise UsageError(f"an object or a string is wanted, not {json.dumps(given)[:40]}")
-    extra = {"id": given.pop("id")} if "id" in given else {}
-    prompt = given.pop("prompt", None)
+    if isinstance(values, str):
+        return values, settings, {}
+    if not isinstance(values, dict):
+        raise UsageError(f"an object or a string is wanted, not {json.dumps(values)[:40]}")
+    extra = {"id": values.pop("id")} if "id" in values else {}
+    prompt = values.pop("prompt", None)
     if prompt is None:
         raise UsageError("there is no prompt")
     if not isinstance(prompt, str):
         raise UsageError(f"the prompt is no text: {json.dumps(prompt)[:40]}")
-    greedy = given.pop("greedy", None)
-    values: dict[str, Any] = {}
-    for name, value in given.items():
+    greedy = values.pop("greedy", None)
+    changes: dict[str, Any] = {}
+    for name, value in values.items():
         setting = SETTINGS.find(name)
         if setting.name in LOADING:
             raise UsageError(f"{setting.name} holds for the whole call", f"give it as {setting.flag}")
-        values[setting.name] = setting.parse(value)
+        changes[setting.name] = setting.parse(value)
     if greedy is True:
-        values["temperature"] = 0.0
+        changes["temperature"] = 0.0
     elif greedy not in (None, False):
         raise UsageError(f"greedy takes true or false, not {json.dumps(greedy)[:40]}")
-    return prompt, dataclasses.replace(settings, **values), extra
+    return prompt, dataclasses.replace(settings, **changes), extra
