@@ -1,4 +1,4 @@
-"""`tinychat eval MODEL --suite FILE`, on a model that says back what it hears."""
+"""`tinychat eval MODEL --suite FILE`, on a model that echoes its prompt."""
 
 import json
 import sys
@@ -29,7 +29,7 @@ CHECKS: list[dict[str, Any]] = [
 def evaluate(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Callable[..., tuple[int, str, str]]:
-    """Holds checks; gives the exit code, stdout and stderr."""
+    """A function that runs a suite of checks and returns the exit code, stdout and stderr."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("tinychat.generate.loading.open_engine", open_scripted)
     make_model(tmp_path / "models")
@@ -43,7 +43,7 @@ def evaluate(
     return evaluate
 
 
-def test_a_table_tells_how_many_of_each_group_passed(evaluate: Eval) -> None:
+def test_the_table_counts_passed_checks_by_group(evaluate: Eval) -> None:
     assert evaluate(*CHECKS) == (
         0,
         "             checks            greedy   temperature 0.8\n"
@@ -55,7 +55,7 @@ def test_a_table_tells_how_many_of_each_group_passed(evaluate: Eval) -> None:
     )
 
 
-def test_what_failed_is_printed_where_it_is_wanted(evaluate: Eval) -> None:
+def test_verbose_prints_failed_checks(evaluate: Eval) -> None:
     out = evaluate(*CHECKS, flags=("--verbose",))[1]
     assert "echo · greedy\n  › hello\n    you said: hello\n    wanted: hello\n" in out
     assert "pattern · temperature 0.8\n  › hello\n    you said: hello\n    wanted: without (?i)YOU SAID\n" in out
@@ -75,16 +75,16 @@ def test_json_has_counts_and_failures(evaluate: Eval) -> None:
     }
 
 
-def test_words_that_nobody_knows_and_answers_without_an_end_are_not_well_formed(evaluate: Eval, tmp_path: Path) -> None:
+def test_unknown_words_and_answers_without_an_end_are_malformed(evaluate: Eval, tmp_path: Path) -> None:
     (tmp_path / "words.txt").write_text("you\nSaid\n")
     check = {"group": "g", "pattern": "."}
-    said = [check | {"say": "hello"}, check | {"say": "count"}]
-    values = json.loads(evaluate({"words": "words.txt"}, *said, flags=("--json",))[1])["greedy"]
+    checks = [check | {"say": "hello"}, check | {"say": "count"}]
+    values = json.loads(evaluate({"words": "words.txt"}, *checks, flags=("--json",))[1])["greedy"]
     assert values["groups"]["well formed"] == {"passed": 1, "count": 2, "share": 0.5}
     assert [failure["faults"] for failure in values["failures"]] == [["it did not end by itself"]]
 
     (tmp_path / "words.txt").write_text("said\n")
-    values = json.loads(evaluate({"words": "words.txt"}, said[0], flags=("--json",))[1])["greedy"]
+    values = json.loads(evaluate({"words": "words.txt"}, checks[0], flags=("--json",))[1])["greedy"]
     assert values["failures"][0]["faults"] == ["no word: you"]
 
 
@@ -99,13 +99,13 @@ def test_words_that_nobody_knows_and_answers_without_an_end_are_not_well_formed(
         ({"say": "hi", "pattern": "("}, "missing ), unterminated subpattern at position 0"),
     ],
 )
-def test_a_line_that_is_no_check_is_named(evaluate: Eval, line: object, problem: str) -> None:
+def test_an_invalid_line_is_named_in_the_error(evaluate: Eval, line: object, problem: str) -> None:
     assert evaluate(CHECKS[0], line) == (
         2, "", f"tinychat: suite.jsonl, line 3: {problem}\n  a check has group, say, answer, pattern, without\n"
     )  # fmt: skip
 
 
-def test_a_text_or_a_suite_is_asked_for(evaluate: Eval) -> None:
+def test_a_text_or_a_suite_is_required(evaluate: Eval) -> None:
     for flags in (("text.txt",), ("--suite", "nowhere.jsonl")):
         code, out, err = evaluate(CHECKS[0], flags=flags)
         assert (code, out) == ((2, "") if flags == ("text.txt",) else (1, ""))

@@ -1,4 +1,4 @@
-"""What there is: `models`, `show`, `recipes`, `data`, `config`, `export`, `import`, `eval`; as text and as JSON."""
+"""`tinychat models`, `show`, `recipes`, `runs`, `data`, `config`, `export` and `eval`, as text and as JSON."""
 
 import json
 from collections.abc import Callable
@@ -15,7 +15,7 @@ Call = Callable[..., tuple[int, str, str]]
 
 @pytest.fixture
 def call(capsys: pytest.CaptureFixture[str]) -> Call:
-    """Runs `tinychat`; gives its exit code, stdout and stderr."""
+    """A function that runs `tinychat` and returns its exit code, stdout and stderr."""
 
     def call(*arguments: str) -> tuple[int, str, str]:
         code = run(list(arguments))
@@ -26,7 +26,7 @@ def call(capsys: pytest.CaptureFixture[str]) -> Call:
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_explains_itself(call: Call, command: str) -> None:
+def test_every_command_has_a_help(call: Call, command: str) -> None:
     code, out, _ = call(command, "--help")
     assert code == 0
     assert out.startswith(f"Usage: tinychat {command}")
@@ -40,7 +40,7 @@ def test_help_lists_every_setting_and_every_command(call: Call) -> None:
         assert f"  {command} " in out
 
 
-def test_show_tells_what_a_model_is_made_of(call: Call, letters: Path) -> None:
+def test_show_describes_the_architecture(call: Call, letters: Path) -> None:
     shown = json.loads(call("show", str(letters), "--json")[1])
     assert set(shown) >= {"name", "mode", "parameters", "parts", "config", "training"}
     assert sum(part["parameters"] for part in shown["parts"]) == shown["parameters"]
@@ -50,7 +50,7 @@ def test_show_tells_what_a_model_is_made_of(call: Call, letters: Path) -> None:
     assert any(line.split() == ["in", "all", f"{shown['parameters']:,}"] for line in drawn)
 
 
-def test_models_lists_own_ones(call: Call, letters: Path, tmp_path: Path) -> None:
+def test_models_lists_the_users_own(call: Call, letters: Path, tmp_path: Path) -> None:
     assert call("import", str(letters), "--name", "mine")[0] == 0
     assert "mine" in [model["name"] for model in json.loads(call("models", "--json")[1])]
     assert ["mine", "completion", "char"] in [line.split()[:3] for line in call("models")[1].splitlines()]
@@ -101,7 +101,9 @@ def test_data_sets_are_listed_with_their_licence(call: Call) -> None:
     assert call("data", "get", "nonsense")[0] == 1
 
 
-def test_data_sets_of_our_own_are_made(call: Call, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tinychats_own_data_sets_are_generated(
+    call: Call, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "make.py").write_text("import sys; sys.stderr.write(' '.join(sys.argv[1:]))")
     monkeypatch.setattr(registry, "programs", lambda: tmp_path)
     folder = home / "cache" / "data" / "tales"
@@ -113,7 +115,7 @@ def test_data_sets_of_our_own_are_made(call: Call, home: Path, tmp_path: Path, m
     assert "`tinychat data get tinyshakespeare` fetches it" in err
 
 
-def test_config_says_where_values_come_from(call: Call, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_config_shows_the_origin_of_values(call: Call, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home.mkdir(exist_ok=True)
     (home / "config.toml").write_text('model = "mine"\ntop-p = 0.5\n')
     monkeypatch.setenv("TINYCHAT_SEED", "3")
@@ -141,14 +143,14 @@ def test_eval_scores_a_text(call: Call, letters: Path, tmp_path: Path) -> None:
     assert "nowhere.txt" in err
 
 
-def test_export_does_not_write_over_what_is_there(call: Call, letters: Path, tmp_path: Path) -> None:
+def test_export_does_not_overwrite(call: Call, letters: Path, tmp_path: Path) -> None:
     (tmp_path / "x").mkdir()
     (tmp_path / "x" / "precious").touch()
     assert call("export", str(letters), "--to", "transformers", "--out", str(tmp_path / "x"))[0] == 2
     assert [path.name for path in (tmp_path / "x").iterdir()] == ["precious"]
 
 
-def test_a_command_that_is_mistyped_gets_the_nearest(call: Call) -> None:
+def test_a_mistyped_command_gets_a_suggestion(call: Call) -> None:
     code, _, err = call("evla")
     assert code == 2
     assert err == "tinychat: there is no command 'evla'\n  did you mean `tinychat eval`?\n"

@@ -1,4 +1,4 @@
-"""Prompts in, completions out: what scripts rely on."""
+"""Answering prompts without a terminal: options, order, JSON Lines, errors and exit codes."""
 
 import io
 import json
@@ -17,7 +17,7 @@ Call = Callable[..., tuple[int, str, str]]
 
 @pytest.fixture
 def call(letters: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]) -> Call:
-    """Runs `tinychat` with something on stdin; gives its exit code, stdout and stderr."""
+    """A function that runs `tinychat` with `stdin` and returns its exit code, stdout and stderr."""
 
     def call(*arguments: str, stdin: str | bytes = "", model: Path = letters) -> tuple[int, str, str]:
         data = stdin if isinstance(stdin, bytes) else stdin.encode()
@@ -30,7 +30,7 @@ def call(letters: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.Cap
 
 
 def parts(out: str) -> list[str]:
-    """The completions of a call with `-0`."""
+    """Return the completions of a call with `-0`."""
     assert out.endswith("\0")
     return out.split("\0")[:-1]
 
@@ -56,7 +56,7 @@ def test_echo_puts_the_prompt_before_its_completion(call: Call) -> None:
     assert call("--greedy", "-n", "4", "-p", "abc", "--echo")[1] == "abc" + plain
 
 
-def test_a_stop_text_is_read_as_it_is_typed_elsewhere(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stop_text_may_hold_escapes(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     plain = call("--seed", "1", "-n", "200", "-0", "-p", "abc")[1]
     assert "\n" in plain
     assert call("--seed", "1", "-n", "200", "-0", "-p", "abc", "--stop", r"\n")[1] == plain.partition("\n")[0] + "\0"
@@ -64,7 +64,7 @@ def test_a_stop_text_is_read_as_it_is_typed_elsewhere(call: Call, monkeypatch: p
     assert call("--seed", "1", "-n", "200", "-0", "-p", "abc", "--stop", "none")[1] == plain
 
 
-def test_escapes_are_read_only_when_asked_for(call: Call) -> None:
+def test_escapes_are_read_only_with_the_flag(call: Call) -> None:
     _, raw, notice = call("--greedy", "-n", "4", "--echo", "-p", r"a\nb")
     assert raw.startswith(r"a\nb")
     assert "unknown to this model, left out: '\\\\'" in notice
@@ -82,14 +82,14 @@ def test_all_of_stdin_may_be_one_prompt(call: Call) -> None:
     assert out.startswith("one\ntwo\n")
 
 
-def test_the_seed_that_was_drawn_can_be_seen_and_used_again(call: Call) -> None:
+def test_verbose_shows_a_seed_that_reproduces_the_answer(call: Call) -> None:
     _, out, err = call("-p", "abc", "--verbose", "-n", "30")
     assert "30 tokens, " in err
     seed = err.rpartition("seed ")[2].strip()
     assert call("-p", "abc", "--seed", seed, "-n", "30")[1] == out
 
 
-def test_which_engine_answers_is_told_in_one_line(call: Call) -> None:
+def test_verbose_names_the_engine_in_one_line(call: Call) -> None:
     _, _, err = call("--verbose", "--engine", "torch", "-n", "3", stdin="a\nb\n")
     lines = err.splitlines()
     assert lines[0] == "tinychat: torch engine, as it was asked for"
@@ -107,7 +107,7 @@ def test_a_folder_that_cannot_be_written_is_one_line(
     assert len(err.splitlines()) == 1
 
 
-def test_nothing_on_stdin_is_nothing_on_stdout(call: Call) -> None:
+def test_empty_stdin_gives_empty_stdout(call: Call) -> None:
     assert call(stdin="") == (0, "", "")
     assert call("--jsonl", stdin="") == (0, "", "")
 
@@ -116,18 +116,18 @@ def test_the_same_seed_gives_the_same_text_and_another_one_another(call: Call) -
     first, again, other = (call("-s", seed, "-0", stdin="abc\nabc\n")[1] for seed in ("7", "7", "8"))
     assert first == again != other
     one, two = parts(first)
-    assert one != two  # the place of a prompt counts
+    assert one != two  # the seed of an answer depends on the position of its prompt
 
 
-def test_a_prompt_gets_the_same_answer_alone_and_in_a_crowd(call: Call) -> None:
-    """The place in the input counts, and what stands before it does not."""
-    crowd = parts(call("-s", "7", "-0", "-n", "40", stdin="abc\n" * 70)[1])
+def test_an_answer_does_not_depend_on_the_other_prompts(call: Call) -> None:
+    """It depends on the position of its prompt in the input, not on what comes before."""
+    many = parts(call("-s", "7", "-0", "-n", "40", stdin="abc\n" * 70)[1])
     few = parts(call("-s", "7", "-0", "-n", "40", stdin="x\nyy\nabc\n")[1])
-    assert crowd[2] == few[2]
-    assert len(set(crowd)) == 70
+    assert many[2] == few[2]
+    assert len(set(many)) == 70
 
 
-def test_json_lines_carry_settings_and_bad_ones_are_answered_in_their_place(call: Call) -> None:
+def test_json_lines_carry_settings_and_errors_keep_their_position(call: Call) -> None:
     lines = [
         json.dumps({"prompt": "abc", "max_tokens": 3, "temperature": 0, "id": "x1"}),
         "not json",
@@ -168,25 +168,25 @@ def test_log_probabilities_come_with_json(call: Call) -> None:
         values = [other["logprob"] for other in token["top"]]
         assert len(values) == 3
         assert values == sorted(values, reverse=True)
-        assert token["logprob"] == values[0]  # greedy takes the likeliest
+        assert token["logprob"] == values[0]  # greedy takes the most likely token
     assert call("--logprobs", "3", stdin="a")[0] == 2
 
 
-def test_bytes_that_are_no_text_do_not_end_it(call: Call) -> None:
+def test_invalid_utf_8_is_replaced(call: Call) -> None:
     code, out, err = call("-n", "2", "-0", stdin=b"\xff\xfe\nabc\n\x00\x1b[31m\n")
     assert code == 0
     assert len(parts(out)) == 3
     assert "\x1b" not in err
 
 
-def test_a_conversation_goes_on_and_single_prompts_do_not(call: Call, chatter: Path) -> None:
+def test_only_conversation_sees_earlier_prompts(call: Call, chatter: Path) -> None:
     arguments = ("--greedy", "-n", "2", "--jsonl", "--logprobs", "1")
 
-    def first_odds(*more: str) -> list[float]:
+    def first_logprobs(*more: str) -> list[float]:
         out = call(*arguments, *more, stdin='"hello"\n"hello"\n', model=chatter)[1]
         return [json.loads(line)["logprobs"][0]["top"][0]["logprob"] for line in out.splitlines()]
 
-    alone, turns = first_odds(), first_odds("--conversation")
+    alone, turns = first_logprobs(), first_logprobs("--conversation")
     assert alone[0] == pytest.approx(alone[1], abs=1e-5)
     assert alone[0] == pytest.approx(turns[0], abs=1e-5)
     assert turns[1] != pytest.approx(turns[0], abs=1e-3)
@@ -194,7 +194,7 @@ def test_a_conversation_goes_on_and_single_prompts_do_not(call: Call, chatter: P
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (("--top-p", "7"), "top-p takes a number above 0 and at most 1, not '7'"),
         (("--temperature", "warm"), "temperature takes a number from 0 to 100, not 'warm'"),
@@ -203,25 +203,25 @@ def test_a_conversation_goes_on_and_single_prompts_do_not(call: Call, chatter: P
         (("tarin",), "there is no command 'tarin'"),
     ],
 )
-def test_wrong_usage_is_one_clear_line_and_exit_code_2(call: Call, arguments: tuple[str, ...], said: str) -> None:
+def test_wrong_usage_is_one_clear_line_and_exit_code_2(call: Call, arguments: tuple[str, ...], message: str) -> None:
     code, out, err = call(*arguments, stdin="a")
     assert (code, out) == (2, "")
-    assert said in err
+    assert message in err
     assert len(err.splitlines()) <= 2
 
 
-def test_a_model_that_is_not_there_is_exit_code_1(call: Call) -> None:
+def test_a_missing_model_is_exit_code_1(call: Call) -> None:
     code, out, err = call(stdin="a", model=Path("nowhere"))
     assert (code, out) == (1, "")
     assert "there is no model 'nowhere'" in err
 
 
-def test_underscores_and_short_names_are_flags_too(call: Call) -> None:
+def test_flags_accept_underscores_and_short_names(call: Call) -> None:
     one = call("--max_tokens", "3", "--temp", "0", "-p", "abc")
     assert one == call("-n", "3", "--greedy", "-p", "abc") == call("--max-tokens", "3", "-t", "0", "-p", "abc")
 
 
-def test_the_environment_and_the_config_file_count_less_than_flags(
+def test_flags_precede_the_environment_and_the_config_file(
     call: Call, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     home.mkdir(exist_ok=True)
@@ -244,7 +244,7 @@ def test_a_damaged_config_file_is_one_line(call: Call, home: Path) -> None:
     assert "is no TOML" in err
 
 
-# --- as processes ------------------------------------------------------------------------------------------------
+# As a process
 
 
 def process(letters: Path, *arguments: str) -> "subprocess.Popen[bytes]":
@@ -267,7 +267,7 @@ def test_a_co_process_gets_each_answer_before_it_sends_the_next_prompt(letters: 
 
 
 @pytest.mark.slow
-def test_a_reader_that_goes_away_ends_it_quietly(letters: Path) -> None:
+def test_a_closed_pipe_ends_it_without_an_error(letters: Path) -> None:
     with process(letters, "-n", "200") as running:
         assert running.stdin is not None
         assert running.stdout is not None
@@ -277,12 +277,12 @@ def test_a_reader_that_goes_away_ends_it_quietly(letters: Path) -> None:
         running.stdout.read(5)
         running.stdout.close()
         assert running.wait() == 0
-        told = running.stderr.read().splitlines()
-        assert [line for line in told if b"newest part" not in line] == []  # as much as was answered before it went
+        lines = running.stderr.read().splitlines()
+        assert [line for line in lines if b"newest part" not in line] == []  # notices of the answers before it closed
 
 
 @pytest.mark.slow
-def test_ctrl_c_writes_what_is_there_and_exits_with_130(letters: Path) -> None:
+def test_ctrl_c_writes_the_partial_answer_and_exits_with_130(letters: Path) -> None:
     import signal
 
     with process(letters, "-n", "100000000") as running:
@@ -299,24 +299,24 @@ def test_ctrl_c_writes_what_is_there_and_exits_with_130(letters: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("arguments", [["--help"], ["train", "--help"], ["eval", "--help"], ["models"], ["--version"]])
-def test_help_comes_without_torch(arguments: list[str]) -> None:
+def test_help_does_not_import_torch(arguments: list[str]) -> None:
     assert runs_without("torch lightning transformers", arguments)
 
 
 @pytest.mark.parametrize("model", ["smalltalk", "letters"])
 @pytest.mark.usefixtures("compiled")
-def test_an_answer_by_the_native_engine_comes_without_torch_and_numpy(letters: Path, model: str) -> None:
+def test_the_native_engine_imports_neither_torch_nor_numpy(letters: Path, model: str) -> None:
     arguments = ["-m", str(letters) if model == "letters" else model, "-p", "abc", "-n", "20"]
     assert runs_without("torch lightning transformers numpy", arguments)
 
 
 @pytest.mark.slow
-def test_the_reference_needs_torch(letters: Path) -> None:
+def test_the_torch_engine_imports_torch(letters: Path) -> None:
     assert not runs_without("torch", ["-m", str(letters), "-p", "abc", "-n", "2", "--engine", "torch"])
 
 
 def runs_without(libraries: str, arguments: list[str]) -> bool:
-    """Whether a command does what it is to do and imports none of some libraries."""
+    """Return whether a command succeeds and imports none of some libraries."""
     code = f"""
 import sys
 from tinychat.cli.main import run

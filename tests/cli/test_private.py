@@ -1,4 +1,4 @@
-"""Who says that a session is to be private."""
+"""How a private session is requested: by flag, environment or config file."""
 
 import io
 import sys
@@ -18,7 +18,7 @@ class AtTerminal(io.StringIO):
 
 @pytest.fixture
 def is_private(monkeypatch: pytest.MonkeyPatch, letters: Path) -> Callable[..., bool]:
-    """Whether the REPL that a call opens is private."""
+    """A function that returns whether the REPL that a call opens is private."""
     opened: list[bool] = []
 
     def open_repl(session: Any, *, debug: bool) -> int:
@@ -36,7 +36,7 @@ def is_private(monkeypatch: pytest.MonkeyPatch, letters: Path) -> Callable[..., 
     return is_private
 
 
-def test_the_flag_the_environment_and_the_config_file_say_so(
+def test_the_flag_the_environment_and_the_config_file_make_it_private(
     is_private: Callable[..., bool], home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert not is_private()
@@ -49,7 +49,7 @@ def test_the_flag_the_environment_and_the_config_file_say_so(
     assert is_private()
 
 
-def test_what_says_neither_is_an_error(
+def test_a_value_that_is_no_truth_value_is_an_error(
     is_private: Callable[..., bool], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("TINYCHAT_PRIVATE", "perhaps")

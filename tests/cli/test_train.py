@@ -63,7 +63,7 @@ def test_help_all_shows_every_option_by_section(capsys: pytest.CaptureFixture[st
 
 
 @pytest.mark.slow
-def test_a_text_becomes_a_model_whose_loss_is_what_training_said(tmp_path: Path, home: Path) -> None:
+def test_eval_agrees_with_the_loss_of_training(tmp_path: Path, home: Path) -> None:
     source = tmp_path / "My Text.txt"
     source.write_text(some_text(20_000))
     log = events(tinychat("train", str(source), "--steps", "40", "--json", *SMALL))
@@ -85,7 +85,7 @@ def test_a_text_becomes_a_model_whose_loss_is_what_training_said(tmp_path: Path,
 
 
 @pytest.mark.slow
-def test_without_json_stdout_stays_empty_and_stderr_has_plain_lines(tmp_path: Path) -> None:
+def test_without_json_stdout_is_empty_and_stderr_has_plain_lines(tmp_path: Path) -> None:
     done = tinychat("train", "-", "--steps", "10", *SMALL, "--out", str(tmp_path / "m"), stdin=some_text(5000).encode())
     assert done.returncode == 0
     assert done.stdout == b""
@@ -95,10 +95,10 @@ def test_without_json_stdout_stays_empty_and_stderr_has_plain_lines(tmp_path: Pa
 
 
 @pytest.mark.slow
-def test_a_text_from_a_pipe_is_trained_on_and_measured(home: Path) -> None:
+def test_a_text_from_stdin_is_trained_on_and_scored(home: Path) -> None:
     text = some_text(8000).encode()
     last = events(tinychat("train", "-", "--steps", "10", "--name", "piped", "--json", *SMALL, stdin=text))[-1]
-    for sources in (["-"], ["--", "-:3"]):  # else it looks like an option
+    for sources in (["-"], ["--", "-:3"]):  # without `--` it looks like an option
         scored = json.loads(tinychat("eval", "piped", "--json", *sources, stdin=text).stdout)
         assert scored["loss"] == pytest.approx(last["loss"], abs=1e-3)
     nothing = tinychat("eval", "piped", "-")
@@ -108,16 +108,16 @@ def test_a_text_from_a_pipe_is_trained_on_and_measured(home: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("source", "said"),
+    ("source", "message"),
     [(b"", "empty"), (b"\n\n", "one character over and over"), (None, "there is no file")],
 )
-def test_a_text_that_cannot_be_trained_on_is_one_clear_line(tmp_path: Path, source: bytes | None, said: str) -> None:
+def test_an_unusable_text_is_one_clear_line(tmp_path: Path, source: bytes | None, message: str) -> None:
     path = tmp_path / "text.txt"
     if source is not None:
         path.write_bytes(source)
     done = tinychat("train", str(path), "--steps", "2")
     assert done.returncode == 1
-    assert said in done.stderr.decode()
+    assert message in done.stderr.decode()
     assert "Traceback" not in done.stderr.decode()
     assert len(done.stderr.decode().strip().splitlines()) <= 3
 
@@ -134,7 +134,7 @@ def test_conversations_become_a_chat_model(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_ctrl_c_keeps_what_was_learned_and_resume_goes_on(tmp_path: Path, home: Path) -> None:
+def test_ctrl_c_saves_the_model_and_resume_continues(tmp_path: Path, home: Path) -> None:
     path = tmp_path / "t.txt"
     path.write_text(some_text(20_000))
     call = [sys.executable, "-m", "tinychat", "train", str(path), "--steps", "1500", "--json", *SMALL]
@@ -157,7 +157,7 @@ def test_ctrl_c_keeps_what_was_learned_and_resume_goes_on(tmp_path: Path, home: 
 
 
 @pytest.mark.slow
-def test_a_killed_command_leaves_a_run_that_goes_on(tmp_path: Path, home: Path) -> None:
+def test_a_killed_command_leaves_a_run_that_can_be_resumed(tmp_path: Path, home: Path) -> None:
     """The trainer notices that its command was killed, saves everything and ends; `--resume` waits for that."""
     path = tmp_path / "t.txt"
     path.write_text(some_text(20_000))

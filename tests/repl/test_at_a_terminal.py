@@ -1,4 +1,4 @@
-"""The REPL in a real pseudo-terminal, read from its screen as a person would."""
+"""The REPL in a real pseudo-terminal, read from its screen as a user would."""
 
 import random
 import re
@@ -17,13 +17,13 @@ CTRL_C, CTRL_D, ESCAPE, ENTER = "\x03", "\x04", "\x1b", "\r"
 
 
 def follows(mark: str, text: str) -> Callable[[list[str]], bool]:
-    """Whether an answer goes on with a text behind a mark, which may stand within a word."""
+    """Return a check that `text` follows `mark` in the answer; the mark may split a word."""
     return lambda lines: text in "".join(lines[3:]).partition(mark)[2]
 
 
 @pytest.fixture
 def counting(sit_down: SitDown) -> Person:
-    """Somebody whose prompt is being answered, with numbers that go on."""
+    """A user whose prompt is being answered with ascending numbers."""
     person = sit_down(**SLOW)
     person.type("count", ENTER)
     person.sees(lambda lines: "0 1 2 3" in lines[3])
@@ -46,7 +46,7 @@ def test_the_greeting_the_prompt_the_toolbar_and_an_answer(sit_down: SitDown) ->
     person.sees("you said: again", lambda lines: any(line.endswith("stop: end of turn") for line in lines))
 
 
-def test_ctrl_c_at_the_prompt_clears_the_line_and_ctrl_d_leaves(sit_down: SitDown) -> None:
+def test_ctrl_c_clears_the_prompt_and_ctrl_d_leaves(sit_down: SitDown) -> None:
     person = sit_down()
     person.type("nonsense")
     person.sees("› nonsense")
@@ -61,7 +61,7 @@ def test_ctrl_c_at_the_prompt_clears_the_line_and_ctrl_d_leaves(sit_down: SitDow
 
 
 @pytest.mark.parametrize("key", [CTRL_C, ESCAPE])
-def test_an_answer_is_stopped_and_what_is_there_is_kept(counting: Person, key: str) -> None:
+def test_a_stopped_answer_is_kept(counting: Person, key: str) -> None:
     counting.type(key)
     lines = counting.sees(answered)
     assert lines[3].startswith("0 1 2 3")
@@ -70,7 +70,7 @@ def test_an_answer_is_stopped_and_what_is_there_is_kept(counting: Person, key: s
     counting.sees("taken back: 'count'")
 
 
-def test_ctrl_d_during_an_answer_harms_nothing(counting: Person) -> None:
+def test_ctrl_d_during_an_answer_is_ignored(counting: Person) -> None:
     counting.type(CTRL_D, CTRL_D, "\x1a", CTRL_C)
     counting.sees(answered)
     counting.type("still here", ENTER)
@@ -105,7 +105,7 @@ def test_keys_change_the_answer_while_it_is_printed(sit_down: SitDown) -> None:
     person.sees(lambda lines: any("token 1 of " in line for line in lines))
 
 
-def test_space_pauses_and_goes_on(counting: Person) -> None:
+def test_space_pauses_and_resumes(counting: Person) -> None:
     counting.type(" ")
     paused = counting.sees(lambda lines: lines[-1].startswith("paused · temp 0.8 · "))[3]
     counting.type(" ")
@@ -117,7 +117,7 @@ def test_space_pauses_and_goes_on(counting: Person) -> None:
 
 
 @pytest.mark.slow
-def test_in_a_pause_tokens_come_one_by_one_and_with_other_settings(sit_down: SitDown) -> None:
+def test_single_steps_while_paused(sit_down: SitDown) -> None:
     person = sit_down(**SLOW)
     person.type("temp", ENTER)
     person.sees(lambda lines: "<0.8>" in lines[3])
@@ -135,7 +135,7 @@ def test_in_a_pause_tokens_come_one_by_one_and_with_other_settings(sit_down: Sit
 
 
 @pytest.mark.slow
-def test_tokens_come_no_quicker_than_somebody_reads(sit_down: SitDown) -> None:
+def test_slow_limits_the_tokens_per_second(sit_down: SitDown) -> None:
     person = sit_down()
     person.type("/slow 20", ENTER, "/max 20", ENTER)
     person.sees(lambda lines: lines[-1].startswith(" parrot · ") and lines[-1].endswith("slow 20"))
@@ -145,11 +145,11 @@ def test_tokens_come_no_quicker_than_somebody_reads(sit_down: SitDown) -> None:
     assert time.monotonic() - began >= 19 / 20 - 0.1
     person.type("/slow 0.1", ENTER, "/max 200", ENTER, "count", ENTER)
     person.sees(lambda lines: lines[-1].startswith("temp 0.8 · "))
-    person.type(CTRL_C)  # is not waited for: the next token is ten seconds away
+    person.type(CTRL_C)  # takes effect although the next token is ten seconds away
     person.sees(lambda lines: sum("stop: interrupted" in line for line in lines) == 1)
 
 
-def test_what_is_typed_meanwhile_is_kept_for_the_prompt(counting: Person) -> None:
+def test_typeahead_goes_to_the_prompt(counting: Person) -> None:
     counting.type("a great big thingg", "\x7f", ENTER, "and half")
     counting.sees(lambda lines: lines[-1] == "› and half")
     counting.type(CTRL_C)
@@ -157,7 +157,7 @@ def test_what_is_typed_meanwhile_is_kept_for_the_prompt(counting: Person) -> Non
 
 
 @pytest.mark.slow
-def test_a_command_typed_meanwhile_acts_at_once(sit_down: SitDown) -> None:
+def test_a_command_typed_during_an_answer_acts_at_once(sit_down: SitDown) -> None:
     person = sit_down(**SLOW)
     person.type("temp", ENTER)
     person.sees(lambda lines: "<0.8>" in lines[3])
@@ -187,7 +187,7 @@ def test_a_pasted_block_is_one_prompt(sit_down: SitDown) -> None:
 
 
 @pytest.mark.slow
-def test_lines_are_begun_by_ctrl_j_alt_enter_and_blocks(sit_down: SitDown) -> None:
+def test_new_lines_by_ctrl_j_alt_enter_and_blocks(sit_down: SitDown) -> None:
     person = sit_down()
     person.type("one", "\n", "two", ESCAPE + ENTER, "three", ENTER)
     person.sees("you said: one", "two", "three", answered)
@@ -215,7 +215,7 @@ def test_two_slashes_are_a_prompt_with_one(sit_down: SitDown) -> None:
     person.sees("you said: quit", "that was a prompt: the command is /quit")
 
 
-def test_commands_and_values_are_offered_with_their_bounds_and_meaning(sit_down: SitDown) -> None:
+def test_completions_show_bounds_and_meaning(sit_down: SitDown) -> None:
     person = sit_down()
     person.type("/mod")
     person.sees(lambda lines: any(line.startswith(" /models ") for line in lines))
@@ -233,7 +233,7 @@ def test_commands_and_values_are_offered_with_their_bounds_and_meaning(sit_down:
 
 
 @pytest.mark.slow
-def test_the_ruler_counts_what_is_typed_and_what_is_left(sit_down: SitDown) -> None:
+def test_the_ruler_counts_tokens_typed_and_left(sit_down: SitDown) -> None:
     person = sit_down()
     person.type("hello there")
     person.sees(lambda lines: re.fullmatch(r" parrot · .* max 256 +\d+ tokens · 506 left", lines[-1]))
@@ -246,7 +246,7 @@ def test_the_ruler_counts_what_is_typed_and_what_is_left(sit_down: SitDown) -> N
 
 
 @pytest.mark.slow
-def test_keys_of_functions_help_switch_and_change_the_keys(sit_down: SitDown) -> None:
+def test_function_keys(sit_down: SitDown) -> None:
     person = sit_down()
     person.type("/undo", "\x1bOP")
     person.sees("/undo", "  Take back the last prompt and its answer; `/goto` returns to them.", "› /undo")
@@ -261,7 +261,7 @@ def test_keys_of_functions_help_switch_and_change_the_keys(sit_down: SitDown) ->
 
 
 @pytest.mark.slow
-def test_an_editor_changes_the_prompt_and_where_there_is_none_it_says_so(sit_down: SitDown, tmp_path: Path) -> None:
+def test_the_prompt_opens_in_an_editor_and_a_missing_one_is_reported(sit_down: SitDown, tmp_path: Path) -> None:
     editor = tmp_path / "editor"
     editor.write_text("#!/bin/sh\nprintf 'one\\ntwo\\n' >> \"$1\"\n")
     editor.chmod(0o755)
@@ -281,14 +281,14 @@ def test_history_outlives_the_session(sit_down: SitDown) -> None:
     first.type("/quit", ENTER)
     assert first.leaves() == 0
     second = sit_down()
-    assert second.lines[1] == "›"  # what to try is told the first time alone
+    assert second.lines[1] == "›"  # the hint is shown only the first time
     second.type("up", "up")
     second.sees("› remember me")
     second.type(CTRL_C, "\x12", "memb")
     second.sees(lambda lines: any("remember me" in line for line in lines))
 
 
-def test_control_sequences_of_a_model_do_nothing(sit_down: SitDown) -> None:
+def test_control_sequences_in_an_answer_are_escaped(sit_down: SitDown) -> None:
     person = sit_down()
     person.type("escape", ENTER)
     lines = person.sees(answered)
@@ -296,7 +296,7 @@ def test_control_sequences_of_a_model_do_nothing(sit_down: SitDown) -> None:
     assert b"\x1b[31m" not in person.raw
 
 
-def test_an_error_is_a_line_or_two_and_the_session_goes_on(sit_down: SitDown) -> None:
+def test_an_error_does_not_end_the_session(sit_down: SitDown) -> None:
     person = sit_down()
     person.type("fail", ENTER)
     lines = person.sees("train it again")
@@ -308,7 +308,7 @@ def test_an_error_is_a_line_or_two_and_the_session_goes_on(sit_down: SitDown) ->
 
 
 @pytest.mark.slow
-def test_a_name_that_no_file_can_have_is_told_in_a_line(sit_down: SitDown) -> None:
+def test_an_impossible_file_name_is_reported_in_a_line(sit_down: SitDown) -> None:
     person = sit_down()
     person.type("hello", ENTER, f"/save {'x' * 300}", ENTER)
     person.sees(lambda lines: "File name too long" in "".join(lines))
@@ -316,7 +316,7 @@ def test_a_name_that_no_file_can_have_is_told_in_a_line(sit_down: SitDown) -> No
 
 
 @pytest.mark.slow
-def test_a_model_that_still_loads_is_waited_for_and_can_be_interrupted(sit_down: SitDown) -> None:
+def test_waiting_for_a_model_can_be_interrupted(sit_down: SitDown) -> None:
     person = sit_down(TINYCHAT_TEST_LOADING="60")
     person.type("hello", ENTER)
     person.sees("parrot is loading… · esc stop")
@@ -329,7 +329,7 @@ def test_a_model_that_still_loads_is_waited_for_and_can_be_interrupted(sit_down:
 
 
 @pytest.mark.slow
-def test_wide_characters_wrap_and_none_is_lost(sit_down: SitDown) -> None:
+def test_wide_characters_wrap_without_loss(sit_down: SitDown) -> None:
     person = sit_down(columns=64)
     person.type("/seed 7", ENTER, "wide", ENTER)
     lines = person.sees(answered)
@@ -340,7 +340,7 @@ def test_wide_characters_wrap_and_none_is_lost(sit_down: SitDown) -> None:
 
 
 @pytest.mark.slow
-def test_text_that_scrolls_is_whole_and_the_status_stays_at_the_bottom(sit_down: SitDown) -> None:
+def test_scrolling_text_is_complete_above_the_status_line(sit_down: SitDown) -> None:
     person = sit_down(columns=60, rows=10)
     person.type("/seed 7", ENTER, "/max 400", ENTER, "count", ENTER)
     lines = person.sees(answered)
@@ -353,7 +353,7 @@ def test_text_that_scrolls_is_whole_and_the_status_stays_at_the_bottom(sit_down:
 @pytest.mark.parametrize(
     ("columns", "rows"), [(100, 30), *(pytest.param(*size, marks=pytest.mark.slow) for size in [(100, 16), (66, 24)])]
 )
-def test_the_window_may_change_its_size_while_an_answer_is_printed(sit_down: SitDown, columns: int, rows: int) -> None:
+def test_the_window_may_be_resized_during_an_answer(sit_down: SitDown, columns: int, rows: int) -> None:
     person = sit_down(**SLOW)
     person.type("lines", ENTER)
     person.sees("line 0", "line 1")
@@ -386,14 +386,14 @@ def test_help_fits_one_screen(sit_down: SitDown) -> None:
     assert all(len(line) <= 80 for line in lines)
 
 
-def test_being_told_to_end_leaves_the_terminal_as_it_was(counting: Person) -> None:
+def test_sigterm_restores_the_terminal(counting: Person) -> None:
     counting.process.kill(15)
     assert counting.leaves() == 143
     assert counting.raw.rindex(b"\x1b[r") > counting.raw.rindex(b"\x1b[1;23r")
 
 
 @pytest.mark.slow
-def test_no_key_at_any_moment_breaks_it(sit_down: SitDown) -> None:
+def test_random_keys_break_nothing(sit_down: SitDown) -> None:
     person = sit_down(TINYCHAT_TEST_DELAY="0.001")
     lines = (
         "count",

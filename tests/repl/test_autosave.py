@@ -1,4 +1,4 @@
-"""Conversations that are kept without being asked for."""
+"""Automatic saving of conversations."""
 
 import os
 import stat
@@ -37,7 +37,7 @@ def test_nothing_is_written_before_the_first_answer(autosave: Autosave, home: Pa
     assert not (home / "transcripts").exists()
 
 
-def test_each_answer_joins_the_file_and_a_new_conversation_begins_another(session: Session, autosave: Autosave) -> None:
+def test_each_conversation_is_a_file_that_grows_with_each_answer(session: Session, autosave: Autosave) -> None:
     ask(session, autosave, "one")
     ask(session, autosave, "two")
     (first,) = kept_transcripts()
@@ -52,14 +52,14 @@ def test_each_answer_joins_the_file_and_a_new_conversation_begins_another(sessio
 
 
 @pytest.mark.skipif(os.name != "posix", reason="files have no modes")
-def test_a_kept_conversation_is_for_its_owner_alone(session: Session, autosave: Autosave) -> None:
+def test_only_the_owner_can_read_a_saved_conversation(session: Session, autosave: Autosave) -> None:
     ask(session, autosave, "one")
     ask(session, autosave, "two")
     assert autosave.path is not None
     assert stat.S_IMODE(autosave.path.stat().st_mode) == 0o600
 
 
-def test_the_oldest_go_and_what_a_person_put_there_stays(
+def test_the_oldest_are_deleted_and_other_files_stay(
     session: Session, autosave: Autosave, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tinychat.session.transcript.MOST", 2)
@@ -72,7 +72,7 @@ def test_the_oldest_go_and_what_a_person_put_there_stays(
     assert sorted(path.name for path in folder.iterdir()) == left
 
 
-def test_a_conversation_is_found_again(sit_down: Callable[..., Person]) -> None:
+def test_a_saved_conversation_can_be_opened(sit_down: Callable[..., Person]) -> None:
     person = sit_down()
     person.type("hello there", "\r")
     person.sees(answered)
@@ -87,7 +87,7 @@ def test_a_conversation_is_found_again(sit_down: Callable[..., Person]) -> None:
     )
 
 
-def test_a_folder_that_cannot_be_written_is_told_of_once(sit_down: Callable[..., Person], home: Path) -> None:
+def test_an_unwritable_folder_is_reported_once(sit_down: Callable[..., Person], home: Path) -> None:
     (home / "transcripts").write_text("no folder")
     person = sit_down()
     for prompt in ("one", "two"):

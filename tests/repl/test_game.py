@@ -27,8 +27,8 @@ def even(known: Sequence[int]) -> list[TokenProbability]:
     return [TokenProbability(id, -math.log(COUNT), 0.0) for id in range(COUNT)]
 
 
-def played(session: Session, keys: str, *, dumb: bool = False, colour: bool = False) -> list[str]:
-    """What stands on the screen when somebody has typed that; what is typed stands elsewhere."""
+def play_game(session: Session, keys: str, *, dumb: bool = False, colour: bool = False) -> list[str]:
+    """Return the lines on screen after a game in which `keys` are typed; the prompts themselves are not on it."""
     game = Game(CHARACTERS, CHARACTERS.encode(TEXT), 3, even, TEXT[:3])
     screen = Screen()
     with create_pipe_input() as input, create_app_session(input=input, output=DummyOutput()):
@@ -37,10 +37,10 @@ def played(session: Session, keys: str, *, dumb: bool = False, colour: bool = Fa
     return screen.lines
 
 
-def test_characters_are_typed_and_each_line_tells_what_came_of_them(session: Session) -> None:
+def test_each_guess_gets_a_line_with_its_outcome(session: Session) -> None:
     session.model.preload()
     session.model.wait(lambda: False)
-    assert played(session, "be\\nx\r\ro\rr not\r/quit\r") == [
+    assert play_game(session, "be\\nx\r\ro\rr not\r/quit\r") == [
         "How does it go on? Type a character and Enter, or several if you are sure.",
         "Guesses cost bits, right ones few; parrot pays by its odds. The fewer bits win.",
         "✓ 'be\\n' ✗ 'x' · bits: you 0.4, parrot 9.0 · its odds: 'b' 12 %, 'e' 12 %, '\\n…",
@@ -53,12 +53,10 @@ def test_characters_are_typed_and_each_line_tells_what_came_of_them(session: Ses
     ]
 
 
-def test_on_a_dumb_terminal_the_keys_stand_in_a_line_and_the_game_ends_with_the_text(
-    session: Session, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_game_on_a_dumb_terminal_until_the_end_of_the_text(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
     guesses = iter(["n", "be\\nor not to be"])
     monkeypatch.setattr("builtins.input", lambda mark: next(guesses))
-    lines = played(session, "", dumb=True)
+    lines = play_game(session, "", dumb=True)
     assert lines[-5] == "\\n is a new line · Enter tells · /quit ends"
     assert lines[-4] == "✗ 'n' · bits: you 1.0, parrot 0.0"
     assert lines[-2:] == [
@@ -67,10 +65,10 @@ def test_on_a_dumb_terminal_the_keys_stand_in_a_line_and_the_game_ends_with_the_
     ]
 
 
-def test_where_nothing_was_guessed_nobody_has_won(session: Session) -> None:
-    lines = played(session, "/quit\r", colour=True)
+def test_a_game_without_guesses_has_no_winner(session: Session) -> None:
+    lines = play_game(session, "/quit\r", colour=True)
     assert lines[-1] == "nothing was guessed"
-    assert lines[-2] == "or not to be"  # it goes on with a new line
+    assert lines[-2] == "or not to be"  # after the new line
 
 
 @pytest.mark.slow

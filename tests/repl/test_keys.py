@@ -1,7 +1,4 @@
-"""Keys as they come.
-
-The interrupt signal at awkward moments.
-"""
+"""Reading keys, and SIGINT at awkward moments."""
 
 import importlib
 import signal
@@ -21,7 +18,7 @@ from tinychat.repl.keys import ESCAPE_TIMEOUT, Keyboard, counted_interrupts, rai
 from tinychat.repl.prompt import ask
 
 
-def test_an_esc_is_one_when_nothing_follows(input: PipeInput) -> None:
+def test_an_esc_is_a_key_if_nothing_follows(input: PipeInput) -> None:
     times = iter([0.0, 1.0, 1.0, 1.0 + 2 * ESCAPE_TIMEOUT])
     keyboard = Keyboard(input, lambda: next(times))
     input.send_text("\x1b")
@@ -33,7 +30,7 @@ def test_an_esc_is_one_when_nothing_follows(input: PipeInput) -> None:
     assert not keyboard.is_undecided
 
 
-def test_an_arrow_key_may_come_in_pieces(input: PipeInput) -> None:
+def test_an_arrow_key_may_arrive_in_pieces(input: PipeInput) -> None:
     keyboard = Keyboard(input, lambda: 0.0)
     input.send_text("\x1b")
     assert keyboard.read(1) == []
@@ -42,21 +39,18 @@ def test_an_arrow_key_may_come_in_pieces(input: PipeInput) -> None:
     assert not keyboard.is_undecided
 
 
-# ---- from tests.repl.test_keys ----
-
-
 def interrupt() -> None:
     signal.raise_signal(signal.SIGINT)
 
 
-def test_it_is_counted_and_breaks_nothing_off() -> None:
+def test_counted_interrupts_do_not_raise() -> None:
     with counted_interrupts() as interrupts:
         interrupt()
         interrupt()
     assert interrupts.count == 2
 
 
-def test_it_is_raised_once_so_that_the_next_does_not_break_off_what_follows() -> None:
+def test_an_interrupt_is_raised_once_and_clean_up_is_not_interrupted() -> None:
     def follow() -> None:
         try:
             interrupt()
@@ -68,7 +62,7 @@ def test_it_is_raised_once_so_that_the_next_does_not_break_off_what_follows() ->
     assert raised.value.__context__ is None
 
 
-def test_a_module_that_is_being_imported_is_whole_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_import_is_not_interrupted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def load() -> None:
         importlib.import_module("interrupted")
         time.sleep(30)
@@ -85,7 +79,7 @@ class Awkward:
         interrupt()
 
 
-def test_it_comes_a_moment_later_where_nothing_can_be_raised(capfd: pytest.CaptureFixture[str]) -> None:
+def test_an_interrupt_in_a_finalizer_is_raised_later(capfd: pytest.CaptureFixture[str]) -> None:
     def collect() -> None:
         Awkward()
         time.sleep(30)
@@ -103,7 +97,7 @@ def test_it_comes_a_moment_later_where_nothing_can_be_raised(capfd: pytest.Captu
     assert "Exception ignored" not in capfd.readouterr().err
 
 
-def test_a_prompt_ends_by_it_before_it_is_on_screen() -> None:
+def test_a_prompt_can_be_interrupted_before_it_is_on_screen() -> None:
     with create_pipe_input() as input:
         prompt: PromptSession[str] = PromptSession(input=input, output=DummyOutput())
         with pytest.raises(KeyboardInterrupt):

@@ -14,7 +14,7 @@ CTRL_C, CTRL_D, ENTER, BACKSPACE = "\x03", "\x04", "\r", "\x7f"
 @pytest.mark.parametrize(
     "facts", [{"TINYCHAT_PLAIN": "1"}, pytest.param({"TERM": "dumb"}, marks=pytest.mark.slow)], ids=["plain", "dumb"]
 )
-def test_text_goes_forward_and_nothing_but_text_is_written(sit_down: SitDown, facts: dict[str, str]) -> None:
+def test_only_plain_text_is_written(sit_down: SitDown, facts: dict[str, str]) -> None:
     person = sit_down(**facts)
     person.type("helo", BACKSPACE, "lo", ENTER)
     person.sees("> hello", "you said: hello", lambda lines: any("stop: end of turn" in line for line in lines))
@@ -41,7 +41,7 @@ def test_text_goes_forward_and_nothing_but_text_is_written(sit_down: SitDown, fa
 
 
 @pytest.mark.slow
-def test_what_is_typed_is_completed_searched_and_remembered(sit_down: SitDown) -> None:
+def test_completion_and_history_search(sit_down: SitDown) -> None:
     first = sit_down(TINYCHAT_PLAIN="1")
     first.type("remember me", ENTER)
     first.sees("you said: remember me", answered)
@@ -57,17 +57,17 @@ def test_what_is_typed_is_completed_searched_and_remembered(sit_down: SitDown) -
 
 
 @pytest.mark.slow
-def test_keys_still_change_an_answer_and_what_is_typed_meanwhile_is_kept(sit_down: SitDown) -> None:
+def test_keys_still_act_during_an_answer_and_typed_lines_are_kept(sit_down: SitDown) -> None:
     person = sit_down(TINYCHAT_PLAIN="1", TINYCHAT_TEST_DELAY="0.03")
     person.type("temp", ENTER)
     person.sees(lambda lines: any("<0.8>" in line for line in lines))
     person.type("up", "another one", ENTER, "half")
-    person.sees(lambda lines: re.search("⟨temp 0.9⟩.*<0.9>", "".join(lines)) is not None)  # perhaps within a <0.8>
+    person.sees(lambda lines: re.search("⟨temp 0.9⟩.*<0.9>", "".join(lines)) is not None)  # the note may split a <0.8>
     person.type(CTRL_C)
     person.sees("> another one", "you said: another one", "> half")
 
 
-def test_a_pasted_line_too_long_for_the_screen_is_whole(sit_down: SitDown) -> None:
+def test_a_pasted_line_longer_than_the_screen_is_complete(sit_down: SitDown) -> None:
     person = sit_down(TINYCHAT_PLAIN="1")
     person.type("hello " * 30 + "there", ENTER)
     person.sees(lambda lines: any(line.endswith("there") and "hello" in line for line in lines))

@@ -1,11 +1,4 @@
-"""The mark before what is typed: which says what becomes of it.
-
-What is told of runs in the background.
-
-A line that is typed while a run is on screen.
-
-The prompt without a terminal: what its keys do, what it completes, what it keeps.
-"""
+"""The prompt: its marks, keys, completion, history and toolbar; and the line editor."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -43,18 +36,18 @@ from tinychat.store.runs import RunFolder
 ENTER = "\r"
 
 
-def test_each_mode_has_its_own() -> None:
+def test_each_mode_has_its_own_mark() -> None:
     assert set(MARKS) == set(PLAIN_MARKS) == set(MODES)
     assert len(set(MARKS.values())) == len(set(PLAIN_MARKS.values())) == len(MODES)
     assert all(text.isascii() for text in PLAIN_MARKS.values())
 
 
-def test_without_a_model_it_is_that_of_a_chat() -> None:
+def test_without_a_model_the_mark_is_that_of_a_chat() -> None:
     assert (mark(Session()), mark(Session(), plain=True)) == ("› ", "> ")
 
 
 @pytest.mark.parametrize(("facts", "there", "back"), [({}, "¶", "›"), ({"TERM": "dumb"}, "text>", ">")])
-def test_it_changes_with_the_model(
+def test_the_mark_changes_with_the_model(
     sit_down: Callable[..., Person], home: Path, facts: dict[str, str], there: str, back: str
 ) -> None:
     make_model(home / "models", "other", mode="completion")
@@ -65,10 +58,7 @@ def test_it_changes_with_the_model(
     person.sees(back)
 
 
-# ---- from tests.repl.test_prompt ----
-
-
-def test_how_far_a_run_has_come_and_how_it_ended(session: Session, tmp_path: Path) -> None:
+def test_the_progress_and_the_end_of_a_run(session: Session, tmp_path: Path) -> None:
     run, screen = BackgroundRun(RunFolder(tmp_path / "novel")), Screen()
     assert describe_run(run) == "novel is starting"
     run.stepped = Stepped(1480, 0.37, 1.71, 0.01, 0.5, 48_000.0, 60.0, 62.0, 4000)
@@ -86,9 +76,6 @@ def test_how_far_a_run_has_come_and_how_it_ended(session: Session, tmp_path: Pat
         "novel: there is no memory",
         "take less",
     ]
-
-
-# ---- from tests.repl.test_prompt ----
 
 
 def press(*keys: Keys | str, previous: str = "") -> LineEditor:
@@ -117,25 +104,22 @@ def test_keys_type_delete_and_move(keys: list[Keys | str], text: str, view: str)
     assert editor.view(40) == view
 
 
-def test_up_brings_the_previous_text_back() -> None:
+def test_up_recalls_the_previous_text() -> None:
     assert press("x", Keys.Up, "!", previous="ROMEO:").text == "ROMEO:!"
 
 
-def test_what_is_pasted_stays_one_text() -> None:
+def test_a_pasted_text_keeps_its_lines() -> None:
     editor = LineEditor()
     editor.press(KeyPress(Keys.BracketedPaste, "one\r\ntwo\rq\x1b[31m"))
     assert editor.text == "one\ntwo\nq\x1b[31m"
     assert "\x1b" not in editor.view(40)
 
 
-def test_a_long_line_is_shown_around_its_cursor() -> None:
+def test_a_long_line_scrolls_to_its_cursor() -> None:
     editor = press("abcdefghij", *[Keys.Left] * 3)
     assert editor.view(6) == "defg▏h"
     assert press("王" * 10).view(9) == "王" * 4 + "▏"
     assert press(*["abcdefghij", Keys.Home]).view(4) == "▏abc"
-
-
-# ---- from tests.repl.test_prompt ----
 
 
 @pytest.fixture
@@ -163,27 +147,27 @@ def ask(session: Session, tmp_path: Path, input: PipeInput) -> Callable[..., str
         ("nonsense\x03sense\r", "sense"),
     ],
 )
-def test_keys_make_a_text(ask: Callable[..., str], keys: str, text: str) -> None:
+def test_keys_edit_the_prompt(ask: Callable[..., str], keys: str, text: str) -> None:
     assert ask(keys) == text
 
 
-def test_a_text_that_stands_there_can_be_changed(ask: Callable[..., str]) -> None:
+def test_the_initial_text_can_be_edited(ask: Callable[..., str]) -> None:
     assert ask("\x7f!\r", "hello") == "hell!"
 
 
-def test_ctrl_d_ends_and_ctrl_c_on_an_empty_line_breaks_off(ask: Callable[..., str]) -> None:
+def test_ctrl_d_and_ctrl_c_on_an_empty_line_raise(ask: Callable[..., str]) -> None:
     with pytest.raises(EOFError):
         ask("\x04")
     with pytest.raises(KeyboardInterrupt):
         ask("\x03")
 
 
-def test_f2_changes_between_greedy_and_sampling(ask: Callable[..., str], session: Session) -> None:
+def test_f2_toggles_greedy_decoding(ask: Callable[..., str], session: Session) -> None:
     assert ask("a\x1bOQb\r") == "ab"
     assert session.settings.current.greedy
 
 
-def test_history_is_kept_in_a_file_that_is_made_when_it_is_needed(ask: Callable[..., str], tmp_path: Path) -> None:
+def test_the_history_file_is_created_when_needed(ask: Callable[..., str], tmp_path: Path) -> None:
     assert not (tmp_path / "new").exists()
     ask("one\ntwo\r")
     assert list(QuietHistory(tmp_path / "new" / "history").load_history_strings()) == ["one\ntwo"]
@@ -196,7 +180,7 @@ def test_a_private_session_adds_nothing_to_the_history(tmp_path: Path) -> None:
     assert list(history.load_history_strings()) == ["one"]
 
 
-def test_history_that_cannot_be_written_is_no_reason_to_fall(tmp_path: Path) -> None:
+def test_an_unwritable_history_does_not_raise(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     history = QuietHistory(tmp_path / "file" / "history")
     history.append_string("one")
@@ -238,7 +222,7 @@ def test_completion(session: Session, line: str, some: list[str]) -> None:
         ("/open plain.txt texts", r"texts\ of\ mine/"),
     ],
 )
-def test_names_with_spaces_come_as_they_were_begun(
+def test_names_with_spaces_are_quoted_as_begun(
     session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str, typed: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -257,11 +241,11 @@ def test_blocks_open_and_close(text: str, open: bool) -> None:
     assert is_open_block(text) is open
 
 
-def test_a_block_that_was_never_closed_is_its_text() -> None:
+def test_an_unclosed_block_is_its_text() -> None:
     assert strip_block('"""a\nb') == "a\nb"
 
 
-def test_vi_keys_are_those_of_the_inputrc(tmp_path: Path) -> None:
+def test_vi_keys_follow_the_inputrc(tmp_path: Path) -> None:
     file = tmp_path / "inputrc"
     assert not wants_vi("auto", {"INPUTRC": str(file)})
     file.write_text("# set editing-mode vi\nset bell-style none\n")
@@ -272,13 +256,13 @@ def test_vi_keys_are_those_of_the_inputrc(tmp_path: Path) -> None:
     assert wants_vi("vi", {})
 
 
-def test_an_editor_that_is_not_there_is_an_error() -> None:
+def test_a_missing_editor_is_an_error() -> None:
     assert find_editor({"VISUAL": "sh -e", "EDITOR": "nowhere"}) == "sh -e"
     with pytest.raises(UsageError, match="EDITOR is 'nowhere -x', which is no program here"):
         find_editor({"EDITOR": "nowhere -x"})
 
 
-def test_the_toolbar_shows_what_is_in_force(session: Session) -> None:
+def test_the_toolbar_shows_the_settings_in_force(session: Session) -> None:
     assert toolbar(session) == "parrot · temp 0.8 · top-p 0.95 · sample · max 256 · seed –"
     for name, value in (("temperature", 0), ("top_k", 40), ("seed", 7), ("stop", "x")):
         session.settings.set(name, value)

@@ -1,4 +1,4 @@
-"""The ruler under the prompt: tokens of what is typed, what it leaves, and what the model lacks."""
+"""The ruler: number of tokens typed, room left in the context, and unknown characters."""
 
 import threading
 from pathlib import Path
@@ -18,29 +18,29 @@ from tinychat.repl.ruler import SYNC_LIMIT, Measure, Ruler
 from tinychat.session.session import Session
 
 
-class Waiting:
-    """A ruler, and waiting for what it measures in a thread."""
+class WaitingRuler:
+    """A ruler whose measures from a thread are waited for."""
 
     def __init__(self, session: Session) -> None:
-        self._came = threading.Event()
-        self.ruler = Ruler(session, self._came.set)
+        self._measured = threading.Event()
+        self.ruler = Ruler(session, self._measured.set)
 
     def measure(self, text: str) -> Measure:
-        self._came.clear()
+        self._measured.clear()
         measure = self.ruler.update(text)
         if measure is None or len(text) > SYNC_LIMIT:
-            assert self._came.wait(60)
+            assert self._measured.wait(60)
             measure = self.ruler.update(text)
         assert measure is not None
         return measure
 
 
 @pytest.fixture
-def waiting(session: Session) -> Waiting:
-    return Waiting(session)
+def waiting(session: Session) -> WaitingRuler:
+    return WaitingRuler(session)
 
 
-def test_tokens_are_those_of_the_text_and_the_rest_is_left(session: Session, waiting: Waiting) -> None:
+def test_tokens_of_the_text_and_room_left(session: Session, waiting: WaitingRuler) -> None:
     measure = waiting.measure("hello there")
     template, tokenizer = session.model.prompt_encoder.template, session.model.tokenizer
     assert template is not None
@@ -50,10 +50,12 @@ def test_tokens_are_those_of_the_text_and_the_rest_is_left(session: Session, wai
     assert not measure.drops_turns
 
 
-def test_what_has_been_said_takes_room_until_the_oldest_turns_make_it(session: Session, waiting: Waiting) -> None:
+def test_the_conversation_takes_room_until_its_oldest_turns_are_dropped(
+    session: Session, waiting: WaitingRuler
+) -> None:
     alone = waiting.measure("hello")
     list(session.answer("hello"))
-    assert waiting.measure("hello").left == alone.left  # a prompt measures what was said before it once
+    assert waiting.measure("hello").left == alone.left  # the conversation is measured once for each prompt
     waiting.ruler.reset()
     after = waiting.measure("hello")
     assert after.left < alone.left
@@ -61,26 +63,26 @@ def test_what_has_been_said_takes_room_until_the_oldest_turns_make_it(session: S
     assert waiting.measure("hello " * 280).drops_turns
 
 
-def test_a_text_too_long_says_by_how_much(session: Session, waiting: Waiting) -> None:
+def test_a_text_that_is_too_long(session: Session, waiting: WaitingRuler) -> None:
     assert waiting.measure("hello " * 1000).text.endswith(" too many")
 
 
 @pytest.mark.parametrize("mode", ["completion", "translation"])
-def test_prompts_that_stand_alone_count_no_conversation(session: Session, home: Path, mode: str) -> None:
+def test_modes_without_turns_count_no_conversation(session: Session, home: Path, mode: str) -> None:
     session.open_model(str(make_model(home / "models", mode, mode=mode)))
-    waiting = Waiting(session)
+    waiting = WaitingRuler(session)
     measure = waiting.measure("hello")
-    assert measure.left == 512 - measure.tokens - 1  # the end of a text, before it or behind it
+    assert measure.left == 512 - measure.tokens - 1  # the end token, before or after it
 
 
-def test_characters_without_a_token_are_named_and_marked(session: Session, home: Path) -> None:
+def test_unknown_characters_are_listed_and_highlighted(session: Session, home: Path) -> None:
     folder = make_model(home / "models", "letters", mode="completion")
     from tinychat.tokenizer.tokenizer import Tokenizer
     from tinychat.tokenizer.training import train_vocabulary
 
     Tokenizer(train_vocabulary("char", ["abc"], None, ["<|end|>"])).save(folder / "tokenizer.json")
     session.open_model(str(folder))
-    waiting = Waiting(session)
+    waiting = WaitingRuler(session)
     measure = waiting.measure("abжc\nλ")
     assert measure.text == "3 tokens · 508 left · unknown: \\n λ ж"
     line = TransformationInput(
@@ -98,7 +100,7 @@ def test_only_a_prompt_is_measured(typed: str, prompt: str) -> None:
 
 
 def test_a_long_text_is_measured_in_a_thread(
-    session: Session, waiting: Waiting, monkeypatch: pytest.MonkeyPatch
+    session: Session, waiting: WaitingRuler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     waiting.measure("hello")
     threads: list[str] = []
@@ -123,5 +125,5 @@ def test_a_long_text_is_measured_in_a_thread(
         (4, "2 left"),
     ],
 )
-def test_of_what_stands_at_the_left_the_last_gives_way(width: int, line: str) -> None:
+def test_justify_drops_the_last_parts_on_the_left(width: int, line: str) -> None:
     assert justify("parrot · temp 0.8 · seed –", "2 left", width) == line

@@ -99,7 +99,7 @@ def eval_(
 @json_option
 @debug_option
 def bench(model: str | None, as_json: bool, **flags: Any) -> None:
-    """Measure prefill, decoding, training and start-up speed of MODEL here, and how close they come to the limit."""
+    """Measure prefill, decoding, training and start-up speed of MODEL here, and how close each comes to the limit."""
     session = make_session(flags | {"model": model})
 
     from tinychat.evaluate.bench import run_bench

@@ -18,20 +18,14 @@ from tinychat.textutil import escape_controls
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "train": ("tinychat.cli.train", "Train a model on your own text."),
-    "eval": (
-        "tinychat.cli.evaluate",
-        "Measure loss, perplexity, bits per character and accuracy of a model on a text.",
-    ),
-    "bench": (
-        "tinychat.cli.evaluate",
-        "Measure the speed of tinychat here, and how close it comes to the machine's limit.",
-    ),
-    "models": ("tinychat.cli.manage", "List the models there are."),
+    "eval": ("tinychat.cli.evaluate", "Score a model on a text, or run a suite of checks."),
+    "bench": ("tinychat.cli.evaluate", "Measure the speed of a model on this machine."),
+    "models": ("tinychat.cli.manage", "List the models."),
     "show": ("tinychat.cli.manage", "Show the architecture of a model, and how it was trained."),
     "runs": ("tinychat.cli.manage", "List the training runs, or compare some."),
-    "recipes": ("tinychat.cli.manage", "List the training recipes, or show the model that one of them trains."),
+    "recipes": ("tinychat.cli.manage", "List the training recipes, or show one."),
     "data": ("tinychat.cli.manage", "List the known data sets, or get one."),
-    "config": ("tinychat.cli.manage", "Show the folders in use, and every setting with the origin of its value."),
+    "config": ("tinychat.cli.manage", "Show the folders in use, and where each setting comes from."),
     "export": ("tinychat.cli.manage", "Export a model for another tool."),
     "import": ("tinychat.cli.manage", "Import a model from another tool."),
 }

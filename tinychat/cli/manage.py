@@ -131,7 +131,10 @@ def data(context: click.Context, as_json: bool) -> None:
 @click.argument("name")
 @debug_option
 def data_get(name: str) -> None:
-    """Download a known data set and verify its checksum; the mirror in TINYCHAT_MIRROR is tried first."""
+    """Download a known data set.
+
+    Its checksum is verified. The mirror in TINYCHAT_MIRROR is tried first.
+    """
     click.echo(fetch_with_bar(name, plain=load_ui_options().plain))
 
 
@@ -144,7 +147,10 @@ def data_get(name: str) -> None:
 @click.option("--count", type=click.IntRange(min=1), help="number of training documents [the data set's own]")
 @debug_option
 def data_make(name: str, out: Path | None, seed: int, count: int | None) -> None:
-    """Generate smalltalk, tales or phrases, a data set of tinychat's own, with a training and a held-out split."""
+    """Generate a data set of tinychat's own.
+
+    NAME is smalltalk, tales or phrases. The folder gets a training and a held-out split.
+    """
     from tinychat.corpus.registry import find_dataset, make
 
     if not find_dataset(name).is_made:
@@ -158,7 +164,7 @@ def data_make(name: str, out: Path | None, seed: int, count: int | None) -> None
 @json_option
 @debug_option
 def config(as_json: bool) -> None:
-    """Show the folders in use, and every setting with the origin of its value."""
+    """Show the folders in use, and every setting with its value and origin."""
     settings, ui_options = load_settings()
     folders = {
         "config_file": paths.config_file(),

@@ -1,7 +1,7 @@
 """Answers prompts without a terminal: from piped stdin, `-p`, or JSON Lines.
 
 The prompts read so far are answered as one batch while a thread goes on reading stdin. No prompt waits for a batch to
-fill, so that a co-process gets each answer before it sends its next prompt. Answers are written in the order of prompts.
+fill, so that a co-process gets each answer before it sends its next prompt. Answers are written in order.
 """
 
 import dataclasses
