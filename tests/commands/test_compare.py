@@ -3,7 +3,7 @@
 import pytest
 from scripted import Talk
 
-from tinychat.commands.results import Answers, Message
+from tinychat.commands.results import Message, ParallelAnswers
 from tinychat.errors import ModelError, UsageError
 from tinychat.events import Token
 
@@ -11,19 +11,19 @@ from tinychat.events import Token
 def texts(talk: Talk, line: str) -> tuple[tuple[str, ...], list[str]]:
     """The heads, and the answer under each."""
     result = talk.do(line)
-    assert isinstance(result, Answers)
-    said = [""] * len(result.heads)
+    assert isinstance(result, ParallelAnswers)
+    answers = [""] * len(result.labels)
     for index, record in result.start(lambda: False):
         if isinstance(record, Token):
-            said[index] += record.text
-    return result.heads, said
+            answers[index] += record.text
+    return result.labels, answers
 
 
 def test_samples_have_seeds_of_their_own_and_are_no_turns(talk: Talk) -> None:
     talk.do("/seed 7")
-    heads, said = texts(talk, "/samples 3 hello")
-    assert heads == ("1 · seed 7", "2 · seed 8", "3 · seed 9")
-    assert said == ["you said: hello"] * 3
+    labels, answers = texts(talk, "/samples 3 hello")
+    assert labels == ("1 · seed 7", "2 · seed 8", "3 · seed 9")
+    assert answers == ["you said: hello"] * 3
     assert talk.session.turns == []
     talk.do("/seed none")
     assert len(set(texts(talk, "/samples 8 hello")[0])) == 8
@@ -39,10 +39,10 @@ def test_without_a_prompt_the_last_one_is_answered_at_its_place(talk: Talk) -> N
 
 def test_values_of_settings_are_heads_and_take_effect_in_their_column_alone(talk: Talk) -> None:
     talk.do("/max 6")
-    heads, said = texts(talk, "/compare temperature=0.2,1.4 top-p=0.5 greedy temp")
-    assert heads == ("1 · temp 0.2", "2 · temp 1.4", "3 · top-p 0.5", "4 · greedy")
+    labels, answers = texts(talk, "/compare temperature=0.2,1.4 top-p=0.5 greedy temp")
+    assert labels == ("1 · temp 0.2", "2 · temp 1.4", "3 · top-p 0.5", "4 · greedy")
     shown = ("<0.2>", "<1.4>", "<0.8>", "<0>")
-    assert all(text.startswith(start) for text, start in zip(said, shown, strict=True))
+    assert all(text.startswith(start) for text, start in zip(answers, shown, strict=True))
     assert talk.session.settings.current.temperature == 0.8
 
 
@@ -58,8 +58,8 @@ def test_a_prompt_may_hold_what_looks_like_a_value(talk: Talk) -> None:
 
 
 def test_models_answer_in_columns_and_the_chosen_one_goes_on(talk: Talk) -> None:
-    heads, said = texts(talk, "/compare model=parrot,other hello")
-    assert (heads, said) == (("1 · parrot", "2 · other"), ["you said: hello"] * 2)
+    labels, answers = texts(talk, "/compare model=parrot,other hello")
+    assert (labels, answers) == (("1 · parrot", "2 · other"), ["you said: hello"] * 2)
     assert talk.session.model.name == "parrot"
     assert talk.do("/pick 2") == Message(
         ("the conversation goes on from answer 2: other",), ("other answers from now on",)

@@ -11,7 +11,7 @@ import torch
 from scripted import Talk
 
 from tinychat.commands import COMMANDS
-from tinychat.commands.results import Answer, EditPrompt, Export, Message, Outline, Walk
+from tinychat.commands.results import Answer, EditPrompt, Export, Message, TokenBrowser, Tree
 from tinychat.errors import TinychatError, UsageError
 from tinychat.events import Finished, Token
 from tinychat.generate.engine import Request
@@ -252,7 +252,7 @@ def said(session: Session, line: str) -> str:
 
 def tree(session: Session) -> list[str]:
     outline = COMMANDS.dispatch(session, "/tree")
-    assert isinstance(outline, Outline)
+    assert isinstance(outline, Tree)
     return [f"{'›' if row.is_here else ' '}{row.prefix}{row.text}" for row in outline.rows]
 
 
@@ -330,16 +330,16 @@ def test_characters_that_the_model_does_not_know_cannot_be_said(spelled: Session
 
 def test_another_token_that_why_shows_is_gone_on_from(spelled: Session) -> None:
     (old,) = spelled.turns
-    looks = COMMANDS.dispatch(spelled, "/why 3")
-    assert isinstance(looks, Walk)
-    bars = looks.at(looks.index).bars
+    browser = COMMANDS.dispatch(spelled, "/why 3")
+    assert isinstance(browser, TokenBrowser)
+    bars = browser.bars_at(browser.index).bars
     other = next(index for index, bar in enumerate(bars) if not bar.marked)
-    records = list(looks.choose(looks.index, other).start(lambda: False))
+    records = list(browser.branch_from(browser.index, other).start(lambda: False))
     (turn,) = spelled.turns
     assert turn.tokens[:2] == old.tokens[:2]
     assert repr(turn.tokens[2].text) == bars[other].label
     assert isinstance(records[-1], Finished)
-    list(looks.choose(0, 0).start(lambda: False))  # of the answer that was looked at, wherever the conversation went
+    list(browser.branch_from(0, 0).start(lambda: False))  # branches off the browsed answer, not the newest
     assert spelled.conversation.all[:2] == [old, turn]
 
 

@@ -5,14 +5,14 @@ from pathlib import Path
 import pytest
 from scripted import Talk
 
-from tinychat.commands.results import Play
+from tinychat.commands.results import GuessingGame
 from tinychat.errors import Interrupted, UsageError
 from tinychat.evaluate.shannon_game import Game
 
 
 def begin(talk: Talk, line: str) -> Game:
     result = talk.do(line)
-    assert isinstance(result, Play)
+    assert isinstance(result, GuessingGame)
     return result.start(lambda: False)
 
 
@@ -62,7 +62,7 @@ def test_what_cannot_be_played_is_said(talk: Talk, line: str, problem: str) -> N
 
 def test_the_making_of_the_answer_can_be_stopped(talk: Talk) -> None:
     result = talk.do("/play count")
-    assert isinstance(result, Play)
+    assert isinstance(result, GuessingGame)
     with pytest.raises(Interrupted):
         result.start(lambda: True)
 

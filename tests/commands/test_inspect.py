@@ -9,7 +9,7 @@ import torch
 from scripted import Talk
 
 from tinychat.commands import COMMANDS
-from tinychat.commands.results import Bars, HeatMap, HeatMaps, Message, Shaded, Table, Walk
+from tinychat.commands.results import BarChart, HeatMap, HeatMaps, Message, ShadedText, Table, TokenBrowser
 from tinychat.config.settings import Settings
 from tinychat.corpus.sources import read_sources
 from tinychat.errors import SourceError, UsageError
@@ -25,11 +25,11 @@ from tinychat.tokenizer.tokenizer import Tokenizer
 from tinychat.tokenizer.training import train_vocabulary
 
 
-def why(session: Session, line: str) -> Bars:
+def why(session: Session, line: str) -> BarChart:
     """What `/why` shows first."""
-    looks = COMMANDS.dispatch(session, line)
-    assert isinstance(looks, Walk)
-    return looks.at(looks.index)
+    browser = COMMANDS.dispatch(session, line)
+    assert isinstance(browser, TokenBrowser)
+    return browser.bars_at(browser.index)
 
 
 def test_why_shows_the_odds_at_a_place(talk: Talk) -> None:
@@ -41,9 +41,9 @@ def test_why_shows_the_odds_at_a_place(talk: Talk) -> None:
     assert result.title == title
     assert [bar.marked for bar in result.bars] == [True] + [False] * 7
     assert result.bars[0].label == repr(talk.session.model.tokenizer.token_text(token.id))
-    assert result.bars[0].share == pytest.approx(0.5)
+    assert result.bars[0].fraction == pytest.approx(0.5)
     assert result.notes == ("before and after temp 0.8 · top-p 0.95 · sample",)
-    assert result.where == ("you", " said", ": hello")
+    assert result.context == ("you", " said", ": hello")
     assert why(talk.session, "/why") == why(talk.session, f"/why {count}") == why(talk.session, "/why -1")
 
 
@@ -56,7 +56,7 @@ def test_why_tells_what_the_settings_made_of_the_odds(spelled: Session) -> None:
     COMMANDS.dispatch(spelled, "/top-p 1")
     list(spelled.answer("abc"))
     cut = why(spelled, "/why 5")
-    squares = [bar.share**2 for bar in cut.bars[:3]]
+    squares = [bar.fraction**2 for bar in cut.bars[:3]]
     assert [bar.after for bar in cut.bars[:3]] == pytest.approx([square / sum(squares) for square in squares])
     assert {bar.after for bar in cut.bars[3:]} == {0}
     assert cut.notes == ("before and after temp 0.5 · top-k 3 · top-p 1 · sample",)
@@ -80,7 +80,7 @@ def test_why_adds_the_token_that_was_chosen_against_the_odds(spelled: Session) -
         result = why(spelled, f"/why {index}")
         (chosen,) = (bar for bar in result.bars if bar.marked)
         assert chosen.label == repr(token.text)
-        assert math.log(chosen.share) == pytest.approx(token.logprob, abs=1e-4)
+        assert math.log(chosen.fraction) == pytest.approx(token.logprob, abs=1e-4)
         assert len(result.bars) in (8, 9)
 
 
@@ -95,7 +95,7 @@ def test_color_shows_the_surprise_of_each_token_of_the_last_answer(talk: Talk) -
     talk.ask("hello")
     (turn,) = talk.session.turns
     result = talk.do("/color")
-    assert isinstance(result, Shaded)
+    assert isinstance(result, ShadedText)
     assert result.pieces == tuple((token.text, pytest.approx(1)) for token in turn.tokens)
     bits = len(turn.tokens) / len(turn.answer)
     assert result.notes == (f"perplexity 2.00 · {bits:.3f} bits/char · {len(turn.tokens)} tokens",)
@@ -105,7 +105,7 @@ def test_color_shows_the_surprise_of_each_token_of_the_last_answer(talk: Talk) -
 @torch.inference_mode()
 def test_color_tells_how_open_it_was_what_would_come(spelled: Session) -> None:
     result = COMMANDS.dispatch(spelled, "/color")
-    assert isinstance(result, Shaded)
+    assert isinstance(result, ShadedText)
     (turn,) = spelled.turns
     ids = torch.tensor([spelled.model.ids_before(turn, len(turn.tokens))])
     logits = load_model(spelled.model.info)(ids[:, :-1])[0, -len(turn.tokens) :]
@@ -118,14 +118,14 @@ def test_a_character_of_several_tokens_has_the_surprise_of_all_of_them(talk: Tal
     (turn,) = talk.session.turns
     assert [token.text for token in turn.tokens[-2:]] == ["", "é"]
     result = talk.do("/color")
-    assert isinstance(result, Shaded)
+    assert isinstance(result, ShadedText)
     assert result.pieces[-1] == ("é", pytest.approx(2))
 
 
 @pytest.mark.parametrize("text", ["ab", "hello there", "the quick brown fox jumps over the lazy dog " * 4])
 def test_score_says_what_cross_entropy_and_eval_say(spelled: Session, tmp_path: Path, text: str) -> None:
     result = COMMANDS.dispatch(spelled, f"/score '{text}'")
-    assert isinstance(result, Shaded)
+    assert isinstance(result, ShadedText)
     assert "".join(piece for piece, _ in result.pieces) == text
     (tmp_path / "text.txt").write_text(text, encoding="utf-8")
     expected = score(spelled.model.info, [str(tmp_path / "text.txt")], "all", settings=Settings())
@@ -136,7 +136,7 @@ def test_score_says_what_cross_entropy_and_eval_say(spelled: Session, tmp_path: 
 
 def test_the_surprise_of_each_token_is_its_cross_entropy(spelled: Session) -> None:
     result = COMMANDS.dispatch(spelled, "/score hello there")
-    assert isinstance(result, Shaded)
+    assert isinstance(result, ShadedText)
     ids = torch.tensor(spelled.model.tokenizer.encode("hello there"))
     with torch.inference_mode():
         logits = load_model(spelled.model.info)(ids[None, :-1])[0]
@@ -147,7 +147,7 @@ def test_the_surprise_of_each_token_is_its_cross_entropy(spelled: Session) -> No
 
 def test_in_a_chat_a_text_is_scored_as_the_first_thing_said(talk: Talk) -> None:
     result = talk.do("/score hello there")
-    assert isinstance(result, Shaded)
+    assert isinstance(result, ShadedText)
     assert "".join(piece for piece, _ in result.pieces) == "hello there"
     assert None not in [bits for _, bits in result.pieces]
 
@@ -158,7 +158,7 @@ def test_score_says_what_it_cannot_predict(spelled: Session) -> None:
     with pytest.raises(UsageError, match="nothing can be predicted in 'a'"):
         COMMANDS.dispatch(spelled, "/score a")
     result = COMMANDS.dispatch(spelled, "/score abÜ")
-    assert isinstance(result, Shaded)
+    assert isinstance(result, ShadedText)
     assert result.notes[1:] == ("unknown to this model, left out: 'Ü'",)
 
 

@@ -7,7 +7,7 @@ from scripted import Talk
 
 from tinychat.commands import COMMANDS
 from tinychat.commands.registry import (
-    THEMES,
+    CATEGORIES,
     Command,
     complete_models,
     complete_paths,
@@ -15,7 +15,7 @@ from tinychat.commands.registry import (
     parse_number,
     parse_token,
 )
-from tinychat.commands.results import Change, Help, Leave, Message
+from tinychat.commands.results import Change, Help, Message, Quit
 from tinychat.config.settings import SETTINGS
 from tinychat.errors import UsageError
 
@@ -78,11 +78,11 @@ def test_no_name_stands_for_two_commands() -> None:
 
 @pytest.mark.parametrize("command", COMMANDS.values(), ids=lambda command: command.name)
 def test_every_command_says_what_it_is(command: Command) -> None:
-    assert command.theme in THEMES
+    assert command.category in CATEGORIES
     assert command.help
     assert len(command.help.partition("\n")[0]) <= 110
     assert len(command.brief) <= 20
-    assert command.brief or command.theme == "settings"
+    assert command.brief or command.category == "settings"
     assert not command.example or COMMANDS.split(command.example)[0] is command
     assert not command.usage or command.usage[0] == "[" or command.example
 
@@ -95,7 +95,7 @@ def test_every_setting_has_its_command_and_its_aliases() -> None:
 def test_help_lists_every_command_once_by_theme(talk: Talk) -> None:
     result = talk.do("/help")
     assert isinstance(result, Help)
-    assert sorted(name for entries in result.themes.values() for name in entries) == sorted(COMMANDS)
+    assert sorted(name for entries in result.categories.values() for name in entries) == sorted(COMMANDS)
 
 
 def test_help_of_one_command_has_its_usage_its_bounds_and_an_example(talk: Talk) -> None:
@@ -110,7 +110,7 @@ def test_help_of_one_command_has_its_usage_its_bounds_and_an_example(talk: Talk)
 
 
 def test_quit_leaves(talk: Talk) -> None:
-    assert talk.do("/bye") == Leave()
+    assert talk.do("/bye") == Quit()
 
 
 def test_a_change_tells_old_and_new() -> None:

@@ -4,7 +4,7 @@ import pytest
 from scripted import Talk
 
 from tinychat.commands.results import Change, Message, Table
-from tinychat.commands.settings import change, nudge, switch, values_of
+from tinychat.commands.settings import change, nudge, suggest_values, toggle_greedy
 from tinychat.config.option import Option
 from tinychat.config.precedence import Origin
 from tinychat.config.settings import SETTINGS
@@ -51,8 +51,8 @@ def test_greedy_is_temperature_0_and_sample_brings_back_the_last_one(talk: Talk)
     talk.do("/temp 1.3")
     assert talk.do("/greedy") == Change("temperature", "1.3", "0")
     assert talk.do("/sample") == Change("temperature", "0", "1.3")
-    assert switch(talk.session) == Change("temperature", "1.3", "0")
-    assert switch(talk.session) == Change("temperature", "0", "1.3")
+    assert toggle_greedy(talk.session) == Change("temperature", "1.3", "0")
+    assert toggle_greedy(talk.session) == Change("temperature", "0", "1.3")
 
 
 def test_a_nudge_goes_as_far_as_the_bounds(talk: Talk) -> None:
@@ -94,9 +94,9 @@ def test_what_a_model_is_loaded_with_loads_it_again_and_keeps_the_conversation(t
 
 
 def test_values_are_completed_with_the_one_in_force_first(talk: Talk) -> None:
-    assert [one.text for one in values_of(talk.session, SETTINGS["device"])] == ["auto", "cpu", "cuda", "mps"]
-    assert [one.text for one in values_of(talk.session, SETTINGS["top_k"])] == ["none", "5", "40"]
-    assert [(one.text, one.about) for one in values_of(talk.session, SETTINGS["temperature"])] == [
+    assert [one.text for one in suggest_values(talk.session, SETTINGS["device"])] == ["auto", "cpu", "cuda", "mps"]
+    assert [one.text for one in suggest_values(talk.session, SETTINGS["top_k"])] == ["none", "5", "40"]
+    assert [(one.text, one.about) for one in suggest_values(talk.session, SETTINGS["temperature"])] == [
         ("0.8", "now · 0 to 100 · higher: more surprising"),
         ("0", "greedy: the likeliest token, always"),
         ("0.5", "steady"),
@@ -104,9 +104,9 @@ def test_values_are_completed_with_the_one_in_force_first(talk: Talk) -> None:
         ("1.2", "daring"),
     ]
     talk.do(r"/stop \n")
-    assert [one.text for one in values_of(talk.session, SETTINGS["stop"])] == [r"\n", "none", r"\n\n"]
+    assert [one.text for one in suggest_values(talk.session, SETTINGS["stop"])] == [r"\n", "none", r"\n\n"]
     talk.do("/top-p 0.5")
-    assert [(one.text, one.about) for one in values_of(talk.session, SETTINGS["top_p"])] == [
+    assert [(one.text, one.about) for one in suggest_values(talk.session, SETTINGS["top_p"])] == [
         ("0.5", "now · above 0, to 1 · lower: safer"),
         ("0.9", "without the unlikely rest"),
         ("1", "all tokens"),
@@ -119,6 +119,6 @@ def test_values_are_completed_with_the_one_in_force_first(talk: Talk) -> None:
 
 @pytest.mark.parametrize("setting", SETTINGS.values(), ids=lambda setting: setting.name)
 def test_every_value_that_is_offered_can_be_set_and_says_what_it_does(talk: Talk, setting: Option) -> None:
-    for one in values_of(talk.session, setting):
+    for one in suggest_values(talk.session, setting):
         talk.session.settings.set(setting.name, one.text)
         assert one.about

@@ -10,7 +10,7 @@ import pytest
 from filelock import FileLock
 from scripted import Talk, make_model
 
-from tinychat.commands.results import Answer, Message, Table, Watch
+from tinychat.commands.results import Answer, Message, Table, WatchRun
 from tinychat.commands.training import finish_training
 from tinychat.errors import RunError, UsageError
 from tinychat.events import Ended, Evaluated, Failed, Part, Planned, Stepped, Token, to_json
@@ -42,7 +42,7 @@ def novel(tmp_path: Path) -> Path:
 
 def test_train_takes_sources_and_the_fields_of_a_recipe(talk: Talk, launched: list[RunFolder], novel: Path) -> None:
     result = talk.do(f"/train '{novel}' --minutes 5 --n_layer=2 --Batch-Size 8 --qk-norm false --name mine")
-    assert isinstance(result, Watch)
+    assert isinstance(result, WatchRun)
     assert launched == [result.run]
     recipe = load_recipe(result.run.recipe_file)
     assert result.run.name == "mine"
@@ -178,7 +178,7 @@ def test_attach_and_finish_need_a_run_at_work(talk: Talk, make_run: MakeRun) -> 
         with pytest.raises(RunError):
             talk.do(line)
     with FileLock(run.lock_file):
-        assert talk.do("/attach") == talk.do("/attach a") == Watch(run)
+        assert talk.do("/attach") == talk.do("/attach a") == WatchRun(run)
         talk.do("/finish")
         assert talk.do("/runs").rows[0][1] == "at work"  # type: ignore[union-attr]
     assert '"command": "stop"' in run.control_file.read_text()

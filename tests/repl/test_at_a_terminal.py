@@ -249,7 +249,7 @@ def test_the_ruler_counts_tokens_typed_and_left(sit_down: SitDown) -> None:
 def test_function_keys(sit_down: SitDown) -> None:
     person = sit_down()
     person.type("/undo", "\x1bOP")
-    person.sees("/undo", "  Take back the last prompt and its answer; `/goto` returns to them.", "› /undo")
+    person.sees("/undo", "  Remove the last prompt and its answer; `/goto` returns to them.", "› /undo")
     person.type("\x1bOQ")
     person.sees(TOOLBAR.replace("0.8", "0").replace("sample", "greedy"))
     person.type(CTRL_C, "\x1bOS", "one two")

@@ -1,4 +1,4 @@
-"""What slash commands do: functions that take the session and return data, and know no terminal."""
+"""Slash commands: functions that take the session and return data. They know nothing of the terminal."""
 
 from tinychat.commands import compare, conversation, game, inspect, models, plot, settings, training
 from tinychat.commands.registry import Registry
@@ -7,7 +7,7 @@ COMMANDS = Registry(
     (
         *conversation.COMMANDS,
         *compare.COMMANDS,
-        *(training.or_finish(one) if one.name == "stop" else one for one in settings.COMMANDS),
+        *(training.with_finish(command) if command.name == "stop" else command for command in settings.COMMANDS),
         *models.COMMANDS,
         *training.COMMANDS,
         models.recipes,
@@ -16,4 +16,4 @@ COMMANDS = Registry(
         *game.COMMANDS,
     )
 )
-"""Every command by its name, in the order in which they are shown."""
+"""All commands by name, in the order in which `/help` shows them."""

@@ -1,6 +1,4 @@
-"""Looking into answers: why a token was chosen, how likely a text is, what tokens it is made of, what heads look at and
-layers say, and what was learned by heart.
-"""
+"""Commands that look inside: token probabilities, surprisal, tokens, attention, the logit lens, memorized text."""
 
 import math
 from collections import Counter
@@ -14,15 +12,15 @@ from tinychat.commands.registry import command, complete_paths, parse_number, pa
 from tinychat.commands.results import (
     Answer,
     Bar,
-    Bars,
+    BarChart,
     HeatMap,
     HeatMaps,
     Message,
     Result,
-    Shaded,
+    ShadedText,
     SmallMap,
     Table,
-    Walk,
+    TokenBrowser,
 )
 from tinychat.config.settings import Settings, describe_sampling
 from tinychat.errors import SourceError, UsageError
@@ -40,76 +38,76 @@ from tinychat.tokenizer.tokenizer import Tokenizer
 if TYPE_CHECKING:
     from tinychat.corpus.corpus import Passage, SourceCorpus
 
-BARS = 8
-"""alternatives shown"""
+MAX_ALTERNATIVES = 8
+"""Number of tokens shown by `/why`."""
 
 CROSS = "cross"
-"""the word for attention to the encoder"""
-FINEST = 96
-"""rows and columns that small maps have at most; a screen has hardly more"""
-NEWEST = 256
-"""rows of a whole map, at most"""
-NOTABLE = 0.3
-"""the share from which on a head is named for what it looks at"""
-WORTH_A_WORD = 0.05
-"""the share from which on it is told of a head that is shown alone"""
-CANDIDATES = 5
-"""tokens of each row of `/lens`, at most"""
-WORTH_NAMING = 0.001
-"""the probability of all of these but the first, at least"""
+"""Argument of `/attention` for attention to the encoder."""
+MAX_CELLS = 96
+"""Maximal number of rows and columns of a small map."""
+MAX_ROWS = 256
+"""Maximal number of rows of a map of one head."""
+MIN_PATTERN_WEIGHT = 0.3
+"""Attention weight from which a head is named for a pattern."""
+MIN_LISTED_WEIGHT = 0.05
+"""Attention weight from which a pattern is listed for a head shown alone."""
+MAX_CANDIDATES = 5
+"""Number of tokens in a row of `/lens`."""
+MIN_PROBABILITY = 0.001
+"""Probability from which candidates after the first are shown."""
 
-LEAST = 12
-"""characters of a span: shorter ones come again in any two texts of a language"""
-SPANS = 8
-"""that are shown"""
+MIN_SPAN = 12
+"""Number of characters of a span; any two texts of a language share shorter ones."""
+MAX_SPANS = 8
+"""Number of spans shown."""
 BUNDLED_TEXT = "smalltalk.jsonl"
-"""what the bundled model was trained on: tinychat makes it anew, the same byte for byte"""
+"""Training text of the bundled model, which tinychat can generate again byte for byte."""
 RECIPE = "the recipe's own text"
 ELSEWHERE = "`/copied FILE` looks in another text"
 
 
-@command("why", "inside", "the odds of a token", usage="[N]", example="/why 5")
+@command("why", "inside", "token probabilities", usage="[N]", example="/why 5")
 def why(session: Session, text: str) -> Result:
-    """How likely the model found the Nth token of the last answer, and what else it might have said.
+    """Show the probability of the Nth token of the last answer, and the likeliest alternatives.
 
-    Without N, the last one; -2 is the last but one. The probabilities are the model's own, and those after temperature
-    and filters as the token was drawn. ←/→ walk through the answer; ↑/↓ mark a token, and Enter goes on from there
-    with that one.
+    The default is the last token; -2 is the one before it. Probabilities are the model's own, beside those after
+    temperature and filters as the token was drawn. ←/→ move through the answer; ↑/↓ select an alternative, and Enter
+    continues the answer with it.
     """
     turn = last_answer(session)
-    odds_at = cache(lambda position: _odds(session, turn, position))
+    probabilities_at = cache(lambda index: _probabilities(session, turn, index))
 
-    def at(position: int) -> Bars:
-        return _bars(session, turn, position, odds_at(position))
+    def bars_at(index: int) -> BarChart:
+        return _bar_chart(session, turn, index, probabilities_at(index))
 
-    def choose(position: int, bar: int) -> Answer:
-        return branch_at(session, turn, position, [_shown(odds_at(position), turn.tokens[position])[bar].id])
+    def branch_from(index: int, bar: int) -> Answer:
+        return branch_at(session, turn, index, [_shown(probabilities_at(index), turn.tokens[index])[bar].id])
 
     count = len(turn.tokens)
-    return Walk(parse_token(text, count, "why"), count, at, choose)
+    return TokenBrowser(parse_token(text, count, "why"), count, bars_at, branch_from)
 
 
 @command("color", "inside", "shaded by surprise", aliases=("colour",))
 def color(session: Session, text: str) -> Result:
-    """The last answer again, each token shaded by how likely the model found it.
+    """Show the last answer with each token coloured by its surprisal (−log₂ of its probability).
 
-    Under it a line of how surprising each token was, and one of how open it was what would come: the entropy.
+    Two lines below chart the surprisal of each token, and the entropy of the prediction before it.
     """
     turn, model = last_answer(session), session.model
-    given = [(turn.given, None)] if turn.given else []
+    prefix = [(turn.given, None)] if turn.given else []
     entropies: list[float] = []
     if model.prompt_encoder.source_tokenizer is None:
         count = len(turn.tokens)
         entropies = model.engine.entropies(model.ids_before(turn, count))[-count:]
-    return _shaded([*given, *((token.text, token.logprob) for token in turn.tokens)], entropies)
+    return _shade([*prefix, *((token.text, token.logprob) for token in turn.tokens)], entropies)
 
 
 @command("score", "inside", "how likely a text is", usage="TEXT", example="/score to be or not")
 def score(session: Session, text: str) -> Result:
-    """How likely the model finds a text: perplexity, bits per character, and each token shaded by it.
+    """Score a text: show its perplexity and bits per character, with each token coloured by its surprisal.
 
-    The text stands by itself, as the beginning of a document; in a chat, as the first thing said. What no token stands
-    before is not predicted and does not count.
+    The text is scored as the beginning of a document, or in a chat as the first message. A first token without context
+    is not scored.
     """
     text = unquote(text)
     if not text:
@@ -124,14 +122,14 @@ def score(session: Session, text: str) -> Result:
     texts = [decoder.push(id) for id in ids]
     texts[-1] += decoder.flush()
     logprobs = [None, *model.engine.score(ids)]
-    return _shaded(zip(texts, logprobs, strict=True), model.engine.entropies(ids), _unknown(model, text))
+    return _shade(zip(texts, logprobs, strict=True), model.engine.entropies(ids), _unknown(model, text))
 
 
 @command(
     "tokens", "inside", "the pieces of a text", usage="[TEXT]", example="/tokens to be or not", aliases=("tokenize",)
 )
 def tokens(session: Session, text: str) -> Result:
-    """The pieces into which the model's tokenizer cuts a text, with their ids; without a text, the last prompt."""
+    """Show the tokens of a text, or of the last prompt, with their ids."""
     if not text:
         if not session.turns:
             raise UsageError("there is no text to cut", "for example `/tokens to be or not`")
@@ -147,86 +145,98 @@ def _unknown(model: OpenModel, text: str) -> tuple[str, ...]:
 
 
 def last_answer(session: Session) -> Turn:
-    """Return the newest turn in which the model has said something."""
+    """Return the newest turn whose answer has tokens.
+
+    Raises:
+        UsageError: If there is none.
+    """
     turn = next((turn for turn in reversed(session.turns) if turn.tokens), None)
     if turn is None:
         raise UsageError("there is no answer to look into yet", "type a prompt first")
     return turn
 
 
-def _settings_at(session: Session, turn: Turn, position: int) -> Settings:
-    return turn.settings_at(position) or session.settings.current
+def _settings_at(session: Session, turn: Turn, index: int) -> Settings:
+    return turn.settings_at(index) or session.settings.current
 
 
-def _odds(session: Session, turn: Turn, position: int) -> list[TokenProbability]:
-    """Return every token that could have come at a position (from 0) of an answer, the likeliest first.
+def _probabilities(session: Session, turn: Turn, index: int) -> list[TokenProbability]:
+    """Return the probabilities of the whole vocabulary at an index of an answer, likeliest first.
 
-    The model is asked anew, for that position alone, so that making answers costs nothing extra.
+    The model computes them again for this index alone, so that generating answers costs nothing extra.
     """
-    model, settings = session.model, _settings_at(session, turn, position)
-    ids, source = model.ids_before(turn, position), model.prompt_encoder.encode_source(turn.prompt)
-    return model.engine.probabilities(Request(0, ids, position, settings, seed=0, source=source))
+    model, settings = session.model, _settings_at(session, turn, index)
+    ids, source = model.ids_before(turn, index), model.prompt_encoder.encode_source(turn.prompt)
+    return model.engine.probabilities(Request(0, ids, index, settings, seed=0, source=source))
 
 
-def _shown(odds: list[TokenProbability], token: Token) -> list[TokenProbability]:
-    """The likeliest, and the one that was chosen."""
-    return odds[:BARS] + [one for one in odds[BARS:] if one.id == token.id]
+def _shown(probabilities: list[TokenProbability], token: Token) -> list[TokenProbability]:
+    """Return the likeliest tokens, and the drawn one if it is not among them."""
+    rest = probabilities[MAX_ALTERNATIVES:]
+    return probabilities[:MAX_ALTERNATIVES] + [one for one in rest if one.id == token.id]
 
 
-def _bars(session: Session, turn: Turn, position: int, odds: list[TokenProbability]) -> Bars:
-    rank, chosen = next((rank, one) for rank, one in enumerate(odds, 1) if one.id == turn.tokens[position].id)
-    entropy = -sum(math.exp(one.logprob) * one.logprob for one in odds) / math.log(2)
+def _bar_chart(session: Session, turn: Turn, index: int, probabilities: list[TokenProbability]) -> BarChart:
+    token = turn.tokens[index]
+    rank, drawn = next((rank, one) for rank, one in enumerate(probabilities, 1) if one.id == token.id)
+    entropy = -sum(math.exp(one.logprob) * one.logprob for one in probabilities) / math.log(2)
     name = session.model.tokenizer.token_text
-    shown = _shown(odds, turn.tokens[position])
+    shown = _shown(probabilities, token)
     texts = [token.text for token in turn.tokens]
-    return Bars(
-        f"token {position + 1} of {len(texts)} · rank {rank:,} of {len(odds):,} · log-probability {chosen.logprob:z.2f}"
+    return BarChart(
+        f"token {index + 1} of {len(texts)} · rank {rank:,} of {len(probabilities):,}"
+        f" · log-probability {drawn.logprob:z.2f}"
         f" · entropy {entropy:z.1f} bits",
-        tuple(Bar(repr(name(one.id)), math.exp(one.logprob), one is chosen, one.probability) for one in shown),
-        (f"before and after {' · '.join(describe_sampling(_settings_at(session, turn, position)))}",),
-        ((turn.given or "") + "".join(texts[:position]), texts[position], "".join(texts[position + 1 :])),
+        tuple(Bar(repr(name(one.id)), math.exp(one.logprob), one is drawn, one.probability) for one in shown),
+        (f"before and after {' · '.join(describe_sampling(_settings_at(session, turn, index)))}",),
+        ((turn.given or "") + "".join(texts[:index]), texts[index], "".join(texts[index + 1 :])),
     )
 
 
-def _shaded(
+def _shade(
     tokens: Iterable[tuple[str, float | None]], entropies: Sequence[float], notes: tuple[str, ...] = ()
-) -> Shaded:
-    """Tokens and their log-probabilities as a shaded text, with entropies (nats), and what these say of all of it.
+) -> ShadedText:
+    """Return a text coloured by surprisal, with notes on its perplexity and bits per character.
 
-    A token that holds only a part of a character adds to the surprise of the one that completes it.
+    A token that holds only part of a character adds its surprisal to the token that completes the character.
+
+    Args:
+        tokens: texts and log-probabilities in nats; None for a text that is not scored.
+        entropies: of the predictions, in nats.
+        notes: more notes.
     """
     pieces: list[tuple[str, float | None]] = []
     logprobs: list[float] = []
-    characters, waiting = 0, 0.0
+    characters, surprisal = 0, 0.0
     for text, logprob in tokens:
         if logprob is None:
             pieces += [(text, None)] if text else []
             continue
         logprobs.append(logprob)
         characters += len(text)
-        waiting -= logprob / math.log(2)
+        surprisal -= logprob / math.log(2)
         if text:
-            pieces.append((text, waiting))
-            waiting = 0.0
+            pieces.append((text, surprisal))
+            surprisal = 0.0
     loss = -sum(logprobs) / len(logprobs)
     facts = [f"perplexity {math.exp(loss):,.2f}" if loss < 700 else "perplexity inf"]
     if characters:
         facts.append(f"{loss / math.log(2) * len(logprobs) / characters:.3f} bits/char")
     facts.append(count(len(logprobs), "token"))
-    return Shaded(tuple(pieces), (" · ".join(facts), *notes), tuple(entropy / math.log(2) for entropy in entropies))
+    return ShadedText(tuple(pieces), (" · ".join(facts), *notes), tuple(entropy / math.log(2) for entropy in entropies))
 
 
-# --- what the heads of a model look at, and what each of its layers would say ----------------------------------------
+# --- attention heads and the logit lens -------------------------------------------------------------------------------
 
 
-@command("attention", "inside", "what heads look at", usage="[LAYER [HEAD]]", example="/attention 2 1")
+@command("attention", "inside", "attention maps", usage="[LAYER [HEAD]]", example="/attention 2 1")
 def attention(session: Session, text: str) -> Result:
-    """What the heads of attention looked at in the last prompt and answer: of all layers, of one, or of one head.
+    """Show the attention maps of the last prompt and answer: of all layers, of one layer, or of one head.
 
-    A map has a row for each token, in which its columns are the tokens that it may look at: the brighter, the more it
-    does. A head is named for what most of its weight goes to: the first token, the previous one, itself, the same one
-    where it came before, or what followed that (induction); else for how many tokens it is spread over. `cross` behind
-    the numbers shows how a translation model looks at what it translates.
+    A map has a row for each query token and a column for each key token; brighter is a larger weight. A head is named
+    for what gets most of its weight: the first token, the previous one, the token itself, earlier copies of it (same),
+    or the tokens after those (induction); else for how many tokens it spreads over. `cross` after the numbers shows
+    the cross-attention of a translation model.
     """
     from tinychat.model.config import ModelConfig
 
@@ -238,115 +248,116 @@ def attention(session: Session, text: str) -> Result:
     numbers = words[:-1] if cross else words
     if len(numbers) > 2:
         raise UsageError(f"/attention takes a layer and a head, not {text!r}", "for example `/attention 2 1`")
-    layer, head = _index(numbers[:1], config.n_layer, "layer"), _index(numbers[1:], config.n_head, "head")
+    layer = _parse_index(numbers[:1], config.n_layer, "layer")
+    head = _parse_index(numbers[1:], config.n_head, "head")
     turn = last_answer(session)
     if layer is None or head is None:
-        return _small_maps(model, turn, layer, cross)
-    return _whole_map(model, turn, layer, head, cross)
+        return _head_maps(model, turn, layer, cross)
+    return _head_map(model, turn, layer, head, cross)
 
 
-@command("lens", "inside", "what each layer says", usage="[N]", example="/lens 5")
+@command("lens", "inside", "logit lens by layer", usage="[N]", example="/lens 5")
 def lens(session: Session, text: str) -> Result:
-    """What each layer would have said at the Nth token of the last answer: a logit lens. Without N, at the last one.
+    """Show what each layer predicts for the Nth token of the last answer (logit lens); default: the last one.
 
-    The head of the model reads what stands in the residual stream after each layer; the last row is what the model
-    says. Where that is mixed with counts of n-grams and matches, each has its row, with its share in the mixture.
+    The output head is applied to the residual stream after each layer; the last row is the model's prediction. If that
+    mixes in n-gram counts and a copy mechanism (matches), each has a row with its share of the mixture.
     """
     turn, model = last_answer(session), session.model
-    position = parse_token(text, len(turn.tokens), "lens")
-    name, said = model.tokenizer.token_text, turn.tokens[position]
-    ids, source = model.ids_before(turn, position), model.prompt_encoder.encode_source(turn.prompt)
-    voices = model.engine.lens(ids, said.id, source=source, likeliest=CANDIDATES)
-    mixed = any(voice.share is not None for voice in voices)
+    index = parse_token(text, len(turn.tokens), "lens")
+    name, token_id = model.tokenizer.token_text, turn.tokens[index].id
+    ids, source = model.ids_before(turn, index), model.prompt_encoder.encode_source(turn.prompt)
+    predictions = model.engine.lens(ids, token_id, source=source, likeliest=MAX_CANDIDATES)
+    mixed = any(row.share is not None for row in predictions)
     rows = []
-    for voice in voices:
-        share = ("" if voice.share is None else _percent(voice.share),) if mixed else ()
-        shown = [one for rank, one in enumerate(voice.likeliest) if not rank or one[1] >= WORTH_NAMING]
+    for row in predictions:
+        weight = ("" if row.share is None else _percent(row.share),) if mixed else ()
+        shown = [one for rank, one in enumerate(row.likeliest) if not rank or one[1] >= MIN_PROBABILITY]
         likeliest = " · ".join(f"{name(id)!r} {_percent(probability)}" for id, probability in shown)
-        told = (_percent(voice.probability), f"{voice.rank:,}") if voice.likeliest else ("", "")
-        rows.append((voice.part, *share, *told, likeliest or "nothing in sight is the same"))
+        token = (_percent(row.probability), f"{row.rank:,}") if row.likeliest else ("", "")
+        rows.append((row.part, *weight, *token, likeliest or "nothing in sight is the same"))
     notes = ["each layer as if it were the last; before temperature and filters"]
     if mixed:
         notes.append("the mixture of the last layer, counts and matches is what the model says")
     return Table(
-        ("", *(("share",) if mixed else ()), repr(name(said.id)), "rank", "likeliest"),
+        ("", *(("share",) if mixed else ()), repr(name(token_id)), "rank", "likeliest"),
         tuple(rows),
-        f"token {position + 1} of {len(turn.tokens)}: {name(said.id)!r}",
+        f"token {index + 1} of {len(turn.tokens)}: {name(token_id)!r}",
         right=tuple(range(1, 4 if mixed else 3)),
         notes=tuple(notes),
     )
 
 
-def _small_maps(model: OpenModel, turn: Turn, layer: int | None, cross: bool) -> HeatMaps:
-    """The heads of all layers, or of one."""
+def _head_maps(model: OpenModel, turn: Turn, layer: int | None, cross: bool) -> HeatMaps:
+    """Return small maps of the heads of all layers, or of one."""
     ids = model.ids_before(turn, len(turn.tokens))
     source = model.prompt_encoder.encode_source(turn.prompt)
-    layers = model.engine.heads(ids, source=source, layer=layer, cross=cross, cells=FINEST)
-    what = _sequence(model, ids)
+    layers = model.engine.heads(ids, source=source, layer=layer, cross=cross, cells=MAX_CELLS)
+    tokens = _describe_window(model, ids)
     if cross:
-        what += f" look at the {len(source or ())} of the prompt"
+        tokens += f" look at the {len(source or ())} of the prompt"
     grid = tuple(
         tuple(
-            SmallMap(f"{number} {index} {_pattern(head)}", _seen(head.cells, cross))
+            SmallMap(f"{number} {index} {_main_pattern(head)}", _mask(head.cells, cross))
             for index, head in enumerate(heads, 1)
         )
         for number, heads in enumerate(layers, 1 if layer is None else layer + 1)
     )
     if layer is None:
         note = "a row for each layer; `/attention LAYER` shows one larger"
-        return HeatMaps(f"attention, by layer and head: {what}", grid, (note,))
+        return HeatMaps(f"attention, by layer and head: {tokens}", grid, (note,))
     return HeatMaps(
-        f"layer {layer + 1}, by head: {what}", grid, (f"`/attention {layer + 1} HEAD` shows one with its tokens",)
+        f"layer {layer + 1}, by head: {tokens}", grid, (f"`/attention {layer + 1} HEAD` shows one with its tokens",)
     )
 
 
-def _sequence(model: OpenModel, ids: Sequence[int]) -> str:
-    """How many tokens there are, or how many of them the model still sees."""
+def _describe_window(model: OpenModel, ids: Sequence[int]) -> str:
+    """Return the number of tokens, and how many of them fit the context if not all do."""
     start = window_start(len(ids), model.engine.context_length)
     return f"the newest {len(ids) - start:,} of {len(ids):,} tokens" if start else f"{len(ids):,} tokens"
 
 
-def _pattern(head: Head) -> str:
-    """What a head looks at, in two words."""
-    word, share = _patterns(head)[0]
-    return f"{word} {percent(share, 0)}" if share >= NOTABLE else f"spread over {2**head.entropy:.0f}"
+def _main_pattern(head: Head) -> str:
+    """Return the main pattern of a head with its weight: `previous 62 %`."""
+    name, weight = _patterns(head)[0]
+    return f"{name} {percent(weight, 0)}" if weight >= MIN_PATTERN_WEIGHT else f"spread over {2**head.entropy:.0f}"
 
 
 def _patterns(head: Head) -> list[tuple[str, float]]:
-    """What heads are known to look at, the largest share first."""
-    shares = {
+    """Return known patterns of attention with the weight of each, largest first."""
+    weights = {
         "first": head.first,
         "previous": head.previous,
         "itself": head.itself,
         "same": head.same,
         "induction": head.followed,
     }
-    return sorted(shares.items(), key=lambda pattern: -pattern[1])
+    return sorted(weights.items(), key=lambda pattern: -pattern[1])
 
 
-def _seen(cells: Sequence[Sequence[float]], cross: bool) -> tuple[tuple[float, ...], ...]:
-    """The cells that a row may look at: where tokens look at themselves, those up to its own."""
-    ahead = 0 if cross else len(cells[0]) - len(cells)
-    return tuple(tuple(row if cross else row[: ahead + index]) for index, row in enumerate(cells, 1))
+def _mask(cells: Sequence[Sequence[float]], cross: bool) -> tuple[tuple[float, ...], ...]:
+    """Cut each row after its own column in self-attention, which is causal; keep whole rows in cross-attention."""
+    offset = 0 if cross else len(cells[0]) - len(cells)
+    return tuple(tuple(row if cross else row[: offset + index]) for index, row in enumerate(cells, 1))
 
 
-def _whole_map(model: OpenModel, turn: Turn, layer: int, head: int, cross: bool) -> HeatMap:
-    """One head, with the tokens."""
+def _head_map(model: OpenModel, turn: Turn, layer: int, head: int, cross: bool) -> HeatMap:
+    """Return the map of one head, labelled with tokens."""
     ids = model.ids_before(turn, len(turn.tokens))
     source = model.prompt_encoder.encode_source(turn.prompt)
-    told = model.engine.heads(ids, source=source, layer=layer, cross=cross, cells=1)[0][head]
-    cells = model.engine.attention(ids, layer, head, source=source, cross=cross, newest=NEWEST)
+    summary = model.engine.heads(ids, source=source, layer=layer, cross=cross, cells=1)[0][head]
+    cells = model.engine.attention(ids, layer, head, source=source, cross=cross, newest=MAX_ROWS)
     window = ids[window_start(len(ids), model.engine.context_length) :]
     labels = _labels(model.tokenizer, window)
     columns = _labels(model.source_tokenizer, source) if cross and source else labels
-    facts = [f"{word} {percent(share, 0)}" for word, share in _patterns(told) if share >= WORTH_A_WORD]
+    facts = [f"{name} {percent(weight, 0)}" for name, weight in _patterns(summary) if weight >= MIN_LISTED_WEIGHT]
     if not cross:
-        facts.append(f"{told.distance:.1f} tokens back")
+        facts.append(f"{summary.distance:.1f} tokens back")
     return HeatMap(
-        " · ".join([f"layer {layer + 1} head {head + 1}", *facts, f"entropy {told.entropy:z.1f} bits"]),
+        " · ".join([f"layer {layer + 1} head {head + 1}", *facts, f"entropy {summary.entropy:z.1f} bits"]),
         labels[len(labels) - len(cells) :],
         columns,
-        _seen(cells, cross),
+        _mask(cells, cross),
         marked=max(0, len(cells) - len(turn.tokens)),
         notes=("a row looks at columns, to say the next row",),
     )
@@ -356,12 +367,16 @@ def _labels(tokenizer: Tokenizer, ids: Sequence[int]) -> tuple[str, ...]:
     return tuple(visible(tokenizer.token_text(id)) for id in ids)
 
 
-def _percent(share: float) -> str:
-    return percent(share, 1 if share < 0.0995 else 0)
+def _percent(fraction: float) -> str:
+    return percent(fraction, 1 if fraction < 0.0995 else 0)
 
 
-def _index(words: Sequence[str], count: int, name: str) -> int | None:
-    """A layer or a head, from 0; None where none is given."""
+def _parse_index(words: Sequence[str], count: int, name: str) -> int | None:
+    """Return the index of a layer or head, from 0; None if no number was typed.
+
+    Raises:
+        UsageError: If there is none of that number.
+    """
     if not words:
         return None
     (word,) = words
@@ -369,17 +384,17 @@ def _index(words: Sequence[str], count: int, name: str) -> int | None:
     return parse_number(word, 1, count, error) - 1
 
 
-# --- what of an answer stands word for word in the text that the model was trained on --------------------------------
+# --- memorized text ---------------------------------------------------------------------------------------------------
 
 
 @command(
     "copied", "inside", "learned by heart?", usage="[TEXT…]", example="/copied my-novel.txt", complete=complete_paths
 )
 def copied(session: Session, text: str) -> Result:
-    """What of the last answer stands word for word in the text that the model was trained on, and where.
+    """Find parts of the last answer that occur verbatim in the model's training text, and show where.
 
-    Spans of 12 characters or more are shown, the longest first, each with its first place. Without a text, that of the
-    model is looked for where it was.
+    Shows spans of at least 12 characters, longest first, each with its first occurrence. TEXT is another text to
+    search; the default is the training text, if it is still where it was.
     """
     from tinychat.corpus.overlap import find_copies
 
@@ -387,69 +402,74 @@ def copied(session: Session, text: str) -> Result:
     if not answer:
         raise UsageError("the last answer has no text", "type a prompt first")
     name, training = session.model.name, read_training(session.model.info.folder)
-    corpus = _read(name, training, split_words(text))
+    corpus = _read_corpus(name, training, split_words(text))
     data = training.get("data", {})
     is_own = corpus.fingerprint == data.get("fingerprint")
-    share = data["train_tokens"] / data["tokens"] if is_own else 1.0
-    least = min(LEAST, len(answer))
-    copies = find_copies(answer, _beginning(corpus, share), least)
+    fraction = data["train_tokens"] / data["tokens"] if is_own else 1.0
+    min_length = min(MIN_SPAN, len(answer))
+    copies = find_copies(answer, _training_passages(corpus, fraction), min_length)
     notes = []
     if not is_own:
-        what = "this is another text than" if text else "the text has changed since"
-        notes.append(f"{what} {name} was trained on{'' if text else ' it'}")
-    elif share < 1:
-        notes.append(f"looked at: the {percent(share, 0)} of the text that {name} was trained on")
+        reason = "this is another text than" if text else "the text has changed since"
+        notes.append(f"{reason} {name} was trained on{'' if text else ' it'}")
+    elif fraction < 1:
+        notes.append(f"looked at: the {percent(fraction, 0)} of the text that {name} was trained on")
     if training.get("from"):
         notes.append(f"{name} was begun from {training['from']['name']}, whose text was not looked at")
     if not copies:
-        return Message((f"no {least} characters in a row stand word for word in {corpus.name}",), tuple(notes))
+        return Message((f"no {min_length} characters in a row stand word for word in {corpus.name}",), tuple(notes))
     length = sum(len(copy.text) for copy in copies)
     times = Counter(copy.text for copy in copies)
     first = {copy.text: copy.passage for copy in reversed(copies)}
     rows = [
-        (f"{len(span):,}", _place(first[span]), repr(span) + (f", {count} times" if count > 1 else ""))
+        (f"{len(span):,}", _location(first[span]), repr(span) + (f", {count} times" if count > 1 else ""))
         for span, count in times.items()
     ]
-    more = f", and {len(rows) - SPANS} more" if len(rows) > SPANS else ""
+    more = f", and {len(rows) - MAX_SPANS} more" if len(rows) > MAX_SPANS else ""
     return Table(
         ("characters", "first place", "span"),
-        tuple(rows[:SPANS]),
+        tuple(rows[:MAX_SPANS]),
         f"{percent(length / len(answer), 0)} of the answer stands word for word in {corpus.name}",
         right=(0,),
-        notes=(f"spans of {least} characters or more{more}", *notes),
+        notes=(f"spans of {min_length} characters or more{more}", *notes),
     )
 
 
-def _read(model: str, training: Mapping[str, Any], named: list[str]) -> "SourceCorpus":
-    """The text that is named, or that of a model.
+def _read_corpus(model: str, training: Mapping[str, Any], typed: list[str]) -> "SourceCorpus":
+    """Read the typed sources or, without any, those that a model was trained on.
 
     Raises:
-        UsageError: it is not at hand.
+        UsageError: If a data set has not been downloaded, or the training text is unknown or cannot be read.
+        SourceError: If a typed source cannot be read.
     """
     from tinychat.corpus.corpus import TextCorpus
     from tinychat.corpus.readers import InlineTexts
     from tinychat.corpus.sources import read_sources
 
     own = training.get("recipe", {}).get("data", {})
-    if own.get("texts") and not named:
+    if own.get("texts") and not typed:
         return TextCorpus(RECIPE, own.get("mode") or "completion", [InlineTexts(tuple(own["texts"]), RECIPE)])
-    sources = named or list(own.get("sources", ()))
+    sources = typed or list(own.get("sources", ()))
     if not sources:
         raise UsageError(f"{model} does not tell what it was trained on", ELSEWHERE)
-    facts = {} if named else {key: own.get(key) for key in ("column", "field", "mode")}
+    options = {} if typed else {key: own.get(key) for key in ("column", "field", "mode")}
     for source in sources:
-        _check_is_here(source)
+        _check_available(source)
     try:
-        return read_sources(sources, cache=paths.datasets_folder(), mirror=paths.mirror(), **facts)
+        return read_sources(sources, cache=paths.datasets_folder(), mirror=paths.mirror(), **options)
     except SourceError:
-        if named:
+        if typed:
             raise
         where = ", ".join(sources)
         raise UsageError(f"the text of {model} cannot be read: {where}", _remedy(sources, training)) from None
 
 
-def _check_is_here(source: str) -> None:
-    """Nothing is downloaded for a look."""
+def _check_available(source: str) -> None:
+    """Check that a data set is on this machine: `/copied` downloads nothing.
+
+    Raises:
+        UsageError: If it is not.
+    """
     from tinychat.corpus.registry import KNOWN, is_there
     from tinychat.corpus.sources import split_weight
 
@@ -470,10 +490,10 @@ def _remedy(sources: Sequence[str], training: Mapping[str, Any]) -> str:
     return ELSEWHERE
 
 
-def _beginning(corpus: "SourceCorpus", share: float) -> "Iterator[Passage]":
-    """The passages of as much of each text as a model was trained on; the rest measured it."""
+def _training_passages(corpus: "SourceCorpus", fraction: float) -> "Iterator[Passage]":
+    """Yield the passages in the first `fraction` of each text, leaving out the held-out rest."""
     for source in corpus.sources:
-        end = round(source.corpus.characters * share)
+        end = round(source.corpus.characters * fraction)
         for passage in source.corpus.passages():
             if passage.before >= end:
                 break
@@ -481,8 +501,8 @@ def _beginning(corpus: "SourceCorpus", share: float) -> "Iterator[Passage]":
             yield passage if len(passage.text) <= room else passage._replace(text=passage.text[:room])
 
 
-def _place(passage: "Passage") -> str:
-    """`input.txt, line 1,234`."""
+def _location(passage: "Passage") -> str:
+    """Return the location of a passage: `input.txt, line 1,234`."""
     file = Path(passage.file)
     return f"{file.name if file.is_absolute() else file}, {passage.unit} {passage.number:,}"
 

@@ -1,4 +1,4 @@
-"""Which models there are and which one speaks, what models can be trained like, and what each is made of."""
+"""Commands on models and recipes: list them, open one, show its architecture."""
 
 from typing import TYPE_CHECKING
 
@@ -13,21 +13,22 @@ from tinychat.textutil import compact, count
 if TYPE_CHECKING:
     from tinychat.train.recipe import Recipe
 
-HOW_TO_TALK = {
+MODE_HINTS = {
     "chat": "say something",
     "completion": "type how a text begins, and it goes on",
     "translation": "type a text to translate",
 }
-WHAT_IT_DOES = {"chat": "answers in turns", "completion": "goes on with a text", "translation": "translates"}
+MODE_SUMMARIES = {"chat": "answers in turns", "completion": "goes on with a text", "translation": "translates"}
 
 SIZES = ("vocab_size", "n_layer", "n_head", "d_model", "context_length")
-"""What must be said before shapes and parameters are known."""
-EXAMPLE_VOCABULARY = 65
+"""Fields of a recipe that shapes and parameter counts depend on."""
+EXAMPLE_VOCAB_SIZE = 65
+"""Vocabulary size that the diagram of a recipe without one assumes: that of tinyshakespeare's characters."""
 
 
-def introduce(info: ModelInfo) -> Message:
-    """Says that a model is open, and how to talk to it."""
-    return Message((f"{info.summary} is open: {HOW_TO_TALK[info.mode]}",), (info.about,) if info.about else ())
+def opened_message(info: ModelInfo) -> Message:
+    """Return the message that a model is open, and how to use it."""
+    return Message((f"{info.summary} is open: {MODE_HINTS[info.mode]}",), (info.about,) if info.about else ())
 
 
 @command(
@@ -35,33 +36,28 @@ def introduce(info: ModelInfo) -> Message:
     complete=complete_models,
 )  # fmt: skip
 def model(session: Session, text: str) -> Result:
-    """Open a model by its name or folder, and begin a new conversation; without a name, say what there is to open.
+    """Open a model by its name or folder and begin a new conversation; without a name, list models to open.
 
-    That is the models that come with tinychat, and the one that is open.
+    The list has the models that come with tinychat and the open one.
     """
-    if not text:
-        return _offer(session)
-    return introduce(session.choose_model(text).info)
-
-
-def _offer(session: Session) -> Table:
-    """The bundled models and the one that is open, with what each is for."""
-    offered = list_bundled_models()
-    if session.info and not any(is_open(session, info) for info in offered):
-        offered.insert(0, session.info)
-    rows = (("›" * is_open(session, info), info.name, WHAT_IT_DOES[info.mode], info.about) for info in offered)
+    if text:
+        return opened_message(session.choose_model(text).info)
+    infos = list_bundled_models()
+    if session.info and not any(is_open(session, info) for info in infos):
+        infos.insert(0, session.info)
+    rows = (("›" * is_open(session, info), info.name, MODE_SUMMARIES[info.mode], info.about) for info in infos)
     notes = ("/model NAME opens one · /models lists yours, too · /show says what it is made of",)
     return Table(("", "model", "", "about"), tuple(rows), notes=notes)
 
 
 def is_open(session: Session, info: ModelInfo) -> bool:
-    """Whether it is the model at hand."""
+    """Return whether a model is the open one."""
     return session.info is not None and session.info.folder.resolve() == info.folder.resolve()
 
 
 @command("models", "models", "list all", aliases=("ls", "list"))
 def models(session: Session, text: str) -> Result:
-    """List the models there are: bundled ones and your own."""
+    """List all models: the bundled ones and your own."""
     rows = (
         (
             "›" * is_open(session, info),
@@ -79,26 +75,26 @@ def models(session: Session, text: str) -> Result:
 
 @command("show", "models", "what it is made of", usage="[NAME]", aliases=("info",), complete=complete_models)
 def show(session: Session, text: str) -> Result:
-    """What a model is made of, part by part, and how data flows through it."""
+    """Show the architecture of a model, layer by layer, with shapes and parameter counts."""
     return describe_model(read_info(find_model(text)) if text else session.model.info)
 
 
 def describe_model(info: ModelInfo) -> Architecture:
-    """What a model is made of.
+    """Return the architecture of a model.
 
     Raises:
-        ModelError: its architecture cannot be.
+        ModelError: If its configuration is invalid.
     """
     diagram = make_diagram(ModelConfig.from_dict(info.architecture))
-    chosen = (f"{name} {value}" for name, value in info.architecture.items() if value not in (None, False))
-    return Architecture(info.summary, diagram, (*filter(None, (info.about,)), ", ".join(chosen), f"in {info.folder}"))
+    options = (f"{name} {value}" for name, value in info.architecture.items() if value not in (None, False))
+    return Architecture(info.summary, diagram, (*filter(None, (info.about,)), ", ".join(options), f"in {info.folder}"))
 
 
 @command(
     "recipes", "training", "to train by", usage="[NAME]", example="/recipes shakespeare", complete=complete_recipes
 )
 def recipes(session: Session, text: str) -> Result:
-    """List the recipes, or show what the model of one is made of: `/train --recipe NAME` trains it."""
+    """List the recipes, or show the architecture that one trains; `/train --recipe NAME` trains it."""
     from tinychat.train.recipe import list_recipes
 
     if text:
@@ -108,30 +104,30 @@ def recipes(session: Session, text: str) -> Result:
 
 
 def describe_recipe(name: str) -> Architecture:
-    """What the model of a recipe is made of, whose work that follows, and how it is trained.
+    """Return the architecture of a recipe's model, the work that the recipe follows, and its training plan.
 
     Raises:
-        RunError: there is none.
-        SettingError: a field cannot take its value.
-        ModelError: two choices of it do not fit each other.
+        RunError: If there is no such recipe.
+        SettingError: If a field cannot take its value.
+        ModelError: If two choices of the architecture contradict each other.
     """
     from tinychat.train.recipe import find_recipe, load_recipe
 
     info, recipe = find_recipe(name), load_recipe(name)
     notes = [f"after {info.origin}"] if info.origin else []
-    left_open = [size for size in SIZES if getattr(recipe, size) is None]
-    if left_open:
-        notes.append(f"chosen from the text, the machine and the time: {', '.join(left_open)}")
-    notes.append(_plan(recipe))
-    text = "" if recipe.sources or recipe.texts else "TEXT "
-    notes.append(f"train it: train {text}--recipe {name}")
-    vocab_size = recipe.vocab_size or EXAMPLE_VOCABULARY
+    unset = [size for size in SIZES if getattr(recipe, size) is None]
+    if unset:
+        notes.append(f"chosen from the text, the machine and the time: {', '.join(unset)}")
+    notes.append(_training_plan(recipe))
+    source = "" if recipe.sources or recipe.texts else "TEXT "
+    notes.append(f"train it: train {source}--recipe {name}")
+    vocab_size = recipe.vocab_size or EXAMPLE_VOCAB_SIZE
     config = recipe.model_config(vocab_size, vocab_size if recipe.mode == "translation" else None)
-    return Architecture(f"{info.name}: {info.about}", make_diagram(config), tuple(notes), is_sized=not left_open)
+    return Architecture(f"{info.name}: {info.about}", make_diagram(config), tuple(notes), is_sized=not unset)
 
 
-def _plan(recipe: "Recipe") -> str:
-    """`tinyshakespeare · adam · 20 epochs · 64 windows a step · dropout 0.1`."""
+def _training_plan(recipe: "Recipe") -> str:
+    """Summarize how a recipe trains: `tinyshakespeare · adam · 20 epochs · 64 windows a step · dropout 0.1`."""
     words = [*(recipe.sources or (f"{len(recipe.texts)} texts of its own",)), recipe.optimizer]
     row = "document" if recipe.packing is False else "pair" if recipe.mode == "translation" else "window"
     if recipe.epochs is not None:

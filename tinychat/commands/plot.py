@@ -1,4 +1,4 @@
-"""`/plot`: the loss curves of runs, and of models whose runs are gone."""
+"""`/plot`: the loss curves of runs and models."""
 
 import difflib
 from collections.abc import Iterator
@@ -14,27 +14,28 @@ from tinychat.store.runs import RunFolder, list_runs
 from tinychat.train.event_log import Curves
 
 UNITS = {"steps": "of training", "minutes": "of training: tells which is the quicker"}
-FORMS = (".svg", ".png")
-MOST = 6
-"""curves at once: more colours nobody tells apart"""
+SUFFIXES = (".svg", ".png")
+MAX_CURVES = 6
+"""Number of curves whose colours can be told apart."""
 
 Points = list[tuple[float, float]]
+"""(step, loss) or (step, seconds)"""
 
 
 def _complete(session: Session, words: list[str]) -> Iterator[Suggestion]:
-    before = words[-2] if len(words) > 1 else ""
-    if before == "--out":
+    previous = words[-2] if len(words) > 1 else ""
+    if previous == "--out":
         yield from complete_paths(session, words[-1:])
-    elif before == "--by":
+    elif previous == "--by":
         yield from (Suggestion(unit, about) for unit, about in UNITS.items())
     elif words[-1].startswith("-"):
         yield Suggestion("--by", "steps or minutes")
         yield Suggestion("--out", "a picture: .svg or .png")
     else:
         runs = [Suggestion(run.name, "at work" if run.is_running() else "run") for run in list_runs()]
-        known = {run.text for run in runs}
-        models = [Suggestion(info.name, "model") for info in list_models() if info.name not in known]
-        yield from (one for one in (*runs, *models) if one.text not in words[:-1])
+        run_names = {run.text for run in runs}
+        models = [Suggestion(info.name, "model") for info in list_models() if info.name not in run_names]
+        yield from (suggestion for suggestion in (*runs, *models) if suggestion.text not in words[:-1])
 
 
 @command(
@@ -42,46 +43,50 @@ def _complete(session: Session, words: list[str]) -> Iterator[Suggestion]:
     example="/plot one two --out curves.svg", complete=_complete,
 )  # fmt: skip
 def plot(session: Session, text: str) -> Result:
-    """Draw the loss curves of runs, training and validation, over each other; `--out` writes a `.svg` or `.png`.
+    """Plot the training and validation loss of runs in one diagram; `--out` writes it as `.svg` or `.png`.
 
-    RUN is the name of a run or of a model. Without one it is the newest run that is at work, else that of the model at
-    hand, else the newest. Losses are in nats per token, those of training smoothed; to compare them, the tokenizer must
-    be the same.
+    RUN is the name of a run or a model; the default is the newest active run, else that of the open model, else the
+    newest. Losses are in nats per token, training losses smoothed; they compare only between runs with the same
+    tokenizer.
     """
     names, by, out = _parse(text)
-    curves = tuple(_named(name, by) for name in names) or (_default(session, by),)
+    curves = tuple(_find_curve(name, by) for name in names) or (_default_curve(session, by),)
     return Plot(curves, by, out)
 
 
 def _parse(text: str) -> tuple[list[str], str, Path | None]:
-    """Names, each once, the unit, and the file to write."""
-    words, given = split_flags(text)
+    """Return the names without duplicates, the unit, and the file to write."""
+    words, typed = split_flags(text)
     names = list(dict.fromkeys(words))
     flags = {"by": "steps", "out": ""}
-    for name, value in given:
+    for name, value in typed:
         if name not in flags:
             raise UsageError(f"/plot has no --{name}", "it has --by and --out: see /help plot")
         if not value:
             raise UsageError(f"--{name} needs a value", "for example `/plot --by minutes --out curves.svg`")
         flags[name] = value
-    if len(names) > MOST:
-        raise UsageError(f"/plot takes up to {MOST} runs, not {len(names)}", "plot some of them")
+    if len(names) > MAX_CURVES:
+        raise UsageError(f"/plot takes up to {MAX_CURVES} runs, not {len(names)}", "plot some of them")
     if flags["by"] not in UNITS:
         raise UsageError(f"--by takes {' or '.join(UNITS)}, not {flags['by']!r}")
-    return names, flags["by"], _file(flags["out"]) if flags["out"] else None
+    return names, flags["by"], _new_file(flags["out"]) if flags["out"] else None
 
 
-def _file(name: str) -> Path:
+def _new_file(name: str) -> Path:
     path = Path(name).expanduser()
-    if path.suffix.lower() not in FORMS:
-        raise UsageError(f"{path} has no ending that says what to write", "one of " + " ".join(FORMS))
+    if path.suffix.lower() not in SUFFIXES:
+        raise UsageError(f"{path} has no ending that says what to write", "one of " + " ".join(SUFFIXES))
     if path.exists():
         raise UsageError(f"{path} exists already", "choose another name, or remove it first")
     return path
 
 
-def _named(name: str, by: str) -> LossCurve:
-    """The curve of the run of that name, or of the model."""
+def _find_curve(name: str, by: str) -> LossCurve:
+    """Return the curve of a run or, if there is none of that name, of a model.
+
+    Raises:
+        RunError: If there is neither, or it has no losses.
+    """
     runs = {run.name: run for run in list_runs()}
     if name in runs:
         return _of_run(runs[name], by)
@@ -89,12 +94,12 @@ def _named(name: str, by: str) -> LossCurve:
         folder = find_model(name)
     except ModelError:
         near = difflib.get_close_matches(name, runs, n=1)
-        names = f"did you mean {near[0]}?" if near else f"runs: {', '.join(runs) or 'none yet'}"
-        raise RunError(f"there is no run or model {name!r}", names) from None
+        remedy = f"did you mean {near[0]}?" if near else f"runs: {', '.join(runs) or 'none yet'}"
+        raise RunError(f"there is no run or model {name!r}", remedy) from None
     return _of_model(read_info(folder), by)
 
 
-def _default(session: Session, by: str) -> LossCurve:
+def _default_curve(session: Session, by: str) -> LossCurve:
     runs = list_runs()
     at_work = next((run for run in runs if run.is_running()), None)
     if at_work is not None:
@@ -112,16 +117,16 @@ def _default(session: Session, by: str) -> LossCurve:
 
 
 def _of_run(run: RunFolder, by: str) -> LossCurve:
-    """The curve as the events have it.
+    """Return the curve recorded in the events of a run.
 
     Raises:
-        RunError: nothing has been learned yet.
+        RunError: If no step has been recorded.
     """
     curves, times, split = Curves(), [(0.0, 0.0)], "val"
     for event in run.events():
         curves.update(event)
         if isinstance(event, Stepped):
-            while times[-1][0] >= event.step:  # the run went back
+            while times[-1][0] >= event.step:  # the run resumed from an earlier step
                 times.pop()
             times.append((event.step, event.seconds))
         elif isinstance(event, Evaluated):
@@ -132,10 +137,10 @@ def _of_run(run: RunFolder, by: str) -> LossCurve:
 
 
 def _of_model(info: ModelInfo, by: str) -> LossCurve:
-    """The curve that a model carries: thinned out, and its steps as if each had taken the same time.
+    """Return the thinned-out curve stored with a model, spreading its training time evenly over the steps.
 
     Raises:
-        RunError: it carries none.
+        RunError: If the model stores no curve.
     """
     training = read_training(info.folder)
     curve = training.get("curve") or {}
@@ -147,10 +152,10 @@ def _of_model(info: ModelInfo, by: str) -> LossCurve:
 
 
 def _curve(name: str, training: Points, validation: Points, split: str, by: str, times: Points) -> LossCurve:
-    """The curve by steps, or by the times (step, seconds) at which these were done."""
+    """Return a curve by steps or by minutes, interpolated from `times` as (step, seconds)."""
 
-    def placed(points: Points) -> tuple[tuple[float, float], ...]:
-        points = sorted(dict(points).items())  # in the end an earlier step may have been measured again
+    def rescale(points: Points) -> tuple[tuple[float, float], ...]:
+        points = sorted(dict(points).items())  # the final evaluation may repeat an earlier step
         if by == "steps":
             return tuple(points)
         steps, seconds = zip(*times, strict=True)
@@ -159,7 +164,7 @@ def _curve(name: str, training: Points, validation: Points, split: str, by: str,
         minutes = np.interp([step for step, _ in points], steps, seconds) / 60
         return tuple((float(minute), loss) for minute, (_, loss) in zip(minutes, points, strict=True))
 
-    return LossCurve(name, placed(training), placed(validation), split)
+    return LossCurve(name, rescale(training), rescale(validation), split)
 
 
 COMMANDS: tuple[Command, ...] = (plot,)

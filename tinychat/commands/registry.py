@@ -1,7 +1,7 @@
-"""What a slash command is, how its text is taken apart, what completes it, and the registry that finds commands.
+"""Slash commands: the registry that finds and runs them, and helpers to parse and complete their arguments.
 
 A command is declared once: a function, its usage, its completion and whether it may run while an answer is printed.
-Dispatch, near-miss hints, completion and `/help` are read from there.
+Dispatch, hints for typos, completion and `/help` all read that declaration.
 """
 
 import difflib
@@ -14,49 +14,55 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tinychat.commands.results import Help, Leave, Message, Result
+from tinychat.commands.results import Help, Message, Quit, Result
 from tinychat.errors import UsageError
 from tinychat.session.session import Session
 from tinychat.store.paths import kept_transcripts
 
-MARK = "/"
-THEMES = ("talk", "settings", "models", "training", "inside", "session")
-"""In the order in which `/help` shows them."""
+PREFIX = "/"
+CATEGORIES = ("talk", "settings", "models", "training", "inside", "session")
+"""Categories of commands, in the order in which `/help` shows them."""
 ESCAPED_SPACE = "\\ "
-"""how a space is typed within a word"""
-MOST_KEPT = 20
-"""conversations that are offered at once"""
-
-
-# --- a command -------------------------------------------------------------------------------------------------------
+"""A space within a file name."""
+MAX_TRANSCRIPTS = 20
+"""Number of saved conversations offered by completion."""
 
 
 @dataclass(frozen=True)
 class Suggestion:
-    """What could be typed next, and what it is."""
+    """A completion, with a short description."""
 
     text: str
     about: str = ""
 
 
 Function = Callable[[Session, str], Result]
-"""Is handed what stands behind the command's name, without the space around it."""
+"""Runs a command; receives the session and the stripped text after the command's name."""
 
 Complete = Callable[[Session, list[str]], Iterable[Suggestion]]
-"""Is handed the words behind the command's name, of which the last, perhaps empty, is the one being typed."""
+"""Completes a command; receives the words after its name. The last one, which may be empty, is being typed."""
 
 
 @dataclass(frozen=True)
 class Command:
     """A slash command.
 
-    `usage` is what may follow the name; `brief` (up to 20 characters) stands in the overview, `help` in full with
-    `/help NAME`. `while_busy`: it may run while an answer is printed.
+    Args:
+        name: without the slash.
+        function: runs the command.
+        category: one of `CATEGORIES`.
+        help: full text, for `/help NAME`; its first line is the summary.
+        brief: up to 20 characters for the overview; empty if the name says enough.
+        usage: arguments, as in `NAME [VALUE]`.
+        example: a complete line, with the slash.
+        aliases: other names.
+        while_busy: whether it may run while an answer is printed.
+        complete: completes the arguments.
     """
 
     name: str
     function: Function
-    theme: str
+    category: str
     help: str
     brief: str = ""
     usage: str = ""
@@ -67,95 +73,92 @@ class Command:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Its name and its aliases."""
+        """The name and the aliases."""
         return (self.name, *self.aliases)
 
     @property
     def synopsis(self) -> str:
-        """`/save FILE`."""
-        return f"{MARK}{self.name} {self.usage}".rstrip()
+        """Name and usage: `/save FILE`."""
+        return f"{PREFIX}{self.name} {self.usage}".rstrip()
 
     @property
     def summary(self) -> str:
-        """The first line of its help, which stands for itself."""
+        """First line of the help."""
         return self.help.partition("\n")[0]
 
 
-def command(name: str, theme: str, brief: str = "", **facts: Any) -> Callable[[Function], Command]:
-    """Make a command of a function; its docstring is the help.
+def command(name: str, category: str, brief: str = "", **fields: Any) -> Callable[[Function], Command]:
+    """Return a decorator that turns a function into a command, with its docstring as the help.
 
     Args:
-        name: of the command.
-        theme: one of `THEMES`.
-        brief: what it does, for the overview.
-        facts: the other fields of `Command`.
+        name: without the slash.
+        category: one of `CATEGORIES`.
+        brief: up to 20 characters for the overview.
+        fields: the other fields of `Command`.
     """
-    return lambda function: Command(name, function, theme, inspect.getdoc(function) or "", brief, **facts)
-
-
-# --- finding commands ------------------------------------------------------------------------------------------------
+    return lambda function: Command(name, function, category, inspect.getdoc(function) or "", brief, **fields)
 
 
 def is_command(line: str) -> bool:
-    """Whether a line is a command; `//x` is the prompt `/x`."""
-    return line.startswith(MARK) and not line.startswith(MARK * 2)
+    """Return whether a line is a command; `//x` is the prompt `/x`."""
+    return line.startswith(PREFIX) and not line.startswith(PREFIX * 2)
 
 
 def prompt_of(line: str) -> str:
-    """Return the prompt that a line stands for; empty for a command."""
+    """Return the prompt in a line, without the escape of `//x`; empty for a command."""
     if is_command(line):
         return ""
-    return line.removeprefix(MARK) if line.startswith(MARK) else line
+    return line.removeprefix(PREFIX) if line.startswith(PREFIX) else line
 
 
 class Registry(dict[str, Command]):
-    """Commands by name, in the order in which they are shown; adds `/help`, which is written from it, and `/quit`."""
+    """Commands by name, in the order of `/help`. Adds `/help` and `/quit` to those passed in."""
 
     def __init__(self, commands: Iterable[Command]) -> None:
-        super().__init__((one.name, one) for one in (*commands, self._make_help(), quit_))
+        super().__init__((command.name, command) for command in (*commands, self._make_help(), quit_))
 
     def find(self, name: str) -> Command:
-        """Return the command of that name or alias, or the only one that begins so; `_` and `-` are the same.
+        """Return the command with a name, an alias or a unique prefix of either; `_` and `-` are the same.
 
         Raises:
-            UsageError: there is none, or several begin so.
+            UsageError: If no command matches, or the prefix is ambiguous.
         """
-        wanted = name.lower().replace("_", "-")
-        named = {known: command for command in self.values() for known in command.names}
-        if wanted in named:
-            return named[wanted]
-        begun = {command.name: command for known, command in named.items() if wanted and known.startswith(wanted)}
-        if len(begun) == 1:
-            return next(iter(begun.values()))
-        if begun:
-            candidates = ", ".join(MARK + known for known in sorted(begun))
+        typed = name.lower().replace("_", "-")
+        by_name = {known: command for command in self.values() for known in command.names}
+        if typed in by_name:
+            return by_name[typed]
+        matches = {command.name: command for known, command in by_name.items() if typed and known.startswith(typed)}
+        if len(matches) == 1:
+            return next(iter(matches.values()))
+        if matches:
+            candidates = ", ".join(PREFIX + known for known in sorted(matches))
             raise UsageError(f"/{name} could be {candidates}", "type some more of it")
-        near = difflib.get_close_matches(wanted, named, n=1)
+        near = difflib.get_close_matches(typed, by_name, n=1)
         raise UsageError(f"there is no command /{name}", f"did you mean /{near[0]}?" if near else "/help lists them")
 
     def split(self, line: str) -> tuple[Command, str]:
-        """Return the command that a line begins with, and what stands behind it; `/` alone asks for help.
+        """Split a line into its command and the text of the arguments; `/` alone is `/help`.
 
         Raises:
-            UsageError: there is no such command.
+            UsageError: If there is no such command.
         """
-        words = line.removeprefix(MARK).split(maxsplit=1)
+        words = line.removeprefix(PREFIX).split(maxsplit=1)
         if not words:
             return self["help"], ""
         return self.find(words[0]), words[1].strip() if len(words) > 1 else ""
 
     def command_of(self, line: str) -> Command | None:
-        """Return the command that a line begins with; None if it is a prompt, or there is no such command."""
+        """Return the command of a line; None if the line is a prompt or there is no such command."""
         try:
             return self.split(line)[0] if is_command(line) else None
         except UsageError:
             return None
 
     def dispatch(self, session: Session, line: str) -> Result:
-        """Run a command as it was typed, with its `/`.
+        """Run a command line, such as `/top-p 0.9`.
 
         Raises:
-            TinychatError: there is no such command, or it cannot do what it was asked.
+            TinychatError: If there is no such command, or it fails.
         """
         command, text = self.split(line)
         return command.function(session, text)
@@ -163,42 +166,45 @@ class Registry(dict[str, Command]):
     def _make_help(self) -> Command:
         def complete(session: Session, words: list[str]) -> Iterator[Suggestion]:
             if len(words) == 1:
-                yield from (Suggestion(one.name, one.summary) for one in self.values())
+                yield from (Suggestion(command.name, command.summary) for command in self.values())
 
         @command(
             "help", "session", "of one command", usage="[COMMAND]", example="/help temperature", aliases=("?",),
             while_busy=True, complete=complete,
         )  # fmt: skip
         def help(session: Session, text: str) -> Result:
-            """All commands on one screen, or one of them with an example."""
+            """List all commands on one screen, or describe one of them with an example."""
             if not text:
-                every = self.values()
-                return Help({theme: {one.name: one.brief for one in every if one.theme == theme} for theme in THEMES})
-            one = self.find(text.removeprefix(MARK))
+                briefs: dict[str, dict[str, str]] = {category: {} for category in CATEGORIES}
+                for command in self.values():
+                    briefs[command.category][command.name] = command.brief
+                return Help(briefs)
+            command = self.find(text.removeprefix(PREFIX))
+            lines = [command.synopsis, *(f"  {line}".rstrip() for line in command.help.splitlines())]
             notes = []
-            if one.example:
-                notes.append(f"example: {one.example}")
-            if one.aliases:
-                notes.append("also: " + " ".join(f"/{alias}" for alias in one.aliases))
-            return Message((one.synopsis, *(f"  {line}".rstrip() for line in one.help.splitlines())), tuple(notes))
+            if command.example:
+                notes.append(f"example: {command.example}")
+            if command.aliases:
+                notes.append("also: " + " ".join(f"/{alias}" for alias in command.aliases))
+            return Message(tuple(lines), tuple(notes))
 
         return help
 
 
 @command("quit", "session", "leave", aliases=("exit", "bye", "q"))
 def quit_(session: Session, text: str) -> Result:
-    """Leave; Ctrl-D on an empty line does the same."""
-    return Leave()
+    """Leave tinychat; Ctrl-D on an empty line does the same."""
+    return Quit()
 
 
-# --- what stands behind a command's name: words, flags, numbers, quoted texts, files ---------------------------------
+# --- arguments -------------------------------------------------------------------------------------------------------
 
 
 def split_words(text: str) -> list[str]:
-    """Return the words, as a shell splits them.
+    """Split a text into words, as a shell does.
 
     Raises:
-        UsageError: a quotation mark is not closed.
+        UsageError: If a quotation mark is not closed.
     """
     try:
         return shlex.split(text)
@@ -207,28 +213,30 @@ def split_words(text: str) -> list[str]:
 
 
 def split_flags(text: str) -> tuple[list[str], list[tuple[str, str]]]:
-    """Return the words, and the flags with their values, which may be empty: `--steps=5` is `--steps 5`.
+    """Split a text into positional words and (flag, value) pairs; `--steps=5` is `--steps 5`.
+
+    Flags come without their dashes, in the order typed; a missing value is empty.
 
     Raises:
-        UsageError: a quotation mark is not closed.
+        UsageError: If a quotation mark is not closed.
     """
     words: list[str] = []
     flags: list[tuple[str, str]] = []
-    waiting = iter(split_words(text))
-    for word in waiting:
+    remaining = iter(split_words(text))
+    for word in remaining:
         if not word.startswith("--"):
             words.append(word)
             continue
         name, equals, value = word[2:].partition("=")
-        flags.append((name, value if equals else next(waiting, "")))
+        flags.append((name, value if equals else next(remaining, "")))
     return words, flags
 
 
 def parse_number(text: str, low: int, high: float, error: UsageError) -> int:
-    """Return the whole number that was typed.
+    """Parse a whole number from `low` to `high`.
 
     Raises:
-        UsageError: the error that was handed in: it is no whole number from `low` to `high`.
+        UsageError: `error`, if the text is no such number.
     """
     try:
         number = int(text)
@@ -240,15 +248,15 @@ def parse_number(text: str, low: int, high: float, error: UsageError) -> int:
 
 
 def parse_token(text: str, count: int, name: str) -> int:
-    """Return the position (from 0) of the token of an answer that is meant: 1 is the first, -1 the last, as is nothing.
+    """Parse the number of a token of an answer and return its index from 0.
 
     Args:
-        text: what was typed.
-        count: of the answer's tokens.
-        name: of the command.
+        text: as typed: 1 is the first token, -1 the last; empty is the last, too.
+        count: number of tokens of the answer.
+        name: name of the command, for the error.
 
     Raises:
-        UsageError: there is no such token.
+        UsageError: If there is no such token.
     """
     error = UsageError(f"/{name} takes the number of a token, from 1 to {count}, not {text!r}")
     number = parse_number(text or str(count), -count, count, error)
@@ -258,20 +266,20 @@ def parse_token(text: str, count: int, name: str) -> int:
 
 
 def unquote(text: str) -> str:
-    """Return a text without the quotation marks around it, if it has some."""
+    """Return a text without the quotation marks around it, if any."""
     return text[1:-1] if len(text) > 1 and text[0] == text[-1] and text[0] in "\"'" else text
 
 
 def to_path(text: str) -> Path:
-    """Return the file that is named, whose spaces may be typed as `\\ `."""
+    """Return the path of a typed file name, in which a space may be written `\\ ` and the home folder `~`."""
     return Path(text.replace(ESCAPED_SPACE, " ")).expanduser()
 
 
-# --- what could be typed next, where several commands take the same --------------------------------------------------
+# --- completion shared by several commands ---------------------------------------------------------------------------
 
 
 def complete_models(session: Session, words: list[str]) -> Iterator[Suggestion]:
-    """Offer the names of models."""
+    """Complete the name of a model."""
     from tinychat.store.models import list_models
 
     if len(words) == 1:
@@ -279,7 +287,7 @@ def complete_models(session: Session, words: list[str]) -> Iterator[Suggestion]:
 
 
 def complete_recipes(session: Session, words: list[str]) -> Iterator[Suggestion]:
-    """Offer the names of recipes."""
+    """Complete the name of a recipe."""
     from tinychat.train.recipe import list_recipes
 
     if len(words) == 1:
@@ -287,13 +295,13 @@ def complete_recipes(session: Session, words: list[str]) -> Iterator[Suggestion]
 
 
 def complete_run(session: Session, words: list[str]) -> Iterator[Suggestion]:
-    """Offer the names of training runs, the newest first."""
+    """Complete the name of one training run, newest first."""
     if len(words) == 1:
         yield from complete_runs(session, words)
 
 
 def complete_runs(session: Session, words: list[str]) -> Iterator[Suggestion]:
-    """Offer the names of training runs that are not typed yet, the newest first."""
+    """Complete the names of several training runs, newest first, without those already typed."""
     from tinychat.store.runs import list_runs
 
     yield from (
@@ -302,7 +310,7 @@ def complete_runs(session: Session, words: list[str]) -> Iterator[Suggestion]:
 
 
 def complete_paths(session: Session, words: list[str]) -> Iterator[Suggestion]:
-    """Offer files and folders that begin as the last word does; hidden ones need their dot."""
+    """Complete the path of a file or folder; hidden ones only after a typed dot."""
     folder, name = os.path.split(words[-1])
     try:
         entries = sorted(os.scandir(Path(folder or ".").expanduser()), key=lambda entry: entry.name)
@@ -315,8 +323,8 @@ def complete_paths(session: Session, words: list[str]) -> Iterator[Suggestion]:
             yield Suggestion(path + ("/" if entry.is_dir() else ""))
 
 
-def complete_texts(session: Session, words: list[str]) -> Iterator[Suggestion]:
-    """Offer files and folders, then the known data sets."""
+def complete_sources(session: Session, words: list[str]) -> Iterator[Suggestion]:
+    """Complete a training source: files and folders, then the known data sets."""
     from tinychat.corpus.registry import KNOWN
 
     yield from complete_paths(session, words)
@@ -324,9 +332,10 @@ def complete_texts(session: Session, words: list[str]) -> Iterator[Suggestion]:
 
 
 def complete_transcripts(session: Session, words: list[str]) -> Iterator[Suggestion]:
-    """Offer kept conversations, the newest first, with how each began; then files and folders."""
+    """Complete a transcript: saved conversations, newest first, each with its first prompt; then files and folders."""
     if len(words) == 1:
-        for path in [path for path in kept_transcripts() if path.name.startswith(words[0])][:MOST_KEPT]:
+        matches = [path for path in kept_transcripts() if path.name.startswith(words[0])]
+        for path in matches[:MAX_TRANSCRIPTS]:
             yield Suggestion(path.stem, _first_prompt(path))
     yield from complete_paths(session, words)
 

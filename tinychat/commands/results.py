@@ -1,4 +1,4 @@
-"""What a command comes back with: plain data, which a face draws or acts on."""
+"""Results of commands: plain data, which the REPL draws or acts on."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from tinychat.textutil import count
 
 @dataclass(frozen=True)
 class Message:
-    """Lines that answer the command, and lines beside the point."""
+    """Lines of text, and notes of lesser weight."""
 
     lines: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
@@ -23,7 +23,7 @@ class Message:
 
 @dataclass(frozen=True)
 class Change:
-    """A setting has another value now; both as a person would type them."""
+    """A changed setting, with the old and the new value as a person would type them."""
 
     name: str
     old: str
@@ -37,7 +37,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows under column heads; the columns in `right` are figures."""
+    """Rows under column headings; the columns whose indices are in `right` hold figures and are aligned right."""
 
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
@@ -48,44 +48,47 @@ class Table:
 
 @dataclass(frozen=True)
 class Bar:
-    """One bar: its length is `share`, from 0 to 1; `after` is what became of that, 0 where it was cut."""
+    """A bar as long as `fraction`, from 0 to 1.
+
+    `after` is that fraction after temperature and filters: 0 if it was cut, None if there is nothing to compare.
+    """
 
     label: str
-    share: float
+    fraction: float
     marked: bool = False
     after: float | None = None
 
 
 @dataclass(frozen=True)
-class Bars:
-    """Shares as bars, under a title; `where` is the text before, at and behind the place that they are about."""
+class BarChart:
+    """Bars under a title; `context` is the text before, at and after the token that they describe."""
 
     title: str
     bars: tuple[Bar, ...]
     notes: tuple[str, ...] = ()
-    where: tuple[str, str, str] = ("", "", "")
+    context: tuple[str, str, str] = ("", "", "")
 
 
 @dataclass(frozen=True)
-class Walk:
-    """Places of an answer that can be looked at one after the other; in each, something else can be chosen.
+class TokenBrowser:
+    """The tokens of an answer to browse, with the alternatives to each.
 
     Args:
-        place: to begin with, from 0.
-        count: of places.
-        at: what stands at a place.
-        choose: goes on from a place with what one of its bars stands for.
+        index: of the token to begin with, from 0.
+        count: number of tokens.
+        bars_at: returns the alternatives to the token at an index.
+        branch_from: continues from the token at an index, replaced by the alternative at a second one.
     """
 
     index: int
     count: int
-    at: Callable[[int], Bars]
-    choose: "Callable[[int, int], Answer]"
+    bars_at: Callable[[int], BarChart]
+    branch_from: "Callable[[int, int], Answer]"
 
 
 @dataclass(frozen=True)
-class OutlineRow:
-    """A node of a tree: the lines that lead to it, whether one stands there, and whether it leads there."""
+class TreeRow:
+    """A node of a tree after the branch lines in `prefix`; the path ends at the current node."""
 
     prefix: str
     text: str
@@ -94,18 +97,18 @@ class OutlineRow:
 
 
 @dataclass(frozen=True)
-class Outline:
-    """A tree, a row for each of its nodes."""
+class Tree:
+    """A tree, with a row for each node."""
 
-    rows: tuple[OutlineRow, ...]
+    rows: tuple[TreeRow, ...]
     notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
-class Shaded:
-    """A text in pieces, each with its surprise: the bits that it takes, −log₂ of its probability; None: not known.
+class ShadedText:
+    """A text in pieces, each with its surprisal: −log₂ of its probability, in bits; None if unknown.
 
-    `entropies` are, for each token, the bits that were open before it.
+    `entropies` are those of the prediction of each token, in bits.
     """
 
     pieces: tuple[tuple[str, float | None], ...]
@@ -115,7 +118,7 @@ class Shaded:
 
 @dataclass(frozen=True)
 class LossCurve:
-    """The losses of a run (nats per token) by steps or minutes, each in that order; `split` is what was evaluated."""
+    """The losses of a run as (x, nats per token), x being steps or minutes; `split` is the evaluated one."""
 
     name: str
     training: tuple[tuple[float, float], ...]
@@ -125,7 +128,7 @@ class LossCurve:
 
 @dataclass(frozen=True)
 class Plot:
-    """Loss curves over each other, by `steps` or `minutes`; `out` is the picture to write in the place of a drawing."""
+    """Loss curves in one plot, by `steps` or `minutes`; `out` is a picture to write instead of drawing it."""
 
     curves: tuple[LossCurve, ...]
     unit: str = "steps"
@@ -134,7 +137,7 @@ class Plot:
 
 @dataclass(frozen=True)
 class Architecture:
-    """What a model is made of; not `is_sized`: its sizes are not known yet."""
+    """The architecture of a model; `is_sized` is False if its sizes are not yet known."""
 
     title: str
     diagram: Diagram
@@ -144,10 +147,9 @@ class Architecture:
 
 @dataclass(frozen=True)
 class HeatMap:
-    """Shares, from 0 to 1, of what rows give to columns; a row is as long as the columns that it may look at.
+    """Attention weights from 0 to 1, each row a query and each column a key; rows are as long as their causal mask.
 
-    The rows are the newest, and where these are the columns too, the last one of each is its own. Labels from `marked`
-    on are those that matter most.
+    Rows may be the newest queries only. Rows from `marked` on belong to the answer.
     """
 
     title: str
@@ -160,7 +162,7 @@ class HeatMap:
 
 @dataclass(frozen=True)
 class SmallMap:
-    """A heat map to be drawn small: a caption in the place of labels."""
+    """A heat map to draw small, with a caption instead of labels."""
 
     caption: str
     cells: tuple[tuple[float, ...], ...]
@@ -168,7 +170,7 @@ class SmallMap:
 
 @dataclass(frozen=True)
 class HeatMaps:
-    """Small maps in a grid; a single row or column of them may be folded."""
+    """Small heat maps in a grid; a single row or column of them may be wrapped."""
 
     title: str
     rows: tuple[tuple[SmallMap, ...], ...]
@@ -176,25 +178,25 @@ class HeatMaps:
 
 
 @dataclass(frozen=True)
-class Play:
-    """A guessing game; `start` is handed a function that says whether to stop, and makes the text to guess."""
+class GuessingGame:
+    """A guessing game; `start` receives a function that returns whether to stop, and makes the text to guess."""
 
     start: Callable[[Callable[[], bool]], Game]
 
 
 @dataclass(frozen=True)
 class Help:
-    """The overview: of each theme its commands, with a few words on each; without them its name says enough."""
+    """The overview: for each category its commands, each with a few words or none."""
 
-    themes: Mapping[str, Mapping[str, str]]
+    categories: Mapping[str, Mapping[str, str]]
 
 
 @dataclass(frozen=True)
 class Answer:
-    """The model speaks.
+    """An answer to stream.
 
-    `start` is handed a function that says whether to stop, and gives the records. `before` is the end of what has been
-    said already, where this goes on from it.
+    `start` receives a function that returns whether to stop, and yields the records. `before` is the last line of the
+    text that the answer continues, if any.
     """
 
     start: Callable[[Callable[[], bool]], Iterator[Record]]
@@ -202,19 +204,19 @@ class Answer:
 
 
 @dataclass(frozen=True)
-class Answers:
-    """The model speaks in several ways at once, each under its head, until one is chosen.
+class ParallelAnswers:
+    """Several answers to stream side by side, each under its label.
 
-    `start` is as that of `Answer`; each record comes with the place of its answer.
+    `start` is as in `Answer`, but yields each record with the index of its answer.
     """
 
-    heads: tuple[str, ...]
+    labels: tuple[str, ...]
     start: Callable[[Callable[[], bool]], Iterator[tuple[int, Record]]]
 
 
 @dataclass(frozen=True)
-class Watch:
-    """A training run to be watched; `process` is its trainer where it was started here."""
+class WatchRun:
+    """A training run to watch; `process` is its trainer if this session started it."""
 
     run: RunFolder
     process: "Popen[bytes] | None" = None
@@ -222,36 +224,38 @@ class Watch:
 
 @dataclass(frozen=True)
 class EditPrompt:
-    """A text to be put into the prompt, for the person to change."""
+    """A text to put into the prompt for editing."""
 
     text: str
 
 
 @dataclass(frozen=True)
 class Export:
-    """The conversation is to be written to a file, as its ending says."""
+    """The conversation, to be written to a file in the format of its suffix."""
 
     path: Path
 
 
 @dataclass(frozen=True)
-class Leave:
-    """The session is over."""
+class Quit:
+    """The end of the session."""
 
 
-Drawn = Message | Change | Table | Bars | Outline | Shaded | HeatMap | HeatMaps | Architecture | Help
-"""What is drawn and done with."""
+Drawable = Message | Change | Table | BarChart | Tree | ShadedText | HeatMap | HeatMaps | Architecture | Help
+"""Results that only need drawing."""
 
-Result = Drawn | Walk | Plot | Play | Answer | Answers | Watch | EditPrompt | Export | Leave
+Result = (
+    Drawable | TokenBrowser | Plot | GuessingGame | Answer | ParallelAnswers | WatchRun | EditPrompt | Export | Quit
+)
 
 
 _REASONS = {"length": "max tokens", "stop": "stop text", "interrupted": "interrupted"}
 _ENDS = {"chat": "end of turn"}
-"""by the mode of the model; others end their texts"""
+"""Names of a regular end by the mode of the model, if not `end of text`."""
 
 
 def summary(finished: Finished, session: Session, *, show_seed: bool) -> str:
-    """Return how an answer ended: `14 tokens · 2,310 tok/s · stop: end of turn`."""
+    """Summarize a finished answer: `14 tokens · 2,310 tok/s · stop: end of turn`."""
     words = [count(finished.tokens, "token")]
     if finished.tokens and finished.tokens_per_second:
         words.append(f"{finished.tokens_per_second:,.0f} tok/s")
@@ -259,6 +263,6 @@ def summary(finished: Finished, session: Session, *, show_seed: bool) -> str:
     words.append("stop: " + _REASONS.get(finished.reason, _ENDS.get(mode, "end of text")))
     if session.runs.speaker:
         words.append(session.runs.speaker)
-    elif show_seed:  # weights on their way are gone tomorrow: their seed makes nothing again
+    elif show_seed:  # the weights of a run in training change: a seed reproduces nothing
         words.append(f"seed {finished.seed}")
     return " · ".join(words)

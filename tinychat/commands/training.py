@@ -1,4 +1,4 @@
-"""Training runs: processes of their own, which are started, watched, ended and compared from here; and their past."""
+"""Commands on training runs: start, watch, finish and compare them; `/when` answers from earlier snapshots."""
 
 import difflib
 import time
@@ -10,7 +10,7 @@ from pathlib import Path
 from subprocess import Popen
 from typing import TYPE_CHECKING, Any
 
-from tinychat.commands.models import introduce
+from tinychat.commands.models import opened_message
 from tinychat.commands.registry import (
     Command,
     Suggestion,
@@ -20,11 +20,11 @@ from tinychat.commands.registry import (
     complete_recipes,
     complete_run,
     complete_runs,
-    complete_texts,
+    complete_sources,
     split_flags,
     unquote,
 )
-from tinychat.commands.results import Answer, Message, Result, Table, Watch
+from tinychat.commands.results import Answer, Message, Result, Table, WatchRun
 from tinychat.config.option import Option
 from tinychat.config.settings import Settings
 from tinychat.errors import RunError, UsageError
@@ -40,56 +40,54 @@ from tinychat.textutil import compact, duration, percent
 if TYPE_CHECKING:
     from tinychat.train.run_summary import RunSummary
 
-OWN_FLAGS = {"name": "of the run and its model", "recipe": "to train by", "out": "folder", "resume": "a stopped run"}
-"""Flags of `/train` that are no field of a recipe."""
+RUN_FLAGS = {"name": "of the run and its model", "recipe": "to train by", "out": "folder", "resume": "a stopped run"}
+"""Flags of `/train` that are not fields of a recipe, with their descriptions."""
 
-BEHIND = "&"
-"""at the end of `/train`: in the background, as in a shell"""
-
-GLIMPSE = 100
-"""tokens of one answer of `/when`, at most: several are to be seen at once"""
-
-NONE = "–"
+BACKGROUND = "&"
+"""Last word of `/train` for a run in the background, as in a shell."""
+MAX_SNAPSHOT_TOKENS = 100
+"""Maximum number of tokens of one answer of `/when`, so that several fit the screen."""
+UNKNOWN = "–"
 
 
 def _flags() -> dict[str, str]:
-    """Every flag of `/train`, without its dashes, with what it means."""
+    """Return all flags of `/train`, without dashes, with their descriptions."""
     from tinychat.train.recipe import RECIPE_FIELDS
 
     fields = {field.flag[2:]: field.help for name, field in RECIPE_FIELDS.items() if name != "sources"}
-    return OWN_FLAGS | fields
+    return RUN_FLAGS | fields
 
 
 def _complete_train(session: Session, words: list[str]) -> Iterator[Suggestion]:
     from tinychat.train.recipe import RECIPE_FIELDS
 
-    before = words[-2] if len(words) > 1 else ""
-    if before == "--recipe":
+    previous = words[-2] if len(words) > 1 else ""
+    if previous == "--recipe":
         yield from complete_recipes(session, words[-1:])
-    elif before == "--resume":
+    elif previous == "--resume":
         yield from complete_run(session, words[-1:])
-    elif before == "--from":
+    elif previous == "--from":
         yield from complete_models(session, words[-1:])
-    elif before == "--out":
+    elif previous == "--out":
         yield from complete_paths(session, words)
-    elif before.startswith("--") and "=" not in before:
-        field = RECIPE_FIELDS.get(before.removeprefix("--").replace("-", "_"))
-        yield from _values_of(field) if field is not None else ()
+    elif previous.startswith("--") and "=" not in previous:
+        field = RECIPE_FIELDS.get(previous.removeprefix("--").replace("-", "_"))
+        yield from _suggest_values(field) if field is not None else ()
     elif words[-1].startswith("-"):
         yield from (Suggestion(f"--{name}", about) for name, about in _flags().items())
     else:
-        yield from complete_texts(session, words)
-        if before:
-            yield Suggestion(BEHIND, "in the background")
+        yield from complete_sources(session, words)
+        if previous:
+            yield Suggestion(BACKGROUND, "in the background")
 
 
-def _values_of(field: Option) -> Iterator[Suggestion]:
-    """Values that a field can take; the first says what it is, and its bounds."""
+def _suggest_values(field: Option) -> Iterator[Suggestion]:
+    """Suggest values of a field, the default first, with its bounds and help."""
     default = field.typed(field.default)
     about = " · ".join(filter(None, (field.bounds, field.help)))
     for value in dict.fromkeys((default, *field.values, *field.choices, *(("true", "false") * (field.kind is bool)))):
-        told = [field.values.get(value, ""), f"default · {about}" if value == default else ""]
-        yield Suggestion(value, " · ".join(filter(None, told)))
+        descriptions = [field.values.get(value, ""), f"default · {about}" if value == default else ""]
+        yield Suggestion(value, " · ".join(filter(None, descriptions)))
 
 
 @command(
@@ -97,94 +95,101 @@ def _values_of(field: Option) -> Iterator[Suggestion]:
     example="/train my-novel.txt --minutes 5", complete=_complete_train,
 )  # fmt: skip
 def train(session: Session, text: str) -> Result:
-    """Train a model on a text, and open it when it is done.
+    """Train a model on a text, and open it when training ends.
 
-    TEXT is a file, a folder, a pattern or a known data set; `a.txt:2 b.txt:1` is a mix by weights.
-    With & at the end it trains in the background, and prompts are answered by its newest weights meanwhile.
-    What is left open is chosen from the text and the machine. Flags are those of `tinychat train`: --minutes, --steps,
-    --name, --recipe, --tokenizer …
+    TEXT is a file, a folder, a glob pattern or a known data set; `a.txt:2 b.txt:1` mixes two by weight. With & at the
+    end the run trains in the background, and its newest weights answer prompts meanwhile. Flags are those of `tinychat
+    train`: --minutes, --steps, --name, --recipe, --tokenizer …; fields left unset are chosen for the text and the
+    machine.
     """
     from tinychat.corpus.sources import STDIN, split_weight
     from tinychat.train.launch import change_recipe, launch, prepare_run, resume_run
     from tinychat.train.recipe import choose_recipe
 
     started = time.monotonic()
-    behind = text.split()[-1:] == [BEHIND]
-    sources, flags = _parse(text.rstrip().removesuffix(BEHIND) if behind else text)
-    own = {name: flags.pop(name) for name in OWN_FLAGS if name in flags}
+    in_background = text.split()[-1:] == [BACKGROUND]
+    sources, flags = _parse(text.rstrip().removesuffix(BACKGROUND) if in_background else text)
+    run_flags = {name: flags.pop(name) for name in RUN_FLAGS if name in flags}
     if STDIN in (split_weight(source)[0] for source in sources):
         raise UsageError("- is the keyboard here", "name a file, or pipe the text into `tinychat train -`")
-    if "resume" in own:
+    if "resume" in run_flags:
         if sources:
             raise UsageError("a run goes on with the text it began with", "begin a new run instead")
-        run = resume_run(own["resume"])
+        run = resume_run(run_flags["resume"])
         change_recipe(run, flags)
     else:
-        recipe = choose_recipe(own.get("recipe"), flags | ({"sources": sources} if sources else {}))
+        recipe = choose_recipe(run_flags.get("recipe"), flags | ({"sources": sources} if sources else {}))
         if not recipe.sources and not recipe.texts:
             raise UsageError("there is nothing to train on", "name a text: `/train my-novel.txt`")
         run = prepare_run(
             recipe,
-            own.get("name"),
-            recipe_name=None if sources else own.get("recipe"),
-            out=Path(own["out"]) if "out" in own else None,
+            run_flags.get("name"),
+            recipe_name=None if sources else run_flags.get("recipe"),
+            out=Path(run_flags["out"]) if "out" in run_flags else None,
         )
-    process = launch(run, tied=not behind, started=started)
-    return _leave_behind(session, run, process) if behind else Watch(run, process)
+    process = launch(run, tied=not in_background, started=started)
+    return _keep_in_background(session, run, process) if in_background else WatchRun(run, process)
 
 
-def _leave_behind(session: Session, run: RunFolder, process: "Popen[bytes] | None") -> Message:
-    """Lets a run train on in the background; from now on it answers, if the session has not known of it before."""
+def _keep_in_background(session: Session, run: RunFolder, process: "Popen[bytes] | None") -> Message:
+    """Let a run train in the background; a run new to the session answers from now on."""
     session.runs.add(run, process)
     notes = ("prompts are answered by its newest weights · /attach shows it, /stop ends it",)
     return Message((f"{run.name} trains on in the background",), notes)
 
 
 def finish_training(
-    session: Session, run: RunFolder, last: Ended | Failed | None, process: "Popen[bytes] | None" = None
+    session: Session, run: RunFolder, last_event: Ended | Failed | None, process: "Popen[bytes] | None" = None
 ) -> Result:
-    """What comes after a run was watched: its model is opened; None is a run that trains on in the background.
+    """Open the model of a run that was watched.
+
+    Args:
+        session: in which to open it.
+        run: the run.
+        last_event: how it ended; None if it stays in the background.
+        process: its trainer, if this session started it.
 
     Raises:
-        RunError: it failed.
+        RunError: If the run failed.
     """
-    if last is None:
-        return _leave_behind(session, run, process)
+    if last_event is None:
+        return _keep_in_background(session, run, process)
     session.runs.remove(run)
-    if isinstance(last, Failed):
-        raise RunError(last.problem, last.remedy)
-    session.runs.follow(None)  # what the run has made takes the place of whatever answered
-    model = session.open_model(last.folder)
+    if isinstance(last_event, Failed):
+        raise RunError(last_event.problem, last_event.remedy)
+    session.runs.follow(None)  # the finished model answers, not the weights of another run
+    model = session.open_model(last_event.folder)
     model.preload()
-    return introduce(model.info)
+    return opened_message(model.info)
 
 
 @command("attach", "training", "watch one", usage="[NAME]", example="/attach my-novel", complete=complete_run)
 def attach(session: Session, text: str) -> Result:
-    """Watch a training run that is at work in the background; without a name, the newest."""
-    run = _running(text)
-    return Watch(run, next((one.process for one in session.runs.all if one.run == run), None))
+    """Watch a training run in the background; the default is the newest."""
+    run = _find_active(text)
+    return WatchRun(run, next((one.process for one in session.runs.all if one.run == run), None))
 
 
 @command("finish", "training", "end one", usage="[NAME]", example="/finish my-novel", complete=complete_run)
 def finish(session: Session, text: str) -> Result:
-    """End a training run after its step, and keep everything; without a name, the newest that is at work."""
-    run = _running(text)
+    """End a training run after its current step and keep everything; the default is the newest active run."""
+    run = _find_active(text)
     run.send("stop")
     return Message((f"{run.name} stops after its step and keeps everything",), (f"/model {run.name} opens it then",))
 
 
 def _parse(text: str) -> tuple[tuple[str, ...], dict[str, Any]]:
-    """The words of `/train`: sources, and flags with their values; `--steps=5` is `--steps 5`.
+    """Return the sources and flags of `/train`; a flag that may be repeated has a list of values.
 
-    A flag that may be given several times has a list of them.
+    Raises:
+        UsageError: If a flag is unknown or has no value.
     """
     from tinychat.train.recipe import RECIPE_FIELDS
 
-    sources, given = split_flags(text)
+    sources, typed_flags = split_flags(text)
     flags: dict[str, Any] = {}
     known = _flags()
-    for typed, value in given:
+    for typed, value in typed_flags:
         name = typed.lower().replace("_", "-")
         if name not in known:
             near = difflib.get_close_matches(name, known, n=1)
@@ -196,40 +201,45 @@ def _parse(text: str) -> tuple[tuple[str, ...], dict[str, Any]]:
     return tuple(sources), flags
 
 
-def or_finish(setting: Command) -> Command:
-    """The command of a setting, `/stop`, that without a value ends the run in the background where there is one."""
+def with_finish(setting: Command) -> Command:
+    """Return the `/stop` command of a setting, extended to end the run in the background if called without a value."""
 
     def stop(session: Session, text: str) -> Result:
-        at_work = [one for one in session.runs.all if one.last is None]
-        return (
-            setting.function(session, text) if text or not at_work else finish.function(session, at_work[-1].run.name)
-        )
+        active = [one for one in session.runs.all if one.last is None]
+        if text or not active:
+            return setting.function(session, text)
+        return finish.function(session, active[-1].run.name)
 
-    more = "Without a text, while a run trains in the background: end that run and keep everything."
-    return replace(setting, function=stop, help=f"{setting.help}\n{more}")
+    addition = "Without a text, ends the run in the background, if there is one, and keeps everything."
+    return replace(setting, function=stop, help=f"{setting.help}\n{addition}")
 
 
-def _running(name: str) -> RunFolder:
+def _find_active(name: str) -> RunFolder:
+    """Return an active run by its name, or the newest one if the name is empty.
+
+    Raises:
+        RunError: If there is none.
+    """
     if name:
         run = find_run(name)
         if not run.is_running():
             raise RunError(f"the run {run.name!r} is not at work", f"`/train --resume {run.name}` goes on with it")
         return run
-    found = next((run for run in list_runs() if run.is_running()), None)
-    if found is None:
+    newest = next((run for run in list_runs() if run.is_running()), None)
+    if newest is None:
         raise RunError("no run is at work", "/runs lists them all, `/train TEXT` begins one")
-    return found
+    return newest
 
 
-# --- a prompt answered by a model as it once was, at several times: noise that becomes words -------------------------
+# --- `/when`: answers from earlier snapshots --------------------------------------------------------------------------
 
 
 @command("when", "training", "an answer over time", usage="TEXT", example='/when "ROMEO:"')
 def when(session: Session, text: str) -> Result:
-    """Answer a prompt by the model as it was at the beginning of its training, and on its way to the end.
+    """Answer a prompt with snapshots of the model from the beginning of its training to the end.
 
-    The seed is the same for all, and the answers are short. Runs keep a few snapshots of their weights, from the first
-    step to the last.
+    All answers are short and use the same seed. Runs keep a few snapshots of their weights from the first step to the
+    last.
     """
     if not text:
         raise UsageError("/when needs a prompt", 'for example `/when "ROMEO:"`')
@@ -239,23 +249,32 @@ def when(session: Session, text: str) -> Result:
     if not snapshots or read_info(run.model).architecture != model.architecture:
         raise UsageError(f"there are no snapshots of {model.name}", "models keep some when `/train` makes them")
     stepped = [event for event in run.events() if isinstance(event, Stepped)]
-    past = [(_moment(snapshot.step, stepped), snapshot.path) for snapshot in snapshots]
-    return Answer(partial(look_back, session, unquote(text), past))
+    named = [(_snapshot_name(snapshot.step, stepped), snapshot.path) for snapshot in snapshots]
+    return Answer(partial(answer_with_snapshots, session, unquote(text), named))
 
 
-def _moment(step: int, stepped: Sequence[Stepped]) -> str:
-    """A moment of a run: `step 16 · loss 2.31`."""
+def _snapshot_name(step: int, stepped: Sequence[Stepped]) -> str:
+    """Return the heading of a snapshot: `step 16 · loss 2.31`."""
     near = next((event for event in stepped if step <= event.step <= 2 * step), None)
     return f"step {step:,} · loss {near.loss:.2f}" if near else f"step {step:,}"
 
 
-def look_back(
-    session: Session, prompt: str, past: Sequence[tuple[str, Path]], should_stop: Callable[[], bool] = lambda: False
+def answer_with_snapshots(
+    session: Session,
+    prompt: str,
+    snapshots: Sequence[tuple[str, Path]],
+    should_stop: Callable[[], bool] = lambda: False,
 ) -> Iterator[Record]:
-    """Answers a prompt by the session's model as it once was, each time from one seed; none of it becomes a turn.
+    """Answer a prompt with snapshots of the open model, all from one seed, without adding turns.
 
     Args:
-        past: files of weights, each with the name of its answer; a file that is gone is passed over.
+        session: with the model whose snapshots these are.
+        prompt: the text to answer.
+        snapshots: names and weight files; missing files are skipped.
+        should_stop: returns whether to stop.
+
+    Returns:
+        The records of all answers, each answer after a `Part` with its name, then one `Finished`.
     """
     model = session.model
     finished = Finished("interrupted", 0, 0.0, model.make_answer(prompt).request.seed)
@@ -264,12 +283,12 @@ def look_back(
     if model.wait(should_stop):
         engine = model.engine
         try:
-            for name, path in past:
+            for name, path in snapshots:
                 if should_stop() or not path.exists():
                     continue
                 engine.reload(replace(model.info, snapshot=path))
                 yield Part(name)
-                answer = model.make_answer(prompt, settings=lambda: _shortened(session), seed=finished.seed)
+                answer = model.make_answer(prompt, settings=lambda: _snapshot_settings(session), seed=finished.seed)
                 for record in stream(engine, answer, should_stop):
                     if isinstance(record, Finished):
                         tokens, seconds = finished.tokens + record.tokens, finished.seconds + record.seconds
@@ -281,88 +300,89 @@ def look_back(
     yield finished
 
 
-def _shortened(session: Session) -> Settings:
+def _snapshot_settings(session: Session) -> Settings:
     settings = session.settings.current
-    return replace(settings, max_tokens=min(settings.max_tokens, GLIMPSE))
+    return replace(settings, max_tokens=min(settings.max_tokens, MAX_SNAPSHOT_TOKENS))
 
 
-# --- the training runs there are, and some of them side by side ------------------------------------------------------
+# --- `/runs` ----------------------------------------------------------------------------------------------------------
 
 
 @command("runs", "training", "list or compare", usage="[RUN…]", example="/runs guide*", complete=complete_runs)
 def runs(session: Session, text: str) -> Result:
-    """List the training runs, the newest first; or compare some of them, and what their recipes differ in.
+    """List the training runs, newest first, or compare some of them and the fields in which their recipes differ.
 
-    RUN is a name or a pattern: `/runs guide*`. Losses are in nats per token, accuracy is the share of the next tokens
-    that the model found likeliest, and speed is that of steps.
+    RUN is a name or a pattern, as in `/runs guide*`. Losses are in nats per token; accuracy is the fraction of tokens
+    that the model found likeliest; speed leaves out evaluations and samples.
     """
     return runs_table(text.split())
 
 
 def runs_table(patterns: Sequence[str]) -> Table:
-    """The runs of those names, each with what sets it apart; without names, what all of them are doing.
+    """Return a table that compares the runs of some names or patterns or, without any, lists all runs.
 
     Raises:
-        RunError: there is none of a name.
+        RunError: If a pattern matches no run.
     """
     if patterns:
-        return _compared(find_run_summaries(patterns))
+        return _comparison_table(find_run_summaries(patterns))
     notes = ("/attach NAME watches, /train --resume NAME goes on, /runs NAME NAME compares",)
     columns = ("run", "state", "step", "parameters", "val loss", "tok/s", "time left")
-    return Table(columns, tuple(map(_listed, find_run_summaries())), right=(2, 3, 4, 5, 6), notes=notes)
+    return Table(columns, tuple(map(_list_row, find_run_summaries())), right=(2, 3, 4, 5, 6), notes=notes)
 
 
 def find_run_summaries(patterns: Sequence[str] = ()) -> "list[RunSummary]":
-    """How runs stand: in the order of the patterns that name them, each once; without patterns all, the newest first.
+    """Return summaries of runs, each once, in the order of the patterns; without any, of all runs, newest first.
 
     Raises:
-        RunError: a pattern names none.
+        RunError: If a pattern matches no run.
     """
     from tinychat.train.run_summary import read_run_summary
 
-    found = {run.name: run for run in list_runs()}
-    names: dict[str, None] = {} if patterns else dict.fromkeys(found)
+    runs_by_name = {run.name: run for run in list_runs()}
+    names: dict[str, None] = {} if patterns else dict.fromkeys(runs_by_name)
     for pattern in patterns:
-        matching = sorted(name for name in found if fnmatchcase(name, pattern))
+        matching = sorted(name for name in runs_by_name if fnmatchcase(name, pattern))
         if not matching:
-            raise RunError(f"there is no run {pattern!r}", f"runs: {', '.join(found) or 'none yet'}")
+            raise RunError(f"there is no run {pattern!r}", f"runs: {', '.join(runs_by_name) or 'none yet'}")
         names |= dict.fromkeys(matching)
-    return [read_run_summary(found[name]) for name in names]
+    return [read_run_summary(runs_by_name[name]) for name in names]
 
 
-def _listed(summary: "RunSummary") -> tuple[str, ...]:
-    over = summary.step == summary.steps and summary.state not in ("at work", "interrupted")
+def _list_row(summary: "RunSummary") -> tuple[str, ...]:
+    is_over = summary.step == summary.steps and summary.state not in ("at work", "interrupted")
     return (
         summary.name,
         summary.state,
-        f"{summary.step:,}" if over or not summary.steps else f"{summary.step:,}/{summary.steps:,}",
-        NONE if summary.parameters is None else compact(summary.parameters),
-        NONE if summary.loss is None else f"{summary.loss:.3f}",
-        NONE if summary.tokens_per_second is None else f"{summary.tokens_per_second:,.0f}",
+        f"{summary.step:,}" if is_over or not summary.steps else f"{summary.step:,}/{summary.steps:,}",
+        UNKNOWN if summary.parameters is None else compact(summary.parameters),
+        UNKNOWN if summary.loss is None else f"{summary.loss:.3f}",
+        UNKNOWN if summary.tokens_per_second is None else f"{summary.tokens_per_second:,.0f}",
         duration(summary.remaining) if summary.state == "at work" else "",
     )
 
 
-def _compared(summaries: "Sequence[RunSummary]") -> Table:
+def _comparison_table(summaries: "Sequence[RunSummary]") -> Table:
+    """Return a table with a column for each run, as there are more fields than runs."""
     from tinychat.train.recipe import RECIPE_FIELDS
     from tinychat.train.run_summary import find_differences
 
     differences = find_differences(summaries)
-    facts = [
+    run_columns = [
         (
             summary.name,
             f"{summary.step:,}",
-            NONE if summary.parameters is None else f"{summary.parameters:,}",
-            NONE if summary.loss is None else f"{summary.loss:.4f}",
-            NONE if summary.accuracy is None else percent(summary.accuracy),
-            NONE if summary.tokens_per_second is None else f"{summary.tokens_per_second:,.0f}",
+            UNKNOWN if summary.parameters is None else f"{summary.parameters:,}",
+            UNKNOWN if summary.loss is None else f"{summary.loss:.4f}",
+            UNKNOWN if summary.accuracy is None else percent(summary.accuracy),
+            UNKNOWN if summary.tokens_per_second is None else f"{summary.tokens_per_second:,.0f}",
             duration(summary.seconds),
             *(RECIPE_FIELDS[name].show(summary.recipe.get(name)) for name in differences),
         )
         for summary in summaries
     ]
-    heads = ("run", "steps", "parameters", "val loss", "accuracy", "tok/s", "time", *differences)
-    columns, *rows = zip(heads, *facts, strict=True)  # runs beside each other, as facts are more
+    headings = ("run", "steps", "parameters", "val loss", "accuracy", "tok/s", "time", *differences)
+    columns, *rows = zip(headings, *run_columns, strict=True)
     return Table(columns, tuple(rows), right=tuple(range(1, len(columns))))
 
 

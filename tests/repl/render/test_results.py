@@ -179,7 +179,7 @@ def test_help_fits_its_screen_and_names_every_command(session: Session, columns:
     assert all(f"/{name}" in words for name in COMMANDS)
     if columns == 80:
         assert screen.lines[:2] == [
-            "talk      /retry        answer anew          /continue     go on with it",
+            "talk      /retry        answer again         /continue     continue the answer",
             "          /undo         take it back         /edit         change and resend",
         ]
 
