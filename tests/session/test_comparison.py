@@ -48,7 +48,7 @@ def test_answers_in_one_batch_are_those_of_their_seeds_alone(session: Session) -
 
 
 def test_answers_grow_at_the_same_time(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tinychat.generate.stream.LONGEST_CALL", 0.0)  # a token of each, and the next
+    monkeypatch.setattr("tinychat.generate.stream.MAX_CALL_SECONDS", 0.0)  # a token of each, and the next
     indices = [index for index, record in samples(session, "abc", (5, 6)).answer() if isinstance(record, Token)]
     assert sorted(set(indices[: len(indices) // 2])) == [0, 1]
 

@@ -50,11 +50,11 @@ def test_a_run_that_is_followed_answers_from_its_first_weights_on(run: RunFolder
     holder.calls.clear()
     with FileLock(run.lock_file):
         holder.runs.add(run, None)
-        holder.runs.keep_up()
-        assert (holder.calls, holder.runs.speaker) == ([], "")  # there are none yet
+        holder.runs.open_followed()
+        assert (holder.calls, holder.runs.training_label) == ([], "")  # there are none yet
         shutil.copytree(letters, run.model)
-        holder.runs.keep_up()
-        holder.runs.keep_up()
+        holder.runs.open_followed()
+        holder.runs.open_followed()
         assert holder.calls == ["open"]
         assert holder.model is not None
         assert holder.model.info.folder == run.model
@@ -65,9 +65,9 @@ def test_what_a_run_has_made_is_opened_while_the_conversation_goes_on(run: RunFo
     shutil.copytree(letters, run.model)
     with FileLock(run.lock_file):
         holder.runs.add(run, None)
-        holder.runs.keep_up()
+        holder.runs.open_followed()
     tell(run, Ended("finished", 4, 1.0, 2.0, 1.0, 1.0, str(letters)))
-    assert [one.run for one in holder.runs.take_ended()] == [run]
+    assert [one.run for one in holder.runs.pop_ended()] == [run]
     assert holder.calls == ["open", "reopen", "open"]
     assert (holder.runs.all, holder.runs.followed) == ([], None)
 
@@ -78,10 +78,10 @@ def test_an_answer_of_a_model_in_training_cannot_be_made_again(run: RunFolder, l
     shutil.copytree(letters, run.model)
     with FileLock(run.lock_file):
         holder.runs.add(run, None)
-        holder.runs.keep_up()
+        holder.runs.open_followed()
         assert holder.model is not None
         holder.runs._step = 3
-        assert holder.runs.speaker == "letters (training, step 3)"
+        assert holder.runs.training_label == "letters (training, step 3)"
         assert holder.runs.why_not_reproducible(holder.model) == "the model was still in training"
         assert holder.runs.why_not_reproducible(other) == ""
         holder.runs.follow(None)

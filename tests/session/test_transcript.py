@@ -14,11 +14,11 @@ from tinychat.session.transcript import read_transcript, write_transcript
 
 def grown() -> Conversation:
     """Two beginnings; the first has two ends, of which the older is where the conversation stands."""
-    conversation = Conversation([Turn("a", given="1"), Turn("b", given="2")])
+    conversation = Conversation([Turn("a", saved_text="1"), Turn("b", saved_text="2")])
     conversation.back()
-    conversation.add(Turn("c", given="3"))
+    conversation.add(Turn("c", saved_text="3"))
     conversation.here = None
-    conversation.add(Turn("d", given="4"))
+    conversation.add(Turn("d", saved_text="4"))
     conversation.go_to(2)
     return conversation
 

@@ -1,4 +1,4 @@
-"""Several answers to one prompt, made together; one of them may be chosen to go on from."""
+"""A comparison: several answers to one prompt, generated together, of which one may become a turn."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -10,19 +10,18 @@ from tinychat.generate.stream import Answer, Batch, drive
 from tinychat.session.conversation import Conversation, Turn
 from tinychat.session.open_model import OpenModel
 from tinychat.session.run_monitor import RunMonitor
-from tinychat.store.models import model_reference
 
 
 @dataclass(frozen=True)
 class Variant:
-    """How one of the answers is made.
+    """The model, settings and seed of one of the answers.
 
     Args:
-        name: of the answer.
-        model: that makes it.
-        settings: that it is made with.
-        seed: that it is made from.
-        closes_model: whether to free the model once all answers are made.
+        name: label of the answer.
+        model: the model that generates it.
+        settings: the settings to generate it with.
+        seed: of its random numbers.
+        closes_model: whether to free the model once all answers are finished.
     """
 
     name: str
@@ -33,14 +32,14 @@ class Variant:
 
 
 class Comparison:
-    """Answers to one prompt, none of which is a turn before it is picked.
+    """Answers to one prompt; an answer becomes a turn of the conversation when it is picked.
 
     Args:
-        conversation: that the prompt belongs to.
+        conversation: the conversation of the prompt.
         prompt: as typed.
-        index: of the prompt in the conversation: the turn that has stood there gives way to the answer that is picked.
-        variants: how the answers are made.
-        runs: whose newest weights are loaded first.
+        index: of the prompt in the current branch; the answer that is picked replaces the turn there.
+        variants: one for each answer.
+        runs: the training runs; the newest weights of the followed one are loaded first.
     """
 
     def __init__(
@@ -49,45 +48,48 @@ class Comparison:
         self.conversation, self.variants = conversation, variants
         self.turns = [Turn(prompt) for _ in variants]
         self._prompt, self._runs = prompt, runs
-        self._before = conversation.turns[:index]
+        self._history = conversation.turns[:index]
 
     def answer(self, should_stop: Callable[[], bool] = lambda: False) -> Iterator[tuple[int, Record]]:
-        """Make all answers, each model's in one batch; yield every record with the index of its answer.
+        """Generate all answers, each model's in one batch; yield every record with the index of its answer.
 
-        The last one of each answer is `Finished`; none of them becomes a turn.
+        The last record of each answer is `Finished`.
         """
-        self._runs.catch_up(should_stop)
+        self._runs.load_newest_weights(should_stop)
         batches: dict[OpenModel, Batch] = {}
-        positions: dict[Answer, int] = {}
+        indices: dict[Answer, int] = {}
         try:
-            for position, variant in enumerate(self.variants):
+            for index, variant in enumerate(self.variants):
                 model = variant.model
                 if not model.wait(should_stop):
                     break
                 answer = self._answer(variant)
-                turn = self.turns[position]
-                turn.prompt_ids, turn.model = list(answer.ids), model_reference(model.info)
+                turn = self.turns[index]
+                turn.prompt_ids, turn.model = list(answer.ids), model.reference
                 turn.settings, turn.why_not_reproducible = variant.settings, self._runs.why_not_reproducible(model)
-                positions[answer] = position
+                indices[answer] = index
                 batches.setdefault(model, Batch(model.engine, should_stop)).add(answer)
                 if notice := model.unknown_notice(self._prompt):
-                    yield position, notice
+                    yield index, notice
             for answer, record in drive(*batches.values()):
-                self._note(positions[answer], record)
-                yield positions[answer], record
-            for position, variant in list(enumerate(self.variants))[len(positions) :]:
-                self._note(position, never := Finished("interrupted", 0, 0.0, variant.seed))
-                yield position, never
+                self._record(indices[answer], record)
+                yield indices[answer], record
+            for index, variant in list(enumerate(self.variants))[len(indices) :]:  # interrupted before they began
+                self._record(index, finished := Finished("interrupted", 0, 0.0, variant.seed))
+                yield index, finished
         finally:
             for variant in self.variants:
                 if variant.closes_model:
                     variant.model.close()
 
     def variant(self, number: int) -> Variant:
-        """Return how an answer (1 is the first) was made.
+        """Return the variant of an answer.
+
+        Args:
+            number: of the answer, from 1.
 
         Raises:
-            UsageError: there is no such answer, or it is empty.
+            UsageError: If there is no such answer, or it is empty.
         """
         if not 1 <= number <= len(self.variants):
             raise UsageError(f"there is no answer {number}", f"`/pick 1` to `/pick {len(self.variants)}` choose one")
@@ -96,19 +98,19 @@ class Comparison:
         return self.variants[number - 1]
 
     def pick(self, number: int) -> None:
-        """Make an answer (1 is the first) the newest turn of the conversation."""
+        """Make the answer of a number (from 1) the current turn of the conversation."""
         turn = self.turns[number - 1]
         if any(one is turn for one in self.conversation.all):
             self.conversation.here = turn
         else:
-            self.conversation.here = self._before[-1] if self._before else None
+            self.conversation.here = self._history[-1] if self._history else None
             self.conversation.add(turn)
 
     def _answer(self, variant: Variant) -> Answer:
-        before = variant.model.history(self._before)
+        history = variant.model.history(self._history)
         return variant.model.make_answer(
-            self._prompt, turns=before, settings=lambda: variant.settings, seed=variant.seed, index=len(before)
+            self._prompt, turns=history, settings=lambda: variant.settings, seed=variant.seed, index=len(history)
         )
 
-    def _note(self, position: int, record: Record) -> None:
-        self.turns[position].record(record, self.variants[position].settings)
+    def _record(self, index: int, record: Record) -> None:
+        self.turns[index].record(record, self.variants[index].settings)

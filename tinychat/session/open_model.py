@@ -1,4 +1,4 @@
-"""A model that is open: its description, its tokenizers, and its engine, which loads in a thread."""
+"""An open model: its description, its tokenizers, and its engine, which loads in a thread."""
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
@@ -12,26 +12,28 @@ from tinychat.generate.loading import EngineLoader
 from tinychat.generate.prompts import PromptEncoder, fresh_seed
 from tinychat.generate.stream import Answer
 from tinychat.session.conversation import Turn
-from tinychat.store.models import find_model, read_info, read_source_tokenizer, read_tokenizer
+from tinychat.store.models import find_model, model_reference, read_info, read_source_tokenizer, read_tokenizer
 from tinychat.tokenizer.tokenizer import Tokenizer
 
 
 class OpenModel:
-    """A model to generate with. Its weights load when they are needed, or from `preload` on.
+    """A model to generate with. Its weights load when they are first needed, or from `preload` on.
 
     Args:
-        name: a name or a path.
-        settings: what it answers with; they take on the model's own defaults.
+        name: name or path of the model.
+        settings: the settings to answer with; the model's own defaults are set in them.
 
     Raises:
-        ModelError: there is no such model, or it is damaged.
+        ModelError: If there is no such model, or it is damaged.
     """
 
     def __init__(self, name: str, settings: SettingStore) -> None:
         from tinychat.model.config import ModelConfig
 
         self.info = read_info(find_model(name))
-        ModelConfig.from_dict(self.info.architecture)  # reports at once what is wrong with it
+        self.reference = model_reference(self.info)
+        """A reference that resolves to this model: its name, or its path if the name finds another model."""
+        ModelConfig.from_dict(self.info.architecture)  # reports a faulty architecture before the weights load
         settings.replace(self.info.settings, Origin.MODEL)
         self._settings = settings
         self._loading: EngineLoader | None = None
@@ -44,23 +46,27 @@ class OpenModel:
     # --- loading -------------------------------------------------------------------------------------------------
 
     def preload(self) -> EngineLoader:
-        """Start to import torch and to load the weights, in a thread."""
+        """Start to load the weights in a thread; return its loader."""
         if self._loading is None:
             self._loading = EngineLoader(self.info, self._settings.current)
         return self._loading
 
     @property
     def engine(self) -> Engine:
-        """The engine with the weights loaded; waits for it."""
+        """The engine; waits until its weights have loaded.
+
+        Raises:
+            TinychatError: If loading failed.
+        """
         return self.preload().engine
 
     @property
     def is_ready(self) -> bool:
-        """Whether an answer can begin at once."""
+        """Whether the weights have loaded, so that an answer can begin at once."""
         return self._loading is not None and self._loading.wait(0)
 
     def wait(self, should_stop: Callable[[], bool]) -> bool:
-        """Wait for the weights to load; return whether they did before `should_stop`."""
+        """Wait for the weights to load; return whether they did before `should_stop` returned true."""
         loading = self.preload()
         while not loading.wait(0.05):
             if should_stop():
@@ -68,27 +74,27 @@ class OpenModel:
         return True
 
     def close(self) -> None:
-        """Free the weights; they load again if they are needed again."""
+        """Free the weights; they load again when they are next needed."""
         self._loading = None
 
     # --- prompts -------------------------------------------------------------------------------------------------
 
     @cached_property
     def tokenizer(self) -> Tokenizer:
-        """The tokenizer of what the model generates."""
+        """The tokenizer of the generated text."""
         return read_tokenizer(self.info.folder)
 
     @cached_property
     def source_tokenizer(self) -> Tokenizer:
-        """The tokenizer of prompts: an encoder may have one of its own."""
+        """The tokenizer of prompts: that of the encoder, or else `tokenizer`."""
         return read_source_tokenizer(self.info.folder) or self.tokenizer
 
     @property
     def prompt_encoder(self) -> PromptEncoder:
-        """How prompts become token ids.
+        """The encoder of prompts for the model's mode.
 
         Raises:
-            ModelError: it is a chat model without a template.
+            ModelError: If a chat model has no template.
         """
         info = self.info
         if info.mode == "chat" and info.template is None:
@@ -101,7 +107,7 @@ class OpenModel:
         )
 
     def history(self, turns: Sequence[Turn]) -> Sequence[Turn]:
-        """Return those of the turns before a prompt that the model sees: all in a chat; none in other modes."""
+        """Return the earlier turns that the model sees: all of them in a chat, none in other modes."""
         return turns if self.info.mode == "chat" else ()
 
     def make_answer(
@@ -114,15 +120,15 @@ class OpenModel:
         index: int = 0,
         top_logprobs: int = 0,
     ) -> Answer:
-        """Make an answer that an engine can begin.
+        """Return an answer that an engine can begin.
 
         Args:
             prompt: as typed.
-            turns: the turns before it.
-            settings: asked anew before each call of the engine; default: the current ones.
-            seed: None takes the one that is set, or a fresh one.
-            index: of the prompt in the input.
-            top_logprobs: how many of the likeliest tokens to record at each position.
+            turns: the turns before it that the model sees.
+            settings: returns the settings, before each call of the engine; default: the current ones.
+            seed: of the random numbers; default: the seed that is set, or a fresh one.
+            index: of the prompt in the input; with the seed it determines the random numbers.
+            top_logprobs: number of likeliest tokens to record at each position.
         """
         settings = settings or (lambda: self._settings.current)
         encoder = self.prompt_encoder
@@ -139,13 +145,13 @@ class OpenModel:
         )
 
     def ids_before(self, turn: Turn, position: int) -> list[int]:
-        """Return all token ids that the model saw when it chose the token at a position (from 0) of an answer."""
+        """Return the ids of all tokens before index `position` of an answer, those of its prompt included."""
         prompt = turn.prompt_ids or self.make_answer(turn.prompt, turns=self.history(turn.path()[:-1])).ids
-        given = self.tokenizer.encode(turn.given) if turn.given else []
-        return [*prompt, *given, *(token.id for token in turn.tokens[:position])]
+        saved = self.tokenizer.encode(turn.saved_text) if turn.saved_text else []
+        return [*prompt, *saved, *(token.id for token in turn.tokens[:position])]
 
     def unknown_notice(self, text: str) -> Notice | None:
-        """Name the characters of a text that the vocabulary lacks; return None if it has them all."""
+        """Return a notice that names the characters of a text that the vocabulary lacks; None if it has them all."""
         unknown = self.source_tokenizer.unknown(text)
         shown = " ".join(map(repr, unknown[:8])) + (" …" if len(unknown) > 8 else "")
         return Notice(f"unknown to this model, left out: {shown}") if unknown else None

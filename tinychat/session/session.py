@@ -1,4 +1,4 @@
-"""What a front end holds: the settings, the open model, the conversation, the training runs."""
+"""A session: the settings, the open model, the conversation and the training runs that a front end works with."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -13,18 +13,18 @@ from tinychat.session.comparison import Comparison, Variant
 from tinychat.session.conversation import Conversation, Turn
 from tinychat.session.open_model import OpenModel
 from tinychat.session.run_monitor import RunMonitor
-from tinychat.store.models import ModelInfo, model_reference
+from tinychat.store.models import ModelInfo
 
 
 class Session:
-    """The settings, the open model, the conversation, the training runs."""
+    """The state of a front end: the settings, the open model, the conversation, the training runs."""
 
     def __init__(self, settings: SettingStore | None = None, ui_options: UiOptionStore | None = None) -> None:
         self.settings = settings or SettingStore()
         self.ui_options = ui_options or UiOptionStore()
         self.conversation = Conversation()
         self.comparison: Comparison | None = None
-        """the newest answers to choose from; none of them is a turn before it is chosen"""
+        """The newest answers to choose from; an answer becomes a turn when it is picked."""
         self._model: OpenModel | None = None
         self.runs = RunMonitor(lambda: self._model, self.open_model, self.reopen_model)
 
@@ -35,7 +35,7 @@ class Session:
         """The open model.
 
         Raises:
-            ModelError: none is open.
+            ModelError: If no model is open.
         """
         if self._model is None:
             raise ModelError("no model is open", "`/model NAME` opens one, `/train TEXT` makes one")
@@ -48,24 +48,24 @@ class Session:
 
     @property
     def is_ready(self) -> bool:
-        """Whether an answer can begin at once."""
+        """Whether the model has loaded, so that an answer can begin at once."""
         return self._model is not None and self._model.is_ready
 
     def open_model(self, name: str) -> OpenModel:
-        """Open another model, by a name or a path, and begin a new conversation.
+        """Open another model, by its name or path, and begin a new conversation.
 
         Raises:
-            ModelError: there is no such model, or it is damaged; the open one stays.
+            ModelError: If there is no such model, or it is damaged; the open one stays.
         """
         self._model = OpenModel(name, self.settings)
         self.conversation = Conversation()
         return self._model
 
     def reopen_model(self, name: str) -> OpenModel:
-        """Open another version of the same model, or the same one for other settings; the conversation goes on.
+        """Reopen the model, or another version of it, and keep the conversation.
 
         Raises:
-            ModelError: there is no such model, or it is damaged; the open one stays.
+            ModelError: If there is no such model, or it is damaged; the open one stays.
         """
         conversation = self.conversation
         model = self.open_model(name)
@@ -74,15 +74,15 @@ class Session:
         return model
 
     def choose_model(self, name: str) -> OpenModel:
-        """Open and load another model; if a run of that name trains in the background, its newest weights answer.
+        """Open and load another model; if a run of that name trains in the background, use its newest weights.
 
         Raises:
-            ModelError: there is no such model, or it is damaged; the open one stays.
+            ModelError: If there is no such model, or it is damaged; the open one stays.
         """
         run = self.runs.find(name)
         if run is None or not run.has_weights:
             self.open_model(name)
-        self.runs.follow(run)  # from its first weights on, if it has none yet
+        self.runs.follow(run)  # opens its model once it has weights
         self.model.preload()
         return self.model
 
@@ -99,13 +99,18 @@ class Session:
         return self.conversation.turns
 
     def answer(self, prompt: str, should_stop: Callable[[], bool] = lambda: False) -> Iterator[Record]:
-        """Answer a prompt, which becomes the newest turn; the last record is `Finished`."""
-        self.runs.catch_up(should_stop)
+        """Answer a prompt as a new turn; yield the records of the answer, the last of them `Finished`.
+
+        Args:
+            prompt: as typed.
+            should_stop: called repeatedly; once it returns true, the answer ends as interrupted.
+        """
+        self.runs.load_newest_weights(should_stop)
         model = self.model
-        before = model.history(self.turns)
-        # Its index is the one that `--conversation` gives it: the same seed says the same there.
-        answer = model.make_answer(prompt, turns=before, index=len(before))
-        turn = Turn(prompt, list(answer.ids), model=model_reference(model.info), settings=answer.request.settings)
+        history = model.history(self.turns)
+        # `--conversation` numbers its prompts alike, so that the same seed gives the same answers there.
+        answer = model.make_answer(prompt, turns=history, index=len(history))
+        turn = Turn(prompt, list(answer.ids), model=model.reference, settings=answer.request.settings)
         turn.why_not_reproducible = self.runs.why_not_reproducible(model)
         self.conversation.add(turn)
         if notice := model.unknown_notice(prompt):
@@ -113,62 +118,65 @@ class Session:
         yield from self._run(turn, answer, should_stop)
 
     def retry(self, should_stop: Callable[[], bool] = lambda: False) -> Iterator[Record]:
-        """Answer the last prompt again.
+        """Answer the last prompt again; arguments and records are those of `answer`.
 
         Raises:
-            UsageError: there is none.
+            UsageError: If there is no answer yet.
         """
-        turn = self._last()
+        turn = self._last_turn()
         self.conversation.back()
         return self.answer(turn.prompt, should_stop)
 
     def continue_answer(self, should_stop: Callable[[], bool] = lambda: False) -> Iterator[Record]:
-        """Continue the last answer from where it stopped.
+        """Continue the last answer from where it stopped; arguments and records are those of `answer`.
 
         Raises:
-            UsageError: there is none.
+            UsageError: If there is no answer yet.
         """
-        turn = self._last()
+        turn = self._last_turn()
         answer = self.model.make_answer(turn.prompt)
-        answer.go_on(
+        answer.resume(
             self.model.ids_before(turn, len(turn.tokens)), [token.id for token in turn.tokens], num_generated=0
         )
         turn.why_not_reproducible = "it was continued"
         return self._run(turn, answer, should_stop)
 
     def branch(
-        self, position: int, instead: Sequence[int], should_stop: Callable[[], bool] = lambda: False
+        self, position: int, forced_ids: Sequence[int], should_stop: Callable[[], bool] = lambda: False
     ) -> Iterator[Record]:
-        """Regenerate the last answer from a position on, forcing the given tokens first, as a new turn.
+        """Regenerate the last answer from a position on, forcing some tokens first, as a new turn.
 
         Args:
-            position: of the first token (from 0) that is replaced.
-            instead: the ids of the tokens to force there; they are the first records.
-            should_stop: asked again and again.
+            position: index of the first token to replace.
+            forced_ids: ids of the tokens to force there; they are the first records.
+            should_stop: called repeatedly; once it returns true, the answer ends as interrupted.
 
         Raises:
-            UsageError: there is no answer.
+            UsageError: If there is no answer yet.
         """
-        old, model = self._last(), self.model
+        old, model = self._last_turn(), self.model
         kept = old.tokens[:position]
-        before = model.history(self.turns[:-1])
-        answer = model.make_answer(old.prompt, turns=before, index=len(before))
-        answer.go_on(model.ids_before(old, position), [token.id for token in kept], num_generated=position)
+        history = model.history(self.turns[:-1])
+        answer = model.make_answer(old.prompt, turns=history, index=len(history))
+        answer.resume(model.ids_before(old, position), [token.id for token in kept], num_generated=position)
         turn = replace(
             old, tokens=kept, finished=None, changes=[change for change in old.changes if change[0] < position],
-            model=model_reference(model.info), settings=answer.request.settings,
+            model=model.reference, settings=answer.request.settings,
             why_not_reproducible="it goes on from another token",
         )  # fmt: skip
         self.conversation.back()
         self.conversation.add(turn)
-        return self._run(turn, answer, should_stop, instead)
+        return self._run(turn, answer, should_stop, forced_ids)
 
     def pick(self, number: int) -> Variant:
-        """Continue from an answer (1 is the first) of the newest comparison; if another model made it, that one opens.
+        """Make an answer of the newest comparison the newest turn, and open the model that generated it.
+
+        Args:
+            number: of the answer, from 1.
 
         Raises:
-            UsageError: there is no such answer, it is empty, or another conversation has begun since.
-            ModelError: its model is gone.
+            UsageError: If there is no such answer, it is empty, or another conversation has begun since.
+            ModelError: If its model no longer exists.
         """
         if self.comparison is None:
             raise UsageError("there are no answers to choose from", "/samples and /compare make some")
@@ -183,26 +191,26 @@ class Session:
         return variant
 
     def _run(
-        self, turn: Turn, answer: Answer, should_stop: Callable[[], bool], first: Sequence[int] = ()
+        self, turn: Turn, answer: Answer, should_stop: Callable[[], bool], forced_ids: Sequence[int] = ()
     ) -> Iterator[Record]:
-        """Stream an answer, whose first tokens may be given, and record it in its turn."""
-        for record in self._records(answer, should_stop, first):
+        """Stream an answer and record it in its turn."""
+        for record in self._stream(answer, should_stop, forced_ids):
             turn.record(record, answer.request.settings)
             yield record
 
-    def _records(self, answer: Answer, should_stop: Callable[[], bool], first: Sequence[int]) -> Iterator[Record]:
+    def _stream(self, answer: Answer, should_stop: Callable[[], bool], forced_ids: Sequence[int]) -> Iterator[Record]:
         model = self.model
         if not model.wait(should_stop):
             yield Finished("interrupted", 0, 0.0, answer.request.seed)
             return
-        for id in first:
+        for id in forced_ids:
             if answer.finished is None:
                 logprob = next(one.logprob for one in model.engine.probabilities(answer.request) if one.id == id)
-                yield from answer.take([SampledToken(id, logprob)], model.engine.context_length)
+                yield from answer.update([SampledToken(id, logprob)], model.engine.context_length)
         if answer.finished is None:
             yield from stream(model.engine, answer, should_stop)
 
-    def _last(self) -> Turn:
+    def _last_turn(self) -> Turn:
         if not self.turns:
             raise UsageError("there is no answer yet", "type a prompt first")
         return self.turns[-1]

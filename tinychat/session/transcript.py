@@ -1,6 +1,6 @@
-"""A conversation as a file: a transcript is JSON, with the model, the settings, the seeds, and every branch.
+"""Transcripts: conversations as JSON files, with the model, the settings, the seeds, and every branch.
 
-Conversations that are kept without being asked for: transcripts in the user's data folder, the newest of them.
+`Autosave` writes the conversations of a session to the user's data folder, and keeps the newest of them.
 """
 
 import json
@@ -19,15 +19,18 @@ from tinychat.session.session import Session
 from tinychat.store import paths
 
 FORMAT = 1
+"""Version of the file format."""
+MAX_SAVED = 200
+"""Number of autosaved conversations to keep; older ones are deleted."""
 
 
 def write_transcript(
     path: Path, model: str, settings: Settings, conversation: Conversation, *, private: bool = False
 ) -> None:
-    """Writes a conversation with a model; a private one is for its owner's eyes alone.
+    """Write a conversation with a model; only its owner can read a private one.
 
     Raises:
-        TinychatError: it cannot be written there.
+        TinychatError: If the file cannot be written.
     """
     try:
         atomic_write(path, transcript_of(model, settings, conversation).encode("utf-8", "replace"), private=private)
@@ -36,8 +39,8 @@ def write_transcript(
 
 
 def transcript_of(model: str, settings: Settings, conversation: Conversation) -> str:
-    """A conversation with a model, as JSON: what leads to where it stands as `turns`, all others as `branches`."""
-    here = conversation.turns
+    """Return a conversation with a model as JSON: the current branch as `turns`, all other turns as `branches`."""
+    current_branch = conversation.turns
     numbers = {id(turn): number for number, turn in enumerate(conversation.all, 1)}
 
     def values(turn: Turn) -> dict[str, Any]:
@@ -53,46 +56,46 @@ def transcript_of(model: str, settings: Settings, conversation: Conversation) ->
             "parent": numbers[id(turn.parent)] if turn.parent else None,
         }
 
-    on_path = {id(turn) for turn in here}
+    current = {id(turn) for turn in current_branch}
     document = {
         "format": FORMAT,
         "model": model,
         "settings": _values(settings),
-        "turns": [values(turn) for turn in here],
-        "branches": [values(turn) for turn in conversation.all if id(turn) not in on_path],
+        "turns": [values(turn) for turn in current_branch],
+        "branches": [values(turn) for turn in conversation.all if id(turn) not in current],
     }
     return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
 
 
 def read_transcript(path: Path) -> Conversation:
-    """Reads a conversation.
+    """Read a conversation.
 
     Raises:
-        TinychatError: it is no transcript.
+        TinychatError: If the file cannot be read or is no transcript.
     """
     try:
         values = json.loads(path.read_text(encoding="utf-8"))
-        return _grow(values["turns"], values.get("branches", []))
+        return _read_tree(values["turns"], values.get("branches", []))
     except OSError as error:
         raise TinychatError(f"{path} cannot be read: {error.strerror or error}") from None
     except (ValueError, KeyError, TypeError, AttributeError):
         raise TinychatError(f"{path} is no transcript", "`/save FILE` writes one") from None
 
 
-def _grow(path: list[dict[str, Any]], branches: list[dict[str, Any]]) -> Conversation:
-    """The tree that was saved; the turns of an older file have no numbers, and simply follow one another."""
-    conversation = Conversation(map(_read_turn, path))
+def _read_tree(turns: list[dict[str, Any]], branches: list[dict[str, Any]]) -> Conversation:
+    """Read the tree of a conversation; turns of an older file have no numbers, and simply follow one another."""
+    conversation = Conversation(map(_read_turn, turns))
     if not branches:
         return conversation
-    here = conversation.here
-    read = [*zip(path, conversation.all, strict=True), *((values, _read_turn(values)) for values in branches)]
+    current = conversation.here
+    read = [*zip(turns, conversation.all, strict=True), *((values, _read_turn(values)) for values in branches)]
     by_number = {int(values["number"]): (values["parent"], turn) for values, turn in read}
     conversation.all = [turn for _, (_, turn) in sorted(by_number.items())]
     for number, (parent, turn) in by_number.items():
         if parent is not None and not 0 < parent < number:
             raise ValueError("a turn that follows a later one")
         turn.parent = by_number[parent][1] if parent is not None else None
-    conversation.here = here
+    conversation.here = current
     return conversation
 
 
@@ -101,57 +104,50 @@ def _values(settings: Settings) -> dict[str, Any]:
 
 
 def _read_turn(values: dict[str, Any]) -> Turn:
-    """A turn as it was saved; an older file may lack all but prompt and answer."""
-    turn = Turn(str(values["prompt"]), given=str(values["answer"]), model=str(values.get("model") or ""))
+    """Read a turn; an older file may lack all but prompt and answer."""
+    turn = Turn(str(values["prompt"]), saved_text=str(values["answer"]), model=str(values.get("model") or ""))
     turn.why_not_reproducible = str(values.get("why_not_reproducible") or "")
     if isinstance(values.get("seed"), int) and values.get("finish_reason") in get_args(FinishReason):
         turn.finished = Finished(values["finish_reason"], 0, 0.0, values["seed"])
     try:
         turn.settings = Settings(**values["settings"])
-    except (KeyError, TypeError, SettingError):  # an older file, or a newer one with settings unknown here
+    except (KeyError, TypeError, SettingError):  # an older file, or a newer one with unknown settings
         turn.settings = None
     return turn
 
 
-# ---- from tinychat.session.transcript ----
-
-
-MOST = 200
-"""that are kept; older ones go"""
-
-
 class Autosave:
-    """Keeps what is said in a session, a file for each conversation, named by when it began."""
+    """Saves the conversations of a session, each to a file named by the time at which it began."""
 
     def __init__(self, session: Session, clock: Callable[[], datetime] = datetime.now) -> None:
         self._session, self._clock = session, clock
         self._conversation: Conversation | None = None
         self.path: Path | None = None
-        """the file of the newest conversation; None before the first answer"""
+        """File of the newest conversation; None before the first answer."""
 
     def save(self) -> None:
-        """Writes the conversation as it stands; one without an answer is none.
+        """Write the current conversation, unless it has no turns yet.
 
         Raises:
-            TinychatError: it cannot be written.
+            TinychatError: If the file cannot be written.
         """
         session, conversation = self._session, self._session.conversation
         if not conversation.all:
             return
-        begins = self.path is None or conversation is not self._conversation
-        if begins:
+        is_new = self.path is None or conversation is not self._conversation
+        if is_new:
             name = f"{self._clock():%Y-%m-%d-%H%M%S}"
-            self._conversation, self.path = conversation, _free(paths.transcripts_folder(), name)
+            self._conversation, self.path = conversation, _unused_path(paths.transcripts_folder(), name)
         assert self.path is not None
         write_transcript(self.path, session.model.name, session.settings.current, conversation, private=True)
-        if begins:
-            for path in paths.kept_transcripts()[MOST:]:
+        if is_new:
+            for path in paths.kept_transcripts()[MAX_SAVED:]:
                 with suppress(OSError):
                     path.unlink()
 
 
-def _free(folder: Path, name: str) -> Path:
-    """A name that no file has: another session may have begun in the same second."""
+def _unused_path(folder: Path, name: str) -> Path:
+    """Return the path of a file that does not exist: another conversation may have begun in the same second."""
     path, number = folder / f"{name}.json", 1
     while path.exists():
         number += 1
