@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tinychat.config.settings import PENALTIES, SAMPLING, SETTINGS, Settings
 from tinychat.generate.prompts import uniform
-from tinychat.generate.sampling import FILTERS, PENALIZERS, draw, filter_logits, looks_back, sample
+from tinychat.generate.sampling import FILTERS, PENALIZERS, draw, filter_logits, needs_history, sample
 
 transformers = pytest.importorskip("transformers")
 
@@ -55,8 +55,8 @@ def test_what_is_neutral_changes_nothing() -> None:
     logits = torch.randn(3, 50)
     neutral = Settings(**{name: SETTINGS[name].neutral for name in SAMPLING})
     assert filter_logits(logits, neutral, [[1], [2], [3]]) is logits
-    assert not looks_back(neutral)
-    assert looks_back(Settings(repetition_penalty=1.1))
+    assert not needs_history(neutral)
+    assert needs_history(Settings(repetition_penalty=1.1))
 
 
 def test_greedy_asks_for_no_random_numbers() -> None:

@@ -1,7 +1,7 @@
-"""From logits to a token: penalties, temperature, top-k, top-p, min-p, then a draw; or, greedy, the likeliest.
+"""Sample tokens from logits: penalties, temperature, top-k, top-p, min-p, then a draw; greedy: the likeliest token.
 
-The order and the rules are those of the logits processors of `transformers`, against which they are tested. A new
-setting is a field of `Settings` and a function here, in one of the two tables. Shapes: B rows, V vocabulary.
+The functions and their order are those of the logits processors of `transformers`, against which they are tested. A new
+setting is a field of `Settings` and a function here, in one of the two tables. Logits are [B, V]: batch, vocabulary.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -16,14 +16,14 @@ from tinychat.generate.prompts import uniform
 
 NEGATIVE_INFINITY = float("-inf")
 NEUTRAL = {name: SETTINGS[name].neutral for name in SAMPLING}
-"""The values with which sampling settings change nothing."""
+"""Values with which sampling settings change nothing."""
 
 Histories = Sequence[Sequence[int]]
-"""the ids already in each row, prompt included"""
+"""Ids of each sequence of the batch so far, prompt included."""
 
 
 def penalize_repetition(logits: Tensor, penalty: float, histories: Histories) -> Tensor:
-    """Divide the positive logits of tokens already used, multiply the negative ones (Keskar et al. 2019, §4.1)."""
+    """Divide the positive logits of tokens in the text, multiply the negative ones (Keskar et al. 2019, §4.1)."""
     logits = logits.clone()
     for row, history in zip(logits, histories, strict=True):
         used = torch.tensor(sorted(set(history)), dtype=torch.long, device=logits.device)
@@ -32,12 +32,12 @@ def penalize_repetition(logits: Tensor, penalty: float, histories: Histories) ->
 
 
 def divide_by_temperature(logits: Tensor, temperature: float) -> Tensor:
-    """Make what is unlikely less likely still below 1, more likely above (Ackley et al. 1985)."""
+    """Sharpen the distribution below temperature 1, flatten it above (Ackley et al. 1985)."""
     return logits / temperature
 
 
 def keep_top_k(logits: Tensor, k: int) -> Tensor:
-    """Cut all but the k likeliest tokens (Fan et al. 2018)."""
+    """Mask all but the k likeliest tokens (Fan et al. 2018)."""
     if k >= logits.shape[-1]:
         return logits
     kth = logits.topk(k).values[..., -1:]
@@ -45,23 +45,23 @@ def keep_top_k(logits: Tensor, k: int) -> Tensor:
 
 
 def keep_top_p(logits: Tensor, top_p: float) -> Tensor:
-    """Cut what comes after the likeliest tokens that together reach `top_p` (Holtzman et al. 2020, §3.1)."""
+    """Mask all but the likeliest tokens whose probabilities sum to `top_p` (Holtzman et al. 2020, §3.1)."""
     ordered, order = logits.sort(dim=-1, descending=True)
     probabilities = ordered.softmax(dim=-1)
-    before = probabilities.cumsum(dim=-1) - probabilities  # of the likelier ones: 0 for the first, which always stays
-    ordered = ordered.masked_fill(before >= top_p, NEGATIVE_INFINITY)
+    likelier = probabilities.cumsum(dim=-1) - probabilities  # 0 for the likeliest token, which is always kept
+    ordered = ordered.masked_fill(likelier >= top_p, NEGATIVE_INFINITY)
     return torch.empty_like(logits).scatter_(-1, order, ordered)
 
 
 def keep_min_p(logits: Tensor, min_p: float) -> Tensor:
-    """Cut tokens with less than this fraction of the highest probability (Nguyen et al. 2024)."""
-    # p < min_p · p_max, in logarithms: no softmax is needed.
+    """Mask tokens with less than this fraction of the highest probability (Nguyen et al. 2024)."""
+    # p < min_p · p_max, in logarithms, which needs no softmax
     floor = logits.amax(dim=-1, keepdim=True) + torch.tensor(min_p).log()
     return logits.masked_fill(logits < floor, NEGATIVE_INFINITY)
 
 
 PENALIZERS: Mapping[str, Callable[[Tensor, Any, Histories], Tensor]] = {"repetition_penalty": penalize_repetition}
-"""By setting, in their order: functions of the logits, its value, and the text so far."""
+"""By setting, in their order: functions of the logits, the setting's value, and the text so far."""
 
 FILTERS: Mapping[str, Callable[[Tensor, Any], Tensor]] = {
     "temperature": divide_by_temperature,
@@ -69,77 +69,89 @@ FILTERS: Mapping[str, Callable[[Tensor, Any], Tensor]] = {
     "top_p": keep_top_p,
     "min_p": keep_min_p,
 }
-"""By setting, in their order: functions of the logits and its value. They never cut the likeliest token."""
+"""By setting, in their order: functions of the logits and the setting's value. The likeliest token is always kept."""
 
 
 def filter_logits(logits: Tensor, settings: Settings, histories: Histories) -> Tensor:
-    """Return the logits to draw from, [B, V]: −∞ where a token is cut.
+    """Return the logits to sample from, [B, V]: −∞ where a token is masked.
 
     Args:
         logits: [B, V].
-        settings: the same for all rows.
-        histories: looked at for penalties only.
+        settings: the same for all sequences.
+        histories: ids of each sequence so far, for penalties.
     """
     for name, penalize in PENALIZERS.items():
-        if is_in_force(name, settings):
+        if is_active(name, settings):
             logits = penalize(logits, getattr(settings, name), histories)
     if settings.greedy:
         return logits
     for name, filter_ in FILTERS.items():
-        if is_in_force(name, settings):
+        if is_active(name, settings):
             logits = filter_(logits, getattr(settings, name))
     return logits
 
 
 def sample(logits: Tensor, settings: Settings, histories: Histories, uniforms: Callable[[], Tensor]) -> Tensor:
-    """Choose one token id a row, [B].
+    """Sample one token id for each sequence, [B].
 
     Args:
         logits: [B, V].
-        settings: the same for all rows.
-        histories: looked at for penalties only.
-        uniforms: makes the rows' random numbers in [0, 1), [B], f64; not called where the likeliest are taken.
+        settings: the same for all sequences.
+        histories: ids of each sequence so far, for penalties.
+        uniforms: returns random numbers in [0, 1), [B], f64; not called if the settings are greedy.
     """
-    kept = filter_logits(logits, settings, histories)
-    return kept.argmax(dim=-1) if settings.greedy else draw(kept, uniforms())
+    filtered = filter_logits(logits, settings, histories)
+    return filtered.argmax(dim=-1) if settings.greedy else draw(filtered, uniforms())
 
 
 def probabilities(logits: Tensor, settings: Settings, histories: Histories) -> Tensor:
-    """Return what `sample` chooses each token with, [B, V], in f64: 0 where it is cut."""
-    kept = filter_logits(logits, settings, histories)
-    if settings.greedy:
-        return torch.nn.functional.one_hot(kept.argmax(dim=-1), kept.shape[-1]).double()
-    return kept.double().softmax(dim=-1)
-
-
-def draw(logits: Tensor, uniforms: Tensor) -> Tensor:
-    """One token id a row, [B]: the first whose cumulative probability exceeds the row's uniform number in [0, 1).
+    """Return the probability with which `sample` chooses each token, [B, V], f64: 0 where it is masked.
 
     Args:
         logits: [B, V].
-        uniforms: [B], f64.
+        settings: the same for all sequences.
+        histories: ids of each sequence so far, for penalties.
+    """
+    filtered = filter_logits(logits, settings, histories)
+    if settings.greedy:
+        return torch.nn.functional.one_hot(filtered.argmax(dim=-1), filtered.shape[-1]).double()
+    return filtered.double().softmax(dim=-1)
+
+
+def draw(logits: Tensor, uniforms: Tensor) -> Tensor:
+    """Return for each sequence the first token id whose cumulative probability exceeds its uniform number, [B].
+
+    Args:
+        logits: [B, V].
+        uniforms: random numbers in [0, 1), [B], f64.
     """
     cumulative = logits.double().softmax(dim=-1).cumsum(dim=-1)  # [B, V]
     return torch.searchsorted(cumulative, uniforms.unsqueeze(1) * cumulative[:, -1:], right=True).squeeze(1)
 
 
-def is_in_force(name: str, settings: Settings) -> bool:
-    """Return whether a sampling setting changes anything."""
+def is_active(name: str, settings: Settings) -> bool:
+    """Return whether a sampling setting has a value that changes anything."""
     return bool(getattr(settings, name) != NEUTRAL[name])
 
 
-def looks_back(settings: Settings) -> bool:
-    """Return whether the choice of a token depends on the text so far, beside the logits."""
-    return any(is_in_force(name, settings) for name in PENALIZERS)
+def needs_history(settings: Settings) -> bool:
+    """Return whether sampling depends on the text so far beyond the logits."""
+    return any(is_active(name, settings) for name in PENALIZERS)
 
 
-def rules(settings: Settings) -> tuple[float | None, ...]:
-    """Return all that the choice of a token depends on, beside logits, history and random numbers."""
+def sampling_values(settings: Settings) -> tuple[float | None, ...]:
+    """Return the values of all sampling settings."""
     return tuple(getattr(settings, name) for name in SAMPLING)
 
 
 def random_numbers(requests: Sequence[Request], step: int, steps: int) -> Tensor:
-    """The numbers to draw so many tokens of each sequence with, [B, steps], f64; `step`: since it was requested."""
+    """Return the uniform random numbers for the next tokens of each sequence, [B, steps], f64.
+
+    Args:
+        requests: the sequences.
+        step: number of tokens generated for these requests so far.
+        steps: number of tokens to sample.
+    """
     positions = range(step, step + steps)
     numbers = [
         [uniform(one.seed, one.prompt_index, one.num_generated + position) for position in positions]

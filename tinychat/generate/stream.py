@@ -1,4 +1,4 @@
-"""Answers as streams of records: the one loop that REPL, pipe and JSON run.
+"""Answers as streams of records: the loop that the REPL, the pipe and the JSON output share.
 
 An `Answer` turns the tokens of one sequence into records; a `Batch` extends many at once with one engine, a call at a
 time; `drive` runs batches until all their answers are finished.
@@ -13,22 +13,22 @@ from tinychat.events import Changed, Finished, FinishReason, Notice, Record, Tok
 from tinychat.generate.engine import Engine, Request, SampledToken
 from tinychat.tokenizer.tokenizer import Tokenizer
 
-LONGEST_CALL = 0.015
-"""seconds: keys and Ctrl-C act within this time"""
+MAX_CALL_SECONDS = 0.015
+"""Duration of a call of the engine: keys and Ctrl-C act within this time."""
 
 
 class Answer:
-    """One answer in the making.
+    """An answer that is being generated: it turns sampled tokens into records.
 
     Args:
         tokenizer: of the model.
         prompt: token ids, at least one.
-        settings: asked anew before each call of the engine.
-        seed: of its random numbers.
-        prompt_index: of the prompt in the input; with the seed it makes the random numbers.
-        end_ids: tokens that end the answer and are no part of it.
-        top_logprobs: how many of the likeliest tokens to record at each place.
-        source: what the encoder reads, in an encoder-decoder model.
+        settings: returns the settings, before each call of the engine and for each token.
+        seed: of the random numbers.
+        prompt_index: of the prompt in the input; with the seed it determines the random numbers.
+        end_ids: ids of tokens that end the answer; they are not part of it.
+        top_logprobs: number of likeliest tokens to record at each position.
+        source: ids that the encoder reads, in an encoder-decoder model.
     """
 
     def __init__(
@@ -49,48 +49,55 @@ class Answer:
         self.request = Request(0, list(prompt), 0, settings(), seed, prompt_index, end_ids, source)
         self.finished: Finished | None = None
         self._decoder = tokenizer.stream()
-        self._held: list[Token] = []  # what may yet turn out to be the beginning of a stop string
-        self._shown = 0
+        self._held: list[Token] = []  # tokens in which a stop string may begin
+        self._num_yielded = 0
         self._began = time.perf_counter()
-        self._told_of_context = False
+        self._has_noted_context = False
 
     def begin(self) -> None:
-        """Starts its clock: what came before (a model that had to be loaded) does not count."""
+        """Start the clock of the answer: the time in which the model loaded does not count."""
         self._began = time.perf_counter()
 
-    def go_on(self, ids: Sequence[int], said: Sequence[int], num_generated: int) -> None:
-        """Takes up an answer that has begun.
+    def resume(self, ids: Sequence[int], answer_ids: Sequence[int], num_generated: int) -> None:
+        """Continue an answer that has begun.
 
         Args:
-            ids: prompt and answer so far.
-            said: those of the answer, which its next text joins on to.
-            num_generated: how many tokens count as made: for the most that there may be, and for the random numbers.
+            ids: ids of the prompt and of the answer so far.
+            answer_ids: ids of the answer so far, to which the decoder joins the next tokens.
+            num_generated: number of tokens that count as generated, in the limit `max_tokens` and as the index of the
+                next random number.
         """
         self.request.ids, self.request.num_generated = list(ids), num_generated
-        for id in said:
+        for id in answer_ids:
             self._decoder.push(id)
 
     @property
     def ids(self) -> list[int]:
-        """Prompt and answer so far."""
+        """The ids of the prompt and of the answer so far."""
         return self.request.ids
 
     def refresh(self) -> Iterator[Record]:
-        """Takes a new snapshot of the settings, and says how tokens are chosen from now on where that has changed."""
-        before, self.request.settings = self.request.settings, self.settings()
-        if before is self.request.settings:
+        """Take a new snapshot of the settings; yield `Changed` if later tokens are sampled differently."""
+        previous, self.request.settings = self.request.settings, self.settings()
+        if previous is self.request.settings:
             return
-        if self.request.num_generated and (words := describe_sampling(self.request.settings, other_than=before)):
+        if self.request.num_generated and (words := describe_sampling(self.request.settings, other_than=previous)):
             yield Changed(" · ".join(words))
 
-    def take(
-        self, drawn: Sequence[SampledToken], context_length: int, should_stop: Callable[[], bool] = lambda: False
+    def update(
+        self, sampled: Sequence[SampledToken], context_length: int, should_stop: Callable[[], bool] = lambda: False
     ) -> Iterator[Record]:
-        """The records of newly made tokens; `Finished` among them once the answer is over.
+        """Append sampled tokens; yield their records, and `Finished` once the answer is over.
 
-        What was drawn before the settings changed, or it was to stop, is let go: both act on the very next token.
+        The first token after a change of the settings, or after `should_stop` returns true, is discarded with all that
+        follow: both act on the very next token.
+
+        Args:
+            sampled: tokens that the engine has generated.
+            context_length: of the model, in tokens.
+            should_stop: called before each token.
         """
-        for token in drawn:
+        for token in sampled:
             settings = self.settings()
             if should_stop() or (settings is not self.request.settings and settings != self.request.settings):
                 return
@@ -105,11 +112,11 @@ class Answer:
                 if self.finished:
                     return
             else:
-                yield from self._hand_out()
+                yield from self._pop_complete()
             if self.request.left <= 0:
                 break
-        if len(self.request.ids) > context_length and not self._told_of_context:
-            self._told_of_context = True
+        if len(self.request.ids) > context_length and not self._has_noted_context:
+            self._has_noted_context = True
             yield Notice(
                 f"all together longer than the model's context of {context_length} tokens: "
                 "it goes on from the newest part"
@@ -118,64 +125,64 @@ class Answer:
             yield from self.finish("length")
 
     def finish(self, reason: FinishReason) -> Iterator[Record]:
-        """Ends the answer: what was held back, then `Finished`."""
+        """End the answer; yield the records held back, then `Finished`."""
         rest = self._decoder.flush()
-        if rest and self._held:  # a character that was never completed belongs to the token that began it
+        if rest and self._held:  # an incomplete character belongs to the token that began it
             self._held[-1] = self._held[-1]._replace(text=self._held[-1].text + rest)
         yield from self._release(reason)
 
     def _release(self, reason: FinishReason | None = None) -> Iterator[Record]:
-        """Hands out the held tokens in which no stop string can begin any more; all of them where there is a reason.
+        """Yield the held tokens in which no stop string can begin any more; all of them if there is a reason to end.
 
         The answer ends before a stop string: the token in which one begins is cut short.
         """
         text = "".join(token.text for token in self._held)
         stops = self.request.settings.stop
-        found = min((position for stop in stops if (position := text.find(stop)) >= 0), default=None)
+        found = min((index for stop in stops if (index := text.find(stop)) >= 0), default=None)
         if found is not None:
-            handed = self._hand_out(found)
-            yield from handed
-            left = found - sum(len(token.text) for token in handed)
+            complete = self._pop_complete(found)
+            yield from complete
+            left = found - sum(len(token.text) for token in complete)
             if self._held and left:
-                self._shown += 1
+                self._num_yielded += 1
                 yield self._held[0]._replace(text=self._held[0].text[:left])
             reason = "stop"
         elif reason is not None:
-            yield from self._hand_out(len(text))
+            yield from self._pop_complete(len(text))
         else:
-            waiting = max((_overlap(text, stop) for stop in stops), default=0)
-            yield from self._hand_out(len(text) - waiting)
+            overlap = max((_overlap(text, stop) for stop in stops), default=0)
+            yield from self._pop_complete(len(text) - overlap)
         if reason is not None:
-            self.finished = Finished(reason, self._shown, self._seconds(), self.request.seed)
+            self.finished = Finished(reason, self._num_yielded, self._seconds(), self.request.seed)
             yield self.finished
 
-    def _hand_out(self, characters: float = math.inf) -> list[Token]:
-        """The tokens that lie wholly within the first characters held."""
-        whole = len(self._held) - self._decoder.pending  # the last one is not whole before its character is
+    def _pop_complete(self, characters: float = math.inf) -> list[Token]:
+        """Remove and return the held tokens that lie wholly within the first `characters` held."""
+        complete = len(self._held) - self._decoder.pending  # the last token may end inside a character
         count = 0
-        while count < whole and (characters := characters - len(self._held[count].text)) >= 0:
+        while count < complete and (characters := characters - len(self._held[count].text)) >= 0:
             count += 1
-        handed, self._held = self._held[:count], self._held[count:]
-        self._shown += count
-        return handed
+        popped, self._held = self._held[:count], self._held[count:]
+        self._num_yielded += count
+        return popped
 
-    def _token(self, drawn: SampledToken, text: str) -> Token:
+    def _token(self, sampled: SampledToken, text: str) -> Token:
         likeliest = [
             TopLogprob(token, self.tokenizer.token_text(token), logprob)
-            for token, logprob in drawn.top_logprobs[: self.top_logprobs]
+            for token, logprob in sampled.top_logprobs[: self.top_logprobs]
         ]
-        return Token(drawn.id, text, drawn.logprob, self._seconds(), tuple(likeliest))
+        return Token(sampled.id, text, sampled.logprob, self._seconds(), tuple(likeliest))
 
     def _seconds(self) -> float:
         return time.perf_counter() - self._began
 
 
 class Batch:
-    """The answers that one engine extends together; answers may join at any time.
+    """Answers that one engine extends together; answers may join at any time.
 
     Args:
-        engine: that makes the tokens.
-        should_stop: asked before each call of the engine and each token; once it says yes, every answer ends as
+        engine: generates the tokens.
+        should_stop: called before each call of the engine and each token; once it returns true, every answer ends as
             interrupted.
     """
 
@@ -186,7 +193,7 @@ class Batch:
         self._next_slot = 0
 
     def add(self, answer: Answer) -> None:
-        """Lets an answer join; the only one there is takes over the cache of the last."""
+        """Add an answer; one that is alone reuses the KV cache of the previous answer."""
         if self.answers:
             self._next_slot += 1
         answer.request.slot = self._next_slot
@@ -194,31 +201,33 @@ class Batch:
         self.answers.append(answer)
 
     def step(self) -> Iterator[tuple[Answer, Iterator[Record]]]:
-        """One call of the engine: the new records of each answer, to be taken in turn; finished answers leave.
+        """Call the engine once; yield the new records of each answer. Finished answers leave the batch.
+
+        The records must be consumed before the next answer is asked for.
 
         Raises:
-            GenerationError: the model gave NaN or infinite logits.
+            GenerationError: If the model gave NaN or infinite logits.
         """
-        going: list[Answer] = []
+        unfinished: list[Answer] = []
         stop = self.should_stop()
-        for answer in list(self.answers):  # one that joins meanwhile is extended in the next step
+        for answer in list(self.answers):  # an answer that joins meanwhile is extended in the next step
             yield answer, answer.refresh()
             if stop:
                 yield answer, answer.finish("interrupted")
             elif answer.request.left <= 0:
                 yield answer, answer.finish("length")
             else:
-                going.append(answer)
-        if going:
-            requests = [answer.request for answer in going]
-            top_logprobs = max(answer.top_logprobs for answer in going)
-            made = self.engine.extend(requests, max(one.left for one in requests), top_logprobs, LONGEST_CALL)
-            for answer, drawn in zip(going, made, strict=True):
-                yield answer, answer.take(drawn, self.engine.context_length, self.should_stop)
+                unfinished.append(answer)
+        if unfinished:
+            requests = [answer.request for answer in unfinished]
+            top_logprobs = max(answer.top_logprobs for answer in unfinished)
+            generated = self.engine.extend(requests, max(one.left for one in requests), top_logprobs, MAX_CALL_SECONDS)
+            for answer, sampled in zip(unfinished, generated, strict=True):
+                yield answer, answer.update(sampled, self.engine.context_length, self.should_stop)
         self.answers = [answer for answer in self.answers if answer.finished is None]
 
     def close(self) -> None:
-        """End the answers that are still open as interrupted; their last records are lost."""
+        """End unfinished answers as interrupted; their last records are lost."""
         for answer in self.answers:
             if answer.finished is None:
                 for _ in answer.finish("interrupted"):
@@ -227,18 +236,18 @@ class Batch:
 
 
 def drive(*batches: Batch, admit: Callable[[], bool] = lambda: False) -> Iterator[tuple[Answer, Record]]:
-    """Run batches until all their answers are finished; yield each record with the answer that it belongs to.
+    """Run batches until all their answers are finished; yield each record with its answer.
 
     The last record of each answer is its only `Finished`. An error, or closing this generator, ends the answers that
-    are still open: their `finished` says that they were interrupted, and no further record is yielded.
+    are unfinished: their `finished` says that they were interrupted, and no further record is yielded.
 
     Args:
         batches: one for each engine; they take turns, one step each.
-        admit: called before each round of steps, when it may add answers to the batches. It returns whether it is to
-            be called again even if there is no answer left. An error that it raises ends the run.
+        admit: called before each round of steps; it may add answers to the batches. It returns whether to call it
+            again even if no answer is left. An error that it raises ends the run.
 
     Raises:
-        GenerationError: the model gave NaN or infinite logits.
+        GenerationError: If the model gave NaN or infinite logits.
     """
     try:
         while admit() or any(batch.answers for batch in batches):
@@ -252,10 +261,10 @@ def drive(*batches: Batch, admit: Callable[[], bool] = lambda: False) -> Iterato
 
 
 def stream(engine: Engine, answer: Answer, should_stop: Callable[[], bool] = lambda: False) -> Iterator[Record]:
-    """Drive one answer; yield its records, the last of them `Finished`.
+    """Generate one answer; yield its records, the last of them `Finished`.
 
     Raises:
-        GenerationError: the model gave NaN or infinite logits.
+        GenerationError: If the model gave NaN or infinite logits.
     """
     batch = Batch(engine, should_stop)
     batch.add(answer)
@@ -264,6 +273,6 @@ def stream(engine: Engine, answer: Answer, should_stop: Callable[[], bool] = lam
 
 
 def _overlap(text: str, stop: str) -> int:
-    """The length of the longest end of `text` that is a beginning of `stop`."""
+    """Return the length of the longest end of `text` with which `stop` begins."""
     longest = min(len(text), len(stop) - 1)
     return next((length for length in range(longest, 0, -1) if text.endswith(stop[:length])), 0)
