@@ -1,4 +1,4 @@
-"""The protocol of engines: token ids and settings in, tokens out. Nothing here or above knows tensors."""
+"""The protocol of engines: token ids and settings in, tokens out, without tensors."""
 
 import math
 from collections.abc import Sequence
@@ -14,28 +14,30 @@ from tinychat.store.models import ModelInfo
 class Request:
     """A sequence to continue.
 
-    The random numbers of an answer depend on `seed`, `prompt_index` and the token's position in the answer, never on
-    the batch.
+    The random numbers of an answer depend on `seed`, `prompt_index` and the token's index in the answer, never on the
+    batch.
     """
 
     slot: int
-    """names its cache from call to call: the ids that `ids` share with the slot's last ones are not read again"""
+    """Identifies the KV cache of the sequence: a prefix of `ids` that the slot has read before is not read again."""
     ids: list[int]
-    """all tokens so far, prompt and answer"""
+    """Ids of all tokens so far, prompt and answer."""
     num_generated: int
-    """how many of them, at the end, are the answer's"""
+    """Number of ids, at the end, that belong to the answer."""
     settings: Settings
+    """Settings to sample with."""
     seed: int
+    """Seed of the random numbers."""
     prompt_index: int = 0
-    """of the prompt in the input"""
+    """Index of the prompt in the input."""
     end_ids: frozenset[int] = frozenset()
-    """tokens that end the answer"""
+    """Ids of tokens that end the answer."""
     source: tuple[int, ...] | None = None
-    """ids that the encoder reads, in an encoder-decoder model"""
+    """Ids that the encoder reads, in an encoder-decoder model."""
 
     @property
     def left(self) -> int:
-        """How many tokens may still be generated."""
+        """The number of tokens that may still be generated."""
         return self.settings.max_tokens - self.num_generated
 
 
@@ -44,9 +46,9 @@ class SampledToken(NamedTuple):
 
     id: int
     logprob: float
-    """under the model itself, in nats"""
+    """Log-probability (nats) under the model, before temperature and filters."""
     top_logprobs: tuple[tuple[int, float], ...] = ()
-    """the likeliest ids at its position and their log-probabilities, if asked for"""
+    """Likeliest ids at its position and their log-probabilities, if requested."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,70 +57,76 @@ class TokenProbability:
 
     id: int
     logprob: float
-    """under the model itself, in nats"""
+    """Log-probability (nats) under the model, before temperature and filters."""
     probability: float
-    """of being sampled: after temperature and filters; 0 if these cut the token"""
+    """Probability of being sampled, after temperature and filters; 0 if they mask the token."""
 
 
 class Engine(Protocol):
     """Generates tokens with one model."""
 
     context_length: int
-    """number of tokens that the model sees at once; longer sequences continue from their newest part"""
+    """Number of tokens that the model sees at once; longer sequences continue from their newest part."""
     batch_size: int
-    """number of sequences that are fastest to extend together"""
+    """Number of sequences at which a batch has the highest throughput."""
     about: str
-    """which engine it is and how it works; and why this one, where a faster one would be expected"""
+    """Name of the engine and how it runs, and the reason for this engine if a faster one would be expected."""
 
     def reload(self, info: ModelInfo) -> None:
         """Load the weights of another model of the same architecture.
 
         Raises:
-            ModelError: they are missing, damaged, or do not fit.
+            ModelError: If the weights are missing, damaged, or of another architecture.
         """
         ...
 
     def extend(
         self, requests: Sequence[Request], n: int, top_logprobs: int = 0, seconds: float = math.inf
     ) -> list[list[SampledToken]]:
-        """Generate up to n more tokens of each sequence, as many as its settings allow; an end token is its last.
+        """Generate up to `n` more tokens of each sequence; the requests stay unchanged.
+
+        A sequence gets at most `Request.left` tokens, and none after one of its end tokens, which is returned too.
 
         Args:
             requests: the sequences, extended together.
-            n: number of tokens of each, at most.
+            n: maximum number of tokens for each sequence.
             top_logprobs: number of likeliest tokens to return at each position.
-            seconds: time after which to stop, even if reading the prompts took all of it.
+            seconds: time limit, checked after each token and each part of a prompt; reading the prompts may exceed it,
+                and the call may then return no token.
+
+        Returns:
+            One list of tokens for each request, in their order; a list may be empty.
 
         Raises:
-            GenerationError: the model gave NaN or infinite logits.
+            GenerationError: If the model gave NaN or infinite logits.
         """
         ...
 
     def probabilities(self, request: Request) -> list[TokenProbability]:
-        """Return every token that may come next, the likeliest first.
+        """Return the probability of every token of the vocabulary to come next, the likeliest under the model first.
 
         Raises:
-            GenerationError: the model gave NaN or infinite logits.
+            GenerationError: If the model gave NaN or infinite logits.
         """
         ...
 
     def score(self, ids: Sequence[int]) -> list[float]:
-        """Return the log-probability (nats) of each token but the first.
+        """Return the log-probability (nats) of each token but the first: one number less than ids.
 
-        The ids are read in windows of the context that do not overlap, as for a loss.
+        The ids are read in consecutive windows of the context length, as for a validation loss.
 
         Raises:
-            GenerationError: the model gave NaN or infinite logits.
+            GenerationError: If the model gave NaN or infinite logits.
         """
         ...
 
     def entropies(self, ids: Sequence[int]) -> list[float]:
-        """Return the entropy (nats) of the prediction of each token but the first, before any filter.
+        """Return the entropy (nats) of the model's prediction of each token but the first, before any filter.
 
         The ids are read in windows, as in `score`.
 
         Raises:
-            GenerationError: the model gave NaN or infinite logits.
+            GenerationError: If the model gave NaN or infinite logits.
         """
         ...
 
@@ -131,17 +139,20 @@ class Engine(Protocol):
         cross: bool = False,
         cells: int = 16,
     ) -> list[list[Head]]:
-        """Summarize the attention heads, layer by layer, while the model reads its window of a sequence.
+        """Summarize the attention heads while the model reads the newest window of a sequence.
 
         Args:
-            ids: the sequence; the model sees the newest part of it.
+            ids: the sequence.
             source: ids that the encoder reads, in an encoder-decoder model.
-            layer: index of the only layer to summarize; None: all.
-            cross: whether to summarize attention to the encoder instead of self-attention.
-            cells: number of rows and columns of each map, at most.
+            layer: index of the only layer to summarize; default: all layers.
+            cross: whether to summarize cross-attention to the encoder instead of self-attention.
+            cells: maximum number of rows and columns of each map.
+
+        Returns:
+            One list of heads for each layer.
 
         Raises:
-            GenerationError: the engine cannot look inside.
+            GenerationError: If the engine does not support introspection.
         """
         ...
 
@@ -155,7 +166,7 @@ class Engine(Protocol):
         cross: bool = False,
         newest: int = 256,
     ) -> list[list[float]]:
-        """Return the weights of one head: one row per query, oldest first, and one number per key.
+        """Return the attention weights of one head, [queries][keys], oldest first; each row sums to 1.
 
         Args:
             ids: as in `heads`.
@@ -163,35 +174,39 @@ class Engine(Protocol):
             head: index of the head.
             source: as in `heads`.
             cross: as in `heads`.
-            newest: number of rows, at most; older queries are left out.
+            newest: maximum number of queries; older ones are left out.
 
         Raises:
-            GenerationError: the engine cannot look inside.
+            GenerationError: If the engine does not support introspection.
         """
         ...
 
     def lens(
         self, ids: Sequence[int], token: int, *, source: Sequence[int] | None = None, likeliest: int = 5
     ) -> list[LensRow]:
-        """Predict the next token after each layer (nostalgebraist 2020); the last row is the model's own prediction.
+        """Predict the next token from the hidden state after each layer (logit lens, nostalgebraist 2020).
 
         Args:
             ids: the sequence so far.
-            token: id of the token in question.
+            token: id of the token whose probability each row reports.
             source: as in `heads`.
             likeliest: number of likeliest tokens in each row.
 
+        Returns:
+            One row for the embeddings, one for each layer and, if the model mixes n-grams in, one for each part of the
+            mixture; the last row is the model's own prediction.
+
         Raises:
-            GenerationError: the engine cannot look inside.
+            GenerationError: If the engine does not support introspection.
         """
         ...
 
 
 def window_start(length: int, context_length: int) -> int:
-    """Return the index of the first token that the model sees when it predicts the one after `length` others.
+    """Return the index of the first token that the model sees when it predicts the next token after `length` others.
 
-    It depends on the length alone, so that an answer is the same however it is cut into calls. A quarter of the context
-    is dropped at a time: dropping single tokens would mean recomputing the whole cache for each.
+    The index depends on the length alone, so that an answer does not depend on the sizes of the engine's calls. A
+    quarter of the context is dropped at a time: with single tokens, each one would invalidate the whole KV cache.
     """
     if length <= context_length:
         return 0

@@ -16,23 +16,24 @@ THREAD_ENVIRONMENT = {"GOMP_SPINCOUNT": "3000"}
 With the default of 300,000, another busy process makes a step take ten times as long."""
 
 MAX_SINGLE_THREAD_PARAMETERS = 4_000_000
-"""Parameters up to which one thread decodes faster than several, which would wait for each other at each layer."""
+"""Number of parameters up to which one thread decodes faster than several, which wait for each other at each layer."""
 MAX_NATIVE_PARAMETERS = 20_000_000
-"""Parameters up to which the native engine takes about a millisecond per token; a GPU may take less, but torch takes a
-second and more to load."""
+"""Number of parameters up to which the native engine takes about a millisecond per token; a GPU may take less, but
+torch takes a second or more to load."""
 DEFAULT_MAX_THREADS = 4
-"""Of the native engine: reading the weights takes most of its time, and more threads soon read no faster."""
+"""Maximum number of threads of the native engine: decoding is limited by memory bandwidth, which a few saturate."""
 
 
 def open_engine(info: ModelInfo, settings: Settings) -> Engine:
-    """Load a model into an engine: by default the native one on a CPU if it supports the model, else torch's.
+    """Load a model into an engine.
 
-    Unless the settings say otherwise, models run on a GPU where that is faster.
+    By default, this is the native engine if the model runs on a CPU and the engine supports it, else the torch engine;
+    models run on a GPU where that is faster.
 
     Raises:
-        ModelError: the model is damaged.
-        UsageError: the device does not exist, or does not go with the engine or the precision.
-        GenerationError: the native engine or int8 was asked for, and is not available.
+        ModelError: If the model is damaged.
+        UsageError: If the device does not exist, or does not go with the engine or the precision.
+        GenerationError: If the settings require the native engine or int8, and it is not available.
     """
     needs_native = settings.engine == "native" or settings.precision == "int8"
     if needs_native and settings.device in ("cuda", "mps"):
@@ -47,7 +48,7 @@ def open_engine(info: ModelInfo, settings: Settings) -> Engine:
             if needs_native or is_compiled():
                 return _open_native(info, settings)
             find_compiler()
-            start_compiling()  # for the next time: torch is ready sooner
+            start_compiling()  # for the next start: torch is ready sooner
             why = "while the native one is compiled, for the next time"
         except Unavailable as error:
             if needs_native:
@@ -61,7 +62,7 @@ def open_engine(info: ModelInfo, settings: Settings) -> Engine:
 
 
 def device_of(settings: Settings, info: ModelInfo | None = None) -> str:
-    """Return the device that a model runs on or will run on, as far as is known without torch."""
+    """Return the device that a model runs on or will run on, as far as is known without importing torch."""
     if settings.device != "auto":
         return settings.device
     if settings.engine == "native" or settings.precision == "int8":
@@ -74,15 +75,15 @@ def device_of(settings: Settings, info: ModelInfo | None = None) -> str:
 
 
 def native_threads(info: ModelInfo, settings: Settings) -> tuple[int, int]:
-    """Return the number of threads with which the native engine begins, and how many it may use at most."""
-    most = settings.threads or min(DEFAULT_MAX_THREADS, os.cpu_count() or 1)
-    return settings.threads or (1 if info.parameters <= MAX_SINGLE_THREAD_PARAMETERS else most), most
+    """Return the number of threads with which the native engine begins, and its maximum number."""
+    max_threads = settings.threads or min(DEFAULT_MAX_THREADS, os.cpu_count() or 1)
+    return settings.threads or (1 if info.parameters <= MAX_SINGLE_THREAD_PARAMETERS else max_threads), max_threads
 
 
 def _open_native(info: ModelInfo, settings: Settings) -> Engine:
     from tinychat.generate.native.engine import NativeEngine, choose_precision
 
-    settings = replace(settings, device="cpu")  # the reference must look into the numbers of this engine: not bf16
+    settings = replace(settings, device="cpu")  # so that the reference engine computes in f32 too, unlike on a GPU
     threads, most_threads = native_threads(info, settings)
     precision = choose_precision(info, threads) if settings.precision == "auto" else settings.precision
     return NativeEngine(
@@ -114,7 +115,12 @@ def _open_reference(info: ModelInfo, settings: Settings, why: str) -> Engine:
 
 
 class EngineLoader:
-    """Opens an engine in a thread of its own."""
+    """Loads the engine of a model in a thread.
+
+    Args:
+        info: of the model.
+        settings: of which engine, device, precision and threads count.
+    """
 
     def __init__(self, info: ModelInfo, settings: Settings) -> None:
         self._engine: Engine | None = None
@@ -125,20 +131,20 @@ class EngineLoader:
     def _load(self, info: ModelInfo, settings: Settings) -> None:
         try:
             self._engine = open_engine(info, settings)
-        except BaseException as error:  # raised again where the engine is used
+        except BaseException as error:  # raised again by `engine`
             self._error = error
 
     def wait(self, seconds: float | None = None) -> bool:
-        """Wait up to `seconds`, without limit for None; return whether loading is over."""
+        """Wait up to `seconds` (None: without limit); return whether loading has ended, also with an error."""
         self._thread.join(seconds)
         return not self._thread.is_alive()
 
     @property
     def engine(self) -> Engine:
-        """The engine; waits for it.
+        """The engine; waits until it has loaded.
 
         Raises:
-            TinychatError: loading failed.
+            TinychatError: If loading failed.
         """
         self._thread.join()
         if self._error is not None:

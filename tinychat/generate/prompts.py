@@ -1,4 +1,4 @@
-"""Encode prompts for a model, by its mode, and make the random numbers of their answers."""
+"""Encode prompts for a model, depending on its mode, and generate the random numbers of their answers."""
 
 import secrets
 from collections.abc import Sequence
@@ -14,13 +14,13 @@ Exchange = tuple[str, str]
 
 @dataclass(frozen=True)
 class PromptEncoder:
-    """Turn prompts into token ids.
+    """Encodes prompts as token ids.
 
     Args:
         tokenizer: of the model.
-        context: of the model, in tokens.
-        template: of a chat model; None: the model is no chat model.
-        source_tokenizer: of the encoder that reads prompts; None: there is no encoder.
+        context_length: of the model, in tokens.
+        template: of a chat model; None in other modes.
+        source_tokenizer: of the encoder that reads prompts, in an encoder-decoder model; None in others.
     """
 
     tokenizer: Tokenizer
@@ -30,45 +30,45 @@ class PromptEncoder:
 
     @property
     def end_ids(self) -> frozenset[int]:
-        """The tokens that end an answer."""
+        """The ids of the tokens that end an answer."""
         return self.template.end_ids(self.tokenizer) if self.template else frozenset(_special(self.tokenizer, "end"))
 
-    def encode(self, prompt: str, before: Sequence[Exchange] = (), max_tokens: int = 0) -> list[int]:
+    def encode(self, prompt: str, history: Sequence[Exchange] = (), max_tokens: int = 0) -> list[int]:
         """Return the ids that an answer continues; at least one.
 
         Args:
             prompt: as typed.
-            before: the conversation so far; a chat drops its oldest part where it does not fit.
-            max_tokens: of the answer; room is left for them, up to half of the context.
+            history: the conversation so far; a chat drops the oldest turns that do not fit into the context.
+            max_tokens: maximum length of the answer, for which up to half of the context is left free.
         """
         if self.source_tokenizer is not None:
             return self._beginning() or [0]
         if self.template is not None:
-            turns = [(Message("user", asked), Message("assistant", answered)) for asked, answered in before]
+            turns = [(Message("user", question), Message("assistant", answer)) for question, answer in history]
             messages = [*(message for turn in turns for message in turn), Message("user", prompt)]
             return self.template.encode(messages, self.tokenizer, for_answer=True, room=self.room(max_tokens))
-        text = "".join(f"{asked}{answered}\n" for asked, answered in before) + prompt
+        text = "".join(f"{question}{answer}\n" for question, answer in history) + prompt
         return self._beginning() + self.tokenizer.encode(text) or [0]
 
     def room(self, max_tokens: int) -> int:
-        """Return the most ids that a chat's prompt and conversation may have; older turns are dropped."""
+        """Return the maximum number of ids of a chat's prompt and history; older turns are dropped."""
         return self.context_length - min(max_tokens, self.context_length // 2)
 
     def encode_text(self, text: str) -> list[int]:
-        """Return the ids of a text as in training, with an open end: those of a document, or of a user's message."""
+        """Return the ids of a text as in training, without its end token: a document, or in a chat a user's message."""
         if self.template is not None:
             return self.template.encode([Message("user", text)], self.tokenizer)[:-1]
         return self._beginning() + self.tokenizer.encode(text)
 
     def encode_source(self, prompt: str) -> tuple[int, ...] | None:
-        """Return the ids that the encoder reads, cut to the context; None: there is no encoder."""
+        """Return the ids that the encoder reads, truncated to the context; None if there is no encoder."""
         if self.source_tokenizer is None:
             return None
         begin, end = (_special(self.source_tokenizer, role) for role in ("begin", "end"))
         return (*begin, *self.source_tokenizer.encode(prompt), *end)[: self.context_length]
 
     def _beginning(self) -> list[int]:
-        """Return the token before a document: that of its beginning, or of the end of the document before it."""
+        """Return the token that precedes a document: its begin token, or else the end token of the previous one."""
         return _special(self.tokenizer, "begin") or _special(self.tokenizer, "end")
 
 
@@ -77,30 +77,30 @@ def _special(tokenizer: Tokenizer, role: str) -> list[int]:
     return [] if token is None else [token]
 
 
-# --- random numbers: a counter, not a stream, so that batches, their order and the engine change nothing --------------
+# --- random numbers: counter-based, so that they depend neither on the batch nor on the engine ------------------------
 
 _MASK = (1 << 64) - 1
 
 
 def fresh_seed() -> int:
-    """Return a seed that nobody chose, short enough to type."""
+    """Return a random seed, short enough to type."""
     return secrets.randbits(31)
 
 
 def uniform(seed: int, prompt_index: int, position: int) -> float:
-    """Return a number in [0, 1): 53 bits of a hash of the arguments.
+    """Return a uniform random number in [0, 1): 53 bits of a hash of the arguments.
 
     Args:
-        seed: of the run.
+        seed: of the answer.
         prompt_index: of the prompt in the input.
-        position: of the token in the answer.
+        position: index of the token in the answer.
     """
     state = _mix(_mix(_mix(seed) ^ prompt_index) ^ position)
     return float(state >> 11) * 2.0**-53
 
 
 def _mix(x: int) -> int:
-    """Step and finalize SplitMix64 (Steele, Lea, Flood 2014, fig. 14)."""
+    """Advance a SplitMix64 state and return its output (Steele, Lea, Flood 2014, fig. 14)."""
     x = (x + 0x9E3779B97F4A7C15) & _MASK
     x = ((x ^ (x >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
     x = ((x ^ (x >> 27)) * 0x94D049BB133111EB) & _MASK

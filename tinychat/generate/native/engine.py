@@ -1,6 +1,6 @@
 """The native engine: decoder-only models of every architecture in C, on a CPU, without torch.
 
-Choose the precision of a model for which none is set: int8 if that costs next to nothing.
+`choose_precision` decides between f32 and int8 for `--precision auto`.
 """
 
 import ctypes
@@ -431,34 +431,37 @@ def _address(numbers: "array[int] | array[float]") -> int:
     return numbers.buffer_info()[0]
 
 
-# ---- from tinychat.generate.native.engine ----
-
+# --- precision --------------------------------------------------------------------------------------------------------
 
 MAX_LOSS_INCREASE = 0.005
-"""Fraction of the loss on the model's own validation text."""
+"""Largest relative increase of the loss on the model's own validation text at which int8 is used."""
 MIN_PARAMETERS = 500_000
-"""Below, a processor's caches hold all weights at any precision."""
-MEASURED = "validation_ids"
-"""Key in `training.json`: the first tokens of the validation text."""
+"""Number of parameters up to which int8 gains nothing: all weights fit into the processor's caches at any precision."""
+VALIDATION_IDS = "validation_ids"
+"""Key in `training.json`: ids of the first tokens of the validation text."""
 
 
 def choose_precision(info: ModelInfo, threads: int) -> str:
     """Return `int8` if it increases the loss by less than half a per cent, else `f32`.
 
-    The loss is measured when a model is first opened, and cached until its weights change. It is `f32` without a
-    measurement for a small model and on a processor without integer products, which gain nothing; for a model in
-    training, which changes all the time; and for one without a text to measure on.
+    The losses are measured when a model is first opened, and cached until its weights change. Without a measurement,
+    the precision is `f32` for small models and on processors without integer dot products, where int8 gains nothing;
+    for models in training, whose weights change all the time; and for models without a validation text.
+
+    Args:
+        info: of the model.
+        threads: number of threads for the measurement.
 
     Raises:
-        Unavailable: there is no compiler, or the model has an encoder or is too large.
-        ModelError: the weights are missing, damaged, or of another architecture.
+        Unavailable: If there is no compiler, or the model has an encoder or is too large.
+        ModelError: If the weights are missing, damaged, or of another architecture.
     """
     if info.parameters <= MIN_PARAMETERS or info.snapshot or levels_here()[0] == "plain":
         return "f32"
     cached = _cache_file(info)
     with suppress(OSError, ValueError, KeyError, TypeError):
         return _choose(json.loads(cached.read_text(encoding="utf-8")))
-    ids = read_training(info.folder).get(MEASURED)
+    ids = read_training(info.folder).get(VALIDATION_IDS)
     if not isinstance(ids, list) or len(ids) < 2 or not all(isinstance(id, int) for id in ids):
         return "f32"
     losses: dict[str, float] = {}
