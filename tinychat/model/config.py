@@ -1,6 +1,6 @@
-"""The architecture of a model, as plain values: what `config.json` and a recipe's `[model]` hold.
+"""The architecture of a model: the fields of `config.json` and of a recipe's `[model]` section.
 
-Types, bounds and choices are declared here, once: a recipe refers to them, and leaves open what it does not say.
+Their types, bounds, choices and help texts are declared here alone; recipes use the same declarations.
 """
 
 import dataclasses
@@ -18,73 +18,73 @@ POSITIONS = ("rotary", "learned", "sinusoidal", "none")
 INITIALIZATIONS = ("zero", "gpt2", "torch")
 
 LARGEST_NGRAM_VOCABULARY = 1024
-"""N-grams have a table of what follows each context, as wide as the vocabulary."""
+"""Largest vocabulary with `ngram_order`: the table of n-gram counts has a column for each token."""
 LARGEST_TABLE = 1 << 25
-"""The numbers of that table, at most: 67 MB, and 270 MB more in training."""
+"""Maximum number of counts in that table: 67 MB, and 270 MB more in training."""
 LARGEST_CONTEXT_KEY = 2**62
-"""The contexts of n-grams are numbered by 64-bit integers: 65 characters allow n-grams of 11, 1,024 tokens of 7."""
+"""Limit of the 64-bit keys of n-gram contexts: a vocabulary of 65 allows n-grams of 11 tokens, one of 1,024 of 7."""
 LONGEST_MATCH = 12
-"""The tokens that are compared where matches with earlier places are looked for."""
+"""Maximum number of tokens to compare when the copy mechanism searches the context for matches."""
 LARGEST_PAIR_VOCABULARY = 256
-"""Token pairs have a table of its square: 65 characters need 4,290 rows, a WordPiece vocabulary a billion."""
+"""Largest vocabulary with `bigram_embedding`, whose table grows with its square: 4,290 rows for 65 characters."""
 
 
 @dataclass(frozen=True)
 class ModelConfig:
-    """Every choice of architecture; the defaults are what trains quickest here (Muon, see the default recipe).
+    """The architecture of a model; the defaults are those that train fastest (with Muon, see the default recipe).
 
     Raises:
-        ModelError: a value is impossible, or two do not fit each other.
+        ModelError: If a value is impossible, or two do not fit each other.
     """
 
-    vocab_size: int = option(REQUIRED, "tokens of the vocabulary", low=1)
-    context_length: int = option(256, "the most tokens that the model sees at once", low=1)
-    n_layer: int = option(4, "layers", low=0)
-    n_head: int = option(2, "attention heads of a layer", low=1)
-    n_kv_head: int | None = option(None, "heads of keys and values, shared by the attention heads", low=1)
-    """each shared by n_head / n_kv_head queries (Ainslie et al. 2023); None: n_head"""
-    d_model: int = option(128, "the width of the model", low=1)
-    d_ff: int | None = option(None, "the width of the feed-forward", low=1)
-    """None: 4 · d_model, or two thirds of it where it is gated"""
-    norm: str = option("layernorm", "how activations are normalized", choices=NORMS)
-    norm_position: str = option("pre", "before or after each sublayer", choices=NORM_POSITIONS)
-    norm_affine: bool = option(False, "norms have weights")
-    """and, with `bias`, biases"""
+    vocab_size: int = option(REQUIRED, "number of tokens in the vocabulary", low=1)
+    context_length: int = option(256, "number of tokens that the model sees at once", low=1)
+    n_layer: int = option(4, "number of layers", low=0)
+    n_head: int = option(2, "number of attention heads per layer", low=1)
+    n_kv_head: int | None = option(None, "number of key and value heads; default: n_head", low=1)
+    """Each is shared by n_head / n_kv_head query heads (grouped-query attention, Ainslie et al. 2023)."""
+    d_model: int = option(128, "width of the embeddings and of the residual stream", low=1)
+    d_ff: int | None = option(None, "hidden width of the feed-forward", low=1)
+    """None: 4 · d_model, or 8/3 · d_model for `swiglu`."""
+    norm: str = option("layernorm", "kind of normalization", choices=NORMS)
+    norm_position: str = option("pre", "norms before or after each sublayer", choices=NORM_POSITIONS)
+    norm_affine: bool = option(False, "norms have learned weights")
+    """With `bias`, they have learned biases too."""
     norm_eps: float = option(1e-5, "epsilon in the norm's denominator", low=0)
-    final_norm: bool = option(True, "a norm before the output head")
-    feed_forward: str = option("relu2", "the feed-forward's kind", choices=FEED_FORWARDS)
+    final_norm: bool = option(True, "norm before the output head")
+    feed_forward: str = option("relu2", "activation of the feed-forward", choices=FEED_FORWARDS)
     position: str = option("rotary", "positional encoding", choices=POSITIONS)
-    rotary_base: float = option(10_000.0, "the base of rotary positions", above=0)
-    output_projection: bool = option(True, "a matrix after the attention heads")
+    rotary_base: float = option(10_000.0, "base of the rotary frequencies", above=0)
+    output_projection: bool = option(True, "linear layer after the attention heads")
     bias: bool = option(False, "linear layers and norms have biases")
-    head_bias: bool | None = option(None, "the output head has a bias")
-    """None: as `bias`"""
+    head_bias: bool | None = option(None, "the output head has a bias; default: bias")
     qk_norm: bool = option(True, "normalize queries and keys")
-    """in each head (Henry et al. 2020)"""
-    scale_embedding: bool = option(False, "embeddings times the root of the width")
-    """as in Vaswani et al. 2017, §3.4"""
+    """In each head (Henry et al. 2020)."""
+    scale_embedding: bool = option(False, "multiply embeddings by the square root of d_model")
+    """As in Vaswani et al. 2017, §3.4."""
     tie_embeddings: bool = option(False, "one matrix for embeddings and output head")
-    dropout: float = option(0.0, "the share of activations dropped in training", low=0, high=0.9)
+    dropout: float = option(0.0, "fraction of activations dropped in training", low=0, high=0.9)
     attention_dropout: float | None = option(
-        None, "the same of the weights of attention; as dropout where it is left out", low=0, high=0.9
+        None, "fraction of attention weights dropped in training; default: dropout", low=0, high=0.9
     )
-    previous_token_embeddings: int = option(0, "earlier tokens embedded at the input", low=0, high=16)
-    """each from a table of its own"""
+    previous_token_embeddings: int = option(0, "number of previous tokens embedded at each position", low=0, high=16)
+    """Each from an embedding table of its own, added to the embedding of the token."""
     bigram_embedding: bool = option(False, "embed pairs of tokens at the input; small vocabularies only")
-    """adds an embedding of the pair (previous token, this token)"""
+    """Adds an embedding of the pair (previous token, this token)."""
     ngram_order: int = option(
-        0, "mix in counts of n-grams up to this n, and what matches in the context; small vocabularies only",
+        0, "mix in n-gram counts up to this n, and a copy mechanism; small vocabularies only",
         low=0, high=39,  # longest_ngram(2)
     )  # fmt: skip
-    """counted in the training text, and mixed with what the layers say; 0: the layers alone"""
-    initialization: str = option("zero", "the first weights", choices=INITIALIZATIONS)
-    """`zero`: output projections and head start at 0; `gpt2`: normal, 0.02 (Radford et al. 2019, §2.3); `torch`: its"""
+    """N-grams are counted in the training text and mixed with the predictions of the layers; 0: the layers alone."""
+    initialization: str = option("zero", "initialization of the weights", choices=INITIALIZATIONS)
+    """`zero`: output projections and head start at 0; `gpt2`: normal with σ = 0.02 (Radford et al. 2019, §2.3);
+    `torch`: the defaults of torch."""
     n_encoder_layer: int = option(
-        0, "layers of the encoder of a translation model; as many as n_layer where left out", low=0
+        0, "number of encoder layers of a translation model; default: n_layer", low=0
     )
-    """whose output the decoder looks at; 0: a decoder alone"""
-    source_vocab_size: int | None = option(None, "tokens of the encoder's vocabulary", low=1)
-    """None: the decoder's"""
+    """0: a decoder alone."""
+    source_vocab_size: int | None = option(None, "number of tokens in the encoder's vocabulary", low=1)
+    """None: the decoder's vocabulary."""
 
     def __post_init__(self) -> None:
         for name, one in ARCHITECTURE.items():
@@ -118,40 +118,41 @@ class ModelConfig:
 
     @property
     def looks_back(self) -> int:
-        """How many tokens before the first of its input a model wants to know."""
+        """The number of tokens before its input that the model embeds or counts."""
         return max(self.previous_token_embeddings, int(self.bigram_embedding), self.ngram_order - 1)
 
     @property
     def d_head(self) -> int:
-        """Width of one head."""
+        """The width of one attention head."""
         return self.d_model // self.n_head
 
     @property
     def kv_heads(self) -> int:
-        """Heads of keys and values."""
+        """The number of key and value heads."""
         return self.n_kv_head or self.n_head
 
     @property
     def feed_forward_width(self) -> int:
-        """`d_ff`, or what stands for it where it is None."""
+        """The hidden width of the feed-forward: `d_ff`, or its default if it is None."""
         if self.d_ff is not None:
             return self.d_ff
         return 8 * self.d_model // 3 if self.feed_forward == "swiglu" else 4 * self.d_model
 
     @property
     def encoder_decoder(self) -> bool:
+        """Whether the model has an encoder."""
         return self.n_encoder_layer > 0
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON holds it."""
+        """Return all fields, as in `config.json`."""
         return dataclasses.asdict(self)
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "ModelConfig":
-        """Reads what `to_dict` gave.
+        """Return the configuration with the fields of `to_dict`; those that are left out have their defaults.
 
         Raises:
-            ModelError: a field is unknown, missing or of the wrong type.
+            ModelError: If a field is unknown, missing or of the wrong type.
         """
         unknown = sorted(set(values) - set(ARCHITECTURE))
         if unknown:
@@ -168,7 +169,7 @@ ARCHITECTURE = Options.of(ModelConfig)
 
 
 def longest_ngram(vocab_size: int) -> int:
-    """The highest `ngram_order` for a vocabulary."""
+    """Return the highest `ngram_order` for the size of a vocabulary."""
     order = 1
     while (vocab_size + 1) ** (order + 1) < LARGEST_CONTEXT_KEY:
         order += 1
