@@ -17,8 +17,8 @@ from tinychat.train.recipe import load_recipe
 
 @pytest.fixture(autouse=True)
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Measures for no longer than it must."""
-    monkeypatch.setattr(bench, "SECONDS", 0.01)
+    """Shorten all measurements."""
+    monkeypatch.setattr(bench, "MEASURE_SECONDS", 0.01)
     monkeypatch.setattr(bench, "LOOP_SECONDS", 0.1)
 
 
@@ -27,17 +27,17 @@ def test_every_engine_and_precision_is_measured(
     letters: Path, kernel: Path | None, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["bench", str(letters), "--device", "cpu", "--json"]) == 0
-    said = json.loads(capsys.readouterr().out)
+    result = json.loads(capsys.readouterr().out)
     for part in ("prefill", "decode", "training"):
-        assert said[part]["tokens_per_second"] > 0
-        assert said[part]["fraction_of_limit"] > 0
-    assert said["start_up"] > 0
-    measured = [(rates["engine"], rates["precision"]) for rates in said["engines"]]
+        assert result[part]["tokens_per_second"] > 0
+        assert result[part]["fraction_of_limit"] > 0
+    assert result["start_up"] > 0
+    measured = [(rates["engine"], rates["precision"]) for rates in result["engines"]]
     assert measured[-2:] == [("torch", "f32"), ("torch", "bf16")]
     if kernel is not None:
         assert measured[0] == ("native", "f32")
-    assert said["decode"] == said["engines"][0]["decode"]
-    assert all(rates[part]["limit"] > 1e8 for rates in said["engines"] for part in ("prefill", "decode"))
+    assert result["decode"] == result["engines"][0]["decode"]
+    assert all(rates[part]["limit"] > 1e8 for rates in result["engines"] for part in ("prefill", "decode"))
 
 
 @pytest.mark.slow
@@ -49,13 +49,13 @@ def test_the_table_fits_a_screen(letters: Path, capsys: pytest.CaptureFixture[st
 
 
 @pytest.mark.slow
-def test_the_share_of_the_loop_is_what_is_not_spent_in_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_overhead_of_the_loop_is_the_time_outside_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tokenizer = Tokenizer(train_vocabulary("char", ["abcdefgh"], 300, []))
     config = ModelConfig(tokenizer.vocab_size, context_length=16, n_layer=1, d_model=32)
     fields = {"device": "cpu", "precision": "f32", "learning_rate": 1e-4, "embedding_learning_rate": 1e-4}
     recipe = load_recipe().merged(fields)
-    small = bench.loop_share(recipe, config, 8, tokenizer, tmp_path, 0.3)
+    small = bench.loop_overhead(recipe, config, 8, tokenizer, tmp_path, 0.3)
     batch = Batches.batch
     monkeypatch.setattr(Batches, "batch", lambda *args: (time.sleep(0.2), batch(*args))[1])
-    assert 0 < small < bench.loop_share(recipe, config, 8, tokenizer, tmp_path, 1.0)
+    assert 0 < small < bench.loop_overhead(recipe, config, 8, tokenizer, tmp_path, 1.0)
     assert not list(tmp_path.iterdir())

@@ -1,11 +1,11 @@
-"""The guessing game: what guesses cost, and that nobody can win by its rules alone."""
+"""The Shannon game: the cost of guesses, and that the rules favour neither side."""
 
 import math
 from collections.abc import Sequence
 
 import pytest
 
-from tinychat.evaluate.shannon_game import CHOICES, ELSE, Game, Outcome
+from tinychat.evaluate.shannon_game import CHOICES, OTHER, Game, Outcome
 from tinychat.generate.engine import TokenProbability
 from tinychat.tokenizer.tokenizer import Tokenizer
 from tinychat.tokenizer.training import train_vocabulary
@@ -16,7 +16,7 @@ PIECES = Tokenizer(train_vocabulary("wordpiece", ["the cat sat on the mat and th
 
 
 def falling(tokenizer: Tokenizer, known: Sequence[int]) -> list[TokenProbability]:
-    """Each id half as likely as the one before; the end is the likeliest."""
+    """Return probabilities that halve from id to id; the end token is the likeliest."""
     weights = [2.0**-index for index in range(tokenizer.vocab_size)]
     return [TokenProbability(id, math.log(weight / sum(weights)), 0.0) for id, weight in enumerate(weights)]
 
@@ -65,11 +65,11 @@ def test_a_wrong_guess_is_paid_for_with_the_right_one() -> None:
 def test_giving_up_costs_as_much_as_any_character_that_is_left() -> None:
     one = game(CHARACTERS, "ab")
     one.guess("c")
-    assert verdicts(one.give_up()) == "told:b"
+    assert verdicts(one.give_up()) == "revealed:b"
     assert one.score.person == pytest.approx(1 + math.log2(7))
 
 
-def test_the_model_pays_by_its_odds_without_those_of_an_end() -> None:
+def test_the_model_pays_by_its_probabilities_without_those_of_an_end() -> None:
     one = game(CHARACTERS, "ab")
     (outcome,) = one.guess("b")
     id, end = CHARACTERS.encode("b")[0], CHARACTERS.special("end")
@@ -80,17 +80,17 @@ def test_the_model_pays_by_its_odds_without_those_of_an_end() -> None:
 
 def test_pieces_are_chosen_among_the_likeliest_in_an_order_that_tells_nothing() -> None:
     one = game(PIECES, "the cat")
-    likeliest = [odds.id for odds in falling(PIECES, []) if odds.id != PIECES.special("end")][:CHOICES]
+    likeliest = [token.id for token in falling(PIECES, []) if token.id != PIECES.special("end")][:CHOICES]
     assert one.has_choices
     assert one.choices == tuple(sorted(map(PIECES.token_text, likeliest)))
-    assert one.left == {*one.choices, ELSE}
+    assert one.remaining == {*one.choices, OTHER}
 
 
 @pytest.mark.parametrize("guesses", [[], ["b"], ["b", "c"], ["h", "g", "f"]])
 @pytest.mark.parametrize("tokenizer", [CHARACTERS, PIECES])
 def test_over_all_that_could_come_nobody_gains_or_loses(tokenizer: Tokenizer, guesses: list[str]) -> None:
-    """As a code must: the sum of 2 to the minus bits is 1 (Kraft's inequality), for the person and for the model."""
-    shares = {"person": 0.0, "model": 0.0}
+    """The sum of 2^−bits is 1, as for every complete code (Kraft's inequality), for the person and for the model."""
+    sums = {"person": 0.0, "model": 0.0}
     for id in range(tokenizer.vocab_size):
         if not tokenizer.decode([id]) or "\\x" in tokenizer.token_text(id):
             continue
@@ -101,27 +101,27 @@ def test_over_all_that_could_come_nobody_gains_or_loses(tokenizer: Tokenizer, gu
                 one.guess(guess)
         if not one.is_over:
             one.give_up()
-        shares["person"] += 2**-one.score.person
-        shares["model"] += 2**-one.score.model
-    assert shares["model"] == pytest.approx(1, abs=1e-3)
-    assert shares["person"] == pytest.approx(1, abs=1e-3)
+        sums["person"] += 2**-one.score.person
+        sums["model"] += 2**-one.score.model
+    assert sums["model"] == pytest.approx(1, abs=1e-3)
+    assert sums["person"] == pytest.approx(1, abs=1e-3)
 
 
 def test_a_guess_that_none_of_the_choices_comes_may_be_right() -> None:
-    odds = [one for one in falling(PIECES, []) if one.id != PIECES.special("end")]
-    far = odds[CHOICES + 2].id
+    tokens = [one for one in falling(PIECES, []) if one.id != PIECES.special("end")]
+    far = tokens[CHOICES + 2].id
     one = Game(PIECES, [0, far], 1, lambda known: falling(PIECES, known))
-    assert verdicts(one.guess(ELSE, sure=True)) == f"told:{PIECES.token_text(far)}"
-    own, others = odds[CHOICES + 2].logprob, [math.exp(other.logprob) for other in odds[CHOICES:]]
+    assert verdicts(one.guess(OTHER, sure=True)) == f"revealed:{PIECES.token_text(far)}"
+    own, others = tokens[CHOICES + 2].logprob, [math.exp(other.logprob) for other in tokens[CHOICES:]]
     assert one.score.person == pytest.approx(-math.log2(0.9) - math.log2(math.exp(own) / sum(others)))
 
 
 def test_the_last_choice_that_is_left_needs_no_guess() -> None:
     one = game(PIECES, "the cat")
-    wrong = [choice for choice in (*one.choices, ELSE) if choice != one._truth]
+    wrong = [choice for choice in (*one.choices, OTHER) if choice != one._truth]
     for choice in wrong[:-1]:
         assert verdicts(one.guess(choice)) == f"wrong:{choice}"
-    assert verdicts(one.guess(wrong[-1])).startswith(f"wrong:{wrong[-1]} told:")
+    assert verdicts(one.guess(wrong[-1])).startswith(f"wrong:{wrong[-1]} revealed:")
 
 
 @pytest.mark.parametrize(("text", "winner"), [("bcde", "person"), ("", "model")])

@@ -1,7 +1,7 @@
-"""How quick tinychat is on this machine, and how near to what the machine allows.
+"""Benchmark prefill, decoding, training and start-up, and compare the rates with the machine's limits.
 
-Rates are compared with limits that are measured in the same run: the matrix products that torch makes a second, and
-the speed at which weights can be read. Both vary by ten per cent from run to run on a shared machine.
+The limits are measured in the same run: the throughput of torch's matrix products for prefill and training, and the
+memory bandwidth for decoding. Both vary by ten per cent from run to run on a shared machine.
 """
 
 import contextlib
@@ -45,39 +45,39 @@ from tinychat.train.planner import Plan, SplitSize, TextFacts
 from tinychat.train.recipe import Recipe, load_recipe
 from tinychat.train.step import Learner
 
-SECONDS = 0.5
-"""that each figure is measured for"""
+MEASURE_SECONDS = 0.5
+"""Duration of each measurement."""
 LOOP_SECONDS = 4.0
-"""that the loop is run for: two checkpoints"""
+"""Duration of the training loop's run, enough for two checkpoints."""
 NOISE_TOKENS = 1_000_000
-"""of the text of noise that the loop trains on; as many as a usual text has"""
+"""Number of tokens of the random text that the loop trains on, about that of a usual text."""
 NEVER = 1 << 40
-"""steps"""
+"""A number of steps that is never reached."""
 WARMUP_STEPS = 3
-DECODED = 128
-"""tokens of a decoding run"""
+DECODE_TOKENS = 128
+"""Number of tokens of a decoding run."""
 NATIVE_PRECISIONS = tuple(name for name in PRECISIONS if name in SETTINGS["precision"].choices)
 BYTES = {"f32": 4, "bf16": 2, "int8": 1}
-"""of a weight"""
+"""Bytes per weight."""
 
 
 @dataclass(frozen=True)
 class Rate:
-    """A speed, and the fraction of the machine's limit that it reaches."""
+    """A throughput and the machine's limit for it."""
 
     tokens_per_second: float
     fraction_of_limit: float
     limit: float
-    """floating-point operations a second of matrix products, or bytes a second of reading"""
+    """Floating-point operations per second of matrix products, or memory bandwidth in bytes per second."""
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON has it."""
+        """Return the fields of the JSON output."""
         return dataclasses.asdict(self)
 
 
 @dataclass(frozen=True)
 class EngineRates:
-    """How quick an engine is with weights of one precision."""
+    """The rates of an engine in one precision."""
 
     engine: str
     precision: str
@@ -86,58 +86,61 @@ class EngineRates:
     decode: Rate
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON has it."""
+        """Return the fields of the JSON output."""
         return dataclasses.asdict(self)
 
 
 @dataclass(frozen=True)
 class Bench:
-    """What was measured."""
+    """The results of a benchmark."""
 
     model: ModelInfo
     device: str
     engines: list[EngineRates]
-    """the one that serves the model here first"""
+    """Rates by engine and precision; those that the model runs with by default come first."""
     training: Rate
+    """Rate of training steps."""
     training_precision: str
     training_threads: int
-    loop_share: float
-    """the fraction of training that goes to batches, events and checkpoints; evaluations and samples aside"""
+    loop_overhead: float
+    """Fraction of training time spent on batches, events and checkpoints, apart from evaluations and samples."""
     start_up: float
-    """seconds from the start of the process to the end of an answer of one token"""
+    """Seconds from the start of the process to the end of an answer of one token."""
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON has it."""
+        """Return the fields of the JSON output."""
         first = self.engines[0]
+        training = {
+            "loop_share": self.loop_overhead, "precision": self.training_precision, "threads": self.training_threads,
+        }  # fmt: skip
         return {
             "model": self.model.name,
             "device": self.device,
             "prefill": first.prefill.to_dict(),
             "decode": first.decode.to_dict(),
             "engines": [rates.to_dict() for rates in self.engines],
-            "training": self.training.to_dict()
-            | {"loop_share": self.loop_share, "precision": self.training_precision, "threads": self.training_threads},
+            "training": self.training.to_dict() | training,
             "start_up": self.start_up,
         }
 
 
 def run_bench(session: Session) -> Bench:
-    """Measures the session's model, by each engine and in each precision that the settings leave open.
+    """Measure the session's model with each engine and precision that the settings allow.
 
     Raises:
-        UsageError: it translates: what is measured here goes on with a text; or no engine is as the settings want it.
-        GenerationError: the native engine was asked for, and is not available here.
+        UsageError: If the model translates, or no engine supports the settings.
+        GenerationError: If the settings require the native engine, and it is not available.
     """
     info, settings = session.model.info, session.settings.current
     if info.mode == "translation":
         raise UsageError(f"{info.name} translates, and bench measures what goes on with a text", "name another model")
-    start_up = _median(3, lambda: _start_up(info))
+    start_up = sorted(_time_start_up(info) for _ in range(3))[1]
     device = choose_device(settings.device)
     model = load_model(info, device)
     engines: list[EngineRates] = []
-    usual_threads = torch.get_num_threads()
+    default_threads = torch.get_num_threads()
     for name, precision in _combinations(info, settings):
-        torch.set_num_threads(usual_threads)
+        torch.set_num_threads(default_threads)
         try:
             engine = open_engine(info, dataclasses.replace(settings, engine=name, precision=precision))
         except (Unavailable, UsageError):  # no compiler, or a GPU
@@ -146,73 +149,78 @@ def run_bench(session: Session) -> Bench:
             continue
         threads = native_threads(info, settings)[1] if name == "native" else torch.get_num_threads()
         if isinstance(engine, NativeEngine):
-            engine.set_drafting("never")  # or tokens would come without their share of the reading
-        torch.set_num_threads(threads)  # the limits are those of as many
-        rates = _prefill(engine, model), _decode(engine, model, BYTES[precision])
-        engines.append(EngineRates(name, precision, threads, *rates))
+            engine.set_drafting("never")  # with speculative decoding, not each token reads all weights
+        torch.set_num_threads(threads)  # measure the limits with the same number of threads
+        prefill, decode = _measure_prefill(engine, model), _measure_decode(engine, model, BYTES[precision])
+        engines.append(EngineRates(name, precision, threads, prefill, decode))
     if not engines:
         raise UsageError(f"no engine here decodes in {settings.precision} on {device}", "leave out --precision")
-    return Bench(info, device, engines, *_training(model, device, info), start_up)
+    return Bench(info, device, engines, *_measure_training(model, device, info), start_up)
 
 
 def _combinations(info: ModelInfo, settings: Settings) -> list[tuple[str, str]]:
-    """Engines and precisions to measure, those that serve the model first."""
+    """Return the engines and precisions to measure; the default of the model comes first."""
     is_half = TensorFile(info.weights_file).tensors["decoder.embedding.weight"].kind == "BF16"
     possible = {"native": NATIVE_PRECISIONS, "torch": ("f32", "bf16")}
     found = [
-        (engine, "bf16" if engine == "native" and is_half and precision == "f32" else precision)  # as it keeps them
+        # The native engine keeps bf16 weights as they are.
+        (engine, "bf16" if engine == "native" and is_half and precision == "f32" else precision)
         for engine in (("native", "torch") if settings.engine == "auto" else (settings.engine,))
         for precision in possible[engine]
         if settings.precision in ("auto", precision)
     ]
     with contextlib.suppress(Unavailable):
-        served = ("native", choose_precision(info, native_threads(info, settings)[0]))
-        found.sort(key=lambda one: one != served)
+        default = ("native", choose_precision(info, native_threads(info, settings)[0]))
+        found.sort(key=lambda one: one != default)
     return list(dict.fromkeys(found))
 
 
-def _start_up(info: ModelInfo) -> float:
+def _time_start_up(info: ModelInfo) -> float:
+    """Return the seconds in which a new process answers with one token."""
     began = time.perf_counter()
     call = [sys.executable, "-m", "tinychat", "-m", str(info.folder), "-p", "", "-n", "1"]
     subprocess.run(call, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     return time.perf_counter() - began
 
 
-def _decode(engine: Engine, model: Transformer, weight_size: int) -> Rate:
-    """Batch 1, greedy, from a short prompt: each token reads every weight but the embeddings that it does not need.
+def _measure_decode(engine: Engine, model: Transformer, bytes_per_weight: int) -> Rate:
+    """Measure greedy decoding of one sequence: each token reads all weights but the other tokens' embeddings.
 
     Args:
-        weight_size: bytes of a weight, as the engine reads it.
+        engine: to measure.
+        model: of the engine, in torch.
+        bytes_per_weight: as the engine reads it.
     """
-    count = min(DECODED, model.config.context_length - 2)
+    count = min(DECODE_TOKENS, model.config.context_length - 2)
     settings = Settings(temperature=0)
 
-    def once() -> None:
+    def decode() -> None:
         engine.extend([Request(0, [0], 0, settings, seed=0)], count)
 
-    seconds = _typical_seconds(once) / count
-    read = weight_size * (sum(weight.numel() for weight in model.matrices()) + model.head.weight.numel())
-    limit = _reading_limit(read, model.head.weight.device)
-    return Rate(1 / seconds, read / seconds / limit, limit)
+    seconds = _median_seconds(decode) / count
+    size = bytes_per_weight * (sum(weight.numel() for weight in model.matrices()) + model.head.weight.numel())
+    limit = _bandwidth_limit(size, model.head.weight.device)
+    return Rate(1 / seconds, size / seconds / limit, limit)
 
 
-def _prefill(engine: Engine, model: Transformer) -> Rate:
-    """One row as long as the context, of which nothing is known from before."""
+def _measure_prefill(engine: Engine, model: Transformer) -> Rate:
+    """Measure reading a prompt as long as the context, without a cached prefix."""
     context_length = model.config.context_length
-    prompts = itertools.cycle([first] + [0] * (context_length - 1) for first in (0, 1))
+    prompts = itertools.cycle([first] + [0] * (context_length - 1) for first in (0, 1))  # differ from the first token
 
-    def once() -> None:
+    def prefill() -> None:
         engine.extend([Request(0, next(prompts), 0, Settings(temperature=0), seed=0)], 1)
 
-    seconds = _typical_seconds(once)
-    limit = _matrix_limit(torch.float32, model.head.weight.device)
+    seconds = _median_seconds(prefill)
+    limit = _matmul_limit(torch.float32, model.head.weight.device)
     return Rate(context_length / seconds, _forward_operations(model) * context_length / seconds / limit, limit)
 
 
-def _training(model: Transformer, device: str, info: ModelInfo) -> tuple[Rate, str, int, float]:
-    """Steps of a model like this one, as the default recipe trains; precision, threads, and the share of the loop.
+def _measure_training(model: Transformer, device: str, info: ModelInfo) -> tuple[Rate, str, int, float]:
+    """Measure training a model of this architecture with the default recipe.
 
-    The rate is that of steps alone.
+    Returns:
+        The rate of steps alone, the precision, the number of threads, and the overhead of the loop.
     """
     threads = torch.get_num_threads()
     recipe = load_recipe().merged({"device": device, "learning_rate": 1e-4, "embedding_learning_rate": 1e-4})
@@ -222,46 +230,55 @@ def _training(model: Transformer, device: str, info: ModelInfo) -> tuple[Rate, s
     tokens = batch_size * model.config.context_length
     seconds = step_seconds(recipe, model.config, batch_size)
     dtype = torch.bfloat16 if machine.precision == "bf16" else torch.float32
-    limit = _matrix_limit(dtype, model.head.weight.device)
-    done = 3 * _forward_operations(model) * tokens  # the backward pass is two products for each of the forward one
-    rate = Rate(tokens / seconds, done / seconds / limit, limit)
+    limit = _matmul_limit(dtype, model.head.weight.device)
+    operations = 3 * _forward_operations(model) * tokens  # the backward pass has two products for each forward one
+    rate = Rate(tokens / seconds, operations / seconds / limit, limit)
     runs = paths.runs_folder()
     runs.mkdir(parents=True, exist_ok=True)
-    share = loop_share(recipe, model.config, batch_size, read_tokenizer(info.folder), runs, LOOP_SECONDS)
+    overhead = loop_overhead(recipe, model.config, batch_size, read_tokenizer(info.folder), runs, LOOP_SECONDS)
     torch.set_num_threads(threads)
-    return rate, machine.precision, machine.threads, share
+    return rate, machine.precision, machine.threads, overhead
 
 
 class TimedLearner(Learner):
-    """Records when each step began and ended; waits for the device, so that nothing hides behind its computation."""
+    """Records the start and end of each step; waits for the device, so that steps hide none of the loop's time.
+
+    Args:
+        config: of the model.
+        recipe: to train with.
+        control: of the run, to stop it.
+        seconds: duration of the run.
+    """
 
     def __init__(self, config: ModelConfig, recipe: Recipe, control: Control, seconds: float) -> None:
         super().__init__(config, recipe)
-        self.moments: list[tuple[float, float]] = []
+        self.times: list[tuple[float, float]] = []
         self._control, self._seconds = control, seconds
 
     def step(self, batch: Batch, factor: float, step: int = 0) -> Tensor:
-        """Take a step; stop the run once the seconds are over."""
+        """Take a step; stop the run once its time is over."""
         began = time.perf_counter()
         loss = super().step(batch, factor, step)
         loss.item()
-        self.moments.append((began, time.perf_counter()))
-        self._control.stopping = self.moments[-1][1] - self.moments[0][0] > self._seconds and step > WARMUP_STEPS
+        self.times.append((began, time.perf_counter()))
+        self._control.stopping = self.times[-1][1] - self.times[0][0] > self._seconds and step > WARMUP_STEPS
         return loss
 
 
-def loop_share(
+def loop_overhead(
     recipe: Recipe, config: ModelConfig, batch_size: int, tokenizer: Tokenizer, folder: Path, seconds: float
 ) -> float:
-    """Train on noise; return the fraction of the time that the loop takes around steps: batches, events, checkpoints.
+    """Train on random tokens; return the fraction of the time spent outside steps: batches, events, checkpoints.
 
     Evaluations and samples are left out; checkpoints count as often as a long run writes them.
 
     Args:
         recipe: with device and precision filled in.
         config: of the model; it has the tokenizer's vocabulary.
-        folder: what is written is written in here, and removed: on the disk that runs are on.
-        seconds: of training.
+        batch_size: number of sequences per step.
+        tokenizer: of the model.
+        folder: for temporary files: on the disk of the runs.
+        seconds: duration of training.
     """
     random = np.random.default_rng(0)
     train, val = (
@@ -289,49 +306,43 @@ def loop_share(
         io = RunIO(control, log.write, save, lambda: None, publisher)
         Loop(Training(plan, text, batches, learner), io).run()
         log.close()
-    first, last = learner.moments[WARMUP_STEPS - 1][1], learner.moments[-1][1]
-    stepping = sum(ended - began for began, ended in learner.moments[WARMUP_STEPS:])
-    saving = sum(ended - began for began, ended in saves if first < began < last)
-    cost = sum(ended - began for began, ended in saves) / len(saves)
-    return 1 - stepping / (last - first - saving) + min(SAVE_SHARE, cost / SAVE_INTERVAL)
+    first, last = learner.times[WARMUP_STEPS - 1][1], learner.times[-1][1]
+    in_steps = sum(ended - began for began, ended in learner.times[WARMUP_STEPS:])
+    in_saves = sum(ended - began for began, ended in saves if first < began < last)
+    save_seconds = sum(ended - began for began, ended in saves) / len(saves)
+    return 1 - in_steps / (last - first - in_saves) + min(SAVE_SHARE, save_seconds / SAVE_INTERVAL)
 
 
 def _forward_operations(model: Transformer) -> float:
-    """Floating-point operations of the forward pass a token: two for each weight of a matrix, and attention's."""
+    """Return the floating-point operations per token of the forward pass: two per weight of a matrix, and attention."""
     config = model.config
     weights = sum(weight.numel() for weight in model.matrices()) + model.head.weight.numel()
-    attention = (
-        2 * 2 * config.n_layer * config.d_model * config.context_length / 2
-    )  # on average half of the context is seen
-    return 2.0 * weights + attention
+    attended = config.context_length / 2  # on average
+    return 2.0 * weights + 2 * 2 * config.n_layer * config.d_model * attended
 
 
-def _matrix_limit(dtype: torch.dtype, device: torch.device) -> float:
-    """Floating-point operations a second of a matrix product of a size that suits the machine."""
+def _matmul_limit(dtype: torch.dtype, device: torch.device) -> float:
+    """Return the floating-point operations per second of a matrix product of a size that suits the machine."""
     size = 1024 if device.type == "cpu" else 8192
     a, b = (torch.randn(size, size, device=device).to(dtype) for _ in range(2))
-    return 2 * size**3 / _typical_seconds(lambda: a @ b, device)
+    return 2 * size**3 / _median_seconds(lambda: a @ b, device)
 
 
 @torch.inference_mode()
-def _reading_limit(size: int, device: torch.device) -> float:
-    """Bytes a second of reading that many, again and again."""
+def _bandwidth_limit(size: int, device: torch.device) -> float:
+    """Return the memory bandwidth, in bytes per second, of reading `size` bytes again and again."""
     numbers = torch.ones(size // 4, device=device)
-    return size / _typical_seconds(lambda: numbers.amax(), device)
+    return size / _median_seconds(lambda: numbers.amax(), device)
 
 
-def _typical_seconds(call: Callable[[], object], device: torch.device | None = None) -> float:
-    """The median seconds of a call, repeated for a while after a warm-up."""
+def _median_seconds(call: Callable[[], object], device: torch.device | None = None) -> float:
+    """Return the median duration of a call, repeated for `MEASURE_SECONDS` after a warm-up."""
     call()
     times: list[float] = []
-    while sum(times) < SECONDS:
+    while sum(times) < MEASURE_SECONDS:
         began = time.perf_counter()
         call()
         if device is not None and device.type == "cuda":
             torch.cuda.synchronize()
         times.append(time.perf_counter() - began)
     return sorted(times)[len(times) // 2]
-
-
-def _median(count: int, call: Callable[[], float]) -> float:
-    return sorted(call() for _ in range(count))[count // 2]

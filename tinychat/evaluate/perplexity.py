@@ -1,4 +1,4 @@
-"""The loss of a model on a text: what `tinychat eval` says."""
+"""Perplexity: the loss of a model on a text, and the exact matches of a translation model, for `tinychat eval`."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,57 +16,63 @@ from tinychat.model.loading import choose_device, choose_matmul_precision, load_
 from tinychat.model.transformer import Transformer
 from tinychat.store import paths
 from tinychat.store.models import ModelInfo, read_source_tokenizer, read_tokenizer, read_training
-from tinychat.tokenizer.token_cache import Ids, encode_corpus, join, split
+from tinychat.tokenizer.token_cache import Ids, encode_corpus, join
+from tinychat.tokenizer.token_cache import split as split_ids
 from tinychat.tokenizer.tokenizer import Tokenizer
 from tinychat.train.evaluation import evaluate, make_samples
 from tinychat.train.rows import Rows, encode_rows, join_rows, split_rows
 
 Split = Literal["val", "train", "all"]
-AT_ONCE = 64
-"""pairs that are translated at once"""
+BATCH_SIZE = 64
+"""Number of texts to translate together."""
 
 
 @dataclass(frozen=True)
 class Score:
-    """What a model makes of a text; `loss` is in nats per token."""
+    """The result of an evaluation."""
 
     loss: float
+    """Cross-entropy, in nats per token."""
     perplexity: float
+    """exp(loss)."""
     bits_per_character: float
     tokens: int
+    """Number of tokens predicted."""
     characters: int
+    """Number of characters of these tokens."""
     accuracy: float | None = None
-    """the share of the tokens that the model found likeliest"""
+    """Fraction of tokens that were the likeliest under the model."""
     exact_match: float | None = None
-    """of pairs: the share whose greedy translation is the one in the text, character for character"""
+    """Fraction of pairs whose greedy translation equals the target, character for character."""
     notices: tuple[str, ...] = ()
+    """Observations made in reading the text."""
 
 
 def score(
     info: ModelInfo,
     sources: Sequence[str],
-    part: Split = "val",
+    split: Split = "val",
     *,
     settings: Settings,
     column: str | None = None,
     field: str | None = None,
     exact: bool = False,
 ) -> Score:
-    """The loss over a whole part of a text, in windows of the model's context that do not overlap.
+    """Evaluate a model on a split of a text, in consecutive windows of its context length.
 
     Args:
-        info: the model.
-        sources: as `tinychat train` takes them.
-        part: `val` is the last tenth by position, as in training; `train` the rest. Of a mix, that of each source: the
-            weights change nothing but this. A model of documents, a row each, has a tenth from all over for `val`.
-        settings: of which the device and the threads count.
-        column: of a table.
-        field: of JSON lines.
-        exact: translate each pair, too, and count exact matches.
+        info: of the model.
+        sources: files, folders, data sets or a mix, as in `tinychat train`.
+        split: `val` is the last 10 % of each source, as in training, `train` the rest, `all` both. For a model trained
+            on documents as rows, `val` is 10 % of the rows, chosen by a hash. The weights of a mix are ignored.
+        settings: of which device and threads count.
+        column: name of the text column in tables.
+        field: name of the text field in JSON Lines.
+        exact: whether to translate each pair as well, and count exact matches.
 
     Raises:
-        SourceError: the text cannot be read, or its part is too short to predict a token.
-        UsageError: exact matches of a model that does not translate.
+        SourceError: If the text cannot be read, or the split is too short to predict a token.
+        UsageError: If `exact` is set for a model that does not translate.
     """
     if exact and info.mode != "translation":
         raise UsageError(
@@ -76,10 +82,11 @@ def score(
     corpus = read_sources(
         sources, cache=paths.datasets_folder(), mirror=paths.mirror(), column=column, field=field, mode=info.mode
     )
-    texts = _read_rows(info, corpus, tokenizer, part) if _has_rows(info) else _read_ids(info, corpus, tokenizer, part)
+    read = _read_rows if _has_rows(info) else _read_ids
+    texts: Rows | Ids = read(info, corpus, tokenizer, split)
     ids = texts.flat() if isinstance(texts, Rows) else texts
     if len(ids) < 2:
-        problem = f"the {part} part of {corpus.name} has {len(ids)} tokens: nothing can be predicted"
+        problem = f"the {split} part of {corpus.name} has {len(ids)} tokens: nothing can be predicted"
         raise SourceError(problem, "give more text, or --split all to take all of it")
     if settings.threads is not None:
         torch.set_num_threads(settings.threads)
@@ -88,67 +95,66 @@ def score(
     model = load_model(info, device)
     result = evaluate(model, texts)
     characters = tokenizer.count_characters(ids if isinstance(texts, Rows) else ids[1:])
-    per_token = characters / result.tokens
+    exact_match = None
+    if exact and isinstance(texts, Rows):
+        source_tokenizer = read_source_tokenizer(info.folder) or tokenizer
+        encoder = PromptEncoder(tokenizer, model.config.context_length, source_tokenizer=source_tokenizer)
+        exact_match = exact_match_rate(model, texts, encoder)
     return Score(
         result.loss,
         result.perplexity,
-        result.bits_per_character(per_token),
+        result.bits_per_character(characters / result.tokens),
         result.tokens,
         characters,
         result.accuracy,
-        match_exactly(model, texts, _translating(info, tokenizer)) if exact and isinstance(texts, Rows) else None,
+        exact_match,
         corpus.notices,
     )
 
 
-def match_exactly(model: Transformer, pairs: Rows, prompt_encoder: PromptEncoder) -> float:
-    """The share of the pairs whose greedy translation is the one that stands there, character for character.
+def exact_match_rate(model: Transformer, pairs: Rows, prompt_encoder: PromptEncoder) -> float:
+    """Return the fraction of pairs whose greedy translation equals the target, character for character.
 
     Args:
-        pairs: with what the encoder reads; at least one.
-        prompt_encoder: of a model that translates.
+        model: a translation model.
+        pairs: at least one row, with its source.
+        prompt_encoder: of the model.
     """
     assert pairs.source is not None
     assert prompt_encoder.source_tokenizer is not None
-    indices = np.argsort(pairs.lengths, kind="stable")  # so that those that are made at once end together
-    hits = 0
-    for first in range(0, len(indices), AT_ONCE):
-        some = indices[first : first + AT_ONCE]
-        asked = [prompt_encoder.source_tokenizer.decode(pairs.source.row(index).tolist()) for index in some]
-        made = make_samples(
-            model, prompt_encoder, asked, [0] * len(some), prompt_encoder.context_length, temperature=0.0
+    indices = np.argsort(pairs.lengths, kind="stable")  # translations of a batch have similar lengths
+    matches = 0
+    for first in range(0, len(indices), BATCH_SIZE):
+        batch = indices[first : first + BATCH_SIZE]
+        prompts = [prompt_encoder.source_tokenizer.decode(pairs.source.row(index).tolist()) for index in batch]
+        translations = make_samples(
+            model, prompt_encoder, prompts, [0] * len(batch), prompt_encoder.context_length, temperature=0.0
         )
-        hits += sum(
-            text == prompt_encoder.tokenizer.decode(pairs.row(index).tolist())
-            for text, index in zip(made, some, strict=True)
+        matches += sum(
+            translation == prompt_encoder.tokenizer.decode(pairs.row(index).tolist())
+            for translation, index in zip(translations, batch, strict=True)
         )
-    return hits / len(indices)
-
-
-def _translating(info: ModelInfo, tokenizer: Tokenizer) -> PromptEncoder:
-    """How prompts reach a model that translates."""
-    reader = read_source_tokenizer(info.folder) or tokenizer
-    return PromptEncoder(tokenizer, int(info.architecture["context_length"]), source_tokenizer=reader)
+    return matches / len(indices)
 
 
 def _has_rows(info: ModelInfo) -> bool:
-    """Whether the model was trained on documents, a row each, as translations are."""
+    """Return whether the model was trained on documents or pairs as rows, not on one running text."""
     data = read_training(info.folder).get("recipe", {}).get("data", {})
     return info.mode == "translation" or data.get("packing") is False
 
 
-def _read_rows(info: ModelInfo, corpus: SourceCorpus, tokenizer: Tokenizer, part: Split) -> Rows:
-    reader = (read_source_tokenizer(info.folder) or tokenizer) if info.mode == "translation" else None
+def _read_rows(info: ModelInfo, corpus: SourceCorpus, tokenizer: Tokenizer, split: Split) -> Rows:
+    source_tokenizer = (read_source_tokenizer(info.folder) or tokenizer) if info.mode == "translation" else None
     folder = paths.ids_folder()
     texts = [
-        encode_rows(source.corpus, tokenizer, folder, template=info.template, source_tokenizer=reader)
+        encode_rows(source.corpus, tokenizer, folder, template=info.template, source_tokenizer=source_tokenizer)
         for source in corpus.sources
     ]
-    return join_rows([split_rows(text, part) for text in texts])
+    return join_rows([split_rows(text, split) for text in texts])
 
 
-def _read_ids(info: ModelInfo, corpus: SourceCorpus, tokenizer: Tokenizer, part: Split) -> Ids:
+def _read_ids(info: ModelInfo, corpus: SourceCorpus, tokenizer: Tokenizer, split: Split) -> Ids:
     files = [
         encode_corpus(source.corpus, tokenizer, paths.ids_folder(), template=info.template) for source in corpus.sources
     ]
-    return join([split(file.ids, part) for file in files])
+    return join([split_ids(file.ids, split) for file in files])

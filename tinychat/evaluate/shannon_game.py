@@ -1,10 +1,10 @@
-"""A guessing game: a person says how a text goes on, a model has its odds, and both pay for what comes in bits.
+"""The Shannon game: a person and a model predict a text, and both pay for it in bits.
 
-After C. E. Shannon, "Prediction and Entropy of Printed English" (Bell System Technical Journal 30, 1951): guesses, and
-whether they were right, are enough for a twin of the person, who would guess alike, to write the text. So the person
-pays what telling that takes. Each guess is right with a probability that follows from how often earlier guesses of its
-kind were, a right one costs −log₂ of it, a wrong one −log₂ of the rest. The model pays −log₂ of its probability of what
-comes. Over all that could come, 2 to the minus bits is 1 for either: nobody can win by the rules alone.
+After C. E. Shannon, "Prediction and Entropy of Printed English" (Bell System Technical Journal 30, 1951): a person's
+guesses, each marked right or wrong, are a code for the text, since an identical twin would make the same guesses. The
+person pays the length of that code: the probability p that a guess is right is estimated from earlier guesses of its
+kind; a right guess costs −log₂ p, a wrong one −log₂ (1 − p). The model pays −log₂ of its probability of the text. Both
+are complete codes: the sum of 2^−bits over all continuations is 1, so that the rules favour neither.
 """
 
 import math
@@ -16,34 +16,32 @@ from tinychat.generate.engine import TokenProbability
 from tinychat.tokenizer.tokenizer import Tokenizer
 
 Kind = Literal["single", "sure", "again"]
-"""a first guess, one that the person is sure of, one after another that was wrong"""
+"""A first guess, a guess that the person is sure of, a guess after a wrong one."""
 
 PRIOR: dict[Kind, tuple[float, float]] = {"single": (1.0, 1.0), "sure": (4.5, 0.5), "again": (0.5, 1.5)}
-"""right and wrong guesses of each kind that are counted before the first: 1 of 2, 9 of 10, 1 of 4"""
+"""Initial counts of right and wrong guesses of each kind, for estimates of 1/2, 9/10 and 1/4."""
 CHOICES = 7
-"""pieces to choose from; what is none of them is another choice"""
-LEAST = 1e-12
-"""probability, for what the model takes to be impossible"""
-ELSE = ""
-"""the guess that none of the choices comes"""
+"""Number of tokens to choose from, besides `OTHER`."""
+MIN_PROBABILITY = 1e-12
+"""Probability of a text that the model takes to be impossible."""
+OTHER = ""
+"""The guess that the next token is none of the choices."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a guess.
+    """The outcome of a guess."""
 
-    `text` is what it was about: the guess where it was right or wrong, what came where it was told. `probability` is
-    the model's, of what came; 0 while that is not known.
-    """
-
-    verdict: Literal["right", "wrong", "told"]
+    verdict: Literal["right", "wrong", "revealed"]
     text: str
+    """The guess if it was right or wrong, or else the text that was revealed."""
     probability: float = 0.0
+    """The model's probability of the text that came; 0 if the guess was wrong."""
 
 
 @dataclass
 class Score:
-    """What has been paid so far, in bits, for so many characters."""
+    """The bits paid so far, and the number of characters that they paid for."""
 
     person: float = 0.0
     model: float = 0.0
@@ -51,23 +49,22 @@ class Score:
 
     @property
     def winner(self) -> Literal["person", "model", "nobody"]:
-        """Who paid less, to a tenth of a bit."""
+        """The side that paid less, to a tenth of a bit."""
         lead = round(self.model - self.person, 1)
         return "nobody" if not lead else "person" if lead > 0 else "model"
 
 
 class Game:
-    """One text, of which the beginning is known.
+    """A game over one text, of which the beginning is known.
 
-    In a model of characters any of them may be guessed; in another one what comes is one of a few pieces, the
-    likeliest to the model, or none of them.
+    With a character tokenizer, the person guesses any character; with others, one of the likeliest tokens, or `OTHER`.
 
     Args:
         tokenizer: of the model.
-        ids: the tokens of the text, with what the model has read before it.
-        start: the place of the first token to guess, at least 1.
-        odds: what the model thinks may come after some tokens, the likeliest first. That no text comes (its end, a mark
-            in a conversation) is left out of them: it is known that some does.
+        ids: ids of the text, and of all that the model reads before it.
+        start: index of the first token to guess, at least 1.
+        probabilities: returns the model's probabilities of the token after some ids, the likeliest first. End and role
+            tokens are excluded, since more text always follows.
         beginning: of the text, as the person sees it.
     """
 
@@ -76,121 +73,127 @@ class Game:
         tokenizer: Tokenizer,
         ids: Sequence[int],
         start: int,
-        odds: Callable[[Sequence[int]], Sequence[TokenProbability]],
+        probabilities: Callable[[Sequence[int]], Sequence[TokenProbability]],
         beginning: str = "",
     ) -> None:
         self.score = Score()
         self.text = beginning
-        """what is known: the beginning, and what has come since"""
+        """The known text: the beginning, and all that was revealed since."""
         self.choices: tuple[str, ...] = ()
-        """the pieces that may be guessed at this place; none where any character may be"""
-        self.left: frozenset[str] = frozenset()
-        """what has not been guessed yet at this place"""
-        self._tokenizer, self._ids, self._odds = tokenizer, ids, odds
-        self._place = start - 1
+        """Texts of the tokens to choose from; empty if any character may be guessed."""
+        self.remaining: frozenset[str] = frozenset()
+        """Possible guesses that have not been made at this token."""
+        self._tokenizer, self._ids, self._probabilities = tokenizer, ids, probabilities
+        self._index = start - 1
         self._decoder = tokenizer.stream()
         self._counts = {kind: list(counts) for kind, counts in PRIOR.items()}
-        self._silent = {id for id in range(tokenizer.vocab_size) if not tokenizer.decode([id])}
+        self._special_ids = {id for id in range(tokenizer.vocab_size) if not tokenizer.decode([id])}
         self._characters: frozenset[str] = frozenset()
         if tokenizer.kind == "char":
             texts = map(tokenizer.token_text, range(tokenizer.vocab_size))
             self._characters = frozenset(text for text in texts if len(text) == 1)
-        self._go_on()
+        self._advance()
 
     @property
     def is_over(self) -> bool:
         """Whether the text has ended."""
-        return self._place >= len(self._ids)
+        return self._index >= len(self._ids)
 
     @property
     def bits(self) -> float:
-        """What the person has paid, with the wrong guesses at this place."""
+        """The bits that the person has paid, those of wrong guesses at this token included."""
         return self.score.person + (0.0 if self.is_over else self._spent)
 
     @property
     def has_choices(self) -> bool:
-        """Whether pieces are to be chosen from; else characters are typed."""
+        """Whether tokens are chosen; otherwise, characters are typed."""
         return not self._characters
 
     @property
     def rest(self) -> str:
-        """What has not come yet."""
-        return self._tokenizer.decode(self._ids[self._place :])
+        """The text that is not known yet."""
+        return self._tokenizer.decode(self._ids[self._index :])
 
     def guess(self, text: str, *, sure: bool = False) -> list[Outcome]:
-        """Guesses the next characters, each once those before it have come, up to the first wrong one; or one choice.
+        """Guess the next characters, one by one up to the first wrong one, or the next token.
 
         Args:
-            text: characters, of which several are sure; or one of the choices, or `ELSE`.
+            text: characters, of which several count as sure; or one of the choices, or `OTHER`.
             sure: whether the person is sure of a choice.
+
+        Returns:
+            The outcomes in their order, at least one unless the game is over.
         """
         guesses = [text] if self.has_choices else list(text)
         outcomes: list[Outcome] = []
         for guess in guesses:
             if self.is_over or (outcomes and outcomes[-1].verdict != "right"):
                 break
-            again = self.left != self._all
-            kind: Kind = "again" if again else "sure" if sure or len(guesses) > 1 else "single"
-            outcomes += self._try(guess, kind)
+            kind: Kind = "single"
+            if self.remaining != self._candidates:
+                kind = "again"
+            elif sure or len(guesses) > 1:
+                kind = "sure"
+            outcomes += self._guess_one(guess, kind)
         return outcomes
 
     def give_up(self) -> list[Outcome]:
-        """Lets the next character or piece be told: it costs as much as any other one that is left."""
-        self._spent += math.log2(len(self.left)) + self._beside
-        return [self._tell("told")]
+        """Reveal the next character or token; it costs as much as each of the remaining guesses."""
+        self._spent += math.log2(len(self.remaining)) + self._other_bits
+        return [self._reveal("revealed")]
 
-    def _try(self, guess: str, kind: Kind) -> list[Outcome]:
-        if guess not in self.left:  # it is known to be wrong
+    def _guess_one(self, guess: str, kind: Kind) -> list[Outcome]:
+        if guess not in self.remaining:  # known to be wrong, and free
             return [Outcome("wrong", guess)]
         counts = self._counts[kind]
         is_right = guess == self._truth
-        chance = counts[0] / sum(counts)
+        p_right = counts[0] / sum(counts)
         counts[0 if is_right else 1] += 1
-        self._spent -= math.log2(chance if is_right else 1 - chance)
+        self._spent -= math.log2(p_right if is_right else 1 - p_right)
         if is_right:
-            self._spent += self._beside
-            return [self._tell("told" if guess == ELSE else "right")]
-        self.left -= {guess}
-        return [Outcome("wrong", guess), *(self.give_up() if len(self.left) == 1 else ())]
+            self._spent += self._other_bits
+            return [self._reveal("revealed" if guess == OTHER else "right")]
+        self.remaining -= {guess}
+        return [Outcome("wrong", guess), *(self.give_up() if len(self.remaining) == 1 else ())]
 
-    def _tell(self, verdict: Literal["right", "told"]) -> Outcome:
-        """What comes is known now, and paid for."""
+    def _reveal(self, verdict: Literal["right", "revealed"]) -> Outcome:
+        """Add the next text to the known one and its bits to the score, and advance."""
         outcome = Outcome(verdict, self._text, self._probability)
         self.score.person += self._spent
         self.score.model -= math.log2(self._probability)
         self.score.characters += len(self._text)
         self.text += self._text
-        self._go_on()
+        self._advance()
         return outcome
 
-    def _go_on(self) -> None:
-        """Goes to the next token; one that is only a part of a character is known at once, and costs nobody a bit."""
-        self._place += 1
+    def _advance(self) -> None:
+        """Go to the next token to guess; tokens that hold parts of a character are revealed free of charge."""
+        self._index += 1
         while not self.is_over:
-            id = self._ids[self._place]
-            is_whole = not self._decoder.pending
+            id = self._ids[self._index]
+            is_complete = not self._decoder.pending
             self._text = self._decoder.push(id)
-            if is_whole and self._text:
-                self._begin(id)
+            if is_complete and self._text:
+                self._prepare(id)
                 return
             self.text += self._text
-            self._place += 1
+            self._index += 1
 
-    def _begin(self, id: int) -> None:
-        """What may be guessed at this place, and what it would cost."""
-        odds = [one for one in self._odds(self._ids[: self._place]) if one.id not in self._silent]
-        chances = {one.id: math.exp(one.logprob) for one in odds}
-        text = sum(chances.values())
-        self._probability = max(chances[id] / text, LEAST)
-        self._spent, self._beside = 0.0, 0.0
+    def _prepare(self, id: int) -> None:
+        """Compute the possible guesses at the token that has this id, and the bits to pay for it."""
+        tokens = [one for one in self._probabilities(self._ids[: self._index]) if one.id not in self._special_ids]
+        probabilities = {one.id: math.exp(one.logprob) for one in tokens}
+        total = sum(probabilities.values())
+        self._probability = max(probabilities[id] / total, MIN_PROBABILITY)
+        self._spent, self._other_bits = 0.0, 0.0
         if not self.has_choices:
-            self._truth, self._all = self._text, self._characters
+            self._truth, self._candidates = self._text, self._characters
         else:
-            texts = {one.id: self._tokenizer.token_text(one.id) for one in odds[:CHOICES]}
-            self.choices = tuple(sorted(texts.values()))  # by which nothing is told of how likely they are
-            self._truth = texts.get(id, ELSE)
-            self._all = frozenset({*self.choices, ELSE})
-            if self._truth == ELSE:  # which of all the others it is costs the person what it costs the model
-                others = 1 - sum(chances[one] for one in texts) / text
-                self._beside = max(0.0, math.log2(max(others, LEAST) / self._probability))
-        self.left = self._all
+            texts = {one.id: self._tokenizer.token_text(one.id) for one in tokens[:CHOICES]}
+            self.choices = tuple(sorted(texts.values()))  # sorted, so as not to reveal the order of probabilities
+            self._truth = texts.get(id, OTHER)
+            self._candidates = frozenset({*self.choices, OTHER})
+            if self._truth == OTHER:  # to name the token among all others costs the person as much as the model
+                others = 1 - sum(probabilities[one] for one in texts) / total
+                self._other_bits = max(0.0, math.log2(max(others, MIN_PROBABILITY) / self._probability))
+        self.remaining = self._candidates

@@ -1,12 +1,12 @@
-"""A suite: what a model is to answer, check by check, and how often it does. It is JSON Lines, one check a line.
+"""Suites: checks of a model's replies, and how many of them pass. A suite is a file of JSON Lines, one check per line.
 
     {"group": "capitals", "say": "what is the capital of peru?", "pattern": "\\bLima\\b"}
     {"group": "memory", "say": ["i'm Quillon", "how are you?", "what's my name?"], "pattern": "\\bQuillon\\b"}
     {"group": "manners", "say": "hi", "answer": ["Hello!", "Hi!"], "without": "(?i)don't know"}
 
-`say` is a prompt, or the turns of a conversation, of which the last reply counts. It passes if it is one of `answer`,
-has what `pattern` describes, and has nothing that `without` does: regular expressions of Python. A line
-`{"words": "words.txt"}` names a file beside it: the words that replies may have, apart from those that the person said.
+`say` is a prompt, or the prompts of a conversation, of which the last reply is checked. It passes if it equals one of
+`answer`, matches the regular expression `pattern`, and does not match `without`. A line `{"words": "words.txt"}` names a
+file beside the suite with the words that replies may have; words of the prompts are allowed too.
 """
 
 import json
@@ -26,26 +26,28 @@ from tinychat.session.session import Session
 FIELDS = ("group", "say", "answer", "pattern", "without")
 WORDS = "words"
 WELL_FORMED = "well formed"
-"""the group of all replies: each is to end by itself, and to have no broken words"""
+"""The group of all replies: a reply passes if it ends by itself and has no unknown words."""
 LARGEST_BATCH = 32
-"""conversations that are held at once"""
+"""Number of conversations to hold at once."""
 SEED = 1
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
 
 
 @dataclass(frozen=True)
 class Check:
-    """What is said, and what the last reply must be."""
+    """The prompts of a conversation, and the conditions on its last reply."""
 
     group: str
-    say: tuple[str, ...]
+    prompts: tuple[str, ...]
     answers: tuple[str, ...] = ()
-    """the texts of which it is to be one; none: any"""
+    """Texts of which the reply must be one; empty: any reply."""
     pattern: re.Pattern[str] | None = None
+    """Pattern that the reply must match."""
     without: re.Pattern[str] | None = None
+    """Pattern that the reply must not match."""
 
     def accepts(self, reply: str) -> bool:
-        """Whether the last reply is as it must be; space around it does not count."""
+        """Return whether a last reply meets all conditions; space around it is ignored."""
         reply = reply.strip()
         return not (
             (self.answers and reply not in self.answers)
@@ -56,50 +58,54 @@ class Check:
 
 @dataclass(frozen=True)
 class Suite:
-    """All checks of a file."""
+    """The checks of a file."""
 
     checks: tuple[Check, ...]
     words: frozenset[str] | None = None
-    """what replies may consist of, in lower case; None: of anything"""
+    """Words that replies may have, in lower case; None: any."""
 
 
 @dataclass
 class Outcome:
-    """What became of a check; `position` is its own in the suite."""
+    """The conversation and the result of a check."""
 
-    position: int
+    index: int
+    """Index of the check in the suite."""
     check: Check
     turns: list[Turn] = field(default_factory=list)
-    broken: list[str] = field(default_factory=list)
-    """what is wrong with the form of its replies, one by one; empty where nothing is"""
+    faults: list[str] = field(default_factory=list)
+    """For each reply, why it is not well formed; empty if it is."""
 
     @property
     def passed(self) -> bool:
+        """Whether the last reply meets all conditions."""
         return self.check.accepts(self.turns[-1].answer)
 
 
 @dataclass
 class Tally:
-    """How many of a group have passed."""
+    """The number of checks that passed in a group."""
 
     passed: int = 0
     count: int = 0
 
     def add(self, passed: bool) -> None:
+        """Count a check."""
         self.passed += passed
         self.count += 1
 
     @property
-    def share(self) -> float:
+    def pass_rate(self) -> float:
+        """The fraction of checks that passed; 1 for an empty group."""
         return self.passed / self.count if self.count else 1.0
 
 
 def read_suite(path: Path) -> Suite:
-    """Reads the checks of a file.
+    """Read the checks of a file.
 
     Raises:
-        SourceError: it, or its file of words, cannot be read.
-        UsageError: a line is no check.
+        SourceError: If the file, or its file of words, cannot be read, or holds no check.
+        UsageError: If a line is not a valid check.
     """
     checks: list[Check] = []
     words: frozenset[str] | None = None
@@ -113,7 +119,7 @@ def read_suite(path: Path) -> Suite:
             if WORDS in values:
                 words = frozenset(_read(path.parent / str(values[WORDS])).lower().split())
             else:
-                checks.append(_check(values))
+                checks.append(_parse_check(values))
         except (ValueError, re.error) as error:
             raise UsageError(f"{path}, line {number}: {error}", f"a check has {', '.join(FIELDS)}") from None
     if not checks:
@@ -128,82 +134,93 @@ def _read(path: Path) -> str:
         raise SourceError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from None
 
 
-def _check(values: dict[str, Any]) -> Check:
-    """One line as a check; raises ValueError where it is none."""
+def _parse_check(values: dict[str, Any]) -> Check:
+    """Parse the values of a line.
+
+    Raises:
+        ValueError: If they are not a valid check.
+    """
     unknown = [name for name in values if name not in FIELDS]
     if unknown:
         raise ValueError(f"a check has no {unknown[0]!r}")
-    say, answers = (_texts(values, name) for name in ("say", "answer"))
-    if not say:
+    prompts, answers = (_parse_texts(values, name) for name in ("say", "answer"))
+    if not prompts:
         raise ValueError("say is missing")
     patterns = {name: re.compile(str(values[name])) if name in values else None for name in ("pattern", "without")}
     if not (answers or any(patterns.values())):
         raise ValueError("it says nothing of the reply: answer, pattern or without")
-    return Check(str(values.get("group", "")), say, answers, **patterns)
+    return Check(str(values.get("group", "")), prompts, answers, **patterns)
 
 
-def _texts(values: dict[str, Any], name: str) -> tuple[str, ...]:
-    given = values.get(name, [])
-    texts = [given] if isinstance(given, str) else given
+def _parse_texts(values: dict[str, Any], name: str) -> tuple[str, ...]:
+    value = values.get(name, [])
+    texts = [value] if isinstance(value, str) else value
     if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
-        raise ValueError(f"{name} is a text or a list of texts, not {json.dumps(given)[:40]}")
+        raise ValueError(f"{name} is a text or a list of texts, not {json.dumps(value)[:40]}")
     return tuple(texts)
 
 
 def run(
     session: Session, suite: Suite, settings: Settings, should_stop: Callable[[], bool] = lambda: False
 ) -> Iterator[Outcome]:
-    """Holds every conversation, many at once; each outcome as soon as it is there, in any order.
+    """Hold the conversation of every check, many at once; yield each outcome once it is complete, in any order.
 
-    The random numbers follow from the seed of the settings (1 where there is none), the place of the check in the
-    suite and the turn alone.
+    The random numbers depend on the seed of the settings (default: 1), the index of the check and the turn alone.
+
+    Args:
+        session: with the model to check.
+        suite: the checks.
+        settings: to generate the replies with.
+        should_stop: called repeatedly; once it returns true, the run ends without the remaining outcomes.
+
+    Raises:
+        GenerationError: If the model gave NaN or infinite logits.
     """
     batch = Batch(session.model.engine, should_stop)
-    longest = max(len(check.say) for check in suite.checks)
+    longest = max(len(check.prompts) for check in suite.checks)
     waiting = list(enumerate(suite.checks))[::-1]
-    going: dict[Answer, Outcome] = {}
-    answered: list[Outcome] = []
-    """conversations whose next turn is to be asked"""
+    running: dict[Answer, Outcome] = {}
+    answered: list[Outcome] = []  # conversations with prompts left
 
     def ask(outcome: Outcome) -> None:
         turn = len(outcome.turns)
-        prompt = outcome.check.say[turn]
+        prompt = outcome.check.prompts[turn]
         answer = session.model.make_answer(
             prompt,
             turns=outcome.turns,
             settings=lambda: settings,
             seed=SEED if settings.seed is None else settings.seed,
-            index=outcome.position * longest + turn,
+            index=outcome.index * longest + turn,
         )
         outcome.turns.append(Turn(prompt))
-        going[answer] = outcome
+        running[answer] = outcome
         batch.add(answer)
 
     def admit() -> bool:
-        """Ask the next turns of conversations that go on, then begin as many others as there is room for."""
+        """Continue the conversations with prompts left, then begin others up to the size of the batch."""
         if should_stop():
             return False
         while answered:
             ask(answered.pop(0))
-        while waiting and len(going) < LARGEST_BATCH:
-            position, check = waiting.pop()
-            ask(Outcome(position, check))
+        while waiting and len(running) < LARGEST_BATCH:
+            index, check = waiting.pop()
+            ask(Outcome(index, check))
         return False
 
     for answer, record in drive(batch, admit=admit):
-        outcome = going[answer]
+        outcome = running[answer]
         outcome.turns[-1].record(record, answer.request.settings)
         if isinstance(record, Finished) and record.reason != "interrupted":
-            del going[answer]
-            outcome.broken.append(_fault(outcome, suite.words))
-            if len(outcome.turns) < len(outcome.check.say):
+            del running[answer]
+            outcome.faults.append(_fault(outcome, suite.words))
+            if len(outcome.turns) < len(outcome.check.prompts):
                 answered.append(outcome)
             else:
                 yield outcome
 
 
 def _fault(outcome: Outcome, words: frozenset[str] | None) -> str:
-    """What is wrong with the form of the last reply; nothing where it is well formed."""
+    """Return why the last reply is not well formed; empty if it is."""
     turn = outcome.turns[-1]
     if not turn.answer.strip():
         return "nothing was said"
@@ -211,17 +228,17 @@ def _fault(outcome: Outcome, words: frozenset[str] | None) -> str:
         return "it did not end by itself"
     if words is None:
         return ""
-    said = {word for one in outcome.turns for word in _WORD.findall(one.prompt.lower())}
-    unknown = [word for word in _WORD.findall(turn.answer.lower()) if word not in words and word not in said]
+    in_prompts = {word for one in outcome.turns for word in _WORD.findall(one.prompt.lower())}
+    unknown = [word for word in _WORD.findall(turn.answer.lower()) if word not in words and word not in in_prompts]
     return f"no word: {unknown[0]}" if unknown else ""
 
 
 def tally(outcomes: Sequence[Outcome]) -> dict[str, Tally]:
-    """By group, in the order of their first checks; last the form of all replies."""
+    """Count the checks that passed by group, in the order of their first checks; the last group is `WELL_FORMED`."""
     groups: dict[str, Tally] = {}
-    form = Tally()
-    for outcome in sorted(outcomes, key=lambda outcome: outcome.position):
+    well_formed = Tally()
+    for outcome in sorted(outcomes, key=lambda outcome: outcome.index):
         groups.setdefault(outcome.check.group, Tally()).add(outcome.passed)
-        for fault in outcome.broken:
-            form.add(not fault)
-    return groups | {WELL_FORMED: form}
+        for fault in outcome.faults:
+            well_formed.add(not fault)
+    return groups | {WELL_FORMED: well_formed}

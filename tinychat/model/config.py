@@ -117,7 +117,7 @@ class ModelConfig:
             raise ModelError(f"{name} is {getattr(self, name)!r}", remedy)
 
     @property
-    def looks_back(self) -> int:
+    def lookback(self) -> int:
         """The number of tokens before its input that the model embeds or counts."""
         return max(self.previous_token_embeddings, int(self.bigram_embedding), self.ngram_order - 1)
 
