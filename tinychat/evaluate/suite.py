@@ -5,8 +5,8 @@
     {"group": "manners", "say": "hi", "answer": ["Hello!", "Hi!"], "without": "(?i)don't know"}
 
 `say` is a prompt, or the prompts of a conversation, of which the last reply is checked. It passes if it equals one of
-`answer`, matches the regular expression `pattern`, and does not match `without`. A line `{"words": "words.txt"}` names a
-file beside the suite with the words that replies may have; words of the prompts are allowed too.
+`answer`, matches the regular expression `pattern`, and does not match `without`. A line `{"words": "words.txt"}` names
+a file beside the suite with the words that replies may have; words of the prompts are allowed too.
 """
 
 import json

@@ -79,9 +79,7 @@ class ModelConfig:
     initialization: str = option("zero", "initialization of the weights", choices=INITIALIZATIONS)
     """`zero`: output projections and head start at 0; `gpt2`: normal with σ = 0.02 (Radford et al. 2019, §2.3);
     `torch`: the defaults of torch."""
-    n_encoder_layer: int = option(
-        0, "number of encoder layers of a translation model; default: n_layer", low=0
-    )
+    n_encoder_layer: int = option(0, "number of encoder layers of a translation model; default: n_layer", low=0)
     """0: a decoder alone."""
     source_vocab_size: int | None = option(None, "number of tokens in the encoder's vocabulary", low=1)
     """None: the decoder's vocabulary."""
