@@ -1,4 +1,4 @@
-"""`tinychat bench`: the keys that scripts read, and a table that fits."""
+"""`tinychat bench`: the keys of its JSON output, and the width of its table."""
 
 import json
 import time

@@ -30,7 +30,7 @@ def verdicts(outcomes: list[Outcome]) -> str:
     return " ".join(f"{one.verdict}:{one.text}" for one in outcomes)
 
 
-def test_a_right_guess_costs_by_how_often_those_before_were() -> None:
+def test_the_cost_of_a_right_guess_depends_on_earlier_guesses() -> None:
     one = game(CHARACTERS, "abcde")
     assert one.text == "a"
     assert not one.has_choices
@@ -41,35 +41,35 @@ def test_a_right_guess_costs_by_how_often_those_before_were() -> None:
     assert (one.text, one.score.characters, one.rest) == ("abc", 2, "de")
 
 
-def test_several_characters_are_guessed_one_by_one_up_to_a_wrong_one() -> None:
+def test_several_characters_are_guessed_one_by_one_up_to_the_first_wrong_one() -> None:
     one = game(CHARACTERS, "abcde")
     assert verdicts(one.guess("bcxy")) == "right:b right:c wrong:x"
     assert one.text == "abc"
     assert one.score.person == pytest.approx(-math.log2(4.5 / 5) - math.log2(5.5 / 6))
     assert verdicts(one.guess("f")) == "wrong:f"
-    spent = -math.log2(0.5 / 7)  # x was never in the vocabulary: that is known, and costs nothing
+    spent = -math.log2(0.5 / 7)  # x is not in the vocabulary and costs nothing
     assert one.bits == pytest.approx(one.score.person - math.log2(1 / 2))
     assert one.bits - one.score.person < spent
 
 
-def test_a_wrong_guess_is_paid_for_with_the_right_one() -> None:
+def test_a_wrong_guess_is_added_to_the_score_once_the_text_is_known() -> None:
     one = game(CHARACTERS, "ab")
     one.guess("c")
-    assert verdicts(one.guess("c")) == "wrong:c"  # known to be: it costs nothing more
+    assert verdicts(one.guess("c")) == "wrong:c"  # known to be wrong: free of charge
     assert (one.score.person, one.bits) == (0, pytest.approx(1))
     one.guess("b")
     assert one.score.person == pytest.approx(1 - math.log2(1 / 4))
     assert one.is_over
 
 
-def test_giving_up_costs_as_much_as_any_character_that_is_left() -> None:
+def test_giving_up_costs_as_much_as_each_remaining_character() -> None:
     one = game(CHARACTERS, "ab")
     one.guess("c")
     assert verdicts(one.give_up()) == "revealed:b"
     assert one.score.person == pytest.approx(1 + math.log2(7))
 
 
-def test_the_model_pays_by_its_probabilities_without_those_of_an_end() -> None:
+def test_the_model_pays_by_its_probabilities_without_the_end_token() -> None:
     one = game(CHARACTERS, "ab")
     (outcome,) = one.guess("b")
     id, end = CHARACTERS.encode("b")[0], CHARACTERS.special("end")
@@ -78,7 +78,7 @@ def test_the_model_pays_by_its_probabilities_without_those_of_an_end() -> None:
     assert one.score.model == pytest.approx(-math.log2(outcome.probability))
 
 
-def test_pieces_are_chosen_among_the_likeliest_in_an_order_that_tells_nothing() -> None:
+def test_the_choices_are_the_likeliest_tokens_in_alphabetical_order() -> None:
     one = game(PIECES, "the cat")
     likeliest = [token.id for token in falling(PIECES, []) if token.id != PIECES.special("end")][:CHOICES]
     assert one.has_choices
@@ -88,7 +88,7 @@ def test_pieces_are_chosen_among_the_likeliest_in_an_order_that_tells_nothing() 
 
 @pytest.mark.parametrize("guesses", [[], ["b"], ["b", "c"], ["h", "g", "f"]])
 @pytest.mark.parametrize("tokenizer", [CHARACTERS, PIECES])
-def test_over_all_that_could_come_nobody_gains_or_loses(tokenizer: Tokenizer, guesses: list[str]) -> None:
+def test_the_bits_of_both_sides_are_a_complete_code(tokenizer: Tokenizer, guesses: list[str]) -> None:
     """The sum of 2^−bits is 1, as for every complete code (Kraft's inequality), for the person and for the model."""
     sums = {"person": 0.0, "model": 0.0}
     for id in range(tokenizer.vocab_size):
@@ -107,7 +107,7 @@ def test_over_all_that_could_come_nobody_gains_or_loses(tokenizer: Tokenizer, gu
     assert sums["person"] == pytest.approx(1, abs=1e-3)
 
 
-def test_a_guess_that_none_of_the_choices_comes_may_be_right() -> None:
+def test_a_guess_of_none_of_the_choices_may_be_right() -> None:
     tokens = [one for one in falling(PIECES, []) if one.id != PIECES.special("end")]
     far = tokens[CHOICES + 2].id
     one = Game(PIECES, [0, far], 1, lambda known: falling(PIECES, known))
@@ -116,7 +116,7 @@ def test_a_guess_that_none_of_the_choices_comes_may_be_right() -> None:
     assert one.score.person == pytest.approx(-math.log2(0.9) - math.log2(math.exp(own) / sum(others)))
 
 
-def test_the_last_choice_that_is_left_needs_no_guess() -> None:
+def test_the_last_remaining_choice_needs_no_guess() -> None:
     one = game(PIECES, "the cat")
     wrong = [choice for choice in (*one.choices, OTHER) if choice != one._truth]
     for choice in wrong[:-1]:
@@ -125,7 +125,7 @@ def test_the_last_choice_that_is_left_needs_no_guess() -> None:
 
 
 @pytest.mark.parametrize(("text", "winner"), [("bcde", "person"), ("", "model")])
-def test_who_pays_less_wins(text: str, winner: str) -> None:
+def test_the_side_that_pays_less_wins(text: str, winner: str) -> None:
     one = game(CHARACTERS, "abcdefgh")
     assert one.score.winner == "nobody"
     one.guess(text) if text else one.give_up()

@@ -1,4 +1,4 @@
-"""Which precision a model gets where nobody says."""
+"""The choice of the precision with `--precision auto`."""
 
 import dataclasses
 import json
@@ -24,26 +24,26 @@ def bytes_are_multiplied(native: None) -> None:
 
 @pytest.fixture
 def info(letters: Path, tmp_path: Path) -> ModelInfo:
-    """A model of 10,000 parameters that counts as a large one, with a text to measure on."""
+    """Return a model of 10,000 parameters that counts as a large one, with validation tokens."""
     folder = tmp_path / "model"
     folder.mkdir()
     for file in letters.iterdir():
         (folder / file.name).write_bytes(file.read_bytes())
-    keep(folder, validation_ids=[1, 2, 3, 4, 5, 6, 7, 8] * 9)
+    write_training_record(folder, validation_ids=[1, 2, 3, 4, 5, 6, 7, 8] * 9)
     return dataclasses.replace(read_info(folder), parameters=engine.MIN_PARAMETERS + 1)
 
 
-def keep(folder: Path, **training: Any) -> None:
+def write_training_record(folder: Path, **training: Any) -> None:
     (folder / TRAINING).write_text(json.dumps(training), encoding="utf-8")
 
 
-def test_int8_is_taken_where_the_loss_hardly_rises(info: ModelInfo, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_int8_is_used_if_the_loss_hardly_increases(info: ModelInfo, monkeypatch: pytest.MonkeyPatch) -> None:
     assert engine.choose_precision(info, 1) == "int8"
     monkeypatch.setattr(engine, "MAX_LOSS_INCREASE", -0.5)
     assert engine.choose_precision(info, 1) == "f32"
 
 
-def test_it_is_measured_once_for_the_same_weights(info: ModelInfo, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_losses_are_measured_once_for_the_same_weights(info: ModelInfo, monkeypatch: pytest.MonkeyPatch) -> None:
     assert engine.choose_precision(info, 1) == "int8"
     measured: list[str] = []
 
@@ -61,28 +61,26 @@ def test_it_is_measured_once_for_the_same_weights(info: ModelInfo, monkeypatch: 
 
 
 @pytest.mark.parametrize("ids", [None, [], [1], "text", [1, "2"]])
-def test_without_a_text_of_its_own_a_model_stays_exact(info: ModelInfo, ids: Any) -> None:
-    keep(info.folder, validation_ids=ids)
+def test_a_model_without_validation_tokens_stays_in_f32(info: ModelInfo, ids: Any) -> None:
+    write_training_record(info.folder, validation_ids=ids)
     assert engine.choose_precision(info, 1) == "f32"
 
 
-def test_where_the_processor_has_no_products_of_bytes_a_model_stays_exact(
-    info: ModelInfo, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_model_stays_in_f32_without_integer_dot_products(info: ModelInfo, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine, "levels_here", lambda: ["plain"])
     assert engine.choose_precision(info, 1) == "f32"
 
 
-def test_a_small_model_and_one_in_training_stay_exact(info: ModelInfo) -> None:
+def test_a_small_model_and_one_in_training_stay_in_f32(info: ModelInfo) -> None:
     assert engine.choose_precision(dataclasses.replace(info, parameters=engine.MIN_PARAMETERS), 1) == "f32"
     assert engine.choose_precision(dataclasses.replace(info, snapshot=info.weights_file), 1) == "f32"
 
 
-def test_the_setting_is_heard(info: ModelInfo) -> None:
-    for said, taken in {"auto": "int8", "f32": "f32", "bf16": "bf16", "int8": "int8"}.items():
-        engine = open_engine(info, Settings(precision=said, engine="native"))
+def test_the_setting_is_obeyed(info: ModelInfo) -> None:
+    for setting, expected in {"auto": "int8", "f32": "f32", "bf16": "bf16", "int8": "int8"}.items():
+        engine = open_engine(info, Settings(precision=setting, engine="native"))
         assert isinstance(engine, NativeEngine)
-        assert engine.precision == taken
+        assert engine.precision == expected
     for settings in (Settings(precision="int8", engine="torch"), Settings(precision="int8", device="cuda")):
         with pytest.raises(UsageError, match="int8"):
             open_engine(info, settings)

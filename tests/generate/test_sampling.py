@@ -1,4 +1,4 @@
-"""Against the logits processors of `transformers`, and against the probabilities that a draw must have."""
+"""Sampling: compared with the logits processors of `transformers`, and with the probabilities of a softmax."""
 
 import pytest
 import torch
@@ -13,7 +13,7 @@ transformers = pytest.importorskip("transformers")
 
 
 def reference(logits: torch.Tensor, wanted: Settings, history: torch.Tensor) -> torch.Tensor:
-    """What transformers' generate does with the same settings, in its order."""
+    """Return the logits of transformers' `generate` with the same settings."""
     processors = transformers.LogitsProcessorList()
     if wanted.repetition_penalty != 1:
         processors.append(transformers.RepetitionPenaltyLogitsProcessor(wanted.repetition_penalty))
@@ -51,7 +51,7 @@ def test_each_sampling_setting_has_its_function() -> None:
     assert set(PENALIZERS) | set(FILTERS) == set(SAMPLING)
 
 
-def test_what_is_neutral_changes_nothing() -> None:
+def test_neutral_settings_change_nothing() -> None:
     logits = torch.randn(3, 50)
     neutral = Settings(**{name: SETTINGS[name].neutral for name in SAMPLING})
     assert filter_logits(logits, neutral, [[1], [2], [3]]) is logits
@@ -59,7 +59,7 @@ def test_what_is_neutral_changes_nothing() -> None:
     assert needs_history(Settings(repetition_penalty=1.1))
 
 
-def test_greedy_asks_for_no_random_numbers() -> None:
+def test_greedy_decoding_needs_no_random_numbers() -> None:
     logits = torch.tensor([[0.1, 3.0, 2.0]])
 
     def uniforms() -> torch.Tensor:
@@ -70,7 +70,7 @@ def test_greedy_asks_for_no_random_numbers() -> None:
     assert sample(logits, Settings(), [[]], lambda: half).tolist() == draw(logits / 0.8, half).tolist()
 
 
-def test_greedy_takes_the_likeliest_whatever_else_is_set() -> None:
+def test_greedy_decoding_takes_the_likeliest_token_with_any_filter() -> None:
     logits = torch.tensor([[0.1, 3.0, 2.0]])
     kept = filter_logits(logits, Settings(temperature=0, top_k=1, top_p=0.1), [[]])
     assert kept.argmax().item() == 1
@@ -78,7 +78,7 @@ def test_greedy_takes_the_likeliest_whatever_else_is_set() -> None:
 
 @pytest.mark.parametrize("count", [20_000])
 def test_draws_have_the_probabilities_of_the_softmax(count: int) -> None:
-    """Pearson's chi-squared with 4 degrees of freedom; 18.5 is passed once in a thousand."""
+    """Pearson's chi-squared with 4 degrees of freedom; 18.5 is exceeded once in a thousand cases."""
     logits = torch.tensor([1.0, 0.0, -1.0, float("-inf"), 2.0, 0.5])
     drawn = draw(
         logits.expand(count, -1),
@@ -91,13 +91,13 @@ def test_draws_have_the_probabilities_of_the_softmax(count: int) -> None:
     assert (((seen - expected) ** 2)[possible] / expected[possible]).sum() < 18.5
 
 
-def test_the_ends_of_the_range_draw_what_is_possible() -> None:
+def test_the_smallest_and_largest_random_numbers_draw_possible_tokens() -> None:
     logits = torch.tensor([[float("-inf"), 0.0, 0.0, float("-inf")]])
     assert draw(logits, torch.zeros(1, dtype=torch.float64)).item() == 1
     assert draw(logits, torch.tensor([1 - 2.0**-53], dtype=torch.float64)).item() == 2
 
 
-def test_random_numbers_depend_on_their_place_alone_and_are_spread_evenly() -> None:
+def test_random_numbers_depend_on_their_position_alone_and_are_uniform() -> None:
     numbers = torch.tensor(
         [uniform(seed, prompt, position) for seed in range(10) for prompt in range(10) for position in range(50)]
     )

@@ -1,4 +1,4 @@
-"""Answers as records: pieces, stop strings, ends and limits, with an engine that says what it is told to."""
+"""Answers as records: tokens, stop strings, ends and limits, with an engine that generates a given text."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,7 +22,7 @@ assert END is not None
 
 
 class Script:
-    """An engine that makes the tokens of a text, one in the first call, then three in each."""
+    """An engine that generates the tokens of a text, one in the first call, then three in each."""
 
     def __init__(self, ids: Sequence[int], context_length: int = 1000) -> None:
         self.ids, self.context_length = list(ids), context_length
@@ -61,13 +61,13 @@ def last(records: Sequence[Record]) -> Finished:
     return records[-1]
 
 
-def test_an_answer_ends_with_its_end_token_which_is_no_part_of_it() -> None:
+def test_an_answer_ends_before_its_end_token() -> None:
     records = run("bad cafe")
     assert text_of(records) == "bad cafe"
     assert (last(records).reason, last(records).tokens, last(records).seed) == ("end", 8, 3)
 
 
-def test_an_answer_ends_at_its_length() -> None:
+def test_an_answer_ends_at_its_maximum_length() -> None:
     records = run("bad cafe", max_tokens=3)
     assert (text_of(records), last(records).reason, last(records).tokens) == ("bad", "length", 3)
 
@@ -103,28 +103,28 @@ def test_stop_strings_cut_exactly_where_str_find_finds_them(text: str, stop: str
 
 
 @given(st.text(min_size=1, max_size=20))
-def test_pieces_joined_are_the_text_and_no_character_is_shown_in_parts(text: str) -> None:
+def test_the_texts_of_tokens_join_to_the_text_without_splitting_characters(text: str) -> None:
     ids = BYTES.encode(text)
     records = list(stream(Script(ids), answer(BYTES, max_tokens=len(ids))))
     assert text_of(records) == text
     assert last(records).tokens == len(ids)
 
 
-def test_a_character_that_is_never_completed_is_shown_as_one() -> None:
+def test_an_incomplete_character_at_the_end_is_shown_as_one() -> None:
     half = BYTES.encode("\U0001f600")[0]
     records = list(stream(Script([half]), answer(BYTES, max_tokens=1)))
     assert text_of(records) == "\ufffd"
     assert last(records).tokens == 1
 
 
-def test_somebody_may_stop_it_and_what_is_there_is_kept() -> None:
+def test_stopping_keeps_the_tokens_so_far() -> None:
     calls = iter([False, False, True])
     records = list(stream(Script(LETTERS.encode("abc")), answer(), lambda: next(calls)))
     assert (text_of(records), last(records).reason) == ("a", "interrupted")
 
 
 @pytest.mark.parametrize("shown", [1, 2, 3, 4, 7])
-def test_what_was_made_before_it_was_stopped_but_not_shown_is_let_go(shown: int) -> None:
+def test_tokens_generated_ahead_are_discarded_when_it_is_stopped(shown: int) -> None:
     records: list[Record] = []
     one = answer()
     engine = Script([*LETTERS.encode("bad cafe"), END])
@@ -135,7 +135,7 @@ def test_what_was_made_before_it_was_stopped_but_not_shown_is_let_go(shown: int)
     assert LETTERS.decode(one.ids) == "a" + "bad cafe"[:shown]
 
 
-def test_settings_are_asked_for_before_each_call() -> None:
+def test_settings_are_read_before_each_call() -> None:
     current = [Settings(max_tokens=8)]
     one = Answer(LETTERS, [0], lambda: current[0], seed=1)
     batch = Batch(Script(LETTERS.encode("abcdefgh")))
@@ -148,14 +148,14 @@ def test_settings_are_asked_for_before_each_call() -> None:
     assert one.request.settings.greedy
 
 
-def test_a_change_acts_on_the_very_next_token_and_is_marked_where_it_does() -> None:
+def test_a_change_of_settings_acts_on_the_very_next_token_and_is_reported_there() -> None:
     current = [Settings(max_tokens=8)]
     script = Script(LETTERS.encode("abcdefgh"))
     one = Answer(LETTERS, [0], lambda: current[0], seed=1)
     seen = ""
     for record in stream(script, one):
         seen += record.text if isinstance(record, Token | Changed) else ""
-        if seen == "abc":  # the engine is ahead by then
+        if seen == "abc":  # the engine is ahead of it
             current[0] = Settings(max_tokens=8, temperature=1.3, top_k=5)
         elif seen.endswith("e"):
             current[0] = Settings(max_tokens=8, temperature=0, top_k=5)
@@ -163,16 +163,16 @@ def test_a_change_acts_on_the_very_next_token_and_is_marked_where_it_does() -> N
     assert seen == "abctemp 1.3 · top-k 5detemp 0 · greedyfgh"
 
 
-def test_a_change_while_it_is_made_is_as_one_before(letters: Path) -> None:
-    """The engine had drawn more by then, which is let go: it goes back with its cache."""
+def test_a_change_of_settings_does_not_depend_on_how_far_the_engine_is_ahead(letters: Path) -> None:
+    """Tokens that the engine has generated ahead are discarded, and removed from its cache."""
     from tinychat.generate.loading import open_engine
     from tinychat.store.models import read_info, read_tokenizer
 
     info, tokenizer = read_info(letters), read_tokenizer(letters)
     first, second = (Settings(max_tokens=24, temperature=temperature) for temperature in (1.5, 0.3))
 
-    def made(engine: Engine, most: int) -> list[int]:
-        """The ids of an answer whose settings change after six tokens."""
+    def generate(engine: Engine, most: int) -> list[int]:
+        """Return the ids of an answer whose settings change after six tokens."""
         current = [first]
         one = Answer(tokenizer, tokenizer.encode("ab"), lambda: current[0], seed=4)
         ids = []
@@ -183,7 +183,7 @@ def test_a_change_while_it_is_made_is_as_one_before(letters: Path) -> None:
 
     engine = open_engine(info, first)
 
-    class Slow:  # makes one token a call, so that nothing is ever drawn ahead
+    class Slow:  # generates one token a call, so that it is never ahead
         context_length = engine.context_length
 
         def extend(
@@ -191,24 +191,24 @@ def test_a_change_while_it_is_made_is_as_one_before(letters: Path) -> None:
         ) -> list[list[SampledToken]]:
             return engine.extend(requests, 1, top_logprobs)
 
-    assert made(engine, 6) == made(Slow(), 6) != made(engine, 24)  # type: ignore[arg-type]
+    assert generate(engine, 6) == generate(Slow(), 6) != generate(engine, 24)  # type: ignore[arg-type]
 
 
-def test_more_than_the_context_is_said_once() -> None:
+def test_exceeding_the_context_is_reported_once() -> None:
     records = list(stream(Script(LETTERS.encode("abcdefgh"), context_length=4), answer(max_tokens=8)))
     assert [record.text for record in records if isinstance(record, Notice)] == [
         "all together longer than the model's context of 4 tokens: it goes on from the newest part"
     ]
 
 
-def test_alternatives_come_when_they_are_asked_for() -> None:
+def test_top_logprobs_are_recorded_if_requested() -> None:
     first = next(iter(stream(Script(LETTERS.encode("ab")), answer(top_logprobs=2))))
     assert isinstance(first, Token)
     assert [(other.id, other.logprob) for other in first.top_logprobs] == [(1, -1.0), (2, -2.0)]
     assert first.top_logprobs[0].text == LETTERS.token_text(1)
 
 
-def test_answers_of_a_batch_end_each_in_its_own_time() -> None:
+def test_answers_of_a_batch_end_independently() -> None:
     batch = Batch(Script([*LETTERS.encode("abcdefgh"), END]))  # type: ignore[list-item]
     answers = [answer(max_tokens=count) for count in (2, 9, 5)]
     for one in answers:
@@ -224,7 +224,7 @@ def test_answers_of_a_batch_end_each_in_its_own_time() -> None:
 
 
 def batch_of(text: str, *counts: int) -> Batch:
-    """Answers with so many tokens each, that all say the same."""
+    """Return a batch of answers with the same text, each cut to one of the counts."""
     batch = Batch(Script([*LETTERS.encode(text), END]))  # type: ignore[arg-type, list-item]
     for count in counts:
         batch.add(answer(max_tokens=count))
@@ -245,7 +245,7 @@ def test_batches_of_several_engines_take_turns_until_every_answer_is_finished() 
     assert order[:3] == [0, 1, 2]
 
 
-def test_answers_are_admitted_while_others_are_made_and_after_all_are_done() -> None:
+def test_answers_are_admitted_while_others_are_generated_and_after_all_are_finished() -> None:
     batch, waiting = batch_of("abcd"), [2, 9, None, 1]
     texts: dict[Answer, str] = {}
     joined_beside: list[int] = []
@@ -264,7 +264,7 @@ def test_answers_are_admitted_while_others_are_made_and_after_all_are_done() -> 
     assert joined_beside[:2] == [0, 1]
 
 
-def test_one_that_joins_in_the_middle_of_a_step_is_answered_too() -> None:
+def test_an_answer_that_joins_during_a_step_is_finished_too() -> None:
     batch, joined = batch_of("abcd", 2), answer(max_tokens=3)
     texts = {joined: ""}
     for one, record in drive(batch):
@@ -292,7 +292,7 @@ def test_closing_early_finishes_every_answer_once(taken: int, stop: tuple[str, .
     assert batch.answers == []
 
 
-def test_an_error_finishes_every_answer_and_is_raised_behind_what_was_made() -> None:
+def test_an_error_finishes_every_answer_and_is_raised_after_their_records() -> None:
     class Failing(Script):
         def extend(
             self, requests: Sequence[Request], n: int, top_logprobs: int = 0, seconds: float = 0
@@ -313,7 +313,7 @@ def test_an_error_finishes_every_answer_and_is_raised_behind_what_was_made() -> 
     assert (one.finished.reason, one.finished.tokens) == ("interrupted", 4)
 
 
-def test_an_error_while_answers_are_admitted_ends_those_that_are_open() -> None:
+def test_an_error_in_admit_finishes_every_answer() -> None:
     batch = batch_of("abcdefgh", 9)
     (one,) = batch.answers
     rounds = iter([False])

@@ -1,4 +1,4 @@
-"""What no model can be is refused where it is read, before anything computes with it."""
+"""The architecture: impossible values are refused when it is read."""
 
 import math
 
@@ -24,11 +24,11 @@ from tinychat.model.config import ModelConfig
         ("norm", "batchnorm", "it is one of layernorm, rmsnorm, none"),
     ],
 )
-def test_impossible_values_are_refused_with_what_they_must_be(name: str, value: object, remedy: str) -> None:
+def test_impossible_values_are_refused_with_a_remedy(name: str, value: object, remedy: str) -> None:
     with pytest.raises(ModelError, match=remedy) as caught:
         ModelConfig.from_dict({"vocab_size": 65, name: value})
     assert caught.value.problem == f"{name} is {value!r}"
 
 
-def test_whole_numbers_serve_where_any_are_wanted() -> None:
+def test_whole_numbers_are_accepted_as_floats() -> None:
     assert ModelConfig(65, rotary_base=500, dropout=0).rotary_base == 500

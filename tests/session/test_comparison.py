@@ -1,4 +1,4 @@
-"""Several answers to one prompt, made by models, and one of them chosen."""
+"""Comparisons: several answers to one prompt, generated together, and one of them picked."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -36,7 +36,7 @@ def texts_of(records: Iterator[tuple[int, Record]], count: int) -> list[str]:
     return texts
 
 
-def test_answers_in_one_batch_are_those_of_their_seeds_alone(session: Session) -> None:
+def test_answers_of_a_batch_equal_single_answers_with_their_seeds(session: Session) -> None:
     comparison = samples(session, "abc", (5, 6, 7))
     together = texts_of(comparison.answer(), 3)
     assert session.turns == []
@@ -47,13 +47,13 @@ def test_answers_in_one_batch_are_those_of_their_seeds_alone(session: Session) -
     assert [turn.answer for turn in comparison.turns] == together
 
 
-def test_answers_grow_at_the_same_time(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tinychat.generate.stream.MAX_CALL_SECONDS", 0.0)  # a token of each, and the next
+def test_answers_are_generated_in_turns(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tinychat.generate.stream.MAX_CALL_SECONDS", 0.0)  # a call generates one token
     indices = [index for index, record in samples(session, "abc", (5, 6)).answer() if isinstance(record, Token)]
     assert sorted(set(indices[: len(indices) // 2])) == [0, 1]
 
 
-def test_a_chosen_answer_is_a_turn_that_can_go_on_and_another_takes_its_place(session: Session) -> None:
+def test_a_picked_answer_becomes_a_turn_that_can_be_continued_or_replaced_by_another(session: Session) -> None:
     list(session.answer("first"))
     comparison = samples(session, "abc", (5, 6), index=1)
     one, two = texts_of(comparison.answer(), 2)
@@ -66,7 +66,7 @@ def test_a_chosen_answer_is_a_turn_that_can_go_on_and_another_takes_its_place(se
     assert len(session.turns[1].tokens) == 24
 
 
-def test_answering_the_last_prompt_again_the_chosen_one_takes_its_place(session: Session) -> None:
+def test_a_picked_answer_to_the_last_prompt_replaces_the_last_turn(session: Session) -> None:
     list(session.answer("abc"))
     comparison = samples(session, "abc", (6, 7), index=0)
     two = texts_of(comparison.answer(), 2)[1]
@@ -74,7 +74,7 @@ def test_answering_the_last_prompt_again_the_chosen_one_takes_its_place(session:
     assert [turn.answer for turn in session.turns] == [two]
 
 
-def test_what_has_been_said_since_becomes_a_branch(session: Session) -> None:
+def test_turns_since_the_comparison_become_a_branch(session: Session) -> None:
     comparison = samples(session, "abc", (5, 6))
     list(comparison.answer())
     list(session.answer("more"))
@@ -93,12 +93,12 @@ def test_what_has_been_said_since_becomes_a_branch(session: Session) -> None:
         session.pick(1)
 
 
-def test_stopping_keeps_what_is_there(session: Session) -> None:
+def test_stopping_keeps_the_tokens_generated_so_far(session: Session) -> None:
     session.settings.set("max_tokens", 10_000)
     comparison = samples(session, "abc", (5, 6))
     seen: list[Record] = []
     begun: set[int] = set()
-    for index, record in comparison.answer(lambda: len(begun) == 2):  # each call of the engine may make many tokens
+    for index, record in comparison.answer(lambda: len(begun) == 2):  # each call of the engine may generate many tokens
         seen.append(record)
         begun.add(index)
     assert [record.reason for record in seen if isinstance(record, Finished)] == ["interrupted"] * 2
@@ -113,7 +113,7 @@ def test_stopping_before_a_model_has_loaded_ends_all(session: Session) -> None:
         session.pick(1)
 
 
-def test_models_answer_together_and_the_chosen_one_speaks(session: Session, chatter: Path) -> None:
+def test_models_answer_together_and_the_model_of_the_picked_answer_opens(session: Session, chatter: Path) -> None:
     other = Session()
     other.settings.update({"seed": 5, "max_tokens": 12}, Origin.FLAG)
     other.open_model(str(chatter))

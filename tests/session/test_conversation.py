@@ -14,7 +14,7 @@ def prompts(conversation: Conversation) -> list[str]:
     return [turn.prompt for turn in conversation.turns]
 
 
-def test_what_is_said_follows_where_the_conversation_stands() -> None:
+def test_a_new_turn_follows_the_current_one() -> None:
     conversation = Conversation()
     assert conversation.back() is None
     for prompt in ("a", "b"):
@@ -34,8 +34,8 @@ def test_what_is_said_follows_where_the_conversation_stands() -> None:
 
 
 @given(st.lists(st.integers(min_value=-1, max_value=20)))
-def test_nothing_that_was_said_is_ever_lost(moves: list[int]) -> None:
-    """Of any row of moves (-1: back; to a turn, where there is one; else something is said)."""
+def test_no_turn_is_ever_lost(moves: list[int]) -> None:
+    """For any sequence of moves: -1 goes back; the number of a turn goes there; any other number adds a turn."""
     conversation, path, paths = Conversation(), [], {}
     for move in moves:
         if move < 0:
@@ -55,7 +55,7 @@ def test_nothing_that_was_said_is_ever_lost(moves: list[int]) -> None:
 TOKEN = Token(1, "a", -1.0, 0.0)
 
 
-def test_a_token_costs_no_settings_to_be_made_or_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_recording_a_token_neither_creates_nor_compares_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     first, paced, equal = Settings(), Settings(slow=5.0), Settings(slow=5.0)
     turn = Turn("hi", settings=first)
     work: list[str] = []
@@ -81,11 +81,11 @@ def test_a_token_costs_no_settings_to_be_made_or_compared(monkeypatch: pytest.Mo
     assert len(turn.tokens) == 4000
 
 
-def test_a_turn_knows_what_its_tokens_were_drawn_with_and_whether_they_would_come_again() -> None:
+def test_a_turn_records_the_settings_of_its_tokens_and_whether_it_is_reproducible() -> None:
     first, warm = Settings(seed=1), Settings(temperature=1.3)
     turn = Turn("hi", settings=first)
     turn.record(TOKEN, first)
-    turn.record(TOKEN, Settings(seed=2, slow=3.0))  # neither says anything of what comes
+    turn.record(TOKEN, Settings(seed=2, slow=3.0))  # neither changes the distribution of tokens
     assert turn.why_not_reproducible == ""
     turn.record(Changed("temp 1.3"), warm)
     assert turn.why_not_reproducible == "its settings changed meanwhile"

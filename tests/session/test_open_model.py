@@ -12,20 +12,20 @@ from tinychat.session.conversation import Turn
 from tinychat.session.open_model import OpenModel
 
 
-def test_opening_takes_on_the_defaults_of_the_model(chatter: Path) -> None:
+def test_opening_sets_the_defaults_of_the_model(chatter: Path) -> None:
     settings = SettingStore()
     assert OpenModel(str(chatter), settings).name == "chatter"
     assert settings.current.temperature == 0.7
 
 
-def test_what_cannot_be_opened_leaves_the_settings(chatter: Path) -> None:
+def test_a_model_that_cannot_be_opened_leaves_the_settings(chatter: Path) -> None:
     settings = SettingStore()
     with pytest.raises(ModelError):
         OpenModel("nowhere", settings)
     assert settings.current == SettingStore().current
 
 
-def test_weights_load_when_they_are_needed_and_again_after_they_were_freed(letters: Path) -> None:
+def test_weights_load_when_first_needed_and_again_after_they_were_freed(letters: Path) -> None:
     model = OpenModel(str(letters), SettingStore())
     assert not model.is_ready
     engine = model.engine
@@ -36,7 +36,7 @@ def test_weights_load_when_they_are_needed_and_again_after_they_were_freed(lette
     assert model.engine is not engine
 
 
-def test_nobody_waits_longer_than_told(letters: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_waiting_ends_when_it_is_stopped(letters: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tinychat.generate.loading.EngineLoader.wait", lambda loading, seconds: False)
     assert not OpenModel(str(letters), SettingStore()).wait(lambda: True)
 
@@ -47,7 +47,7 @@ def test_a_chat_sees_the_turns_before_a_prompt_and_other_modes_none(letters: Pat
     assert not OpenModel(str(letters), SettingStore()).history(turns)
 
 
-def test_an_answer_is_made_from_the_settings_in_force(letters: Path) -> None:
+def test_an_answer_uses_the_current_settings(letters: Path) -> None:
     settings = SettingStore()
     model = OpenModel(str(letters), settings)
     settings.set("seed", 3)
@@ -57,7 +57,7 @@ def test_an_answer_is_made_from_the_settings_in_force(letters: Path) -> None:
     assert (len(tokens), finished.seed) == (4, 3)  # type: ignore[union-attr]
 
 
-def test_characters_that_the_vocabulary_lacks_are_named_up_to_eight(letters: Path) -> None:
+def test_up_to_eight_unknown_characters_are_named(letters: Path) -> None:
     model = OpenModel(str(letters), SettingStore())
     assert model.unknown_notice("abc") is None
     assert model.unknown_notice("★") == Notice("unknown to this model, left out: '★'")

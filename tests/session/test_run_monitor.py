@@ -1,4 +1,4 @@
-"""Which model answers while runs train, without a session."""
+"""The run monitor: which model answers while runs train."""
 
 import shutil
 from pathlib import Path
@@ -14,7 +14,7 @@ from tinychat.store.runs import RunFolder
 
 
 class Holder:
-    """What stands for a session: the open model, and how it was opened."""
+    """A stand-in for a session: records how the model was opened."""
 
     def __init__(self) -> None:
         self.model: OpenModel | None = None
@@ -39,19 +39,19 @@ def run(tmp_path: Path) -> RunFolder:
     return run
 
 
-def tell(run: RunFolder, event: Event) -> None:
+def write_event(run: RunFolder, event: Event) -> None:
     with run.events_file.open("a") as file:
         file.write(to_json(event) + "\n")
 
 
-def test_a_run_that_is_followed_answers_from_its_first_weights_on(run: RunFolder, letters: Path) -> None:
+def test_the_model_of_a_followed_run_opens_once_it_has_weights(run: RunFolder, letters: Path) -> None:
     holder = Holder()
     holder.open(str(letters))
     holder.calls.clear()
     with FileLock(run.lock_file):
         holder.runs.add(run, None)
         holder.runs.open_followed()
-        assert (holder.calls, holder.runs.training_label) == ([], "")  # there are none yet
+        assert (holder.calls, holder.runs.training_label) == ([], "")  # the run has no weights yet
         shutil.copytree(letters, run.model)
         holder.runs.open_followed()
         holder.runs.open_followed()
@@ -60,19 +60,19 @@ def test_a_run_that_is_followed_answers_from_its_first_weights_on(run: RunFolder
         assert holder.model.info.folder == run.model
 
 
-def test_what_a_run_has_made_is_opened_while_the_conversation_goes_on(run: RunFolder, letters: Path) -> None:
+def test_the_final_model_of_a_run_opens_and_the_conversation_goes_on(run: RunFolder, letters: Path) -> None:
     holder = Holder()
     shutil.copytree(letters, run.model)
     with FileLock(run.lock_file):
         holder.runs.add(run, None)
         holder.runs.open_followed()
-    tell(run, Ended("finished", 4, 1.0, 2.0, 1.0, 1.0, str(letters)))
+    write_event(run, Ended("finished", 4, 1.0, 2.0, 1.0, 1.0, str(letters)))
     assert [one.run for one in holder.runs.pop_ended()] == [run]
     assert holder.calls == ["open", "reopen", "open"]
     assert (holder.runs.all, holder.runs.followed) == ([], None)
 
 
-def test_an_answer_of_a_model_in_training_cannot_be_made_again(run: RunFolder, letters: Path) -> None:
+def test_an_answer_of_a_model_in_training_is_not_reproducible(run: RunFolder, letters: Path) -> None:
     holder = Holder()
     other = OpenModel(str(letters), SettingStore())
     shutil.copytree(letters, run.model)

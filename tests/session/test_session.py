@@ -35,7 +35,7 @@ def test_an_answer_becomes_a_turn(session: Session) -> None:
     assert (turn.prompt, turn.answer, turn.finished) == ("hello", text_of(records), records[-1])
 
 
-def test_the_same_seed_says_the_same_and_no_seed_something_else(session: Session) -> None:
+def test_the_same_seed_gives_the_same_answer_and_no_seed_another_one(session: Session) -> None:
     assert text_of(session.answer("abc")) == text_of(session.answer("abc"))
     session.settings.set("seed", "none")
     session.settings.set("max_tokens", 40)
@@ -45,7 +45,7 @@ def test_the_same_seed_says_the_same_and_no_seed_something_else(session: Session
     last = session.turns[-1]
     assert last.finished is not None
     session.settings.set("seed", last.finished.seed)
-    assert text_of(session.answer("abc")) == last.answer  # the seed that is shown makes it again
+    assert text_of(session.answer("abc")) == last.answer  # with the seed that was shown
 
 
 def test_retry_undo_and_continue(session: Session) -> None:
@@ -65,7 +65,7 @@ def test_retry_undo_and_continue(session: Session) -> None:
     assert first
 
 
-def test_continuing_greedily_is_as_one_longer_answer(session: Session) -> None:
+def test_a_greedy_answer_that_is_continued_equals_one_longer_answer(session: Session) -> None:
     session.settings.set("temperature", 0)
     list(session.answer("abc"))
     list(session.continue_answer())
@@ -74,7 +74,7 @@ def test_continuing_greedily_is_as_one_longer_answer(session: Session) -> None:
     assert text_of(session.answer("abc")) == twice
 
 
-def test_a_model_as_it_once_was_answers_from_the_same_seed(session: Session, tmp_path: Path) -> None:
+def test_checkpoints_answer_with_the_same_seed(session: Session, tmp_path: Path) -> None:
     info = session.model.info
     once, now = read_weights(info), text_of(session.answer("abc"))
     same, other = tmp_path / "same", tmp_path / "other"
@@ -87,10 +87,10 @@ def test_a_model_as_it_once_was_answers_from_the_same_seed(session: Session, tmp
     assert (then != now, again) == (True, now)
     assert [record.tokens for record in records if isinstance(record, Finished)] == [12]
     assert len(session.turns) == 1
-    assert text_of(session.retry()) == now  # by the model as it is
+    assert text_of(session.retry()) == now  # by the current model
 
 
-def test_looking_back_stops_when_told_and_leaves_the_model_as_it_is(session: Session, tmp_path: Path) -> None:
+def test_answering_with_checkpoints_can_be_stopped_and_leaves_the_open_model(session: Session, tmp_path: Path) -> None:
     now, path, weights = text_of(session.answer("abc")), tmp_path / "other", read_weights(session.model.info)
     path.write_bytes(pack_weights({name: weight.flip(0) for name, weight in weights.items()}, tied=False))
     answers: list[str] = []
@@ -108,7 +108,7 @@ def test_unknown_characters_are_named(session: Session) -> None:
     assert records[0] == Notice("unknown to this model, left out: 'é' '★'")
 
 
-def test_a_prompt_that_is_all_unknown_or_empty_still_gets_an_answer(session: Session) -> None:
+def test_a_prompt_without_known_characters_still_gets_an_answer(session: Session) -> None:
     for prompt in ("★★", ""):
         assert isinstance(list(session.answer(prompt))[-1], Finished)
 
@@ -125,7 +125,7 @@ def test_stopping_before_the_model_has_loaded(session: Session) -> None:
     assert record.reason == "interrupted"
 
 
-def test_a_chat_goes_through_the_template_and_forgets_its_oldest_turns(chatter: Path) -> None:
+def test_a_chat_uses_the_template_and_drops_its_oldest_turns(chatter: Path) -> None:
     session = Session()
     session.open_model(str(chatter))
     assert session.settings.current.temperature == 0.7  # the model's own
@@ -141,7 +141,7 @@ def test_a_chat_goes_through_the_template_and_forgets_its_oldest_turns(chatter: 
     assert session.turns[-1].prompt_ids.count(user) < 8  # type: ignore[arg-type]
 
 
-def test_a_wrong_model_leaves_the_one_at_hand(session: Session, letters: Path) -> None:
+def test_a_model_that_does_not_exist_leaves_the_open_one(session: Session, letters: Path) -> None:
     list(session.answer("abc"))
     with pytest.raises(ModelError):
         session.open_model("nowhere")
@@ -149,7 +149,7 @@ def test_a_wrong_model_leaves_the_one_at_hand(session: Session, letters: Path) -
     assert len(session.turns) == 1
 
 
-def test_a_damaged_model_is_told_when_it_answers(letters: Path, tmp_path: Path) -> None:
+def test_a_damaged_model_is_reported_when_it_answers(letters: Path, tmp_path: Path) -> None:
     import shutil
 
     shutil.copytree(letters, tmp_path / "m")
@@ -160,7 +160,7 @@ def test_a_damaged_model_is_told_when_it_answers(letters: Path, tmp_path: Path) 
         list(session.answer("abc"))
 
 
-def test_transcripts_come_back(session: Session, tmp_path: Path) -> None:
+def test_transcripts_are_read_as_they_were_written(session: Session, tmp_path: Path) -> None:
     list(session.answer("one"))
     list(session.answer("two"))
     turns = [(turn.prompt, turn.answer) for turn in session.turns]
@@ -173,7 +173,7 @@ def test_transcripts_come_back(session: Session, tmp_path: Path) -> None:
     assert session.turns[-1].answer.startswith(turns[-1][1])
 
 
-def test_older_and_newer_transcripts_open_as_far_as_they_are_understood(session: Session, tmp_path: Path) -> None:
+def test_transcripts_of_older_and_newer_versions_open(session: Session, tmp_path: Path) -> None:
     old = {"prompt": "abc", "answer": "d", "seed": 3, "finish_reason": "end"}
     new = old | {"model": "letters", "settings": {"charm": 1}, "finish_reason": "boredom"}
     (tmp_path / "talk.json").write_text(json.dumps({"format": 1, "turns": [old, new, {"prompt": "e", "answer": "f"}]}))

@@ -1,4 +1,4 @@
-"""Conversations as files."""
+"""Transcripts of conversations."""
 
 import json
 from pathlib import Path
@@ -13,7 +13,7 @@ from tinychat.session.transcript import read_transcript, write_transcript
 
 
 def grown() -> Conversation:
-    """Two beginnings; the first has two ends, of which the older is where the conversation stands."""
+    """Return a tree with two first turns; the first of them has two branches, of which the older is current."""
     conversation = Conversation([Turn("a", saved_text="1"), Turn("b", saved_text="2")])
     conversation.back()
     conversation.add(Turn("c", saved_text="3"))
@@ -27,17 +27,17 @@ def shape(conversation: Conversation) -> list[tuple[str, str, str | None]]:
     return [(turn.prompt, turn.answer, turn.parent and turn.parent.prompt) for turn in conversation.all]
 
 
-def test_a_file_keeps_every_branch_and_where_the_conversation_stands(tmp_path: Path) -> None:
+def test_a_file_keeps_every_branch_and_the_current_turn(tmp_path: Path) -> None:
     path = tmp_path / "talk.json"
     write_transcript(path, "parrot", Settings(), grown())
     read = read_transcript(path)
     assert shape(read) == shape(grown()) == [("a", "1", None), ("b", "2", "a"), ("c", "3", "a"), ("d", "4", None)]
     assert read.here is read.all[1]
     values = json.loads(path.read_text())
-    assert [turn["prompt"] for turn in values["turns"]] == ["a", "b"]  # what a program that knows no branches reads
+    assert [turn["prompt"] for turn in values["turns"]] == ["a", "b"]  # for programs that ignore branches
 
 
-def test_before_the_first_turn_is_a_place_too(tmp_path: Path) -> None:
+def test_the_current_turn_may_be_none(tmp_path: Path) -> None:
     path, conversation = tmp_path / "talk.json", grown()
     conversation.here = None
     write_transcript(path, "parrot", Settings(), conversation)
@@ -45,7 +45,7 @@ def test_before_the_first_turn_is_a_place_too(tmp_path: Path) -> None:
     assert (read.here, len(read.all)) == (None, 4)
 
 
-def test_an_older_file_is_a_row_of_turns(tmp_path: Path) -> None:
+def test_an_older_file_has_turns_in_one_branch(tmp_path: Path) -> None:
     path = tmp_path / "talk.json"
     turns = [{"prompt": "a", "answer": "1"}, {"prompt": "b", "answer": "2"}]
     path.write_text(json.dumps({"format": 1, "turns": turns}))
@@ -63,7 +63,7 @@ def test_an_older_file_is_a_row_of_turns(tmp_path: Path) -> None:
         {"turns": [], "branches": [{"prompt": "a", "answer": "1", "number": 3, "parent": 2}]},
     ],
 )
-def test_what_is_no_transcript_is_refused(tmp_path: Path, broken: Any) -> None:
+def test_other_files_are_refused(tmp_path: Path, broken: Any) -> None:
     path = tmp_path / "talk.json"
     path.write_text(json.dumps(broken))
     with pytest.raises(TinychatError, match="is no transcript"):

@@ -1,1 +1,1 @@
-"""The state that a front end holds: the open model, the conversation, comparisons and training runs."""
+"""The state of a front end: the open model, the conversation, comparisons and training runs."""
