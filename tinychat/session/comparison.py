@@ -54,6 +54,10 @@ class Comparison:
         """Generate all answers, each model's in one batch; yield every record with the index of its answer.
 
         The last record of each answer is `Finished`.
+
+        Raises:
+            ModelError: If a model is damaged.
+            GenerationError: If a model gave NaN or infinite logits.
         """
         self._runs.load_newest_weights(should_stop)
         batches: dict[OpenModel, Batch] = {}

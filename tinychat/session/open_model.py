@@ -129,6 +129,9 @@ class OpenModel:
             seed: of the random numbers; default: the seed that is set, or a fresh one.
             index: of the prompt in the input; with the seed it determines the random numbers.
             top_logprobs: number of likeliest tokens to record at each position.
+
+        Raises:
+            ModelError: If a chat model has no template.
         """
         settings = settings or (lambda: self._settings.current)
         encoder = self.prompt_encoder

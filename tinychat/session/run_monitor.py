@@ -142,7 +142,11 @@ class RunMonitor:
                 self._reopen_model(run.last.folder)
 
     def load_newest_weights(self, should_stop: Callable[[], bool]) -> None:
-        """Load the newest weights of the followed run; the conversation goes on."""
+        """Load the newest weights of the followed run; the conversation goes on.
+
+        Raises:
+            ModelError: If they are damaged.
+        """
         self.open_followed()
         run = self.followed
         if run is None or (model := self._model_of(run)) is None:

@@ -104,6 +104,10 @@ class Session:
         Args:
             prompt: as typed.
             should_stop: called repeatedly; once it returns true, the answer ends as interrupted.
+
+        Raises:
+            ModelError: If no model is open, or it is damaged.
+            GenerationError: If the model gave NaN or infinite logits.
         """
         self.runs.load_newest_weights(should_stop)
         model = self.model

@@ -117,7 +117,12 @@ def _read_turn(values: dict[str, Any]) -> Turn:
 
 
 class Autosave:
-    """Saves the conversations of a session, each to a file named by the time at which it began."""
+    """Saves the conversations of a session, each to a file named by the time at which it began.
+
+    Args:
+        session: whose conversations to save.
+        clock: returns the local time.
+    """
 
     def __init__(self, session: Session, clock: Callable[[], datetime] = datetime.now) -> None:
         self._session, self._clock = session, clock
