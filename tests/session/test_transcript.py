@@ -17,7 +17,7 @@ def grown() -> Conversation:
     conversation = Conversation([Turn("a", saved_text="1"), Turn("b", saved_text="2")])
     conversation.back()
     conversation.add(Turn("c", saved_text="3"))
-    conversation.here = None
+    conversation.current = None
     conversation.add(Turn("d", saved_text="4"))
     conversation.go_to(2)
     return conversation
@@ -32,17 +32,17 @@ def test_a_file_keeps_every_branch_and_the_current_turn(tmp_path: Path) -> None:
     write_transcript(path, "parrot", Settings(), grown())
     read = read_transcript(path)
     assert shape(read) == shape(grown()) == [("a", "1", None), ("b", "2", "a"), ("c", "3", "a"), ("d", "4", None)]
-    assert read.here is read.all[1]
+    assert read.current is read.all[1]
     values = json.loads(path.read_text())
     assert [turn["prompt"] for turn in values["turns"]] == ["a", "b"]  # for programs that ignore branches
 
 
 def test_the_current_turn_may_be_none(tmp_path: Path) -> None:
     path, conversation = tmp_path / "talk.json", grown()
-    conversation.here = None
+    conversation.current = None
     write_transcript(path, "parrot", Settings(), conversation)
     read = read_transcript(path)
-    assert (read.here, len(read.all)) == (None, 4)
+    assert (read.current, len(read.all)) == (None, 4)
 
 
 def test_an_older_file_has_turns_in_one_branch(tmp_path: Path) -> None:

@@ -105,9 +105,9 @@ class Comparison:
         """Make the answer of a number (from 1) the current turn of the conversation."""
         turn = self.turns[number - 1]
         if any(one is turn for one in self.conversation.all):
-            self.conversation.here = turn
+            self.conversation.current = turn
         else:
-            self.conversation.here = self._history[-1] if self._history else None
+            self.conversation.current = self._history[-1] if self._history else None
             self.conversation.add(turn)
 
     def _answer(self, variant: Variant) -> Answer:

@@ -82,7 +82,7 @@ class Conversation:
     def __init__(self, turns: Iterable[Turn] = ()) -> None:
         self.all: list[Turn] = []
         """Turns of all branches, oldest first; the number of a turn is its index here plus 1."""
-        self.here: Turn | None = None
+        self.current: Turn | None = None
         """The current turn; None before the first."""
         for turn in turns:
             self.add(turn)
@@ -90,19 +90,19 @@ class Conversation:
     @property
     def turns(self) -> list[Turn]:
         """The turns of the current branch, up to the current turn."""
-        return self.here.path() if self.here else []
+        return self.current.path() if self.current else []
 
     def add(self, turn: Turn) -> None:
         """Append a turn to the current one and make it the current turn."""
-        turn.parent = self.here
+        turn.parent = self.current
         self.all.append(turn)
-        self.here = turn
+        self.current = turn
 
     def back(self) -> Turn | None:
         """Go back before the current turn, which stays in the tree; return that turn, or None if there is none."""
-        turn = self.here
+        turn = self.current
         if turn is not None:
-            self.here = turn.parent
+            self.current = turn.parent
         return turn
 
     def go_to(self, number: int) -> Turn:
@@ -115,8 +115,8 @@ class Conversation:
             raise UsageError(
                 f"there is no turn {number}", f"/tree shows turns 1 to {len(self.all)}" if self.all else "none yet"
             )
-        self.here = self.all[number - 1]
-        return self.here
+        self.current = self.all[number - 1]
+        return self.current
 
     def number(self, turn: Turn) -> int:
         """Return the number of a turn; the first is 1."""

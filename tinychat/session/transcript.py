@@ -56,13 +56,13 @@ def transcript_of(model: str, settings: Settings, conversation: Conversation) ->
             "parent": numbers[id(turn.parent)] if turn.parent else None,
         }
 
-    current = {id(turn) for turn in current_branch}
+    on_branch = {id(turn) for turn in current_branch}
     document = {
         "format": FORMAT,
         "model": model,
         "settings": _values(settings),
         "turns": [values(turn) for turn in current_branch],
-        "branches": [values(turn) for turn in conversation.all if id(turn) not in current],
+        "branches": [values(turn) for turn in conversation.all if id(turn) not in on_branch],
     }
     return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
 
@@ -87,7 +87,7 @@ def _read_tree(turns: list[dict[str, Any]], branches: list[dict[str, Any]]) -> C
     conversation = Conversation(map(_read_turn, turns))
     if not branches:
         return conversation
-    current = conversation.here
+    current = conversation.current
     read = [*zip(turns, conversation.all, strict=True), *((values, _read_turn(values)) for values in branches)]
     by_number = {int(values["number"]): (values["parent"], turn) for values, turn in read}
     conversation.all = [turn for _, (_, turn) in sorted(by_number.items())]
@@ -95,7 +95,7 @@ def _read_tree(turns: list[dict[str, Any]], branches: list[dict[str, Any]]) -> C
         if parent is not None and not 0 < parent < number:
             raise ValueError("a turn that follows a later one")
         turn.parent = by_number[parent][1] if parent is not None else None
-    conversation.here = current
+    conversation.current = current
     return conversation
 
 
