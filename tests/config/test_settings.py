@@ -1,4 +1,4 @@
-"""Settings: one table, strict values, and layers that know where each value came from."""
+"""Settings: the table of options, parsing, and precedence."""
 
 import math
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ from tinychat.errors import RunError, SettingError, UsageError
         ("max", "100", 100),
     ],
 )
-def test_what_a_person_types_is_understood(name: str, typed: object, value: object) -> None:
+def test_typed_text_and_json_values_are_parsed(name: str, typed: object, value: object) -> None:
     assert SETTINGS.find(name).parse(typed) == value
 
 
@@ -53,7 +53,7 @@ def test_what_a_person_types_is_understood(name: str, typed: object, value: obje
         ("device", "tpu", "device takes one of auto, cpu, cuda, mps, not 'tpu'"),
     ],
 )
-def test_what_cannot_be_is_refused_with_the_value_and_the_bounds(name: str, typed: object, said: str) -> None:
+def test_an_invalid_value_is_refused_with_the_value_and_the_bounds(name: str, typed: object, said: str) -> None:
     with pytest.raises(SettingError) as caught:
         SETTINGS.find(name).parse(typed)
     assert caught.value.problem == said
@@ -61,7 +61,7 @@ def test_what_cannot_be_is_refused_with_the_value_and_the_bounds(name: str, type
 
 @dataclass(frozen=True)
 class Oven:
-    """Of each type one."""
+    """One option of each type."""
 
     size: str = option(REQUIRED, "how large", choices=("small", "large"), aliases=("width",))
     heat: float = option(0.5, "how hot", above=0, high=1)
@@ -105,30 +105,30 @@ def test_an_option_is_found_by_name_alias_and_flag_or_the_owners_error_is_raised
         ("size", "huge", "it is one of small, large"),
     ],
 )
-def test_what_is_wrong_with_a_value_of_the_right_type_is_told(name: str, value: object, fault: str) -> None:
+def test_fault_describes_an_invalid_value(name: str, value: object, fault: str) -> None:
     assert Options.of(Oven)[name].fault(value) == fault
 
 
-def test_what_says_how_tokens_are_chosen_has_a_value_that_changes_nothing() -> None:
+def test_sampling_settings_have_a_neutral_value() -> None:
     assert SAMPLING == ("temperature", "top_k", "top_p", "min_p", "repetition_penalty")
     assert LOADING == ("device", "precision", "engine", "threads")
     plain = Settings(**{name: SETTINGS[name].neutral for name in SAMPLING})
     assert [getattr(plain, name) for name in SAMPLING] == [1, None, 1, 0, 1]
 
 
-def test_an_unknown_setting_names_those_there_are() -> None:
+def test_an_unknown_setting_raises_a_usage_error() -> None:
     with pytest.raises(UsageError, match="there is no setting 'heat'"):
         SETTINGS.find("heat")
 
 
-def test_a_snapshot_is_checked_and_hashable() -> None:
+def test_a_snapshot_is_validated_and_hashable() -> None:
     with pytest.raises(SettingError):
         Settings(top_p=2)
     assert len({Settings(), Settings(temperature=0.8), Settings(seed=1)}) == 2
     assert Settings(temperature=0).greedy
 
 
-def test_the_later_layer_wins_and_is_named() -> None:
+def test_the_layer_of_highest_precedence_wins_and_is_the_origin() -> None:
     store = SettingStore()
     for layer, value in ((Origin.COMMAND, 1.5), (Origin.MODEL, 0.5), (Origin.FLAG, 1.0), (Origin.FILE, 0.6)):
         store.set("temperature", value, layer)
@@ -138,14 +138,14 @@ def test_the_later_layer_wins_and_is_named() -> None:
     assert store.origin("top_p") is Origin.DEFAULT
 
 
-def test_several_values_are_set_all_or_none() -> None:
+def test_update_sets_all_values_or_none() -> None:
     store = SettingStore()
     with pytest.raises(SettingError):
         store.update({"temperature": 1, "top_p": 7}, Origin.FILE)
     assert store.current == Settings()
 
 
-def test_another_model_forgets_what_the_last_one_brought() -> None:
+def test_replace_drops_the_other_values_of_an_origin() -> None:
     store = SettingStore()
     store.replace({"temperature": 0.3}, Origin.MODEL)
     store.replace({"top_p": 0.5}, Origin.MODEL)
@@ -174,7 +174,7 @@ def test_unescape_undoes_escaping(text: str) -> None:
 
 
 @pytest.mark.parametrize("setting", SETTINGS.values(), ids=list(SETTINGS))
-def test_every_setting_is_told_in_full(setting: Any) -> None:
+def test_every_setting_is_fully_declared(setting: Any) -> None:
     assert setting.help
     assert setting.example
     assert setting.parse(setting.example) is not None

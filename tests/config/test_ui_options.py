@@ -1,4 +1,4 @@
-"""How tinychat opens and looks: from which of the places where it can be said a value comes."""
+"""Interface options: their sources and precedence."""
 
 import json
 from collections.abc import Callable
@@ -16,7 +16,7 @@ from tinychat.errors import SettingError, UsageError
 
 @pytest.fixture
 def configure(home: Path) -> Callable[[str], Path]:
-    """Writes the config file."""
+    """Return a function that writes the config file."""
 
     def configure(text: str) -> Path:
         home.mkdir(exist_ok=True)
@@ -26,7 +26,7 @@ def configure(home: Path) -> Callable[[str], Path]:
     return configure
 
 
-def test_later_ones_win_and_know_where_they_came_from(
+def test_the_later_source_wins_and_is_reported(
     configure: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert load_ui_options() == UiOptions("smalltalk", plain=False, private=False, keys="auto", theme="dark")
@@ -34,11 +34,11 @@ def test_later_ones_win_and_know_where_they_came_from(
     assert load_ui_options() == UiOptions("mine", plain=True, keys="vi", theme="light")
     monkeypatch.setenv("TINYCHAT_THEME", "NONE")
     monkeypatch.setenv("TINYCHAT_PLAIN", "0")
-    monkeypatch.setenv("TINYCHAT_KEYS", "")  # says nothing
+    monkeypatch.setenv("TINYCHAT_KEYS", "")  # ignored
     assert load_ui_options() == UiOptions("mine", plain=False, keys="vi", theme="none")
     assert load_ui_options({"theme": "dark", "plain": None}).theme == "dark"
-    told = json.loads(CliRunner().invoke(tinychat, ["config", "--json"]).output)
-    origins = {name: told["settings"][name]["from"] for name in UI_OPTIONS}
+    output = json.loads(CliRunner().invoke(tinychat, ["config", "--json"]).output)
+    origins = {name: output["settings"][name]["from"] for name in UI_OPTIONS}
     assert origins == {
         "model": "file", "plain": "environment", "private": "default", "keys": "file", "theme": "environment",
     }  # fmt: skip
@@ -54,7 +54,7 @@ def test_later_ones_win_and_know_where_they_came_from(
         ('tehme = "dark"', "there is no setting 'tehme'", "did you mean theme?"),
     ],
 )
-def test_what_is_wrong_in_the_file_is_told_with_the_file_the_name_and_the_value(
+def test_an_error_in_the_config_file_names_the_file_the_option_and_the_value(
     configure: Callable[[str], Path], text: str, problem: str, remedy: str
 ) -> None:
     path = configure(text)
@@ -63,7 +63,7 @@ def test_what_is_wrong_in_the_file_is_told_with_the_file_the_name_and_the_value(
     assert (caught.value.problem, caught.value.remedy) == (f"{path}: {problem}", remedy)
 
 
-def test_a_store_of_the_face_is_one_of_layers() -> None:
+def test_interface_options_are_layered() -> None:
     ui_options = UiOptionStore()
     ui_options.set("theme", "light", Origin.FILE)
     ui_options.set("theme", "none", Origin.FLAG)

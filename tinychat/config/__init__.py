@@ -1,1 +1,1 @@
-"""Everything that a person can set: options, their tables, and where each value came from."""
+"""Options: their declarations, the settings, the interface options, and the precedence of their sources."""

@@ -1,7 +1,7 @@
-"""One thing that a person can set, declared once: how it is called, what it takes, how it is read and shown.
+"""Options: declare each one once, with its name, type, bounds, help and display.
 
-An option is a field of a dataclass, made by `option`. Its type is the field's annotation; `| None` says that it may
-have no value. Flags, environment variables, commands, completion, files, error texts and docs are read from here.
+An option is a dataclass field made by `option`. The field's annotation gives its type; with `| None` it may be unset.
+Flags, environment variables, commands, completion, config files, error messages and docs are generated from it.
 """
 
 import dataclasses
@@ -16,17 +16,17 @@ from typing import Any, Self
 from tinychat.errors import SettingError, TinychatError, UsageError
 
 ABSENT = ("none", "off", "-", "–")
-"""Words for no value, where an option may have none."""
+"""Words that unset an optional option."""
 AUTO = "auto"
-"""The word for leaving a choice to a planner."""
+"""Word that leaves the choice to the planner."""
 REQUIRED = dataclasses.MISSING
-"""The default of an option without one."""
+"""Default of an option that has none."""
 
 KINDS: dict[type, str] = {
     float: "a number", int: "a whole number", str: "text", tuple: "one or more texts", bool: "true or false",
 }  # fmt: skip
 METAVARS: dict[type, str] = {float: "N", int: "N", str: "TEXT", tuple: "TEXT", bool: "true|false"}
-TRUTHS = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
+BOOLEANS = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
 
 ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\", "0": "\0"}
 _LETTERS = {char: letter for letter, char in ESCAPES.items()}
@@ -34,71 +34,75 @@ _LETTERS = {char: letter for letter, char in ESCAPES.items()}
 
 @dataclass(frozen=True)
 class Option:
-    """The declaration of one option; `name`, `kind` and `optional` are filled in from its field."""
+    """Declaration of one option; `name`, `kind` and `optional` are filled in from its field."""
 
     help: str
     default: Any = None
     name: str = ""
     kind: type = str
-    """bool, int, float, str, or tuple (of texts)"""
+    """Type of the value: bool, int, float, str, or tuple (of texts)."""
     optional: bool = False
-    """whether it may have no value: None, or no text where its default is none"""
+    """Whether it may be unset: None, or an empty tuple if that is the default."""
     absent: str = "none"
-    """the word for no value: `none`, or `auto` where a planner chooses then"""
+    """Word for no value: `none`, or `auto` if the planner then chooses."""
     section: str = ""
-    """the group of options that it belongs to"""
+    """Group of options that it belongs to."""
     low: float | None = None
+    """Minimum, inclusive."""
     high: float | None = None
+    """Maximum, inclusive."""
     above: float | None = None
+    """Minimum, exclusive."""
     choices: tuple[str, ...] = ()
     empty: bool = False
-    """whether a text may be empty"""
+    """Whether a text may be empty."""
     escaped: bool = False
-    r"""whether `\n` in a typed text is a new line, and `none` no text at all"""
+    r"""Whether `\n` in a typed text means a newline, and `none` no text at all."""
     switch: bool = False
-    """whether its flag stands alone, without a value"""
+    """Whether its flag takes no value."""
     flags: tuple[str, ...] = ()
-    """short flags; or a long one, instead of that of its name"""
+    """Short flags, and a long one if it differs from the name."""
     aliases: tuple[str, ...] = ()
     metavar: str = ""
-    """a value, in usage lines; by default as its type has it: `N`"""
+    """Placeholder for a value in usage lines; empty: that of the type, such as `N`."""
     example: str = ""
     values: Mapping[str, str] = field(default_factory=dict)
-    """worth trying, with what each does"""
+    """Suggested values, each with its effect."""
     trend: str = ""
-    """what more of it does: `higher: more surprising`"""
+    """Effect of a higher or lower value: `higher: more random`."""
     neutral: Any = None
-    """the value with which it changes nothing"""
+    """Value that turns it off."""
     toolbar: Callable[[Any], str] | None = None
+    """Function that formats a value for the toolbar; empty text hides it."""
 
     @property
     def spelling(self) -> str:
-        """The name as people type it: `top-p`."""
+        """Name as typed on a command line: `top-p`."""
         return self.name.replace("_", "-")
 
     @property
     def flag(self) -> str:
-        """The long flag: `--top-p`."""
+        """Long flag: `--top-p`."""
         return next((flag for flag in self.flags if flag.startswith("--")), f"--{self.spelling}")
 
     @property
     def variable(self) -> str:
-        """The environment variable: `TINYCHAT_TOP_P`."""
+        """Environment variable: `TINYCHAT_TOP_P`."""
         return "TINYCHAT_" + self.name.upper()
 
     @property
     def usage(self) -> str:
-        """A value, as usage lines write it: `N`, `TEXT`, `auto|cpu|cuda|mps`."""
+        """Placeholder for a value in usage lines: `N`, `TEXT`, `auto|cpu|cuda|mps`."""
         return self.metavar or "|".join(self.choices) or METAVARS[self.kind]
 
     @property
     def type_name(self) -> str:
-        """The type, as Python writes it: `int | None`."""
+        """Type in Python's notation: `int | None`."""
         return self.kind.__name__ + (" | None" if self.optional else "")
 
     @property
     def expected(self) -> str:
-        """What the option takes, in words: `a number from 0 to 1`."""
+        """Valid values, in words: `a number from 0 to 1`."""
         words = "text" if self.escaped else KINDS[self.kind]
         if self.choices:
             words = "one of " + ", ".join(self.choices)
@@ -114,7 +118,7 @@ class Option:
 
     @property
     def bounds(self) -> str:
-        """The same of a number, in short: `above 0, to 1`; empty of anything else."""
+        """Bounds of a number, in short: `above 0, to 1`; empty for other types."""
         if self.kind not in (int, float):
             return ""
         low = "" if self.low is None else f"{self.low:.16g}"
@@ -126,17 +130,17 @@ class Option:
 
     @property
     def meaning(self) -> str:
-        """What it takes and what more of it does, in one line: `0 to 100 · higher: more surprising`."""
+        """Bounds and trend, or else the help, in one line: `0 to 100 · higher: more random`."""
         return " · ".join(filter(None, (self.bounds, self.trend))) or self.help
 
     def fits_type(self, value: object) -> bool:
-        """Whether a value is of the option's type; a whole number serves where any number does."""
+        """Return whether a value has the option's type; an int is also a valid float."""
         if value is None:
             return self.optional
         return isinstance(value, self.kind) or (self.kind is float and isinstance(value, int))
 
     def fault(self, value: Any) -> str:
-        """Return what is wrong with a value of the right type: `it must be at least 1`; empty if nothing is."""
+        """Return the reason why a value of the right type is invalid: `it must be at least 1`; empty if it is valid."""
         if value is None:
             return ""
         if self.choices:
@@ -152,45 +156,45 @@ class Option:
             return f"it must be at most {self.high:.16g}"
         return "" if abs(value) <= sys.float_info.max else "it must be finite"
 
-    def parse(self, given: object) -> Any:
-        """Return the value that `given` (typed text, or a JSON or TOML value) stands for.
+    def parse(self, raw: object) -> Any:
+        """Parse typed text, or a JSON or TOML value.
 
         Raises:
-            SettingError: it is of another type, not a number, no choice, or out of bounds.
+            SettingError: If it has the wrong type, is not among the choices or is out of bounds.
         """
         try:
-            return self._read_texts(given) if self.kind is tuple else self._read(given)
+            return self._parse_texts(raw) if self.kind is tuple else self._parse_scalar(raw)
         except (ValueError, OverflowError):
-            raise SettingError(self.name, self.expected, given) from None
+            raise SettingError(self.name, self.expected, raw) from None
 
-    def _read(self, given: object) -> Any:
-        """As `parse`, of anything but several texts; raises a ValueError or an OverflowError."""
-        word = given.strip().lower() if isinstance(given, str) else given
+    def _parse_scalar(self, raw: object) -> Any:
+        """Parse a value of any type but tuple; raises a ValueError or an OverflowError if it is invalid."""
+        word = raw.strip().lower() if isinstance(raw, str) else raw
         if word in self.choices:
             return word
         if self._is_absent(word):
             return None
         if self.kind is bool:
-            truth = TRUTHS.get(word) if isinstance(word, str) else given
+            truth = BOOLEANS.get(word) if isinstance(word, str) else raw
             if not isinstance(truth, bool):
                 raise ValueError
             return truth
         if self.kind is str:
-            if self.choices or not isinstance(given, str) or not (given or self.empty):
+            if self.choices or not isinstance(raw, str) or not (raw or self.empty):
                 raise ValueError
-            return given
-        if isinstance(given, bool) or not isinstance(given, int | float | str):
+            return raw
+        if isinstance(raw, bool) or not isinstance(raw, int | float | str):
             raise ValueError
-        value = self.kind(given)
-        if (isinstance(given, float) and value != given) or self.fault(value):
+        value = self.kind(raw)
+        if (isinstance(raw, float) and value != raw) or self.fault(value):
             raise ValueError
         return value
 
-    def _read_texts(self, given: object) -> tuple[str, ...] | None:
-        """As `parse`, of texts: one as it is typed, or a list as JSON and TOML have it; raises a ValueError."""
-        if self._is_absent(given.lower() if isinstance(given, str) else given):
+    def _parse_texts(self, raw: object) -> tuple[str, ...] | None:
+        """Parse one typed text, or a list from JSON or TOML; raises a ValueError if it is invalid."""
+        if self._is_absent(raw.lower() if isinstance(raw, str) else raw):
             return None if self.default is None else ()
-        texts = (unescape(given) if self.escaped else given,) if isinstance(given, str) else given
+        texts = (unescape(raw) if self.escaped else raw,) if isinstance(raw, str) else raw
         if not isinstance(texts, list | tuple):
             raise ValueError
         if not all(isinstance(text, str) and (text or self.empty) for text in texts):
@@ -198,14 +202,14 @@ class Option:
         return tuple(texts)
 
     def _is_absent(self, word: object) -> bool:
-        """Whether a word says that there is no value; for a number that a planner chooses, `none` does so too."""
+        """Return whether a word means no value; numbers that the planner chooses accept `none` as well as `auto`."""
         if not self.optional:
             return False
         others = ABSENT if self.absent in ABSENT or self.kind in (int, float) else ()
         return word is None or word in (self.absent, *others)
 
     def show(self, value: Any) -> str:
-        """Return the value in words; `–` for none."""
+        """Format a value for display; `–` for none."""
         if value is None or value == ():
             return "–"
         if self.kind is tuple:
@@ -215,31 +219,34 @@ class Option:
         return f"{value:g}" if self.kind is float else str(value)
 
     def typed(self, value: Any) -> str:
-        """Return the value as a person would type it; the word for no value where there is none."""
+        """Format a value so that `parse` reads it back; no value becomes the word for it."""
         if value is None or value == ():
             return self.absent
         return " ".join(map(escape, value)) if self.kind is tuple else self.show(value)
 
 
-def option(default: Any, help: str, **facts: Any) -> Any:
-    """Return a field of a dataclass that declares an option.
+def option(default: Any, help: str, **attributes: Any) -> Any:
+    """Create a dataclass field that declares an option.
 
     Args:
-        default: its value where nothing else is said; `REQUIRED`: it has none.
-        help: what it is, in a line.
-        facts: the other fields of `Option`; its type is that of the field.
+        default: default value; `REQUIRED` if it has none.
+        help: description, in one line.
+        attributes: other fields of `Option`; its type is that of the dataclass field.
+
+    Returns:
+        The dataclass field.
     """
-    return field(default=default, metadata={"option": Option(help, default, **facts)})
+    return field(default=default, metadata={"option": Option(help, default, **attributes)})
 
 
 class Options(Mapping[str, Option]):
-    """A table of options by their names, in the order in which they are shown.
+    """Table of options by name, in display order.
 
     Args:
-        options: what it holds.
-        error: raised for a name that no option has.
-        unknown: what such an error says before the name.
-        remedy: what it says where no name is near; by default, all names.
+        options: the options.
+        error: class of the error raised for an unknown name.
+        unknown: beginning of its message, followed by the name.
+        remedy: its remedy if no name is similar; empty: the list of all names.
     """
 
     def __init__(
@@ -255,8 +262,8 @@ class Options(Mapping[str, Option]):
 
     @classmethod
     def of(cls, owner: type, **unknown: Any) -> Self:
-        """Return the options that the fields of a dataclass declare; `unknown` as in the constructor."""
-        return cls(map(_declared, dataclasses.fields(owner)), **unknown)
+        """Create a table of the options that a dataclass declares; `unknown`: keyword arguments of the constructor."""
+        return cls(map(_option_of, dataclasses.fields(owner)), **unknown)
 
     def __getitem__(self, name: str) -> Option:
         return self._options[name]
@@ -271,10 +278,10 @@ class Options(Mapping[str, Option]):
         return Options([*self.values(), *other.values()])
 
     def find(self, name: str) -> Option:
-        """Return the option of that name, alias or flag; `-` and `_` are the same.
+        """Return the option with a name, alias or flag; `-` and `_` are equivalent.
 
         Raises:
-            TinychatError: there is none; of the class that the table was made with.
+            TinychatError: If there is none. The table's `error` is the class raised.
         """
         wanted = name.strip().lower().replace("-", "_")
         for one in self.values():
@@ -285,31 +292,31 @@ class Options(Mapping[str, Option]):
         raise self._error(f"{self._unknown} {name!r}", remedy)
 
     def in_section(self, *sections: str) -> tuple[str, ...]:
-        """Return the names of the options of these sections."""
+        """Return the names of the options in some sections."""
         return tuple(name for name, one in self.items() if one.section in sections)
 
     def parse_fields(self, instance: object) -> None:
-        """Replace the fields of a frozen dataclass, which declares these options, by what they are parsed to.
+        """Parse the fields of a frozen dataclass that declares these options, in place.
 
         Raises:
-            SettingError: a value is of the wrong type or out of bounds.
+            SettingError: If a value has the wrong type or is out of bounds.
         """
         for name, one in self._options.items():
             object.__setattr__(instance, name, one.parse(getattr(instance, name)))
 
 
-def _declared(declaring: "dataclasses.Field[Any]") -> Option:
-    """Return the option that a field declares, with its name and type."""
-    one: Option = declaring.metadata["option"]
-    kinds = typing.get_args(declaring.type) if isinstance(declaring.type, UnionType) else (declaring.type,)
+def _option_of(declaration: "dataclasses.Field[Any]") -> Option:
+    """Return the option that a dataclass field declares, with its name and type."""
+    one: Option = declaration.metadata["option"]
+    kinds = typing.get_args(declaration.type) if isinstance(declaration.type, UnionType) else (declaration.type,)
     kind = next(kind for kind in kinds if kind is not NoneType)
     return dataclasses.replace(
-        one, name=declaring.name, kind=typing.get_origin(kind) or kind, optional=one.optional or NoneType in kinds
+        one, name=declaration.name, kind=typing.get_origin(kind) or kind, optional=one.optional or NoneType in kinds
     )
 
 
 def unescape(text: str) -> str:
-    r"""Reads `\n`, `\t`, `\r`, `\0` and `\\` as escapes; any other backslash stays as it is."""
+    r"""Replace the escapes `\n`, `\t`, `\r`, `\0` and `\\`; other backslashes stay as they are."""
     pieces = iter(text.split("\\"))
     out = [next(pieces)]
     for piece in pieces:
@@ -323,5 +330,5 @@ def unescape(text: str) -> str:
 
 
 def escape(text: str) -> str:
-    """What `unescape` makes this text of."""
+    """Escape a text so that `unescape` returns it."""
     return "".join(f"\\{_LETTERS[char]}" if char in _LETTERS else char for char in text)

@@ -1,7 +1,7 @@
-"""How tinychat is opened, looks and is typed at: what a person sets for the faces, and no engine ever sees.
+"""Options of the user interface, which no engine ever sees.
 
-Declared once, as the settings are: flags, environment variables, the config file, `/settings` and the README's table
-are read from here.
+They are declared like settings: flags, environment variables, the config file, `/settings` and the docs are generated
+from here.
 """
 
 from dataclasses import dataclass
@@ -14,20 +14,20 @@ DEFAULT_MODEL = "smalltalk"
 
 @dataclass(frozen=True, slots=True)
 class UiOptions:
-    """A snapshot of every option.
+    """Snapshot of all interface options.
 
     Raises:
-        SettingError: a value is of the wrong type, or no choice.
+        SettingError: If a value has the wrong type or is not among the choices.
     """
 
-    model: str = option(DEFAULT_MODEL, "the model to open: a name or a folder", flags=("-m",), metavar="MODEL")
+    model: str = option(DEFAULT_MODEL, "model to open: a name or a folder", flags=("-m",), metavar="MODEL")
     plain: bool = option(
-        False, "lines of text alone, for screen readers and slow lines: nothing is drawn anew", switch=True
+        False, "plain lines of text, never redrawn, for screen readers and slow connections", switch=True
     )
-    private: bool = option(False, "keep neither the conversation nor what is typed", switch=True)
-    keys: str = option("auto", "the key bindings of the prompt; auto asks ~/.inputrc", choices=("auto", "emacs", "vi"))
+    private: bool = option(False, "save neither the conversation nor the input history", switch=True)
+    keys: str = option("auto", "key bindings of the prompt; auto reads ~/.inputrc", choices=("auto", "emacs", "vi"))
     theme: str = option(
-        "dark", "the background that colours are to be read on; none has no colours", choices=("dark", "light", "none")
+        "dark", "colours for a dark or a light background; none turns colours off", choices=("dark", "light", "none")
     )
 
     def __post_init__(self) -> None:
@@ -35,11 +35,11 @@ class UiOptions:
 
 
 UI_OPTIONS = Options.of(UiOptions)
-"""Every option by its name, in the order in which they are shown."""
+"""Interface options by name, in display order."""
 
 
 class UiOptionStore(LayeredOptions[UiOptions]):
-    """The options in force, which know where each of them came from."""
+    """Effective interface options, each with its origin."""
 
     def __init__(self) -> None:
         super().__init__(UI_OPTIONS, UiOptions)
