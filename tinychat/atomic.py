@@ -1,7 +1,7 @@
-"""Files and folders that are written whole or not at all.
+"""Atomic writes of files and folders.
 
-Each is written beside its place under another name, forced to the disk and then renamed: whoever looks, even after a
-crash, finds the old one or the new one. What a killed process left behind is cleared by the next write to that place.
+Each is written under a temporary name in the same folder, synced to disk and then renamed, so that readers find the
+old version or the new one, even after a crash. The next write to the same path removes files left by a killed process.
 """
 
 import ctypes
@@ -16,17 +16,24 @@ from typing import BinaryIO
 
 
 def atomic_write(path: Path, data: bytes | str, *, private: bool = False) -> None:
-    """Writes a file, text as UTF-8; folders on the way to it are made."""
+    """Write a file atomically, creating its parent folders.
+
+    Args:
+        path: of the file.
+        data: bytes, or text to encode as UTF-8.
+        private: whether only the owner may read it.
+    """
     with atomic_file(path, private=private) as file:
         file.write(data.encode("utf-8") if isinstance(data, str) else data)
 
 
 @contextmanager
 def atomic_file(path: Path, *, private: bool = False) -> Iterator[BinaryIO]:
-    """A file to write to, which takes its place once the block ends without an error.
+    """Open a temporary file for writing, which replaces `path` if the block ends without an error.
 
     Args:
-        private: whether its owner alone may read it.
+        path: of the file; its parent folders are created.
+        private: whether only the owner may read it.
     """
     with _draft(path) as draft:
         with draft.open("xb") as file:
@@ -40,20 +47,20 @@ def atomic_file(path: Path, *, private: bool = False) -> Iterator[BinaryIO]:
 
 @contextmanager
 def atomic_folder(path: Path) -> Iterator[Path]:
-    """An empty folder to fill, which takes its place, and an older one's, once the block ends without an error."""
+    """Create a temporary folder, which replaces `path` if the block ends without an error."""
     with _draft(path) as draft:
         draft.mkdir()
         yield draft
         for parent, _, names in os.walk(draft):
             for name in names:
                 with Path(parent, name).open("rb") as file:
-                    os.fsync(file.fileno())  # a disk may say only now that it is full
-            _sync_names(Path(parent))
+                    os.fsync(file.fileno())  # may raise only now if the disk is full
+            _sync_folder(Path(parent))
         target = path.resolve()
         if not target.is_dir():
             draft.rename(target)
         elif not _exchange(draft, target):
-            # two steps where the system knows no exchange: the old folder stays whole beside the new one in between
+            # Without a system call to swap them, it takes two steps; both folders are complete in between.
             old = draft.with_suffix(".old")
             target.rename(old)
             draft.rename(target)
@@ -62,30 +69,30 @@ def atomic_folder(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def _draft(path: Path) -> Iterator[Path]:
-    """A name beside `path` that nothing has yet; whatever has it at the end is removed, be there an error or not."""
-    path = path.resolve()  # a link stays one: what it leads to is replaced
+    """Yield an unused temporary path beside `path`, and remove it at the end if it still exists."""
+    path = path.resolve()  # replaces the target of a symbolic link, not the link
     path.parent.mkdir(parents=True, exist_ok=True)
-    for left in path.parent.glob(f".{_escape(path.name)}.*.tmp"):
-        if not _is_alive(left.name.split(".")[-2].partition("-")[0]):
-            _remove(left)
+    for leftover in path.parent.glob(f".{_escape_glob(path.name)}.*.tmp"):
+        if not _is_alive(leftover.name.split(".")[-2].partition("-")[0]):
+            _remove(leftover)
     draft = path.parent / f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp"
     try:
         yield draft
-        _sync_names(path.parent)
+        _sync_folder(path.parent)
     finally:
         _remove(draft)
 
 
-def _escape(name: str) -> str:
+def _escape_glob(name: str) -> str:
     return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in name)
 
 
-def _is_alive(process: str) -> bool:
-    """Whether that process may still be writing; always, where asking is not safe."""
-    if os.name != "posix" or not process.isdecimal():
+def _is_alive(process_id: str) -> bool:
+    """Return whether a process may be alive; True if that cannot be checked safely."""
+    if os.name != "posix" or not process_id.isdecimal():
         return True
     try:
-        os.kill(int(process), 0)
+        os.kill(int(process_id), 0)
     except ProcessLookupError:
         return False
     except (PermissionError, OverflowError):
@@ -101,8 +108,8 @@ def _remove(path: Path) -> None:
             path.unlink()
 
 
-def _sync_names(path: Path) -> None:
-    """Forces what a folder lists to the disk, where the system can."""
+def _sync_folder(path: Path) -> None:
+    """Sync a folder's entries to disk, if the operating system supports it."""
     with suppress(OSError):
         descriptor = os.open(path, os.O_RDONLY)
         try:
@@ -112,15 +119,15 @@ def _sync_names(path: Path) -> None:
 
 
 def _exchange(one: Path, other: Path) -> bool:
-    """Lets two folders change places in one step; False where the system cannot."""
+    """Swap two folders atomically; return False if the operating system cannot."""
     first, second = os.fsencode(one), os.fsencode(other)
-    call: Callable[..., int]
+    renameat2: Callable[..., int]
     try:
-        system = ctypes.CDLL(None)
+        libc = ctypes.CDLL(None)
         if sys.platform == "darwin":
-            return bool(system.renamex_np(first, second, 2) == 0)  # RENAME_SWAP
-        here = -100  # AT_FDCWD: names are relative to the working folder
-        call = system.renameat2
-        return bool(call(here, first, here, second, 2) == 0)  # RENAME_EXCHANGE
+            return bool(libc.renamex_np(first, second, 2) == 0)  # RENAME_SWAP
+        cwd = -100  # AT_FDCWD: paths are relative to the working folder
+        renameat2 = libc.renameat2
+        return bool(renameat2(cwd, first, cwd, second, 2) == 0)  # RENAME_EXCHANGE
     except (AttributeError, OSError, TypeError):
         return False

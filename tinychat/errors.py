@@ -1,26 +1,26 @@
-"""Every error that a person can cause or meet, as one family.
+"""All errors that tinychat raises for a user to see.
 
 TinychatError                exit code 1
-├── UsageError               exit code 2: the call itself is wrong
-│   └── SettingError         a setting was given a value that it cannot take
+├── UsageError               exit code 2: invalid options or arguments
+│   └── SettingError         a setting got an invalid value
 ├── SourceError              a text cannot be found or read
-├── TokenizerError           a tokenizer cannot be made, read or used
+├── TokenizerError           a tokenizer cannot be trained, read or used
 ├── ModelError               a model cannot be found, read or built
-├── RunError                 a training run cannot start, go on or be found
-├── GenerationError          the model gave something that no token can be drawn from
-└── Interrupted              exit code 130: the person stopped it
+├── RunError                 a training run cannot start, resume or be found
+├── GenerationError          the model's output has no token that can be sampled
+└── Interrupted              exit code 130: the user interrupted it
 
-Each says what was wrong with the value seen (`problem`) and what to do (`remedy`): one or two lines, printed by
-the faces alone.
+Each error states the problem, with the value that caused it, and the remedy: one or two lines, which only the user
+interfaces print.
 """
 
 
 class TinychatError(Exception):
-    """What went wrong, and what to do about it.
+    """Base class of all errors.
 
     Args:
-        problem: what was wrong, with the value seen; a sentence without a full stop.
-        remedy: what to do; empty where there is nothing to do.
+        problem: description with the value that caused it; a sentence without a full stop.
+        remedy: advice to the user; empty if there is none.
     """
 
     exit_code = 1
@@ -34,19 +34,25 @@ class TinychatError(Exception):
         return f"{self.problem}\n{self.remedy}" if self.remedy else self.problem
 
 
-def failure(error: OSError) -> str:
-    """What the system would not do, in one line: `/runs/novel/model: No space left on device`."""
+def describe_os_error(error: OSError) -> str:
+    """Describe an error of the operating system in one line: `/runs/novel/model: No space left on device`."""
     return f"{error.filename}: {error.strerror}" if error.filename else str(error.strerror or error)
 
 
 class UsageError(TinychatError):
-    """The call itself is wrong: an unknown option, a missing argument, two that exclude each other."""
+    """Invalid options or arguments: unknown, missing or mutually exclusive."""
 
     exit_code = 2
 
 
 class SettingError(UsageError):
-    """A setting was given a value that it cannot take."""
+    """Invalid value of a setting.
+
+    Args:
+        name: of the setting.
+        expected: description of valid values.
+        seen: the invalid value.
+    """
 
     def __init__(self, name: str, expected: str, seen: object) -> None:
         super().__init__(f"{name.replace('_', '-')} takes {expected}, not {seen!r}")
@@ -60,7 +66,7 @@ class SourceError(TinychatError):
 
 
 class TokenizerError(TinychatError):
-    """A tokenizer cannot be made, read or used."""
+    """A tokenizer cannot be trained, read or used."""
 
 
 class ModelError(TinychatError):
@@ -68,14 +74,14 @@ class ModelError(TinychatError):
 
 
 class RunError(TinychatError):
-    """A training run cannot start, go on or be found."""
+    """A training run cannot start, resume or be found."""
 
 
 class GenerationError(TinychatError):
-    """The model gave something that no token can be drawn from."""
+    """The model's output has no token that can be sampled."""
 
 
 class Interrupted(TinychatError):
-    """The person stopped it."""
+    """The user interrupted the program."""
 
     exit_code = 130

@@ -1,8 +1,7 @@
-"""What happens, as records: the tokens of an answer, and the steps of a training run.
+"""Records of generation (tokens of an answer) and of training (events of a run).
 
-Both are streams that end with exactly one record that says why. Faces differ in how they draw these and in nothing
-else. Training events are also lines of JSON: the same in a run's `events.jsonl`, on stdout with `--json`, and in
-the dashboard.
+Both are streams that end with exactly one record that gives the reason; user interfaces differ only in how they display
+them. Training events are also lines of JSON: in a run's `events.jsonl`, and on stdout with `--json`.
 """
 
 import dataclasses
@@ -12,14 +11,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
-# --- an answer ---------------------------------------------------------------------------------------------------
+# --- generation --------------------------------------------------------------------------------------------------
 
 FinishReason = Literal["end", "length", "stop", "interrupted"]
 
 
 @dataclass(frozen=True, slots=True)
 class TopLogprob:
-    """A token that could have come at some place, and its log-probability there (nats, before any filter)."""
+    """One of the most likely tokens at a position, with its log-probability (nats, before temperature and filters)."""
 
     id: int
     text: str
@@ -27,198 +26,207 @@ class TopLogprob:
 
 
 class Token(NamedTuple):
-    """One token of an answer; a tuple, as thousands of them are made in a second.
-
-    `text` is what this token adds to the answer: the pieces joined are the decoded whole, so that a token which
-    holds only a part of a character has an empty one. `logprob` is in nats, under the model itself, before
-    temperature and filters. `top_logprobs` are the likeliest tokens at this place, when they were asked for.
-    `seconds` is the time since the answer began.
-    """
+    """One token of an answer; a tuple, since thousands are created per second."""
 
     id: int
     text: str
+    """Text that it adds to the answer; empty while a character is incomplete. The texts, joined, are the answer."""
     logprob: float
+    """Log-probability in nats, before temperature and filters."""
     seconds: float
+    """Time since the answer began."""
     top_logprobs: tuple[TopLogprob, ...] = ()
+    """The most likely tokens at its position, if requested."""
 
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """Something that the person should know, in one line; never part of an answer."""
+    """Message to the user, in one line; not part of the answer."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class Changed:
-    """From here on an answer is made with other settings: `temp 1.3`; never part of it."""
+class SettingsChanged:
+    """Change of the sampling settings during an answer: the tokens that follow use the new ones, as in `temp 1.3`."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """What comes now is another answer, by this name: where one prompt is answered several times."""
+class AnswerStart:
+    """Start of the next answer, if several models or checkpoints answer one prompt."""
 
     name: str
+    """Name of the model or checkpoint."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """The last record of an answer: why it ended, and how to make it again.
-
-    `tokens` counts the tokens shown, `seconds` runs from the start of the answer to its end, `seed` is the one used,
-    set or drawn.
-    """
+    """Last record of an answer."""
 
     reason: FinishReason
     tokens: int
+    """Number of tokens shown."""
     seconds: float
+    """Duration of the answer."""
     seed: int
+    """Random seed used, whether set or drawn."""
 
     @property
     def tokens_per_second(self) -> float:
+        """Decoding speed."""
         return self.tokens / self.seconds if self.seconds > 0 else 0.0
 
 
-Record = Token | Notice | Changed | Part | Finished
+Record = Token | Notice | SettingsChanged | AnswerStart | Finished
 
 
-# --- a training run ----------------------------------------------------------------------------------------------
+# --- training ----------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """What will be trained, said before it starts; `lines` are for a person, the rest for a program."""
+    """Plan of a run, reported before training starts."""
 
     lines: tuple[str, ...]
+    """Summary of the plan, for display."""
     parameters: int
+    """Number of parameters of the model."""
     tokens: int
-    """of the training part"""
+    """Number of training tokens."""
     steps: int | None
-    """None: by the clock"""
+    """Number of steps; None if a time limit ends the run."""
     seconds: float | None
-    """None: by steps"""
+    """Time limit; None if the number of steps ends the run."""
     device: str
     memory: int
-    """bytes, estimated"""
+    """Estimated memory in bytes."""
     epochs: float | None = None
-    """None: the length is said otherwise"""
+    """Number of epochs, if the length of the run is given in epochs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stepped:
-    """Some steps are done. Losses are in nats per token, averaged since the last event; `progress` is from 0 to 1."""
+    """Progress of training, reported every few steps."""
 
     step: int
     progress: float
+    """Completed fraction of the run, from 0 to 1."""
     loss: float
+    """Training loss in nats per token, averaged since the last event."""
     learning_rate: float
     gradient_norm: float
     tokens_per_second: float
     seconds: float
-    """of training so far, over all sittings"""
+    """Training time so far, including before a resume."""
     remaining: float
-    """seconds, estimated"""
+    """Estimated remaining time in seconds."""
     steps: int
-    """in all, estimated where the clock decides"""
+    """Total number of steps, estimated if a time limit ends the run."""
     memory: int = 0
-    """bytes: of the trainer's process, or the most that was allocated on a GPU; 0: not known"""
+    """Bytes used by the trainer's process, or peak bytes allocated on a GPU; 0 if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Evaluated:
-    """The loss over a whole split, in nats per token."""
+    """Evaluation of the model on a split."""
 
     step: int
-    """of the weights: at the end of a run those kept are measured again, which may be earlier ones"""
+    """Step of the weights; the final evaluation measures the best weights, which may be of an earlier step."""
     loss: float
+    """Loss in nats per token."""
     perplexity: float
     bits_per_character: float
     best: bool
-    """the lowest so far: these weights are kept, unless better ones come"""
+    """Whether the loss is the lowest so far, so that these weights are kept as the best."""
     split: str = "val"
+    """Split evaluated on: `val` or `train`."""
     seconds: float = 0.0
-    """that it took"""
-    trained: float = 0.0
-    """seconds of training before it"""
+    """Duration of the evaluation."""
+    training_seconds: float = 0.0
+    """Training time before the evaluation."""
     accuracy: float | None = None
-    """the share of the tokens that the model found likeliest"""
+    """Fraction of tokens that were the model's most likely token."""
     epoch: int | None = None
-    """the epoch that ends with this step; None: none does"""
+    """Epoch that ends with this step; None if none does."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sampled:
-    """What the model says at this step to `prompt`."""
+    """Text generated by the model from a prompt."""
 
     step: int
     prompt: str
     text: str
-    goes_on: bool = True
-    """whether the text goes on from the prompt; else it answers it"""
+    is_continuation: bool = True
+    """Whether the text continues the prompt; otherwise it is a reply or a translation."""
 
 
 @dataclass(frozen=True, slots=True)
 class Saved:
-    """A checkpoint is whole on disk."""
+    """A checkpoint was written to disk."""
 
     step: int
 
 
 @dataclass(frozen=True, slots=True)
 class Noticed:
-    """Something that the person should know, in one line."""
+    """Message to the user, in one line."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """The last event: the model is in `folder`. Losses are in nats per token, those of the weights kept first."""
+    """Last event of a run that produced a model. All losses are in nats per token."""
 
     reason: Literal["done", "stopped"]
     step: int
+    """Last step."""
     loss: float
+    """Loss of the best weights on `split`."""
     perplexity: float
     bits_per_character: float
     seconds: float
-    """of training, over all sittings"""
+    """Training time, including before a resume."""
     folder: str
+    """Folder of the model."""
     samples: tuple[str, ...] = ()
+    """Texts generated by the best weights."""
     split: str = "val"
-    """what `loss` is measured on; `train` where the text is too short to keep a part"""
+    """Split that `loss` is measured on; `train` if the text is too short for a validation split."""
     best_step: int | None = None
-    """of the weights kept"""
+    """Step of the best weights."""
     training_loss: float | None = None
-    """of the weights kept, over a part of the text that was trained on"""
+    """Loss of the best weights on a part of the training split."""
     last_loss: float | None = None
-    """of the last weights, over the part of `split` that is looked at on the way"""
+    """Loss of the last weights on the part of `split` that is evaluated during training."""
     last_training_loss: float | None = None
-    """mean over the last steps, as they were trained: with dropout"""
+    """Mean training loss of the last steps, with dropout."""
     overfits_since: int | None = None
-    """the step from which validation loss rose while that of training fell"""
+    """Step after which the validation loss rose while the training loss fell."""
     copied: str = ""
-    """the longest span of the samples that stands word for word in the text that was trained on"""
+    """Longest span of the samples that occurs verbatim in the training text."""
     copied_position: float = 0.0
-    """where it stands there, from 0 to 1"""
+    """Its position in the training text, from 0 to 1."""
     copied_searched: float = 0.0
-    """the share of that text that was looked at"""
+    """Fraction of the training text that was searched."""
     start_seconds: float = 0.0
-    """from the command to the first step of the last sitting"""
+    """Time from the command to the first step; of the last resume, if there was one."""
     step_seconds: float = 0.0
-    """of `seconds`, in steps"""
+    """Part of `seconds` spent in steps."""
     evaluation_seconds: float = 0.0
-    """of `seconds`, in evaluations"""
+    """Part of `seconds` spent in evaluations."""
     accuracy: float | None = None
-    """of the weights kept: the share of the tokens that they found likeliest"""
+    """Fraction of tokens that were the most likely token under the best weights."""
     prompts: tuple[str, ...] = ()
-    """of each sample"""
+    """Prompt of each sample."""
 
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The last event of a run that could not go on; what was saved before stays."""
+    """Last event of a run that failed; its checkpoints remain."""
 
     problem: str
     remedy: str = ""
@@ -227,39 +235,44 @@ class Failed:
 Event = Planned | Stepped | Evaluated | Sampled | Saved | Noticed | Ended | Failed
 
 EVENTS: dict[str, type[Event]] = {kind.__name__.lower(): kind for kind in get_args(Event)}
+"""Training events by name, as in the key `event` of their JSON."""
 
 
 def to_json(event: Event) -> str:
-    """One line of JSON, without its newline: `{"event": "stepped", "step": 10, …}`."""
-    fields = {name.name: getattr(event, name.name) for name in dataclasses.fields(event)}
-    return json.dumps({"event": type(event).__name__.lower(), **fields}, ensure_ascii=False)
+    """Serialize an event as a line of JSON without the newline: `{"event": "stepped", "step": 10, …}`."""
+    values = {field.name: getattr(event, field.name) for field in dataclasses.fields(event)}
+    return json.dumps({"event": type(event).__name__.lower(), **values}, ensure_ascii=False)
 
 
 def from_json(line: str) -> Event:
-    """The event that a line holds; fields of newer versions are passed over.
+    """Parse an event from a line of JSON; unknown fields, of other versions, are ignored.
 
     Raises:
-        ValueError: it is no event.
+        ValueError: If the line is not an event.
+        TypeError: If it lacks a field.
     """
-    given: dict[str, Any] = json.loads(line)
-    kind = EVENTS.get(given.pop("event", ""))
+    values: dict[str, Any] = json.loads(line)
+    kind = EVENTS.get(values.pop("event", ""))
     if kind is None:
         raise ValueError(f"no event: {line[:80]!r}")
-    known = {name.name for name in dataclasses.fields(kind)}
-    values: Any = {name: tuple(value) if isinstance(value, list) else value for name, value in given.items()}
-    return kind(**{name: value for name, value in values.items() if name in known})
+    known = {field.name for field in dataclasses.fields(kind)}
+    arguments: Any = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in values.items() if name in known
+    }
+    return kind(**arguments)
 
 
 @dataclass
 class LineReader:
-    """Hands out the whole lines of a file that another process may still be writing."""
+    """Reads the complete lines of a file that another process may still be writing."""
 
     path: Path
     position: int = 0
+    """Position in the file up to which it was read, in bytes."""
     _rest: bytes = field(default=b"", repr=False)
 
     def lines(self) -> list[bytes]:
-        """The lines written since the last call; an unfinished one waits for the next call."""
+        """Return the lines written since the last call; an incomplete one is returned by a later call."""
         try:
             with self.path.open("rb") as file:
                 file.seek(self.position)
@@ -271,10 +284,10 @@ class LineReader:
         return lines
 
     def events(self) -> Iterator[Event]:
-        """The events written since the last call."""
+        """Yield the events written since the last call; lines that are not events are skipped."""
         for line in self.lines():
             try:
                 event = from_json(line.decode("utf-8"))
-            except (ValueError, TypeError):  # damaged, or of a newer version
+            except (ValueError, TypeError):
                 continue
             yield event

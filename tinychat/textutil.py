@@ -8,12 +8,12 @@ _VISIBLE = {ord("\n"): "⏎", ord("\t"): "⇥", ord(" "): "␣"}
 
 
 def escape_controls(text: str) -> str:
-    """Replace control characters but newlines and tabs by visible ones (ESC by ␛), so that none acts on a terminal."""
+    """Replace control characters except newlines and tabs by visible ones (ESC by ␛), to be safe on a terminal."""
     return text.translate(_TABLE)
 
 
 def visible(text: str) -> str:
-    """Show a text on one line with every character visible: spaces, tabs and newlines too."""
+    """Make all characters of a text visible, including spaces, tabs and newlines, on one line."""
     return escape_controls(text).translate(_VISIBLE)
 
 
@@ -32,7 +32,7 @@ def compact(number: int) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Format a duration: 75 → `1:15`, 4,000 → `1:06:40`; negative ones as `0:00`."""
+    """Format a duration in seconds: 75 → `1:15`, 4,000 → `1:06:40`; negative ones as `0:00`."""
     minutes, rest = divmod(round(max(0.0, seconds)), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
@@ -44,5 +44,5 @@ def percent(fraction: float, decimals: int = 1) -> str:
 
 
 def shorten(text: str, max_length: int) -> str:
-    """Cut a text to a maximum length, with … in place of what is cut off."""
+    """Truncate a text to a maximum length, marking a cut with …."""
     return text if len(text) <= max_length else text[: max_length - 1] + "…"

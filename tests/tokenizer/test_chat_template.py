@@ -79,17 +79,17 @@ def test_turns_may_be_told_by_their_ends_alone() -> None:
     assert template.end_ids(tokenizer) == {tokenizer.token_id("<|end|>")}
 
 
-def test_a_lead_makes_the_first_word_that_of_anywhere_else() -> None:
+def test_with_a_space_as_prefix_the_first_word_is_the_same_token_as_anywhere_else() -> None:
     texts = ["sheep and sheep and sheep"] * 9
     tokenizer = Tokenizer(train_vocabulary("wordpiece", texts, 300, ("<|end|>", "<|user|>", "<|assistant|>")))
     (sheep,) = tokenizer.encode(" sheep")
 
-    def ids(lead: str, text: str) -> list[int]:
-        return ChatTemplate(lead=lead).encode([Message("user", text), Message("assistant", text)], tokenizer)
+    def ids(prefix: str, text: str) -> list[int]:
+        return ChatTemplate(user_prefix=prefix).encode([Message("user", text), Message("assistant", text)], tokenizer)
 
     assert sheep not in ids("", "sheep")
     assert ids(" ", "sheep") == [*ids("", " sheep")[:3], *ids("", "sheep")[-len(tokenizer.encode("sheep")) - 2 :]]
-    assert ids(" ", "sheep").count(sheep) == 1  # the bot's own words are as it says them
+    assert ids(" ", "sheep").count(sheep) == 1  # answers get no prefix
 
 
 @pytest.mark.parametrize(

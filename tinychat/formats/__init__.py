@@ -1,1 +1,1 @@
-"""Readers and writers of other tools' files."""
+"""Import and export of other tools' model formats."""

@@ -1,8 +1,8 @@
-"""Models of other tools: a folder of `transformers` in, and out.
+"""Import and export models of `transformers`.
 
-GPT-2 and Llama are the two shapes that most tools read. Each is one entry in `SHAPES`: what the architecture must
-be, how the fields are called, and how the weights are. A model that fits neither is refused with the first field
-that is in the way.
+GPT-2 and Llama are the architectures that most tools read. Each is an entry of `ARCHITECTURES`: required values of our
+config fields, conversions of the config, and names of the weights. Export refuses any other model and names the
+fields that prevent it.
 """
 
 import json
@@ -37,22 +37,24 @@ GPT2_ACTIVATIONS = {"gelu_new": "gelu_tanh", "gelu_pytorch_tanh": "gelu_tanh", "
 
 
 @dataclass(frozen=True)
-class Shape:
-    """One model type of `transformers`."""
+class Architecture:
+    """Model type of `transformers`."""
 
     model_type: str
     class_name: str
-    fixed: Mapping[str, Any]
-    """fields of our architecture that must have this value"""
+    required: Mapping[str, Any]
+    """Fields of our architecture and the only values that the model type supports."""
     to_config: Callable[[Mapping[str, Any]], dict[str, Any]]
+    """Function from our architecture to fields of `transformers`' config."""
     from_config: Callable[[Mapping[str, Any]], dict[str, Any]]
+    """Function from the config of `transformers` to fields of our architecture."""
     names: Mapping[str, str]
-    """our names → theirs; `{}` is the layer"""
+    """Names of modules: ours → those of `transformers`; `{}` stands for the layer."""
     transposed: bool
-    """whether matrices in the layers are [in, out], as GPT-2 has them"""
+    """Whether matrices in the layers are [in, out], as in GPT-2, instead of [out, in]."""
 
 
-PLAIN = {
+REQUIRED = {
     "norm_position": "pre", "norm_affine": True, "final_norm": True, "output_projection": True, "qk_norm": False,
     "scale_embedding": False, "previous_token_embeddings": 0, "bigram_embedding": False, "ngram_order": 0,
     "n_encoder_layer": 0,
@@ -92,7 +94,7 @@ def _llama_to(ours: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _llama_from(theirs: Mapping[str, Any]) -> dict[str, Any]:
-    # Newer versions of transformers write the base of the positions into `rope_parameters`.
+    # Newer versions of transformers store the base in `rope_parameters`.
     rope = theirs.get("rope_parameters") or {}
     return {
         "context_length": theirs["max_position_embeddings"], "d_model": theirs["hidden_size"],
@@ -103,11 +105,11 @@ def _llama_from(theirs: Mapping[str, Any]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-SHAPES = (
-    Shape(
+ARCHITECTURES = (
+    Architecture(
         "gpt2",
         "GPT2LMHeadModel",
-        PLAIN | {"norm": "layernorm", "position": "learned", "bias": True, "head_bias": False, "n_kv_head": None},
+        REQUIRED | {"norm": "layernorm", "position": "learned", "bias": True, "head_bias": False, "n_kv_head": None},
         _gpt2_to,
         _gpt2_from,
         {
@@ -123,10 +125,12 @@ SHAPES = (
         },
         transposed=True,
     ),
-    Shape(
+    Architecture(
         "llama",
         "LlamaForCausalLM",
-        PLAIN | {"norm": "rmsnorm", "position": "rotary", "feed_forward": "swiglu", "bias": False, "head_bias": None},
+        REQUIRED
+        | {"norm": "rmsnorm", "position": "rotary", "feed_forward": "swiglu", "bias": False, "head_bias": None},
+        | {"norm": "rmsnorm", "position": "rotary", "feed_forward": "swiglu", "bias": False, "head_bias": None},
         _llama_to,
         _llama_from,
         {
@@ -149,27 +153,33 @@ SHAPES = (
 
 
 FORMATS: dict[str, str] = {
-    "transformers": "a folder that transformers reads: GPT-2 or Llama, as the model is shaped",
-    "tinychat": "to hand on: weights in bf16, half the size, and no paths of this machine",
+    "transformers": "a folder for transformers: GPT-2 or Llama, depending on the architecture",
+    "tinychat": "a folder to share: weights in bf16, half the size, and no paths of this machine",
 }
+"""Export formats, with the description of each."""
 
 
 def export_model(info: ModelInfo, to: str, folder: Path) -> None:
-    """Writes a model for another tool, whole or not at all.
+    """Write a model in another format, atomically.
+
+    Args:
+        info: the model.
+        to: a key of `FORMATS`.
+        folder: folder to write.
 
     Raises:
-        UsageError: there is no such format.
-        ModelError: the format cannot hold this architecture.
+        UsageError: If there is no such format.
+        ModelError: If the format does not support the architecture.
     """
     if to not in FORMATS:
         raise UsageError(f"there is no format {to!r}", "formats: " + ", ".join(FORMATS))
     if to == "tinychat":
-        _export_to_hand_on(info, folder)
+        _export_tinychat(info, folder)
     else:
         _export_transformers(info, folder)
 
 
-def _export_to_hand_on(info: ModelInfo, folder: Path) -> None:
+def _export_tinychat(info: ModelInfo, folder: Path) -> None:
     training = read_training(info.folder)
     data = training.get("recipe", {}).get("data", {})
     if "sources" in data:
@@ -181,48 +191,51 @@ def _export_to_hand_on(info: ModelInfo, folder: Path) -> None:
         read_source_tokenizer(info.folder),
         training=training,
         card=read_card(info.folder),
-        half=True,
+        bf16=True,
     )
 
 
 def _export_transformers(info: ModelInfo, folder: Path) -> None:
     from safetensors.torch import save
 
-    shape = _fitting(info)
-    weights = _rename(shape, read_weights(info), int(info.architecture["n_layer"]), outward=True)
+    architecture = _find_architecture(info)
+    weights = _convert_weights(architecture, read_weights(info), int(info.architecture["n_layer"]), to_theirs=True)
     tied = bool(info.architecture["tie_embeddings"])
     if tied:
         weights.pop("lm_head.weight", None)
     tokenizer = read_tokenizer(info.folder)
     config = {
-        "model_type": shape.model_type,
-        "architectures": [shape.class_name],
+        "model_type": architecture.model_type,
+        "architectures": [architecture.class_name],
         "vocab_size": info.architecture["vocab_size"],
         "tie_word_embeddings": tied,
         "torch_dtype": "float32",
         "bos_token_id": None,
         "eos_token_id": tokenizer.special("end"),
-        **shape.to_config(info.architecture),
+        **architecture.to_config(info.architecture),
     }
     with atomic_folder(folder) as draft:
         (draft / WEIGHTS).write_bytes(save(weights, metadata={"format": "pt"}))
         tokenizer.save(draft / TOKENIZER)
         (draft / CONFIG).write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
-        # Without this transformers looks for the tokenizer class of the model type, which has other files.
+        # Without this, transformers uses the model type's tokenizer class, which expects other files.
         settings = {"tokenizer_class": "PreTrainedTokenizerFast", "clean_up_tokenization_spaces": False}
         (draft / "tokenizer_config.json").write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
 
 
 def import_model(path: Path, name: str, folder: Path) -> ModelInfo:
-    """Takes in a folder of `transformers`, or one of tinychat's own from elsewhere.
+    """Import a model from a folder of `transformers` or of tinychat.
 
     Args:
-        path: where it lies.
-        name: what it will be called.
-        folder: where it goes.
+        path: folder to read.
+        name: name for the model.
+        folder: folder to write.
+
+    Returns:
+        The metadata of the model.
 
     Raises:
-        ModelError: it is neither, or of a shape that is not known here.
+        ModelError: If the folder holds no model, or one of an unsupported model type.
     """
     try:
         theirs = json.loads((path / CONFIG).read_text(encoding="utf-8"))
@@ -235,12 +248,12 @@ def import_model(path: Path, name: str, folder: Path) -> ModelInfo:
         weights, tokenizer = read_weights(info), read_tokenizer(path)
     else:
         architecture, weights, tokenizer = _read_transformers(path, theirs)
-        about = f"imported: {theirs.get('model_type')}"
-        info = ModelInfo(name, folder, "completion", architecture, tokenizer.kind, 0, about=about)
+        description = f"imported: {theirs.get('model_type')}"
+        info = ModelInfo(name, folder, "completion", architecture, tokenizer.kind, 0, description=description)
     parameters = sum(weight.numel() for weight in {id(weight): weight for weight in weights.values()}.values())
     info = replace(info, name=name, folder=folder, parameters=parameters)
     training = {"imported_from": str(theirs.get("model_type", "tinychat"))}
-    card = f"# {name}\n\n{info.about}\n"
+    card = f"# {name}\n\n{info.description}\n"
     save_model(info, weights, tokenizer, read_source_tokenizer(path), training=training, card=card)
     return info
 
@@ -249,15 +262,15 @@ def _read_transformers(path: Path, theirs: Mapping[str, Any]) -> tuple[dict[str,
     from safetensors import SafetensorError
     from safetensors.torch import load_file
 
-    shape = next((shape for shape in SHAPES if shape.model_type == theirs.get("model_type")), None)
-    if shape is None:
-        known = ", ".join(shape.model_type for shape in SHAPES)
+    architecture = next((one for one in ARCHITECTURES if one.model_type == theirs.get("model_type")), None)
+    if architecture is None:
+        known = ", ".join(one.model_type for one in ARCHITECTURES)
         raise ModelError(f"model type {theirs.get('model_type')!r} is not known here", f"known: {known}")
-    tied = bool(theirs.get("tie_word_embeddings", shape.model_type == "gpt2"))
+    tied = bool(theirs.get("tie_word_embeddings", architecture.model_type == "gpt2"))
     try:
-        architecture = {
-            **shape.fixed,
-            **shape.from_config(theirs),
+        ours = {
+            **architecture.required,
+            **architecture.from_config(theirs),
             "vocab_size": theirs["vocab_size"],
             "tie_embeddings": tied,
         }
@@ -269,69 +282,74 @@ def _read_transformers(path: Path, theirs: Mapping[str, Any]) -> tuple[dict[str,
         raise ModelError(f"{path / WEIGHTS} cannot be read: {error}", "weights must be one safetensors file") from None
     except TokenizerError as error:
         raise ModelError(f"{path} has no tokenizer that can be read: {error.problem}", error.remedy) from None
-    # A model saved without its head has no prefix: `wte.weight` for `transformer.wte.weight`.
-    prefix = "transformer." if shape.model_type == "gpt2" else "model."
+    # The names of a model saved without its head have no prefix: `wte.weight` instead of `transformer.wte.weight`.
+    prefix = "transformer." if architecture.model_type == "gpt2" else "model."
     if not any(name.startswith(prefix) for name in found):
         found = {prefix + name: weight for name, weight in found.items()}
     try:
-        weights = _rename(shape, found, int(architecture["n_layer"]), outward=False)
+        weights = _convert_weights(architecture, found, int(ours["n_layer"]), to_theirs=False)
     except KeyError as error:
         raise ModelError(f"{path / WEIGHTS} lacks {error}", "is it complete?") from None
     if tied:
         weights["head.weight"] = weights["decoder.embedding.weight"]
-    return architecture, weights, tokenizer
+    return ours, weights, tokenizer
 
 
-def _fitting(info: ModelInfo) -> Shape:
-    """The shape that an architecture has.
+def _find_architecture(info: ModelInfo) -> Architecture:
+    """Return the architecture of `transformers` that a model can be exported as.
 
     Raises:
-        ModelError: it has none of those known.
+        ModelError: If there is none.
     """
     ours = info.architecture
     reasons = []
-    for shape in SHAPES:
-        wrong = {name for name, value in shape.fixed.items() if ours[name] != value}
+    for architecture in ARCHITECTURES:
+        wrong = {name for name, value in architecture.required.items() if ours[name] != value}
         if ours["head_bias"] in (None, ours["bias"]) and not ours["bias"]:
             wrong.discard("head_bias")
-        if shape.model_type == "gpt2" and ours["feed_forward"] not in GPT2_ACTIVATIONS.values():
+        if architecture.model_type == "gpt2" and ours["feed_forward"] not in GPT2_ACTIVATIONS.values():
             wrong.add("feed_forward")
         if not wrong:
-            return shape
-        reasons.append(f"{shape.model_type} has no " + ", ".join(f"{name} {ours[name]}" for name in sorted(wrong)))
+            return architecture
+        unsupported = ", ".join(f"{name} {ours[name]}" for name in sorted(wrong))
+        reasons.append(f"{architecture.model_type} has no {unsupported}")
     raise ModelError(
         f"transformers has no architecture like that of {info.name}: {'; '.join(reasons)}",
         "train with `--recipe gpt2` or `--recipe llama` for a model that other tools read",
     )
 
 
-def _rename(shape: Shape, weights: "Weights", n_layer: int, outward: bool) -> "Weights":
-    """Our names and layouts → theirs, or the other way round."""
+def _convert_weights(architecture: Architecture, weights: "Weights", n_layer: int, *, to_theirs: bool) -> "Weights":
+    """Convert weights from our names and layouts to those of `transformers`, or back.
+
+    Raises:
+        KeyError: If a weight is missing.
+    """
     import torch
 
     out: Weights = {}
     pairs = [
         (ours.format(layer), theirs.format(layer), "{}" in ours and ours.rsplit(".", 1)[1] != "norm")
-        for ours, theirs in shape.names.items()
+        for ours, theirs in architecture.names.items()
         for layer in (range(n_layer) if "{}" in ours else range(1))
     ]
     for ours, theirs, is_layer_matrix in pairs:
         for kind in ("weight", "bias"):
-            source, target = (ours, theirs) if outward else (theirs, ours)
+            source, target = (ours, theirs) if to_theirs else (theirs, ours)
             weight = weights.get(f"{source}.{kind}")
             if weight is not None:
-                turned = shape.transposed and is_layer_matrix and kind == "weight"
-                out[f"{target}.{kind}"] = (weight.T if turned else weight).contiguous()
-    if shape.transposed:
+                transpose = architecture.transposed and is_layer_matrix and kind == "weight"
+                out[f"{target}.{kind}"] = (weight.T if transpose else weight).contiguous()
+    if architecture.transposed:
         for layer in range(n_layer):
             fused = f"transformer.h.{layer}.attn.c_attn"
             parts = [f"decoder.blocks.{layer}.attention.sublayer.{part}" for part in ("query", "key", "value")]
             for kind in ("weight", "bias"):
-                if outward:
+                if to_theirs:
                     joined = torch.cat([weights[f"{part}.{kind}"] for part in parts])
                     out[f"{fused}.{kind}"] = (joined.T if kind == "weight" else joined).contiguous()
                 else:
-                    whole = weights[f"{fused}.{kind}"]
-                    for part, piece in zip(parts, (whole.T if kind == "weight" else whole).chunk(3), strict=True):
+                    joined = weights[f"{fused}.{kind}"]
+                    for part, piece in zip(parts, (joined.T if kind == "weight" else joined).chunk(3), strict=True):
                         out[f"{part}.{kind}"] = piece.contiguous()
     return out

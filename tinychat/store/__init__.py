@@ -1,1 +1,1 @@
-"""A model, a run ↔ a folder; and other tools' formats."""
+"""Models and training runs as folders."""

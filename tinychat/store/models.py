@@ -1,8 +1,9 @@
-"""A model ↔ a folder: `config.json`, `tokenizer.json`, `model.safetensors`, `training.json`, `README.md`.
+"""Save and load models, each a folder.
 
-What an encoder reads has a tokenizer of its own, `source_tokenizer.json`.
+The files are `config.json`, `tokenizer.json`, `model.safetensors`, `training.json` and `README.md`. Encoder-decoder
+models also have a `source_tokenizer.json`, for the texts that the encoder reads.
 
-Loading runs no code: weights are safetensors, all else is JSON. Saving leaves the old folder or the new one, whole.
+Loading runs no code: weights are safetensors, all else is JSON. Saving is atomic: it leaves the old folder or the new.
 """
 
 import json
@@ -38,43 +39,51 @@ DAMAGED = "the model is incomplete or damaged: train or import it again"
 
 @dataclass(frozen=True)
 class ModelInfo:
-    """What a model is, read without its weights and without torch."""
+    """Metadata of a model, read without its weights and without torch."""
 
     name: str
     folder: Path
     mode: Mode
     architecture: dict[str, Any]
-    """the fields of `ModelConfig`"""
+    """Fields of `ModelConfig`."""
     tokenizer_kind: str
     parameters: int
+    """Number of parameters."""
     template: ChatTemplate | None = None
     settings: dict[str, Any] = field(default_factory=dict)
-    """settings that suit this model better than the defaults"""
-    about: str = ""
-    """what it is for, in one line"""
+    """Settings that suit this model better than the defaults."""
+    description: str = ""
+    """Purpose of the model, in one line."""
     snapshot: Path | None = None
-    """the file of weights to take in the place of the folder's own"""
+    """File of weights to load instead of the folder's own."""
 
     @property
     def weights_file(self) -> Path:
+        """File of the weights."""
         return self.snapshot or self.folder / WEIGHTS
 
     @property
     def summary(self) -> str:
-        """`smalltalk (wordpiece, 3.4M, chat)`."""
+        """Name, tokenizer, size and mode: `smalltalk (wordpiece, 3.4M, chat)`."""
         return f"{self.name} ({self.tokenizer_kind}, {compact(self.parameters)}, {self.mode})"
 
 
 def find_model(name: str) -> Path:
-    """The folder of a model: a path, or a name looked up in `./models`, the user's models and runs, the bundled ones.
+    """Return the folder of a model.
+
+    Args:
+        name: a path, or a name to look up in `./models`, the user's models, the bundled models, and last the runs.
+
+    Returns:
+        The folder.
 
     Raises:
-        ModelError: there is none of that name.
+        ModelError: If there is no such model.
     """
     if not name.strip():
         raise ModelError("the name of the model is empty", "see `tinychat models`")
-    own = [shelf / name for shelf in _shelves()]
-    for folder in (Path(name).expanduser(), *own, RunFolder(paths.runs_folder() / name).model):
+    named = [parent / name for parent in _search_path()]
+    for folder in (Path(name).expanduser(), *named, RunFolder(paths.runs_folder() / name).model):
         if (folder / CONFIG).is_file():
             return folder
     known = sorted({folder.name for folder in _folders()})
@@ -85,7 +94,7 @@ def find_model(name: str) -> Path:
 
 
 def model_reference(info: ModelInfo) -> str:
-    """What finds that model again: its name, or where that finds another one, its path."""
+    """Return a reference that resolves to a model: its name, or its path if the name is ambiguous."""
     try:
         found = find_model(info.name)
     except ModelError:
@@ -94,12 +103,12 @@ def model_reference(info: ModelInfo) -> str:
 
 
 def list_models() -> list[ModelInfo]:
-    """Every model that a name finds, nearest first; a damaged one is passed over."""
+    """Return all models that can be found by name, in lookup order; damaged ones are skipped."""
     return _read_all(_folders())
 
 
 def list_bundled_models() -> list[ModelInfo]:
-    """Those that come with tinychat."""
+    """Return the models that come with tinychat."""
     return _read_all(_folders([paths.bundled_models()]))
 
 
@@ -114,10 +123,10 @@ def _read_all(folders: Iterable[Path]) -> list[ModelInfo]:
 
 
 def read_info(folder: Path) -> ModelInfo:
-    """Reads `config.json`.
+    """Read `config.json`.
 
     Raises:
-        ModelError: it is missing, no JSON, or holds what no model can be.
+        ModelError: If the file is missing, is not JSON or has invalid fields.
     """
     values = _read_json(folder / CONFIG)
     try:
@@ -136,31 +145,43 @@ def read_info(folder: Path) -> ModelInfo:
             parameters=int(values["parameters"]),
             template=ChatTemplate.from_dict(template) if template else None,
             settings=dict(values.get("settings") or {}),
-            about=str(values.get("about") or ""),
+            description=str(values.get("description") or ""),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise ModelError(f"{folder / CONFIG} cannot be read: {error!r}", DAMAGED) from None
 
 
 def read_tokenizer(folder: Path) -> Tokenizer:
-    """Reads `tokenizer.json`."""
+    """Read `tokenizer.json`.
+
+    Raises:
+        TokenizerError: If the file is missing or is not a tokenizer.
+    """
     return load_tokenizer(folder / TOKENIZER)
 
 
 def read_source_tokenizer(folder: Path) -> Tokenizer | None:
-    """Reads `source_tokenizer.json`; None where there is none."""
+    """Read `source_tokenizer.json`; None if there is none.
+
+    Raises:
+        TokenizerError: If the file is not a tokenizer.
+    """
     path = folder / SOURCE_TOKENIZER
     return load_tokenizer(path) if path.is_file() else None
 
 
 def read_training(folder: Path) -> dict[str, Any]:
-    """Reads `training.json`: recipe, data, seed, versions, loss curve; empty where there is none."""
+    """Read `training.json`: recipe, data, seed, versions and loss curve; empty if there is none.
+
+    Raises:
+        ModelError: If the file is not a JSON object.
+    """
     path = folder / TRAINING
     return _read_json(path) if path.is_file() else {}
 
 
 def read_card(folder: Path) -> str:
-    """Reads `README.md`, the model card; empty where there is none."""
+    """Read `README.md`, the model card; empty if there is none."""
     path = folder / CARD
     return path.read_text(encoding="utf-8") if path.is_file() else ""
 
@@ -173,23 +194,27 @@ def save_model(
     *,
     training: Mapping[str, Any] | None = None,
     card: str = "",
-    half: bool = False,
+    bf16: bool = False,
     step: int | None = None,
 ) -> None:
-    """Writes a model into its folder, whole or not at all; an older one at the same place is replaced.
+    """Write a model to its folder atomically, replacing an older model there.
 
     Args:
-        weights: the model's `state_dict()`.
-        source_tokenizer: of what an encoder reads.
-        half: in bf16, at half the size.
-        step: of training, which the file of weights is to name.
+        info: metadata, with the folder.
+        weights: `state_dict()` of the model.
+        tokenizer: tokenizer of the decoder.
+        source_tokenizer: tokenizer of the encoder.
+        training: content of `training.json`.
+        card: content of `README.md`.
+        bf16: whether to store weights in bf16, at half the size.
+        step: training step of the weights, stored with them.
     """
-    packed = pack_weights(weights, tied=info.architecture["tie_embeddings"], half=half, step=step)
+    packed = pack_weights(weights, tied=info.architecture["tie_embeddings"], bf16=bf16, step=step)
     config = {
         "format": FORMAT,
         "name": info.name,
         "mode": info.mode,
-        "about": info.about,
+        "description": info.description,
         "tokenizer": info.tokenizer_kind,
         "parameters": info.parameters,
         "template": info.template.to_dict() if info.template else None,
@@ -207,10 +232,13 @@ def save_model(
 
 
 def read_weights(info: ModelInfo) -> "dict[str, Tensor]":
-    """Reads `model.safetensors`, or the snapshot in its place: weights in f32, counts as they are.
+    """Read `model.safetensors`, or the snapshot that replaces it.
+
+    Returns:
+        The model's `state_dict()`: floating-point tensors in f32, n-gram counts in their own type.
 
     Raises:
-        ModelError: it is missing or damaged.
+        ModelError: If the file is missing or damaged.
     """
     from safetensors import SafetensorError
     from safetensors.torch import load_file
@@ -220,7 +248,7 @@ def read_weights(info: ModelInfo) -> "dict[str, Tensor]":
         weights = {
             name: weight.float() if weight.is_floating_point() else weight for name, weight in load_file(path).items()
         }
-        if info.snapshot:  # what is counted never changes: it is kept with the model alone
+        if info.snapshot:  # n-gram counts never change: only the folder's own file holds them
             own = load_file(info.folder / WEIGHTS)
             weights |= {name: value for name, value in own.items() if not value.is_floating_point()}
     except (OSError, SafetensorError) as error:
@@ -230,15 +258,15 @@ def read_weights(info: ModelInfo) -> "dict[str, Tensor]":
     return weights
 
 
-def _shelves() -> tuple[Path, ...]:
+def _search_path() -> tuple[Path, ...]:
     return (Path("models"), paths.models_folder(), paths.bundled_models())
 
 
-def _folders(shelves: Iterable[Path] | None = None) -> Iterator[Path]:
-    """Every folder that looks like a model, nearest first."""
-    for shelf in _shelves() if shelves is None else shelves:
-        if shelf.is_dir():
-            yield from sorted(path for path in shelf.iterdir() if (path / CONFIG).is_file())
+def _folders(parents: Iterable[Path] | None = None) -> Iterator[Path]:
+    """Yield all model folders in some folders, by default in the search path, in lookup order."""
+    for parent in _search_path() if parents is None else parents:
+        if parent.is_dir():
+            yield from sorted(path for path in parent.iterdir() if (path / CONFIG).is_file())
 
 
 def _read_json(path: Path) -> dict[str, Any]:

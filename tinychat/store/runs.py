@@ -1,16 +1,16 @@
-"""A training run ↔ a folder, which is also how the trainer is watched and told what to do.
+"""Training runs, each a folder, through which other processes also watch and control the trainer.
 
-recipe.toml    every value as used
-events.jsonl   what happened, a line each
-control.jsonl  what the trainer is asked to do, a line each
-checkpoints/   all that going on needs; the newest two
-snapshots/     the model's weights as they were, from the first to the newest; a few
-model/         the model as it stands: its newest weights, and the best once the run has ended
-start/         the model that the run began from, where it goes on with one
-tokenizer.json the tokenizer; of translations, source_tokenizer.json is that of what is translated
-out            the folder of the model at the end, where that is not the usual one
-trainer.lock   held by the trainer while it lives: the system lets go of it whatever happens
-trainer.log    what the trainer had to say on stderr
+recipe.toml    all values as used
+events.jsonl   events, one a line
+control.jsonl  commands to the trainer, one a line
+checkpoints/   the state from which training can resume; the newest two
+snapshots/     weights of some steps, from the first to the newest
+model/         the model: its newest weights, or the best ones once the run has ended
+base_model/    the model that the run started from, with `--from`
+tokenizer.json the tokenizer; translation models also have a source_tokenizer.json
+out            path of the final model's folder, with `--out`
+trainer.lock   lock held while the trainer lives; the operating system releases it in any case
+trainer.log    the trainer's stderr
 """
 
 import json
@@ -26,7 +26,11 @@ from tinychat.store import paths
 
 
 class RunFolder:
-    """One run."""
+    """Paths of a run, with its lock, control file and events.
+
+    Args:
+        path: the folder; its name is the name of the run.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path, self.name = path, path.name
@@ -36,7 +40,7 @@ class RunFolder:
         self.checkpoints = path / "checkpoints"
         self.snapshots = path / "snapshots"
         self.model = path / "model"
-        self.start = path / "start"
+        self.base_model = path / "base_model"
         self.tokenizer_file = path / "tokenizer.json"
         self.source_tokenizer_file = path / "source_tokenizer.json"
         self.out_file = path / "out"
@@ -51,17 +55,24 @@ class RunFolder:
 
     @property
     def final_folder(self) -> Path:
-        """Where the model is at the end."""
+        """Folder of the final model."""
         if self.out_file.is_file():
             return Path(self.out_file.read_text(encoding="utf-8"))
         return paths.models_folder() / self.name
 
     def lock(self, timeout: float = 0) -> FileLock:
-        """What the trainer holds while it lives; it waits a little, as a watcher may just be trying the lock."""
+        """Return the lock that the trainer holds while it lives.
+
+        Args:
+            timeout: seconds to wait for it; the trainer waits a little, since `is_running` acquires it for a moment.
+
+        Returns:
+            The lock, not yet acquired.
+        """
         return FileLock(self.lock_file, timeout=timeout)
 
     def is_running(self) -> bool:
-        """Whether a trainer is alive and at work on this run."""
+        """Return whether a trainer process works on this run."""
         if not self.lock_file.exists():
             return False
         try:
@@ -69,25 +80,25 @@ class RunFolder:
                 return False
         except Timeout:
             return True
-        except OSError:  # where nothing can be written, nobody trains
+        except OSError:  # nobody trains in a folder that cannot be written to
             return False
 
     def send(self, command: str, **arguments: object) -> None:
-        """Asks the trainer for something: `stop`, `sample`, `evaluate`, `publish`, `background`."""
+        """Send a command to the trainer: `stop`, `sample`, `evaluate`, `publish` or `background`."""
         line = json.dumps({"command": command, "time": time.time(), **arguments}, ensure_ascii=False) + "\n"
         with self.control_file.open("a", encoding="utf-8") as file:
             file.write(line)
 
     def events(self) -> Iterator[Event]:
-        """What has happened so far."""
+        """Yield the events so far."""
         return LineReader(self.events_file).events()
 
 
 def find_run(name: str) -> RunFolder:
-    """The run of that name.
+    """Return the run with a name.
 
     Raises:
-        RunError: there is none.
+        RunError: If there is none.
     """
     run = RunFolder(paths.runs_folder() / name)
     if not name or not run.recipe_file.is_file():
@@ -97,7 +108,7 @@ def find_run(name: str) -> RunFolder:
 
 
 def list_runs() -> list[RunFolder]:
-    """Every run, the newest first."""
+    """Return all runs, newest first."""
     folder = paths.runs_folder()
     if not folder.is_dir():
         return []

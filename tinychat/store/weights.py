@@ -1,9 +1,8 @@
-"""Weights ↔ a file, which also says after how many steps of training they are; and the snapshots of a run.
+"""Weight files (safetensors) and snapshots of a run.
 
-A snapshot is the model as it once was: a file of what it had learned, in bf16, named after its step. What the model
-counts in its text is the same from first to last, and is kept in the run's model alone.
-
-The tensors of a safetensors file, mapped into memory: no torch, and no copy.
+A weight file may hold the number of its training step. A snapshot is the file of the learned weights at some step, in
+bf16; n-gram counts never change during a run and are stored in the run's model only. `TensorFile` maps a file into
+memory without copying it and without torch.
 """
 
 import ctypes
@@ -21,128 +20,125 @@ from tinychat.store.runs import RunFolder
 if TYPE_CHECKING:
     from torch import Tensor
 
-
 SUFFIX = ".safetensors"
 LENGTH_BYTES = 8
-"""at the beginning of a file: the length of its header, the least significant byte first"""
-LONGEST_HEADER = 100_000_000
-"""bytes: what safetensors allows"""
+"""Size of the header's length at the beginning of a file, little-endian."""
+MAX_HEADER = 100_000_000
+"""Maximum size of the header in bytes, as in the safetensors library."""
+METADATA = "__metadata__"
+ELEMENT_SIZES: Mapping[str, int] = {"F32": 4, "BF16": 2, "I16": 2, "I32": 4, "I64": 8}
+"""Bytes of an element, for each supported dtype."""
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The weights of a run after some steps."""
+    """Weights of a run at some step."""
 
     step: int
     path: Path
 
 
-def pack_weights(weights: "Mapping[str, Tensor]", *, tied: bool, half: bool = False, step: int | None = None) -> bytes:
-    """A safetensors file.
+def pack_weights(weights: "Mapping[str, Tensor]", *, tied: bool, bf16: bool = False, step: int | None = None) -> bytes:
+    """Serialize weights as a safetensors file.
 
     Args:
-        weights: a model's `state_dict()`.
-        tied: the head is the embedding, which is kept once.
-        half: in bf16, else in f32.
-        step: of training; None: not known.
+        weights: `state_dict()` of a model.
+        tied: whether the head shares its matrix with the embedding, which is then stored once.
+        bf16: whether to store floating-point tensors in bf16 instead of f32; n-gram counts keep their type.
+        step: training step of the weights; None if unknown.
+
+    Returns:
+        The content of the file.
     """
     import torch
     from safetensors.torch import save
 
-    dtype = torch.bfloat16 if half else torch.float32
-    state = {  # what is counted stays whole
+    dtype = torch.bfloat16 if bf16 else torch.float32
+    state = {
         key: value.detach().to("cpu", dtype if value.is_floating_point() else value.dtype).contiguous()
         for key, value in weights.items()
     }
     if tied:
-        del state["head.weight"]  # the same matrix as the embedding, which is kept
+        del state["head.weight"]
     return bytes(save(state, metadata={"format": "pt"} | ({} if step is None else {"step": str(step)})))
 
 
 def read_step(path: Path) -> int | None:
-    """After how many steps of training the weights in a file are; None where it does not say. Needs no torch."""
+    """Read the training step of a weight file, without torch; None if the file is unreadable or has none."""
     try:
         with path.open("rb") as file:
             length = int.from_bytes(file.read(LENGTH_BYTES), "little")
-            header = json.loads(file.read(min(length, LONGEST_HEADER)))
-        return int(header["__metadata__"]["step"])
+            header = json.loads(file.read(min(length, MAX_HEADER)))
+        return int(header[METADATA]["step"])
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
 
 def snapshot_file(run: RunFolder, step: int) -> Path:
-    """Where the snapshot of a step lies."""
+    """Return the path of the snapshot of a step."""
     return run.snapshots / f"step-{step:08d}{SUFFIX}"
 
 
 def list_snapshots(run: RunFolder) -> list[Snapshot]:
-    """The snapshots of a run, from the first to the last."""
+    """Return the snapshots of a run in the order of their steps."""
     paths = sorted(run.snapshots.glob(f"step-*{SUFFIX}"))
     return [Snapshot(int(path.stem.removeprefix("step-")), path) for path in paths]
 
 
-# ---- from tinychat.store.weights ----
-
-
-SIZES: Mapping[str, int] = {"F32": 4, "BF16": 2, "I16": 2, "I32": 4, "I64": 8}
-"""bytes of a number, of each type that is known here"""
-METADATA = "__metadata__"
-
-
 @dataclass(frozen=True)
 class MappedTensor:
-    """Where the numbers of a tensor lie."""
+    """Address and shape of a tensor in a `TensorFile`."""
 
-    kind: str
-    """one of `SIZES`"""
+    dtype: str
+    """Key of `ELEMENT_SIZES`."""
     shape: tuple[int, ...]
     address: int
-    """valid as long as the file that it came from"""
+    """Memory address of the first element; valid as long as the `TensorFile` lives."""
 
     @property
-    def count(self) -> int:
-        """Of its numbers."""
+    def numel(self) -> int:
+        """Number of elements."""
         return math.prod(self.shape)
 
 
 class TensorFile:
-    """Holds a file in memory, as far as it is read.
+    """Safetensors file mapped into memory; `tensors` holds its tensors by name.
 
     Args:
-        path: of a safetensors file.
+        path: of the file.
 
     Raises:
-        ModelError: it cannot be read, or is no such file.
+        ModelError: If the file cannot be read or is not a valid safetensors file.
     """
 
     def __init__(self, path: Path) -> None:
         try:
             with path.open("rb") as file:
                 self._memory = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
-            self.tensors = self._find()
+            self.tensors = self._read_header()
         except OSError as error:
             raise ModelError(f"{path} cannot be read: {error.strerror or error}") from None
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise ModelError(f"{path} cannot be read: {error}", "train or import the model again") from None
 
-    def _find(self) -> dict[str, MappedTensor]:
+    def _read_header(self) -> dict[str, MappedTensor]:
         length = int.from_bytes(self._memory[:LENGTH_BYTES], "little")
-        if length > min(LONGEST_HEADER, len(self._memory)):
+        if length > min(MAX_HEADER, len(self._memory)):
             raise ValueError("its header is longer than the file")
         begin = LENGTH_BYTES + length
         header = json.loads(self._memory[LENGTH_BYTES:begin])
         base = ctypes.addressof(ctypes.c_char.from_buffer(self._memory)) + begin
-        found: dict[str, MappedTensor] = {}
+        tensors: dict[str, MappedTensor] = {}
         for name, values in header.items():
             if name == METADATA:
                 continue
-            kind, shape, (first, end) = values["dtype"], tuple(values["shape"]), values["data_offsets"]
-            size = math.prod(shape) * SIZES[kind]
+            dtype, shape, (first, end) = values["dtype"], tuple(values["shape"]), values["data_offsets"]
+            size = math.prod(shape) * ELEMENT_SIZES[dtype]
             if (
                 not all(type(length) is int and length >= 0 for length in shape)
                 or not 0 <= first <= end <= len(self._memory) - begin
                 or end - first != size
             ):
                 raise ValueError(f"{name} does not lie within it")
-            found[name] = MappedTensor(kind, shape, base + first)
-        return found
+            tensors[name] = MappedTensor(dtype, shape, base + first)
+        return tensors

@@ -1,4 +1,4 @@
-"""Conversations → token ids: special tokens mark who speaks, and where a message ends.
+"""Encode conversations: special tokens mark the role of each message and its end.
 
 <|user|> how are you? <|end|> <|assistant|> fine, and you? <|end|>
 
@@ -16,17 +16,17 @@ from tinychat.tokenizer.tokenizer import Tokenizer
 
 @dataclass(frozen=True)
 class ChatTemplate:
-    """The special tokens of a model's conversations; an empty string stands for no token."""
+    """Special tokens of a model's conversations; an empty string stands for no token."""
 
     user: str = "<|user|>"
     assistant: str = "<|assistant|>"
     end: str = "<|end|>"
-    lead: str = ""
-    """text before each user message. A space makes its first word the same token as anywhere else, so that what was
-    learned of the word applies; a tokenizer whose words include the space before them has two tokens for each word"""
+    user_prefix: str = ""
+    """Text before each user message. With a space, its first word is the same token as in the middle of a text, so the
+    model applies what it has learned of the word; tokenizers with spaces in words have two tokens for each word."""
     lowercase_all_caps: bool = False
-    """whether user messages ALL IN CAPITALS are encoded in lower case: a tiny model has no capacity to learn each word
-    in two forms"""
+    """Whether to encode user messages ALL IN CAPITALS in lower case, since a tiny model lacks the capacity to learn each
+    word in two forms."""
 
     def encode(
         self,
@@ -53,16 +53,16 @@ class ChatTemplate:
         """
         user, assistant, end = (self._ids(token, tokenizer) for token in (self.user, self.assistant, self.end))
         role_ids = {"user": user, "assistant": assistant}
-        opening = assistant if for_answer else []
+        prompt_end = assistant if for_answer else []
         turns: list[list[int]] = []
         for message in messages:
             if message.role == "user" or not turns:
                 turns.append([])
             text = self._normalize(message.text) if message.role == "user" else message.text
             turns[-1] += (*role_ids[message.role], *tokenizer.encode(text), *end)
-        while room is not None and len(turns) > 1 and sum(map(len, turns)) + len(opening) > room:
+        while room is not None and len(turns) > 1 and sum(map(len, turns)) + len(prompt_end) > room:
             turns.pop(0)
-        ids = [id for turn in turns for id in turn] + opening
+        ids = [id for turn in turns for id in turn] + prompt_end
         if room is not None and len(ids) > room:
             first = ids[: len(user)] if room > 1 else []
             return [*first, *ids[len(ids) - room + len(first) :]]
@@ -92,7 +92,7 @@ class ChatTemplate:
 
     def _normalize(self, text: str) -> str:
         """Return a user message as the model reads it."""
-        return self.lead + (text.lower() if self.lowercase_all_caps and is_all_caps(text) else text)
+        return self.user_prefix + (text.lower() if self.lowercase_all_caps and is_all_caps(text) else text)
 
     def _ids(self, token: str, tokenizer: Tokenizer) -> list[int]:
         if not token:
@@ -104,5 +104,5 @@ class ChatTemplate:
 
 
 def is_all_caps(text: str) -> bool:
-    """Whether a text is SHOUTED: it has at least two letters, and none in lower case."""
+    """Return whether a text has at least two letters, and none in lower case."""
     return text.isupper() and sum(map(str.isalpha, text)) > 1
