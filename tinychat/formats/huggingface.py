@@ -130,7 +130,6 @@ ARCHITECTURES = (
         "LlamaForCausalLM",
         REQUIRED
         | {"norm": "rmsnorm", "position": "rotary", "feed_forward": "swiglu", "bias": False, "head_bias": None},
-        | {"norm": "rmsnorm", "position": "rotary", "feed_forward": "swiglu", "bias": False, "head_bias": None},
         _llama_to,
         _llama_from,
         {

@@ -25,7 +25,7 @@ class ChatTemplate:
     """Text before each user message. With a space, its first word is the same token as in the middle of a text, so the
     model applies what it has learned of the word; tokenizers with spaces in words have two tokens for each word."""
     lowercase_all_caps: bool = False
-    """Whether to encode user messages ALL IN CAPITALS in lower case, since a tiny model lacks the capacity to learn each
+    """Whether to encode user messages ALL IN CAPITALS in lower case: a tiny model lacks the capacity to learn each
     word in two forms."""
 
     def encode(
