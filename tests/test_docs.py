@@ -127,7 +127,9 @@ def recipes_table() -> str:
 
 
 def datasets_table() -> str:
-    rows = ((f"`{name}`", known.about, f"{known.bytes / 1e6:.1f} MB", known.licence) for name, known in KNOWN.items())
+    rows = (
+        (f"`{name}`", known.description, f"{known.bytes / 1e6:.1f} MB", known.licence) for name, known in KNOWN.items()
+    )
     return table(("name", "what it holds", "size", "licence"), rows)
 
 

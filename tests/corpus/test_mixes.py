@@ -50,7 +50,7 @@ def test_a_weight_is_above_nothing_and_finite(weight: str) -> None:
 
 def test_weights_make_a_mix(tmp_path: Path) -> None:
     mix = read_sources(["a.txt:3", "-", "*.txt:2"], cache=tmp_path, stdin=io.BytesIO(b"cc"))
-    assert [round(source.share, 6) for source in mix.sources] == [0.5, 0.166667, 0.333333]
+    assert [round(source.fraction, 6) for source in mix.sources] == [0.5, 0.166667, 0.333333]
     assert [source.corpus.characters for source in mix.sources] == [30, 2, 40]
     assert (mix.characters, mix.documents_count, mix.single) == (72, 4, False)
     assert "".join(mix.documents()) == "a" * 30 + "cc" + "a" * 30 + "b" * 10
@@ -62,7 +62,7 @@ def test_without_weights_or_with_one_source_there_is_no_mix(tmp_path: Path) -> N
     for specs in (["a.txt", "b.txt"], ["a.txt:7"]):
         corpus = read_sources(specs, cache=tmp_path)
         (source,) = corpus.sources
-        assert (source.corpus, source.share) == (corpus, 1)
+        assert (source.corpus, source.fraction) == (corpus, 1)
     assert read_sources(["a.txt:7"], cache=tmp_path).fingerprint == read_sources(["a.txt"], cache=tmp_path).fingerprint
 
 

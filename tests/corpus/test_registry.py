@@ -98,13 +98,13 @@ folder.joinpath("train.txt").write_text(f"{name} by seed {seed}")
 def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Dataset:
     """A data set that a program makes."""
     (tmp_path / "make.py").write_text(PROGRAM)
-    monkeypatch.setattr(registry, "programs", lambda: tmp_path)
-    dataset = Dataset("own", "ours", "CC0", "none", (DataFile("train.txt", 13, "0" * 64),), is_made=True)
+    monkeypatch.setattr(registry, "generators_folder", lambda: tmp_path)
+    dataset = Dataset("own", "ours", "CC0", "none", (DataFile("train.txt", 13, "0" * 64),), is_generated=True)
     monkeypatch.setitem(registry.KNOWN, "own", dataset)
     return dataset
 
 
-def test_a_data_set_of_our_own_is_made_once(tmp_path: Path, own: Dataset) -> None:
+def test_a_data_set_of_our_own_is_generated_once(tmp_path: Path, own: Dataset) -> None:
     made = fetch("own", cache=tmp_path / "cache", mirror=tmp_path / "mirror") / "train.txt"
     assert made == tmp_path / "cache" / "own" / "train.txt"
     assert made.read_text() == "own by seed 1"
@@ -121,15 +121,15 @@ def test_that_it_was_made_is_told_once(tmp_path: Path, own: Dataset) -> None:
 
 def test_a_program_that_fails_is_told(tmp_path: Path, own: Dataset) -> None:
     with pytest.raises(SourceError, match="own cannot be made: no luck"):
-        registry.make("own", tmp_path / "cache" / "own", seed=13)
+        registry.generate("own", tmp_path / "cache" / "own", seed=13)
     assert not (tmp_path / "cache").exists()
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "dataset", [dataset for dataset in KNOWN.values() if dataset.is_made], ids=lambda made: made.name
+    "dataset", [dataset for dataset in KNOWN.values() if dataset.is_generated], ids=lambda made: made.name
 )
-def test_what_is_made_here_is_what_is_known(tmp_path: Path, dataset: Dataset) -> None:
+def test_what_is_generated_here_is_what_is_known(tmp_path: Path, dataset: Dataset) -> None:
     folder = fetch(dataset.name, cache=tmp_path)
     for file in dataset.files:
         content = (folder / file.name).read_bytes()
@@ -144,11 +144,11 @@ def test_an_unknown_name_gets_the_nearest() -> None:
 
 @pytest.mark.parametrize("dataset", KNOWN.values(), ids=KNOWN)
 def test_every_data_set_is_told_in_full(dataset: Dataset) -> None:
-    assert dataset.about
+    assert dataset.description
     assert dataset.licence
     assert dataset.split
     assert any(file.is_read for file in dataset.files)
     for file in dataset.files:
-        assert file.url.startswith("https://") != dataset.is_made
+        assert file.url.startswith("https://") != dataset.is_generated
         assert len(file.sha256) == 64
         assert file.bytes > 0

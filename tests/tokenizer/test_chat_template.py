@@ -1,4 +1,4 @@
-"""Conversations → ids: the marks, and what is left out where there is no room."""
+"""Chat template: encoding of messages, and truncation to a maximum length."""
 
 import pytest
 
@@ -19,9 +19,9 @@ TALK = [
 ]
 
 
-def shown(messages: list[Message], *, for_answer: bool = False, room: int | None = None) -> str:
-    ids = TEMPLATE.encode(messages, TOKENIZER, for_answer=for_answer, room=room)
-    assert room is None or len(ids) <= room
+def shown(messages: list[Message], *, for_answer: bool = False, max_length: int | None = None) -> str:
+    ids = TEMPLATE.encode(messages, TOKENIZER, for_answer=for_answer, max_length=max_length)
+    assert max_length is None or len(ids) <= max_length
     return "".join(TOKENIZER.token_text(id) for id in ids).replace("<|", "<").replace("|>", ">")
 
 
@@ -32,7 +32,7 @@ def test_each_message_is_marked_and_ended() -> None:
 
 
 @pytest.mark.parametrize(
-    ("room", "text"),
+    ("max_length", "text"),
     [
         (100, "<user>ab<end><assistant>c<end><user>d<end><assistant>ef<end><user>gh<end><assistant>"),
         (19, "<user>ab<end><assistant>c<end><user>d<end><assistant>ef<end><user>gh<end><assistant>"),
@@ -43,8 +43,8 @@ def test_each_message_is_marked_and_ended() -> None:
         (1, "<assistant>"),
     ],
 )
-def test_the_oldest_turns_are_left_out_first(room: int, text: str) -> None:
-    assert shown(TALK, for_answer=True, room=room) == text
+def test_the_oldest_turns_are_left_out_first(max_length: int, text: str) -> None:
+    assert shown(TALK, for_answer=True, max_length=max_length) == text
 
 
 def test_typed_marks_are_plain_text() -> None:
@@ -69,8 +69,8 @@ def test_turns_may_be_told_by_their_ends_alone() -> None:
     tokenizer = Tokenizer(train_vocabulary("char", ["abcdefgh"], None, ("<|end|>",)))
     template = ChatTemplate(user="", assistant="")
 
-    def text(room: int | None = None) -> str:
-        ids = template.encode(TALK, tokenizer, for_answer=True, room=room)
+    def text(max_length: int | None = None) -> str:
+        ids = template.encode(TALK, tokenizer, for_answer=True, max_length=max_length)
         return "".join(tokenizer.token_text(id) for id in ids).replace("<|end|>", ".")
 
     assert text() == "ab.c.d.ef.gh."

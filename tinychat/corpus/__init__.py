@@ -1,1 +1,1 @@
-"""Files → documents and conversations: formats, encodings, sources, known data sets, verbatim overlap."""
+"""Read files as documents and conversations: formats, encodings, sources, known data sets, verbatim overlap."""

@@ -1,6 +1,6 @@
 """Corpora: documents or conversations that can be read again and again in bounded memory.
 
-`TextCorpus` is one text of any number of files, `Mix` several texts with a share each, `Side` one side of translations.
+`TextCorpus` is one text of any number of files, `Mix` several weighted texts, `Side` one side of translations.
 """
 
 import hashlib
@@ -17,7 +17,7 @@ from tinychat.errors import SourceError
 EMPTY = "empty, left out"
 
 ROLE_BYTES: dict[Role, bytes] = {"user": b"user", "assistant": b"bot"}
-"""the roles as fingerprints have always hashed them: models on the disk tell their text by its fingerprint"""
+"""Roles as hashed in fingerprints; they must not change, since saved models identify their text by its fingerprint."""
 
 
 class Digest:
@@ -53,44 +53,44 @@ class Passage(NamedTuple):
     text: str
     file: str
     unit: str
-    """unit that `number` counts: `line`, `document` or `conversation`"""
+    """Unit that `number` counts: `line`, `document` or `conversation`."""
     number: int
-    """number of the unit in which the passage begins, from 1 in each file"""
+    """Number of the unit in which the passage begins, from 1 in each file."""
     before: int
-    """characters of the text before it"""
+    """Characters of the text before it."""
     ends: bool
-    """whether the next passage belongs to another document or speaker"""
+    """Whether the next passage belongs to another document or speaker."""
 
 
 class Corpus(ABC):
     """Documents or conversations. Subclasses set the attributes and implement `items`."""
 
     name: str
-    """suitable as the name of a model"""
+    """Suitable as the name of a model."""
     mode: Mode
-    """`completion` for documents, else conversations: those of a translation have two messages"""
+    """`completion` for documents, else conversations: those of a translation have two messages."""
     characters: int
     documents_count: int
     fingerprint: str
     """SHA-256 of the content: differs for any other content"""
     notices: tuple[str, ...] = ()
-    """observations of the readers, for a person to read"""
+    """Observations of the readers, for a person to read."""
     single: bool = False
-    """whether it is one running text"""
+    """Whether it is one running text."""
 
     @abstractmethod
     def items(self) -> Iterator[Chunk | Conversation]:
         """Return chunks of documents or, depending on the mode, conversations, read as they are asked for.
 
         Raises:
-            SourceError: a file cannot be read any more.
+            SourceError: If a file cannot be read any more.
         """
 
     def chunks(self) -> Iterator[Chunk]:
         """Yield the documents in pieces of bounded size; a conversation is a document with a line for each message.
 
         Raises:
-            SourceError: a file cannot be read any more.
+            SourceError: If a file cannot be read any more.
         """
         for item in self.items():
             if isinstance(item, Conversation):
@@ -102,7 +102,7 @@ class Corpus(ABC):
         """Yield whole documents: only for documents that are known to be short.
 
         Raises:
-            SourceError: a file cannot be read any more.
+            SourceError: If a file cannot be read any more.
         """
         pieces: list[str] = []
         for chunk in self.chunks():
@@ -115,7 +115,7 @@ class Corpus(ABC):
         """Return the conversations; a corpus of documents has none.
 
         Raises:
-            SourceError: a file cannot be read any more.
+            SourceError: If a file cannot be read any more.
         """
         return (item for item in self.items() if isinstance(item, Conversation))
 
@@ -126,7 +126,7 @@ class SourceCorpus(Corpus):
     @property
     @abstractmethod
     def sources(self) -> "tuple[Source, ...]":
-        """The texts and their shares."""
+        """The texts and their fractions."""
 
     @cached_property
     def source_side(self) -> "Side":
@@ -150,7 +150,7 @@ class TextCorpus(SourceCorpus):
         keep_alive: any object that must live as long as the corpus does.
 
     Raises:
-        SourceError: a file cannot be read, or none holds any text.
+        SourceError: If a file cannot be read, or none holds any text.
     """
 
     def __init__(
@@ -197,7 +197,7 @@ class TextCorpus(SourceCorpus):
         """Yield the documents in pieces, or the messages of the conversations, with their positions.
 
         Raises:
-            SourceError: a file cannot be read any more.
+            SourceError: If a file cannot be read any more.
         """
         before = 0
         for part in self._parts:
@@ -220,20 +220,20 @@ class Source(NamedTuple):
     """One text of a mix."""
 
     corpus: TextCorpus
-    share: float
-    """fraction of what is drawn from the mix: the shares add up to 1"""
+    fraction: float
+    """Fraction of training data drawn from it; the fractions of a mix add up to 1."""
 
 
 MAX_NAMES = 4
-"""texts whose names make up the name of a mix"""
+"""Texts whose names make up the name of a mix."""
 
 
 class Mix(SourceCorpus):
-    """Several texts, each drawn from by its share whatever its length; each has a validation split of its own.
+    """Several texts, each drawn from in proportion to its weight, not its length; each has its own validation split.
 
     Args:
         corpora: all of one mode.
-        weights: of each, above 0.
+        weights: of the texts, above 0.
     """
 
     def __init__(self, corpora: Sequence[TextCorpus], weights: Sequence[float]) -> None:
@@ -242,7 +242,7 @@ class Mix(SourceCorpus):
         self._sources = tuple(
             Source(corpus, weight / largest / total) for corpus, weight in zip(corpora, weights, strict=True)
         )
-        names = [f"{corpus.name} ({100 * share:.2g} %)" for corpus, share in self._sources]
+        names = [f"{corpus.name} ({100 * fraction:.2g} %)" for corpus, fraction in self._sources]
         if len(names) > MAX_NAMES:
             names[MAX_NAMES - 1 :] = [f"{len(names) - MAX_NAMES + 1} more"]
         self.name = ", ".join(names[:-1]) + " and " + names[-1]

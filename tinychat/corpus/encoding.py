@@ -23,10 +23,10 @@ from tinychat.corpus.types import Notes
 from tinychat.errors import SourceError
 
 PIECE = 1 << 18
-"""bytes read at a time"""
+"""Bytes read at a time."""
 
 HEAD = 1 << 16
-"""bytes that are examined to tell text from other data and to guess an encoding"""
+"""Bytes that are examined to tell text from other data and to guess an encoding."""
 
 BOMS = (
     (codecs.BOM_UTF8, "utf-8"),
@@ -101,7 +101,7 @@ def open_bytes(path: Path) -> Iterator[BinaryIO]:
     """Open a file for reading bytes, decompressing it if it is gzip.
 
     Raises:
-        SourceError: the file cannot be read, or its gzip data is damaged.
+        SourceError: If the file cannot be read, or its gzip data is damaged.
     """
     try:
         with path.open("rb") as raw:
@@ -129,7 +129,7 @@ def read_text(path: Path, encoding: str, notes: Notes, size: int = PIECE) -> Ite
         Pieces that are not empty.
 
     Raises:
-        SourceError: the file cannot be read.
+        SourceError: If the file cannot be read.
     """
     decoder = _Decoder(encoding, notes)
     newlines = io.IncrementalNewlineDecoder(None, translate=True)
@@ -213,22 +213,20 @@ def find_encoding(path: Path) -> str:
     """Return the encoding of a text file, as Python names it; reads the whole file, in bounded memory.
 
     Raises:
-        SourceError: the file cannot be read, or is not text.
+        SourceError: If the file cannot be read, or is not text.
     """
     with open_bytes(path) as file:
         head = file.read(HEAD)
     for mark, encoding in BOMS:
         if head.startswith(mark):
             return encoding
-    wide = _find_wide(head)
-    if wide:
-        return wide
-    kind = _find_binary(head)
-    if kind:
+    if utf16 := _find_utf16(head):
+        return utf16
+    if kind := _find_binary(head):
         raise SourceError(f"{path} is {kind}, not text", "save it as plain text first")
     if _is_utf8(path):
         return "utf-8"
-    return _guess(_unusual_lines(path))
+    return _guess(_non_ascii_lines(path))
 
 
 def describe_encoding(encoding: str) -> str:
@@ -236,7 +234,7 @@ def describe_encoding(encoding: str) -> str:
     return f"{encoding} ({ENCODINGS[encoding]})" if encoding in ENCODINGS else encoding.upper()
 
 
-def _find_wide(head: bytes) -> str | None:
+def _find_utf16(head: bytes) -> str | None:
     """Recognize UTF-16 without a byte order mark, by the byte order that gives common characters."""
     zeros = head.count(0) / (len(head) or 1)
     if not zeros or (zeros < 0.4 and not _is_binary(head)):
@@ -244,11 +242,11 @@ def _find_wide(head: bytes) -> str | None:
     best, most = None, 0.05
     for encoding in ("utf-16-le", "utf-16-be"):
         text = head[: len(head) // 2 * 2].decode(encoding, errors="replace")
-        strange = sum(char == "\ufffd" or unicodedata.category(char) in ("Cc", "Cn", "Co") for char in text)
-        strange -= sum(text.count(char) for char in "\t\n\r")
-        plain = sum(char.isascii() or char in "，。、“”" for char in text)
-        if strange <= len(text) / 100 and plain / len(text) > most:
-            best, most = encoding, plain / len(text)
+        unusual = sum(char == "\ufffd" or unicodedata.category(char) in ("Cc", "Cn", "Co") for char in text)
+        unusual -= sum(text.count(char) for char in "\t\n\r")
+        common = sum(char.isascii() or char in "，。、“”" for char in text)
+        if unusual <= len(text) / 100 and common / len(text) > most:
+            best, most = encoding, common / len(text)
     return best
 
 
@@ -277,7 +275,7 @@ def _is_utf8(path: Path) -> bool:
     return True
 
 
-def _unusual_lines(path: Path) -> bytes:
+def _non_ascii_lines(path: Path) -> bytes:
     """Return the first lines that are not ASCII, up to `HEAD` bytes."""
     found: list[bytes] = []
     left = HEAD
@@ -309,16 +307,16 @@ def _guess(sample: bytes) -> str:
 def _guess_eastern(sample: bytes) -> str:
     """Return the East Asian encoding in which the most characters are common ones."""
 
-    def share(encoding: str) -> float:
+    def common_fraction(encoding: str) -> float:
         code, common = COMMON_CODES[encoding]
         text = re.sub(r"[\x00-\x7f]+", "", sample.decode(encoding, errors="replace"))
         return sum(char.encode(code, errors="replace")[0] in common for char in text) / (len(text) or 1)
 
-    return max(COMMON_CODES, key=share)
+    return max(COMMON_CODES, key=common_fraction)
 
 
 def _is_in_runs(sample: bytes) -> bool:
-    """Whether the non-ASCII bytes form words of their own, as in scripts other than Latin."""
+    """Return whether the non-ASCII bytes form words of their own, as in scripts other than Latin."""
     high = _count_high(sample)
     runs = re.findall(rb"[\x80-\xff]{3,}|(?:[\x81-\xfe][\x40-\xfe]){2,}", sample)
     return high >= 6 and sum(map(_count_high, runs)) >= high / 2
@@ -333,15 +331,15 @@ def _guess_latin(sample: bytes) -> str:
     best, most = "utf-8", 0.75
     for encoding, alphabet in ALPHABETS:
         try:
-            share = _share_of_alphabet(sample.decode(encoding), alphabet)
+            fraction = _alphabet_fraction(sample.decode(encoding), alphabet)
         except UnicodeDecodeError:
             continue
-        if share > most:
-            best, most = encoding, share
+        if fraction > most:
+            best, most = encoding, fraction
     return best
 
 
-def _share_of_alphabet(text: str, alphabet: str) -> float:
+def _alphabet_fraction(text: str, alphabet: str) -> float:
     """Return the fraction of non-ASCII characters that are letters of the language, within words, or common signs."""
     fits = total = 0
     for word in re.findall(r"[^\W\d_]+|[^\x00-\x7f]", text):

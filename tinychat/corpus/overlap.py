@@ -16,15 +16,15 @@ import numpy.typing as npt
 from tinychat.corpus.corpus import Passage
 
 BLOCK = 1 << 17
-"""symbols of the text that are searched at once: few enough for a processor's cache"""
+"""Symbols of the text that are searched at once: few enough for a processor's cache."""
 BASE = 0x9E3779B97F4A7C15
-"""base of the hashes; odd, so that it has an inverse modulo 2⁶⁴"""
+"""Base of the hashes; odd, so that it has an inverse modulo 2⁶⁴."""
 FILTER_BITS = 16
 SHIFT = np.uint64(64 - FILTER_BITS)
 BOUNDARY = "\udfff"
-"""separates two passages: a lone surrogate, which no text holds"""
+"""Separates two passages: a lone surrogate, which no text holds."""
 MAX_POSITIONS = 1024
-"""positions that are compared at once: the first of many may already have the longest span possible"""
+"""Positions that are compared at once: the first of many may already have the longest span possible."""
 
 Symbols = npt.NDArray[np.int64]
 Positions = npt.NDArray[np.int64]
@@ -47,10 +47,10 @@ class CommonSpan:
     """The longest common span of some sequences and a text of ids."""
 
     start: int = 0
-    """its first position in the text"""
+    """Its first position in the text."""
     length: int = 0
     searched: int = 0
-    """ids of the text that were searched: all, unless the search was stopped"""
+    """Ids of the text that were searched: all, unless the search was stopped."""
 
 
 @dataclass(frozen=True)
@@ -60,9 +60,9 @@ class LongestCopy:
     text: str
     characters: int
     position: float
-    """where it first begins in the corpus, from 0 to 1"""
+    """Where it first begins in the corpus, from 0 to 1."""
     searched: float
-    """fraction of the corpus that was searched"""
+    """Fraction of the corpus that was searched."""
 
 
 def longest_copy(
@@ -125,10 +125,10 @@ class Copy:
     """A span of an answer that occurs in a corpus."""
 
     start: int
-    """position in the answer"""
+    """Position in the answer."""
     text: str
     passage: Passage
-    """where the span first begins in the corpus; without its text"""
+    """Where the span first begins in the corpus; without its text."""
 
 
 def find_copies(answer: str, passages: Iterable[Passage], min_length: int) -> list[Copy]:

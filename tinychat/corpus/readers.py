@@ -21,10 +21,10 @@ from tinychat.errors import SourceError
 Record = dict[str, Any]
 
 SAMPLE = 200
-"""records, or rows, from which separator, quotes, header and fields are inferred"""
+"""Records, or rows, from which separator, quotes, header and fields are inferred."""
 
 HEADER_NAMES = {"id", "label", "name", "title", "text", "content", "question", "answer", "prompt", "completion"}
-"""names that make a first row a header; columns of numbers, or of texts longer than the name above, do so too"""
+"""Names that make a first row a header; columns of numbers, or of texts longer than the name above, do so too."""
 
 _NAME = re.compile(r"(?:[^\W\d]\w*(?:[ .:/#(-]+\w+){0,2}\)?)?")
 _NUMBER = re.compile(r"[\s\d.,+-]*\d[\s\d.,%-]*")
@@ -66,7 +66,7 @@ ROLES: dict[str, Role] = {
     "gpt": "assistant",
     "model": "assistant",
 }
-"""The role that each name of a speaker stands for in files of conversations."""
+"""Roles by the names of speakers in files of conversations."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ class RecordFile:
             The records: the values of each by their names.
 
         Raises:
-            SourceError: the file cannot be read.
+            SourceError: If the file cannot be read.
         """
         return FORMATS[self.format](self, notes)
 
@@ -110,7 +110,7 @@ class RecordFile:
             Texts that are not empty.
 
         Raises:
-            SourceError: the file cannot be read, or no field is the text.
+            SourceError: If the file cannot be read, or no field is the text.
         """
         sample, records = _peek(self.records(notes))
         field = self._choose_field(sample, notes) if sample else ""
@@ -133,7 +133,7 @@ class RecordFile:
             Conversations in which the assistant speaks at least once.
 
         Raises:
-            SourceError: the file cannot be read, or its records hold no conversations.
+            SourceError: If the file cannot be read, or its records hold no conversations.
         """
         sample, records = _peek(self.records(notes))
         sides = self._choose_sides(sample) if sample else None
@@ -146,10 +146,10 @@ class RecordFile:
                 notes.add("records without an answer left out: {count}, the first is number {first}", 1, f"{number:,}")
 
     def holds_conversations(self) -> bool:
-        """Whether the names of the fields are those of conversations.
+        """Return whether the names of the fields are those of conversations.
 
         Raises:
-            SourceError: the file cannot be read.
+            SourceError: If the file cannot be read.
         """
         sample, _ = _peek(self.records(Notes()))
         named = any(name.lower() in TEXT_NAMES for record in sample for name in record)
@@ -352,9 +352,9 @@ def _choose_dialect(lines: Sequence[str], tabs: bool) -> type[csv.Dialect]:
     for dialect in TAB_DIALECTS if tabs else COMMA_DIALECTS:
         widths = [len(row) for row in csv.reader(lines, dialect) if row]
         usual = max(set(widths), key=widths.count, default=1)
-        share = widths.count(usual) / len(widths) if usual > 1 else 0.0
-        if share > most + 0.01:
-            best, most = dialect, share
+        fraction = widths.count(usual) / len(widths) if usual > 1 else 0.0
+        if fraction > most + 0.01:
+            best, most = dialect, fraction
     return best
 
 
@@ -417,7 +417,7 @@ class Part:
         """The encoding of the file, as Python names it.
 
         Raises:
-            SourceError: the file cannot be read, or is not text.
+            SourceError: If the file cannot be read, or is not text.
         """
         return find_encoding(self.path)
 
@@ -436,7 +436,7 @@ class Part:
             A whole document, or a piece of a running text.
 
         Raises:
-            SourceError: the file cannot be read, or no field of its records is the text.
+            SourceError: If the file cannot be read, or no field of its records is the text.
         """
         if self.format:
             for text in self._record_file(self.format, notes).texts(notes):
@@ -462,15 +462,15 @@ class Part:
             The conversations, read as they are asked for.
 
         Raises:
-            SourceError: the file cannot be read, or holds no conversations.
+            SourceError: If the file cannot be read, or holds no conversations.
         """
         return self._record_file(self.format or ".tsv", notes).conversations(notes)
 
     def holds_conversations(self) -> bool:
-        """Whether this is a file of conversations, judging by the names of its fields.
+        """Return whether this is a file of conversations, judging by the names of its fields.
 
         Raises:
-            SourceError: the file cannot be read.
+            SourceError: If the file cannot be read.
         """
         return (
             bool(self.format) and self.field is None and self._record_file(self.format, Notes()).holds_conversations()

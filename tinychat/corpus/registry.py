@@ -1,4 +1,4 @@
-"""The known data sets (`datasets.toml`): where each is published, its checksum and licence, and how to read it."""
+"""Known data sets (`datasets.toml`): the source, checksum and licence of each, and how to read it."""
 
 import hashlib
 import subprocess
@@ -17,15 +17,15 @@ from tinychat.corpus.encoding import open_bytes
 from tinychat.errors import SourceError
 
 Progress = Callable[[int, int | None], None]
-"""called with the bytes done and the total"""
+"""Called with the bytes done and the total."""
 
 PIECE = 1 << 16
-"""bytes read at a time"""
+"""Bytes read at a time."""
 TIMEOUT = 30
-"""seconds that a server may stay silent"""
+"""Seconds that a server may stay silent."""
 
 SEED = 1
-"""default seed of generated data sets"""
+"""Default seed of generated data sets."""
 
 MIRROR = "name a folder that holds the data sets in TINYCHAT_MIRROR"
 
@@ -38,11 +38,11 @@ class DataFile:
     bytes: int
     sha256: str
     url: str = ""
-    """empty if the file is generated here"""
+    """Empty if the file is generated here."""
     member: str = ""
-    """path of the file within the zip archive at `url`"""
+    """Path of the file within the zip archive at `url`."""
     is_read: bool = True
-    """whether the data set's name includes this file; any other file is named as NAME/FILE"""
+    """Whether the data set's name includes this file; any other file is named as NAME/FILE."""
 
 
 @dataclass(frozen=True)
@@ -50,24 +50,25 @@ class Dataset:
     """A known data set: facts about it, and how to read it."""
 
     name: str
-    about: str
+    description: str
     licence: str
     split: str
-    """the usual split into training and test parts in the literature"""
+    """The usual split into training and test parts in the literature."""
     files: tuple[DataFile, ...]
     format: str = ""
-    """record format, a key of `readers.FORMATS`; empty for plain text"""
+    """Record format, a key of `readers.FORMATS`; empty for plain text."""
     column: str | None = None
     separator: str = ""
-    """string between the documents of a plain text"""
+    """String between the documents of a plain text."""
     mode: str = "completion"
     is_text: bool = True
     """False for vocabularies"""
-    is_made: bool = False
-    """whether a program of tinychat's own generates it; sizes and checksums are those of seed 1"""
+    is_generated: bool = False
+    """Whether a program of tinychat generates it; sizes and checksums are those of seed 1."""
 
     @property
     def bytes(self) -> int:
+        """Total size of its files."""
         return sum(file.bytes for file in self.files)
 
 
@@ -82,7 +83,7 @@ def find_dataset(name: str) -> Dataset:
     """Return the data set with a name.
 
     Raises:
-        SourceError: there is no such data set.
+        SourceError: If there is no such data set.
     """
     if name in KNOWN:
         return KNOWN[name]
@@ -104,12 +105,12 @@ def fetch(name: str, *, cache: Path, mirror: Path | None = None, progress: Progr
         The folder with the files, in which `find_file` finds them.
 
     Raises:
-        SourceError: there is no such data set, it cannot be downloaded or generated, or a checksum differs.
+        SourceError: If there is no such data set, it cannot be downloaded or generated, or a checksum differs.
     """
     dataset = find_dataset(name)
-    if dataset.is_made:
-        if not is_there(dataset, cache / name):
-            make(name, cache / name)
+    if dataset.is_generated:
+        if not is_complete(dataset, cache / name):
+            generate(name, cache / name)
         return cache / name
     folder = (mirror or cache) / name
     done = 0
@@ -125,14 +126,14 @@ def fetch(name: str, *, cache: Path, mirror: Path | None = None, progress: Progr
     return folder
 
 
-def programs() -> Path:
+def generators_folder() -> Path:
     """Return the folder of the generator programs: inside an installed package, beside it in a checkout."""
     package = Path(__file__).resolve().parent.parent
     installed = package / "corpora"
     return installed if installed.is_dir() else package.parent / "data"
 
 
-def make(name: str, folder: Path, seed: int = SEED, count: int | None = None) -> str:
+def generate(name: str, folder: Path, seed: int = SEED, count: int | None = None) -> str:
     """Generate a data set: files to train on, and a held-out part.
 
     The programs are not part of the package, so they run in a process of their own.
@@ -141,26 +142,26 @@ def make(name: str, folder: Path, seed: int = SEED, count: int | None = None) ->
         name: of the data set.
         folder: to write to; created if it is missing.
         seed: the same seed gives the same bytes on every machine.
-        count: documents to train on; None: as many as the known data set has.
+        count: number of training documents; None: as many as the known data set has.
 
     Returns:
         The program's report, a line for each file.
 
     Raises:
-        SourceError: the program is missing or fails.
+        SourceError: If the program is missing or fails.
     """
-    program = programs() / "make.py"
+    program = generators_folder() / "make.py"
     command = [sys.executable, str(program), name, "--out", str(folder), "--seed", str(seed)]
     command += ["--count", str(count)] if count else []
-    done = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", errors="replace", check=False)
-    if done.returncode:
-        why = done.stderr.strip().splitlines()[-1:] or [f"it ended with {done.returncode}"]
+    result = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", errors="replace", check=False)
+    if result.returncode:
+        why = result.stderr.strip().splitlines()[-1:] or [f"it ended with {result.returncode}"]
         raise SourceError(f"{name} cannot be made: {why[0]}", f"its program is {program}")
-    return done.stderr.strip()
+    return result.stderr.strip()
 
 
-def is_there(dataset: Dataset, folder: Path) -> bool:
-    """Whether a folder holds all files of a data set."""
+def is_complete(dataset: Dataset, folder: Path) -> bool:
+    """Return whether a folder holds all files of a data set."""
     return all(find_file(folder, file) is not None for file in dataset.files)
 
 
@@ -185,15 +186,15 @@ def _download(path: Path, file: DataFile, progress: Progress | None, before: int
     from urllib.request import urlopen
 
     try:
-        with tempfile.TemporaryFile() as kept, urlopen(file.url, timeout=TIMEOUT) as answer:
+        with tempfile.TemporaryFile() as download, urlopen(file.url, timeout=TIMEOUT) as answer:
             while piece := answer.read(PIECE):
-                kept.write(piece)
+                download.write(piece)
                 if progress is not None:
-                    progress(before + min(kept.tell(), file.bytes), total)
-            kept.seek(0)
+                    progress(before + min(download.tell(), file.bytes), total)
+            download.seek(0)
             digest = hashlib.sha256()
-            archive = zipfile.ZipFile(kept) if file.member else None
-            with archive.open(file.member) if archive else nullcontext(kept) as plain, atomic_file(path) as out:
+            archive = zipfile.ZipFile(download) if file.member else None
+            with archive.open(file.member) if archive else nullcontext(download) as plain, atomic_file(path) as out:
                 while piece := plain.read(PIECE):
                     digest.update(piece)
                     out.write(piece)

@@ -18,15 +18,15 @@ from typing import BinaryIO, cast
 from tinychat.corpus.corpus import Mix, SourceCorpus, TextCorpus
 from tinychat.corpus.encoding import PIECE
 from tinychat.corpus.readers import JSON_FORMATS, Part, format_of
-from tinychat.corpus.registry import KNOWN, Dataset, fetch, find_file, is_there
+from tinychat.corpus.registry import KNOWN, Dataset, fetch, find_file, is_complete
 from tinychat.corpus.types import Mode, Notes
 from tinychat.errors import SourceError, UsageError
 
 STDIN = "-"
-"""the source that stands for standard input"""
+"""The source that stands for standard input."""
 
 _WEIGHTED = re.compile(r"(.+):([+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?|[+-]?inf|nan)", re.IGNORECASE | re.DOTALL)
-"""a source and its weight in a mix, as in `novel.txt:2`"""
+"""A source and its weight in a mix, as in `novel.txt:2`."""
 
 
 def read_sources(
@@ -56,8 +56,8 @@ def read_sources(
         One text of all sources, or a mix with a text for each.
 
     Raises:
-        SourceError: a source cannot be found or read, or holds no text.
-        UsageError: a weight is not a finite number above 0.
+        SourceError: If a source cannot be found or read, or holds no text.
+        UsageError: If a weight is not a finite number above 0.
     """
     if not specs:
         raise SourceError("no text is named", "name a file, a folder, a known data set, or - for stdin")
@@ -102,7 +102,7 @@ class _Finder:
         """Add the files of one source.
 
         Raises:
-            SourceError: there is no such source, or no text in it.
+            SourceError: If there is no such source, or no text in it.
         """
         path = Path(spec).expanduser()
         name, _, file = spec.partition("/")
@@ -130,7 +130,7 @@ class _Finder:
         return Part(path, str(path), format, self._field_of(format))
 
     def _field_of(self, format: str) -> str | None:
-        """Return the field or column that was asked for; if only one flag was given, it serves all formats."""
+        """Return the field or column to read; if only one of the flags is given, it applies to all formats."""
         first, second = (self.field, self.column) if format in JSON_FORMATS else (self.column, self.field)
         return first if first is not None else second
 
@@ -160,13 +160,14 @@ class _Finder:
 
     def _add_dataset(self, dataset: Dataset, file_name: str) -> None:
         if not dataset.is_text:
-            raise SourceError(f"{dataset.name} is no text: {dataset.about}", f"use it as --tokenizer {dataset.name}")
+            problem = f"{dataset.name} is no text: {dataset.description}"
+            raise SourceError(problem, f"use it as --tokenizer {dataset.name}")
         files = [file for file in dataset.files if (file.name == file_name if file_name else file.is_read)]
         if not files:
             names = ", ".join(f"{dataset.name}/{file.name}" for file in dataset.files)
             raise SourceError(f"there is no file {file_name!r} in {dataset.name}", f"its files: {names}")
         notes = Notes()
-        if dataset.is_made and not is_there(dataset, self.cache / dataset.name):
+        if dataset.is_generated and not is_complete(dataset, self.cache / dataset.name):
             notes.add("made by its own program, with seed 1 (`tinychat data make` takes another)")
         self.notes.append((dataset.name, notes))
         folder = self.fetch(dataset.name)
@@ -230,7 +231,7 @@ def split_weight(source: str) -> tuple[str, float | None]:
         The name, and the weight or None.
 
     Raises:
-        UsageError: the weight is not a finite number above 0.
+        UsageError: If the weight is not a finite number above 0.
     """
     found, path = _WEIGHTED.fullmatch(source), Path(source).expanduser()
     if found is None or path.exists() or next(glob.iglob(str(path), recursive=True), None):  # noqa: PTH207

@@ -1,4 +1,4 @@
-"""What a corpus consists of (chunks of documents, conversations), and the notes that its readers take."""
+"""Parts of a corpus: chunks of documents, conversations, and the notes of its readers."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,11 +6,11 @@ from typing import Literal, NamedTuple, get_args
 
 Mode = Literal["completion", "chat", "translation"]
 MODES: tuple[Mode, ...] = get_args(Mode)
-"""the purposes of a corpus or a model"""
+"""Uses of a corpus or a model."""
 Role = Literal["user", "assistant"]
 
 MAX_LINES = 3
-"""lines of one kind that `summarize_notes` shows before it only counts the rest"""
+"""Lines of one kind that `summarize_notes` shows before it only counts the rest."""
 
 
 class Chunk(NamedTuple):

@@ -34,7 +34,7 @@ class ChatTemplate:
         tokenizer: Tokenizer,
         *,
         for_answer: bool = False,
-        room: int | None = None,
+        max_length: int | None = None,
     ) -> list[int]:
         """Encode a conversation.
 
@@ -42,14 +42,14 @@ class ChatTemplate:
             messages: oldest first.
             tokenizer: one that has the special tokens of the template.
             for_answer: whether the assistant speaks next: the ids then end with its role token.
-            room: the maximum number of ids; None: unlimited. The oldest turns (a user message and the answers to it)
+            max_length: the maximum number of ids; None: unlimited. The oldest turns (a user message and the answers to it)
                 are dropped first; of a newest turn that is still too long, the end is kept.
 
         Returns:
-            The ids, at most `room`.
+            The ids, at most `max_length`.
 
         Raises:
-            TokenizerError: the tokenizer lacks a special token.
+            TokenizerError: If the tokenizer lacks a special token.
         """
         user, assistant, end = (self._ids(token, tokenizer) for token in (self.user, self.assistant, self.end))
         role_ids = {"user": user, "assistant": assistant}
@@ -60,19 +60,19 @@ class ChatTemplate:
                 turns.append([])
             text = self._normalize(message.text) if message.role == "user" else message.text
             turns[-1] += (*role_ids[message.role], *tokenizer.encode(text), *end)
-        while room is not None and len(turns) > 1 and sum(map(len, turns)) + len(prompt_end) > room:
+        while max_length is not None and len(turns) > 1 and sum(map(len, turns)) + len(prompt_end) > max_length:
             turns.pop(0)
         ids = [id for turn in turns for id in turn] + prompt_end
-        if room is not None and len(ids) > room:
-            first = ids[: len(user)] if room > 1 else []
-            return [*first, *ids[len(ids) - room + len(first) :]]
+        if max_length is not None and len(ids) > max_length:
+            first = ids[: len(user)] if max_length > 1 else []
+            return [*first, *ids[len(ids) - max_length + len(first) :]]
         return ids
 
     def end_ids(self, tokenizer: Tokenizer) -> frozenset[int]:
         """Return the ids that end an answer: the end token, and the role tokens of a next message.
 
         Raises:
-            TokenizerError: the tokenizer lacks a special token.
+            TokenizerError: If the tokenizer lacks a special token.
         """
         return frozenset(id for token in (self.end, self.user, self.assistant) for id in self._ids(token, tokenizer))
 
@@ -85,7 +85,7 @@ class ChatTemplate:
         """Create a template from fields that `to_dict` returned; missing ones get their defaults.
 
         Raises:
-            TypeError: a key is unknown.
+            TypeError: If a key is unknown.
         """
         kinds = {name: type(value) for name, value in cls().to_dict().items()}
         return cls(**{name: kinds.get(name, str)(value) for name, value in values.items()})

@@ -1,4 +1,4 @@
-"""Token ids → text, one at a time: the streamed pieces, joined, equal the text of all ids decoded at once."""
+"""Decode token ids one at a time: the streamed pieces, joined, equal the text of all ids decoded at once."""
 
 import codecs
 from collections.abc import Callable, Collection, Sequence

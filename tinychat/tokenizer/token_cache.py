@@ -19,10 +19,10 @@ from tinychat.tokenizer.chat_template import ChatTemplate
 from tinychat.tokenizer.tokenizer import Tokenizer
 
 FORMAT = 2
-"""version of the files' content, part of their names: files of another version are never read"""
+"""Version of the files' content, part of their names: files of another version are never read."""
 
 BATCH = 1 << 20
-"""characters of short documents that are encoded at once"""
+"""Characters of short documents that are encoded at once."""
 
 Ids = npt.NDArray[np.unsignedinteger[Any]]
 
@@ -57,8 +57,8 @@ def encode_corpus(
         The ids in the cache.
 
     Raises:
-        SourceError: the corpus cannot be read, or changed since it was created.
-        TokenizerError: the tokenizer has no token for anything in the corpus, or lacks one of the template.
+        SourceError: If the corpus cannot be read, or changed since it was created.
+        TokenizerError: If the tokenizer has no token for anything in the corpus, or lacks one of the template.
     """
     key = (FORMAT, corpus.fingerprint, tokenizer.fingerprint, template and template.to_dict())
     path = cache / (hashlib.sha256(json.dumps(key).encode()).hexdigest()[:40] + ".ids")

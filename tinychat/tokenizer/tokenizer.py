@@ -1,6 +1,6 @@
-"""Text ↔ token ids. Every tokenizer is one of the `tokenizers` library, saved in its format; ours are lossless.
+"""Encode text as token ids and decode them. All tokenizers use the `tokenizers` library; ours are lossless.
 
-Encoding treats special tokens in a text as plain characters: nobody can forge the end of a message by typing it.
+Encoding treats special tokens in a text as plain characters: users cannot forge the end of a message by typing it.
 """
 
 import hashlib
@@ -33,13 +33,13 @@ SPECIAL_TOKENS = {
     "pad": ("<|pad|>", "<pad>", "[PAD]"),
     "unknown": ("<unk>", "[UNK]"),
 }
-"""The names of special tokens by their purpose; the first of each is the one that we train."""
+"""Names of special tokens by role; new tokenizers use the first of each."""
 
 LONGEST_UNCUT = 1 << 18
-"""characters after which a text is cut even where that may change its tokens"""
+"""Characters after which a text is cut even where that may change its tokens."""
 
 SEGMENT = 1 << 14
-"""minimum characters of a piece: small enough to share the work among processors"""
+"""Minimum characters of a piece: small enough to share the work among processors."""
 
 _CUT = re.compile(r"[^\W_](?=[ \n])|\S\n(?=\S)")
 """After a letter or digit before a space, or after a single newline: no tokenizer that splits a text into words has a
@@ -94,9 +94,9 @@ class Tokenizer:
         """Whether tokens of words include the space before them: the first word of a text is then a different token."""
         return any(piece[:1] == b" " and piece.strip() for piece in self._bytes_of or [])
 
-    def special(self, description: str) -> int | None:
-        """Return the id of the special token for a purpose, a key of `SPECIAL_TOKENS`; None if there is none."""
-        return next((id for name in SPECIAL_TOKENS[description] if (id := self.token_id(name)) is not None), None)
+    def special(self, role: str) -> int | None:
+        """Return the id of the special token for a role, a key of `SPECIAL_TOKENS`; None if there is none."""
+        return next((id for name in SPECIAL_TOKENS[role] if (id := self.token_id(name)) is not None), None)
 
     def token_id(self, name: str) -> int | None:
         """Return the id of the special token with a name; None if there is none."""
@@ -190,7 +190,7 @@ class Tokenizer:
         """Create a tokenizer from the content of a `tokenizer.json`.
 
         Raises:
-            TokenizerError: the text is not a tokenizer.
+            TokenizerError: If the text is not a tokenizer.
         """
         try:
             return cls(tokenizers.Tokenizer.from_str(text))
@@ -201,7 +201,7 @@ class Tokenizer:
         """Write a `tokenizer.json`, whole or not at all.
 
         Raises:
-            OSError: the file cannot be written.
+            OSError: If the file cannot be written.
         """
         atomic_write(path, self.to_json())
 
@@ -306,7 +306,7 @@ def load_tokenizer(path: Path) -> Tokenizer:
         The tokenizer.
 
     Raises:
-        TokenizerError: there is no such file, or it is not a tokenizer.
+        TokenizerError: If there is no such file, or it is not a tokenizer.
     """
     if path.is_dir():
         found = [path / name for name in ("tokenizer.json", "vocab.txt") if (path / name).is_file()]
@@ -338,7 +338,7 @@ def read_bert_vocabulary(text: str) -> tokenizers.Tokenizer:
         The library's tokenizer.
 
     Raises:
-        TokenizerError: the text is not such a vocabulary.
+        TokenizerError: If the text is not such a vocabulary.
     """
     tokens = text.removesuffix("\n").split("\n")
     specials = [token for token in ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]") if token in tokens]

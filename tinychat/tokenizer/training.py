@@ -29,13 +29,13 @@ PIECE_PATTERN = (
 """All pieces are bounded: a text without spaces costs no more time or memory than any other."""
 
 SPACE = "▁"
-"""stands for the space before a word"""
+"""Character that stands for the space before a word."""
 
 VOCAB_SIZES = {"char": 2**21, "word": 10_000, "whitespace": 10_000, "wordpiece": 4_096}
-"""default maximum numbers of tokens; that of `char` exceeds the number of characters"""
+"""Default maximum numbers of tokens; that of `char` exceeds the number of characters."""
 
 TRAINING_CHARACTERS = 20_000_000
-"""characters beyond which a vocabulary is trained on a sample of the text"""
+"""Characters beyond which a vocabulary is trained on a sample of the text."""
 
 
 def train_tokenizer(
@@ -47,14 +47,14 @@ def train_tokenizer(
         kind: a key of `TOKENIZERS`.
         corpus: to train on; all kinds but `char` sample a very long one evenly.
         vocab_size: maximum number of tokens; None: the default of the kind.
-        specials: purposes of special tokens to add, keys of `SPECIAL_TOKENS`.
+        specials: roles of special tokens to add, keys of `SPECIAL_TOKENS`.
 
     Returns:
         The tokenizer.
 
     Raises:
-        TokenizerError: there is no such kind, or the vocabulary is too small for it.
-        SourceError: the corpus cannot be read.
+        TokenizerError: If there is no such kind, or the vocabulary is too small for it.
+        SourceError: If the corpus cannot be read.
     """
     step = 1 if kind == "char" else 1 + corpus.characters // TRAINING_CHARACTERS
     texts = islice(cut_documents(corpus.chunks()), 0, None, step)
@@ -76,15 +76,15 @@ def train_vocabulary(
         The library's tokenizer.
 
     Raises:
-        TokenizerError: there is no such kind, or the vocabulary is too small for it.
+        TokenizerError: If there is no such kind, or the vocabulary is too small for it.
     """
     if kind not in TOKENIZERS:
         raise TokenizerError(f"there is no tokenizer {kind!r}", f"kinds: {', '.join(TOKENIZERS)}, or the path of one")
     tokens = VOCAB_SIZES[kind] if vocab_size is None else vocab_size
-    room = tokens - len(specials)
-    if room < 1:
+    size = tokens - len(specials)
+    if size < 1:
         raise TokenizerError(f"a vocabulary of {tokens} tokens has no room for any text", "give it a larger one")
-    inner = TOKENIZERS[kind](texts, room)
+    inner = TOKENIZERS[kind](texts, size)
     inner.add_special_tokens([AddedToken(token, special=True, normalized=False) for token in specials])
     return inner
 
@@ -115,8 +115,8 @@ def count_codes(texts: Iterable[str]) -> Counter[str]:
 def _train_char(texts: Iterable[str], size: int) -> tokenizers.Tokenizer:
     """Build a vocabulary of the most frequent characters, in the order of their codes."""
     counts = count_codes(texts)
-    kept = sorted(counts, key=lambda char: (-counts[char], char))[:size]
-    return _longest_known(sorted(kept))
+    most_frequent = sorted(counts, key=lambda char: (-counts[char], char))[:size]
+    return _longest_known(sorted(most_frequent))
 
 
 def _train_word(texts: Iterable[str], size: int) -> tokenizers.Tokenizer:
