@@ -42,7 +42,7 @@ class ChatTemplate:
             messages: oldest first.
             tokenizer: one that has the special tokens of the template.
             for_answer: whether the assistant speaks next: the ids then end with its role token.
-            max_length: the maximum number of ids; None: unlimited. The oldest turns (a user message and the answers to it)
+            max_length: maximum number of ids; None: unlimited. The oldest turns (a user message and its answers)
                 are dropped first; of a newest turn that is still too long, the end is kept.
 
         Returns:
