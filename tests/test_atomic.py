@@ -1,3 +1,5 @@
+"""Atomic writes of files and folders, also after a crash."""
+
 import os
 import subprocess
 import sys
@@ -56,7 +58,7 @@ def test_an_error_leaves_the_old_folder_and_nothing_else(tmp_path: Path) -> None
     assert names(tmp_path / "model") == ["a"]
 
 
-def test_a_link_stays_one(tmp_path: Path) -> None:
+def test_a_symbolic_link_stays_a_link(tmp_path: Path) -> None:
     (tmp_path / "real").write_text("old")
     (tmp_path / "link").symlink_to("real")
     atomic_write(tmp_path / "link", "new")
@@ -65,7 +67,7 @@ def test_a_link_stays_one(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.name != "posix", reason="what a killed process left is only found there")
-def test_what_a_killed_process_left_is_cleared(tmp_path: Path) -> None:
+def test_leftovers_of_a_killed_process_are_removed(tmp_path: Path) -> None:
     code = (
         "import os, pathlib, sys; from tinychat.atomic import atomic_folder\n"
         "with atomic_folder(pathlib.Path(sys.argv[1])) as draft:\n"

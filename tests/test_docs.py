@@ -1,4 +1,4 @@
-"""The tables in docs/ are generated from the program's own tables: `python tests/test_docs.py` regenerates them."""
+"""Documentation: its tables are generated from the program. `python tests/test_docs.py` regenerates them."""
 
 import json
 import re
@@ -28,12 +28,11 @@ from tinychat.train.run_summary import RunSummary
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
 DOCS = [README, *sorted((ROOT / "docs").glob("*.md"))]
-LONGEST_README = 200
-"""lines"""
+MAX_README_LINES = 200
 
 
 def table(columns: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
-    """A Markdown table; bars inside cells are escaped."""
+    """Return a Markdown table; bars in cells are escaped."""
     cells = [[cell.replace("|", r"\|") for cell in row] for row in rows]
     heads = list(columns)
     lines = [heads, ["---"] * len(heads), *cells]
@@ -69,7 +68,7 @@ def commands_table() -> str:
 
 
 def command_line_tables() -> str:
-    """Every call with its own options; those that settings and recipe fields make have tables of their own."""
+    """Return a table of options for each command, without settings and recipe fields, which have their own tables."""
     context = click.Context(cli, info_name="tinychat")
     parts = ["### `tinychat`", "", own_options(cli)]
     for name, (_, about) in CLI_COMMANDS.items():
@@ -93,14 +92,14 @@ def own_options(command: click.Command) -> str:
     options = [option for option in command.params if isinstance(option, click.Option)]
     names = {option.name for option in options}
     elsewhere: set[str | None] = {"help", "version", "debug"}
-    if {"top_p", "n_layer"} & names:  # it takes all settings, or all fields of a recipe
+    if {"top_p", "n_layer"} & names:  # the command takes all settings, or all recipe fields
         elsewhere |= {*SETTINGS, *RECIPE_FIELDS, "greedy"}
     rows = [(f"`{spelled(option)}`", option.help or "") for option in options if option.name not in elsewhere]
     return table(("option", "what it does"), rows) if rows else "It has no options of its own."
 
 
 def spelled(option: click.Option) -> str:
-    """`-p, --prompt TEXT`."""
+    """Return the flags and the placeholder of an option: `-p, --prompt TEXT`."""
     choices = option.type.choices if isinstance(option.type, click.Choice) else ()
     value = "" if option.is_flag else option.metavar or "|".join(choices) or option.type.name.split()[0].upper()
     return f"{', '.join(option.opts)} {value}".rstrip()
@@ -165,7 +164,7 @@ TABLES: dict[str, Callable[[], str]] = {
 
 
 def with_tables(text: str) -> str:
-    """A document with its tables made again, each between `<!-- name -->` and `<!-- end -->`."""
+    """Return a document with its tables regenerated, each between `<!-- name -->` and `<!-- end -->`."""
 
     def replace(found: re.Match[str]) -> str:
         return f"<!-- {found[1]} -->\n{TABLES[found[1]]()}\n<!-- end -->"
@@ -174,33 +173,33 @@ def with_tables(text: str) -> str:
 
 
 @pytest.mark.parametrize("path", DOCS, ids=lambda path: path.name)
-def test_the_tables_are_those_of_the_program(path: Path) -> None:
+def test_the_tables_are_up_to_date(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     assert text == with_tables(text), "run `python tests/test_docs.py`"
 
 
-def test_every_table_stands_in_a_document() -> None:
+def test_every_table_is_in_a_document() -> None:
     texts = "".join(path.read_text(encoding="utf-8") for path in DOCS)
     assert [name for name in TABLES if f"<!-- {name} -->" not in texts] == []
 
 
 @pytest.mark.parametrize("path", DOCS, ids=lambda path: path.name)
-def test_links_lead_to_files(path: Path) -> None:
+def test_links_point_to_files(path: Path) -> None:
     targets = re.findall(r"\]\((?!https?:|#)([^)#]+)", path.read_text(encoding="utf-8"))
     assert [target for target in targets if not (path.parent / target).exists()] == []
 
 
 @pytest.mark.parametrize("words", ["make chat", "make test", "pip install ."])
-def test_the_readme_leads_with_the_commands(words: str) -> None:
+def test_the_readme_starts_with_the_commands(words: str) -> None:
     assert words in "\n".join(README.read_text(encoding="utf-8").splitlines()[:12])
 
 
 def test_the_readme_is_short() -> None:
-    assert len(README.read_text(encoding="utf-8").splitlines()) <= LONGEST_README
+    assert len(README.read_text(encoding="utf-8").splitlines()) <= MAX_README_LINES
 
 
 def files_in_the_tree() -> set[str]:
-    """The files that README's tree names: a folder, then `file: phrase · file: phrase`, over several lines."""
+    """Return the files in the README's tree: a folder, then `file: phrase · file: phrase`, over several lines."""
     block = README.read_text(encoding="utf-8").partition("## Where things are")[2]
     names: list[str] = []
     folder = ""

@@ -1,4 +1,4 @@
-"""Numbers as people read them."""
+"""Formatting of numbers and durations."""
 
 import pytest
 
@@ -17,6 +17,6 @@ def test_durations(seconds: float, shown: str) -> None:
     assert duration(seconds) == shown
 
 
-def test_counts_and_shares() -> None:
+def test_counts_and_percentages() -> None:
     assert [count(number, "step") for number in (0, 1, 1200, 0.5)] == ["0 steps", "1 step", "1,200 steps", "0.5 steps"]
     assert [percent(0.0512), percent(0.0512, 0), percent(1)] == ["5.1 %", "5 %", "100.0 %"]

@@ -1,4 +1,4 @@
-"""Every kind of corpus keeps the promises of `Corpus`; what only some can do, the others lack."""
+"""Corpora: all kinds implement `Corpus`; only some have passages and sides."""
 
 import pytest
 
@@ -38,7 +38,7 @@ def test_the_sides_of_translations_are_documents() -> None:
     assert PAIRS.source_side.fingerprint != PAIRS.target_side.fingerprint
 
 
-def test_what_only_texts_can_do_is_not_promised_by_others() -> None:
+def test_only_text_corpora_have_passages() -> None:
     assert [passage.text for passage in PAIRS.passages()] == ["one", "uno", "two", "dos"]
     assert not hasattr(MIX, "passages")
     assert not isinstance(MIX, TextCorpus)
@@ -47,7 +47,7 @@ def test_what_only_texts_can_do_is_not_promised_by_others() -> None:
     assert all(isinstance(source.corpus, TextCorpus) for source in MIX.sources)
 
 
-def test_documents_are_told_apart_by_their_ends() -> None:
+def test_documents_are_separated_by_their_ends() -> None:
     def fingerprint(*chunks: Chunk) -> str:
         digest = Digest()
         for chunk in chunks:

@@ -1,4 +1,4 @@
-"""Bytes → text: encodings, newlines, damage, and that pieces of any size give the same."""
+"""Decoding: encodings, newlines, damage, and independence of the piece size."""
 
 import gzip
 from pathlib import Path
@@ -35,7 +35,7 @@ def write(folder: Path, data: bytes) -> Path:
 
 @pytest.mark.parametrize("text", [RUSSIAN, CHINESE, JAPANESE, FRENCH, "plain\n"], ids=lambda text: text[:6])
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32"])
-def test_unicode_is_read_as_such(tmp_path: Path, text: str, encoding: str) -> None:
+def test_unicode_encodings_are_detected(tmp_path: Path, text: str, encoding: str) -> None:
     data = (text * 3).encode(encoding)
     if encoding == "utf-16-be":
         assert not data.startswith(b"\xfe\xff")
@@ -61,13 +61,13 @@ def test_unicode_is_read_as_such(tmp_path: Path, text: str, encoding: str) -> No
         (CZECH, "cp1250", "cp1250"),
     ],
 )
-def test_other_encodings_are_found(tmp_path: Path, text: str, encoding: str, found: str, times: int) -> None:
+def test_other_encodings_are_guessed(tmp_path: Path, text: str, encoding: str, found: str, times: int) -> None:
     path = write(tmp_path, (text * times).encode(encoding))
     assert find_encoding(path) == found
     assert read(path)[0] == text * times
 
 
-def test_the_first_strange_letter_may_come_late(tmp_path: Path) -> None:
+def test_the_first_non_ascii_letter_may_come_late(tmp_path: Path) -> None:
     text = "nothing strange in this line\n" * 20_000 + "but here is a café\n"
     assert read(write(tmp_path, text.encode("latin-1")))[0] == text
 
@@ -79,7 +79,7 @@ def test_damaged_bytes_are_counted_with_the_first_offset(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("data", [b"so \xff it is", b"so \xc3( it is", b"\x80\x81 so it is", b"so it is \xf0\x28"])
-def test_a_stray_byte_is_no_other_encoding(tmp_path: Path, data: bytes) -> None:
+def test_a_stray_byte_does_not_change_the_encoding(tmp_path: Path, data: bytes) -> None:
     text, notes = read(write(tmp_path, data))
     assert "�" in text
     assert "no utf-8" in notes[0]
@@ -108,19 +108,19 @@ def test_newlines_and_nuls(tmp_path: Path, data: bytes, text: str, told: str) ->
         (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + bytes(range(200)), "binary data"),
     ],
 )
-def test_what_is_no_text_is_refused(tmp_path: Path, data: bytes, kind: str) -> None:
+def test_binary_files_are_refused(tmp_path: Path, data: bytes, kind: str) -> None:
     with pytest.raises(SourceError, match=f"is {kind}, not text"):
         find_encoding(write(tmp_path, data))
 
 
-def test_gzip_is_unpacked_and_a_damaged_one_refused(tmp_path: Path) -> None:
+def test_gzip_is_decompressed_and_damaged_gzip_refused(tmp_path: Path) -> None:
     packed = gzip.compress(RUSSIAN.encode() * 100)
     assert read(write(tmp_path, packed))[0] == RUSSIAN * 100
     with pytest.raises(SourceError, match="damaged gzip"):
         read(write(tmp_path, packed[:-20]))
 
 
-def test_a_missing_file_is_told(tmp_path: Path) -> None:
+def test_a_missing_file_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match="cannot be read: No such file"):
         find_encoding(tmp_path / "none")
 
@@ -146,13 +146,13 @@ def test_lines_joined_are_the_text(text: str, size: int) -> None:
 
 
 @given(st.text(st.characters(exclude_categories=[])))
-def test_what_is_cleaned_can_be_written(text: str) -> None:
+def test_cleaned_text_can_be_encoded(text: str) -> None:
     cleaned = clean(text, Notes())
     assert not {"\r", "\0"} & set(cleaned)
     cleaned.encode()
 
 
-def test_a_thousand_files_alike_are_told_in_three_lines() -> None:
+def test_notes_of_a_thousand_files_are_summarized_in_three_lines() -> None:
     files = []
     for number in range(1000):
         notes = Notes()

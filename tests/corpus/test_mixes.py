@@ -1,4 +1,4 @@
-"""Sources with weights: what is one, and the mix that they make."""
+"""Sources with weights, and mixes of them."""
 
 import io
 from pathlib import Path
@@ -30,12 +30,12 @@ def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (":2", (":2", None)),
     ],
 )
-def test_a_number_behind_a_colon_is_a_weight(source: str, parts: tuple[str, float | None]) -> None:
+def test_a_number_after_a_colon_is_a_weight(source: str, parts: tuple[str, float | None]) -> None:
     assert split_weight(source) == parts
     assert split_weight(with_weight(*parts)) == parts
 
 
-def test_a_path_that_is_there_is_a_path_whatever_it_ends_with(tmp_path: Path) -> None:
+def test_an_existing_path_is_never_split(tmp_path: Path) -> None:
     (tmp_path / "draft:2").write_text("text")
     for source in ("draft:2", str(tmp_path / "draft:2"), "dra*:2"):
         assert split_weight(source) == (source, None)
@@ -43,12 +43,12 @@ def test_a_path_that_is_there_is_a_path_whatever_it_ends_with(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("weight", ["0", "-1", "nan", "inf", "1e999"])
-def test_a_weight_is_above_nothing_and_finite(weight: str) -> None:
+def test_a_weight_must_be_positive_and_finite(weight: str) -> None:
     with pytest.raises(UsageError, match=rf"the weight of a\.txt is {weight}"):
         split_weight(f"a.txt:{weight}")
 
 
-def test_weights_make_a_mix(tmp_path: Path) -> None:
+def test_sources_with_weights_are_a_mix(tmp_path: Path) -> None:
     mix = read_sources(["a.txt:3", "-", "*.txt:2"], cache=tmp_path, stdin=io.BytesIO(b"cc"))
     assert [round(source.fraction, 6) for source in mix.sources] == [0.5, 0.166667, 0.333333]
     assert [source.corpus.characters for source in mix.sources] == [30, 2, 40]
@@ -66,7 +66,7 @@ def test_without_weights_or_with_one_source_there_is_no_mix(tmp_path: Path) -> N
     assert read_sources(["a.txt:7"], cache=tmp_path).fingerprint == read_sources(["a.txt"], cache=tmp_path).fingerprint
 
 
-def test_the_first_text_of_a_mix_decides_what_all_are_read_as(tmp_path: Path) -> None:
+def test_the_first_text_of_a_mix_determines_its_mode(tmp_path: Path) -> None:
     (tmp_path / "talk.jsonl").write_text('{"prompt": "how?", "completion": "so."}\n')
     assert read_sources(["a.txt:1", "talk.jsonl:1"], cache=tmp_path).mode == "completion"
     (tmp_path / "talk.tsv").write_text("why?\tso.\n")

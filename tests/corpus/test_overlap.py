@@ -1,4 +1,4 @@
-"""Spans of generated text that occur in a corpus: the longest one, and all of them, against searches by hand."""
+"""Verbatim overlap: the longest span and all spans, compared with brute-force searches."""
 
 import itertools
 import time
@@ -21,7 +21,7 @@ TEXTS = st.lists(st.tuples(st.text("ab\n", max_size=30), st.booleans()), max_siz
 
 
 def longest_by_hand(said: list[list[int]], text: list[int]) -> tuple[int, int]:
-    """The first place in the text of the longest common span, and its length."""
+    """Return the first position in the text of the longest common span, and its length."""
     best = (0, 0)
     for start, end in itertools.combinations(range(len(text) + 1), 2):
         wanted = text[start:end]
@@ -33,9 +33,7 @@ def longest_by_hand(said: list[list[int]], text: list[int]) -> tuple[int, int]:
 
 
 @given(st.lists(IDS, max_size=3), IDS, st.sampled_from([1, 3, 7, 1000]))
-def test_the_longest_is_found_in_whatever_blocks_the_text_is_taken(
-    said: list[list[int]], text: list[int], block: int
-) -> None:
+def test_the_longest_span_is_found_for_any_block_size(said: list[list[int]], text: list[int], block: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(overlap, "BLOCK", block)
         span = longest_common_span(said, np.array(text, np.uint16))
@@ -50,14 +48,14 @@ def test_windows_of_ids_with_equal_hash_are_compared(monkeypatch: pytest.MonkeyP
     assert (span.start, span.length) == (8, 3)
 
 
-def test_a_text_of_one_id_over_and_over_takes_no_longer() -> None:
+def test_a_text_of_one_repeated_id_takes_no_longer() -> None:
     began = time.process_time()
     span = longest_common_span([[7] * 500], np.full(300_000, 7, np.uint8))
     assert span == CommonSpan(0, 500, 300_000)
     assert time.process_time() - began < 1.0
 
 
-def test_it_stops_when_told_to() -> None:
+def test_the_search_can_be_stopped() -> None:
     answers = iter([False, False, True])
     text = np.arange(5 * overlap.BLOCK, dtype=np.uint32)
     said = [range(10, 15), range(4 * overlap.BLOCK, 4 * overlap.BLOCK + 50)]
@@ -65,7 +63,7 @@ def test_it_stops_when_told_to() -> None:
 
 
 @pytest.mark.parametrize("kind", ["char", "wordpiece"])
-def test_a_copy_is_told_in_characters_and_by_its_place(tmp_path, kind: str) -> None:
+def test_a_copy_has_its_characters_and_position(tmp_path, kind: str) -> None:
     path = tmp_path / "text.txt"
     path.write_text("an owl and a hen met at noon. " * 50 + "the quick brown fox jumps over the lazy dog. " * 50)
     corpus = read_sources([str(path)], cache=tmp_path)
@@ -80,7 +78,7 @@ def test_a_copy_is_told_in_characters_and_by_its_place(tmp_path, kind: str) -> N
 
 
 def passages(texts: list[tuple[str, bool]]) -> Iterator[Passage]:
-    """Pieces of a file, each with whether it ends a document."""
+    """Return passages from pieces of a file, each with whether it ends a document."""
     number, before = 1, 0
     for text, ends in texts:
         yield Passage(text, "file", "line", number, before, ends)
@@ -88,7 +86,7 @@ def passages(texts: list[tuple[str, bool]]) -> Iterator[Passage]:
 
 
 def copies_by_hand(said: str, texts: list[tuple[str, bool]], least: int) -> list[tuple[int, str, int, int]]:
-    """Start, text, line and place of each: the longest span, then the longest of what it leaves."""
+    """Return start, text, line and position of each copy: the longest span, then the longest of what it leaves."""
     whole = "".join(text + "\0" * ends for text, ends in texts)
     free, found = [True] * len(said), []
     while True:
@@ -109,7 +107,9 @@ def copies_by_hand(said: str, texts: list[tuple[str, bool]], least: int) -> list
 
 
 @given(st.text("ab\n", max_size=25), TEXTS, st.integers(1, 5), st.sampled_from([1, 3, 7, 1000]))
-def test_it_finds_what_a_search_by_hand_finds(said: str, texts: list[tuple[str, bool]], least: int, block: int) -> None:
+def test_copies_equal_those_of_a_brute_force_search(
+    said: str, texts: list[tuple[str, bool]], least: int, block: int
+) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(overlap, "BLOCK", block)
         copies = find_copies(said, passages(texts), least)
@@ -124,7 +124,7 @@ def test_windows_of_equal_hash_are_compared(monkeypatch: pytest.MonkeyPatch) -> 
     assert (copy.start, copy.text, copy.passage.before) == (0, "abcd", 5)
 
 
-def test_no_span_goes_from_one_document_into_the_next() -> None:
+def test_no_span_crosses_documents() -> None:
     said = "one two three"
     assert [one.text for one in find_copies(said, passages([("one two", True), (" three", True)]), 6)] == [
         "one two",
@@ -134,18 +134,18 @@ def test_no_span_goes_from_one_document_into_the_next() -> None:
 
 
 @pytest.mark.parametrize("said", ["", "ab"])
-def test_what_is_shorter_than_the_least_is_no_copy(said: str) -> None:
+def test_spans_below_the_minimum_length_are_not_copies(said: str) -> None:
     assert find_copies(said, passages([("abc", True)]), 3) == []
 
 
-def test_a_text_of_one_character_over_and_over_takes_no_longer() -> None:
+def test_a_text_of_one_repeated_character_takes_no_longer() -> None:
     began = time.process_time()
     (copy,) = find_copies("a" * 300, passages([("a" * 300_000, True)]), 12)
     assert (copy.start, copy.text, copy.passage.before) == (0, "a" * 300, 0)
     assert time.process_time() - began < 1.0
 
 
-def test_places_are_lines_documents_and_conversations(tmp_path: Path) -> None:
+def test_passages_are_numbered_by_line_document_or_conversation(tmp_path: Path) -> None:
     (tmp_path / "poem.txt").write_text("a line\nanother one\nthe third, with an owl\n" * 2)
     (tmp_path / "names.csv").write_text("name\nada lovelace\ngrace hopper\n")
     talk = '{"messages": [{"role": "user", "content": "hello"}, {"role": "bot", "content": "hello to you, owl"}]}\n'
@@ -163,7 +163,7 @@ def test_places_are_lines_documents_and_conversations(tmp_path: Path) -> None:
         assert copy.passage.file == str(tmp_path / name)
 
 
-def test_the_text_is_taken_in_blocks() -> None:
+def test_the_text_is_read_in_blocks() -> None:
     text = "".join(f"{number} sheep\n" for number in range(60_000))
     assert len(text) > 4 * overlap.BLOCK
     pieces = passages([(text[start : start + 50_000], False) for start in range(0, len(text), 50_000)])

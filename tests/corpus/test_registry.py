@@ -1,4 +1,4 @@
-"""Known data sets: fetched or made once, checked always. Nothing is asked of the network: the addresses are files."""
+"""Known data sets: downloaded or generated once, and checked. URLs are files, so no network is used."""
 
 import gzip
 import hashlib
@@ -17,7 +17,7 @@ CONTENT = b"one\ntwo\n" * 20_000
 
 @pytest.fixture
 def known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Dataset:
-    """A data set of a plain file and one within an archive."""
+    """Return a data set of a plain file and one in an archive."""
     (tmp_path / "plain").write_bytes(CONTENT)
     with zipfile.ZipFile(tmp_path / "packed.zip", "w") as archive:
         archive.writestr("inner/b.txt", CONTENT[::-1])
@@ -36,7 +36,7 @@ def known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Dataset:
     return dataset
 
 
-def test_it_is_downloaded_once_and_checked(tmp_path: Path, known: Dataset) -> None:
+def test_a_data_set_is_downloaded_once_and_checked(tmp_path: Path, known: Dataset) -> None:
     told: list[tuple[int, int | None]] = []
     folder = fetch("toy", cache=tmp_path / "cache", progress=lambda done, total: told.append((done, total)))
     assert sorted(path.name for path in folder.iterdir()) == ["a.txt", "b.txt"]
@@ -49,7 +49,7 @@ def test_it_is_downloaded_once_and_checked(tmp_path: Path, known: Dataset) -> No
     assert told == []
 
 
-def test_a_file_that_is_not_what_was_published_is_refused(tmp_path: Path, known: Dataset) -> None:
+def test_a_file_with_a_wrong_checksum_is_refused(tmp_path: Path, known: Dataset) -> None:
     (tmp_path / "plain").write_bytes(CONTENT + b"!")
     with pytest.raises(SourceError, match="not what was published"):
         fetch("toy", cache=tmp_path / "cache")
@@ -61,7 +61,7 @@ def test_a_file_that_is_not_what_was_published_is_refused(tmp_path: Path, known:
         fetch("toy", cache=tmp_path / "cache")
 
 
-def test_what_cannot_be_reached_is_told(tmp_path: Path, known: Dataset) -> None:
+def test_a_failed_download_is_an_error(tmp_path: Path, known: Dataset) -> None:
     (tmp_path / "packed.zip").write_bytes(b"no zip")
     with pytest.raises(SourceError, match="cannot be downloaded"):
         fetch("toy", cache=tmp_path / "cache")
@@ -71,7 +71,7 @@ def test_what_cannot_be_reached_is_told(tmp_path: Path, known: Dataset) -> None:
     assert "TINYCHAT_MIRROR" in caught.value.remedy
 
 
-def test_a_mirror_takes_the_place_of_downloading(tmp_path: Path, known: Dataset) -> None:
+def test_a_mirror_replaces_downloads(tmp_path: Path, known: Dataset) -> None:
     mirror = tmp_path / "mirror"
     (mirror / "toy").mkdir(parents=True)
     (mirror / "toy" / "a.txt.gz").write_bytes(gzip.compress(CONTENT))
@@ -96,7 +96,7 @@ folder.joinpath("train.txt").write_text(f"{name} by seed {seed}")
 
 @pytest.fixture
 def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Dataset:
-    """A data set that a program makes."""
+    """Return a data set that a program generates."""
     (tmp_path / "make.py").write_text(PROGRAM)
     monkeypatch.setattr(registry, "generators_folder", lambda: tmp_path)
     dataset = Dataset("own", "ours", "CC0", "none", (DataFile("train.txt", 13, "0" * 64),), is_generated=True)
@@ -104,7 +104,7 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Dataset:
     return dataset
 
 
-def test_a_data_set_of_our_own_is_generated_once(tmp_path: Path, own: Dataset) -> None:
+def test_a_data_set_is_generated_once(tmp_path: Path, own: Dataset) -> None:
     made = fetch("own", cache=tmp_path / "cache", mirror=tmp_path / "mirror") / "train.txt"
     assert made == tmp_path / "cache" / "own" / "train.txt"
     assert made.read_text() == "own by seed 1"
@@ -112,14 +112,14 @@ def test_a_data_set_of_our_own_is_generated_once(tmp_path: Path, own: Dataset) -
     assert (fetch("own", cache=tmp_path / "cache") / "train.txt").read_text() == "own by another seed"
 
 
-def test_that_it_was_made_is_told_once(tmp_path: Path, own: Dataset) -> None:
+def test_a_notice_reports_generation_once(tmp_path: Path, own: Dataset) -> None:
     first, second = (read_sources(["own"], cache=tmp_path / "cache") for _ in range(2))
     assert first.fingerprint == second.fingerprint
     assert first.notices == ("own: made by its own program, with seed 1 (`tinychat data make` takes another)",)
     assert second.notices == ()
 
 
-def test_a_program_that_fails_is_told(tmp_path: Path, own: Dataset) -> None:
+def test_a_failing_generator_is_an_error(tmp_path: Path, own: Dataset) -> None:
     with pytest.raises(SourceError, match="own cannot be made: no luck"):
         registry.generate("own", tmp_path / "cache" / "own", seed=13)
     assert not (tmp_path / "cache").exists()
@@ -129,21 +129,21 @@ def test_a_program_that_fails_is_told(tmp_path: Path, own: Dataset) -> None:
 @pytest.mark.parametrize(
     "dataset", [dataset for dataset in KNOWN.values() if dataset.is_generated], ids=lambda made: made.name
 )
-def test_what_is_generated_here_is_what_is_known(tmp_path: Path, dataset: Dataset) -> None:
+def test_generated_files_have_the_known_checksums(tmp_path: Path, dataset: Dataset) -> None:
     folder = fetch(dataset.name, cache=tmp_path)
     for file in dataset.files:
         content = (folder / file.name).read_bytes()
         assert (len(content), hashlib.sha256(content).hexdigest()) == (file.bytes, file.sha256)
 
 
-def test_an_unknown_name_gets_the_nearest() -> None:
+def test_an_unknown_name_suggests_the_nearest() -> None:
     with pytest.raises(SourceError, match="'tinyshakespere'") as caught:
         fetch("tinyshakespere", cache=Path())
     assert caught.value.remedy == "is it tinyshakespeare?"
 
 
 @pytest.mark.parametrize("dataset", KNOWN.values(), ids=KNOWN)
-def test_every_data_set_is_told_in_full(dataset: Dataset) -> None:
+def test_every_data_set_is_fully_declared(dataset: Dataset) -> None:
     assert dataset.description
     assert dataset.licence
     assert dataset.split

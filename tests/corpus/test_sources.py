@@ -1,4 +1,4 @@
-"""What a person names → a corpus: every format, every way to name it, and what is said about it."""
+"""Reading sources: all formats, all ways to name a source, and notices."""
 
 import gzip
 import io
@@ -68,7 +68,7 @@ def test_a_text_is_read_in_bounded_memory(tmp_path: Path) -> None:
     assert peak < corpus.characters / 4
 
 
-def test_a_folder_gives_its_texts_in_order_and_leaves_the_rest_out(tmp_path: Path) -> None:
+def test_a_folder_yields_its_texts_in_order_and_skips_other_files(tmp_path: Path) -> None:
     folder = tmp_path / "notes"
     write(folder / "b.md", "second")
     write(folder / "a" / "x.txt", "first")
@@ -154,7 +154,7 @@ def test_a_pipe_is_read_as_stdin_is(tmp_path: Path) -> None:
         ("bert_uncased_vocab", "--tokenizer"),
     ],
 )
-def test_what_is_not_there_is_told_with_a_remedy(tmp_path: Path, spec: str, said: str) -> None:
+def test_an_unknown_source_is_an_error_with_a_remedy(tmp_path: Path, spec: str, said: str) -> None:
     with pytest.raises(SourceError) as caught:
         read(tmp_path, [spec])
     assert said in caught.value.remedy
@@ -171,7 +171,7 @@ def test_an_empty_text_is_refused_but_not_beside_others(tmp_path: Path) -> None:
     assert corpus.notices == (f"{empty}: empty, left out",)
 
 
-def test_the_fingerprint_knows_text_and_documents(tmp_path: Path) -> None:
+def test_the_fingerprint_depends_on_text_and_documents(tmp_path: Path) -> None:
     one = read(tmp_path, [write(tmp_path / "1.txt", "ab"), write(tmp_path / "2.txt", "c")])
     other = read(tmp_path, [write(tmp_path / "3.txt", "a"), write(tmp_path / "4.txt", "bc")])
     same = read(tmp_path, [write(tmp_path / "5.txt", "ab".encode("utf-16")), tmp_path / "2.txt"])
@@ -201,7 +201,7 @@ def test_the_text_column_is_found_and_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("column", ["title", "TITLE", "2"])
-def test_a_column_is_asked_for_by_name_or_number(tmp_path: Path, column: str) -> None:
+def test_a_column_is_selected_by_name_or_number(tmp_path: Path, column: str) -> None:
     path = write(tmp_path / "t.csv", f"id,title,text\n1,a,{LONG}\n2,b,{LONG}\n")
     corpus = read(tmp_path, [path], column=column)
     assert list(corpus.documents()) == ["a", "b"]
@@ -225,7 +225,7 @@ def test_a_table_without_a_header_loses_no_row(tmp_path: Path) -> None:
         ("kind,words", f"a,{LONG}\nb,{LONG}\n"),
     ],
 )
-def test_a_header_is_told_from_the_rows_under_it(tmp_path: Path, header: str, rows: str) -> None:
+def test_a_header_is_recognized_by_the_rows_below(tmp_path: Path, header: str, rows: str) -> None:
     corpus = read(tmp_path, [write(tmp_path / "t.csv", f"{header}\n{rows}")])
     assert corpus.documents_count == 2
     assert not any(document in header for document in corpus.documents())
@@ -251,14 +251,14 @@ def test_the_separator_is_found(tmp_path: Path, mark: str, name: str) -> None:
     assert list(read(tmp_path, [path]).documents()) == ["so, it is", "it is, so"]
 
 
-def test_a_quote_in_tabs_is_a_plain_one_but_where_cells_are_quoted(tmp_path: Path) -> None:
+def test_quotes_in_tab_separated_files_are_literal_unless_cells_are_quoted(tmp_path: Path) -> None:
     plain = write(tmp_path / "p.tsv", '"Aha," she said.\t1\n5" wide\t2\n')
     assert list(read(tmp_path, [plain], column="1").documents()) == ['"Aha," she said.', '5" wide']
     quoted = write(tmp_path / "q.tsv", 'id\ttext\n1\t"a\nb\tc"\n2\t"d\ne"\n')
     assert list(read(tmp_path, [quoted]).documents()) == ["a\nb\tc", "d\ne"]
 
 
-def test_a_column_that_is_not_there_is_told(tmp_path: Path) -> None:
+def test_a_missing_column_is_an_error(tmp_path: Path) -> None:
     path = write(tmp_path / "t.csv", "id,text\n1,a\n2,b\n")
     for wanted in ("body", "3", "0"):
         with pytest.raises(SourceError, match=f"no column '{wanted}'") as caught:
@@ -290,7 +290,7 @@ def test_jsonl_with_bad_lines_nested_and_missing_fields(tmp_path: Path) -> None:
     assert caught.value.remedy == "its fields: data.body, id"
 
 
-def test_strange_and_many_names_make_one_short_line(tmp_path: Path) -> None:
+def test_unusual_and_many_names_make_one_short_line(tmp_path: Path) -> None:
     record = {"{a}\nb": LONG} | {f"name{number}": "x" for number in range(100)}
     path = write(tmp_path / "t.jsonl", f"{json.dumps(record)}\n")
     (notice,) = read(tmp_path, [path]).notices
@@ -340,7 +340,7 @@ def test_parquet(tmp_path: Path) -> None:
         read(tmp_path, [write(tmp_path / "bad.parquet", b"PAR1 but not really PAR1")])
 
 
-def test_packed_files_are_read_by_their_inner_name(tmp_path: Path) -> None:
+def test_compressed_files_are_read_by_their_inner_name(tmp_path: Path) -> None:
     path = write(tmp_path / "t.csv.gz", gzip.compress(b"id,text\n1,a\n2,b\n"))
     assert list(read(tmp_path, [path]).documents()) == ["a", "b"]
     assert read(tmp_path, [path]).name == "t"
@@ -386,12 +386,12 @@ def test_two_columns_are_conversations(tmp_path: Path, name: str, text: str, col
     assert turns(next(corpus.conversations())) == HELLO
 
 
-def test_a_text_is_no_conversation(tmp_path: Path) -> None:
+def test_a_plain_text_is_not_a_conversation(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match="holds no conversations"):
         read(tmp_path, [write(tmp_path / "t.txt", "just\na text\n")], mode="chat")
 
 
-def test_a_table_of_texts_is_not_taken_for_conversations(tmp_path: Path) -> None:
+def test_a_table_of_texts_is_not_mistaken_for_conversations(tmp_path: Path) -> None:
     path = write(tmp_path / "t.csv", f"user,reply,text\na,b,{LONG}\nc,d,{LONG}\n")
     assert read(tmp_path, [path]).mode == "completion"
 

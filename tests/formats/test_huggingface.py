@@ -1,4 +1,4 @@
-"""Against transformers: models of the same shape and weights say the same, in both directions."""
+"""Import and export, compared with transformers."""
 
 import json
 from dataclasses import replace
@@ -43,7 +43,7 @@ def make(folder: Path, letters: Path, options: dict[str, Any]) -> ModelInfo:
 @pytest.mark.slow
 @torch.inference_mode()
 @pytest.mark.parametrize("options", [GPT2, LLAMA, LLAMA | {"tie_embeddings": True}], ids=["gpt2", "llama", "tied"])
-def test_exported_models_say_the_same_in_transformers_and_come_back(
+def test_exported_models_compute_the_same_logits_in_transformers_and_can_be_imported(
     letters: Path, tmp_path: Path, options: dict[str, Any]
 ) -> None:
     info = make(tmp_path / "m", letters, options)
@@ -60,7 +60,7 @@ def test_exported_models_say_the_same_in_transformers_and_come_back(
 
 @torch.inference_mode()
 @pytest.mark.parametrize("kind", ["gpt2", "llama"])
-def test_models_that_transformers_made_are_imported(letters: Path, tmp_path: Path, kind: str) -> None:
+def test_models_of_transformers_can_be_imported(letters: Path, tmp_path: Path, kind: str) -> None:
     if kind == "gpt2":
         config = transformers.GPT2Config(vocab_size=28, n_positions=24, n_embd=16, n_layer=2, n_head=2)
     else:
@@ -78,7 +78,7 @@ def test_models_that_transformers_made_are_imported(letters: Path, tmp_path: Pat
     torch.testing.assert_close(load_model(info)(ids), theirs(ids).logits, atol=1e-5, rtol=1e-4)
 
 
-def test_what_transformers_has_no_shape_for_is_refused_with_the_reason(letters: Path, tmp_path: Path) -> None:
+def test_unsupported_architectures_are_refused_with_the_reason(letters: Path, tmp_path: Path) -> None:
     info = make(tmp_path / "m", letters, {})
     with pytest.raises(ModelError, match="llama has no feed_forward relu2") as caught:
         export_model(info, "transformers", tmp_path / "out")
@@ -93,7 +93,7 @@ def test_what_transformers_has_no_shape_for_is_refused_with_the_reason(letters: 
     [(None, "holds no config.json"), ("{", "is no JSON"), ('{"model_type": "mamba"}', "'mamba' is not known here"),
      ('{"model_type": "gpt2"}', "lacks")],
 )  # fmt: skip
-def test_a_folder_that_is_no_model_is_refused(tmp_path: Path, config: str | None, said: str) -> None:
+def test_a_folder_without_a_model_is_refused(tmp_path: Path, config: str | None, said: str) -> None:
     folder = tmp_path / "x"
     folder.mkdir()
     if config is not None:
@@ -103,7 +103,7 @@ def test_a_folder_that_is_no_model_is_refused(tmp_path: Path, config: str | None
     assert not (tmp_path / "out").exists()
 
 
-def test_a_model_to_hand_on_is_half_the_size_and_names_no_path(letters: Path, tmp_path: Path) -> None:
+def test_an_exported_model_has_half_the_size_and_no_paths(letters: Path, tmp_path: Path) -> None:
     info = read_info(letters)
     training = {"recipe": {"data": {"sources": ["/home/me/secret/novel.txt"]}}}
     own = replace(info, folder=tmp_path / "m")
@@ -117,7 +117,7 @@ def test_a_model_to_hand_on_is_half_the_size_and_names_no_path(letters: Path, tm
     torch.testing.assert_close(ours(ids), theirs(ids), atol=0.05, rtol=0.05)
 
 
-def test_a_model_of_tinychat_is_imported_as_it_is(chatter: Path, tmp_path: Path) -> None:
+def test_a_model_of_tinychat_is_imported_unchanged(chatter: Path, tmp_path: Path) -> None:
     info = import_model(chatter, "other", tmp_path / "other")
     assert (info.name, info.mode) == ("other", "chat")
     assert json.loads((tmp_path / "other" / "config.json").read_text())["template"] is not None

@@ -1,4 +1,4 @@
-"""A model ↔ a folder: whole, found by name, and safe to load."""
+"""Model folders: saving, lookup by name, and errors."""
 
 import json
 import shutil
@@ -14,7 +14,7 @@ from tinychat.store import paths
 from tinychat.store.models import find_model, list_models, read_info, read_tokenizer, read_training
 
 
-def test_a_model_comes_back_as_it_went(letters: Path) -> None:
+def test_saving_and_loading_preserves_a_model(letters: Path) -> None:
     info = read_info(letters)
     model = load_model(info)
     assert (info.name, info.mode, info.tokenizer_kind, info.parameters) == (
@@ -30,7 +30,7 @@ def test_a_model_comes_back_as_it_went(letters: Path) -> None:
     assert sum(part.parameters for part in list_parts(info.architecture)) == info.parameters
 
 
-def test_the_folder_holds_safetensors_and_json_and_nothing_that_runs(letters: Path) -> None:
+def test_the_folder_holds_no_executable_files(letters: Path) -> None:
     names = {path.name for path in letters.iterdir()}
     assert names == {"config.json", "tokenizer.json", "model.safetensors", "training.json", "README.md"}
 
@@ -52,7 +52,7 @@ def test_names_are_looked_up_nearest_first(
 
 
 @pytest.mark.parametrize("name", ["nowhere", "", "../x", "."])
-def test_a_model_that_is_not_there_is_said_in_words(name: str) -> None:
+def test_a_missing_model_is_an_error(name: str) -> None:
     with pytest.raises(ModelError):
         find_model(name)
 
@@ -68,7 +68,7 @@ def test_a_model_that_is_not_there_is_said_in_words(name: str) -> None:
         ("model.safetensors", "", "cannot be read"),
     ],
 )
-def test_a_damaged_model_is_refused_in_words(letters: Path, tmp_path: Path, file: str, content: str, said: str) -> None:
+def test_a_damaged_model_is_an_error(letters: Path, tmp_path: Path, file: str, content: str, said: str) -> None:
     folder = tmp_path / "damaged"
     shutil.copytree(letters, folder)
     (folder / file).write_text(content)
@@ -86,7 +86,7 @@ def test_weights_of_another_architecture_are_refused(letters: Path, tmp_path: Pa
         load_model(read_info(folder))
 
 
-def test_half_precision_weights_load_as_f32(letters: Path, tmp_path: Path) -> None:
+def test_bf16_weights_load_as_f32(letters: Path, tmp_path: Path) -> None:
     from tinychat.store.models import read_weights, save_model
 
     info = read_info(letters)

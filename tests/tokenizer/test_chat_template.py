@@ -25,7 +25,7 @@ def shown(messages: list[Message], *, for_answer: bool = False, max_length: int 
     return "".join(TOKENIZER.token_text(id) for id in ids).replace("<|", "<").replace("|>", ">")
 
 
-def test_each_message_is_marked_and_ended() -> None:
+def test_each_message_has_its_role_token_and_end_token() -> None:
     assert shown(TALK[:2]) == "<user>ab<end><assistant>c<end>"
     assert shown(TALK[:1], for_answer=True) == "<user>ab<end><assistant>"
     assert shown([]) == ""
@@ -47,25 +47,25 @@ def test_the_oldest_turns_are_left_out_first(max_length: int, text: str) -> None
     assert shown(TALK, for_answer=True, max_length=max_length) == text
 
 
-def test_typed_marks_are_plain_text() -> None:
+def test_typed_special_tokens_are_plain_text() -> None:
     tokenizer = Tokenizer(train_vocabulary("wordpiece", ["abc"], 300, ("<|end|>", "<|user|>", "<|assistant|>")))
     ids = TEMPLATE.encode([Message("user", "<|end|><|assistant|>ok")], tokenizer)
     assert [id for id in ids if id in TEMPLATE.end_ids(tokenizer)] == [ids[0], ids[-1]]
 
 
-def test_a_template_goes_through_json() -> None:
+def test_a_template_survives_json() -> None:
     template = ChatTemplate(user="<u>", assistant="<b>", end="<e>")
     assert ChatTemplate.from_dict(template.to_dict()) == template
     with pytest.raises(TypeError):
         ChatTemplate.from_dict({"usr": "x"})
 
 
-def test_a_tokenizer_without_the_marks_is_told() -> None:
+def test_a_tokenizer_without_the_special_tokens_is_an_error() -> None:
     with pytest.raises(TokenizerError, match=r"no special token <\|user\|>"):
         TEMPLATE.encode(TALK, Tokenizer(train_vocabulary("char", ["ab"])))
 
 
-def test_turns_may_be_told_by_their_ends_alone() -> None:
+def test_a_template_may_have_no_role_tokens() -> None:
     tokenizer = Tokenizer(train_vocabulary("char", ["abcdefgh"], None, ("<|end|>",)))
     template = ChatTemplate(user="", assistant="")
 
@@ -103,7 +103,7 @@ def test_with_a_space_as_prefix_the_first_word_is_the_same_token_as_anywhere_els
         ("", ""),
     ],
 )
-def test_what_is_said_in_capitals_may_be_read_in_lower_case(said: str, read: str) -> None:
+def test_messages_in_capitals_may_be_encoded_in_lower_case(said: str, read: str) -> None:
     tokenizer = Tokenizer(train_vocabulary("wordpiece", ["abc"], 300, ("<|end|>", "<|user|>", "<|assistant|>")))
     messages = [Message("user", said), Message("assistant", said)]
     read_by = {lowers: ChatTemplate(lowercase_all_caps=lowers).encode(messages, tokenizer) for lowers in (False, True)}

@@ -1,4 +1,4 @@
-"""Documents as rows: which there are, what they are split into, what an encoder reads of each."""
+"""Documents as rows: selection, splits, and the source of each in translations."""
 
 from pathlib import Path
 
@@ -35,13 +35,13 @@ def test_each_document_is_a_row_between_the_ends_of_others(tmp_path: Path) -> No
     assert tokenizer.decode(rows.flat().tolist()) == "abcbca"
 
 
-def test_a_token_for_the_beginning_is_there_once(tmp_path: Path) -> None:
+def test_a_begin_token_occurs_once(tmp_path: Path) -> None:
     corpus = documents("ab", "c")
     tokenizer = train_tokenizer("char", corpus, None, ("begin", "end"))
     assert shown(encode_rows(corpus, tokenizer, tmp_path), tokenizer)[1] == "<|begin|>c<|end|>"
 
 
-def test_of_translations_each_side_has_its_tokens(tmp_path: Path) -> None:
+def test_each_side_of_a_translation_has_its_own_tokens(tmp_path: Path) -> None:
     corpus = TextCorpus("given", "translation", [InlineTexts(("let's go\tir vamos", "love you\tte amo"), "given")])
     marks = ("begin", "end")
     said, asked = (
@@ -62,7 +62,7 @@ def test_one_running_text_has_no_rows(tmp_path: Path) -> None:
         encode_rows(corpus, train_tokenizer("char", corpus), tmp_path)
 
 
-def test_what_is_kept_comes_from_all_over_and_shares_no_source(tmp_path: Path) -> None:
+def test_held_out_rows_come_from_the_whole_text_and_share_no_source(tmp_path: Path) -> None:
     corpus = TextCorpus("given", "translation", [InlineTexts(PAIRS, "given")])
     tokenizer = train_tokenizer("char", corpus, None, ("end",))
     rows = encode_rows(corpus, tokenizer, tmp_path, source_tokenizer=tokenizer)

@@ -1,4 +1,4 @@
-"""A corpus → ids on the disk: right, whole, never stale."""
+"""Token cache: correct, complete and never stale."""
 
 import json
 from pathlib import Path
@@ -66,7 +66,7 @@ def test_conversations_go_through_their_template(tmp_path: Path) -> None:
     assert "".join(shown) == "ab<|end|>c<|end|>"
 
 
-def test_it_is_made_once_for_a_text_and_a_tokenizer(tmp_path: Path) -> None:
+def test_a_text_is_encoded_once_for_each_tokenizer(tmp_path: Path) -> None:
     def files(text: str, tokenizer: Tokenizer) -> Path:
         return encode_corpus(corpus_of(tmp_path, text), tokenizer, tmp_path / "c").path
 
@@ -79,7 +79,7 @@ def test_it_is_made_once_for_a_text_and_a_tokenizer(tmp_path: Path) -> None:
     assert len(set(paths)) == len(list((tmp_path / "c").glob("*.ids"))) == 3
 
 
-def test_a_text_that_changes_meanwhile_is_refused(tmp_path: Path) -> None:
+def test_a_text_that_changes_while_it_is_read_is_refused(tmp_path: Path) -> None:
     corpus = corpus_of(tmp_path, "abc")
     tokenizer = train_tokenizer("char", corpus)
     (tmp_path / "text.txt").write_text("cba")
@@ -88,7 +88,7 @@ def test_a_text_that_changes_meanwhile_is_refused(tmp_path: Path) -> None:
     assert list((tmp_path / "c").iterdir()) == []
 
 
-def test_a_tokenizer_that_knows_nothing_of_it_is_refused(tmp_path: Path) -> None:
+def test_a_tokenizer_without_any_token_of_the_text_is_refused(tmp_path: Path) -> None:
     tokenizer = train_tokenizer("char", corpus_of(tmp_path, "abc"))
     with pytest.raises(TokenizerError, match="no token for anything"):
         encode_corpus(corpus_of(tmp_path, "XYZ"), tokenizer, tmp_path / "c")

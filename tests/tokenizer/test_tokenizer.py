@@ -1,4 +1,4 @@
-"""Text ↔ ids: lossless, the same streamed, in pieces, and in the plain `tokenizers` library."""
+"""Tokenizers: lossless, and the same when streamed, in pieces, and in the plain `tokenizers` library."""
 
 import os
 import time
@@ -59,7 +59,7 @@ def _from_lines(words: Sequence[str]) -> Tokenizer:
 
 
 def sentencepiece() -> Tokenizer:
-    """Shaped as that of Llama: spaces as `▁`, and bytes for what has no token."""
+    """Return a tokenizer like Llama's: spaces as `▁`, and byte tokens for unknown characters."""
     pieces = [
         "<unk>",
         "<s>",
@@ -96,7 +96,7 @@ def test_decoding_undoes_encoding(kind: str, text: str) -> None:
 
 
 @given(any_text)
-def test_wordpiece_writes_any_text(text: str) -> None:
+def test_wordpiece_encodes_any_text(text: str) -> None:
     tokenizer = TOKENIZERS["wordpiece"]
     assert tokenizer.decode(tokenizer.encode(text)) == text
     assert tokenizer.unknown(text) == []
@@ -166,7 +166,7 @@ def test_a_line_of_100_000_characters(kind: str) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 @settings(deadline=None)
 @given(text=any_text, data=st.data())
-def test_the_library_itself_does_the_same(kind: str, text: str, data: st.DataObject) -> None:
+def test_the_library_encodes_and_decodes_alike(kind: str, text: str, data: st.DataObject) -> None:
     tokenizer = TOKENIZERS[kind]
     plain = PLAIN[kind]
     if not any(special in text for special in SPECIALS):
@@ -179,7 +179,7 @@ PLAIN = {kind: tokenizers.Tokenizer.from_str(TOKENIZERS[kind].to_json()) for kin
 
 
 @pytest.mark.parametrize("kind", [*KINDS, *FOREIGN])
-def test_saved_and_loaded_it_is_the_same(tmp_path: Path, kind: str) -> None:
+def test_saving_and_loading_preserves_a_tokenizer(tmp_path: Path, kind: str) -> None:
     tokenizer = (TOKENIZERS | FOREIGN)[kind]
     tokenizer.save(tmp_path / "tokenizer.json")
     for path in (tmp_path, tmp_path / "tokenizer.json"):
@@ -189,13 +189,13 @@ def test_saved_and_loaded_it_is_the_same(tmp_path: Path, kind: str) -> None:
         assert loaded.encode(TEXT) == tokenizer.encode(TEXT)
 
 
-def test_tokens_of_words_may_hold_the_space_before_them() -> None:
+def test_tokens_of_words_may_include_the_space_before_them() -> None:
     found = {kind: one.has_spaces_in_words for kind, one in (TOKENIZERS | FOREIGN).items()}
     assert found == {"char": False, "word": False, "wordpiece": True, "bert": False, "sentencepiece": False}
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_special_tokens_are_never_read_out_of_a_text(kind: str) -> None:
+def test_special_tokens_in_a_text_are_never_recognized(kind: str) -> None:
     tokenizer = make(kind, TEXT + "<|end|>")
     end = tokenizer.special("end")
     assert end is not None
@@ -214,7 +214,7 @@ def test_characters_are_counted(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", [*KINDS, *FOREIGN])
-def test_half_a_character_is_no_crash(kind: str) -> None:
+def test_half_a_character_can_be_decoded(kind: str) -> None:
     tokenizer = (TOKENIZERS | FOREIGN)[kind]
     tokenizer.encode("a\ud800b")
     tokenizer.pieces("a\udfff")
@@ -247,13 +247,13 @@ def test_a_bert_vocabulary_splits_as_bert_does() -> None:
         ("tokenizer.json", "not json", "no tokenizer.json"),
     ],
 )
-def test_what_is_no_tokenizer_is_refused(tmp_path: Path, name: str, text: str, said: str) -> None:
+def test_invalid_tokenizer_files_are_refused(tmp_path: Path, name: str, text: str, said: str) -> None:
     (tmp_path / name).write_text(text)
     with pytest.raises(TokenizerError, match=said):
         load_tokenizer(tmp_path)
 
 
-def test_a_missing_tokenizer_is_told(tmp_path: Path) -> None:
+def test_a_missing_tokenizer_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(TokenizerError, match="holds neither"):
         load_tokenizer(tmp_path)
     with pytest.raises(TokenizerError, match="cannot be read"):

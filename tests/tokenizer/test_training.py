@@ -1,4 +1,4 @@
-"""Tokenizers that are trained on a text: their vocabularies, the same each time, and what they refuse."""
+"""Tokenizer training: vocabularies, reproducibility and errors."""
 
 import pytest
 
@@ -41,12 +41,12 @@ def test_pieces_of_words_begin_with_their_space() -> None:
 
 
 @pytest.mark.parametrize(("kind", "size"), [("wordpiece", 200), ("word", 10), ("char", 3), ("nonsense", None)])
-def test_a_vocabulary_that_cannot_be_is_refused(kind: str, size: int | None) -> None:
+def test_an_impossible_vocabulary_is_refused(kind: str, size: int | None) -> None:
     with pytest.raises(TokenizerError):
         train_vocabulary(kind, [TEXT], size, SPECIALS)
 
 
-def test_words_between_spaces_are_taken_whole_or_not_at_all() -> None:
+def test_whitespace_words_are_whole_tokens_or_dropped() -> None:
     tokenizer = Tokenizer(train_vocabulary("whitespace", ["let's go a", "go\nhome"], None, ["<|end|>"]))
     assert (tokenizer.kind, tokenizer.vocab_size) == ("whitespace", 5)
     ids = tokenizer.encode("  go apple\ta let's   homes home")
