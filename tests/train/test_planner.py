@@ -12,8 +12,8 @@ from tinychat.errors import SourceError
 from tinychat.model.config import ModelConfig
 from tinychat.tokenizer.token_cache import split
 from tinychat.train.planner import (
-    COPY_SECONDS,
-    LONGEST_COPY,
+    COPY_SEARCH_SECONDS,
+    MAX_COPY_SEARCH_SECONDS,
     SIZES,
     Machine,
     Plan,
@@ -153,7 +153,7 @@ def test_every_text_and_time_gets_a_plan_that_holds_together(
     assert made.warmup_steps <= made.steps
     assert (made.available is None) == by_steps
     assert made.training_seconds(made.token_seconds, 0.1) >= made.step_seconds
-    assert made.final_windows >= made.glance_windows >= 1
+    assert made.final_windows >= made.eval_windows >= 1
     assert len(summarize_plan(made, facts(tokens), CPU, 1000).lines) == 3
 
 
@@ -161,17 +161,17 @@ def test_time_is_left_for_the_report_at_the_end() -> None:
     made = plan()
     assert made.available is not None
     ending = made.available - made.training_seconds(made.token_seconds, 0.1)
-    looked_at = (made.final_windows + made.glance_windows) * made.config.context_length * made.token_seconds
-    assert looked_at + made.train_tokens * COPY_SECONDS < ending < 0.5 * made.available
+    looked_at = (made.final_windows + made.eval_windows) * made.config.context_length * made.token_seconds
+    assert looked_at + made.train_tokens * COPY_SEARCH_SECONDS < ending < 0.5 * made.available
     long = dataclasses.replace(made, splits=(SplitSize(1.0, 10**10, made.val_tokens),))
     more = long.available - long.training_seconds(made.token_seconds, 0.1) - ending
-    assert 0.9 < more < LONGEST_COPY
+    assert 0.9 < more < MAX_COPY_SEARCH_SECONDS
 
 
 def test_the_same_number_of_steps_gives_the_same_model_on_any_machine() -> None:
     slow, quick = (plan(Recipe(steps=500), seconds=None, rate=rate) for rate in (1e9, 1e13))
     assert slow.config == quick.config
-    assert (slow.glance_windows, slow.final_windows) == (quick.glance_windows, quick.final_windows)
+    assert (slow.eval_windows, slow.final_windows) == (quick.eval_windows, quick.final_windows)
 
 
 def test_epochs_become_steps_and_their_ends_are_known() -> None:
@@ -278,7 +278,7 @@ def test_of_documents_an_epoch_is_each_once() -> None:
     made = make_plan(recipe, rows, CPU, machine_of(1e11), None, elapsed=0)
     assert (made.epoch_rows, made.steps, made.epochs) == (90, 27, pytest.approx(3))  # ten are kept
     assert [step for step in range(1, 28) if made.epoch_after(step)] == [9, 18, 27]
-    assert (made.config.context_length, made.row_tokens, made.glance_windows) == (16, 10, 10)
+    assert (made.config.context_length, made.row_tokens, made.eval_windows) == (16, 10, 10)
     assert made.recipe.packing is False
     assert made.config.ngram_order == 0
     text, _, time = summarize_plan(made, rows, CPU, 1234).lines

@@ -9,7 +9,7 @@ from torch.optim import SGD, Adam, AdamW, Optimizer
 
 from tinychat.model.transformer import Transformer
 from tinychat.train.distributed import by_matrix
-from tinychat.train.recipe import RATES, Recipe
+from tinychat.train.recipe import PEAK_LEARNING_RATES, Recipe
 
 NEWTON_SCHULZ = (3.4445, -4.7750, 2.0315)
 """a, b, c of X ← aX + b(XXᵀ)X + c(XXᵀ)²X (Jordan et al. 2024)"""
@@ -88,7 +88,7 @@ def orthogonalize(matrices: Tensor, dtype: torch.dtype = torch.float32) -> Tenso
 
 
 def _rates(recipe: Recipe) -> tuple[float, float]:
-    rate, embedding_rate = RATES[recipe.optimizer]
+    rate, embedding_rate = PEAK_LEARNING_RATES[recipe.optimizer]
     return recipe.learning_rate or rate, recipe.embedding_learning_rate or embedding_rate
 
 

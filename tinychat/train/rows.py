@@ -98,7 +98,7 @@ def join_rows(parts: Sequence[Rows]) -> Rows:
     return Rows(ids, ends - lengths, ends, parts[0].beginning, join_rows(sources) if sources else None)
 
 
-def count_kept(rows: int, fraction: float) -> int:
+def count_val_rows(rows: int, fraction: float) -> int:
     """Return how many of a number of rows are held out for validation."""
     kept = rows - int(rows * (1 - fraction))
     return kept if kept >= MIN_VAL_ROWS else 0
@@ -110,7 +110,7 @@ def split_rows(rows: Rows, part: Literal["train", "val", "all"], fraction: float
     Rows are assigned by a hash of their content, or of their source, so that equal rows fall on the same side and
     validation rows were not trained on. If there would be fewer than `MIN_VAL_ROWS`, `val` is empty.
     """
-    kept = count_kept(len(rows), fraction)
+    kept = count_val_rows(len(rows), fraction)
     if part == "all":
         return rows
     keys = rows.source or rows
