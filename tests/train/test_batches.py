@@ -27,7 +27,7 @@ def test_targets_are_what_follows(length: int, context_length: int, batch_size: 
 
 def test_an_epoch_shows_each_window_once() -> None:
     batches = Batches(np.arange(1001), context_length=10, batch_size=11, seed=3)
-    assert batches.texts[0].count == 99
+    assert batches.sources[0].epoch_rows == 99
     starts = rows(batches, range(9))[:, 0]
     assert len(set(starts)) == 99
     assert sorted(starts)[-1] - sorted(starts)[0] == 980  # side by side
@@ -35,7 +35,7 @@ def test_an_epoch_shows_each_window_once() -> None:
 
 def test_windows_may_overlap() -> None:
     batches = Batches(np.arange(1001), context_length=10, batch_size=11, seed=3, stride=5)
-    count = batches.texts[0].count
+    count = batches.sources[0].epoch_rows
     assert count == count_windows(1001, 10, 5) == 198
     starts = sorted(rows(batches, range(18))[:, 0])
     assert set(np.diff(starts)) == {5}
@@ -195,19 +195,19 @@ ROW = np.array([USER, 10, 11, END, BOT, 20, 21, END, USER, 12, END, BOT, 22, END
 
 
 def test_answers_are_learned_with_their_ends_and_nothing_of_what_is_asked() -> None:
-    learned = UserLossMask(USER, BOT, fraction=0.0, seed=1).learned(ROW, 0)
+    learned = UserLossMask(USER, BOT, fraction=0.0, seed=1).mask(ROW, 0)
     assert ROW[1:][learned].tolist() == [BOT, 20, 21, END, BOT, 22, END]
 
 
 def test_a_share_of_what_is_asked_is_learned_and_other_parts_of_it_at_other_places() -> None:
     mask = UserLossMask(USER, BOT, fraction=0.25, seed=1)
-    chosen = [mask.learned(ROW, index)[:3] for index in range(400)]
+    chosen = [mask.mask(ROW, index)[:3] for index in range(400)]
     assert 0.2 < np.mean(chosen) < 0.3
-    assert np.array_equal(mask.learned(ROW, 7), mask.learned(ROW, 7))
+    assert np.array_equal(mask.mask(ROW, 7), mask.mask(ROW, 7))
     assert len({tuple(one) for one in chosen}) == 8
 
 
 def test_what_stands_before_the_first_mark_is_learned() -> None:
-    assert UserLossMask(USER, BOT, fraction=0.0, seed=1).learned(np.array([20, 21, END, USER, 10]), 0).tolist() == [
+    assert UserLossMask(USER, BOT, fraction=0.0, seed=1).mask(np.array([20, 21, END, USER, 10]), 0).tolist() == [
         True, True, False, False
     ]  # fmt: skip

@@ -85,6 +85,6 @@ def test_of_documents_the_loss_is_that_of_each_by_itself() -> None:
         logits = model(row[:, :-1][:, :8], encoder_output=model.encode(source))[0]
         losses.append(F.cross_entropy(logits, row[0, 1:][:8], reduction="none"))
     result = evaluate(model, rows)
-    assert result.tokens == rows.predicted(8) == 3 + 8 + 2 + 7 + 5
+    assert result.tokens == rows.count_predicted(8) == 3 + 8 + 2 + 7 + 5
     assert result.loss == pytest.approx(float(torch.cat(losses).mean()), abs=1e-5)
     assert evaluate(model, rows, 2).tokens == 2 + 8  # the shortest and the longest

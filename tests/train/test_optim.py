@@ -5,7 +5,7 @@ import torch
 
 from tinychat.model.config import ModelConfig
 from tinychat.model.transformer import Transformer
-from tinychat.train.optim import OPTIMIZERS, Muon, make_optimizers, orthogonalize, set_rate
+from tinychat.train.optim import OPTIMIZERS, Muon, make_optimizers, orthogonalize, set_learning_rate
 from tinychat.train.recipe import RECIPE_FIELDS, Recipe
 
 
@@ -65,8 +65,8 @@ def test_every_optimizer_learns(name: str) -> None:
 def test_rates_are_shares_of_the_highest() -> None:
     model = Transformer(ModelConfig(11, context_length=16, n_layer=1, n_head=1, d_model=32))
     optimizers = make_optimizers(model, Recipe(learning_rate=0.2, embedding_learning_rate=0.1))
-    assert set_rate(optimizers, 0.5) == pytest.approx(0.1)
-    assert set_rate(optimizers, 0.25) == pytest.approx(0.05)
+    assert set_learning_rate(optimizers, 0.5) == pytest.approx(0.1)
+    assert set_learning_rate(optimizers, 0.25) == pytest.approx(0.05)
     assert [group["lr"] for optimizer in optimizers for group in optimizer.param_groups] == pytest.approx([0.05, 0.025])
 
 

@@ -1,4 +1,4 @@
-"""How good a model is: its loss over a text and what it says. Training and `tinychat eval` share both functions."""
+"""Evaluation of a model: its loss over a text, and samples. Shared by training and `tinychat eval`."""
 
 import math
 from collections.abc import Sequence
@@ -19,28 +19,30 @@ from tinychat.tokenizer.token_cache import Ids
 from tinychat.train.batches import Batch
 from tinychat.train.rows import Rows, cut_document, cut_window
 
-LARGEST_LOGITS = 1 << 24
-"""numbers: so many logits are computed at once"""
-MOST_ROWS, CACHED_TOKENS = 64, 4096
-"""rows, and on a CPU tokens, that are computed at once; what a processor's cache cannot hold takes 1.6 times as long"""
+MAX_LOGITS = 1 << 24
+"""Maximum number of logits of a batch."""
+MAX_ROWS, MAX_CPU_TOKENS = 64, 4096
+"""Maximum rows of a batch, and tokens on a CPU: batches that exceed the CPU's cache take 1.6 times as long."""
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """The mean loss, in nats, of so many predicted tokens."""
+    """Result of an evaluation."""
 
     loss: float
+    """Mean cross-entropy in nats per token."""
     tokens: int
+    """Number of predicted tokens."""
     accuracy: float | None = None
-    """the share of them that the model found likeliest"""
+    """Fraction of tokens to which the model gave the highest probability."""
 
     @property
     def perplexity(self) -> float:
-        """e^loss; infinite where that is more than a number can hold."""
+        """e^loss; infinite on overflow."""
         return math.exp(self.loss) if self.loss < 700 else math.inf
 
     def bits_per_character(self, characters_per_token: float) -> float:
-        """The bits that a character takes, at so many characters a token."""
+        """Return the loss in bits per character; NaN if `characters_per_token` is 0."""
         return self.loss / math.log(2) / characters_per_token if characters_per_token else math.nan
 
 
@@ -52,46 +54,45 @@ def evaluate(
     *,
     trained_on: bool = False,
 ) -> Evaluation:
-    """The mean cross-entropy of each token but the first, in windows of the context that do not overlap, in f32.
+    """Return the mean cross-entropy of all tokens but the first, in f32, over windows that do not overlap.
 
-    The first token of a window is predicted from the window before it alone, and the others from what stands before
-    them in their own; the last window may be short. Of documents, each is a row: its tokens but the first are
-    predicted, as many as the context holds.
+    Tokens are predicted from their own window, except its first, which is predicted from the last token of the window
+    before; the last window may be short. Each document is a row, truncated to the context length.
 
     Args:
-        model: on its device; it is left as it was, in training mode or not.
-        text: ids [N], at least two; or documents, at least one.
-        windows: look at only so many, or at so many documents, spread evenly; None: all.
-        trained_on: the ids are what the model in training counts n-grams of: each fold is predicted from the others.
+        model: The model, on its device; its training mode is restored.
+        text: Ids [N], at least two; or documents, at least one.
+        windows: Evaluate only this many windows or documents, spread evenly; None for all.
+        trained_on: Whether the model counts its n-grams in this text: each fold is then predicted from the others.
     """
     context_length, device = model.config.context_length, model.head.weight.device
-    if isinstance(text, Rows):  # the shortest first, so that they need little padding
+    if isinstance(text, Rows):  # the shortest first, to reduce padding
         indices, cut = np.argsort(text.lengths, kind="stable"), partial(cut_document, text)
     else:
         indices, cut = np.arange(0, len(text) - 1, context_length), partial(cut_window, text)
     if windows is not None and windows < len(indices):
         indices = indices[np.linspace(0, len(indices) - 1, windows).round().astype(int)]
-    most_rows = max(1, CACHED_TOKENS // context_length) if device.type == "cpu" else MOST_ROWS
-    rows_at_once = max(1, min(most_rows, LARGEST_LOGITS // (context_length * model.config.vocab_size)))
+    max_rows = max(1, MAX_CPU_TOKENS // context_length) if device.type == "cpu" else MAX_ROWS
+    batch_size = max(1, min(max_rows, MAX_LOGITS // (context_length * model.config.vocab_size)))
     was_training = model.training
     model.eval()
     total = torch.zeros((), dtype=torch.float64)
-    hits = torch.zeros((), dtype=torch.long, device=device)
+    correct = torch.zeros((), dtype=torch.long, device=device)
     tokens = 0
     try:
-        for first in range(0, len(indices), rows_at_once):
+        for first in range(0, len(indices), batch_size):
             batch = Batch.of(
-                [cut(int(index), context_length) for index in indices[first : first + rows_at_once]], context_length
+                [cut(int(index), context_length) for index in indices[first : first + batch_size]], context_length
             )
             ids, targets, folds, source = batch.to(device)
             encoder_output = None if source is None else model.encode(source)
             logits = model(ids, encoder_output=encoder_output, folds=folds if trained_on else None)
             total += cross_entropy(logits, targets, "sum").double().cpu()
-            hits += (logits.argmax(dim=-1) == targets).sum()
+            correct += (logits.argmax(dim=-1) == targets).sum()
             tokens += int((targets != IGNORED).sum())
     finally:
         model.train(was_training)
-    return Evaluation(float(total) / tokens, tokens, int(hits) / tokens)
+    return Evaluation(float(total) / tokens, tokens, int(correct) / tokens)
 
 
 def make_samples(
@@ -102,14 +103,19 @@ def make_samples(
     tokens: int,
     temperature: float | None = None,
 ) -> list[str]:
-    """An answer to each prompt with its seed; the model is left as it was, in training mode or not.
+    """Generate an answer to each prompt; the model's training mode is restored.
 
     Args:
-        tokens: the most that an answer has.
-        temperature: None: the usual one.
+        model: The model, on its device.
+        prompt_encoder: Encodes the prompts.
+        prompts: The prompts.
+        seeds: Random seed for each prompt.
+        tokens: Maximum tokens of an answer.
+        temperature: Sampling temperature; None for the default.
     """
-    usual = Settings(max_tokens=tokens)
-    settings = usual if temperature is None else replace(usual, temperature=temperature)
+    settings = Settings(max_tokens=tokens)
+    if temperature is not None:
+        settings = replace(settings, temperature=temperature)
     was_training = model.training
     model.eval()
     try:

@@ -1,4 +1,4 @@
-"""Optimizers: each is one function in a table, which gives the optimizers that step together."""
+"""Muon, and a table of functions that make the optimizers of a recipe."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -12,21 +12,19 @@ from tinychat.train.distributed import by_matrix
 from tinychat.train.recipe import PEAK_LEARNING_RATES, Recipe
 
 NEWTON_SCHULZ = (3.4445, -4.7750, 2.0315)
-"""a, b, c of X ← aX + b(XXᵀ)X + c(XXᵀ)²X (Jordan et al. 2024)"""
+"""Coefficients a, b, c of X ← aX + b(XXᵀ)X + c(XXᵀ)²X (Jordan et al. 2024)."""
 ITERATIONS = 5
 
 
 class Muon(Optimizer):
-    """Momentum, orthogonalized (Jordan et al. 2024, kellerjordan.github.io/posts/muon).
-
-    Each matrix moves by the matrix nearest to its momentum all of whose singular values are about 1.
+    """Muon: momentum orthogonalized by Newton-Schulz (Jordan et al. 2024, kellerjordan.github.io/posts/muon).
 
     Args:
-        matrices: parameters of two dimensions.
-        lr: how far; a matrix with more rows than columns goes √(rows / columns) times as far.
-        momentum: of the running mean of gradients, looked ahead as Nesterov does.
-        weight_decay: matrices shrink by lr · weight_decay a step.
-        dtype: that Newton-Schulz steps are computed in.
+        matrices: Two-dimensional parameters.
+        lr: Learning rate; multiplied by √(rows / columns) for matrices with more rows than columns.
+        momentum: Decay of the Nesterov momentum.
+        weight_decay: Decoupled weight decay: matrices shrink by lr · weight_decay per step.
+        dtype: Data type of the Newton-Schulz iterations.
     """
 
     def __init__(
@@ -37,27 +35,26 @@ class Muon(Optimizer):
         weight_decay: float = 0.0,
         dtype: torch.dtype = torch.float32,
     ) -> None:
-        values = {"lr": lr, "momentum": momentum, "weight_decay": weight_decay}
-        super().__init__(matrices, values)
+        super().__init__(matrices, {"lr": lr, "momentum": momentum, "weight_decay": weight_decay})
         self.dtype = dtype
 
     @torch.no_grad()
     def step(self, closure: Any = None) -> None:  # type: ignore[override]
-        """One step; matrices of one shape are orthogonalized together, as one product for all is quicker."""
+        """Update the matrices; those of one shape are orthogonalized as one batch, which is faster."""
         for group in self.param_groups:
             shapes: dict[torch.Size, list[nn.Parameter]] = {}
             for matrix in group["params"]:
                 if matrix.grad is not None:
                     shapes.setdefault(matrix.shape, []).append(matrix)
             for (rows, columns), matrices in shapes.items():
-                ahead = self._looked_ahead(matrices, group["momentum"])
-                updates = by_matrix(orthogonalize, ahead, self.dtype)
-                length = group["lr"] * max(1.0, rows / columns) ** 0.5
+                momenta = self._nesterov_momenta(matrices, group["momentum"])
+                updates = by_matrix(orthogonalize, momenta, self.dtype)
+                lr = group["lr"] * max(1.0, rows / columns) ** 0.5
                 for matrix, update in zip(matrices, updates, strict=True):
-                    matrix.mul_(1 - group["lr"] * group["weight_decay"]).sub_(update, alpha=length)
+                    matrix.mul_(1 - group["lr"] * group["weight_decay"]).sub_(update, alpha=lr)
 
-    def _looked_ahead(self, matrices: list[nn.Parameter], momentum: float) -> Tensor:
-        """The momenta as Nesterov takes them, in f32: [N, rows, columns]."""
+    def _nesterov_momenta(self, matrices: list[nn.Parameter], momentum: float) -> Tensor:
+        """Update the momenta and return their Nesterov look-ahead, [N, rows, columns], f32."""
         gradients = [matrix.grad for matrix in matrices if matrix.grad is not None]
         for matrix in matrices:
             if not self.state[matrix]:
@@ -68,14 +65,14 @@ class Muon(Optimizer):
 
 
 def orthogonalize(matrices: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
-    """Brings all singular values near 1 by Newton-Schulz steps.
+    """Orthogonalize matrices by Newton-Schulz iterations (Jordan et al. 2024).
 
     Args:
         matrices: [N, rows, columns], f32.
-        dtype: to compute in; bf16 takes half the time of f32 where the machine has it, and makes models as good.
+        dtype: Data type to compute in; bf16, with hardware support, takes half the time and trains as well.
 
     Returns:
-        Of that shape and `dtype`; singular values from about 0.7 to 1.2.
+        [N, rows, columns] of `dtype`, with singular values from about 0.7 to 1.2.
     """
     a, b, c = NEWTON_SCHULZ
     tall = matrices.shape[1] > matrices.shape[2]
@@ -87,13 +84,13 @@ def orthogonalize(matrices: Tensor, dtype: torch.dtype = torch.float32) -> Tenso
     return x.transpose(1, 2) if tall else x
 
 
-def _rates(recipe: Recipe) -> tuple[float, float]:
-    rate, embedding_rate = PEAK_LEARNING_RATES[recipe.optimizer]
-    return recipe.learning_rate or rate, recipe.embedding_learning_rate or embedding_rate
+def _learning_rates(recipe: Recipe) -> tuple[float, float]:
+    default, embedding_default = PEAK_LEARNING_RATES[recipe.optimizer]
+    return recipe.learning_rate or default, recipe.embedding_learning_rate or embedding_default
 
 
-def _decayed(model: Transformer, recipe: Recipe) -> list[dict[str, Any]]:
-    """Matrices shrink; what has one dimension, such as a bias, does not."""
+def _parameter_groups(model: Transformer, recipe: Recipe) -> list[dict[str, Any]]:
+    """Return the parameters in two groups: matrices with weight decay; norms and biases without."""
     matrices = [weight for weight in model.parameters() if weight.dim() >= 2]
     others = [weight for weight in model.parameters() if weight.dim() < 2]
     groups = [{"params": matrices, "weight_decay": recipe.weight_decay}, {"params": others, "weight_decay": 0.0}]
@@ -101,27 +98,27 @@ def _decayed(model: Transformer, recipe: Recipe) -> list[dict[str, Any]]:
 
 
 def _muon(model: Transformer, recipe: Recipe) -> list[Optimizer]:
-    rate, embedding_rate = _rates(recipe)
+    learning_rate, embedding_learning_rate = _learning_rates(recipe)
     matrices = model.matrices()
     dtype = torch.bfloat16 if recipe.precision == "bf16" else torch.float32
-    muon = Muon(matrices, rate, recipe.momentum, recipe.weight_decay, dtype=dtype) if matrices else None
+    muon = Muon(matrices, learning_rate, recipe.momentum, recipe.weight_decay, dtype=dtype) if matrices else None
     betas = (recipe.beta1, recipe.beta2)
-    adam = AdamW(model.others(), embedding_rate, betas=betas, weight_decay=0.0, fused=True)
+    adam = AdamW(model.others(), embedding_learning_rate, betas=betas, weight_decay=0.0, fused=True)
     return [adam] if muon is None else [muon, adam]
 
 
 def _adamw(model: Transformer, recipe: Recipe) -> list[Optimizer]:
     betas = (recipe.beta1, recipe.beta2)
-    return [AdamW(_decayed(model, recipe), _rates(recipe)[0], betas=betas, fused=True)]
+    return [AdamW(_parameter_groups(model, recipe), _learning_rates(recipe)[0], betas=betas, fused=True)]
 
 
 def _adam(model: Transformer, recipe: Recipe) -> list[Optimizer]:
     betas = (recipe.beta1, recipe.beta2)
-    return [Adam(_decayed(model, recipe), _rates(recipe)[0], betas=betas, fused=True)]
+    return [Adam(_parameter_groups(model, recipe), _learning_rates(recipe)[0], betas=betas, fused=True)]
 
 
 def _sgd(model: Transformer, recipe: Recipe) -> list[Optimizer]:
-    return [SGD(_decayed(model, recipe), _rates(recipe)[0], momentum=recipe.momentum)]
+    return [SGD(_parameter_groups(model, recipe), _learning_rates(recipe)[0], momentum=recipe.momentum)]
 
 
 OPTIMIZERS: dict[str, Callable[[Transformer, Recipe], list[Optimizer]]] = {
@@ -130,11 +127,11 @@ OPTIMIZERS: dict[str, Callable[[Transformer, Recipe], list[Optimizer]]] = {
     "adam": _adam,
     "sgd": _sgd,
 }
-"""How each is made; the rates that suit it stand in `recipe.py`."""
+"""Optimizer name → function that makes it; `recipe.PEAK_LEARNING_RATES` has its default learning rates."""
 
 
 def make_optimizers(model: Transformer, recipe: Recipe) -> list[Optimizer]:
-    """The optimizers that the recipe names; each group remembers its highest rate as `highest_lr`."""
+    """Make the optimizers of a recipe; each parameter group stores its peak learning rate as `highest_lr`."""
     optimizers = OPTIMIZERS[recipe.optimizer](model, recipe)
     for optimizer in optimizers:
         for group in optimizer.param_groups:
@@ -142,8 +139,8 @@ def make_optimizers(model: Transformer, recipe: Recipe) -> list[Optimizer]:
     return optimizers
 
 
-def set_rate(optimizers: Iterable[Optimizer], factor: float) -> float:
-    """Sets every rate to its highest times `factor`; returns the first."""
+def set_learning_rate(optimizers: Iterable[Optimizer], factor: float) -> float:
+    """Set every learning rate to a fraction of its peak; return the first."""
     groups = [group for optimizer in optimizers for group in optimizer.param_groups]
     for group in groups:
         group["lr"] = group["highest_lr"] * factor

@@ -14,62 +14,63 @@ SCHEDULES: dict[str, Callable[[float], float]] = {
 
 @dataclass(frozen=True)
 class Schedule:
-    """How the learning rate changes over a run: a linear warm-up, a plateau, then a decay to the end."""
+    """Learning rate schedule: a linear warm-up, a plateau, then a decay to the end."""
 
     kind: str
-    """the decay curve, one of `SCHEDULES`"""
+    """Decay curve, one of `SCHEDULES`."""
     warmup_steps: int
     lr_decay_fraction: float
-    """fraction of the run, at its end, in which the rate decays"""
+    """Fraction of the run, at its end, in which the learning rate decays."""
     min_lr_ratio: float
-    """the rate at the end, as a fraction of the highest"""
+    """Final learning rate as a fraction of the peak."""
 
 
-def rate_factor(schedule: Schedule, progress: float, step: int) -> float:
-    """Return the learning rate of a step as a fraction of the highest.
+def lr_factor(schedule: Schedule, progress: float, step: int) -> float:
+    """Return the learning rate of a step as a fraction of the peak.
 
     Args:
-        progress: fraction of the run that is done, from 0 to 1.
-        step: the index of the step, from 0.
+        schedule: The schedule.
+        progress: Fraction of the run that is done, from 0 to 1.
+        step: Index of the step, from 0.
     """
-    rise = min(1.0, (step + 1) / (schedule.warmup_steps + 1))
+    warmup = min(1.0, (step + 1) / (schedule.warmup_steps + 1))
     if schedule.lr_decay_fraction == 0:
-        return rise
+        return warmup
     x = min(1.0, max(0.0, (progress - (1 - schedule.lr_decay_fraction)) / schedule.lr_decay_fraction))
-    return rise * (schedule.min_lr_ratio + (1 - schedule.min_lr_ratio) * SCHEDULES[schedule.kind](x))
+    return warmup * (schedule.min_lr_ratio + (1 - schedule.min_lr_ratio) * SCHEDULES[schedule.kind](x))
 
 
 @dataclass
 class Budget:
-    """What a run may use: a number of steps, or seconds of training.
+    """The length of a run: a number of steps, or seconds of training.
 
     Args:
-        steps: in all; None: the clock decides.
-        seconds: of training, from the first step to the last, evaluations and checkpoints on the way included.
+        steps: Number of steps; None for a run by the clock.
+        seconds: Seconds from the first step to the last, including evaluations and checkpoints between them.
     """
 
     steps: int | None = None
     seconds: float = math.inf
 
     def progress(self, step: int, seconds: float) -> float:
-        """How much of it is used after so many steps and seconds, from 0 to 1."""
+        """Return the fraction of the budget, from 0 to 1, that some steps and seconds have used."""
         used = step / self.steps if self.steps is not None else seconds / self.seconds
         return min(1.0, max(0.0, used))
 
-    def is_used(self, step: int, seconds: float, step_seconds: float) -> bool:
-        """Whether there is no room for one more step of `step_seconds`."""
+    def is_exhausted(self, step: int, seconds: float, step_seconds: float) -> bool:
+        """Return whether the budget has no room for one more step of `step_seconds`."""
         if self.steps is not None:
             return step >= self.steps
         return seconds + step_seconds > self.seconds
 
     def expected_steps(self, step: int, seconds: float, step_seconds: float) -> int:
-        """The number of steps at the end, as things stand."""
+        """Return the total number of steps to expect at the current speed."""
         if self.steps is not None:
             return self.steps
         return step + max(0, round((self.seconds - seconds) / step_seconds)) if step_seconds > 0 else step
 
     def remaining(self, step: int, seconds: float, step_seconds: float) -> float:
-        """Seconds of training that are left, as things stand."""
+        """Return the seconds of training that remain at the current speed."""
         if self.steps is not None:
             return (self.steps - step) * step_seconds
         return max(0.0, self.seconds - seconds)

@@ -31,7 +31,7 @@ def test_each_document_is_a_row_between_the_ends_of_others(tmp_path: Path) -> No
     assert shown(rows, tokenizer) == ["<|end|>ab<|end|>", "<|end|>c<|end|>", "<|end|>bca<|end|>"]
     assert rows.lengths.tolist() == [4, 3, 5]
     assert rows.longest == 5
-    assert rows.predicted(3) == 3 + 2 + 3
+    assert rows.count_predicted(3) == 3 + 2 + 3
     assert tokenizer.decode(rows.flat().tolist()) == "abcbca"
 
 
