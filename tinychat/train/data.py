@@ -1,4 +1,4 @@
-"""From a recipe's sources to token ids, split for training and validation."""
+"""Training data: reads a recipe's sources, tokenizes them, and splits them for training and validation."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,97 +24,103 @@ from tinychat.train.planner import SourceFacts, SplitSize, TextFacts, choose_tok
 from tinychat.train.recipe import Recipe
 from tinychat.train.rows import FOLDS, Rows, encode_rows, join_rows, split_folds, split_rows
 
-GIVEN = "the recipe's own text"
-SAMPLE = 100_000
-"""characters that the choice of a tokenizer looks at"""
+INLINE_NAME = "the recipe's own text"
+"""Name of the texts that a recipe holds itself."""
+SAMPLE_CHARACTERS = 100_000
+"""Number of characters that the choice of a tokenizer is based on."""
 
 
 @dataclass(frozen=True)
 class TrainingText:
-    """A text made ready: tokenized and split."""
+    """A tokenized text, split for training and validation."""
 
     facts: TextFacts
     mode: Mode
     tokenizer: Tokenizer
-    reader: Tokenizer | None
-    """the tokenizer of what an encoder reads; None: there is no encoder"""
+    source_tokenizer: Tokenizer | None
+    """Tokenizer of the encoder's input; None without an encoder."""
     template: ChatTemplate | None
     parts: tuple[Ids | Rows, ...]
-    """what is trained on, of each source of a mix; else one"""
+    """Training split of each source."""
     val: Ids | Rows
-    """empty where the text is too short; of a mix, the parts of its sources one after the other"""
+    """Validation splits of all sources, concatenated; empty if the text is too short."""
     prompt: str
-    """what samples begin with, where the recipe does not say"""
+    """Default prompt of samples."""
     fingerprint: str
     notices: tuple[str, ...]
     base: BaseModel | None = None
-    """the model that the run started from"""
+    """Model that the run started from, if any."""
 
     @cached_property
     def train(self) -> Ids:
-        """All that is trained on; of a mix, its sources one after the other, in memory."""
+        """Training splits of all sources, concatenated in memory, [N]."""
         return join([_flat(part) for part in self.parts])
 
-    def folds(self, tokens: int) -> list[Ids]:
-        """So many tokens that are trained on, from all over, in folds; of a mix, of each text as its share says."""
+    def ngram_folds(self, tokens: int) -> list[Ids]:
+        """Return about `tokens` training tokens in `FOLDS` folds, drawn from each source in proportion to its share."""
         parts = zip(map(split_folds, map(_flat, self.parts)), self.facts.sources, strict=True)
-        most = [(folds, max(1, int(tokens * source.share / FOLDS))) for folds, source in parts]
-        return [join([folds[fold][:length] for folds, length in most]) for fold in range(FOLDS)]
+        limits = [(folds, max(1, int(tokens * source.share / FOLDS))) for folds, source in parts]
+        return [join([folds[fold][:limit] for folds, limit in limits]) for fold in range(FOLDS)]
 
     @cached_property
-    def measured(self) -> Ids | Rows:
-        """What losses are measured on: the validation part, or the text itself where there is none."""
+    def eval_text(self) -> Ids | Rows:
+        """Text that losses are measured on: the validation split, or the training split if that is empty."""
         return self.val if len(self.val) else _join(self.parts)
 
     @property
     def split(self) -> str:
-        """The name of `measured`."""
+        """Name of the split of `eval_text`: `val` or `train`."""
         return "val" if len(self.val) else "train"
 
-    def beginning(self, count: int) -> list[int]:
-        """The first tokens of the measured part."""
-        pieces = self.measured.pieces() if isinstance(self.measured, Rows) else [self.measured]
-        return [int(id) for id in islice(chain.from_iterable(pieces), count)]
+    def first_eval_ids(self, count: int) -> list[int]:
+        """Return the first ids of `eval_text`."""
+        documents = self.eval_text.documents() if isinstance(self.eval_text, Rows) else [self.eval_text]
+        return [int(id) for id in islice(chain.from_iterable(documents), count)]
 
     @cached_property
     def characters_per_token(self) -> float:
-        """Of the measured part; the first token of a document is not measured, and does not count."""
-        ids = _flat(self.measured)
-        tokens = int((self.measured.lengths - 1).sum()) if isinstance(self.measured, Rows) else len(ids)
+        """Characters per predicted token of `eval_text`; the first token of a document is not predicted."""
+        ids = _flat(self.eval_text)
+        tokens = int((self.eval_text.lengths - 1).sum()) if isinstance(self.eval_text, Rows) else len(ids)
         return self.tokenizer.count_characters(ids) / max(1, tokens)
 
-    def cut(self, context_length: int) -> int:
-        """How many documents are longer than a model with that context sees."""
+    def count_truncated(self, context_length: int) -> int:
+        """Return the number of documents that are longer than a context length."""
         parts = [part for part in (*self.parts, self.val) if isinstance(part, Rows)]
         return sum(int((part.lengths > context_length + 1).sum()) for part in parts)
 
 
 def read_text(recipe: Recipe, run: RunFolder) -> TrainingText:
-    """Reads the sources, trains or reads the tokenizer, and encodes.
+    """Read the sources of a recipe, train or load its tokenizer, and encode the text.
 
     Args:
-        run: whose tokenizer is used where it has one, and written where it has none.
+        recipe: The recipe.
+        run: The run's folder; its tokenizer is used, or written if there is none yet.
 
     Raises:
-        SourceError: a source cannot be read, or there is no text in it.
-        TokenizerError: the tokenizer cannot be made or read.
-        UsageError: a model that cannot chat is to go on with conversations.
+        SourceError: If a source cannot be read or contains no text.
+        TokenizerError: If the tokenizer cannot be trained or read.
+        UsageError: If options contradict the kind of text, or the base model lacks the tokens to chat.
     """
     corpus = _read_corpus(recipe)
     base = read_base_model(run)
     translates = corpus.mode == "translation"
     _check(recipe, corpus)
-    said = corpus.target_side if translates else corpus
-    tokenizer = _find_tokenizer(run.tokenizer_file, recipe, said, corpus.mode)
-    reader = _find_tokenizer(run.source_tokenizer_file, recipe, corpus.source_side, corpus.mode) if translates else None
+    target = corpus.target_side if translates else corpus
+    tokenizer = _find_tokenizer(run.tokenizer_file, recipe, target, corpus.mode)
+    source_tokenizer = None
+    if translates:
+        source_tokenizer = _find_tokenizer(run.source_tokenizer_file, recipe, corpus.source_side, corpus.mode)
     if tokenizer.vocab_size < 2:
         raise SourceError(f"{corpus.name} is one character over and over: nothing can be learned", "give it more text")
     template = _template(recipe, corpus, base, tokenizer)
     texts: list[Ids | Rows] = []
     for source in corpus.sources:
         if translates or recipe.packing is False:
-            folder = paths.ids_folder()
-            texts.append(encode_rows(source.corpus, tokenizer, folder, template=template, source_tokenizer=reader))
+            rows = encode_rows(
+                source.corpus, tokenizer, paths.ids_folder(), template=template, source_tokenizer=source_tokenizer
+            )
+            texts.append(rows)
         else:
             texts.append(encode_corpus(source.corpus, tokenizer, paths.ids_folder(), template=template).ids)
     sources = tuple(map(_facts, corpus.sources, texts))
@@ -128,7 +134,7 @@ def read_text(recipe: Recipe, run: RunFolder) -> TrainingText:
         mix=sources if len(sources) > 1 else (),
         rows=sum(source.rows for source in sources),
         longest_row=max(text.longest if isinstance(text, Rows) else 0 for text in texts),
-        source_vocab_size=reader.vocab_size if reader else None,
+        source_vocab_size=source_tokenizer.vocab_size if source_tokenizer else None,
     )
     fraction = recipe.validation_fraction
     parts = [_split(text, split_size(source, fraction), fraction) for text, source in zip(texts, sources, strict=True)]
@@ -136,7 +142,7 @@ def read_text(recipe: Recipe, run: RunFolder) -> TrainingText:
         facts=facts,
         mode=corpus.mode,
         tokenizer=tokenizer,
-        reader=reader,
+        source_tokenizer=source_tokenizer,
         template=template,
         parts=tuple(train for train, _ in parts),
         val=_join([val for _, val in parts]),
@@ -150,7 +156,7 @@ def read_text(recipe: Recipe, run: RunFolder) -> TrainingText:
 def _read_corpus(recipe: Recipe) -> SourceCorpus:
     mode = cast("Mode | None", recipe.mode)
     if recipe.texts:
-        return TextCorpus(GIVEN, mode or "completion", [InlineTexts(recipe.texts, GIVEN)])
+        return TextCorpus(INLINE_NAME, mode or "completion", [InlineTexts(recipe.texts, INLINE_NAME)])
     return read_sources(
         recipe.sources,
         cache=paths.datasets_folder(),
@@ -162,7 +168,7 @@ def _read_corpus(recipe: Recipe) -> SourceCorpus:
 
 
 def _check(recipe: Recipe, corpus: Corpus) -> None:
-    """Says which choices do not fit what the text is for."""
+    """Raise UsageError if an option contradicts the kind of text."""
     translates = corpus.mode == "translation"
     if translates and recipe.packing:
         raise UsageError("--packing true cannot be of translations", "leave it out: each is a row of its own")
@@ -185,7 +191,7 @@ def _join(parts: Sequence[Ids | Rows]) -> Ids | Rows:
 
 
 def _split(text: Ids | Rows, size: SplitSize, fraction: float) -> tuple[Ids | Rows, Ids | Rows]:
-    """Split a text into the part that is trained on and the part that is held out."""
+    """Split a text into its training and validation parts."""
     if isinstance(text, Rows):
         return split_rows(text, "train", fraction), split_rows(text, "val", fraction)
     return text[: size.train_tokens], text[size.train_tokens :]
@@ -195,9 +201,9 @@ def _template(recipe: Recipe, corpus: Corpus, base: BaseModel | None, tokenizer:
     if corpus.mode != "chat":
         return None
     if base is None:
-        marks = {} if recipe.role_tokens else {"user": "", "assistant": ""}
+        roles = {} if recipe.role_tokens else {"user": "", "assistant": ""}
         lead = " " if tokenizer.has_spaces_in_words else ""
-        return ChatTemplate(**marks, lead=lead, lowercase_all_caps=recipe.lowercase_all_caps)
+        return ChatTemplate(**roles, lead=lead, lowercase_all_caps=recipe.lowercase_all_caps)
     if base.info.template is None:
         problem = f"{base.info.name} has no tokens for turns, and cannot go on with conversations"
         raise UsageError(problem, "--mode completion takes their text alone")
@@ -214,28 +220,28 @@ def _facts(source: Source, text: Ids | Rows) -> SourceFacts:
 
 
 def _find_tokenizer(path: Path, recipe: Recipe, corpus: Corpus, mode: Mode) -> Tokenizer:
-    """That of the run; made where there is none yet, with the special tokens that the text needs."""
+    """Load a run's tokenizer; if there is none yet, load or train the recipe's and save it."""
     if path.is_file():
         return load_tokenizer(path)
-    sample = "".join(chunk.text for chunk in islice(corpus.chunks(), 4))[:SAMPLE]
+    sample = "".join(chunk.text for chunk in islice(corpus.chunks(), 4))[:SAMPLE_CHARACTERS]
     kind, vocab_size = choose_tokenizer(recipe, corpus.characters, sample, mode)
     if Path(kind).exists():
         tokenizer = load_tokenizer(Path(kind))
     elif kind in KNOWN:
         tokenizer = load_tokenizer(fetch(kind, cache=paths.datasets_folder(), mirror=paths.mirror()))
     else:
-        roles: dict[Mode, tuple[str, ...]] = {
+        special_tokens: dict[Mode, tuple[str, ...]] = {
             "completion": () if corpus.single else ("end",),
             "chat": ("end", "user", "assistant") if recipe.role_tokens else ("end",),
             "translation": ("begin", "end"),
         }
-        tokenizer = train_tokenizer(kind, corpus, vocab_size, roles[mode])
+        tokenizer = train_tokenizer(kind, corpus, vocab_size, special_tokens[mode])
     tokenizer.save(path)
     return tokenizer
 
 
 def _first_prompt(corpus: Corpus, tokenizer: Tokenizer) -> str:
-    """What the text itself would begin with: what a user says, a new line, or nothing where documents begin."""
+    """Return a prompt as the text would start: the first user message, a newline, or nothing for documents."""
     if corpus.mode != "completion":
         conversation = next(corpus.conversations())
         return next((message.text for message in conversation.messages if message.role == "user"), "")

@@ -1,7 +1,7 @@
 """`--from MODEL`: start a run from the weights, the architecture and the tokenizer of an existing model.
 
-They are copied into the run's folder when it is made, so that the run can resume when the model is gone. Needs no
-torch until the weights are read.
+They are copied into the run's folder when the run is created, so that it can resume even if the model is deleted.
+Nothing here needs torch until the weights are read.
 """
 
 import hashlib
@@ -24,29 +24,29 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 FREE_FIELDS = ("context_length", "dropout", "attention_dropout", "initialization")
-"""parts of an architecture that the weights do not depend on; of the context, a shorter one"""
-MOST_SHOWN = 8
-"""unknown characters that are named"""
+"""Fields of the architecture that the weights do not depend on; the context length may only shrink."""
+MAX_SHOWN = 8
+"""Maximum number of unknown characters that a notice lists."""
 
 
 @dataclass(frozen=True)
 class BaseModel:
-    """The model that a run started from, as it was then."""
+    """The model that a run started from, as copied at its start."""
 
     info: ModelInfo
     fingerprint: str
-    """SHA-256 of its file of weights"""
+    """SHA-256 of the weights file."""
 
     @property
     def config(self) -> ModelConfig:
         return ModelConfig.from_dict(self.info.architecture)
 
     def to_dict(self) -> dict[str, str]:
-        """As `training.json` holds it."""
+        """Return the model's entry in `training.json`."""
         return {"name": self.info.name, "about": self.info.about, "weights": self.fingerprint}
 
     def weights(self, context_length: int) -> "dict[str, Tensor]":
-        """The weights, for a model with that context: of learned positions, the first ones."""
+        """Return the weights, with learned positional embeddings truncated to a context length."""
         weights = read_weights(self.info)
         if self.config.position == "learned":
             name = "decoder.position.table.weight"
@@ -55,25 +55,25 @@ class BaseModel:
 
 
 def adopt_architecture(recipe: Recipe, info: ModelInfo) -> Recipe:
-    """Fill the model's architecture into a recipe.
+    """Fill a model's architecture into a recipe.
 
     Raises:
-        UsageError: the recipe asks for another architecture or tokenizer.
-        ModelError: it is a model of a kind that is not trained here.
+        UsageError: If the recipe sets another architecture or a tokenizer.
+        ModelError: If the model is a translation model.
     """
     config = ModelConfig.from_dict(info.architecture)
     if config.encoder_decoder:
         raise ModelError(f"{info.name} is a translation model, which cannot be gone on with", "name another model")
     if recipe.tokenizer is not None:
         raise UsageError(f"--tokenizer cannot be changed: {info.name} brings its own", "leave it out")
-    has = config.to_dict()
+    architecture = config.to_dict()
     for name in ("vocab_size", *MODEL_FIELDS):
-        asked = getattr(recipe, name)
-        if asked is None or asked == has[name] or name in FREE_FIELDS:
+        value = getattr(recipe, name)
+        if value is None or value == architecture[name] or name in FREE_FIELDS:
             continue
         field = RECIPE_FIELDS[name]
         raise UsageError(
-            f"{field.flag} {field.show(asked)} contradicts {info.name}, which has {field.show(has[name])}",
+            f"{field.flag} {field.show(value)} contradicts {info.name}, which has {field.show(architecture[name])}",
             "leave it out, or train without --from",
         )
     if recipe.context_length is not None and recipe.context_length > config.context_length:
@@ -82,20 +82,20 @@ def adopt_architecture(recipe: Recipe, info: ModelInfo) -> Recipe:
             f"{config.context_length}",
             "leave it out",
         )
-    filled = {name: has[name] for name in MODEL_FIELDS if name != "dropout" and getattr(recipe, name) is None}
-    return recipe.merged({name: value for name, value in filled.items() if value is not None})
+    values = {name: architecture[name] for name in MODEL_FIELDS if name != "dropout" and getattr(recipe, name) is None}
+    return recipe.merged({name: value for name, value in values.items() if value is not None})
 
 
 def copy_base_model(info: ModelInfo, run: RunFolder) -> None:
-    """Copy what a run needs of its base model into the run's folder."""
+    """Copy the config, tokenizer and weights of a base model into a run's folder."""
     run.start.mkdir()
     for name in (CONFIG, TOKENIZER, WEIGHTS):
         shutil.copyfile(info.folder / name, run.start / name)
     shutil.copyfile(info.folder / TOKENIZER, run.tokenizer_file)
 
 
-def lasting_name(model: str) -> str:
-    """A model as it is found from any folder: the name of one in the user's models stays a name."""
+def portable_reference(model: str) -> str:
+    """Return a reference to a model that holds in any working directory: its name, or its absolute path."""
     path = Path(model).expanduser()
     return str(path.absolute()) if (path / CONFIG).is_file() else model
 
@@ -104,7 +104,7 @@ def find_base_model(recipe: Recipe) -> ModelInfo | None:
     """Find the base model that a recipe names; None if it names none.
 
     Raises:
-        ModelError: there is no such model.
+        ModelError: If there is no such model.
     """
     return None if recipe.from_model is None else read_info(find_model(recipe.from_model))
 
@@ -118,13 +118,13 @@ def read_base_model(run: RunFolder) -> BaseModel | None:
 
 
 def check_text(base: BaseModel, corpus: Corpus, tokenizer: Tokenizer) -> Iterator[str]:
-    """Yield a notice for everything in a text that the base model cannot represent or will forget."""
+    """Yield notices about parts of a text that the base model cannot represent, and about skills it will lose."""
     name = base.info.name
     counts = count_codes(chunk.text for chunk in corpus.chunks())
     unknown = {char: counts[char] for char in tokenizer.unknown("".join(sorted(counts)))}
     if unknown:
-        shown = sorted(unknown, key=lambda char: -unknown[char])[:MOST_SHOWN]
-        more = f" and {len(unknown) - MOST_SHOWN} more" if len(unknown) > MOST_SHOWN else ""
+        shown = sorted(unknown, key=lambda char: -unknown[char])[:MAX_SHOWN]
+        more = f" and {len(unknown) - MAX_SHOWN} more" if len(unknown) > MAX_SHOWN else ""
         fate = "are left out" if (id := tokenizer.special("unknown")) is None else f"become {tokenizer.token_text(id)}"
         yield (
             f"{sum(unknown.values()):,} of {corpus.characters:,} characters are unknown to {name} and {fate}: "
