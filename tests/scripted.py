@@ -43,7 +43,7 @@ def make_model(folder: Path, name: str = "parrot", mode: str = "chat") -> Path:
     tokenizer = Tokenizer(vocabulary())
     tokenizer.save(folder / "tokenizer.json")
     config = {
-        "format": 1, "name": name, "mode": mode, "about": "repeats what it hears", "tokenizer": "wordpiece",
+        "format": 1, "name": name, "mode": mode, "description": "repeats what it hears", "tokenizer": "wordpiece",
         "parameters": 3_400_000, "template": ChatTemplate().to_dict() if mode == "chat" else None, "settings": {},
         "architecture": {"vocab_size": tokenizer.vocab_size, "context_length": 512},
     }  # fmt: skip

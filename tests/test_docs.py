@@ -13,7 +13,7 @@ import pytest
 from tinychat.cli.main import COMMANDS as CLI_COMMANDS
 from tinychat.cli.main import tinychat as cli
 from tinychat.commands import COMMANDS
-from tinychat.commands.registry import THEMES
+from tinychat.commands.registry import CATEGORIES
 from tinychat.config.option import Option
 from tinychat.config.settings import SETTINGS, Settings
 from tinychat.config.ui_options import UI_OPTIONS
@@ -59,7 +59,7 @@ def environment_table() -> str:
 
 
 def commands_table() -> str:
-    listed = sorted(COMMANDS.values(), key=lambda command: THEMES.index(command.theme))
+    listed = sorted(COMMANDS.values(), key=lambda command: CATEGORIES.index(command.category))
     rows = (
         (f"`{command.synopsis}`", code(f"/{alias}" for alias in command.aliases), command.help.split("\n")[0])
         for command in listed

@@ -29,7 +29,7 @@ from prompt_toolkit.input import create_pipe_input
 from tinychat.commands.results import Answer
 from tinychat.config.settings import Settings
 from tinychat.events import Finished, Token
-from tinychat.repl.answer_view import Player
+from tinychat.repl.answer_view import AnswerView
 from tinychat.repl.comparison_view import GrowingText, columns
 from tinychat.repl.keys import Keyboard
 from tinychat.repl.render.terminal import Terminal, fit
@@ -65,7 +65,7 @@ def play(tokens: list[Token]) -> None:
     terminal = Terminal(io.TextIOWrapper(io.BytesIO(), "utf-8"), lambda: (WIDTH, HEIGHT), colour=True)
     with create_pipe_input() as keys:
         answer = Answer(lambda should_stop: iter([*tokens, finished]))
-        Player(answer, session, terminal, Keyboard(keys)).play()
+        AnswerView(answer, session, terminal, Keyboard(keys)).play()
 
 
 def draw_columns(tokens: list[Token]) -> None:

@@ -13,7 +13,7 @@ import time
 from dataclasses import replace
 
 from tinychat.commands import COMMANDS
-from tinychat.commands.results import Walk
+from tinychat.commands.results import TokenBrowser
 from tinychat.session.session import Session
 
 VARIANTS: dict[str, tuple[int, tuple[str, ...]]] = {
@@ -39,8 +39,8 @@ def inspect(session: Session, line: str) -> float:
     """Return the seconds of processor time that a command takes."""
     start = time.process_time()
     result = COMMANDS.dispatch(session, line)
-    if isinstance(result, Walk):
-        result.at(result.index)
+    if isinstance(result, TokenBrowser):
+        result.bars_at(result.index)
     return time.process_time() - start
 
 

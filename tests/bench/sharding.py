@@ -26,9 +26,9 @@ from torch.distributed.tensor import DTensor
 from tinychat.model.config import ModelConfig
 from tinychat.train.batches import Batch
 from tinychat.train.distributed import ProcessGroup
-from tinychat.train.machine import set_up, used_memory
+from tinychat.train.machine import configure_torch, used_memory
 from tinychat.train.processes import find_process_rank
-from tinychat.train.recipe import RATES, Recipe
+from tinychat.train.recipe import PEAK_LEARNING_RATES, Recipe
 from tinychat.train.step import Learner
 
 CONTEXT, ROWS, VOCABULARY = 64, 1, 256
@@ -50,14 +50,14 @@ def main() -> None:
     """Train a few steps on random tokens and print the memory use."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--strategy", choices=("ddp", "fsdp"), default="fsdp")
-    parser.add_argument("--optimizer", choices=RATES, default="muon")
+    parser.add_argument("--optimizer", choices=PEAK_LEARNING_RATES, default="muon")
     parser.add_argument("--n-layer", type=int, default=12)
     parser.add_argument("--d-model", type=int, default=768)
     parser.add_argument("--steps", type=int, default=3)
     args = parser.parse_args()
     recipe = Recipe(device="cpu", precision="f32", strategy=args.strategy, optimizer=args.optimizer)
     process = find_process_rank()
-    set_up(recipe, "cpu", process.local_size)
+    configure_torch(recipe, "cpu", process.local_size)
     group = Peers(process)
     before = used_memory(torch.device("cpu"))
     heads = max(1, args.d_model // 64)

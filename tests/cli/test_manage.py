@@ -97,7 +97,7 @@ def test_data_sets_are_listed_with_their_licence(call: Call) -> None:
         assert dataset["licence"]
         assert dataset["split"]
         assert all(len(file["sha256"]) == 64 for file in dataset["files"])
-        assert all(file["url"].startswith("https://") != dataset["is_made"] for file in dataset["files"])
+        assert all(file["url"].startswith("https://") != dataset["is_generated"] for file in dataset["files"])
     assert call("data", "get", "nonsense")[0] == 1
 
 
@@ -105,7 +105,7 @@ def test_tinychats_own_data_sets_are_generated(
     call: Call, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "make.py").write_text("import sys; sys.stderr.write(' '.join(sys.argv[1:]))")
-    monkeypatch.setattr(registry, "programs", lambda: tmp_path)
+    monkeypatch.setattr(registry, "generators_folder", lambda: tmp_path)
     folder = home / "cache" / "data" / "tales"
     assert call("data", "make", "tales") == (0, f"{folder}\n", f"tales --out {folder} --seed 1\n")
     called = call("data", "make", "tales", "--out", "x", "--seed", "5", "--count", "9")

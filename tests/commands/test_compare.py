@@ -117,16 +117,16 @@ def test_a_model_that_is_not_there_changes_nothing(talk: Talk) -> None:
 
 
 def test_what_can_be_compared_is_completed(talk: Talk) -> None:
-    assert list(talk.offered("compare", ""))[:2] == ["temperature=", "top-k="]
-    assert list(talk.offered("compare", "model=parrot,"))[:2] == [
+    assert list(talk.completions("compare", ""))[:2] == ["temperature=", "top-k="]
+    assert list(talk.completions("compare", "model=parrot,"))[:2] == [
         "model=parrot,other",
         "model=parrot,smalltalk",
     ]
-    assert list(talk.offered("compare", "temperature=0.8,"))[:2] == [
+    assert list(talk.completions("compare", "temperature=0.8,"))[:2] == [
         "temperature=0.8,0",
         "temperature=0.8,0.5",
     ]
-    assert talk.offered("compare", "temp=1,2", "tell", "me") == {}
+    assert talk.completions("compare", "temp=1,2", "tell", "me") == {}
 
 
 @pytest.mark.parametrize("number", ["", "x", "0", "3"])

@@ -23,7 +23,7 @@ from tinychat.session.session import Session
 def test_retry_answers_the_last_prompt_again(talk: Talk) -> None:
     talk.ask("hello")
     first = talk.session.turns[0].finished
-    assert talk.said("/retry") == "you said: hello"
+    assert talk.generate("/retry") == "you said: hello"
     (turn,) = talk.session.turns
     assert first is not None
     assert turn.finished is not None
@@ -36,7 +36,7 @@ def test_continue_goes_on_in_the_same_turn_from_its_last_line(talk: Talk) -> Non
     result = talk.do("/continue")
     assert isinstance(result, Answer)
     assert result.before == said
-    talk.said("/continue")
+    talk.generate("/continue")
     (turn,) = talk.session.turns
     assert turn.answer.startswith(said)
     assert len(turn.answer) > len(said)
@@ -89,7 +89,7 @@ def test_a_kept_conversation_is_completed_and_opened_by_its_name(talk: Talk, hom
         talk.session.conversation = Conversation()
         talk.ask(prompt)
         talk.do(f"/save {folder / name}.json")
-    assert list(talk.offered("open", "2026").items()) == [
+    assert list(talk.completions("open", "2026").items()) == [
         ("2026-11-21-090000", "newer"),
         ("2026-11-20-090000", "older"),
     ]
@@ -225,7 +225,7 @@ def test_an_answer_that_no_command_makes_is_said_to_be_so(chatter: Path, tmp_pat
     list(session.answer("hello", should_stop=lambda: True))
     with pytest.raises(UsageError, match="answer 2 again: it was stopped"):
         COMMANDS.dispatch(session, "/repeat")
-    session.conversation = Conversation([Turn("hello", given="of an older transcript")])
+    session.conversation = Conversation([Turn("hello", saved_text="of an older transcript")])
     with pytest.raises(UsageError, match="answer 1 again: it is not known how it was made"):
         COMMANDS.dispatch(session, "/repeat")
 
@@ -258,7 +258,7 @@ def tree(session: Session) -> list[str]:
 
 def test_what_follows_one_another_stands_flat_and_what_has_siblings_branches(talk: Talk) -> None:
     for line in ("a", "b", "/retry", "c", "/goto 1", "d"):
-        talk.do(line) if line.startswith("/goto") else talk.said(line) if line.startswith("/") else talk.ask(line)
+        talk.do(line) if line.startswith("/goto") else talk.generate(line) if line.startswith("/") else talk.ask(line)
     assert tree(talk.session) == [
         " 1  a → you said: a",
         " ├─ 2  b → you said: b",

@@ -69,6 +69,6 @@ def test_the_making_of_the_answer_can_be_stopped(talk: Talk) -> None:
 
 def test_files_and_data_sets_are_completed(talk: Talk) -> None:
     Path("novel.txt").touch()
-    offered = list(talk.offered("play", "no"))
+    offered = list(talk.completions("play", "no"))
     assert offered[0] == "novel.txt"
     assert "tinyshakespeare" in offered

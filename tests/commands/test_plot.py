@@ -123,7 +123,7 @@ def test_where_nothing_was_ever_trained_that_is_said(talk: Talk) -> None:
 
 
 def test_runs_then_models_are_completed(talk: Talk, run: RunFolder) -> None:
-    assert list(talk.offered("plot", "").items())[:2] == [("novel", "run"), ("parrot", "model")]
-    assert next(iter(talk.offered("plot", "novel", ""))) == "parrot"
-    assert list(talk.offered("plot", "novel", "--by", "")) == ["steps", "minutes"]
-    assert list(talk.offered("plot", "--")) == ["--by", "--out"]
+    assert list(talk.completions("plot", "").items())[:2] == [("novel", "run"), ("parrot", "model")]
+    assert next(iter(talk.completions("plot", "novel", ""))) == "parrot"
+    assert list(talk.completions("plot", "novel", "--by", "")) == ["steps", "minutes"]
+    assert list(talk.completions("plot", "--")) == ["--by", "--out"]

@@ -102,7 +102,7 @@ def test_help_of_one_command_has_its_usage_its_bounds_and_an_example(talk: Talk)
     assert talk.do("/help /temp") == Message(
         (
             "/temperature [N]",
-            "  randomness: 0 takes the likeliest token, 1 the model's own odds",
+            "  randomness: 0 always takes the most likely token, 1 samples from the model's own probabilities",
             "  Takes a number from 0 to 100; default 0.8.",
         ),
         ("example: /temperature 1.2", "also: /temp"),

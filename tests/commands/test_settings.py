@@ -27,7 +27,7 @@ def test_a_setting_alone_is_shown_with_its_bound_and_meaning(talk: Talk) -> None
     assert talk.do("/top-p") == Message(
         ("top-p 0.9",),
         (
-            "draw from the likeliest tokens that together have this probability",
+            "sample from the most likely tokens that together have this probability",
             "a number above 0 and at most 1 · default 0.95 · now from: flag",
         ),
     )
@@ -97,24 +97,24 @@ def test_values_are_completed_with_the_one_in_force_first(talk: Talk) -> None:
     assert [one.text for one in suggest_values(talk.session, SETTINGS["device"])] == ["auto", "cpu", "cuda", "mps"]
     assert [one.text for one in suggest_values(talk.session, SETTINGS["top_k"])] == ["none", "5", "40"]
     assert [(one.text, one.about) for one in suggest_values(talk.session, SETTINGS["temperature"])] == [
-        ("0.8", "now · 0 to 100 · higher: more surprising"),
-        ("0", "greedy: the likeliest token, always"),
-        ("0.5", "steady"),
-        ("1", "the model's own odds"),
-        ("1.2", "daring"),
+        ("0.8", "now · 0 to 100 · higher: more random"),
+        ("0", "greedy: always the most likely token"),
+        ("0.5", "predictable"),
+        ("1", "the model's own probabilities"),
+        ("1.2", "more varied"),
     ]
     talk.do(r"/stop \n")
     assert [one.text for one in suggest_values(talk.session, SETTINGS["stop"])] == [r"\n", "none", r"\n\n"]
     talk.do("/top-p 0.5")
     assert [(one.text, one.about) for one in suggest_values(talk.session, SETTINGS["top_p"])] == [
-        ("0.5", "now · above 0, to 1 · lower: safer"),
-        ("0.9", "without the unlikely rest"),
+        ("0.5", "now · above 0, to 1 · lower: less random"),
+        ("0.9", "all but unlikely tokens"),
         ("1", "all tokens"),
         ("0.95", "default"),
     ]
-    assert "top-p" in talk.offered("set", "to")
-    assert "cuda" in talk.offered("set", "device", "")
-    assert talk.offered("set", "nonsense", "") == {}
+    assert "top-p" in talk.completions("set", "to")
+    assert "cuda" in talk.completions("set", "device", "")
+    assert talk.completions("set", "nonsense", "") == {}
 
 
 @pytest.mark.parametrize("setting", SETTINGS.values(), ids=lambda setting: setting.name)

@@ -13,7 +13,7 @@ from scripted import Talk, make_model
 from tinychat.commands.results import Answer, Message, Table, WatchRun
 from tinychat.commands.training import finish_training
 from tinychat.errors import RunError, UsageError
-from tinychat.events import Ended, Evaluated, Failed, Part, Planned, Stepped, Token, to_json
+from tinychat.events import AnswerStart, Ended, Evaluated, Failed, Planned, Stepped, Token, to_json
 from tinychat.store.runs import RunFolder
 from tinychat.store.weights import snapshot_file
 from tinychat.train.recipe import load_recipe
@@ -25,8 +25,8 @@ def launched(monkeypatch: pytest.MonkeyPatch) -> list[RunFolder]:
     """The runs whose trainers would have been started."""
     runs: list[RunFolder] = []
 
-    def launch(run: RunFolder, *, tied: bool, started: float) -> None:
-        assert tied == (run.name != "behind")
+    def launch(run: RunFolder, *, stop_with_parent: bool, started: float) -> None:
+        assert stop_with_parent == (run.name != "behind")
         runs.append(run)
 
     monkeypatch.setattr("tinychat.train.launch.launch", launch)
@@ -76,10 +76,10 @@ def test_a_run_may_train_in_the_background_and_be_stopped(talk: Talk, launched: 
         assert '"command": "stop"' in run.control_file.read_text()
         assert talk.ask("hello") == "you said: hello"  # until the run has weights
         make_model(run.path, "model", mode="completion")
-        talk.session.runs.keep_up()
+        talk.session.runs.open_followed()
         assert talk.session.model.info.folder == run.model
         talk.do("/model parrot")
-        talk.session.runs.keep_up()
+        talk.session.runs.open_followed()
         assert talk.session.model.name == "parrot"
         talk.do("/model behind")
         assert talk.session.model.info.folder == run.model
@@ -90,10 +90,10 @@ def test_what_a_run_made_answers_when_it_has_ended(talk: Talk, launched: list[Ru
     (run,) = launched
     with FileLock(run.lock_file):
         make_model(run.path, "model", mode="completion")
-        talk.session.runs.keep_up()
+        talk.session.runs.open_followed()
     folder = make_model(run.path.parent.parent / "models", "behind", mode="completion")
     run.events_file.write_text(to_json(Ended("done", 10, 1.7, 5.5, 2.5, 60.0, str(folder))) + "\n")
-    talk.session.runs.keep_up()
+    talk.session.runs.open_followed()
     assert talk.session.model.info.folder == folder
     assert talk.session.runs.followed is None
 
@@ -108,7 +108,11 @@ def test_a_run_is_named_after_its_text(talk: Talk, launched: list[RunFolder], no
         ("/train", "there is nothing to train on", "name a text: `/train my-novel.txt`"),
         ("/train x --minuets 5", "/train has no --minuets", "did you mean --minutes?"),
         ("/train x --xyzzy 5", "/train has no --xyzzy", "see /help train"),
-        ("/train x --minutes", "--minutes needs a value", "train by the clock, all included"),
+        (
+            "/train x --minutes",
+            "--minutes needs a value",
+            "duration of the run in minutes, evaluations and start-up included",
+        ),
         ("/train -", "- is the keyboard here", "name a file, or pipe the text into `tinychat train -`"),
         ("/train 'x", "a quotation mark stands alone", "put names with spaces between two of them"),
         (
@@ -159,7 +163,11 @@ def test_when_asks_each_snapshot_of_the_run_that_made_the_model(talk: Talk, home
     answer = talk.do('/when "hello"')
     assert isinstance(answer, Answer)
     records = list(answer.start(lambda: False))
-    assert [record.name for record in records if isinstance(record, Part)] == ["step 0", "step 2 · loss 1.71", "step 9"]
+    assert [record.name for record in records if isinstance(record, AnswerStart)] == [
+        "step 0",
+        "step 2 · loss 1.71",
+        "step 9",
+    ]
     assert "".join(record.text for record in records if isinstance(record, Token)) == "you said: hello" * 3
     with pytest.raises(UsageError, match="/when needs a prompt"):
         talk.do("/when")
@@ -186,7 +194,7 @@ def test_attach_and_finish_need_a_run_at_work(talk: Talk, make_run: MakeRun) -> 
 
 def test_flags_their_values_recipes_and_texts_are_completed(talk: Talk, novel: Path) -> None:
     def offered(*words: str) -> list[str]:
-        return list(talk.offered("train", *words))
+        return list(talk.completions("train", *words))
 
     assert offered("My")[:1] == ["My Novel.txt"]
     assert offered("My N")[:1] == ["My Novel.txt"]
@@ -267,5 +275,5 @@ def test_a_recipe_that_cannot_be_read_hides_no_run(make_run) -> None:
 def test_names_are_completed_that_are_not_there_yet(talk: Talk, make_run) -> None:
     make_run("a")
     make_run("b")
-    assert set(talk.offered("runs", "")) == {"a", "b"}
-    assert list(talk.offered("runs", "a", "")) == ["b"]
+    assert set(talk.completions("runs", "")) == {"a", "b"}
+    assert list(talk.completions("runs", "a", "")) == ["b"]

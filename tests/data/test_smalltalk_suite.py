@@ -36,7 +36,7 @@ def test_what_is_asked_is_never_trained_on(programs: None) -> None:
 
     _, trained_on = suite.words_and_prompts(15_000)
     checks = [check for check in read_suite(SUITE).checks if check.group != suite.HAND_WRITTEN]
-    prompts = {suite.normalize(check.say[-1]) for check in checks if len(check.say) == 1}
+    prompts = {suite.normalize(check.prompts[-1]) for check in checks if len(check.prompts) == 1}
     assert len(prompts) > 1500
     assert not prompts & trained_on
 

@@ -58,10 +58,10 @@ def make(**options: Any) -> Transformer:
     return model
 
 
-def save(model: Transformer, folder: Path, *, half: bool = False) -> ModelInfo:
+def save(model: Transformer, folder: Path, *, bf16: bool = False) -> ModelInfo:
     folder.mkdir(exist_ok=True, parents=True)
     tied = model.config.tie_embeddings
-    (folder / WEIGHTS).write_bytes(pack_weights(model.state_dict(), tied=tied, half=half))
+    (folder / WEIGHTS).write_bytes(pack_weights(model.state_dict(), tied=tied, bf16=bf16))
     return ModelInfo("small", folder, "completion", model.config.to_dict(), "char", 0)
 
 
@@ -304,7 +304,7 @@ def test_a_call_ends_in_time_even_while_it_reads(tmp_path: Path) -> None:
 def test_weights_in_bf16_are_kept_so_and_lose_nothing(tmp_path: Path) -> None:
     rounded = make()
     rounded.load_state_dict({name: weight.bfloat16().float() for name, weight in rounded.state_dict().items()})
-    native = NativeEngine(save(rounded, tmp_path / "model", half=True))
+    native = NativeEngine(save(rounded, tmp_path / "model", bf16=True))
     expected = TorchEngine(rounded).score(SOME_IDS)
     assert native.score(SOME_IDS) == pytest.approx(expected, rel=1e-4, abs=1e-4)
     full = NativeEngine(save(make(), tmp_path / "full"), precision="bf16")

@@ -8,7 +8,7 @@ import pytest
 
 from tinychat.config.settings import Settings
 from tinychat.generate.engine import Request
-from tinychat.generate.native.engine import MEASURED, NativeEngine
+from tinychat.generate.native.engine import VALIDATION_IDS, NativeEngine
 from tinychat.generate.torch_engine import TorchEngine
 from tinychat.model.loading import load_model
 from tinychat.store import paths
@@ -41,7 +41,7 @@ def test_greedy_answers_are_those_of_the_reference(info: ModelInfo, count: int) 
 @names
 def test_perplexity_hardly_rises_in_a_coarser_precision(info: ModelInfo, precision: str, most: float) -> None:
     """On text that the model was not trained on, and which it brings for that."""
-    text = read_training(info.folder)[MEASURED]
+    text = read_training(info.folder)[VALIDATION_IDS]
     losses = [-sum(logprobs) / len(logprobs) for logprobs in (
         NativeEngine(info, precision=kind).score(text) for kind in ("f32", precision)
     )]  # fmt: skip

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tinychat.config.settings import Settings
 from tinychat.errors import GenerationError
-from tinychat.events import Changed, Finished, Notice, Record, Token
+from tinychat.events import Finished, Notice, Record, SettingsChanged, Token
 from tinychat.generate.engine import Engine, Request, SampledToken
 from tinychat.generate.stream import Answer, Batch, drive, stream
 from tinychat.tokenizer.tokenizer import Tokenizer
@@ -154,7 +154,7 @@ def test_a_change_of_settings_acts_on_the_very_next_token_and_is_reported_there(
     one = Answer(LETTERS, [0], lambda: current[0], seed=1)
     seen = ""
     for record in stream(script, one):
-        seen += record.text if isinstance(record, Token | Changed) else ""
+        seen += record.text if isinstance(record, Token | SettingsChanged) else ""
         if seen == "abc":  # the engine is ahead of it
             current[0] = Settings(max_tokens=8, temperature=1.3, top_k=5)
         elif seen.endswith("e"):

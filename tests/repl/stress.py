@@ -119,7 +119,7 @@ class Stress:
                     self.check()
             self._leave()
         finally:
-            self._person.is_gone()
+            self._person.kill()
 
     def _act(self) -> None:
         chance = self.rng.random()
@@ -174,7 +174,7 @@ class Stress:
 
     def _handle_exit(self) -> None:
         """Verify that the program was left by `/quit`, possibly completed or recalled, and restart it."""
-        code, signal = self._person.ended(), self._person.process.signalstatus
+        code, signal = self._person.exit_code(), self._person.process.signalstatus
         left = code in (0, 130) or signal == SIGINT  # a key may have followed
         self._require(left and self._says_quit(), f"it ended with {code}, by signal {signal}")
         self.restarts += 1
@@ -298,7 +298,7 @@ class Stress:
 
     def _leave(self) -> None:
         self._person.process.send(f"/quit{ENTER}")
-        self._require(self._person.leaves() == 0, "it did not leave well")
+        self._require(self._person.wait_for_exit() == 0, "it did not leave well")
 
     def _require(self, condition: bool, otherwise: str) -> None:
         assert condition, self._report(otherwise)

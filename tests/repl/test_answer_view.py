@@ -14,7 +14,7 @@ from test_at_a_terminal import CTRL_C, ENTER, ESCAPE
 
 from tinychat.commands.results import Answer, summary
 from tinychat.errors import GenerationError
-from tinychat.events import Changed, Finished, Notice, Part, Record, Token
+from tinychat.events import AnswerStart, Finished, Notice, Record, SettingsChanged, Token
 from tinychat.repl.answer_view import AnswerView, Producer, Throughput
 from tinychat.repl.keys import Keyboard
 from tinychat.session.session import Session
@@ -131,7 +131,7 @@ def test_a_text_that_ends_its_line_is_not_ended_twice(play: Play) -> None:
 
 
 def test_each_answer_of_several_stands_under_its_name(play: Play) -> None:
-    screen = play([Part("step 0"), token("xq"), Part("step 2"), token("hello"), END])
+    screen = play([AnswerStart("step 0"), token("xq"), AnswerStart("step 2"), token("hello"), END])
     assert screen.lines[:4] == ["step 0", "xq", "step 2", "hello"]
 
 
@@ -189,7 +189,7 @@ def test_without_a_status_line_a_change_is_written_into_the_text(
 
 
 def test_a_change_of_the_sampling_settings_is_marked_where_it_acts(play: Play, input: PipeInput) -> None:
-    screen = play([token("a"), Changed("temp 1.3 · top-p 0.9"), token("b"), END])
+    screen = play([token("a"), SettingsChanged("temp 1.3 · top-p 0.9"), token("b"), END])
     assert screen.lines[0] == "a⟨temp 1.3 · top-p 0.9⟩b"
 
 

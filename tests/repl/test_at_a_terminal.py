@@ -57,7 +57,7 @@ def test_ctrl_c_clears_the_prompt_and_ctrl_d_leaves(sit_down: SitDown) -> None:
     person.type("still here", ENTER)
     person.sees("you said: still here", answered)
     person.type(CTRL_D)
-    assert person.leaves() == 0
+    assert person.wait_for_exit() == 0
 
 
 @pytest.mark.parametrize("key", [CTRL_C, ESCAPE])
@@ -173,7 +173,7 @@ def test_keys_pressed_before_the_prompt_are_not_lost(sit_down: SitDown, model: P
     person = Person(model, home)
     person.type("hello", ENTER)
     person.sees("› hello", "you said: hello")
-    person.is_gone()
+    person.kill()
 
 
 @pytest.mark.slow
@@ -227,8 +227,8 @@ def test_completions_show_bounds_and_meaning(sit_down: SitDown) -> None:
     person.sees("parrot (wordpiece, 3.4M, chat) is open: say something")
     person.type("/temperature ")
     person.sees(
-        lambda lines: any(line.strip() == "0.8    now · 0 to 100 · higher: more surprising" for line in lines),
-        lambda lines: any(line.strip() == "1      the model's own odds" for line in lines),
+        lambda lines: any(line.strip() == "0.8    now · 0 to 100 · higher: more random" for line in lines),
+        lambda lines: any(line.strip() == "1      the model's own probabilities" for line in lines),
     )
 
 
@@ -279,7 +279,7 @@ def test_history_outlives_the_session(sit_down: SitDown) -> None:
     first.type("remember me", ENTER)
     first.sees("you said: remember me", answered)
     first.type("/quit", ENTER)
-    assert first.leaves() == 0
+    assert first.wait_for_exit() == 0
     second = sit_down()
     assert second.lines[1] == "›"  # the hint is shown only the first time
     second.type("up", "up")
@@ -325,7 +325,7 @@ def test_waiting_for_a_model_can_be_interrupted(sit_down: SitDown) -> None:
     person.type("/temperature 1", ENTER)
     person.sees("temperature 0.8 → 1")
     person.type(CTRL_D)
-    assert person.leaves() == 0
+    assert person.wait_for_exit() == 0
 
 
 @pytest.mark.slow
@@ -388,7 +388,7 @@ def test_help_fits_one_screen(sit_down: SitDown) -> None:
 
 def test_sigterm_restores_the_terminal(counting: Person) -> None:
     counting.process.kill(15)
-    assert counting.leaves() == 143
+    assert counting.wait_for_exit() == 143
     assert counting.raw.rindex(b"\x1b[r") > counting.raw.rindex(b"\x1b[1;23r")
 
 
@@ -415,7 +415,7 @@ def test_random_keys_break_nothing(sit_down: SitDown) -> None:
     chosen = random.Random(0)
     for _ in range(100):
         person.type(*chosen.choices(keys, k=20))
-        person.looks()
+        person.read_pending()
     person.type(*[CTRL_C] * 40, "/clear", ENTER, "/max 50", ENTER, "the end", ENTER)
     person.sees(lambda lines: any(line.startswith("you said: the end") for line in lines))
     assert b"unexpected" not in person.raw

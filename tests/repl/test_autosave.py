@@ -12,7 +12,7 @@ from screens import Person, answered
 from tinychat.session.conversation import Conversation
 from tinychat.session.session import Session
 from tinychat.session.transcript import Autosave, read_transcript
-from tinychat.store.paths import kept_transcripts
+from tinychat.store.paths import list_transcripts
 
 NOON = datetime(2026, 11, 21, 12)
 
@@ -40,12 +40,12 @@ def test_nothing_is_written_before_the_first_answer(autosave: Autosave, home: Pa
 def test_each_conversation_is_a_file_that_grows_with_each_answer(session: Session, autosave: Autosave) -> None:
     ask(session, autosave, "one")
     ask(session, autosave, "two")
-    (first,) = kept_transcripts()
+    (first,) = list_transcripts()
     assert (first.name, prompts(first)) == ("2026-11-21-120000.json", ["one", "two"])
     session.conversation = Conversation()
     autosave.save()
     ask(session, autosave, "three")
-    assert {path.name: prompts(path) for path in kept_transcripts()} == {
+    assert {path.name: prompts(path) for path in list_transcripts()} == {
         "2026-11-21-120000.json": ["one", "two"],
         "2026-11-21-120000-2.json": ["three"],
     }
@@ -62,7 +62,7 @@ def test_only_the_owner_can_read_a_saved_conversation(session: Session, autosave
 def test_the_oldest_are_deleted_and_other_files_stay(
     session: Session, autosave: Autosave, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tinychat.session.transcript.MOST", 2)
+    monkeypatch.setattr("tinychat.session.transcript.MAX_SAVED", 2)
     folder = home / "transcripts"
     folder.mkdir(parents=True)
     for name in ("2026-11-19-090000", "2026-11-20-090000", "mine"):
@@ -77,8 +77,8 @@ def test_a_saved_conversation_can_be_opened(sit_down: Callable[..., Person]) -> 
     person.type("hello there", "\r")
     person.sees(answered)
     person.type("/quit", "\r")
-    assert person.leaves() == 0
-    (path,) = kept_transcripts()
+    assert person.wait_for_exit() == 0
+    (path,) = list_transcripts()
     assert f"kept: /open {path.stem}".encode() in person.raw
     person = sit_down()
     person.type(f"/open {path.stem}", "\r")
@@ -94,5 +94,5 @@ def test_an_unwritable_folder_is_reported_once(sit_down: Callable[..., Person], 
         person.type(prompt, "\r")
         person.sees(f"you said: {prompt}", lambda lines: [line for line in lines if line][-2] == "›")
     person.type("/quit", "\r")
-    assert person.leaves() == 0
+    assert person.wait_for_exit() == 0
     assert person.raw.count(b"cannot be written") == 1

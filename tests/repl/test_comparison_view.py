@@ -12,7 +12,7 @@ from prompt_toolkit.input.typeahead import clear_typeahead
 from prompt_toolkit.utils import get_cwidth
 from screens import Person, Screen
 
-from tinychat.commands.results import Answers
+from tinychat.commands.results import ParallelAnswers
 from tinychat.errors import GenerationError
 from tinychat.events import Finished, Notice, Record, Token
 from tinychat.repl.comparison_view import ComparisonView, GrowingText, columns
@@ -115,7 +115,7 @@ def play(session: Session, records: list[tuple[int, Record]], *, dumb: bool) -> 
 
     with create_pipe_input() as input:
         try:
-            answers = Answers(("1 · a", "2 · b"), start)
+            answers = ParallelAnswers(("1 · a", "2 · b"), start)
             ComparisonView(answers, session, screen.terminal(dumb=dumb), Keyboard(input)).play()
         finally:
             clear_typeahead(input)
@@ -152,7 +152,7 @@ def test_an_error_is_raised_after_the_text_so_far(session: Session) -> None:
         raise GenerationError("the model gave NaN")
 
     with create_pipe_input() as input, pytest.raises(GenerationError):
-        ComparisonView(Answers(("1", "2"), start), session, screen.terminal(dumb=True), Keyboard(input)).play()
+        ComparisonView(ParallelAnswers(("1", "2"), start), session, screen.terminal(dumb=True), Keyboard(input)).play()
     assert screen.getvalue() == "1\nhel\n2\n\n"
 
 

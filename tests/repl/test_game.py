@@ -10,7 +10,7 @@ from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.output import DummyOutput
 from screens import Person, Screen
 
-from tinychat.commands.results import Play
+from tinychat.commands.results import GuessingGame
 from tinychat.evaluate.shannon_game import Game
 from tinychat.generate.engine import TokenProbability
 from tinychat.repl.game import play
@@ -33,7 +33,7 @@ def play_game(session: Session, keys: str, *, dumb: bool = False, colour: bool =
     screen = Screen()
     with create_pipe_input() as input, create_app_session(input=input, output=DummyOutput()):
         input.send_text(keys)
-        play(Play(lambda should_stop: game), session, screen.terminal(dumb=dumb, colour=colour))
+        play(GuessingGame(lambda should_stop: game), session, screen.terminal(dumb=dumb, colour=colour))
     return screen.lines
 
 

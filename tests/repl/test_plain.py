@@ -35,7 +35,7 @@ def test_only_plain_text_is_written(sit_down: SitDown, facts: dict[str, str]) ->
     person.type(CTRL_C)
     person.sees("Ctrl-D or /quit leaves")
     person.type(CTRL_D)
-    assert person.leaves() == 0
+    assert person.wait_for_exit() == 0
     assert b"\x1b" not in person.raw
     assert re.search("[─━│┃▇▁]", person.raw.decode()) is None
 
@@ -46,7 +46,7 @@ def test_completion_and_history_search(sit_down: SitDown) -> None:
     first.type("remember me", ENTER)
     first.sees("you said: remember me", answered)
     first.type(CTRL_D)
-    first.leaves()
+    first.wait_for_exit()
     second = sit_down(TINYCHAT_PLAIN="1")
     second.type("\x12memb")
     second.sees(lambda lines: any("remember me" in line for line in lines))

@@ -42,7 +42,7 @@ def test_train_on_a_text_and_chat_with_the_model(person: Person) -> None:
     person.type("/show", ENTER)
     person.sees(has("│ ⊕─╯ add"), has("in all"))
     person.type("/quit", ENTER)
-    assert person.leaves() == 0
+    assert person.wait_for_exit() == 0
 
 
 def test_leave_a_run_in_the_background_attach_to_it_and_stop_it(person: Person) -> None:
@@ -68,7 +68,7 @@ def test_chat_with_a_model_while_it_trains_quit_and_find_it_again(person: Person
     person.sees("step 0", has("tokens", "stop: max tokens", "tiny (training, step "))
     person.type("/quit", ENTER)
     person.sees("tiny trains on; tinychat finds it again")
-    assert person.leaves() == 0
+    assert person.wait_for_exit() == 0
     again = sit_down(TINYCHAT_TEST_TORCH="1")
     again.sees(has("tiny", "/attach, /model tiny"))
     again.type("/model tiny", ENTER)

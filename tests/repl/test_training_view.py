@@ -134,7 +134,7 @@ def test_samples_of_several_prompts_stand_below_each_other() -> None:
 
 
 def test_a_sample_that_answers_its_prompt_differs_from_one_that_continues_it() -> None:
-    answer = Sampled(1500, "are you well", "quite well", goes_on=False)
+    answer = Sampled(1500, "are you well", "quite well", is_continuation=False)
     assert draw_panel(80, 24, more=[answer])[5][40:] == "are you well → quite well"
 
 

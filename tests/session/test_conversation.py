@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from tinychat.config.settings import Settings
 from tinychat.errors import UsageError
-from tinychat.events import Changed, Finished, Token
+from tinychat.events import Finished, SettingsChanged, Token
 from tinychat.session.conversation import Conversation, Turn
 
 
@@ -87,7 +87,7 @@ def test_a_turn_records_the_settings_of_its_tokens_and_whether_it_is_reproducibl
     turn.record(TOKEN, first)
     turn.record(TOKEN, Settings(seed=2, slow=3.0))  # neither changes the distribution of tokens
     assert turn.why_not_reproducible == ""
-    turn.record(Changed("temp 1.3"), warm)
+    turn.record(SettingsChanged("temp 1.3"), warm)
     assert turn.why_not_reproducible == "its settings changed meanwhile"
     turn.record(TOKEN, warm)
     turn.record(finished := Finished("interrupted", 3, 1.0, 1), warm)

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tinychat.commands.training import look_back
+from tinychat.commands.training import answer_with_snapshots
 from tinychat.config.precedence import Origin
 from tinychat.errors import ModelError, TinychatError, UsageError
-from tinychat.events import Finished, Notice, Part, Record, Token
+from tinychat.events import AnswerStart, Finished, Notice, Record, Token
 from tinychat.session.session import Session
 from tinychat.session.transcript import read_transcript, write_transcript
 from tinychat.store.models import read_weights
@@ -81,8 +81,8 @@ def test_checkpoints_answer_with_the_same_seed(session: Session, tmp_path: Path)
     same.write_bytes(pack_weights(once, tied=False))
     other.write_bytes(pack_weights({name: weight.flip(0) for name, weight in once.items()}, tied=False))
     past = [("step 0", other), ("gone", tmp_path / "none"), ("step 2", same)]
-    records = list(look_back(session, "abc", past))
-    assert [record.name for record in records if isinstance(record, Part)] == ["step 0", "step 2"]
+    records = list(answer_with_snapshots(session, "abc", past))
+    assert [record.name for record in records if isinstance(record, AnswerStart)] == ["step 0", "step 2"]
     then, again = text_of(records)[:6], text_of(records)[6:]
     assert (then != now, again) == (True, now)
     assert [record.tokens for record in records if isinstance(record, Finished)] == [12]
@@ -94,8 +94,8 @@ def test_answering_with_checkpoints_can_be_stopped_and_leaves_the_open_model(ses
     now, path, weights = text_of(session.answer("abc")), tmp_path / "other", read_weights(session.model.info)
     path.write_bytes(pack_weights({name: weight.flip(0) for name, weight in weights.items()}, tied=False))
     answers: list[str] = []
-    for record in look_back(session, "abc", [("a", path), ("b", path)], should_stop=lambda: bool(answers)):
-        if isinstance(record, Part):
+    for record in answer_with_snapshots(session, "abc", [("a", path), ("b", path)], should_stop=lambda: bool(answers)):
+        if isinstance(record, AnswerStart):
             answers.append(record.name)
     assert answers == ["a"]
     assert isinstance(record, Finished)

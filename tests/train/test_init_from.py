@@ -44,7 +44,7 @@ def test_a_model_goes_on_with_other_text(letters: Path) -> None:
     assert len(origin["weights"]) == 64
     card = (folder / "README.md").read_text("utf-8")
     assert f"| begun from | letters, weights {origin['weights'][:16]}" in card
-    assert "first letters, then trained on more" in new.about
+    assert "first letters, then trained on more" in new.description
     planned = events(run, Planned)[0]
     assert planned.lines[1].endswith("begun as letters")
     assert notices(run) == []

@@ -213,7 +213,7 @@ def test_commands_are_run_during_training(text: Path) -> None:
     run.send("evaluate")
     train(run)
     assert events(run, Sampled)[0].prompt == "the king"
-    assert events(run, Sampled)[0].goes_on
+    assert events(run, Sampled)[0].is_continuation
     assert events(run, Evaluated)[0].step <= events(run, Sampled)[1].step
 
 
@@ -264,9 +264,9 @@ def test_conversations_make_a_chat_model(tmp_path: Path) -> None:
     assert train(run) == 0
     info = read_info(find_model(run.name))
     assert info.mode == "chat"
-    assert info.template == ChatTemplate(lead=" ")
+    assert info.template == ChatTemplate(user_prefix=" ")
     assert events(run, Sampled)[0].prompt == "how are you?"
-    assert not events(run, Sampled)[0].goes_on
+    assert not events(run, Sampled)[0].is_continuation
 
 
 @pytest.mark.parametrize(

@@ -115,7 +115,7 @@ def bench(model: str | None, as_json: bool, **flags: Any) -> None:
         click.echo(f"{rates.engine + ' ' + rates.precision:16}{rates.threads:5}{shown}")
     training = f"{result.training_threads:5}{_show(result.training, 'GFLOP/s')}"
     click.echo(f"{'training ' + result.training_precision:16}{training}")
-    click.echo(f"{'':21}{percent(result.loop_share):>11} of it goes to batches, events and checkpoints")
+    click.echo(f"{'':21}{percent(result.loop_overhead):>11} of it goes to batches, events and checkpoints")
     click.echo(f"{'start-up':21}{result.start_up:9.2f}  s to an answer of one token")
 
 
@@ -168,7 +168,7 @@ def _run(session: Session, suite: Suite, settings: Settings, label: str) -> list
             click.echo(f"\r{label}: {len(outcomes):,} of {len(suite.checks):,}", err=True, nl=False)
     if sys.stderr.isatty():
         click.echo("\r\x1b[K", err=True, nl=False)
-    return sorted(outcomes, key=lambda outcome: outcome.position)
+    return sorted(outcomes, key=lambda outcome: outcome.index)
 
 
 def _table(tallies: Mapping[str, Mapping[str, Tally]]) -> list[str]:
@@ -178,7 +178,7 @@ def _table(tallies: Mapping[str, Mapping[str, Tally]]) -> list[str]:
     lines = [f"{'':{width}} {'checks':>7}" + "".join(f"{label:>18}" for label in tallies)]
     for name in names:
         groups = [groups[name] for groups in tallies.values()]
-        passed = "".join(f"{group.passed:>10,} {100 * group.share:5.1f} %" for group in groups)
+        passed = "".join(f"{group.passed:>10,} {100 * group.pass_rate:5.1f} %" for group in groups)
         lines.append(f"{name:{width}} {max(group.count for group in groups):>7,}{passed}")
     return lines
 
@@ -186,7 +186,7 @@ def _table(tallies: Mapping[str, Mapping[str, Tally]]) -> list[str]:
 def _failures(label: str, outcomes: Iterable[Outcome]) -> Iterable[str]:
     """Yield lines with the turns of each check that failed or had a malformed reply."""
     for outcome in outcomes:
-        faults = [fault for fault in outcome.broken if fault]
+        faults = [fault for fault in outcome.faults if fault]
         if outcome.passed and not faults:
             continue
         yield f"{outcome.check.group} · {label}" + "".join(f" · {fault}" for fault in faults)
@@ -207,16 +207,16 @@ def _wanted(outcome: Outcome) -> str:
 
 def _to_dict(outcomes: list[Outcome]) -> dict[str, Any]:
     groups = {
-        name: {"passed": group.passed, "count": group.count, "share": group.share}
+        name: {"passed": group.passed, "count": group.count, "share": group.pass_rate}
         for name, group in tally(outcomes).items()
     }
-    failed = [outcome for outcome in outcomes if not outcome.passed or any(outcome.broken)]
+    failed = [outcome for outcome in outcomes if not outcome.passed or any(outcome.faults)]
     failures = [
         {
             "group": outcome.check.group,
             "turns": [{"said": turn.prompt, "answered": turn.answer} for turn in outcome.turns],
             "wanted": "" if outcome.passed else _wanted(outcome),
-            "faults": [fault for fault in outcome.broken if fault],
+            "faults": [fault for fault in outcome.faults if fault],
         }
         for outcome in failed
     ]

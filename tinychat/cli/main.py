@@ -12,7 +12,7 @@ import click
 from tinychat import __version__
 from tinychat.cli.options import debug_option, make_session, setting_options, ui_option_flags
 from tinychat.config.ui_options import UI_OPTIONS
-from tinychat.errors import TinychatError, UsageError, failure
+from tinychat.errors import TinychatError, UsageError, describe_os_error
 from tinychat.generate.loading import THREAD_ENVIRONMENT
 from tinychat.textutil import escape_controls
 
@@ -156,7 +156,7 @@ def run(arguments: list[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except OSError as error:  # such as a full disk, or a folder without write permission
-        return _report(failure(error), "", 1)
+        return _report(describe_os_error(error), "", 1)
     except Exception as error:  # a bug: one line, and a traceback with --debug
         return _report(f"unexpected {type(error).__name__}: {error}", "run it again with --debug and report it", 1)
 

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.progress import DownloadColumn, Progress, TransferSpeedColumn
 
 from tinychat.cli.options import debug_option, json_option, load_settings, load_ui_options
-from tinychat.corpus.registry import fetch, find_dataset, is_there
+from tinychat.corpus.registry import fetch, find_dataset, is_complete
 from tinychat.errors import ModelError, UsageError
 from tinychat.formats.huggingface import FORMATS, export_model, import_model
 from tinychat.store import paths
@@ -33,10 +33,10 @@ def models(as_json: bool) -> None:
     """List the models: bundled, your own, and those in training."""
     found = list_models()
     if as_json:
-        _print_json([_model_facts(info) | {"about": info.about} for info in found])
+        _print_json([_model_facts(info) | {"description": info.description} for info in found])
     elif found:
         _print_columns(
-            [(info.name, info.mode, info.tokenizer_kind, compact(info.parameters), info.about) for info in found]
+            [(info.name, info.mode, info.tokenizer_kind, compact(info.parameters), info.description) for info in found]
         )
     else:
         click.echo("no models yet: `tinychat train TEXT` makes one")
@@ -124,7 +124,7 @@ def data(context: click.Context, as_json: bool) -> None:
     if as_json:
         _print_json([dataclasses.asdict(dataset) for dataset in KNOWN.values()])
     else:
-        _print_columns([(name, _size(known.bytes), known.licence, known.about) for name, known in KNOWN.items()])
+        _print_columns([(name, _size(known.bytes), known.licence, known.description) for name, known in KNOWN.items()])
 
 
 @data.command("get")
@@ -151,12 +151,12 @@ def data_make(name: str, out: Path | None, seed: int, count: int | None) -> None
 
     NAME is smalltalk, tales or phrases. The folder gets a training and a held-out split.
     """
-    from tinychat.corpus.registry import find_dataset, make
+    from tinychat.corpus.registry import find_dataset, generate
 
-    if not find_dataset(name).is_made:
+    if not find_dataset(name).is_generated:
         raise UsageError(f"{name} is not made but published", f"`tinychat data get {name}` fetches it")
     folder = out or paths.datasets_folder() / name
-    click.echo(make(name, folder, seed, count), err=True)
+    click.echo(generate(name, folder, seed, count), err=True)
     click.echo(folder)
 
 
@@ -176,15 +176,19 @@ def config(as_json: bool) -> None:
         "bundled_models": paths.bundled_models(),
         "mirror": paths.mirror(),
     }
-    in_force = [*ui_options.in_force(), *settings.in_force()]
+    effective_values = [*ui_options.effective_values(), *settings.effective_values()]
     if as_json:
         folders_json = {name: str(path) if path else None for name, path in folders.items()}
-        values = {setting.name: {"value": value, "from": origin.name.lower()} for setting, value, origin in in_force}
+        values = {
+            setting.name: {"value": value, "from": origin.name.lower()} for setting, value, origin in effective_values
+        }
         _print_json({**folders_json, "model": ui_options.current.model, "settings": values})
         return
     _print_columns([(name, str(path) if path else "–") for name, path in folders.items()])
     click.echo()
-    _print_columns([(setting.name, setting.show(value), origin.name.lower()) for setting, value, origin in in_force])
+    _print_columns(
+        [(setting.name, setting.show(value), origin.name.lower()) for setting, value, origin in effective_values]
+    )
 
 
 @click.command("export")
@@ -230,9 +234,9 @@ def fetch_with_bar(name: str, *, plain: bool = False) -> Path:
         SourceError: If there is no such data set, it cannot be reached, or its checksum differs.
     """
     dataset, cache, mirror = find_dataset(name), paths.datasets_folder(), paths.mirror()
-    if dataset.is_made and not is_there(dataset, cache / name):
+    if dataset.is_generated and not is_complete(dataset, cache / name):
         sys.stderr.write(f"making {name}, which takes some seconds, once\n")
-    if dataset.is_made or plain or mirror is not None or not sys.stderr.isatty():
+    if dataset.is_generated or plain or mirror is not None or not sys.stderr.isatty():
         return fetch(name, cache=cache, mirror=mirror)
     columns = (*Progress.get_default_columns(), DownloadColumn(), TransferSpeedColumn())
     with Progress(*columns, console=Console(stderr=True)) as bar:

@@ -20,7 +20,7 @@ from tinychat.train.processes import become_worker, find_process_rank
 from tinychat.train.recipe import RECIPE_FIELDS, choose_recipe
 
 if TYPE_CHECKING:
-    from tinychat.repl.training_view import Last
+    from tinychat.repl.training_view import RunOutcome
 
 STARTED = time.monotonic()
 """Start of the command, from which `--minutes` counts."""
@@ -118,7 +118,7 @@ def train(
         recipe = choose_recipe(recipe_name, overrides | ({"sources": sources} if sources else {}))
         _fetch(recipe.sources, ui_options)
         run = prepare_run(recipe, name, recipe_name=None if sources else recipe_name, out=out, stdin=sys.stdin.buffer)
-    process = launch(run, tied=True, started=STARTED)
+    process = launch(run, stop_with_parent=True, started=STARTED)
     return _exit_code(watch(run, as_json=as_json, ui_options=ui_options, process=process))
 
 
@@ -146,7 +146,7 @@ def _find(name: str | None, sources: tuple[str, ...]) -> RunFolder:
 
 def watch(
     run: RunFolder, *, as_json: bool, ui_options: UiOptions, process: "subprocess.Popen[bytes] | None" = None
-) -> "Last":
+) -> "RunOutcome":
     """Show a run until it ends, as a dashboard if there is a terminal; Ctrl-C stops the run and saves the model.
 
     Args:
@@ -163,7 +163,7 @@ def watch(
     """
     from tinychat.repl.keys import Keyboard
     from tinychat.repl.render.terminal import Terminal
-    from tinychat.repl.training_view import Dashboard, farewell, write_lines
+    from tinychat.repl.training_view import Dashboard, next_steps, write_lines
 
     # On SIGTERM the trainer finishes its step and saves everything.
     signal.signal(signal.SIGTERM, lambda *_: run.send("stop"))
@@ -181,7 +181,7 @@ def watch(
     elif last is None:
         terminal.line(f"{run.name} trains on in the background: `tinychat train --resume {run.name}` shows it again")
     elif not as_json:
-        for line in farewell(run, last):
+        for line in next_steps(run, last):
             _echo(line)
     return last
 
@@ -190,7 +190,7 @@ def _echo(line: str) -> None:
     click.echo(escape_controls(line), err=True)
 
 
-def _exit_code(last: "Last") -> int:
+def _exit_code(last: "RunOutcome") -> int:
     """Return 0 if the run is done or left in the background, 1 if it failed, 130 if it was stopped."""
     match last:
         case Failed():

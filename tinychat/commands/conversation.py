@@ -251,8 +251,8 @@ def _loading_values(turn: Turn) -> list[object]:
 
 def branch_at(session: Session, turn: Turn, index: int, forced_ids: list[int]) -> Answer:
     """Regenerate the answer of a turn from the token at an index (from 0), forcing other tokens there first."""
-    session.conversation.here = turn
-    text = (turn.given or "") + "".join(token.text for token in turn.tokens[:index])
+    session.conversation.current = turn
+    text = (turn.saved_text or "") + "".join(token.text for token in turn.tokens[:index])
     return Answer(partial(session.branch, index, forced_ids), text.rpartition("\n")[2])
 
 
@@ -290,11 +290,13 @@ def tree(session: Session, text: str) -> Result:
         raise _nothing_yet()
     path = {id(turn) for turn in conversation.turns}
     rows = tuple(
-        TreeRow(prefix, f"{conversation.number(turn)}  {_row_text(turn)}", turn is conversation.here, id(turn) in path)
+        TreeRow(
+            prefix, f"{conversation.number(turn)}  {_row_text(turn)}", turn is conversation.current, id(turn) in path
+        )
         for prefix, turn in _walk_tree(conversation, None, "")
     )
-    here = "" if conversation.here else "before the first turn · "
-    return Tree(rows, (f"{here}/goto N goes to a turn, and on from there",))
+    current = "" if conversation.current else "before the first turn · "
+    return Tree(rows, (f"{current}/goto N goes to a turn, and on from there",))
 
 
 def _walk_tree(conversation: Conversation, turn: Turn | None, indent: str) -> Iterator[tuple[str, Turn]]:
@@ -329,7 +331,7 @@ def goto(session: Session, text: str) -> Result:
     error = UsageError(f"/goto needs the number of a turn, not {text!r}", "/tree shows them")
     number = parse_number(text, 0, math.inf, error)
     if number == 0:
-        conversation.here = None
+        conversation.current = None
         return Message(("before the first turn",))
     turn = conversation.go_to(number)
     earlier = len(conversation.turns) - 1

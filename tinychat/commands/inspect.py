@@ -94,7 +94,7 @@ def color(session: Session, text: str) -> Result:
     Two lines below chart the surprisal of each token, and the entropy of the prediction before it.
     """
     turn, model = last_answer(session), session.model
-    prefix = [(turn.given, None)] if turn.given else []
+    prefix = [(turn.saved_text, None)] if turn.saved_text else []
     entropies: list[float] = []
     if model.prompt_encoder.source_tokenizer is None:
         count = len(turn.tokens)
@@ -189,7 +189,7 @@ def _bar_chart(session: Session, turn: Turn, index: int, probabilities: list[Tok
         f" · entropy {entropy:z.1f} bits",
         tuple(Bar(repr(name(one.id)), math.exp(one.logprob), one is drawn, one.probability) for one in shown),
         (f"before and after {' · '.join(describe_sampling(_settings_at(session, turn, index)))}",),
-        ((turn.given or "") + "".join(texts[:index]), texts[index], "".join(texts[index + 1 :])),
+        ((turn.saved_text or "") + "".join(texts[:index]), texts[index], "".join(texts[index + 1 :])),
     )
 
 
@@ -470,15 +470,17 @@ def _check_available(source: str) -> None:
     Raises:
         UsageError: If it is not.
     """
-    from tinychat.corpus.registry import KNOWN, is_there
+    from tinychat.corpus.registry import KNOWN, is_complete
     from tinychat.corpus.sources import split_weight
 
     name = split_weight(source)[0].partition("/")[0]
     if name in KNOWN and not Path(source).expanduser().exists():
-        is_made = KNOWN[name].is_made
-        mirror = None if is_made else paths.mirror()
-        if not is_there(KNOWN[name], (mirror or paths.datasets_folder()) / name):
-            remedy = f"`tinychat data make {name}` makes it" if is_made else f"`tinychat data get {name}` fetches it"
+        is_generated = KNOWN[name].is_generated
+        mirror = None if is_generated else paths.mirror()
+        if not is_complete(KNOWN[name], (mirror or paths.datasets_folder()) / name):
+            remedy = (
+                f"`tinychat data make {name}` makes it" if is_generated else f"`tinychat data get {name}` fetches it"
+            )
             raise UsageError(f"the data set {name} is not here", remedy)
 
 

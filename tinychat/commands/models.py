@@ -28,7 +28,9 @@ EXAMPLE_VOCAB_SIZE = 65
 
 def opened_message(info: ModelInfo) -> Message:
     """Return the message that a model is open, and how to use it."""
-    return Message((f"{info.summary} is open: {MODE_HINTS[info.mode]}",), (info.about,) if info.about else ())
+    return Message(
+        (f"{info.summary} is open: {MODE_HINTS[info.mode]}",), (info.description,) if info.description else ()
+    )
 
 
 @command(
@@ -45,7 +47,7 @@ def model(session: Session, text: str) -> Result:
     infos = list_bundled_models()
     if session.info and not any(is_open(session, info) for info in infos):
         infos.insert(0, session.info)
-    rows = (("›" * is_open(session, info), info.name, MODE_SUMMARIES[info.mode], info.about) for info in infos)
+    rows = (("›" * is_open(session, info), info.name, MODE_SUMMARIES[info.mode], info.description) for info in infos)
     notes = ("/model NAME opens one · /models lists yours, too · /show says what it is made of",)
     return Table(("", "model", "", "about"), tuple(rows), notes=notes)
 
@@ -65,7 +67,7 @@ def models(session: Session, text: str) -> Result:
             info.mode,
             info.tokenizer_kind,
             compact(info.parameters),
-            info.about,
+            info.description,
         )
         for info in list_models()
     )
@@ -87,7 +89,9 @@ def describe_model(info: ModelInfo) -> Architecture:
     """
     diagram = make_diagram(ModelConfig.from_dict(info.architecture))
     options = (f"{name} {value}" for name, value in info.architecture.items() if value not in (None, False))
-    return Architecture(info.summary, diagram, (*filter(None, (info.about,)), ", ".join(options), f"in {info.folder}"))
+    return Architecture(
+        info.summary, diagram, (*filter(None, (info.description,)), ", ".join(options), f"in {info.folder}")
+    )
 
 
 @command(

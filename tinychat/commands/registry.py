@@ -17,7 +17,7 @@ from typing import Any
 from tinychat.commands.results import Help, Message, Quit, Result
 from tinychat.errors import UsageError
 from tinychat.session.session import Session
-from tinychat.store.paths import kept_transcripts
+from tinychat.store.paths import list_transcripts
 
 PREFIX = "/"
 CATEGORIES = ("talk", "settings", "models", "training", "inside", "session")
@@ -328,13 +328,13 @@ def complete_sources(session: Session, words: list[str]) -> Iterator[Suggestion]
     from tinychat.corpus.registry import KNOWN
 
     yield from complete_paths(session, words)
-    yield from (Suggestion(name, known.about) for name, known in KNOWN.items())
+    yield from (Suggestion(name, known.description) for name, known in KNOWN.items())
 
 
 def complete_transcripts(session: Session, words: list[str]) -> Iterator[Suggestion]:
     """Complete a transcript: saved conversations, newest first, each with its first prompt; then files and folders."""
     if len(words) == 1:
-        matches = [path for path in kept_transcripts() if path.name.startswith(words[0])]
+        matches = [path for path in list_transcripts() if path.name.startswith(words[0])]
         for path in matches[:MAX_TRANSCRIPTS]:
             yield Suggestion(path.stem, _first_prompt(path))
     yield from complete_paths(session, words)

@@ -261,8 +261,8 @@ def summary(finished: Finished, session: Session, *, show_seed: bool) -> str:
         words.append(f"{finished.tokens_per_second:,.0f} tok/s")
     mode = session.info.mode if session.info else ""
     words.append("stop: " + _REASONS.get(finished.reason, _ENDS.get(mode, "end of text")))
-    if session.runs.speaker:
-        words.append(session.runs.speaker)
+    if session.runs.training_label:
+        words.append(session.runs.training_label)
     elif show_seed:  # the weights of a run in training change: a seed reproduces nothing
         words.append(f"seed {finished.seed}")
     return " · ".join(words)

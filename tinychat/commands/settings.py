@@ -116,7 +116,7 @@ def settings(session: Session, text: str) -> Result:
     """Show all settings: their values, where these come from, and what they do."""
     rows = (
         (setting.spelling, setting.show(value), ORIGIN_NAMES[origin], setting.help)
-        for setting, value, origin in (*session.settings.in_force(), *session.ui_options.in_force())
+        for setting, value, origin in (*session.settings.effective_values(), *session.ui_options.effective_values())
     )
     return Table(("setting", "value", "from", "what it does"), tuple(rows))
 

@@ -28,7 +28,7 @@ from tinychat.commands.results import Answer, Message, Result, Table, WatchRun
 from tinychat.config.option import Option
 from tinychat.config.settings import Settings
 from tinychat.errors import RunError, UsageError
-from tinychat.events import Ended, Failed, Finished, Part, Record, Stepped
+from tinychat.events import AnswerStart, Ended, Failed, Finished, Record, Stepped
 from tinychat.generate.stream import stream
 from tinychat.session.session import Session
 from tinychat.store import paths
@@ -127,7 +127,7 @@ def train(session: Session, text: str) -> Result:
             recipe_name=None if sources else run_flags.get("recipe"),
             out=Path(run_flags["out"]) if "out" in run_flags else None,
         )
-    process = launch(run, tied=not in_background, started=started)
+    process = launch(run, stop_with_parent=not in_background, started=started)
     return _keep_in_background(session, run, process) if in_background else WatchRun(run, process)
 
 
@@ -274,7 +274,7 @@ def answer_with_snapshots(
         should_stop: returns whether to stop.
 
     Returns:
-        The records of all answers, each answer after a `Part` with its name, then one `Finished`.
+        The records of all answers, each answer after a `AnswerStart` with its name, then one `Finished`.
     """
     model = session.model
     finished = Finished("interrupted", 0, 0.0, model.make_answer(prompt).request.seed)
@@ -287,7 +287,7 @@ def answer_with_snapshots(
                 if should_stop() or not path.exists():
                     continue
                 engine.reload(replace(model.info, snapshot=path))
-                yield Part(name)
+                yield AnswerStart(name)
                 answer = model.make_answer(prompt, settings=lambda: _snapshot_settings(session), seed=finished.seed)
                 for record in stream(engine, answer, should_stop):
                     if isinstance(record, Finished):

@@ -39,7 +39,7 @@ from tinychat.train.batches import Batch, Batches
 from tinychat.train.checkpoint import Publisher, State, save_checkpoint
 from tinychat.train.data import TrainingText
 from tinychat.train.event_log import Control, EventLog
-from tinychat.train.loop import SAVE_INTERVAL, SAVE_SHARE, Loop, RunIO, Training
+from tinychat.train.loop import MAX_SAVE_FRACTION, SAVE_INTERVAL, Loop, RunIO, Training
 from tinychat.train.machine import find_machine, step_seconds
 from tinychat.train.planner import Plan, SplitSize, TextFacts
 from tinychat.train.recipe import Recipe, load_recipe
@@ -160,7 +160,7 @@ def run_bench(session: Session) -> Bench:
 
 def _combinations(info: ModelInfo, settings: Settings) -> list[tuple[str, str]]:
     """Return the engines and precisions to measure; the default of the model comes first."""
-    is_half = TensorFile(info.weights_file).tensors["decoder.embedding.weight"].kind == "BF16"
+    is_half = TensorFile(info.weights_file).tensors["decoder.embedding.weight"].dtype == "BF16"
     possible = {"native": NATIVE_PRECISIONS, "torch": ("f32", "bf16")}
     found = [
         # The native engine keeps bf16 weights as they are.
@@ -261,7 +261,7 @@ class TimedLearner(Learner):
         loss = super().step(batch, factor, step)
         loss.item()
         self.times.append((began, time.perf_counter()))
-        self._control.stopping = self.times[-1][1] - self.times[0][0] > self._seconds and step > WARMUP_STEPS
+        self._control.stop_requested = self.times[-1][1] - self.times[0][0] > self._seconds and step > WARMUP_STEPS
         return loss
 
 
@@ -310,7 +310,7 @@ def loop_overhead(
     in_steps = sum(ended - began for began, ended in learner.times[WARMUP_STEPS:])
     in_saves = sum(ended - began for began, ended in saves if first < began < last)
     save_seconds = sum(ended - began for began, ended in saves) / len(saves)
-    return 1 - in_steps / (last - first - in_saves) + min(SAVE_SHARE, save_seconds / SAVE_INTERVAL)
+    return 1 - in_steps / (last - first - in_saves) + min(MAX_SAVE_FRACTION, save_seconds / SAVE_INTERVAL)
 
 
 def _forward_operations(model: Transformer) -> float:

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from tinychat.config.settings import Settings
 from tinychat.generate.engine import Request
-from tinychat.generate.sampling import looks_back, random_numbers, rules, sample
+from tinychat.generate.sampling import needs_history, random_numbers, sample, sampling_values
 from tinychat.model.transformer import EncoderOutput, KVCache, Transformer
 
 STEPS = 8
@@ -105,11 +105,22 @@ class GraphReplayer:
             overwrites; None if the rows must take a step by themselves.
         """
         settings = requests[0].settings
-        if looks_back(settings) or any(rules(one.settings) != rules(settings) for one in requests):
+        if needs_history(settings) or any(
+            sampling_values(one.settings) != sampling_values(settings) for one in requests
+        ):
             return None
         before = self._arrangement
-        if before is None or before[0] is not cache or before[1] is not encoder_output or before[2] != rules(settings):
-            self._arrangement, self._steps_waited, self._captured = (cache, encoder_output, rules(settings)), 0, None
+        if (
+            before is None
+            or before[0] is not cache
+            or before[1] is not encoder_output
+            or before[2] != sampling_values(settings)
+        ):
+            self._arrangement, self._steps_waited, self._captured = (
+                (cache, encoder_output, sampling_values(settings)),
+                0,
+                None,
+            )
         self._steps_waited += 1
         if self._steps_waited <= STEPS_BEFORE_CAPTURE:
             return None

@@ -46,7 +46,7 @@ class PromptEncoder:
         if self.template is not None:
             turns = [(Message("user", question), Message("assistant", answer)) for question, answer in history]
             messages = [*(message for turn in turns for message in turn), Message("user", prompt)]
-            return self.template.encode(messages, self.tokenizer, for_answer=True, room=self.room(max_tokens))
+            return self.template.encode(messages, self.tokenizer, for_answer=True, max_length=self.room(max_tokens))
         text = "".join(f"{question}{answer}\n" for question, answer in history) + prompt
         return self._beginning() + self.tokenizer.encode(text) or [0]
 

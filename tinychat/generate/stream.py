@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 
 from tinychat.config.settings import Settings, describe_sampling
-from tinychat.events import Changed, Finished, FinishReason, Notice, Record, Token, TopLogprob
+from tinychat.events import Finished, FinishReason, Notice, Record, SettingsChanged, Token, TopLogprob
 from tinychat.generate.engine import Engine, Request, SampledToken
 from tinychat.tokenizer.tokenizer import Tokenizer
 
@@ -77,12 +77,12 @@ class Answer:
         return self.request.ids
 
     def refresh(self) -> Iterator[Record]:
-        """Take a new snapshot of the settings; yield `Changed` if later tokens are sampled differently."""
+        """Take a new snapshot of the settings; yield `SettingsChanged` if later tokens are sampled differently."""
         previous, self.request.settings = self.request.settings, self.settings()
         if previous is self.request.settings:
             return
-        if self.request.num_generated and (words := describe_sampling(self.request.settings, other_than=previous)):
-            yield Changed(" · ".join(words))
+        if self.request.num_generated and (words := describe_sampling(self.request.settings, baseline=previous)):
+            yield SettingsChanged(" · ".join(words))
 
     def update(
         self, sampled: Sequence[SampledToken], context_length: int, should_stop: Callable[[], bool] = lambda: False

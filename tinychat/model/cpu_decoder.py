@@ -68,10 +68,10 @@ class CPUDecoder:
             self._encoder_output = encoder_output
             for layer in self._layers:
                 layer.set_encoder_output(encoder_output)
-        cache.ids[0, cache.looks_back + position] = id
-        padded_ids = cache.ids[:, position : position + cache.looks_back + 1]  # [1, P + 1]
+        cache.ids[0, cache.lookback + position] = id
+        padded_ids = cache.ids[:, position : position + cache.lookback + 1]  # [1, P + 1]
         positions = self._positions[position : position + 1]  # [1]
-        x = decoder.embed(padded_ids[:, cache.looks_back :], padded_ids, positions)[0, 0]  # [D]
+        x = decoder.embed(padded_ids[:, cache.lookback :], padded_ids, positions)[0, 0]  # [D]
         rotary = decoder.position.rotary_tables(positions)
         for layer, keys, values in zip(self._layers, cache.keys, cache.values, strict=True):
             x = layer.forward(x, rotary, keys[0], values[0], position)
@@ -79,7 +79,7 @@ class CPUDecoder:
         logits = self._head(x)
         if self.model.ngrams is None:
             return logits
-        history = cache.ids[:, cache.looks_back :][:, : position + 1]  # [1, S]
+        history = cache.ids[:, cache.lookback :][:, : position + 1]  # [1, S]
         context_length = TokenContext(padded_ids, history, positions)
         mixed: Tensor = self.model.ngrams(logits[None, None], x[None, None], context_length)
         return mixed[0, 0]

@@ -101,6 +101,6 @@ def logit_lens(
     if model.ngrams is None:
         return predicted, None
     of_layers, x, (padded_ids, history, positions), _ = mixed[0]
-    last = TokenContext(padded_ids[:, -model.config.looks_back - 1 :], history, positions[..., -1:])
+    last = TokenContext(padded_ids[:, -model.config.lookback - 1 :], history, positions[..., -1:])
     components, shares = model.ngrams.components(of_layers[:, -1:], x[:, -1:], last)
     return torch.cat((predicted, components[0, 0, 1:], logits.softmax(-1).unsqueeze(0))), shares[0, 0]

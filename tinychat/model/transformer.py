@@ -4,7 +4,7 @@ In reading order: norms, dropout, positions, attention with its cache, feed-forw
 `ModelConfig` is a branch of one attention and one block. Shapes, here and in the other files of this folder:
 
     B  batch: rows                   D  d_model                       V  vocabulary
-    T  time: query positions         H  attention heads               P  config.looks_back: ids before the first input
+    T  time: query positions         H  attention heads               P  config.lookback: ids before the first input
     S  keys: slots of the cache,     G  key/value heads, G divides H
        or the encoder's positions    K  head size, D / H
 
@@ -216,9 +216,9 @@ class KVCache:
         shape = (config.n_layer, batch, config.kv_heads, self.length, config.d_head)
         self.keys = torch.zeros(shape, device=device, dtype=dtype)  # [layer, B, G, context, K]
         self.values = torch.zeros(shape, device=device, dtype=dtype)
-        self.looks_back = config.looks_back
+        self.lookback = config.lookback
         # [B, P + context]; the first P stay −1: no token precedes position 0.
-        self.ids = torch.full((batch, self.looks_back + self.length), -1, dtype=torch.long, device=device)
+        self.ids = torch.full((batch, self.lookback + self.length), -1, dtype=torch.long, device=device)
 
     def update(self, layer: int, keys: Tensor, values: Tensor, positions: Tensor) -> tuple[Tensor, Tensor]:
         """Write keys and values [B, G, T, K] at `positions` [T] or [B, T]; return those of all slots [B, G, S, K]."""
@@ -235,8 +235,8 @@ class KVCache:
         """Write ids [B, T] at `positions`; return them preceded by the P ids before each row's first, [B, P + T]."""
         rows = torch.arange(ids.shape[0], device=ids.device).unsqueeze(1)  # [B, 1]
         positions = positions.expand(ids.shape)  # [B, T]
-        self.ids[rows, positions + self.looks_back] = ids
-        reach = torch.arange(self.looks_back + ids.shape[1], device=ids.device)
+        self.ids[rows, positions + self.lookback] = ids
+        reach = torch.arange(self.lookback + ids.shape[1], device=ids.device)
         return self.ids[rows, positions[:, :1] + reach]
 
     def select(self, rows: list[int]) -> "KVCache":
@@ -476,7 +476,7 @@ class Stack(nn.Module):
     def embed(self, ids: Tensor, padded_ids: Tensor, positions: Tensor) -> Tensor:
         """Return embeddings [B, T, D] of ids [B, T]; `padded_ids` [B, P + T] precedes them by the P ids before."""
         x: Tensor = self.embedding(ids)
-        time, before = ids.shape[1], self.config.looks_back
+        time, before = ids.shape[1], self.config.lookback
         for distance, table in enumerate(self.earlier, start=1):
             x = x + table(padded_ids[:, before - distance :][:, :time] + 1)
         if self.pairs is not None:
@@ -586,12 +586,12 @@ class Transformer(nn.Module):
         x = self.decoder(
             ids, padded_ids, mask, positions, encoder_output=encoder_output, cache=cache, num_slots=num_slots
         )
-        history = ids if cache is None else cache.ids[:, cache.looks_back :][:, : len(slots)]  # [B, S]
+        history = ids if cache is None else cache.ids[:, cache.lookback :][:, : len(slots)]  # [B, S]
         return x, TokenContext(padded_ids, history, positions)
 
     def _pad(self, ids: Tensor) -> Tensor:
         """[B, T] → [B, P + T]: ids that nothing precedes."""
-        return F.pad(ids, (self.config.looks_back, 0), value=-1)
+        return F.pad(ids, (self.config.lookback, 0), value=-1)
 
     def encode(self, source: Tensor) -> EncoderOutput:
         """Return the encoder's states of sources [B, S], padded with `NO_TOKEN`. Attention is bidirectional.

@@ -18,14 +18,14 @@ from prompt_toolkit.keys import Keys
 
 from tinychat.commands import COMMANDS
 from tinychat.commands.registry import Command
-from tinychat.commands.results import Answer, Change, Message, Walk, summary
-from tinychat.commands.settings import nudge, switch
+from tinychat.commands.results import Answer, Change, Message, TokenBrowser, summary
+from tinychat.commands.settings import nudge, toggle_greedy
 from tinychat.config.settings import SAMPLING, SETTINGS, describe_sampling
 from tinychat.errors import TinychatError
-from tinychat.events import Changed, Finished, Notice, Part, Record, Token
+from tinychat.events import AnswerStart, Finished, Notice, Record, SettingsChanged, Token
 from tinychat.repl.keys import Keyboard, TypeAhead
 from tinychat.repl.prompt import mark
-from tinychat.repl.render.results import bars_drawing, draw_plain
+from tinychat.repl.render.results import draw_plain, render_bars
 from tinychat.repl.render.terminal import DIM, RESET, SEPARATOR, Region, StatusLine, Terminal, fit
 from tinychat.session.session import Session
 
@@ -47,7 +47,7 @@ SETTING_KEYS: Mapping[str, Callable[[Session], Change]] = {
     Keys.Left: lambda session: nudge(session, "max_tokens", -16),
     "[": lambda session: nudge(session, "top_p", -0.05),
     "]": lambda session: nudge(session, "top_p", 0.05),
-    "g": switch,
+    "g": toggle_greedy,
 }
 """Keys that change a setting while an answer streams; letters do so only while the typed line is empty."""
 
@@ -178,8 +178,8 @@ class LiveView(ABC):
                         self._producer.stop()
         finally:
             self._producer.stop()
-            self._terminal.take_pastes_whole(False)
-            self._keyboard.keep(self._typed.keys)
+            self._terminal.set_bracketed_paste(False)
+            self._keyboard.push_typeahead(self._typed.keys)
             self._close()
         if line := self._summary(show_seed=not seed_is_set):
             self._terminal.line(line, DIM)
@@ -187,7 +187,7 @@ class LiveView(ABC):
     @contextmanager
     def _screen(self) -> Iterator[None]:
         """Prepare the screen, and restore it at the end."""
-        self._terminal.take_pastes_whole(True)
+        self._terminal.set_bracketed_paste(True)
         yield
 
     @abstractmethod
@@ -304,7 +304,7 @@ class AnswerView(LiveView):
         try:
             with self._status, super()._screen():
                 self._terminal.write(self._before, DIM)
-                if not self._session.is_ready and not self._status.is_there:
+                if not self._session.is_ready and not self._status.is_visible:
                     self._terminal.line(f"{self._session.model.name} is loading…", DIM)
                 yield
                 self._terminal.fresh_line()
@@ -326,11 +326,11 @@ class AnswerView(LiveView):
                     self._num_tokens += 1
                     self._throughput.record()
                     text += record.text
-                case Changed():
+                case SettingsChanged():
                     self._terminal.write(text)
                     text = ""
                     self._terminal.write(f"⟨{record.text}⟩", DIM)
-                case Part():
+                case AnswerStart():
                     self._terminal.write(text)
                     text = ""
                     self._terminal.fresh_line()
@@ -345,7 +345,7 @@ class AnswerView(LiveView):
                 case BaseException():
                     self._terminal.write(text)
                     raise record
-        self._status.adapt()
+        self._status.handle_resize()
         self._terminal.write(text)
         self._is_finished = bool(records) and records[-1] is None
 
@@ -358,7 +358,7 @@ class AnswerView(LiveView):
 
     def _toggle_pause(self) -> None:
         super()._toggle_pause()
-        needs_message = self._producer.is_paused and not self._status.is_there
+        needs_message = self._producer.is_paused and not self._status.is_visible
         self._show_message(f"paused: {self.pause_help}" if needs_message else "")
 
     def _can_run(self, command: Command) -> bool:
@@ -368,7 +368,7 @@ class AnswerView(LiveView):
         match result:
             case Change():  # the status line and the marks in the text show some changes already
                 name = SETTINGS.find(result.name).name
-                is_shown = name in SAMPLING or (name == "max_tokens" and self._status.is_there)
+                is_shown = name in SAMPLING or (name == "max_tokens" and self._status.is_visible)
                 self._show_message("" if is_shown else result.text)
             case Message():
                 self._show_message(SEPARATOR.join(result.lines))
@@ -376,7 +376,7 @@ class AnswerView(LiveView):
     def _show_message(self, text: str) -> None:
         """Show a message in the status line, or in the text if there is no status line."""
         super()._show_message(text)
-        if text and not self._status.is_there:
+        if text and not self._status.is_visible:
             self._terminal.write(f"⟨{text}⟩", DIM)
 
     def _status_text(self) -> str:
@@ -424,7 +424,7 @@ class Throughput:
 # --- walking through a finished answer ---
 
 
-def walk(tokens: Walk, terminal: Terminal, keyboard: Keyboard) -> Answer | None:
+def walk(tokens: TokenBrowser, terminal: Terminal, keyboard: Keyboard) -> Answer | None:
     """Show the probabilities at one token after the other; on a dumb terminal, only those at the initial one.
 
     The key that ends the walk goes to the next prompt, unless it is Esc, Enter or Ctrl-C, and so do all keys after it.
@@ -433,7 +433,7 @@ def walk(tokens: Walk, terminal: Terminal, keyboard: Keyboard) -> Answer | None:
         The answer that goes on from the chosen token, or None.
     """
     if terminal.dumb:
-        draw_plain(terminal, tokens.at(tokens.index))
+        draw_plain(terminal, tokens.bars_at(tokens.index))
         return None
     return _WalkView(tokens, terminal, keyboard).run()
 
@@ -441,15 +441,15 @@ def walk(tokens: Walk, terminal: Terminal, keyboard: Keyboard) -> Answer | None:
 class _WalkView:
     """The view that `walk` draws in place."""
 
-    def __init__(self, tokens: Walk, terminal: Terminal, keyboard: Keyboard) -> None:
+    def __init__(self, tokens: TokenBrowser, terminal: Terminal, keyboard: Keyboard) -> None:
         self._tokens, self._terminal, self._keyboard = tokens, terminal, keyboard
         self._region = Region(terminal)
         self._index = tokens.index
-        self._bars = tokens.at(self._index)
+        self._bars = tokens.bars_at(self._index)
         self._selected: int | None = None
 
     def run(self) -> Answer | None:
-        drawn, keys = None, self._keyboard.take_back()
+        drawn, keys = None, self._keyboard.pop_typeahead()
         with self._keyboard.live():
             while True:
                 state = self._terminal.size(), self._index, self._selected
@@ -477,7 +477,7 @@ class _WalkView:
 
     def _go_to(self, index: int) -> None:
         if index != self._index:
-            self._index, self._bars, self._selected = index, self._tokens.at(index), None
+            self._index, self._bars, self._selected = index, self._tokens.bars_at(index), None
 
     def _move_selection(self, step: int) -> None:
         marked = next((index for index, bar in enumerate(self._bars.bars) if bar.marked), 0)
@@ -489,14 +489,14 @@ class _WalkView:
         self._draw()
         self._region.leave()
         if key.key is Keys.ControlM and self._selected is not None:
-            self._keyboard.keep(unread[1:])
-            return self._tokens.choose(self._index, self._selected)
-        self._keyboard.keep(unread[1:] if key.key in (Keys.Escape, Keys.ControlM, Keys.ControlC) else unread)
+            self._keyboard.push_typeahead(unread[1:])
+            return self._tokens.branch_from(self._index, self._selected)
+        self._keyboard.push_typeahead(unread[1:] if key.key in (Keys.Escape, Keys.ControlM, Keys.ControlC) else unread)
         return None
 
     def _draw(self, hint: str = "") -> None:
         width, height = self._terminal.size()
-        drawing = bars_drawing(self._bars, width - 1, self._selected)
+        drawing = render_bars(self._bars, width - 1, self._selected)
         lines = self._terminal.render(drawing, width - 1).splitlines()
         if hint:
             lines = [*lines[: height - 2], dimmed(fit(hint, width - 1), self._terminal)]

@@ -10,11 +10,22 @@ from functools import partial
 from tinychat import __version__
 from tinychat.commands import COMMANDS
 from tinychat.commands.registry import is_command, prompt_of
-from tinychat.commands.results import Answer, Answers, EditPrompt, Export, Leave, Play, Plot, Result, Walk, Watch
+from tinychat.commands.results import (
+    Answer,
+    EditPrompt,
+    Export,
+    GuessingGame,
+    ParallelAnswers,
+    Plot,
+    Quit,
+    Result,
+    TokenBrowser,
+    WatchRun,
+)
 from tinychat.commands.training import finish_training
-from tinychat.errors import TinychatError, failure
+from tinychat.errors import TinychatError, describe_os_error
 from tinychat.generate.loading import device_of
-from tinychat.repl.answer_view import Player
+from tinychat.repl.answer_view import AnswerView
 from tinychat.repl.keys import Keyboard, counted_interrupts, raised_interrupts
 from tinychat.repl.plain import PlainPrompt
 from tinychat.repl.prompt import Prompt, describe_run
@@ -101,7 +112,7 @@ class Repl:
                 except TinychatError as error:
                     self._report(error.problem, error.remedy)
                 except OSError as error:  # such as a file name that is too long
-                    self._report(failure(error), "")
+                    self._report(describe_os_error(error), "")
                 except Exception as error:
                     self._report(f"unexpected {type(error).__name__}: {error}", "`tinychat --debug` shows where")
             for run in self._session.runs.all:
@@ -113,7 +124,7 @@ class Repl:
         """Run a command, or answer a prompt; ignore a blank line."""
         if not line.strip():
             return
-        self._session.runs.keep_up()
+        self._session.runs.open_followed()
         if is_command(line):
             self._show(COMMANDS.dispatch(self._session, line))
             return
@@ -123,12 +134,12 @@ class Repl:
 
     def _show(self, result: Result) -> None:
         match result:
-            case Leave():
+            case Quit():
                 self._done = True
             case EditPrompt():
                 self._prefill = result.text
             case Answer():
-                Player(result, self._session, self._terminal, self._keyboard).play()
+                AnswerView(result, self._session, self._terminal, self._keyboard).play()
                 self._save()
             case Export():
                 from tinychat.repl.render.export import export
@@ -143,20 +154,20 @@ class Repl:
                 else:
                     write_picture(result, result.out)
                     self._terminal.line(f"written: {result.out}")
-            case Play():
+            case GuessingGame():
                 from tinychat.repl.game import play
 
                 play(result, self._session, self._terminal)
-            case Answers():
-                from tinychat.repl.comparison_view import AnswersPlayer
+            case ParallelAnswers():
+                from tinychat.repl.comparison_view import ComparisonView
 
-                AnswersPlayer(result, self._session, self._terminal, self._keyboard).play()
-            case Walk():
+                ComparisonView(result, self._session, self._terminal, self._keyboard).play()
+            case TokenBrowser():
                 from tinychat.repl.answer_view import walk
 
                 if (chosen := walk(result, self._terminal, self._keyboard)) is not None:
                     self._show(chosen)
-            case Watch():
+            case WatchRun():
                 from tinychat.repl.training_view import Dashboard
 
                 last = Dashboard(self._terminal, self._keyboard).show(result.run, result.process)

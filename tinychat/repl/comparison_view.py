@@ -13,7 +13,7 @@ from prompt_toolkit.key_binding import KeyPress
 from prompt_toolkit.utils import get_cwidth
 
 from tinychat.commands.registry import Command
-from tinychat.commands.results import Answers, Change
+from tinychat.commands.results import Change, ParallelAnswers
 from tinychat.events import Finished, Notice, Record, Token
 from tinychat.repl.answer_view import QUEUE_SIZE, LiveView, Producer, dimmed
 from tinychat.repl.keys import Keyboard
@@ -185,11 +185,11 @@ class ComparisonView(LiveView):
     key_help = "esc stop · space pause, then → one token of each · /slow N sets a pace"
     pause_help = "space goes on · → one token of each"
 
-    def __init__(self, answers: Answers, session: Session, terminal: Terminal, keyboard: Keyboard) -> None:
+    def __init__(self, answers: ParallelAnswers, session: Session, terminal: Terminal, keyboard: Keyboard) -> None:
         super().__init__(session, terminal, keyboard)
-        self._columns = _AnswerColumns(answers.heads, session, terminal)
+        self._columns = _AnswerColumns(answers.labels, session, terminal)
         self._producer: Producer[IndexedRecord] = Producer(
-            answers.start, lambda indexed: self._delay_after(indexed[1]), QUEUE_SIZE * len(answers.heads)
+            answers.start, lambda indexed: self._delay_after(indexed[1]), QUEUE_SIZE * len(answers.labels)
         )
 
     def _advance(self) -> None:
@@ -278,7 +278,7 @@ class _AnswerColumns:
             self._draw_lines(columns(self._headings, self._texts, self._terminal.width - 1))
             self._region.leave()
         else:
-            self._region.wipe()
+            self._region.erase()
         for notice in self._notices:
             self._terminal.line(notice, DIM)
 

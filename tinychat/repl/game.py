@@ -10,14 +10,14 @@ from prompt_toolkit.formatted_text import FormattedText
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.styles import Style
 
-from tinychat.commands.results import Play
+from tinychat.commands.results import GuessingGame
 from tinychat.config.option import unescape
-from tinychat.evaluate.shannon_game import ELSE, Game, Outcome
+from tinychat.evaluate.shannon_game import OTHER, Game, Outcome
 from tinychat.repl.keys import counted_interrupts
 from tinychat.repl.plain import read_line
 from tinychat.repl.prompt import CURSOR, PLAIN, show_on_one_line
 from tinychat.repl.prompt import ask as ask_line
-from tinychat.repl.render.terminal import DIM, GREEN, RED, SEPARATOR, Terminal, fit, packed
+from tinychat.repl.render.terminal import DIM, GREEN, RED, SEPARATOR, Terminal, fit, wrap_items
 from tinychat.session.session import Session
 from tinychat.textutil import count, percent
 
@@ -34,7 +34,7 @@ MAX_REST = 200
 COLOURS = Style.from_dict({"text": "bold", "cursor": "dim", "bottom-toolbar": "noreverse dim"})
 
 
-def play(result: Play, session: Session, terminal: Terminal) -> None:
+def play(result: GuessingGame, session: Session, terminal: Terminal) -> None:
     """Play until the text ends or the player quits, and write who has won.
 
     Raises:
@@ -88,8 +88,12 @@ def _bindings() -> KeyBindings:
 def _ask(game: Game, ask: Callable[[str], str], terminal: Terminal) -> str:
     """Read a guess, typed after the end of the known text, which takes at most half of the line."""
     if game.has_choices:
-        choices = [f"{number} {choice!r}" for number, choice in enumerate(game.choices, start=1) if choice in game.left]
-        for line in packed([*choices, "0 something else"] if ELSE in game.left else choices, terminal.width - 1):
+        choices = [
+            f"{number} {choice!r}" for number, choice in enumerate(game.choices, start=1) if choice in game.remaining
+        ]
+        for line in wrap_items(
+            [*choices, "0 something else"] if OTHER in game.remaining else choices, terminal.width - 1
+        ):
             terminal.line(line)
     text, room = show_on_one_line(game.text), terminal.width // 2
     return ask(text if len(text) <= room else "…" + text[1 - room :])
@@ -104,7 +108,7 @@ def _guess(game: Game, line: str) -> list[Outcome]:
     sure, number = line.rstrip().endswith(SURE), line.strip().removesuffix(SURE)
     if not number.isdecimal() or int(number) > len(game.choices):
         return []
-    return game.guess(game.choices[int(number) - 1] if int(number) else ELSE, sure=sure)
+    return game.guess(game.choices[int(number) - 1] if int(number) else OTHER, sure=sure)
 
 
 def _show_outcomes(outcomes: Sequence[Outcome], game: Game, name: str, terminal: Terminal) -> None:
@@ -118,7 +122,7 @@ def _show_outcomes(outcomes: Sequence[Outcome], game: Game, name: str, terminal:
     for one in outcomes:
         if one.verdict == "wrong":
             terminal.write(f"✗ {one.text!r} " if one.text else "✗ it is one of them ", RED)
-        elif one.verdict == "told":
+        elif one.verdict == "revealed":
             terminal.write(f"it was {one.text!r} ")
     known = [f"{one.text!r} {percent(one.probability, 0)}" for one in outcomes if one.verdict != "wrong"]
     words = f"bits: you {game.bits:.1f}, {name} {game.score.model:.1f}"

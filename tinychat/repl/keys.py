@@ -30,7 +30,7 @@ from prompt_toolkit.key_binding import KeyBindings, KeyPress, KeyPressEvent
 from prompt_toolkit.keys import Keys
 
 from tinychat.commands import COMMANDS
-from tinychat.commands.settings import switch
+from tinychat.commands.settings import toggle_greedy
 from tinychat.errors import UsageError
 from tinychat.repl.render.terminal import Terminal
 from tinychat.session.session import Session
@@ -215,8 +215,8 @@ def prompt_bindings(session: Session, terminal: Terminal) -> KeyBindings:
         run_in_terminal(partial(_show_help, session, terminal, event.current_buffer.text))
 
     @bindings.add("f2")
-    def toggle_greedy(event: KeyPressEvent) -> None:
-        switch(session)
+    def on_f2(event: KeyPressEvent) -> None:
+        toggle_greedy(session)
 
     @bindings.add("f4")
     def toggle_editing_mode(event: KeyPressEvent) -> None:

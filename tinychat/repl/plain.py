@@ -48,7 +48,7 @@ class PlainPrompt:
             EOFError: On Ctrl-D at an empty line.
             KeyboardInterrupt: On Ctrl-C.
         '''
-        report_ended(self._session.runs.take_ended(), self._session, self._terminal)
+        report_ended(self._session.runs.pop_ended(), self._session, self._terminal)
         line, is_complete = self._keyboard.pop_line()
         if is_complete:
             self._terminal.line(self._mark + line)

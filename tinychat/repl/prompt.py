@@ -141,7 +141,7 @@ class Prompt:
     async def _poll_runs(self) -> None:
         """Refresh the toolbar and report runs that end."""
         while self._session.runs.all:
-            if ended := self._session.runs.take_ended():
+            if ended := self._session.runs.pop_ended():
                 await run_in_terminal(partial(report_ended, ended, self._session, self._terminal))
             self._prompt.app.invalidate()
             await asyncio.sleep(POLL_INTERVAL)

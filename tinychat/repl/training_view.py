@@ -27,7 +27,7 @@ from tinychat.errors import Interrupted
 from tinychat.events import Ended, Evaluated, Event, Failed, LineReader, Noticed, Planned, Sampled, Stepped, to_json
 from tinychat.repl.keys import Keyboard, counted_interrupts
 from tinychat.repl.prompt import LineEditor
-from tinychat.repl.render.plot import LABEL, MARK, Series, Span, plot, plot_all
+from tinychat.repl.render.plot import LABEL_WIDTH, MARK, Series, Span, plot, plot_all
 from tinychat.repl.render.terminal import (
     BLUE,
     CYAN,
@@ -40,12 +40,12 @@ from tinychat.repl.render.terminal import (
     Region,
     Terminal,
     fit,
-    packed,
+    wrap_items,
 )
 from tinychat.store.runs import RunFolder
 from tinychat.textutil import duration, escape_controls, percent
 from tinychat.train.event_log import Curves, recent_loss, smoothed
-from tinychat.train.report import report, told_samples
+from tinychat.train.report import format_samples, report
 
 POLL_INTERVAL = 0.1
 """Seconds between two polls of the events and the keyboard."""
@@ -206,7 +206,7 @@ def write_lines(
             for line in describe(event):
                 write(line)
             if isinstance(event, Sampled) and handle_keys is not None:
-                separator = "" if event.goes_on else " → "
+                separator = "" if event.is_continuation else " → "
                 write(f"sample at step {event.step:,}: {event.prompt}{separator}{event.text}")
             if progress.overfits_since is not None and not overfitted_before:
                 write(f"overfits since step {progress.overfits_since:,}: val loss rises, train loss falls")
@@ -244,7 +244,7 @@ def final_report(ended: Ended, width: int | None = None) -> Iterator[str]:
     yield from textwrap.wrap(result, width - 1) if width else [result]
     for label, text in report(ended):
         yield from _labelled(label, textwrap.wrap(text, width - REPORT_LABEL_WIDTH - 1) if width else [text])
-    for number, sample in enumerate(told_samples(ended), 1):
+    for number, sample in enumerate(format_samples(ended), 1):
         lines = [
             part
             for line in sample.expandtabs(4).splitlines()
@@ -386,7 +386,7 @@ class Dashboard:
             self._message = ""
         lines = event.lines if isinstance(event, Planned) else (event.text,) if isinstance(event, Noticed) else ()
         if lines:
-            self._region.wipe()
+            self._region.erase()
             for line in lines:
                 for part in textwrap.wrap(line, self._terminal.width - 1, subsequent_indent=PLAN_INDENT):
                     self._terminal.line(part, DIM)
@@ -410,7 +410,7 @@ class Dashboard:
             case "p":
                 samples = self._progress.samples
                 self._editor = LineEditor(samples[-1].prompt if samples else "")
-                self._terminal.take_pastes_whole(True)
+                self._terminal.set_bracketed_paste(True)
             case "q" | Keys.ControlC:
                 if self._message == STOPPING and key.key is Keys.ControlC:
                     raise Interrupted(*TOO_SOON)
@@ -431,7 +431,7 @@ class Dashboard:
     def _close_editor(self) -> None:
         if self._editor is not None:
             self._editor = None
-            self._terminal.take_pastes_whole(False)
+            self._terminal.set_bracketed_paste(False)
 
     def _lines(self, live: bool = True) -> list[str]:
         """Return the lines of the panel; without messages and keys if it is not live."""
@@ -447,7 +447,7 @@ class Dashboard:
     def _close(self) -> None:
         """Leave the last panel on screen, without the keys."""
         self._close_editor()
-        self._region.wipe()
+        self._region.erase()
         if self._progress.stepped is not None:
             self._region.draw(self._lines(live=False))
             self._region.leave()
@@ -466,12 +466,12 @@ def panel(
         keys: Words of the last lines, packed together as the width allows.
     """
     width = min(console.width, MAX_PANEL_WIDTH)
-    key_lines = [_line(line, "dim") for line in packed(keys, width)][: max(1, height // 3)]
+    key_lines = [_line(line, "dim") for line in wrap_items(keys, width)][: max(1, height // 3)]
     if progress.stepped is None:
         phase = "first steps…" if progress.planned else "reading the text, starting torch…"
         return Group(_line(message or phase), *key_lines)
-    metrics = list(packed(_metrics(progress), width))[: 3 if height >= ROOMY_HEIGHT else 1]
-    messages = [message] if message else list(packed(_overfitting(progress), width))
+    metrics = list(wrap_items(_metrics(progress), width))[: 3 if height >= ROOMY_HEIGHT else 1]
+    messages = [message] if message else list(wrap_items(_overfitting(progress), width))
     # A roomy screen keeps a line free for messages, so that nothing moves.
     message_lines = [_line(line, "yellow") for line in messages or [""] * (height >= ROOMY_HEIGHT)]
     above = [_progress_bar(progress, width), *map(_line, metrics), *message_lines]
@@ -559,7 +559,7 @@ def _curve(progress: Progress, width: int, height: int) -> Sequence[Text]:
         _line(line) for line in plot(smoothed(progress.curves.training), width, height - 1, progress.curves.validation)
     ]
     for line in lines[:-1]:
-        line.stylize("cyan", LABEL)
+        line.stylize("cyan", LABEL_WIDTH)
         line.highlight_words([MARK], "bold yellow")
     split = f" · {MARK} {progress.evaluated.split}" if progress.evaluated and progress.evaluated.split else ""
     return [_line(f"loss by step · ⠒⠒ train{split}", "dim"), *lines] if lines else []
@@ -571,7 +571,7 @@ def _samples(console: Console, progress: Progress, width: int, height: int) -> S
     lines_each = max(1, (height - 1) // len(samples))
     lines: list[Text] = []
     for sample in samples:
-        separator = "" if sample.goes_on and len(samples) == 1 else " → "
+        separator = "" if sample.is_continuation and len(samples) == 1 else " → "
         text = Text(escape_controls(sample.prompt + separator + sample.text).strip("\n").expandtabs(4))
         lines += list(text.wrap(console, width))[:lines_each]
     title = "sample" if len(samples) == 1 else "samples"
@@ -637,9 +637,11 @@ def write_picture(curves: Plot, path: Path) -> None:
     Raises:
         OSError: If the file cannot be written.
     """
-    from tinychat.repl.render.picture import PICTURES, figure
+    from tinychat.repl.render.picture import PICTURE_FORMATS, make_figure
 
-    atomic_write(path, PICTURES[path.suffix.lower()](figure(curves, [legend(curve) for curve in curves.curves])))
+    atomic_write(
+        path, PICTURE_FORMATS[path.suffix.lower()](make_figure(curves, [legend(curve) for curve in curves.curves]))
+    )
 
 
 def _series(curve: LossCurve, index: int, width: int, *, plain: bool) -> Series:

@@ -146,7 +146,7 @@ class Autosave:
         assert self.path is not None
         write_transcript(self.path, session.model.name, session.settings.current, conversation, private=True)
         if is_new:
-            for path in paths.kept_transcripts()[MAX_SAVED:]:
+            for path in paths.list_transcripts()[MAX_SAVED:]:
                 with suppress(OSError):
                     path.unlink()
 

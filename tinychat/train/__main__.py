@@ -16,7 +16,7 @@ from pathlib import Path
 
 from filelock import Timeout
 
-from tinychat.errors import TinychatError, failure
+from tinychat.errors import TinychatError, describe_os_error
 from tinychat.events import Failed
 from tinychat.store.runs import RunFolder
 from tinychat.train.checkpoint import newest_step
@@ -58,7 +58,7 @@ def main(arguments: list[str] | None = None) -> int:
     except Timeout:
         problem = f"the run {run.name!r} is at work already"
     except OSError as error:
-        problem = failure(error)
+        problem = describe_os_error(error)
     print(problem, file=sys.stderr)  # noqa: T201 - goes to the log
     return 1
 
@@ -108,7 +108,7 @@ def _train(run: RunFolder, started: float, parent: int | None, process: ProcessR
         recipe = load_recipe(run.recipe_file)
         if process.size == 1 and recipe.devices > 1:
             workers = Workers(recipe.devices)
-            workers.watch(lambda failure: _fail(run, *failure))
+            workers.watch(lambda describe_os_error: _fail(run, *describe_os_error))
             process = ProcessRank(0, recipe.devices, 0, recipe.devices)
         text = read_text(recipe, run)
         from tinychat.train.trainer import train
@@ -117,7 +117,7 @@ def _train(run: RunFolder, started: float, parent: int | None, process: ProcessR
     except TinychatError as error:
         return _fail(run, error.problem, error.remedy)
     except OSError as error:
-        return _fail(run, failure(error), f"`tinychat train --resume {run.name}` goes on from what was saved")
+        return _fail(run, describe_os_error(error), f"`tinychat train --resume {run.name}` goes on from what was saved")
     except Exception as error:
         if is_out_of_memory(error):
             return _fail(run, "there is not enough memory", "try a smaller --batch-size, --context-length or --d-model")

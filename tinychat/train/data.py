@@ -202,8 +202,8 @@ def _template(recipe: Recipe, corpus: Corpus, base: BaseModel | None, tokenizer:
         return None
     if base is None:
         roles = {} if recipe.role_tokens else {"user": "", "assistant": ""}
-        lead = " " if tokenizer.has_spaces_in_words else ""
-        return ChatTemplate(**roles, lead=lead, lowercase_all_caps=recipe.lowercase_all_caps)
+        user_prefix = " " if tokenizer.has_spaces_in_words else ""
+        return ChatTemplate(**roles, user_prefix=user_prefix, lowercase_all_caps=recipe.lowercase_all_caps)
     if base.info.template is None:
         problem = f"{base.info.name} has no tokens for turns, and cannot go on with conversations"
         raise UsageError(problem, "--mode completion takes their text alone")
@@ -215,7 +215,7 @@ def _facts(source: Source, text: Ids | Rows) -> SourceFacts:
     rows = len(text) if isinstance(text, Rows) else 0
     tokens = int(text.lengths.sum()) if isinstance(text, Rows) else len(text)
     return SourceFacts(
-        corpus.name, source.share, corpus.characters, corpus.documents_count, tokens, corpus.fingerprint, rows
+        corpus.name, source.fraction, corpus.characters, corpus.documents_count, tokens, corpus.fingerprint, rows
     )
 
 

@@ -43,7 +43,7 @@ class BaseModel:
 
     def to_dict(self) -> dict[str, str]:
         """Return the model's entry in `training.json`."""
-        return {"name": self.info.name, "about": self.info.about, "weights": self.fingerprint}
+        return {"name": self.info.name, "description": self.info.description, "weights": self.fingerprint}
 
     def weights(self, context_length: int) -> "dict[str, Tensor]":
         """Return the weights, with learned positional embeddings truncated to a context length."""
@@ -88,9 +88,9 @@ def adopt_architecture(recipe: Recipe, info: ModelInfo) -> Recipe:
 
 def copy_base_model(info: ModelInfo, run: RunFolder) -> None:
     """Copy the config, tokenizer and weights of a base model into a run's folder."""
-    run.start.mkdir()
+    run.base_model.mkdir()
     for name in (CONFIG, TOKENIZER, WEIGHTS):
-        shutil.copyfile(info.folder / name, run.start / name)
+        shutil.copyfile(info.folder / name, run.base_model / name)
     shutil.copyfile(info.folder / TOKENIZER, run.tokenizer_file)
 
 
@@ -111,10 +111,10 @@ def find_base_model(recipe: Recipe) -> ModelInfo | None:
 
 def read_base_model(run: RunFolder) -> BaseModel | None:
     """Read the base model of a run from its folder; None if it started from random weights."""
-    if not (run.start / CONFIG).is_file():
+    if not (run.base_model / CONFIG).is_file():
         return None
-    with (run.start / WEIGHTS).open("rb") as file:
-        return BaseModel(read_info(run.start), hashlib.file_digest(file, "sha256").hexdigest())
+    with (run.base_model / WEIGHTS).open("rb") as file:
+        return BaseModel(read_info(run.base_model), hashlib.file_digest(file, "sha256").hexdigest())
 
 
 def check_text(base: BaseModel, corpus: Corpus, tokenizer: Tokenizer) -> Iterator[str]:

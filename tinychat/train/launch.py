@@ -23,7 +23,7 @@ from tinychat.store.models import CONFIG
 from tinychat.store.runs import RunFolder, find_run
 from tinychat.train.checkpoint import newest_step
 from tinychat.train.event_log import rewind
-from tinychat.train.init_from import adopt_architecture, copy_base_model, find_base_model, lasting_name
+from tinychat.train.init_from import adopt_architecture, copy_base_model, find_base_model, portable_reference
 from tinychat.train.recipe import RECIPE_FIELDS, Recipe, load_recipe
 
 MAX_NAME_LENGTH = 60
@@ -79,7 +79,7 @@ def prepare_run(
         )
     model = find_base_model(recipe)
     if model is not None:
-        recipe = adopt_architecture(recipe, model).merged({"from_model": lasting_name(str(recipe.from_model))})
+        recipe = adopt_architecture(recipe, model).merged({"from_model": portable_reference(str(recipe.from_model))})
     run = RunFolder(paths.runs_folder() / name)
     run.checkpoints.mkdir(parents=True)
     if model is not None:

@@ -14,7 +14,7 @@ from typing import Literal
 
 import torch
 
-from tinychat.errors import RunError, failure
+from tinychat.errors import RunError, describe_os_error
 from tinychat.events import Evaluated, Event, Noticed, Sampled, Saved, Stepped
 from tinychat.generate.prompts import PromptEncoder
 from tinychat.train.batches import Batches
@@ -24,7 +24,7 @@ from tinychat.train.evaluation import Evaluation, evaluate, make_samples
 from tinychat.train.event_log import Control
 from tinychat.train.machine import used_memory
 from tinychat.train.planner import SAMPLE_SECONDS, Plan
-from tinychat.train.schedule import Budget, rate_factor
+from tinychat.train.schedule import Budget, lr_factor
 from tinychat.train.step import Learner
 
 FIRST_SAVE, SAVE_INTERVAL = 2.0, 12.0
@@ -83,7 +83,9 @@ class Loop:
         self.batches, self.learner = training.batches, training.learner
         self.control, self.report, self.publisher = io.control, io.report, io.publisher
         self._save, self._load, self._resume_from = io.save, io.load, state
-        self._prompt_encoder = PromptEncoder(text.tokenizer, plan.config.context_length, text.template, text.reader)
+        self._prompt_encoder = PromptEncoder(
+            text.tokenizer, plan.config.context_length, text.template, text.source_tokenizer
+        )
         prompts = plan.recipe.sample_prompt
         self.prompts = (text.prompt,) if prompts is None else prompts
         self.schedule = plan.schedule
@@ -168,7 +170,7 @@ class Loop:
         """Evaluate the model on a part of the validation tokens, keep its weights if they are the best, and sample."""
         self._report()
         began = self.seconds
-        result = evaluate(self.learner.model, self.text.measured, self.plan.glance_windows)
+        result = evaluate(self.learner.model, self.text.eval_text, self.plan.eval_windows)
         self._check_finite(result.loss)
         # On a shared machine, the last evaluation may be as slow as the slowest so far: take the mean of both.
         token_seconds = (self.seconds - began) / result.tokens
@@ -194,9 +196,9 @@ class Loop:
     def evaluate_best(self) -> Evaluation:
         """Load the best weights and evaluate them on all validation tokens, or on as many as time allows."""
         self.learner.model.load_state_dict(self.state.best_weights)
-        if self.plan.final_windows > self.plan.glance_windows:
+        if self.plan.final_windows > self.plan.eval_windows:
             began = self.seconds
-            result = evaluate(self.learner.model, self.text.measured, self.plan.final_windows)
+            result = evaluate(self.learner.model, self.text.eval_text, self.plan.final_windows)
             self._record_best(result)
             self._report_evaluation(result, self.state.best_step, True, began)
         assert self.best is not None  # `run` ends with an evaluation
@@ -208,9 +210,11 @@ class Loop:
             began = self.seconds
             texts = self.generate_samples(self.prompts, [self.step] * len(self.prompts))
             self._sample_seconds = self.seconds - began
-            goes_on = self.text.template is None and self.text.reader is None  # else it answers the prompt
+            is_continuation = (
+                self.text.template is None and self.text.source_tokenizer is None
+            )  # else it answers the prompt
             for prompt, text in zip(self.prompts, texts, strict=True):
-                self.report(Sampled(self.step, prompt, text, goes_on))
+                self.report(Sampled(self.step, prompt, text, is_continuation))
 
     def generate_samples(self, prompts: Sequence[str], seeds: Sequence[int]) -> list[str]:
         """Return the model's sample for each prompt, with its seed."""
@@ -237,7 +241,9 @@ class Loop:
             )
         except OSError as error:  # a full disk, for instance
             if not self._save_failed:
-                self.report(Noticed(f"{failure(error)}: no checkpoint of step {self.step:,}; training goes on"))
+                self.report(
+                    Noticed(f"{describe_os_error(error)}: no checkpoint of step {self.step:,}; training goes on")
+                )
             self._save_failed = True
         else:
             self._save_failed = False
@@ -261,7 +267,7 @@ class Loop:
                 best=best,
                 split=self.text.split,
                 seconds=self.seconds - began,
-                trained=began,
+                training_seconds=began,
                 accuracy=result.accuracy,
                 epoch=self.plan.epoch_after(step) if self.plan.recipe.epochs is not None else None,
             )
@@ -270,7 +276,7 @@ class Loop:
     def _train_step(self) -> None:
         """Take one step."""
         progress, grad_accum_steps = self.budget.progress(self.step, self.seconds), self.learner.grad_accum_steps
-        factor = self.state.lr_scale * rate_factor(self.schedule, progress, self.step)
+        factor = self.state.lr_scale * lr_factor(self.schedule, progress, self.step)
         self._loss_sum += self.learner.step(self.batches.batch(self.step), factor, self.step)
         self.state.step += 1
         if self.learner.grad_accum_steps != grad_accum_steps:
@@ -342,7 +348,7 @@ class Loop:
         self.budget.seconds = self.plan.training_seconds(self._token_seconds, self._sample_seconds)
 
     def _is_over(self) -> bool:
-        return self.budget.is_used(self.step, self.seconds, self.state.step_seconds)
+        return self.budget.is_exhausted(self.step, self.seconds, self.state.step_seconds)
 
     def _evaluation_is_due(self) -> bool:
         every = self.plan.recipe.evaluate_every

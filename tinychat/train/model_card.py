@@ -10,7 +10,7 @@ from tinychat.events import Ended
 from tinychat.textutil import count, duration, percent
 from tinychat.train.data import TrainingText
 from tinychat.train.evaluation import Evaluation
-from tinychat.train.planner import Machine, Plan, layers
+from tinychat.train.planner import Machine, Plan, describe_layers
 from tinychat.train.report import format_samples, report
 
 LIBRARIES = ("torch", "lightning", "tokenizers", "numpy")
@@ -81,7 +81,7 @@ def training_record(model: ModelFacts, figures: Figures) -> dict[str, Any]:
         },
         "step": figures.step,
         "seconds": round(figures.seconds, 3),
-        **({"validation_ids": text.beginning(MAX_VALIDATION_IDS)} if text.split == "val" else {}),
+        **({"validation_ids": text.first_eval_ids(MAX_VALIDATION_IDS)} if text.split == "val" else {}),
         "split": text.split,
         "loss": result.loss if result else None,
         "perplexity": result.perplexity if result else None,
@@ -141,7 +141,7 @@ def model_card(model: ModelFacts, figures: Figures) -> str:
         "| --- | --- |",
         f"| for | {text.mode}{f': {recipe.description}' if recipe.description else ''} |",
         f"| parameters | {model.parameters:,} |",
-        f"| architecture | {layers(config)}, {count(config.n_head, 'head')}, "
+        f"| architecture | {describe_layers(config)}, {count(config.n_head, 'head')}, "
         f"{feed_forward}, {position} positions"
         f"{f', mixed with n-grams up to {config.ngram_order} and matches' if config.ngram_order else ''} |",
         f"| context | {config.context_length} tokens |",

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.optim import SGD, Adam, AdamW, Optimizer
 
 from tinychat.model.transformer import Transformer
-from tinychat.train.distributed import by_matrix
+from tinychat.train.distributed import map_matrices
 from tinychat.train.recipe import PEAK_LEARNING_RATES, Recipe
 
 NEWTON_SCHULZ = (3.4445, -4.7750, 2.0315)
@@ -48,7 +48,7 @@ class Muon(Optimizer):
                     shapes.setdefault(matrix.shape, []).append(matrix)
             for (rows, columns), matrices in shapes.items():
                 momenta = self._nesterov_momenta(matrices, group["momentum"])
-                updates = by_matrix(orthogonalize, momenta, self.dtype)
+                updates = map_matrices(orthogonalize, momenta, self.dtype)
                 lr = group["lr"] * max(1.0, rows / columns) ** 0.5
                 for matrix, update in zip(matrices, updates, strict=True):
                     matrix.mul_(1 - group["lr"] * group["weight_decay"]).sub_(update, alpha=lr)

@@ -26,7 +26,7 @@ from tinychat.train.distributed import (
     scatter,
     to_meta,
 )
-from tinychat.train.optim import make_optimizers, set_rate
+from tinychat.train.optim import make_optimizers, set_learning_rate
 from tinychat.train.processes import OUT_OF_MEMORY_REMEDY, is_out_of_memory
 from tinychat.train.recipe import Recipe
 
@@ -172,7 +172,7 @@ class Learner:
             )
         self.group.broadcast("step", batch, factor, step)
         self._free_gathered_weights()
-        self.learning_rate = set_rate(self.optimizers, factor)
+        self.learning_rate = set_learning_rate(self.optimizers, factor)
         loss: Tensor = self.fabric.all_reduce(self._gradients(batch, step), reduce_op="mean")  # type: ignore[assignment]
         norm = clip_grad_norm_(self._module.parameters(), self.recipe.grad_clip or float("inf"))
         self.gradient_norm = full_tensor(norm)

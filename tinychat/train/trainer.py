@@ -28,7 +28,7 @@ from tinychat.train.launch import save_recipe
 from tinychat.train.loop import Loop, RunIO, Training, best_evaluation
 from tinychat.train.machine import find_machine, step_seconds
 from tinychat.train.model_card import Figures, ModelFacts, model_card, training_record
-from tinychat.train.planner import LONGEST_COPY, Machine, Plan, default_seconds, make_plan, summarize_plan
+from tinychat.train.planner import MAX_COPY_SEARCH_SECONDS, Machine, Plan, default_seconds, make_plan, summarize_plan
 from tinychat.train.processes import ALONE, ProcessRank
 from tinychat.train.recipe import Recipe
 from tinychat.train.rows import Rows
@@ -146,7 +146,7 @@ class Trainer:
             self.text.facts,
             self.machine,
             lambda config, batch_size: (
-                known or step_seconds(recipe, config, batch_size, self.group, round(self.text.facts.row_tokens))
+                known or step_seconds(recipe, config, batch_size, self.group, round(self.text.facts.document_tokens))
             ),
             seconds,
             elapsed,
@@ -158,7 +158,7 @@ class Trainer:
         """Make the model and its optimizers; a base model keeps its n-gram counts, so that step 0 is the base model."""
         base = self.text.base
         weights = base.weights(plan.config.context_length) if base else None
-        ngram_folds = self.text.folds(MOST_COUNTED) if plan.config.ngram_order and not base else None
+        ngram_folds = self.text.ngram_folds(MOST_COUNTED) if plan.config.ngram_order and not base else None
         return Learner(plan.config, plan.recipe, self.group, ngram_folds, weights)
 
     def _make_batches(self, plan: Plan) -> Batches:
@@ -182,7 +182,7 @@ class Trainer:
         facts, plan = self.text.facts, model.plan
         for notice in plan.notices:
             self.report(Noticed(notice))
-        if cut := self.text.cut(plan.config.context_length):
+        if cut := self.text.count_truncated(plan.config.context_length):
             self.report(Noticed(f"{cut:,} of {facts.rows:,} documents are longer than the context, and are cut"))
         self.report(summarize_plan(plan, facts, self.machine, model.parameters))
 
@@ -195,8 +195,12 @@ class Trainer:
     def _evaluate_best(self, loop: Loop) -> None:
         """Evaluate the best weights, and report it if there was no time for all validation tokens."""
         result = loop.evaluate_best()
-        measured = self.text.measured
-        total = measured.predicted(loop.plan.config.context_length) if isinstance(measured, Rows) else len(measured) - 1
+        eval_text = self.text.eval_text
+        total = (
+            eval_text.count_predicted(loop.plan.config.context_length)
+            if isinstance(eval_text, Rows)
+            else len(eval_text) - 1
+        )
         if result.tokens < total:
             self.report(
                 Noticed(
@@ -259,7 +263,9 @@ class ModelWriter:
             model.plan.recipe.description or f"{model.origin}trained on {text.facts.name}",
         )
         training, card = training_record(model, figures), model_card(model, figures)
-        save_model(info, weights, text.tokenizer, text.reader, training=training, card=card, step=figures.step)
+        save_model(
+            info, weights, text.tokenizer, text.source_tokenizer, training=training, card=card, step=figures.step
+        )
 
     @property
     def _settings(self) -> dict[str, float]:
@@ -290,10 +296,10 @@ def make_ended_event(
         count = max(FINAL_SAMPLES, len(loop.prompts))
         prompts = tuple(islice(cycle(loop.prompts), count))
         samples = tuple(loop.generate_samples(prompts, range(count)))
-    until = time.monotonic() + LONGEST_COPY
+    until = time.monotonic() + MAX_COPY_SEARCH_SECONDS
     copied = longest_copy(samples, text.train, text.tokenizer, lambda: time.monotonic() > until)
     longest = max(text.parts, key=len)
-    trained = evaluate(loop.learner.model, longest, plan.glance_windows, trained_on=True) if len(text.val) else best
+    trained = evaluate(loop.learner.model, longest, plan.eval_windows, trained_on=True) if len(text.val) else best
 
     events = list(LineReader(events_file).events())
     steps = [event for event in events if isinstance(event, Stepped)]

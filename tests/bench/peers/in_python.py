@@ -22,7 +22,7 @@ def tinychat(precision: str, kind: str = "native") -> Callable[[str, list[int], 
         from tinychat.generate.engine import Engine, Request
         from tinychat.generate.loading import open_engine
         from tinychat.generate.native.engine import NativeEngine
-        from tinychat.generate.stream import LONGEST_CALL
+        from tinychat.generate.stream import MAX_CALL_SECONDS
         from tinychat.store.models import read_info
 
         info = read_info(Path(model))
@@ -51,7 +51,7 @@ def tinychat(precision: str, kind: str = "native") -> Callable[[str, list[int], 
                 left = len(prompt) + count + 1 - len(ids)
                 ids += [one.id for one in engine.extend([Request(0, ids, 0, settings, seed=0)], min(pace, left))[0]]
             seconds = time.perf_counter() - start
-            paces[threads] = max(1, int(LONGEST_CALL * count / seconds))
+            paces[threads] = max(1, int(MAX_CALL_SECONDS * count / seconds))
             return seconds, ids[len(prompt) : -1]
 
         return decode

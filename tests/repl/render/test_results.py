@@ -8,39 +8,39 @@ from screens import Screen
 from tinychat.commands import COMMANDS
 from tinychat.commands.results import (
     Bar,
-    Bars,
+    BarChart,
     Change,
-    Drawn,
+    Drawable,
     HeatMap,
     HeatMaps,
     Help,
     Message,
-    Outline,
-    OutlineRow,
-    Shaded,
+    ShadedText,
     SmallMap,
     Table,
+    Tree,
+    TreeRow,
 )
 from tinychat.repl.render.results import draw
 from tinychat.repl.render.terminal import CYAN, DIM, RED, RESET, YELLOW, fit
 from tinychat.session.session import Session
 
-RESULTS: list[tuple[Drawn, list[str]]] = [
+RESULTS: list[tuple[Drawable, list[str]]] = [
     (
         Table(("", "model", "mode"), (("›", "parrot", "chat"), ("", "other", "")), notes=("that is all",)),
         ["model: mode", "here, parrot: chat", "other", "that is all"],
     ),
     (Table(("run", "state"), ()), ["none yet"]),
     (
-        Bars("token 1", (Bar("'a'", 0.5, True, 0.75), Bar("'b'", 0.25, False, 0)), ("as set now",)),
+        BarChart("token 1", (Bar("'a'", 0.5, True, 0.75), Bar("'b'", 0.25, False, 0)), ("as set now",)),
         ["token 1", "chosen: 'a' 50.0 %, then 75.0 %", "'b' 25.0 %, then cut", "as set now"],
     ),
     (
-        Shaded((("well ", 1.0), ("now", 7.5)), ("perplexity 9",)),
+        ShadedText((("well ", 1.0), ("now", 7.5)), ("perplexity 9",)),
         ["well [now]", "surprise, up to 7.5 bits, in brackets: less likely than 1 in 8", "perplexity 9"],
     ),
     (
-        Outline((OutlineRow("", "1  hello", False, True), OutlineRow("└─ ", "2  hi", True, True))),
+        Tree((TreeRow("", "1  hello", False, True), TreeRow("└─ ", "2  hi", True, True))),
         ["1  hello, 1 deep", "here, 2  hi, 2 deep"],
     ),
     (
@@ -59,13 +59,13 @@ RESULTS: list[tuple[Drawn, list[str]]] = [
 
 
 @pytest.mark.parametrize(("result", "lines"), RESULTS, ids=lambda value: type(value).__name__)
-def test_a_dumb_terminal_gets_results_in_plain_lines(result: Drawn, lines: list[str]) -> None:
+def test_a_dumb_terminal_gets_results_in_plain_lines(result: Drawable, lines: list[str]) -> None:
     screen = Screen()
     draw(screen.terminal(dumb=True), result)
     assert screen.lines == lines
 
 
-def drawn(result: Message | Change | Table | Bars | Shaded, columns: int = 80) -> list[str]:
+def drawn(result: Message | Change | Table | BarChart | ShadedText, columns: int = 80) -> list[str]:
     screen = Screen(columns, 60)
     draw(screen.terminal(), result)
     return screen.lines
@@ -104,7 +104,7 @@ def test_an_empty_table_says_so() -> None:
 
 def test_bars_are_as_long_as_their_fractions() -> None:
     bars = (Bar("' talk'", 0.5, marked=True), Bar("' do'", 0.25), Bar("'x'", 0.0001))
-    assert drawn(Bars("token 5 of 14", bars)) == [
+    assert drawn(BarChart("token 5 of 14", bars)) == [
         "token 5 of 14",
         "› ' talk' 50.0 % " + "▇" * 12,
         "  ' do'   25.0 % " + "▇" * 6,
@@ -115,7 +115,7 @@ def test_bars_are_as_long_as_their_fractions() -> None:
 def test_bars_before_and_after_are_side_by_side() -> None:
     bars = (Bar("'a'", 0.5, marked=True, after=1.0), Bar("'b'", 0.25, after=0.0))
     for columns, longest in ((80, 24), (40, 8)):
-        assert [line.rstrip() for line in drawn(Bars("title", bars, ("before and after top-k 1",)), columns)] == [
+        assert [line.rstrip() for line in drawn(BarChart("title", bars, ("before and after top-k 1",)), columns)] == [
             "title",
             "      before " + " " * (longest // 2) + "   after",
             f"› 'a' 50.0 % {'▇' * (longest // 2)} 100.0 % {'▇' * longest}",
@@ -124,7 +124,7 @@ def test_bars_before_and_after_are_side_by_side() -> None:
         ]
 
 
-SHADED = Shaded((("t", None), ("he", 0.5), (" q", 7.0), ("u\x1b", 4.0), ("ick", 2.0)), ("perplexity 4.00",))
+SHADED = ShadedText((("t", None), ("he", 0.5), (" q", 7.0), ("u\x1b", 4.0), ("ick", 2.0)), ("perplexity 4.00",))
 
 
 def test_a_shaded_text_has_its_surprises_in_brackets_where_there_is_no_colour() -> None:
@@ -156,13 +156,13 @@ def test_entropies_are_a_line_of_their_own() -> None:
 
 
 def test_a_line_of_surprises_is_no_wider_than_the_screen() -> None:
-    line = drawn(Shaded((*((("a", 1.0),) * 290), ("b", 8.0), *((("c", 0.0),) * 25))))[-2]
+    line = drawn(ShadedText((*((("a", 1.0),) * 290), ("b", 8.0), *((("c", 0.0),) * 25))))[-2]
     assert line == "▂" * 72 + "█" + "▁" * 6
 
 
 def test_control_characters_from_anywhere_do_nothing() -> None:
     screen = Screen()
-    for result in (Message(("\x1b[31m",)), Table(("a",), (("\x1b[31m",),)), Bars("t", (Bar("\x1b[31m", 0.5),))):
+    for result in (Message(("\x1b[31m",)), Table(("a",), (("\x1b[31m",),)), BarChart("t", (Bar("\x1b[31m", 0.5),))):
         draw(screen.terminal(), result)
     assert "\x1b" not in screen.getvalue()
     assert screen.getvalue().count("␛[31m") == 3

@@ -140,7 +140,7 @@ class NativeEngine:
         names = list(_names(self.config))
         packed = b"".join(_pack_tensor(tensors.get(name)) for name in names)
         embedding = tensors.get(EMBEDDING)
-        is_half = embedding is not None and embedding.kind == "BF16"
+        is_half = embedding is not None and embedding.dtype == "BF16"
         self.precision = "bf16" if self._precision == "f32" and is_half else self._precision
         model = self._kernel.native_new_model(
             _pack_config(self.config, self.precision), packed, len(names), self._tuner.most
@@ -416,7 +416,7 @@ def _pair(name: str) -> tuple[str, str]:
 
 
 def _pack_tensor(tensor: MappedTensor | None) -> bytes:
-    return struct.pack(TENSOR, *((0, 0, 0) if tensor is None else (tensor.address, KINDS[tensor.kind], tensor.count)))
+    return struct.pack(TENSOR, *((0, 0, 0) if tensor is None else (tensor.address, KINDS[tensor.dtype], tensor.numel)))
 
 
 def _array(ids: Iterable[int]) -> "array[int]":

@@ -13,17 +13,17 @@ from rich.text import Text
 from tinychat.commands.results import (
     Architecture,
     Bar,
-    Bars,
+    BarChart,
     Change,
-    Drawn,
+    Drawable,
     HeatMap,
     HeatMaps,
     Help,
     Message,
-    Outline,
     Result,
-    Shaded,
+    ShadedText,
     Table,
+    Tree,
 )
 from tinychat.repl.render.architecture import draw_architecture
 from tinychat.repl.render.heatmap import draw_map, draw_maps
@@ -66,7 +66,7 @@ KEYS = (
 HELP_HINT = "/help COMMAND says more, with an example; the beginning of a name is enough"
 
 
-def draw(terminal: Terminal, result: Drawn) -> None:
+def draw(terminal: Terminal, result: Drawable) -> None:
     """Draw a result, in plain lines if the terminal is dumb."""
     if terminal.dumb and draw_plain(terminal, result):
         return
@@ -79,11 +79,11 @@ def draw(terminal: Terminal, result: Drawn) -> None:
             terminal.line(result.text)
         case Table():
             _draw_table(terminal, result)
-        case Bars():
+        case BarChart():
             terminal.show(render_bars(result, terminal.width - 1))
-        case Outline():
+        case Tree():
             _draw_tree(terminal, result)
-        case Shaded():
+        case ShadedText():
             _draw_shaded(terminal, result)
         case Architecture():
             draw_architecture(terminal, result)
@@ -126,7 +126,7 @@ def _draw_table(terminal: Terminal, table: Table) -> None:
     _notes(terminal, table.notes)
 
 
-def _draw_tree(terminal: Terminal, tree: Outline) -> None:
+def _draw_tree(terminal: Terminal, tree: Tree) -> None:
     """Draw a line for each node of a tree, dim if it is not on the current path."""
     for row in tree.rows:
         mark = "› " if row.is_here else "  "
@@ -137,7 +137,7 @@ def _draw_tree(terminal: Terminal, tree: Outline) -> None:
 # Bars
 
 
-def render_bars(bars: Bars, width: int, selected: int | None = None) -> Group:
+def render_bars(bars: BarChart, width: int, selected: int | None = None) -> Group:
     """Return the title, the token in its context, the bars and the notes.
 
     Args:
@@ -146,16 +146,16 @@ def render_bars(bars: Bars, width: int, selected: int | None = None) -> Group:
         selected: index of the bar under the cursor, which is marked differently from the chosen one.
     """
     parts: list[RenderableType] = [Text(bars.title, "dim")]
-    if any(bars.where):
-        parts.append(_context(bars.where, width))
+    if any(bars.context):
+        parts.append(_context(bars.context, width))
     parts.append(_bar_grid(bars.bars, width, selected))
     parts += [Text(escape_controls(note), "dim") for note in bars.notes]
     return Group(*parts)
 
 
-def _context(where: tuple[str, str, str], width: int) -> Text:
+def _context(context: tuple[str, str, str], width: int) -> Text:
     """Return the token between › and ‹, with as much of the text around it as fits on one line."""
-    before, token, after = (escape_controls(text).replace("\n", "⏎").replace("\t", " ") for text in where)
+    before, token, after = (escape_controls(text).replace("\n", "⏎").replace("\t", " ") for text in context)
     middle = f"›{fit(token, width // 2)}‹"
     room = width - get_cwidth(middle)
     left = fit(before[::-1], room // 2)[::-1]
@@ -183,8 +183,8 @@ def _bar_grid(bars: Sequence[Bar], width: int, selected: int | None) -> Grid:
 
 
 def _bar_cells(bar: Bar, longest: int) -> Iterator[Text]:
-    yield Text(percent(bar.share))
-    yield _horizontal_bar(bar.share, longest)
+    yield Text(percent(bar.fraction))
+    yield _horizontal_bar(bar.fraction, longest)
     if bar.after is not None:
         yield Text(percent(bar.after)) if bar.after else Text("cut", style="dim")
         yield _horizontal_bar(bar.after, longest)
@@ -197,7 +197,7 @@ def _horizontal_bar(fraction: float, longest: int) -> Text:
 # Surprise
 
 
-def _draw_shaded(terminal: Terminal, shaded: Shaded) -> None:
+def _draw_shaded(terminal: Terminal, shaded: ShadedText) -> None:
     """Draw a text with its surprising tokens coloured or in brackets, over sparklines of surprise and entropy."""
     terminal.fresh_line()
     if terminal.colour:
@@ -221,7 +221,7 @@ def _draw_shaded(terminal: Terminal, shaded: Shaded) -> None:
     _notes(terminal, shaded.notes)
 
 
-def _bracket(shaded: Shaded) -> str:
+def _bracket(shaded: ShadedText) -> str:
     """Return the text with brackets around runs of surprising tokens."""
     parts = []
     for is_surprising, pieces in itertools.groupby(shaded.pieces, key=lambda piece: (piece[1] or 0) > SURPRISING):
@@ -230,16 +230,16 @@ def _bracket(shaded: Shaded) -> str:
     return "".join(parts)
 
 
-def _known_bits(shaded: Shaded) -> list[float]:
+def _known_bits(shaded: ShadedText) -> list[float]:
     return [bits for _, bits in shaded.pieces if bits is not None]
 
 
-def _surprise_range(shaded: Shaded) -> str:
+def _surprise_range(shaded: ShadedText) -> str:
     """Return the largest surprise: `surprise, up to 7.0 bits`."""
     return f"surprise, up to {max(_known_bits(shaded), default=0):.1f} bits"
 
 
-def _entropy_range(shaded: Shaded) -> str:
+def _entropy_range(shaded: ShadedText) -> str:
     """Return the largest and the mean entropy: `entropy, up to 4.1 bits, 1.9 on average`."""
     entropies = shaded.entropies
     return f"entropy, up to {max(entropies):.1f} bits, {sum(entropies) / len(entropies):.1f} on average"
@@ -265,10 +265,10 @@ def _help_grid(help: Help, width: int, abbreviated: Collection[str]) -> Grid:
     grid.add_column(width=CATEGORY_WIDTH, style="dim", no_wrap=True)
     grid.add_column()
     columns = max(1, (width - CATEGORY_WIDTH) // ENTRY_WIDTH)
-    for theme, entries in help.themes.items():
-        names = [name for name, brief in entries.items() if not brief or theme in abbreviated]
+    for category, entries in help.categories.items():
+        names = [name for name, brief in entries.items() if not brief or category in abbreviated]
         if names:
-            grid.add_row(theme, Text("  ".join(f"/{name}" for name in names), style="cyan"))
+            grid.add_row(category, Text("  ".join(f"/{name}" for name in names), style="cyan"))
         explained = [(name, brief) for name, brief in entries.items() if name not in names]
         for index in range(0, len(explained), columns):
             line = Text(no_wrap=True, overflow="ellipsis")
@@ -276,9 +276,9 @@ def _help_grid(help: Help, width: int, abbreviated: Collection[str]) -> Grid:
                 line.append(f"{'/' + name:{NAME_WIDTH}}", style="cyan")
                 line.append(f"{brief:{ENTRY_WIDTH - NAME_WIDTH}}")
             line.rstrip()
-            grid.add_row(theme if index == 0 and not names else "", line)
-    for theme, keys in KEYS:
-        grid.add_row(theme, Text(keys, style="dim"))
+            grid.add_row(category if index == 0 and not names else "", line)
+    for category, keys in KEYS:
+        grid.add_row(category, Text(keys, style="dim"))
     return grid
 
 
@@ -291,7 +291,7 @@ def draw_plain(terminal: Terminal, result: Result) -> bool:
         case Table():
             rows = [_plain_row(row) for row in (result.columns, *result.rows)] if result.rows else [NO_ROWS]
             lines = [result.title, *rows, *result.notes]
-        case Bars():
+        case BarChart():
             lines = [result.title, *map(_plain_bar, result.bars), *result.notes]
         case HeatMap():
             pairs = list(zip(result.rows, result.cells, strict=True))[result.marked :]
@@ -299,19 +299,19 @@ def draw_plain(terminal: Terminal, result: Result) -> bool:
             lines = [result.title, *rows, *result.notes]
         case HeatMaps():
             lines = [result.title, *(one.caption for row in result.rows for one in row), *result.notes]
-        case Outline():
+        case Tree():
             lines = [
                 f"{'here, ' if row.is_here else ''}{row.text}, {len(row.prefix) // 3 + 1} deep" for row in result.rows
             ]
             lines += result.notes
-        case Shaded():
+        case ShadedText():
             lines = [_bracket(result), f"{_surprise_range(result)}, {BRACKETS_LEGEND}"]
             lines += [_entropy_range(result)] if result.entropies else []
             lines += result.notes
         case Help():
             lines = [
-                f"{theme}: " + ", ".join(f"/{name} {brief}".rstrip() for name, brief in entries.items())
-                for theme, entries in result.themes.items()
+                f"{category}: " + ", ".join(f"/{name} {brief}".rstrip() for name, brief in entries.items())
+                for category, entries in result.categories.items()
             ]
             lines.append(HELP_HINT)
         case _:
@@ -333,7 +333,7 @@ def _plain_row(cells: Sequence[str]) -> str:
 def _plain_bar(bar: Bar) -> str:
     """Return `chosen: 'a' 50.0 %, then 75.0 %`."""
     after = "" if bar.after is None else f", then {percent(bar.after)}" if bar.after else ", then cut"
-    return f"{'chosen: ' if bar.marked else ''}{bar.label.strip()} {percent(bar.share)}{after}"
+    return f"{'chosen: ' if bar.marked else ''}{bar.label.strip()} {percent(bar.fraction)}{after}"
 
 
 def _top_columns(columns: Sequence[str], cells: Sequence[float]) -> str:
