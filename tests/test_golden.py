@@ -29,21 +29,21 @@ def folder(name: str) -> Path:
 
 
 GREEDY = [
-    (name, asked, said)
+    (name, prompt, answer)
     for name in NAMES
-    for asked, said in read_training(folder(name)).get("greedy", {}).get("answers", [])
+    for prompt, answer in read_training(folder(name)).get("greedy", {}).get("answers", [])
 ]
 
 
-@pytest.mark.parametrize(("name", "asked", "said"), GREEDY)
-def test_it_says_what_it_said_when_it_was_made(name: str, asked: str, said: str) -> None:
+@pytest.mark.parametrize(("name", "prompt", "answer"), GREEDY)
+def test_it_says_what_it_said_when_it_was_made(name: str, prompt: str, answer: str) -> None:
     session = Session()
     session.open_model(str(folder(name)))
     most = read_training(folder(name))["greedy"]["max_tokens"]
     session.settings.update({"temperature": 0, "max_tokens": most, "precision": "f32"}, Origin.FLAG)
-    list(session.answer(asked))
-    assert session.turns[0].answer == said
-    assert said.splitlines()[0] in read_card(folder(name))
+    list(session.answer(prompt))
+    assert session.turns[0].answer == answer
+    assert answer.splitlines()[0] in read_card(folder(name))
 
 
 @pytest.mark.parametrize("name", NAMES)

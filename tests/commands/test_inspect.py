@@ -1,4 +1,4 @@
-"""Commands that look inside: odds, surprise, pieces, heads, layers, and what was learned by heart."""
+"""Commands that look inside: probabilities, surprise, pieces, heads, layers, and what was learned by heart."""
 
 import json
 import math

@@ -62,8 +62,8 @@ def test_the_native_engine_is_the_default_on_a_cpu(letters: Path) -> None:
 
 
 def test_the_torch_engine_runs_if_requested(letters: Path) -> None:
-    asked = Settings(device="cpu", engine="torch")
-    assert open_engine(read_info(letters), asked).about == "torch engine, as it was asked for"
+    requested = Settings(device="cpu", engine="torch")
+    assert open_engine(read_info(letters), requested).about == "torch engine, as it was asked for"
 
 
 def test_the_torch_engine_runs_while_the_native_one_is_compiled(

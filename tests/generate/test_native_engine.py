@@ -88,9 +88,9 @@ def test_every_architecture_gives_the_numbers_of_the_reference(grid: list[dict[s
         entropies = [torch.tensor(engine.entropies(SOME_IDS)) for engine in (native, reference)]
         torch.testing.assert_close(*entropies, rtol=1e-3, atol=1e-3, msg=lambda text, o=options: f"{o}\n{text}")
         for length in (1, 20):
-            asked = request(SOME_IDS[:length], Settings(temperature=0.9, top_p=1))
-            probabilities = {one.id: one for one in native.probabilities(asked)}
-            for one in reference.probabilities(asked):
+            one_request = request(SOME_IDS[:length], Settings(temperature=0.9, top_p=1))
+            probabilities = {one.id: one for one in native.probabilities(one_request)}
+            for one in reference.probabilities(one_request):
                 assert probabilities[one.id].logprob == pytest.approx(one.logprob, rel=1e-4, abs=1e-4), options
                 assert probabilities[one.id].probability == pytest.approx(one.probability, abs=1e-4), options
 

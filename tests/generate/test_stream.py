@@ -26,13 +26,13 @@ class Script:
 
     def __init__(self, ids: Sequence[int], context_length: int = 1000) -> None:
         self.ids, self.context_length = list(ids), context_length
-        self.asked: list[int] = []
+        self.requested: list[int] = []
 
     def extend(
         self, requests: Sequence[Request], n: int, top_logprobs: int = 0, seconds: float = 0
     ) -> list[list[SampledToken]]:
-        most = min(n, 3 if self.asked else 1)
-        self.asked.append(n)
+        most = min(n, 3 if self.requested else 1)
+        self.requested.append(n)
         tops = ((1, -1.0), (2, -2.0))[:top_logprobs]
         return [
             [SampledToken(id, -0.5, tops) for id in self.ids[one.num_generated : one.num_generated + most]]
@@ -159,7 +159,7 @@ def test_a_change_of_settings_acts_on_the_very_next_token_and_is_reported_there(
             current[0] = Settings(max_tokens=8, temperature=1.3, top_k=5)
         elif seen.endswith("e"):
             current[0] = Settings(max_tokens=8, temperature=0, top_k=5)
-    assert max(script.asked) > 1
+    assert max(script.requested) > 1
     assert seen == "abctemp 1.3 · top-k 5detemp 0 · greedyfgh"
 
 
@@ -297,7 +297,7 @@ def test_an_error_finishes_every_answer_and_is_raised_after_their_records() -> N
         def extend(
             self, requests: Sequence[Request], n: int, top_logprobs: int = 0, seconds: float = 0
         ) -> list[list[SampledToken]]:
-            if len(self.asked) == 2:
+            if len(self.requested) == 2:
                 raise GenerationError("the model gave NaN")
             return super().extend(requests, n, top_logprobs, seconds)
 

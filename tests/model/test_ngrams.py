@@ -72,12 +72,12 @@ texts = st.lists(st.integers(0, SIZE - 1), min_size=1, max_size=40)
 @given(st.lists(texts, min_size=2, max_size=3), st.data())
 def test_probabilities_are_those_of_counting_by_hand(folds: list[list[int]], data: st.DataObject) -> None:
     ngrams = make(folds)
-    asked = data.draw(st.sampled_from(folds))[:8] if data.draw(st.booleans()) else data.draw(texts)[:8]
+    text = data.draw(st.sampled_from(folds))[:8] if data.draw(st.booleans()) else data.draw(texts)[:8]
     left_out = data.draw(st.sampled_from([None, *range(len(folds))]))
-    got = ask(ngrams, asked, left_out)
-    torch.testing.assert_close(got.sum(-1), torch.ones(len(asked)))
-    for position in range(len(asked)):
-        want = expected(ngrams, folds, asked[: position + 1], left_out)
+    got = ask(ngrams, text, left_out)
+    torch.testing.assert_close(got.sum(-1), torch.ones(len(text)))
+    for position in range(len(text)):
+        want = expected(ngrams, folds, text[: position + 1], left_out)
         torch.testing.assert_close(got[position], torch.tensor(want), atol=1e-5, rtol=1e-4)
 
 
@@ -94,12 +94,12 @@ def test_layers_counts_and_matches_are_mixed_in_shares() -> None:
     trusted = (ngrams.trust(x) * ngrams.counted_logprobs(known, x)).softmax(-1)[0]
     mixed = ngrams(logits, x, TokenContext(known, history, positions))[0].exp()
     for position in range(4):
-        odds = [layers[position].exp(), torch.tensor(1.0)]
+        ratios = [layers[position].exp(), torch.tensor(1.0)]
         said = [logits[0, position].softmax(-1), trusted[position]]
         if position == 2:  # the 0 stood there before, and 1 followed it
-            odds.append((matches[position] + ngrams.worth[1]).exp())
+            ratios.append((matches[position] + ngrams.worth[1]).exp())
             said.append(torch.eye(SIZE)[1])
-        want = sum(odd * probabilities for odd, probabilities in zip(odds, said, strict=True)) / sum(odds)
+        want = sum(ratio * probabilities for ratio, probabilities in zip(ratios, said, strict=True)) / sum(ratios)
         torch.testing.assert_close(mixed[position], want)
 
 

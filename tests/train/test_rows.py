@@ -44,14 +44,14 @@ def test_a_begin_token_occurs_once(tmp_path: Path) -> None:
 def test_each_side_of_a_translation_has_its_own_tokens(tmp_path: Path) -> None:
     corpus = TextCorpus("given", "translation", [InlineTexts(("let's go\tir vamos", "love you\tte amo"), "given")])
     marks = ("begin", "end")
-    said, asked = (
+    target, source = (
         train_tokenizer("whitespace", side, None, marks) for side in (corpus.target_side, corpus.source_side)
     )
-    rows = encode_rows(corpus, said, tmp_path, source_tokenizer=asked)
+    rows = encode_rows(corpus, target, tmp_path, source_tokenizer=source)
     assert rows.source is not None
-    assert shown(rows, said) == ["<|begin|> ir vamos<|end|>", "<|begin|> te amo<|end|>"]
-    assert shown(rows.source, asked) == ["<|begin|> let's go<|end|>", "<|begin|> love you<|end|>"]
-    assert (said.vocab_size, asked.vocab_size) == (6, 6)
+    assert shown(rows, target) == ["<|begin|> ir vamos<|end|>", "<|begin|> te amo<|end|>"]
+    assert shown(rows.source, source) == ["<|begin|> let's go<|end|>", "<|begin|> love you<|end|>"]
+    assert (target.vocab_size, source.vocab_size) == (6, 6)
 
 
 def test_one_running_text_has_no_rows(tmp_path: Path) -> None:

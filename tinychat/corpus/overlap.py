@@ -60,7 +60,7 @@ class LongestCopy:
     text: str
     characters: int
     position: float
-    """Where it first begins in the corpus, from 0 to 1."""
+    """Position of its first occurrence in the corpus, from 0 to 1."""
     searched: float
     """Fraction of the corpus that was searched."""
 
@@ -128,7 +128,7 @@ class Copy:
     """Position in the answer."""
     text: str
     passage: Passage
-    """Where the span first begins in the corpus; without its text."""
+    """First position of the span in the corpus, without its text."""
 
 
 def find_copies(answer: str, passages: Iterable[Passage], min_length: int) -> list[Copy]:

@@ -61,7 +61,7 @@ class ModelConfig:
     qk_norm: bool = option(True, "normalize queries and keys")
     """In each head (Henry et al. 2020)."""
     scale_embedding: bool = option(False, "multiply embeddings by the square root of d_model")
-    """As in Vaswani et al. 2017, §3.4."""
+    """Scaling as in Vaswani et al. 2017, §3.4."""
     tie_embeddings: bool = option(False, "one matrix for embeddings and output head")
     dropout: float = option(0.0, "fraction of activations dropped in training", low=0, high=0.9)
     attention_dropout: float | None = option(

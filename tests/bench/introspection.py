@@ -1,4 +1,4 @@
-"""Measure the cost of introspection, and that decoding is not slowed by it: `python tests/bench/looking.py [MODEL]`.
+"""Measure what introspection costs, and that decoding is not slowed by it: `python tests/bench/introspection.py`.
 
     --tokens N    tokens per answer (default: 128)
     --rounds N    rounds, each running every variant once (default: 15)
