@@ -23,7 +23,7 @@ Histories = Sequence[Sequence[int]]
 
 
 def penalize_repetition(logits: Tensor, penalty: float, histories: Histories) -> Tensor:
-    """Divide the positive logits of tokens in the text, multiply the negative ones (Keskar et al. 2019, §4.1)."""
+    """Divide the positive logits [B, V] of tokens in the text, multiply the negative (Keskar et al. 2019, §4.1)."""
     logits = logits.clone()
     for row, history in zip(logits, histories, strict=True):
         used = torch.tensor(sorted(set(history)), dtype=torch.long, device=logits.device)
@@ -32,12 +32,12 @@ def penalize_repetition(logits: Tensor, penalty: float, histories: Histories) ->
 
 
 def divide_by_temperature(logits: Tensor, temperature: float) -> Tensor:
-    """Sharpen the distribution below temperature 1, flatten it above (Ackley et al. 1985)."""
+    """Sharpen the distribution of logits [B, V] below temperature 1, flatten it above (Ackley et al. 1985)."""
     return logits / temperature
 
 
 def keep_top_k(logits: Tensor, k: int) -> Tensor:
-    """Mask all but the k likeliest tokens (Fan et al. 2018)."""
+    """Mask the logits [B, V] of all but the k likeliest tokens (Fan et al. 2018)."""
     if k >= logits.shape[-1]:
         return logits
     kth = logits.topk(k).values[..., -1:]
@@ -45,7 +45,7 @@ def keep_top_k(logits: Tensor, k: int) -> Tensor:
 
 
 def keep_top_p(logits: Tensor, top_p: float) -> Tensor:
-    """Mask all but the likeliest tokens whose probabilities sum to `top_p` (Holtzman et al. 2020, §3.1)."""
+    """Mask the logits [B, V] of all but the likeliest tokens that sum to `top_p` (Holtzman et al. 2020, §3.1)."""
     ordered, order = logits.sort(dim=-1, descending=True)
     probabilities = ordered.softmax(dim=-1)
     likelier = probabilities.cumsum(dim=-1) - probabilities  # 0 for the likeliest token, which is always kept
@@ -54,7 +54,7 @@ def keep_top_p(logits: Tensor, top_p: float) -> Tensor:
 
 
 def keep_min_p(logits: Tensor, min_p: float) -> Tensor:
-    """Mask tokens with less than this fraction of the highest probability (Nguyen et al. 2024)."""
+    """Mask the logits [B, V] of tokens below this fraction of the highest probability (Nguyen et al. 2024)."""
     # p < min_p · p_max, in logarithms, which needs no softmax
     floor = logits.amax(dim=-1, keepdim=True) + torch.tensor(min_p).log()
     return logits.masked_fill(logits < floor, NEGATIVE_INFINITY)

@@ -47,7 +47,7 @@ def make_norm(config: ModelConfig, width: int, affine: bool | None = None) -> nn
 
 
 class RMSNorm(nn.RMSNorm):
-    """x / √(mean(x²) + ε) (Zhang, Sennrich 2019, §3), three times as fast as torch's for one vector on a CPU."""
+    """x / √(mean(x²) + ε), x [..., D] (Zhang, Sennrich 2019, §3); for one vector on a CPU 3 times as fast as torch."""
 
     def forward(self, x: Tensor) -> Tensor:
         if self.training or x.device.type != "cpu" or x.dtype != torch.float32:
@@ -77,7 +77,7 @@ class Dropout(nn.Module):
 
 
 def dropout(x: Tensor, rate: float) -> Tensor:
-    """Zero a fraction of x and divide the rest by 1 − rate; on a CPU, rate is rounded to a multiple of 1 / 65,536.
+    """Zero a fraction of x [...] and divide the rest by 1 − rate, on a CPU rounded to a multiple of 1 / 65,536.
 
     On a CPU, torch draws one random number for each activation, which takes a quarter of a training step. Cutting four
     16-bit numbers out of each 64-bit one takes a third of that.
@@ -93,7 +93,7 @@ def dropout(x: Tensor, rate: float) -> Tensor:
 
 @torch.library.custom_op("tinychat::keep_mask", mutates_args=())  # opaque, so that a compiler cannot redo the drawing
 def keep_mask(x: Tensor, threshold: int) -> Tensor:
-    """Return a random mask like x, False with probability threshold / 65,536."""
+    """Return a random mask of the shape of x [...], False with probability threshold / 65,536."""
     drawn = torch.empty(-(-x.numel() // 4), dtype=torch.int64).random_(-(2**63), None)
     return drawn.view(torch.int16)[: x.numel()].view(x.shape) >= threshold - 2**15
 
@@ -123,7 +123,7 @@ class PositionalEncoding(nn.Module):
         return x
 
     def rotary_tables(self, positions: Tensor) -> RotaryTables | None:
-        """Return what `rotate` needs for queries and keys at these positions; None where it must not rotate."""
+        """Return what `rotate` needs at positions [T] or [B, T]: tables [T, K] or [B, 1, T, K]; None: no rotation."""
         return None
 
 
@@ -350,7 +350,7 @@ def attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, dropo
 
 
 def additive_mask(mask: Tensor, dtype: torch.dtype) -> Tensor:
-    """Return the mask as numbers to add to scores: 0 where it is True, −∞ elsewhere."""
+    """Return a mask [..., T, S] as numbers to add to scores: 0 where it is True, −∞ elsewhere."""
     return torch.zeros_like(mask, dtype=dtype).masked_fill_(~mask, float("-inf"))
 
 
@@ -358,7 +358,7 @@ def additive_mask(mask: Tensor, dtype: torch.dtype) -> Tensor:
 
 
 class ReLU2(torch.autograd.Function):
-    """relu(x)² (So et al. 2021, §3), in fewer passes over memory than autograd takes."""
+    """relu(x)² of x [...] (So et al. 2021, §3), in fewer passes over memory than autograd takes."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor) -> Tensor:
@@ -373,7 +373,7 @@ class ReLU2(torch.autograd.Function):
 
 
 def relu2(x: Tensor) -> Tensor:
-    """Return relu(x)²."""
+    """Return relu(x)² of x [...]."""
     squared: Tensor = ReLU2.apply(x)  # type: ignore[no-untyped-call]
     return squared
 

@@ -198,7 +198,7 @@ def gather(values: Any, *, keep: bool = True) -> Any:
 
 
 def full_tensor(tensor: Tensor) -> Tensor:
-    """Return a whole tensor; if it is sharded, all processes must call it."""
+    """Return a tensor [...] whole; if it is sharded, all processes must call it."""
     return tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
 
 
