@@ -175,6 +175,12 @@ def test_front_ends_start_without_torch(name: str) -> None:
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
+@pytest.mark.parametrize("module", ["tinychat.repl.app", "tinychat.cli.manage"])
+def test_rich_is_read_only_to_draw(module: str) -> None:
+    code = f"import sys, {module}; sys.exit('rich' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
 def test_no_file_is_too_long() -> None:
     lines = {path: len(path.read_text("utf-8").splitlines()) for path in PACKAGE.rglob("*.py")}
     assert {path.name: count for path, count in lines.items() if count > LONGEST} == {}

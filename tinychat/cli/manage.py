@@ -9,11 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from rich.console import Console
-from rich.progress import DownloadColumn, Progress, TransferSpeedColumn
 
 from tinychat.cli.options import debug_option, json_option, load_settings, load_ui_options
-from tinychat.corpus.registry import fetch, find_dataset, is_complete
 from tinychat.errors import ModelError, UsageError
 from tinychat.formats.huggingface import FORMATS, export_model, import_model
 from tinychat.store import paths
@@ -233,11 +230,16 @@ def fetch_with_bar(name: str, *, plain: bool = False) -> Path:
     Raises:
         SourceError: If there is no such data set, it cannot be reached, or its checksum differs.
     """
+    from tinychat.corpus.registry import fetch, find_dataset, is_complete
+
     dataset, cache, mirror = find_dataset(name), paths.datasets_folder(), paths.mirror()
     if dataset.is_generated and not is_complete(dataset, cache / name):
         sys.stderr.write(f"making {name}, which takes some seconds, once\n")
     if dataset.is_generated or plain or mirror is not None or not sys.stderr.isatty():
         return fetch(name, cache=cache, mirror=mirror)
+    from rich.console import Console
+    from rich.progress import DownloadColumn, Progress, TransferSpeedColumn
+
     columns = (*Progress.get_default_columns(), DownloadColumn(), TransferSpeedColumn())
     with Progress(*columns, console=Console(stderr=True)) as bar:
         task = bar.add_task(name, total=None)

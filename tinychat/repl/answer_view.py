@@ -25,7 +25,6 @@ from tinychat.errors import TinychatError
 from tinychat.events import AnswerStart, Finished, Notice, Record, SettingsChanged, Token
 from tinychat.repl.keys import Keyboard, TypeAhead
 from tinychat.repl.prompt import mark
-from tinychat.repl.render.results import draw_plain, render_bars
 from tinychat.repl.render.terminal import DIM, RESET, SEPARATOR, Region, StatusLine, Terminal, fit
 from tinychat.session.session import Session
 
@@ -433,6 +432,8 @@ def walk(tokens: TokenBrowser, terminal: Terminal, keyboard: Keyboard) -> Answer
         The answer that goes on from the chosen token, or None.
     """
     if terminal.dumb:
+        from tinychat.repl.render.results import draw_plain
+
         draw_plain(terminal, tokens.bars_at(tokens.index))
         return None
     return _WalkView(tokens, terminal, keyboard).run()
@@ -495,6 +496,8 @@ class _WalkView:
         return None
 
     def _draw(self, hint: str = "") -> None:
+        from tinychat.repl.render.results import render_bars
+
         width, height = self._terminal.size()
         drawing = render_bars(self._bars, width - 1, self._selected)
         lines = self._terminal.render(drawing, width - 1).splitlines()
