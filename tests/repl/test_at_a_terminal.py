@@ -192,7 +192,7 @@ def test_new_lines_by_ctrl_j_alt_enter_and_blocks(sit_down: SitDown) -> None:
     person.type("one", "\n", "two", ESCAPE + ENTER, "three", ENTER)
     person.sees("you said: one", "two", "three", answered)
     person.type('"""', ENTER, "/a", ENTER, "b", ENTER, '"""', ENTER)
-    lines = person.sees("you said: /a")
+    lines = person.sees("you said: /a", "b", answered)
     assert lines[lines.index("you said: /a") + 1] == "b"
 
 
