@@ -17,8 +17,8 @@ DESELECTED = pytest.StashKey[int]()
 
 
 @pytest.fixture(scope="session")
-def kernel(tmp_path_factory: pytest.TempPathFactory) -> Path | None:
-    """The native engine's library, from the package or compiled once; None without a compiler."""
+def kernel(pytestconfig: pytest.Config) -> Path | None:
+    """The native engine's library, from the package or compiled once for all runs; None without a compiler."""
     from tinychat.generate.native import build
 
     if SANITIZED_KERNEL in os.environ:
@@ -27,7 +27,8 @@ def kernel(tmp_path_factory: pytest.TempPathFactory) -> Path | None:
         return None
     if build.shipped_file().exists():
         return build.shipped_file()
-    path = tmp_path_factory.getbasetemp().parent / build.shipped_file().name  # shared by parallel workers
+    assert pytestconfig.cache is not None
+    path = pytestconfig.cache.mkdir("native") / build.shipped_file().name  # the name holds a hash of the sources
     with FileLock(f"{path}.lock"):
         if not path.exists():
             build.compile_kernel(path)

@@ -1,0 +1,104 @@
+"""Files and JSON of others: what is read, and what is refused at once."""
+
+import json
+import os
+import socket
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tinychat import untrusted
+
+
+def make_special(folder: Path, kind: str) -> Path:
+    """Return a path that is no regular file."""
+    path = folder / "special"
+    if kind == "a named pipe":
+        os.mkfifo(path)
+    elif kind == "a socket":
+        with socket.socket(socket.AF_UNIX) as server:
+            server.bind(str(path))
+    elif kind == "a folder":
+        path.mkdir()
+    else:
+        path = {"a device": Path("/dev/zero"), "a file of the kernel": Path("/proc/kmsg")}[kind]
+    return path
+
+
+@pytest.mark.parametrize("kind", ["a named pipe", "a socket", "a folder", "a device", "a file of the kernel"])
+def test_only_regular_files_are_opened(tmp_path: Path, kind: str) -> None:
+    path = make_special(tmp_path, kind)
+    if not path.exists():
+        pytest.skip(f"there is no {path} here")
+    assert untrusted.why_not_regular(path) == kind
+    with pytest.raises(OSError, match=f"it is {kind}, not a file"):
+        untrusted.open_regular(path)
+
+
+def test_a_link_to_a_pipe_is_a_pipe_and_a_loop_of_links_is_an_error(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to("pipe")
+    assert untrusted.why_not_regular(tmp_path / "link") == "a named pipe"
+    (tmp_path / "loop").symlink_to("loop")
+    with pytest.raises(OSError, match="symbolic links"):
+        untrusted.open_regular(tmp_path / "loop")
+
+
+def test_a_file_is_read_up_to_a_limit(tmp_path: Path) -> None:
+    path = tmp_path / "text"
+    path.write_bytes(b"\xef\xbb\xbfabc")
+    assert untrusted.read_text(path) == "abc"
+    with pytest.raises(ValueError, match="longer than 5 bytes"):
+        untrusted.read_bytes(path, 5)
+    path.write_bytes(b"ab\xff")
+    with pytest.raises(ValueError, match="not UTF-8: byte 2 is 0xff"):
+        untrusted.read_text(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("[" * 100_000, "nested more than 64 deep"),
+        ('{"a":' * 65 + "1" + "}" * 65, "nested more than 64 deep"),
+        ('{"a": 1, "b": 2, "a": 3}', "the key 'a' twice"),
+        ("[1e999]", "the number 1e999 is too large"),
+        ("1" * 5_000, "of 5,000 digits does not fit in 64 bits"),
+        (str(2**63), "does not fit in 64 bits"),
+        ("[Infinity]", "Infinity is no number"),
+        ("[NaN]", "NaN is no number"),
+        ("{", "Expecting property name"),
+        ("", "Expecting value"),
+    ],
+)
+def test_json_that_is_refused(text: str, why: str) -> None:
+    with pytest.raises(ValueError, match=why):
+        untrusted.parse_json(text)
+
+
+def test_brackets_in_strings_are_not_nesting() -> None:
+    text = '["' + "[" * 1_000 + '\\"", "{"]'
+    assert untrusted.parse_json(text) == json.loads(text)
+
+
+def test_lone_surrogates_become_text() -> None:
+    values = untrusted.parse_json('{"\\ud800": ["a\\udfff", "\\ud83d\\ude00", 1]}')
+    assert values == {"�": ["a�", "😀", 1]}
+    assert untrusted.parse_json('"\ud800"') == "�"
+
+
+JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63) + 1, 2**63 - 1)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+)
+
+
+@given(JSON, st.booleans())
+def test_what_is_valid_is_what_the_standard_library_reads(values: object, ascii: bool) -> None:
+    text = json.dumps(values, ensure_ascii=ascii)
+    assert untrusted.parse_json(text) == json.loads(text)

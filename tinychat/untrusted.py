@@ -1,0 +1,194 @@
+"""Read files and JSON that somebody else may have written: never waits, never grows without limit, raises two errors.
+
+What cannot be opened or is no regular file raises an `OSError`; what is opened but is not valid raises a `ValueError`.
+"""
+
+import json
+import os
+import re
+import stat
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any, BinaryIO
+
+MAX_DEPTH = 64
+"""Maximum depth of nested arrays and objects; what Python can parse and write again is about 1,000."""
+MAX_FILE = 256 << 20
+"""Maximum size of a file that is read as a whole, in bytes."""
+MAX_INTEGER = 2**63 - 1
+"""Largest integer, positive or negative: one that fits in 64 bits."""
+
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]|[\ud800-\udfff]")
+_KINDS: dict[Callable[[int], bool], str] = {
+    stat.S_ISDIR: "a folder",
+    stat.S_ISFIFO: "a named pipe",
+    stat.S_ISSOCK: "a socket",
+    stat.S_ISCHR: "a device",
+    stat.S_ISBLK: "a device",
+}
+
+
+def why_not_regular(path: Path) -> str:
+    """Describe what a path is instead of a regular file: `a named pipe`, `a device`; empty if it is a regular file.
+
+    Files of `/proc` and `/sys` do not count as regular: they have no size, and some of them never end.
+
+    Raises:
+        OSError: If the path does not exist, or is a loop of symbolic links.
+    """
+    return _why_not_regular(path.stat())
+
+
+def open_regular(path: Path) -> BinaryIO:
+    """Open a regular file for reading, unbuffered reads included; no other kind of file is ever opened.
+
+    Raises:
+        OSError: If the file cannot be opened, or is not a regular file.
+    """
+    refuse_special(path, path.stat())
+    # Another process may have put a named pipe there meanwhile: it must not block the call.
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
+    try:
+        refuse_special(path, os.fstat(descriptor))
+        return os.fdopen(descriptor, "rb")
+    except BaseException:
+        os.close(descriptor)
+        raise
+
+
+def refuse_special(path: Path, status: os.stat_result) -> None:
+    """Raise an error unless a status is that of a regular file.
+
+    Raises:
+        OSError: If it is a folder, pipe, socket or device, or a file of `/proc` or `/sys`.
+    """
+    if kind := _why_not_regular(status):
+        raise OSError(None, f"it is {kind}, not a file", str(path))
+
+
+def read_bytes(path: Path, limit: int = MAX_FILE) -> bytes:
+    """Read a regular file.
+
+    Raises:
+        OSError: If the file cannot be read, or is not a regular file.
+        ValueError: If it is longer than `limit` bytes.
+    """
+    with open_regular(path) as file:
+        data = file.read(limit + 1)
+    if len(data) > limit:
+        raise ValueError(f"it is longer than {limit:,} bytes")
+    return data
+
+
+def read_text(path: Path, limit: int = MAX_FILE) -> str:
+    """Read a regular file of UTF-8, with a byte order mark or without.
+
+    Raises:
+        OSError: If the file cannot be read, or is not a regular file.
+        ValueError: If it is longer than `limit` bytes, or is not UTF-8.
+    """
+    try:
+        return read_bytes(path, limit).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"it is not UTF-8: byte {error.start:,} is 0x{error.object[error.start]:02x}") from None
+
+
+def read_json(path: Path, limit: int = MAX_FILE) -> Any:
+    """Read a regular file of JSON, as `parse_json` does.
+
+    Raises:
+        OSError: If the file cannot be read, or is not a regular file.
+        ValueError: If it is too long, is not UTF-8, or is not valid JSON.
+    """
+    return parse_json(read_text(path, limit))
+
+
+def parse_json(text: str) -> Any:
+    """Parse JSON (RFC 8259), strictly; what comes back can be written as JSON and as UTF-8 again.
+
+    Lone surrogates, which are not text, become `�`.
+
+    Raises:
+        ValueError: If the text is not JSON, is nested more than `MAX_DEPTH` deep, has a key twice in one object, or
+            has a number that is not finite or does not fit in 64 bits.
+    """
+    # Only a text with more brackets than that can be nested too deep: most need no second look.
+    if text.count("[") + text.count("{") > MAX_DEPTH and _depth(text) > MAX_DEPTH:
+        raise ValueError(f"it is nested more than {MAX_DEPTH} deep")
+    values = json.loads(
+        text,
+        object_pairs_hook=_unique_keys,
+        parse_int=_parse_integer,
+        parse_float=_parse_float,
+        parse_constant=_refuse_constant,
+    )
+    return _replace_surrogates(values) if _SURROGATE.search(text) else values
+
+
+def replace_surrogates(text: str) -> str:
+    """Replace lone surrogates by `�`, and join pairs of them; other text stays as it is."""
+    return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def _replace_surrogates(value: Any) -> Any:
+    if isinstance(value, str):
+        return replace_surrogates(value)
+    if isinstance(value, list):
+        return [_replace_surrogates(one) for one in value]
+    if isinstance(value, dict):
+        return {replace_surrogates(key): _replace_surrogates(one) for key, one in value.items()}
+    return value
+
+
+def _depth(text: str) -> int:
+    """Return how deep brackets are nested, up to the first that is too deep; those in strings do not count."""
+    depth = deepest = 0
+    for bracket in re.findall(r"[\[\]{}]", _STRING.sub("", text)):
+        depth += 1 if bracket in "[{" else -1
+        deepest = max(deepest, depth)
+        if deepest > MAX_DEPTH:
+            break
+    return deepest
+
+
+def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    values = dict(pairs)
+    if len(values) != len(pairs):
+        keys = [key for key, _ in pairs]
+        raise ValueError(f"it has the key {next(key for key in keys if keys.count(key) > 1)[:40]!r} twice")
+    return values
+
+
+def _parse_integer(digits: str) -> int:
+    if len(digits) > 20 or abs(number := int(digits)) > MAX_INTEGER:
+        raise ValueError(f"the number {_shorten(digits)} does not fit in 64 bits")
+    return number
+
+
+def _parse_float(digits: str) -> float:
+    number = float(digits)
+    if number in (float("inf"), float("-inf")):
+        raise ValueError(f"the number {_shorten(digits)} is too large")
+    return number
+
+
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(f"{name} is no number of JSON")
+
+
+def _shorten(digits: str) -> str:
+    return digits if len(digits) <= 24 else f"{digits[:10]}… of {len(digits):,} digits"
+
+
+def _why_not_regular(status: os.stat_result) -> str:
+    kind = next((name for is_kind, name in _KINDS.items() if is_kind(status.st_mode)), "")
+    return kind or ("a file of the kernel" if status.st_dev in _kernel_devices() else "")
+
+
+@cache
+def _kernel_devices() -> frozenset[int]:
+    """Return the numbers of the file systems that the kernel makes up."""
+    signs = ("/proc/self", "/sys/kernel")
+    return frozenset(Path(sign).parent.stat().st_dev for sign in signs if Path(sign).exists())
