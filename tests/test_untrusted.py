@@ -1,4 +1,4 @@
-"""Files and JSON of others: what is read, and what is refused at once."""
+"""Files, JSON and TOML of others: what is read, and what is refused at once."""
 
 import json
 import os
@@ -75,6 +75,19 @@ def test_a_file_is_read_up_to_a_limit(tmp_path: Path) -> None:
 def test_json_that_is_refused(text: str, why: str) -> None:
     with pytest.raises(ValueError, match=why):
         untrusted.parse_json(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["a = " + "[" * 50_000, "a = " + "1" * 5_000, "a = ", "a = 1\na = 2", "a" + ".a" * 50_000 + " = 1"]
+)
+def test_toml_that_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"\w"):
+        untrusted.parse_toml(text)
+
+
+def test_toml_is_read(tmp_path: Path) -> None:
+    (tmp_path / "a.toml").write_text("a = [1, 2]\n[b]\nc = 'x'\n", encoding="utf-8")
+    assert untrusted.read_toml(tmp_path / "a.toml") == {"a": [1, 2], "b": {"c": "x"}}
 
 
 def test_brackets_in_strings_are_not_nesting() -> None:

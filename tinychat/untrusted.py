@@ -1,4 +1,4 @@
-"""Read files and JSON that somebody else may have written: never waits, never grows without limit, raises two errors.
+"""Read files, JSON and TOML that somebody else may have written: never waits, never grows without limit, raises two errors.
 
 What cannot be opened or is no regular file raises an `OSError`; what is opened but is not valid raises a `ValueError`.
 """
@@ -7,6 +7,7 @@ import json
 import os
 import re
 import stat
+import tomllib
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -125,6 +126,28 @@ def parse_json(text: str) -> Any:
         parse_constant=_refuse_constant,
     )
     return _replace_surrogates(values) if _SURROGATE.search(text) else values
+
+
+def read_toml(path: Path, limit: int = MAX_FILE) -> dict[str, Any]:
+    """Read a regular file of TOML, as `parse_toml` does.
+
+    Raises:
+        OSError: If the file cannot be read, or is not a regular file.
+        ValueError: If it is too long, is not UTF-8, or is not valid TOML.
+    """
+    return parse_toml(read_text(path, limit))
+
+
+def parse_toml(text: str) -> dict[str, Any]:
+    """Parse TOML 1.0.
+
+    Raises:
+        ValueError: If the text is not TOML, is nested too deep, or has a number of thousands of digits.
+    """
+    try:
+        return tomllib.loads(text)
+    except RecursionError:
+        raise ValueError("it is nested too deep") from None
 
 
 def replace_surrogates(text: str) -> str:

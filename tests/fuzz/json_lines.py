@@ -1,0 +1,62 @@
+"""Mutated lines of JSON in a pipe: each is answered or gets an error in its place, and all others are answered."""
+
+import json
+import random
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from harness import Case, Outcome, main, mutate_json
+from models import ENGINES, originals
+
+LINES = 40
+GOOD: tuple[Any, ...] = (
+    "hello",
+    {"prompt": "hello", "id": 7},
+    {"prompt": "how", "temperature": 0.5, "top_k": 3, "top_p": 0.9, "min_p": 0.1, "repetition_penalty": 1.2},
+    {"prompt": "you", "greedy": True, "max_tokens": 3, "stop": ["a", "b"]},
+    {"prompt": "", "seed": 3, "id": {"a": [1, None]}},
+)
+
+
+def cases(random: random.Random, folder: Path) -> Iterator[Case]:
+    """Yield one pipe of good and mutated lines."""
+    lines: list[bytes] = []
+    good: list[int] = []
+    for index in range(LINES):
+        values = random.choice(GOOD)
+        if random.random() < 0.5:
+            good.append(index)
+            lines.append(json.dumps(values).encode())
+        else:
+            lines.append(mutate_json(random, values if isinstance(values, dict) else [values]).replace(b"\n", b" "))
+    model = random.choice(originals())
+    engine = "torch" if model is originals()[-1] else random.choice(ENGINES)  # the native one knows no encoder
+    options = ["--jsonl", "-n", "4", "--engine", engine]
+    if random.random() < 0.3:
+        options += ["--logprobs", "2"]
+    if random.random() < 0.2:
+        options += ["--conversation"]
+    call = ["-m", str(model), *options]
+    yield Case(f"{model.name} {LINES} lines", call, folder, b"\n".join(lines) + b"\n", answers(lines, good))
+
+
+def answers(lines: list[bytes], good: list[int]) -> Callable[[Outcome], str]:
+    """Return a check that each line has one line of output, and the good ones a completion."""
+    asked = [index for index, line in enumerate(lines) if line.decode("utf-8", "replace").strip()]
+
+    def check(outcome: Outcome) -> str:
+        out = outcome.out.splitlines()
+        if len(out) != len(asked):
+            return f"{len(asked)} lines got {len(out)} answers"
+        for index, line in zip(asked, out, strict=True):
+            values = json.loads(line)
+            if "completion" not in values and ("error" not in values or index in good):
+                return f"line {index + 1}, {lines[index][:80]!r}, got {line[:80]!r}"
+        return ""
+
+    return check
+
+
+if __name__ == "__main__":
+    main(cases)
