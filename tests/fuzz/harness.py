@@ -127,7 +127,7 @@ def _run(case: Case, *streams: int) -> None:
     try:
         for number, stream in enumerate(streams):
             os.dup2(stream, number)
-        sys.stdin, sys.stdout, sys.stderr = open(0), open(1, "w"), open(2, "w")  # noqa: PTH123, SIM115
+        sys.stdin, sys.stdout, sys.stderr = open(0), open(1, "w"), open(2, "w")  # noqa: SIM115
         sys.argv = ["tinychat", *case.arguments]
         os.chdir(case.folder)
         os.environ["TINYCHAT_HOME"] = str(case.folder / "home")
@@ -185,7 +185,8 @@ def run_cases(cases: Callable[[random.Random, Path], Iterator[Case]], seed: int,
             for case in cases(random.Random(seed), folder):
                 failed |= report.add(case, call(case))
             if failed:
-                shutil.copytree(folder, keep / str(seed), symlinks=True, ignore=_special, dirs_exist_ok=True)
+                shutil.rmtree(keep / str(seed), ignore_errors=True)
+                shutil.copytree(folder, keep / str(seed), symlinks=True, ignore=_special)
         seed += 1
     return report
 
@@ -205,9 +206,9 @@ def main(cases: Callable[[random.Random, Path], Iterator[Case]]) -> None:
     began = time.monotonic()
     report = run_cases(cases, options.seed, options.count, options.keep)
     for failure in report.failures:
-        print(failure)
+        sys.stdout.write(f"{failure}\n")
     counts = ", ".join(f"{number:,} {name}" for name, number in sorted(report.counts.items()))
-    print(f"{report.counts.total():,} calls in {time.monotonic() - began:,.0f} s: {counts}")
+    sys.stdout.write(f"{report.counts.total():,} calls in {time.monotonic() - began:,.0f} s: {counts}\n")
     sys.exit(bool(report.failures))
 
 

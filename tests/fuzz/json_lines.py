@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from harness import Case, Outcome, main, mutate_json
+
 from models import ENGINES, originals
 
 LINES = 40

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from harness import ODD, Case, main, mutate_bytes, mutate_json
+
 from models import originals
 
 CONFIG = b"""temperature = 0.5
