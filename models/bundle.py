@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tinychat.config.precedence import Origin
+from tinychat.config.option import Origin
 from tinychat.repl.render.plot import plot
 from tinychat.session.session import Session
 from tinychat.store.models import CARD, TRAINING, read_card, read_training

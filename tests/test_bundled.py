@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tinychat.config.precedence import Origin
+from tinychat.config.option import Origin
 from tinychat.config.settings import Settings
 from tinychat.generate.engine import Request
 from tinychat.generate.loading import open_engine

@@ -15,8 +15,7 @@ from tinychat.cli.main import tinychat as cli
 from tinychat.commands import COMMANDS
 from tinychat.commands.registry import CATEGORIES
 from tinychat.config.option import Option
-from tinychat.config.settings import SETTINGS, Settings
-from tinychat.config.ui_options import UI_OPTIONS
+from tinychat.config.settings import SETTINGS, UI_OPTIONS, Settings
 from tinychat.corpus.registry import KNOWN
 from tinychat.evaluate.perplexity import Score
 from tinychat.events import EVENTS

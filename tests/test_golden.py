@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tinychat.config.precedence import Origin
+from tinychat.config.option import Origin
 from tinychat.session.session import Session
 from tinychat.store import paths
 from tinychat.store.models import read_card, read_info, read_training

@@ -5,10 +5,8 @@ from scripted import Talk
 
 from tinychat.commands.results import Change, Message, Table
 from tinychat.commands.settings import change, nudge, suggest_values, toggle_greedy
-from tinychat.config.option import Option
-from tinychat.config.precedence import Origin
-from tinychat.config.settings import SETTINGS
-from tinychat.config.ui_options import UI_OPTIONS
+from tinychat.config.option import Option, Origin
+from tinychat.config.settings import SETTINGS, UI_OPTIONS
 from tinychat.errors import SettingError, UsageError
 
 

@@ -19,7 +19,7 @@ from screens import Screen
 
 from tinychat.cli.train import watch
 from tinychat.commands.results import LossCurve, Plot
-from tinychat.config.ui_options import UiOptions
+from tinychat.config.settings import UiOptions
 from tinychat.errors import Interrupted
 from tinychat.events import (
     Ended,

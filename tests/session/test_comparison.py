@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tinychat.config.precedence import Origin
+from tinychat.config.option import Origin
 from tinychat.errors import UsageError
 from tinychat.events import Finished, Notice, Record, Token
 from tinychat.session.comparison import Comparison, Variant

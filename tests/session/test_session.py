@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tinychat.commands.training import answer_with_snapshots
-from tinychat.config.precedence import Origin
+from tinychat.config.option import Origin
 from tinychat.errors import ModelError, TinychatError, UsageError
 from tinychat.events import AnswerStart, Finished, Notice, Record, Token
 from tinychat.session.session import Session

@@ -11,7 +11,7 @@ import click
 
 from tinychat import __version__
 from tinychat.cli.options import debug_option, make_session, setting_options, ui_option_flags
-from tinychat.config.ui_options import UI_OPTIONS
+from tinychat.config.settings import UI_OPTIONS
 from tinychat.errors import TinychatError, UsageError, describe_os_error
 from tinychat.generate.loading import THREAD_ENVIRONMENT
 from tinychat.textutil import escape_controls

@@ -10,10 +10,8 @@ from typing import Any, TypeVar
 
 import click
 
-from tinychat.config.option import Option
-from tinychat.config.precedence import Origin
-from tinychat.config.settings import SETTINGS, SettingStore
-from tinychat.config.ui_options import UI_OPTIONS, UiOptions, UiOptionStore
+from tinychat.config.option import Option, Origin
+from tinychat.config.settings import SETTINGS, UI_OPTIONS, SettingStore, UiOptions, UiOptionStore
 from tinychat.errors import SettingError, UsageError
 from tinychat.session.session import Session
 from tinychat.store import paths

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tinychat.cli.options import add_flags, debug_option, json_option, load_ui_options, ui_option_flags
-from tinychat.config.ui_options import UiOptions
+from tinychat.config.settings import UiOptions
 from tinychat.errors import UsageError
 from tinychat.events import Ended, Failed
 from tinychat.store.runs import RunFolder, find_run

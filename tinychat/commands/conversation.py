@@ -19,8 +19,7 @@ from tinychat.commands.registry import (
     unquote,
 )
 from tinychat.commands.results import Answer, EditPrompt, Export, Message, Result, Tree, TreeRow
-from tinychat.config.option import escape
-from tinychat.config.precedence import Origin
+from tinychat.config.option import Origin, escape
 from tinychat.config.settings import LOADING, SETTINGS
 from tinychat.errors import UsageError
 from tinychat.session.conversation import Conversation, Turn

@@ -5,8 +5,7 @@ from collections.abc import Iterator
 from tinychat.commands.registry import Command, Suggestion, command
 from tinychat.commands.results import Change, Message, Result, Table
 from tinychat.config.option import Option
-from tinychat.config.settings import LOADING, SETTINGS
-from tinychat.config.ui_options import UI_OPTIONS
+from tinychat.config.settings import LOADING, SETTINGS, UI_OPTIONS
 from tinychat.errors import UsageError
 from tinychat.session.session import Session
 

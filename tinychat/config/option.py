@@ -1,19 +1,22 @@
-"""Options: declare each one once, with its name, type, bounds, help and display.
+"""Options: each is declared once, as a dataclass field; `| None` in its annotation means that it may be unset.
 
-An option is a dataclass field made by `option`. The field's annotation gives its type; with `| None` it may be unset.
 Flags, environment variables, commands, completion, config files, error messages and docs are generated from it.
 """
 
 import dataclasses
 import difflib
+import re
 import sys
 import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from enum import IntEnum
 from types import NoneType, UnionType
-from typing import Any, Self
+from typing import Any, Generic, Self, TypeVar
 
 from tinychat.errors import SettingError, TinychatError, UsageError
+
+T = TypeVar("T")
 
 ABSENT = ("none", "off", "-", "–")
 """Words that unset an optional option."""
@@ -29,7 +32,7 @@ METAVARS: dict[type, str] = {float: "N", int: "N", str: "TEXT", tuple: "TEXT", b
 BOOLEANS = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
 
 ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\", "0": "\0"}
-_LETTERS = {char: letter for letter, char in ESCAPES.items()}
+_TO_ESCAPES = str.maketrans({char: f"\\{letter}" for letter, char in ESCAPES.items()})
 
 
 @dataclass(frozen=True)
@@ -46,13 +49,10 @@ class Option:
     absent: str = "none"
     """Word for no value: `none`, or `auto` if the planner then chooses."""
     section: str = ""
-    """Group of options that it belongs to."""
     low: float | None = None
-    """Minimum, inclusive."""
     high: float | None = None
-    """Maximum, inclusive."""
     above: float | None = None
-    """Minimum, exclusive."""
+    """Exclusive minimum; `low` and `high` are inclusive."""
     choices: tuple[str, ...] = ()
     empty: bool = False
     """Whether a text may be empty."""
@@ -73,7 +73,7 @@ class Option:
     neutral: Any = None
     """Value that turns it off."""
     toolbar: Callable[[Any], str] | None = None
-    """Function that formats a value for the toolbar; empty text hides it."""
+    """Formats a value for the toolbar; empty text hides it."""
 
     @property
     def spelling(self) -> str:
@@ -195,11 +195,9 @@ class Option:
         if self._is_absent(raw.lower() if isinstance(raw, str) else raw):
             return None if self.default is None else ()
         texts = (unescape(raw) if self.escaped else raw,) if isinstance(raw, str) else raw
-        if not isinstance(texts, list | tuple):
-            raise ValueError
-        if not all(isinstance(text, str) and (text or self.empty) for text in texts):
-            raise ValueError
-        return tuple(texts)
+        if isinstance(texts, list | tuple) and all(isinstance(text, str) and (text or self.empty) for text in texts):
+            return tuple(texts)
+        raise ValueError
 
     def _is_absent(self, word: object) -> bool:
         """Return whether a word means no value; numbers that the planner chooses accept `none` as well as `auto`."""
@@ -226,27 +224,14 @@ class Option:
 
 
 def option(default: Any, help: str, **attributes: Any) -> Any:
-    """Create a dataclass field that declares an option.
-
-    Args:
-        default: default value; `REQUIRED` if it has none.
-        help: description, in one line.
-        attributes: other fields of `Option`; its type is that of the dataclass field.
-
-    Returns:
-        The dataclass field.
-    """
+    """Return a dataclass field that declares an option: its default (or `REQUIRED`), help, and other attributes."""
     return field(default=default, metadata={"option": Option(help, default, **attributes)})
 
 
-class Options(Mapping[str, Option]):
+class Options(dict[str, Option]):
     """Table of options by name, in display order.
 
-    Args:
-        options: the options.
-        error: class of the error raised for an unknown name.
-        unknown: beginning of its message, followed by the name.
-        remedy: its remedy if no name is similar; empty: the list of all names.
+    An unknown name raises `error`, with a message of `unknown` and the name, and `remedy` (default: the list of names).
     """
 
     def __init__(
@@ -257,7 +242,7 @@ class Options(Mapping[str, Option]):
         unknown: str = "there is no setting",
         remedy: str = "",
     ) -> None:
-        self._options = {one.name: one for one in options}
+        super().__init__((one.name, one) for one in options)
         self._error, self._unknown, self._remedy = error, unknown, remedy
 
     @classmethod
@@ -265,16 +250,7 @@ class Options(Mapping[str, Option]):
         """Create a table of the options that a dataclass declares; `unknown`: keyword arguments of the constructor."""
         return cls(map(_option_of, dataclasses.fields(owner)), **unknown)
 
-    def __getitem__(self, name: str) -> Option:
-        return self._options[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._options)
-
-    def __len__(self) -> int:
-        return len(self._options)
-
-    def __or__(self, other: "Options") -> "Options":
+    def __or__(self, other: "Options") -> "Options":  # type: ignore[override]
         return Options([*self.values(), *other.values()])
 
     def find(self, name: str) -> Option:
@@ -301,7 +277,7 @@ class Options(Mapping[str, Option]):
         Raises:
             SettingError: If a value has the wrong type or is out of bounds.
         """
-        for name, one in self._options.items():
+        for name, one in self.items():
             object.__setattr__(instance, name, one.parse(getattr(instance, name)))
 
 
@@ -317,18 +293,76 @@ def _option_of(declaration: "dataclasses.Field[Any]") -> Option:
 
 def unescape(text: str) -> str:
     r"""Replace the escapes `\n`, `\t`, `\r`, `\0` and `\\`; other backslashes stay as they are."""
-    pieces = iter(text.split("\\"))
-    out = [next(pieces)]
-    for piece in pieces:
-        if piece == "":  # `\\`: the next piece follows a literal backslash
-            out.append("\\" + next(pieces, ""))
-        elif piece[0] in ESCAPES:
-            out.append(ESCAPES[piece[0]] + piece[1:])
-        else:
-            out.append("\\" + piece)
-    return "".join(out)
+    return re.sub(r"\\([ntr0\\])", lambda escaped: ESCAPES[escaped[1]], text)
 
 
 def escape(text: str) -> str:
     """Escape a text so that `unescape` returns it."""
-    return "".join(f"\\{_LETTERS[char]}" if char in _LETTERS else char for char in text)
+    return text.translate(_TO_ESCAPES)
+
+
+class Origin(IntEnum):
+    """Source of a value, in order of increasing precedence."""
+
+    DEFAULT = 0
+    MODEL = 1
+    FILE = 2
+    ENVIRONMENT = 3
+    FLAG = 4
+    COMMAND = 5
+
+
+class LayeredOptions(Generic[T]):
+    """Effective values of a table of options, from several sources, of which the one of highest precedence wins.
+
+    `current` is a frozen snapshot, replaced as a whole when a value changes: any thread may read it at any time.
+    Methods that take names raise the table's error if one is unknown, those that take values a SettingError if one is
+    invalid. `make` creates a snapshot from values by name; for those left out it uses the defaults.
+    """
+
+    def __init__(self, options: Options, make: Callable[..., T]) -> None:
+        self._options, self._make = options, make
+        self._layers: dict[Origin, dict[str, Any]] = {origin: {} for origin in Origin}
+        self.current: T
+        self._refresh()
+
+    def set(self, name: str, raw: object, origin: Origin = Origin.COMMAND) -> Any:
+        """Set one option from typed text or a JSON value, and return the parsed value."""
+        name = self._options.find(name).name
+        self.update({name: raw}, origin)
+        return self._layers[origin][name]
+
+    def update(self, values: Mapping[str, object], origin: Origin) -> None:
+        """Set several options, all or none."""
+        self._layers[origin].update(self._parse(values))
+        self._refresh()
+
+    def replace(self, values: Mapping[str, object], origin: Origin) -> None:
+        """Set several options, all or none, and drop all other values of the same origin."""
+        self._layers[origin] = self._parse(values)
+        self._refresh()
+
+    def reset(self, name: str | None = None) -> None:
+        """Undo what commands have set: one option, or all."""
+        if name is None:
+            self._layers[Origin.COMMAND].clear()
+        else:
+            self._layers[Origin.COMMAND].pop(self._options.find(name).name, None)
+        self._refresh()
+
+    def origin(self, name: str) -> Origin:
+        """Return the origin of an option's effective value."""
+        key = self._options.find(name).name
+        return next((origin for origin in reversed(Origin) if key in self._layers[origin]), Origin.DEFAULT)
+
+    def effective_values(self) -> Iterator[tuple[Option, Any, Origin]]:
+        """Yield each option with its effective value and the origin of that value."""
+        for name, one in self._options.items():
+            yield one, getattr(self.current, name), self.origin(name)
+
+    def _parse(self, values: Mapping[str, object]) -> dict[str, Any]:
+        found = [(self._options.find(name), value) for name, value in values.items()]
+        return {one.name: one.parse(value) for one, value in found}
+
+    def _refresh(self) -> None:
+        self.current = self._make(**{name: value for layer in self._layers.values() for name, value in layer.items()})

@@ -1,14 +1,12 @@
-"""Generation settings, each declared once.
+"""Generation settings and options of the user interface, each declared once.
 
-A field of `Settings` holds its type, bounds, default, help, flags and toolbar format. Flags, environment variables,
-slash commands, completion, the toolbar, the config file, JSON fields, error messages and docs are generated from it.
-To add a setting, add a field; if it changes sampling, add a function to `generate/sampling.py`, too.
+Flags, environment variables, slash commands, completion, the toolbar, the config file, JSON fields, error messages and
+docs are generated from a field. A setting that changes sampling also has a function in `generate/sampling.py`.
 """
 
 from dataclasses import dataclass
 
-from tinychat.config.option import Options, option
-from tinychat.config.precedence import LayeredOptions, Origin
+from tinychat.config.option import LayeredOptions, Options, Origin, option
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,59 +19,47 @@ class Settings:
 
     temperature: float = option(
         0.8, "randomness: 0 always takes the most likely token, 1 samples from the model's own probabilities",
-        low=0, high=100,
-        flags=("-t",), aliases=("temp",), example="1.2",
-        trend="higher: more random",
+        low=0, high=100, neutral=1, section="sampling",
+        flags=("-t",), aliases=("temp",), example="1.2", trend="higher: more random",
         values={
             "0": "greedy: always the most likely token", "0.5": "predictable", "1": "the model's own probabilities",
             "1.2": "more varied",
         },
         toolbar=lambda value: f"temp {value:g}",
-        section="sampling", neutral=1,
     )  # fmt: skip
     top_k: int | None = option(
-        None, "sample from the k most likely tokens only", low=1,
-        flags=("-k",), aliases=("topk",), example="40",
-        trend="lower: less random",
+        None, "sample from the k most likely tokens only", low=1, section="sampling",
+        flags=("-k",), aliases=("topk",), example="40", trend="lower: less random",
         values={"none": "all tokens", "5": "only very likely tokens", "40": "a common value"},
         toolbar=lambda value: f"top-k {value}" if value else "",
-        section="sampling",
     )  # fmt: skip
     top_p: float = option(
-        0.95, "sample from the most likely tokens that together have this probability", above=0, high=1,
-        aliases=("topp",), example="0.9",
-        trend="lower: less random",
+        0.95, "sample from the most likely tokens that together have this probability",
+        above=0, high=1, neutral=1, section="sampling", aliases=("topp",), example="0.9", trend="lower: less random",
         values={"0.5": "only very likely tokens", "0.9": "all but unlikely tokens", "1": "all tokens"},
         toolbar=lambda value: f"top-p {value:g}",
-        section="sampling", neutral=1,
     )  # fmt: skip
     min_p: float = option(
-        0.0, "exclude tokens less probable than this fraction of the most likely token", low=0, high=1,
-        aliases=("minp",), example="0.05",
-        trend="higher: less random",
+        0.0, "exclude tokens less probable than this fraction of the most likely token",
+        low=0, high=1, neutral=0, section="sampling", aliases=("minp",), example="0.05", trend="higher: less random",
         values={"0": "all tokens", "0.05": "a common value", "0.2": "only very likely tokens"},
         toolbar=lambda value: f"min-p {value:g}" if value else "",
-        section="sampling", neutral=0,
     )  # fmt: skip
     repetition_penalty: float = option(
-        1.0, "above 1, makes tokens that were already used less likely", above=0, high=100,
-        aliases=("penalty",), example="1.1",
-        trend="higher: less repetition",
+        1.0, "above 1, makes tokens that were already used less likely", above=0, high=100, neutral=1,
+        section="penalty", aliases=("penalty",), example="1.1", trend="higher: less repetition",
         values={"1": "off", "1.1": "mild", "1.3": "strong"},
         toolbar=lambda value: f"penalty {value:g}" if value != 1 else "",
-        section="penalty", neutral=1,
     )  # fmt: skip
     max_tokens: int = option(
         256, "maximum number of tokens in an answer", low=1,
-        flags=("-n",), aliases=("max", "length"), example="100",
-        trend="higher: longer answers",
+        flags=("-n",), aliases=("max", "length"), example="100", trend="higher: longer answers",
         values={"32": "a line or two", "100": "a paragraph", "1000": "a page or two"},
         toolbar=lambda value: f"max {value}",
     )  # fmt: skip
     seed: int | None = option(
         None, "random seed, for reproducible answers; none draws a new one for each answer", low=0, high=2**53,
-        flags=("-s",), example="7",
-        trend="same seed: same answer",
+        flags=("-s",), example="7", trend="same seed: same answer",
         values={"none": "a new one for each answer", "7": "any number will do"},
         toolbar=lambda value: f"seed {'–' if value is None else value}",
     )  # fmt: skip
@@ -83,8 +69,7 @@ class Settings:
         toolbar=lambda value: "stop " + " ".join(repr(text) for text in value) if value else "",
     )  # fmt: skip
     slow: float | None = option(
-        None, "maximum number of tokens shown per second", above=0, example="20",
-        trend="tokens per second",
+        None, "maximum number of tokens shown per second", above=0, example="20", trend="tokens per second",
         values={"none": "unlimited", "5": "to read aloud", "20": "to read along"},
         toolbar=lambda value: f"slow {value:g}" if value else "",
     )  # fmt: skip
@@ -96,8 +81,7 @@ class Settings:
         section="loading",
     )  # fmt: skip
     precision: str = option(
-        "auto", "number format that the model computes in", choices=("auto", "f32", "bf16", "int8"),
-        example="bf16",
+        "auto", "number format that the model computes in", choices=("auto", "f32", "bf16", "int8"), example="bf16",
         values={
             "auto": "fast on the device, with hardly any loss", "f32": "32-bit floats: exact",
             "bf16": "16-bit floats: less precise", "int8": "8-bit integers: on a CPU",
@@ -105,9 +89,8 @@ class Settings:
         section="loading",
     )  # fmt: skip
     engine: str = option(
-        "auto", "inference engine", choices=("auto", "torch", "native"), example="torch",
+        "auto", "inference engine", choices=("auto", "torch", "native"), example="torch", section="loading",
         values={"auto": "the faster one", "torch": "PyTorch, the reference", "native": "in C, without PyTorch"},
-        section="loading",
     )  # fmt: skip
     threads: int | None = option(
         None, "CPU threads; none chooses a number that suits the model", low=1, high=1024, example="2",
@@ -138,15 +121,7 @@ LOADING = SETTINGS.in_section("loading")
 
 
 def describe_sampling(settings: Settings, baseline: Settings | None = None) -> list[str]:
-    """Format the sampling settings as the toolbar shows them: `temp 0.8`, `top-p 0.95`, `sample`.
-
-    Args:
-        settings: the settings.
-        baseline: if given, settings that are the same in it are left out.
-
-    Returns:
-        A word or two for each setting.
-    """
+    """Format the sampling settings, or those that differ from a baseline, as the toolbar does: `temp 0.8`, `sample`."""
     words: list[str] = []
     for name in SAMPLING:
         form, value = SETTINGS[name].toolbar, getattr(settings, name)
@@ -173,3 +148,39 @@ class SettingStore(LayeredOptions[Settings]):
         super()._refresh()
         if not self.current.greedy:
             self._last_temperature = self.current.temperature
+
+
+DEFAULT_MODEL = "smalltalk"
+
+
+@dataclass(frozen=True, slots=True)
+class UiOptions:
+    """Snapshot of all options of the user interface, which no engine ever sees.
+
+    Raises:
+        SettingError: If a value has the wrong type or is not among the choices.
+    """
+
+    model: str = option(DEFAULT_MODEL, "model to open: a name or a folder", flags=("-m",), metavar="MODEL")
+    plain: bool = option(
+        False, "plain lines of text, never redrawn, for screen readers and slow connections", switch=True
+    )
+    private: bool = option(False, "save neither the conversation nor the input history", switch=True)
+    keys: str = option("auto", "key bindings of the prompt; auto reads ~/.inputrc", choices=("auto", "emacs", "vi"))
+    theme: str = option(
+        "dark", "colours for a dark or a light background; none turns colours off", choices=("dark", "light", "none")
+    )
+
+    def __post_init__(self) -> None:
+        UI_OPTIONS.parse_fields(self)
+
+
+UI_OPTIONS = Options.of(UiOptions)
+"""Interface options by name, in display order."""
+
+
+class UiOptionStore(LayeredOptions[UiOptions]):
+    """Effective interface options, each with its origin."""
+
+    def __init__(self) -> None:
+        super().__init__(UI_OPTIONS, UiOptions)

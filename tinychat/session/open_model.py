@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from functools import cached_property
 
-from tinychat.config.precedence import Origin
+from tinychat.config.option import Origin
 from tinychat.config.settings import Settings, SettingStore
 from tinychat.errors import ModelError
 from tinychat.events import Notice

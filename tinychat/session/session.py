@@ -3,8 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
-from tinychat.config.settings import SettingStore
-from tinychat.config.ui_options import UiOptionStore
+from tinychat.config.settings import SettingStore, UiOptionStore
 from tinychat.errors import ModelError, UsageError
 from tinychat.events import Finished, Record
 from tinychat.generate.engine import SampledToken
