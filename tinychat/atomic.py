@@ -5,36 +5,26 @@ old version or the new one, even after a crash. The next write to the same path 
 """
 
 import ctypes
+import glob
 import os
 import secrets
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
 
 def atomic_write(path: Path, data: bytes | str, *, private: bool = False) -> None:
-    """Write a file atomically, creating its parent folders.
-
-    Args:
-        path: of the file.
-        data: bytes, or text to encode as UTF-8.
-        private: whether only the owner may read it.
-    """
+    """Write bytes, or text as UTF-8, to a file, creating its parent folders; `private`: only the owner may read it."""
     with atomic_file(path, private=private) as file:
         file.write(data.encode("utf-8") if isinstance(data, str) else data)
 
 
 @contextmanager
 def atomic_file(path: Path, *, private: bool = False) -> Iterator[BinaryIO]:
-    """Open a temporary file for writing, which replaces `path` if the block ends without an error.
-
-    Args:
-        path: of the file; its parent folders are created.
-        private: whether only the owner may read it.
-    """
+    """Open a temporary file, which replaces `path` if the block ends without an error; otherwise as `atomic_write`."""
     with _draft(path) as draft:
         with draft.open("xb") as file:
             if private:
@@ -72,7 +62,7 @@ def _draft(path: Path) -> Iterator[Path]:
     """Yield an unused temporary path beside `path`, and remove it at the end if it still exists."""
     path = path.resolve()  # replaces the target of a symbolic link, not the link
     path.parent.mkdir(parents=True, exist_ok=True)
-    for leftover in path.parent.glob(f".{_escape_glob(path.name)}.*.tmp"):
+    for leftover in path.parent.glob(f".{glob.escape(path.name)}.*.tmp"):
         if not _is_alive(leftover.name.split(".")[-2].partition("-")[0]):
             _remove(leftover)
     draft = path.parent / f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp"
@@ -83,20 +73,15 @@ def _draft(path: Path) -> Iterator[Path]:
         _remove(draft)
 
 
-def _escape_glob(name: str) -> str:
-    return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in name)
-
-
 def _is_alive(process_id: str) -> bool:
     """Return whether a process may be alive; True if that cannot be checked safely."""
-    if os.name != "posix" or not process_id.isdecimal():
-        return True
-    try:
-        os.kill(int(process_id), 0)
-    except ProcessLookupError:
-        return False
-    except (PermissionError, OverflowError):
-        return True
+    if os.name == "posix" and process_id.isdecimal():
+        try:
+            os.kill(int(process_id), 0)
+        except ProcessLookupError:
+            return False
+        except (PermissionError, OverflowError):
+            pass
     return True
 
 
@@ -121,13 +106,11 @@ def _sync_folder(path: Path) -> None:
 def _exchange(one: Path, other: Path) -> bool:
     """Swap two folders atomically; return False if the operating system cannot."""
     first, second = os.fsencode(one), os.fsencode(other)
-    renameat2: Callable[..., int]
     try:
         libc = ctypes.CDLL(None)
         if sys.platform == "darwin":
             return bool(libc.renamex_np(first, second, 2) == 0)  # RENAME_SWAP
         cwd = -100  # AT_FDCWD: paths are relative to the working folder
-        renameat2 = libc.renameat2
-        return bool(renameat2(cwd, first, cwd, second, 2) == 0)  # RENAME_EXCHANGE
+        return bool(libc.renameat2(cwd, first, cwd, second, 2) == 0)  # RENAME_EXCHANGE
     except (AttributeError, OSError, TypeError):
         return False

@@ -1,34 +1,18 @@
 """All errors that tinychat raises for a user to see.
 
-TinychatError                exit code 1
-├── UsageError               exit code 2: invalid options or arguments
-│   └── SettingError         a setting got an invalid value
-├── SourceError              a text cannot be found or read
-├── TokenizerError           a tokenizer cannot be trained, read or used
-├── ModelError               a model cannot be found, read or built
-├── RunError                 a training run cannot start, resume or be found
-├── GenerationError          the model's output has no token that can be sampled
-└── Interrupted              exit code 130: the user interrupted it
-
-Each error states the problem, with the value that caused it, and the remedy: one or two lines, which only the user
-interfaces print.
+Each states the problem, with the value that caused it, and the remedy: one or two lines, which only the user interfaces
+print.
 """
 
 
 class TinychatError(Exception):
-    """Base class of all errors.
-
-    Args:
-        problem: description with the value that caused it; a sentence without a full stop.
-        remedy: advice to the user; empty if there is none.
-    """
+    """Base class of all errors: `problem` is a sentence without a full stop, `remedy` advice to the user, if any."""
 
     exit_code = 1
 
     def __init__(self, problem: str, remedy: str = "") -> None:
         super().__init__(problem)
-        self.problem = problem
-        self.remedy = remedy
+        self.problem, self.remedy = problem, remedy
 
     def __str__(self) -> str:
         return f"{self.problem}\n{self.remedy}" if self.remedy else self.problem
@@ -46,19 +30,10 @@ class UsageError(TinychatError):
 
 
 class SettingError(UsageError):
-    """Invalid value of a setting.
-
-    Args:
-        name: of the setting.
-        expected: description of valid values.
-        seen: the invalid value.
-    """
+    """Invalid value of a setting; `expected` describes the valid ones."""
 
     def __init__(self, name: str, expected: str, seen: object) -> None:
         super().__init__(f"{name.replace('_', '-')} takes {expected}, not {seen!r}")
-        self.name = name
-        self.expected = expected
-        self.seen = seen
 
 
 class SourceError(TinychatError):
