@@ -1,16 +1,14 @@
 """Save and load models, each a folder.
 
-The files are `config.json`, `tokenizer.json`, `model.safetensors`, `training.json` and `README.md`. Encoder-decoder
-models also have a `source_tokenizer.json`, for the texts that the encoder reads.
-
 Loading runs no code: weights are safetensors, all else is JSON. Saving is atomic: it leaves the old folder or the new.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from tinychat.atomic import atomic_folder
 from tinychat.corpus.types import MODES, Mode
@@ -26,14 +24,10 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 FORMAT = 1
-CONFIG, TOKENIZER, SOURCE_TOKENIZER, WEIGHTS, TRAINING, CARD = (
-    "config.json",
-    "tokenizer.json",
-    "source_tokenizer.json",
-    "model.safetensors",
-    "training.json",
-    "README.md",
-)
+CONFIG, WEIGHTS, TRAINING, CARD = "config.json", "model.safetensors", "training.json", "README.md"
+TOKENIZER = "tokenizer.json"
+SOURCE_TOKENIZER = "source_tokenizer.json"
+"""Tokenizer of the texts that the encoder of a translation model reads."""
 DAMAGED = "the model is incomplete or damaged: train or import it again"
 
 
@@ -48,7 +42,6 @@ class ModelInfo:
     """Fields of `ModelConfig`."""
     tokenizer_kind: str
     parameters: int
-    """Number of parameters."""
     template: ChatTemplate | None = None
     settings: dict[str, Any] = field(default_factory=dict)
     """Settings that suit this model better than the defaults."""
@@ -59,7 +52,6 @@ class ModelInfo:
 
     @property
     def weights_file(self) -> Path:
-        """File of the weights."""
         return self.snapshot or self.folder / WEIGHTS
 
     @property
@@ -69,13 +61,7 @@ class ModelInfo:
 
 
 def find_model(name: str) -> Path:
-    """Return the folder of a model.
-
-    Args:
-        name: a path, or a name to look up in `./models`, the user's models, the bundled models, and last the runs.
-
-    Returns:
-        The folder.
+    """Return the folder at a path, or of a name in `./models`, the user's models, the bundled models or last the runs.
 
     Raises:
         ModelError: If there is no such model.
@@ -86,39 +72,38 @@ def find_model(name: str) -> Path:
     for folder in (Path(name).expanduser(), *named, RunFolder(paths.runs_folder() / name).model):
         if (folder / CONFIG).is_file():
             return folder
-    known = sorted({folder.name for folder in _folders()})
     if Path(name).is_dir():
         raise ModelError(f"{name} holds no model: it has no {CONFIG}", "`tinychat import` reads other tools' folders")
-    names = ", ".join(known) or "none yet; `tinychat train TEXT` makes one"
+    names = (
+        ", ".join(sorted({folder.name for folder in _folders(*_search_path())}))
+        or "none yet; `tinychat train TEXT` makes one"
+    )
     raise ModelError(f"there is no model {name!r}", f"models: {names}")
 
 
 def model_reference(info: ModelInfo) -> str:
     """Return a reference that resolves to a model: its name, or its path if the name is ambiguous."""
-    try:
-        found = find_model(info.name)
-    except ModelError:
-        return str(info.folder.absolute())
-    return info.name if found.resolve() == info.folder.resolve() else str(info.folder.absolute())
+    with suppress(ModelError):
+        if find_model(info.name).resolve() == info.folder.resolve():
+            return info.name
+    return str(info.folder.absolute())
 
 
 def list_models() -> list[ModelInfo]:
     """Return all models that can be found by name, in lookup order; damaged ones are skipped."""
-    return _read_all(_folders())
+    return _read_all(*_search_path())
 
 
 def list_bundled_models() -> list[ModelInfo]:
     """Return the models that come with tinychat."""
-    return _read_all(_folders([paths.bundled_models()]))
+    return _read_all(paths.bundled_models())
 
 
-def _read_all(folders: Iterable[Path]) -> list[ModelInfo]:
+def _read_all(*parents: Path) -> list[ModelInfo]:
     models: dict[str, ModelInfo] = {}
-    for folder in folders:
-        try:
+    for folder in _folders(*parents):
+        with suppress(TinychatError):
             models.setdefault(folder.name, read_info(folder))
-        except TinychatError:
-            continue
     return list(models.values())
 
 
@@ -130,8 +115,7 @@ def read_info(folder: Path) -> ModelInfo:
     """
     values = _read_json(folder / CONFIG)
     try:
-        if values["format"] != FORMAT:
-            seen = values["format"]
+        if (seen := values["format"]) != FORMAT:
             raise ModelError(f"{folder} has format {seen!r}, not {FORMAT}", "was it made by a newer tinychat?")
         template = values.get("template")
         if values["mode"] not in MODES:
@@ -197,18 +181,7 @@ def save_model(
     bf16: bool = False,
     step: int | None = None,
 ) -> None:
-    """Write a model to its folder atomically, replacing an older model there.
-
-    Args:
-        info: metadata, with the folder.
-        weights: `state_dict()` of the model.
-        tokenizer: tokenizer of the decoder.
-        source_tokenizer: tokenizer of the encoder.
-        training: content of `training.json`.
-        card: content of `README.md`.
-        bf16: whether to store weights in bf16, at half the size.
-        step: training step of the weights, stored with them.
-    """
+    """Write a model to its folder, replacing an older one there; `weights` is its `state_dict()` after some `step`."""
     packed = pack_weights(weights, tied=info.architecture["tie_embeddings"], bf16=bf16, step=step)
     config = {
         "format": FORMAT,
@@ -226,16 +199,14 @@ def save_model(
         tokenizer.save(draft / TOKENIZER)
         if source_tokenizer is not None:
             source_tokenizer.save(draft / SOURCE_TOKENIZER)
-        (draft / CONFIG).write_text(_to_json(config), encoding="utf-8")
-        (draft / TRAINING).write_text(_to_json(dict(training or {})), encoding="utf-8")
+        for name, values in ((CONFIG, config), (TRAINING, dict(training or {}))):
+            text = json.dumps(values, indent=2, ensure_ascii=False) + "\n"
+            (draft / name).write_text(text, encoding="utf-8")
         (draft / CARD).write_text(card, encoding="utf-8")
 
 
 def read_weights(info: ModelInfo) -> "dict[str, Tensor]":
-    """Read `model.safetensors`, or the snapshot that replaces it.
-
-    Returns:
-        The model's `state_dict()`: floating-point tensors in f32, n-gram counts in their own type.
+    """Read a model's `state_dict()`: floating-point tensors in f32, n-gram counts in their own type.
 
     Raises:
         ModelError: If the file is missing or damaged.
@@ -243,16 +214,14 @@ def read_weights(info: ModelInfo) -> "dict[str, Tensor]":
     from safetensors import SafetensorError
     from safetensors.torch import load_file
 
-    path = info.weights_file
     try:
-        weights = {
-            name: weight.float() if weight.is_floating_point() else weight for name, weight in load_file(path).items()
-        }
+        weights = load_file(info.weights_file)
+        weights = {name: weight.float() if weight.is_floating_point() else weight for name, weight in weights.items()}
         if info.snapshot:  # n-gram counts never change: only the folder's own file holds them
             own = load_file(info.folder / WEIGHTS)
             weights |= {name: value for name, value in own.items() if not value.is_floating_point()}
     except (OSError, SafetensorError) as error:
-        raise ModelError(f"{path} cannot be read: {error}", DAMAGED) from None
+        raise ModelError(f"{info.weights_file} cannot be read: {error}", DAMAGED) from None
     if info.architecture.get("tie_embeddings") and "decoder.embedding.weight" in weights:
         weights["head.weight"] = weights["decoder.embedding.weight"]
     return weights
@@ -262,9 +231,9 @@ def _search_path() -> tuple[Path, ...]:
     return (Path("models"), paths.models_folder(), paths.bundled_models())
 
 
-def _folders(parents: Iterable[Path] | None = None) -> Iterator[Path]:
-    """Yield all model folders in some folders, by default in the search path, in lookup order."""
-    for parent in _search_path() if parents is None else parents:
+def _folders(*parents: Path) -> Iterator[Path]:
+    """Yield the model folders in some folders, in lookup order."""
+    for parent in parents:
         if parent.is_dir():
             yield from sorted(path for path in parent.iterdir() if (path / CONFIG).is_file())
 
@@ -273,14 +242,10 @@ def _read_json(path: Path) -> dict[str, Any]:
     try:
         values = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        reason = error.strerror or error
-        raise ModelError(f"{path} cannot be read: {reason}", "is this the folder of a model?") from None
+        problem = f"{path} cannot be read: {error.strerror or error}"
+        raise ModelError(problem, "is this the folder of a model?") from None
     except ValueError as error:
         raise ModelError(f"{path} is no JSON: {error}", DAMAGED) from None
     if not isinstance(values, dict):
         raise ModelError(f"{path} holds no object", DAMAGED)
-    return cast("dict[str, Any]", values)
-
-
-def _to_json(values: dict[str, Any]) -> str:
-    return json.dumps(values, indent=2, ensure_ascii=False) + "\n"
+    return values

@@ -12,8 +12,7 @@ APP = "tinychat"
 
 
 def _home() -> Path | None:
-    home = os.environ.get("TINYCHAT_HOME")
-    return Path(home).expanduser().absolute() if home else None
+    return Path(home).expanduser().absolute() if (home := os.environ.get("TINYCHAT_HOME")) else None
 
 
 def data_folder() -> Path:
@@ -48,8 +47,7 @@ def history_file() -> Path:
 
 def cache_folder() -> Path:
     """Return the folder of files that can be created or downloaded again: token ids, data sets, the compiled kernel."""
-    home = _home()
-    return home / "cache" if home else Path(platformdirs.user_cache_dir(APP, appauthor=False))
+    return home / "cache" if (home := _home()) else Path(platformdirs.user_cache_dir(APP, appauthor=False))
 
 
 def datasets_folder() -> Path:
@@ -64,14 +62,12 @@ def ids_folder() -> Path:
 
 def config_file() -> Path:
     """Return the config file, in TOML."""
-    home = _home()
-    return (home or Path(platformdirs.user_config_dir(APP, appauthor=False))) / "config.toml"
+    return (_home() or Path(platformdirs.user_config_dir(APP, appauthor=False))) / "config.toml"
 
 
 def mirror() -> Path | None:
     """Return the local folder of data sets that `TINYCHAT_MIRROR` names; None if it is not set."""
-    folder = os.environ.get("TINYCHAT_MIRROR")
-    return Path(folder).expanduser() if folder else None
+    return Path(folder).expanduser() if (folder := os.environ.get("TINYCHAT_MIRROR")) else None
 
 
 def bundled_models() -> Path:

@@ -1,21 +1,9 @@
-"""Training runs, each a folder, through which other processes also watch and control the trainer.
-
-recipe.toml    all values as used
-events.jsonl   events, one a line
-control.jsonl  commands to the trainer, one a line
-checkpoints/   the state from which training can resume; the newest two
-snapshots/     weights of some steps, from the first to the newest
-model/         the model: its newest weights, or the best ones once the run has ended
-base_model/    the model that the run started from, with `--from`
-tokenizer.json the tokenizer; translation models also have a source_tokenizer.json
-out            path of the final model's folder, with `--out`
-trainer.lock   lock held while the trainer lives; the operating system releases it in any case
-trainer.log    the trainer's stderr
-"""
+"""Training runs, each a folder, through which other processes also watch and control the trainer."""
 
 import json
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from filelock import FileLock, Timeout
@@ -25,33 +13,27 @@ from tinychat.events import Event, LineReader
 from tinychat.store import paths
 
 
+@dataclass(unsafe_hash=True)
 class RunFolder:
-    """Paths of a run, with its lock, control file and events.
+    """Paths of a run, named like its folder, with its lock, control file and events."""
 
-    Args:
-        path: the folder; its name is the name of the run.
-    """
+    path: Path
 
-    def __init__(self, path: Path) -> None:
-        self.path, self.name = path, path.name
-        self.recipe_file = path / "recipe.toml"
-        self.events_file = path / "events.jsonl"
-        self.control_file = path / "control.jsonl"
-        self.checkpoints = path / "checkpoints"
-        self.snapshots = path / "snapshots"
-        self.model = path / "model"
-        self.base_model = path / "base_model"
+    def __post_init__(self) -> None:
+        path = self.path
+        self.name = path.name
+        self.recipe_file = path / "recipe.toml"  # all values as used
+        self.events_file = path / "events.jsonl"  # one event a line
+        self.control_file = path / "control.jsonl"  # one command to the trainer a line
+        self.checkpoints = path / "checkpoints"  # the state from which training can resume; the newest two
+        self.snapshots = path / "snapshots"  # weights of some steps, from the first to the newest
+        self.model = path / "model"  # its newest weights, or the best ones once the run has ended
+        self.base_model = path / "base_model"  # the model that the run started from, with `--from`
         self.tokenizer_file = path / "tokenizer.json"
-        self.source_tokenizer_file = path / "source_tokenizer.json"
-        self.out_file = path / "out"
-        self.lock_file = path / "trainer.lock"
-        self.log_file = path / "trainer.log"
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, RunFolder) and self.path == other.path
-
-    def __hash__(self) -> int:
-        return hash(self.path)
+        self.source_tokenizer_file = path / "source_tokenizer.json"  # of translation models only
+        self.out_file = path / "out"  # path of the final model's folder, with `--out`
+        self.lock_file = path / "trainer.lock"  # held while the trainer lives; the system releases it in any case
+        self.log_file = path / "trainer.log"  # the trainer's stderr
 
     @property
     def final_folder(self) -> Path:
@@ -61,13 +43,9 @@ class RunFolder:
         return paths.models_folder() / self.name
 
     def lock(self, timeout: float = 0) -> FileLock:
-        """Return the lock that the trainer holds while it lives.
+        """Return the lock that the trainer holds while it lives, not yet acquired.
 
-        Args:
-            timeout: seconds to wait for it; the trainer waits a little, since `is_running` acquires it for a moment.
-
-        Returns:
-            The lock, not yet acquired.
+        The trainer waits for it for a `timeout` of some seconds, since `is_running` acquires it for a moment.
         """
         return FileLock(self.lock_file, timeout=timeout)
 

@@ -1,9 +1,4 @@
-"""Weight files (safetensors) and snapshots of a run.
-
-A weight file may hold the number of its training step. A snapshot is the file of the learned weights at some step, in
-bf16; n-gram counts never change during a run and are stored in the run's model only. `TensorFile` maps a file into
-memory without copying it and without torch.
-"""
+"""Weight files (safetensors), which may hold the number of their training step, and snapshots of a run."""
 
 import ctypes
 import json
@@ -32,23 +27,20 @@ ELEMENT_SIZES: Mapping[str, int] = {"F32": 4, "BF16": 2, "I16": 2, "I32": 4, "I6
 
 @dataclass(frozen=True)
 class Snapshot:
-    """Weights of a run at some step."""
+    """Learned weights of a run at some step, in bf16; n-gram counts never change and are in the run's model only."""
 
     step: int
     path: Path
 
 
 def pack_weights(weights: "Mapping[str, Tensor]", *, tied: bool, bf16: bool = False, step: int | None = None) -> bytes:
-    """Serialize weights as a safetensors file.
+    """Serialize the `state_dict()` of a model as the content of a safetensors file.
 
     Args:
-        weights: `state_dict()` of a model.
+        weights: of the model.
         tied: whether the head shares its matrix with the embedding, which is then stored once.
         bf16: whether to store floating-point tensors in bf16 instead of f32; n-gram counts keep their type.
         step: training step of the weights; None if unknown.
-
-    Returns:
-        The content of the file.
     """
     import torch
     from safetensors.torch import save
@@ -90,22 +82,17 @@ class MappedTensor:
     """Address and shape of a tensor in a `TensorFile`."""
 
     dtype: str
-    """Key of `ELEMENT_SIZES`."""
     shape: tuple[int, ...]
     address: int
     """Memory address of the first element; valid as long as the `TensorFile` lives."""
 
     @property
     def numel(self) -> int:
-        """Number of elements."""
         return math.prod(self.shape)
 
 
 class TensorFile:
-    """Safetensors file mapped into memory; `tensors` holds its tensors by name.
-
-    Args:
-        path: of the file.
+    """Safetensors file mapped into memory, without a copy and without torch; `tensors` holds its tensors by name.
 
     Raises:
         ModelError: If the file cannot be read or is not a valid safetensors file.
@@ -133,12 +120,9 @@ class TensorFile:
             if name == METADATA:
                 continue
             dtype, shape, (first, end) = values["dtype"], tuple(values["shape"]), values["data_offsets"]
-            size = math.prod(shape) * ELEMENT_SIZES[dtype]
-            if (
-                not all(type(length) is int and length >= 0 for length in shape)
-                or not 0 <= first <= end <= len(self._memory) - begin
-                or end - first != size
-            ):
+            is_shape = all(type(length) is int and length >= 0 for length in shape)
+            lies_within = 0 <= first <= end <= len(self._memory) - begin
+            if not (is_shape and lies_within and end - first == math.prod(shape) * ELEMENT_SIZES[dtype]):
                 raise ValueError(f"{name} does not lie within it")
             tensors[name] = MappedTensor(dtype, shape, base + first)
         return tensors
