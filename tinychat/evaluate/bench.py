@@ -70,10 +70,6 @@ class Rate:
     limit: float
     """Floating-point operations per second of matrix products, or memory bandwidth in bytes per second."""
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the fields of the JSON output."""
-        return dataclasses.asdict(self)
-
 
 @dataclass(frozen=True)
 class EngineRates:
@@ -85,10 +81,6 @@ class EngineRates:
     prefill: Rate
     decode: Rate
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the fields of the JSON output."""
-        return dataclasses.asdict(self)
-
 
 @dataclass(frozen=True)
 class Bench:
@@ -99,7 +91,6 @@ class Bench:
     engines: list[EngineRates]
     """Rates by engine and precision; those that the model runs with by default come first."""
     training: Rate
-    """Rate of training steps."""
     training_precision: str
     training_threads: int
     loop_overhead: float
@@ -109,19 +100,14 @@ class Bench:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields of the JSON output."""
-        first = self.engines[0]
-        training = {
-            "loop_share": self.loop_overhead, "precision": self.training_precision, "threads": self.training_threads,
-        }  # fmt: skip
+        engines = [dataclasses.asdict(rates) for rates in self.engines]
+        training = dataclasses.asdict(self.training) | {"loop_share": self.loop_overhead}
+        training |= {"precision": self.training_precision, "threads": self.training_threads}
         return {
-            "model": self.model.name,
-            "device": self.device,
-            "prefill": first.prefill.to_dict(),
-            "decode": first.decode.to_dict(),
-            "engines": [rates.to_dict() for rates in self.engines],
-            "training": self.training.to_dict() | training,
-            "start_up": self.start_up,
-        }
+            "model": self.model.name, "device": self.device,
+            "prefill": engines[0]["prefill"], "decode": engines[0]["decode"], "engines": engines,
+            "training": training, "start_up": self.start_up,
+        }  # fmt: skip
 
 
 def run_bench(session: Session) -> Bench:
@@ -184,20 +170,10 @@ def _time_start_up(info: ModelInfo) -> float:
 
 
 def _measure_decode(engine: Engine, model: Transformer, bytes_per_weight: int) -> Rate:
-    """Measure greedy decoding of one sequence: each token reads all weights but the other tokens' embeddings.
-
-    Args:
-        engine: to measure.
-        model: of the engine, in torch.
-        bytes_per_weight: as the engine reads it.
-    """
+    """Measure greedy decoding of one sequence: each token reads all weights but the other tokens' embeddings."""
     count = min(DECODE_TOKENS, model.config.context_length - 2)
     settings = Settings(temperature=0)
-
-    def decode() -> None:
-        engine.extend([Request(0, [0], 0, settings, seed=0)], count)
-
-    seconds = _median_seconds(decode) / count
+    seconds = _median_seconds(lambda: engine.extend([Request(0, [0], 0, settings, seed=0)], count)) / count
     size = bytes_per_weight * (sum(weight.numel() for weight in model.matrices()) + model.head.weight.numel())
     limit = _bandwidth_limit(size, model.head.weight.device)
     return Rate(1 / seconds, size / seconds / limit, limit)
@@ -205,23 +181,15 @@ def _measure_decode(engine: Engine, model: Transformer, bytes_per_weight: int) -
 
 def _measure_prefill(engine: Engine, model: Transformer) -> Rate:
     """Measure reading a prompt as long as the context, without a cached prefix."""
-    context_length = model.config.context_length
+    context_length, settings = model.config.context_length, Settings(temperature=0)
     prompts = itertools.cycle([first] + [0] * (context_length - 1) for first in (0, 1))  # differ from the first token
-
-    def prefill() -> None:
-        engine.extend([Request(0, next(prompts), 0, Settings(temperature=0), seed=0)], 1)
-
-    seconds = _median_seconds(prefill)
+    seconds = _median_seconds(lambda: engine.extend([Request(0, next(prompts), 0, settings, seed=0)], 1))
     limit = _matmul_limit(torch.float32, model.head.weight.device)
     return Rate(context_length / seconds, _forward_operations(model) * context_length / seconds / limit, limit)
 
 
 def _measure_training(model: Transformer, device: str, info: ModelInfo) -> tuple[Rate, str, int, float]:
-    """Measure training a model of this architecture with the default recipe.
-
-    Returns:
-        The rate of steps alone, the precision, the number of threads, and the overhead of the loop.
-    """
+    """Measure training with the default recipe: the rate of steps, the precision, the threads, the loop's overhead."""
     threads = torch.get_num_threads()
     recipe = load_recipe().merged({"device": device, "learning_rate": 1e-4, "embedding_learning_rate": 1e-4})
     machine = find_machine(recipe)
@@ -229,8 +197,7 @@ def _measure_training(model: Transformer, device: str, info: ModelInfo) -> tuple
     batch_size = max(1, 2048 // model.config.context_length)
     tokens = batch_size * model.config.context_length
     seconds = step_seconds(recipe, model.config, batch_size)
-    dtype = torch.bfloat16 if machine.precision == "bf16" else torch.float32
-    limit = _matmul_limit(dtype, model.head.weight.device)
+    limit = _matmul_limit(torch.bfloat16 if machine.precision == "bf16" else torch.float32, model.head.weight.device)
     operations = 3 * _forward_operations(model) * tokens  # the backward pass has two products for each forward one
     rate = Rate(tokens / seconds, operations / seconds / limit, limit)
     runs = paths.runs_folder()
@@ -241,13 +208,9 @@ def _measure_training(model: Transformer, device: str, info: ModelInfo) -> tuple
 
 
 class TimedLearner(Learner):
-    """Records the start and end of each step; waits for the device, so that steps hide none of the loop's time.
+    """Records the start and end of each step, and stops the run after some seconds.
 
-    Args:
-        config: of the model.
-        recipe: to train with.
-        control: of the run, to stop it.
-        seconds: duration of the run.
+    It waits for the device, so that steps hide none of the loop's time.
     """
 
     def __init__(self, config: ModelConfig, recipe: Recipe, control: Control, seconds: float) -> None:
@@ -256,7 +219,6 @@ class TimedLearner(Learner):
         self._control, self._seconds = control, seconds
 
     def step(self, batch: Batch, factor: float, step: int = 0) -> Tensor:
-        """Take a step; stop the run once its time is over."""
         began = time.perf_counter()
         loss = super().step(batch, factor, step)
         loss.item()
@@ -270,15 +232,7 @@ def loop_overhead(
 ) -> float:
     """Train on random tokens; return the fraction of the time spent outside steps: batches, events, checkpoints.
 
-    Evaluations and samples are left out; checkpoints count as often as a long run writes them.
-
-    Args:
-        recipe: with device and precision filled in.
-        config: of the model; it has the tokenizer's vocabulary.
-        batch_size: number of sequences per step.
-        tokenizer: of the model.
-        folder: for temporary files: on the disk of the runs.
-        seconds: duration of training.
+    Evaluations and samples are left out; checkpoints, written to `folder`, count as often as a long run writes them.
     """
     random = np.random.default_rng(0)
     train, val = (
@@ -295,14 +249,14 @@ def loop_overhead(
 
         def save(state: State) -> None:
             began = time.perf_counter()
-            save_checkpoint(Path(scratch, "checkpoints"), state)
+            save_checkpoint(run.checkpoints, state)
             saves.append((began, time.perf_counter()))
 
-        control = Control(Path(scratch, "control.jsonl"))
+        run = RunFolder(Path(scratch))
+        control, log = Control(run.control_file), EventLog(run.events_file)
         learner = TimedLearner(config, recipe, control, seconds)
         batches = Batches(train, config.context_length, batch_size, recipe.seed)
-        log = EventLog(Path(scratch, "events.jsonl"))
-        publisher = Publisher(RunFolder(Path(scratch)), lambda state: None, tied=config.tie_embeddings)
+        publisher = Publisher(run, lambda state: None, tied=config.tie_embeddings)
         io = RunIO(control, log.write, save, lambda: None, publisher)
         Loop(Training(plan, text, batches, learner), io).run()
         log.close()

@@ -29,12 +29,10 @@ BATCH_SIZE = 64
 
 @dataclass(frozen=True)
 class Score:
-    """The result of an evaluation."""
+    """The result of an evaluation; the loss is the cross-entropy in nats per token."""
 
     loss: float
-    """Cross-entropy, in nats per token."""
     perplexity: float
-    """exp(loss)."""
     bits_per_character: float
     tokens: int
     """Number of tokens predicted."""
@@ -58,32 +56,26 @@ def score(
     field: str | None = None,
     exact: bool = False,
 ) -> Score:
-    """Evaluate a model on a split of a text, in consecutive windows of its context length.
+    """Evaluate a model on a split of some sources, in consecutive windows of its context length.
 
-    Args:
-        info: of the model.
-        sources: files, folders, data sets or a mix, as in `tinychat train`.
-        split: `val` is the last 10 % of each source, as in training, `train` the rest, `all` both. For a model trained
-            on documents as rows, `val` is 10 % of the rows, chosen by a hash. The weights of a mix are ignored.
-        settings: of which device and threads count.
-        column: name of the text column in tables.
-        field: name of the text field in JSON Lines.
-        exact: whether to translate each pair as well, and count exact matches.
+    `val` is the last 10 % of each source, as in training, `train` the rest, `all` both. For a model trained on
+    documents as rows, `val` is 10 % of the rows, chosen by a hash. The weights of a mix are ignored. Of the settings,
+    device and threads count. With `exact`, each pair is translated as well, and exact matches are counted.
 
     Raises:
         SourceError: If the text cannot be read, or the split is too short to predict a token.
         UsageError: If `exact` is set for a model that does not translate.
     """
     if exact and info.mode != "translation":
-        raise UsageError(
-            f"{info.name} is for {info.mode}: exact matches are counted of translations", "leave out --exact"
-        )
+        problem = f"{info.name} is for {info.mode}: exact matches are counted of translations"
+        raise UsageError(problem, "leave out --exact")
     tokenizer = read_tokenizer(info.folder)
     corpus = read_sources(
         sources, cache=paths.datasets_folder(), mirror=paths.mirror(), column=column, field=field, mode=info.mode
     )
-    read = _read_rows if _has_rows(info) else _read_ids
-    texts: Rows | Ids = read(info, corpus, tokenizer, split)
+    packing = read_training(info.folder).get("recipe", {}).get("data", {}).get("packing")
+    is_in_rows = info.mode == "translation" or packing is False  # else, the model was trained on one running text
+    texts = (_read_rows if is_in_rows else _read_ids)(info, corpus, tokenizer, split)
     ids = texts.flat() if isinstance(texts, Rows) else texts
     if len(ids) < 2:
         problem = f"the {split} part of {corpus.name} has {len(ids)} tokens: nothing can be predicted"
@@ -100,26 +92,13 @@ def score(
         source_tokenizer = read_source_tokenizer(info.folder) or tokenizer
         encoder = PromptEncoder(tokenizer, model.config.context_length, source_tokenizer=source_tokenizer)
         exact_match = exact_match_rate(model, texts, encoder)
-    return Score(
-        result.loss,
-        result.perplexity,
-        result.bits_per_character(characters / result.tokens),
-        result.tokens,
-        characters,
-        result.accuracy,
-        exact_match,
-        corpus.notices,
-    )
+    bits_per_character = result.bits_per_character(characters / result.tokens)
+    measured = (result.loss, result.perplexity, bits_per_character, result.tokens, characters, result.accuracy)
+    return Score(*measured, exact_match, corpus.notices)
 
 
 def exact_match_rate(model: Transformer, pairs: Rows, prompt_encoder: PromptEncoder) -> float:
-    """Return the fraction of pairs whose greedy translation equals the target, character for character.
-
-    Args:
-        model: a translation model.
-        pairs: at least one row, with its source.
-        prompt_encoder: of the model.
-    """
+    """Return the fraction of pairs, at least one, whose greedy translation equals the target."""
     assert pairs.source is not None
     assert prompt_encoder.source_tokenizer is not None
     indices = np.argsort(pairs.lengths, kind="stable")  # translations of a batch have similar lengths
@@ -127,20 +106,11 @@ def exact_match_rate(model: Transformer, pairs: Rows, prompt_encoder: PromptEnco
     for first in range(0, len(indices), BATCH_SIZE):
         batch = indices[first : first + BATCH_SIZE]
         prompts = [prompt_encoder.source_tokenizer.decode(pairs.source.row(index).tolist()) for index in batch]
-        translations = make_samples(
-            model, prompt_encoder, prompts, [0] * len(batch), prompt_encoder.context_length, temperature=0.0
-        )
-        matches += sum(
-            translation == prompt_encoder.tokenizer.decode(pairs.row(index).tolist())
-            for translation, index in zip(translations, batch, strict=True)
-        )
+        targets = [prompt_encoder.tokenizer.decode(pairs.row(index).tolist()) for index in batch]
+        longest, seeds = prompt_encoder.context_length, [0] * len(batch)
+        translations = make_samples(model, prompt_encoder, prompts, seeds, longest, temperature=0.0)
+        matches += sum(one == other for one, other in zip(translations, targets, strict=True))
     return matches / len(indices)
-
-
-def _has_rows(info: ModelInfo) -> bool:
-    """Return whether the model was trained on documents or pairs as rows, not on one running text."""
-    data = read_training(info.folder).get("recipe", {}).get("data", {})
-    return info.mode == "translation" or data.get("packing") is False
 
 
 def _read_rows(info: ModelInfo, corpus: SourceCorpus, tokenizer: Tokenizer, split: Split) -> Rows:
@@ -154,7 +124,6 @@ def _read_rows(info: ModelInfo, corpus: SourceCorpus, tokenizer: Tokenizer, spli
 
 
 def _read_ids(info: ModelInfo, corpus: SourceCorpus, tokenizer: Tokenizer, split: Split) -> Ids:
-    files = [
-        encode_corpus(source.corpus, tokenizer, paths.ids_folder(), template=info.template) for source in corpus.sources
-    ]
+    folder, template = paths.ids_folder(), info.template
+    files = [encode_corpus(source.corpus, tokenizer, folder, template=template) for source in corpus.sources]
     return join([split_ids(file.ids, split) for file in files])

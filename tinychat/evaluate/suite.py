@@ -42,9 +42,8 @@ class Check:
     answers: tuple[str, ...] = ()
     """Texts of which the reply must be one; empty: any reply."""
     pattern: re.Pattern[str] | None = None
-    """Pattern that the reply must match."""
     without: re.Pattern[str] | None = None
-    """Pattern that the reply must not match."""
+    """Pattern that the reply must not match, whereas it must match `pattern`."""
 
     def accepts(self, reply: str) -> bool:
         """Return whether a last reply meets all conditions; space around it is ignored."""
@@ -86,13 +85,8 @@ class Outcome:
 class Tally:
     """The number of checks that passed in a group."""
 
-    passed: int = 0
-    count: int = 0
-
-    def add(self, passed: bool) -> None:
-        """Count a check."""
-        self.passed += passed
-        self.count += 1
+    passed: int
+    count: int
 
     @property
     def pass_rate(self) -> float:
@@ -135,13 +129,8 @@ def _read(path: Path) -> str:
 
 
 def _parse_check(values: dict[str, Any]) -> Check:
-    """Parse the values of a line.
-
-    Raises:
-        ValueError: If they are not a valid check.
-    """
-    unknown = [name for name in values if name not in FIELDS]
-    if unknown:
+    """Parse the values of a line; raises a ValueError if they are not a valid check."""
+    if unknown := [name for name in values if name not in FIELDS]:
         raise ValueError(f"a check has no {unknown[0]!r}")
     prompts, answers = (_parse_texts(values, name) for name in ("say", "answer"))
     if not prompts:
@@ -165,32 +154,24 @@ def run(
 ) -> Iterator[Outcome]:
     """Hold the conversation of every check, many at once; yield each outcome once it is complete, in any order.
 
-    The random numbers depend on the seed of the settings (default: 1), the index of the check and the turn alone.
-
-    Args:
-        session: with the model to check.
-        suite: the checks.
-        settings: to generate the replies with.
-        should_stop: called repeatedly; once it returns true, the run ends without the remaining outcomes.
+    The random numbers depend on the seed of the settings (default: 1), the index of the check and the turn alone. Once
+    `should_stop` returns true, the run ends without the remaining outcomes.
 
     Raises:
         GenerationError: If the model gave NaN or infinite logits.
     """
     batch = Batch(session.model.engine, should_stop)
     longest = max(len(check.prompts) for check in suite.checks)
+    seed = SEED if settings.seed is None else settings.seed
     waiting = list(enumerate(suite.checks))[::-1]
     running: dict[Answer, Outcome] = {}
     answered: list[Outcome] = []  # conversations with prompts left
 
     def ask(outcome: Outcome) -> None:
         turn = len(outcome.turns)
-        prompt = outcome.check.prompts[turn]
+        prompt, index = outcome.check.prompts[turn], outcome.index * longest + turn
         answer = session.model.make_answer(
-            prompt,
-            turns=outcome.turns,
-            settings=lambda: settings,
-            seed=SEED if settings.seed is None else settings.seed,
-            index=outcome.index * longest + turn,
+            prompt, turns=outcome.turns, settings=lambda: settings, seed=seed, index=index
         )
         outcome.turns.append(Turn(prompt))
         running[answer] = outcome
@@ -235,10 +216,8 @@ def _fault(outcome: Outcome, words: frozenset[str] | None) -> str:
 
 def tally(outcomes: Sequence[Outcome]) -> dict[str, Tally]:
     """Count the checks that passed by group, in the order of their first checks; the last group is `WELL_FORMED`."""
-    groups: dict[str, Tally] = {}
-    well_formed = Tally()
+    groups: dict[str, list[bool]] = {}
     for outcome in sorted(outcomes, key=lambda outcome: outcome.index):
-        groups.setdefault(outcome.check.group, Tally()).add(outcome.passed)
-        for fault in outcome.faults:
-            well_formed.add(not fault)
-    return groups | {WELL_FORMED: well_formed}
+        groups.setdefault(outcome.check.group, []).append(outcome.passed)
+    groups |= {WELL_FORMED: [not fault for outcome in outcomes for fault in outcome.faults]}
+    return {group: Tally(sum(passed), len(passed)) for group, passed in groups.items()}
