@@ -225,8 +225,7 @@ EVENTS: dict[str, type[Event]] = {kind.__name__.lower(): kind for kind in get_ar
 
 def to_json(event: Event) -> str:
     """Serialize an event as a line of JSON without the newline: `{"event": "stepped", "step": 10, …}`."""
-    values = {field.name: getattr(event, field.name) for field in dataclasses.fields(event)}
-    return json.dumps({"event": type(event).__name__.lower(), **values}, ensure_ascii=False)
+    return json.dumps({"event": type(event).__name__.lower()} | dataclasses.asdict(event), ensure_ascii=False)
 
 
 def from_json(line: str) -> Event:

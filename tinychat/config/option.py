@@ -108,10 +108,10 @@ class Option:
             words = "one of " + ", ".join(self.choices)
         if self.above is not None:
             words += f" above {self.above:.16g}"
-        if self.low is not None and self.high is not None:
-            words += f" from {self.low:.16g} to {self.high:.16g}"
-        elif self.low is not None:
-            words += f" of at least {self.low:.16g}"
+        if self.low is not None:
+            words += (
+                f" of at least {self.low:.16g}" if self.high is None else f" from {self.low:.16g} to {self.high:.16g}"
+            )
         elif self.high is not None:
             words += f" and at most {self.high:.16g}"
         return words + (f" or {self.absent}" if self.optional else "")
@@ -176,19 +176,16 @@ class Option:
             return None
         if self.kind is bool:
             truth = BOOLEANS.get(word) if isinstance(word, str) else raw
-            if not isinstance(truth, bool):
-                raise ValueError
-            return truth
-        if self.kind is str:
-            if self.choices or not isinstance(raw, str) or not (raw or self.empty):
-                raise ValueError
-            return raw
-        if isinstance(raw, bool) or not isinstance(raw, int | float | str):
-            raise ValueError
-        value = self.kind(raw)
-        if (isinstance(raw, float) and value != raw) or self.fault(value):
-            raise ValueError
-        return value
+            if isinstance(truth, bool):
+                return truth
+        elif self.kind is str:
+            if isinstance(raw, str) and (raw or self.empty) and not self.choices:
+                return raw
+        elif isinstance(raw, int | float | str) and not isinstance(raw, bool):
+            value = self.kind(raw)
+            if not self.fault(value) and (value == raw or not isinstance(raw, float)):
+                return value
+        raise ValueError
 
     def _parse_texts(self, raw: object) -> tuple[str, ...] | None:
         """Parse one typed text, or a list from JSON or TOML; raises a ValueError if it is invalid."""
@@ -231,7 +228,8 @@ def option(default: Any, help: str, **attributes: Any) -> Any:
 class Options(dict[str, Option]):
     """Table of options by name, in display order.
 
-    An unknown name raises `error`, with a message of `unknown` and the name, and `remedy` (default: the list of names).
+    For an unknown name, `find` raises `error` with a problem of `unknown` and the name, and `remedy`, by default a list
+    of the names.
     """
 
     def __init__(
@@ -254,11 +252,7 @@ class Options(dict[str, Option]):
         return Options([*self.values(), *other.values()])
 
     def find(self, name: str) -> Option:
-        """Return the option with a name, alias or flag; `-` and `_` are equivalent.
-
-        Raises:
-            TinychatError: If there is none. The table's `error` is the class raised.
-        """
+        """Return the option with a name, alias or flag; `-` and `_` are equivalent."""
         wanted = name.strip().lower().replace("-", "_")
         for one in self.values():
             if wanted in (one.name, *one.aliases, one.flag.removeprefix("--").replace("-", "_")):
@@ -285,10 +279,8 @@ def _option_of(declaration: "dataclasses.Field[Any]") -> Option:
     """Return the option that a dataclass field declares, with its name and type."""
     one: Option = declaration.metadata["option"]
     kinds = typing.get_args(declaration.type) if isinstance(declaration.type, UnionType) else (declaration.type,)
-    kind = next(kind for kind in kinds if kind is not NoneType)
-    return dataclasses.replace(
-        one, name=declaration.name, kind=typing.get_origin(kind) or kind, optional=one.optional or NoneType in kinds
-    )
+    kind, optional = next(kind for kind in kinds if kind is not NoneType), one.optional or NoneType in kinds
+    return dataclasses.replace(one, name=declaration.name, kind=typing.get_origin(kind) or kind, optional=optional)
 
 
 def unescape(text: str) -> str:

@@ -46,19 +46,15 @@ from tinychat.train.recipe import Recipe, load_recipe
 from tinychat.train.step import Learner
 
 MEASURE_SECONDS = 0.5
-"""Duration of each measurement."""
 LOOP_SECONDS = 4.0
 """Duration of the training loop's run, enough for two checkpoints."""
 NOISE_TOKENS = 1_000_000
 """Number of tokens of the random text that the loop trains on, about that of a usual text."""
 NEVER = 1 << 40
-"""A number of steps that is never reached."""
 WARMUP_STEPS = 3
 DECODE_TOKENS = 128
-"""Number of tokens of a decoding run."""
 NATIVE_PRECISIONS = tuple(name for name in PRECISIONS if name in SETTINGS["precision"].choices)
-BYTES = {"f32": 4, "bf16": 2, "int8": 1}
-"""Bytes per weight."""
+BYTES_PER_WEIGHT = {"f32": 4, "bf16": 2, "int8": 1}
 
 
 @dataclass(frozen=True)
@@ -137,7 +133,7 @@ def run_bench(session: Session) -> Bench:
         if isinstance(engine, NativeEngine):
             engine.set_drafting("never")  # with speculative decoding, not each token reads all weights
         torch.set_num_threads(threads)  # measure the limits with the same number of threads
-        prefill, decode = _measure_prefill(engine, model), _measure_decode(engine, model, BYTES[precision])
+        prefill, decode = _measure_prefill(engine, model), _measure_decode(engine, model, BYTES_PER_WEIGHT[precision])
         engines.append(EngineRates(name, precision, threads, prefill, decode))
     if not engines:
         raise UsageError(f"no engine here decodes in {settings.precision} on {device}", "leave out --precision")
@@ -208,10 +204,7 @@ def _measure_training(model: Transformer, device: str, info: ModelInfo) -> tuple
 
 
 class TimedLearner(Learner):
-    """Records the start and end of each step, and stops the run after some seconds.
-
-    It waits for the device, so that steps hide none of the loop's time.
-    """
+    """Records when each step begins and ends on the device, which hides none of the loop's time, and stops the run."""
 
     def __init__(self, config: ModelConfig, recipe: Recipe, control: Control, seconds: float) -> None:
         super().__init__(config, recipe)
@@ -235,9 +228,8 @@ def loop_overhead(
     Evaluations and samples are left out; checkpoints, written to `folder`, count as often as a long run writes them.
     """
     random = np.random.default_rng(0)
-    train, val = (
-        random.integers(config.vocab_size, size=n).astype(tokenizer.dtype) for n in (NOISE_TOKENS, NOISE_TOKENS // 10)
-    )
+    sizes = (NOISE_TOKENS, NOISE_TOKENS // 10)
+    train, val = (random.integers(config.vocab_size, size=size).astype(tokenizer.dtype) for size in sizes)
     facts = TextFacts("noise", len(train), 1, len(train) + len(val), config.vocab_size, tokenizer.kind)
     text = TrainingText(
         facts, "completion", tokenizer, None, None, (train,), val, prompt="", fingerprint="", notices=()

@@ -73,9 +73,8 @@ def score(
     corpus = read_sources(
         sources, cache=paths.datasets_folder(), mirror=paths.mirror(), column=column, field=field, mode=info.mode
     )
-    packing = read_training(info.folder).get("recipe", {}).get("data", {}).get("packing")
-    is_in_rows = info.mode == "translation" or packing is False  # else, the model was trained on one running text
-    texts = (_read_rows if is_in_rows else _read_ids)(info, corpus, tokenizer, split)
+    source_tokenizer = (read_source_tokenizer(info.folder) or tokenizer) if info.mode == "translation" else None
+    texts = _read(info, corpus, tokenizer, source_tokenizer, split)
     ids = texts.flat() if isinstance(texts, Rows) else texts
     if len(ids) < 2:
         problem = f"the {split} part of {corpus.name} has {len(ids)} tokens: nothing can be predicted"
@@ -89,7 +88,6 @@ def score(
     characters = tokenizer.count_characters(ids if isinstance(texts, Rows) else ids[1:])
     exact_match = None
     if exact and isinstance(texts, Rows):
-        source_tokenizer = read_source_tokenizer(info.folder) or tokenizer
         encoder = PromptEncoder(tokenizer, model.config.context_length, source_tokenizer=source_tokenizer)
         exact_match = exact_match_rate(model, texts, encoder)
     bits_per_character = result.bits_per_character(characters / result.tokens)
@@ -113,17 +111,17 @@ def exact_match_rate(model: Transformer, pairs: Rows, prompt_encoder: PromptEnco
     return matches / len(indices)
 
 
-def _read_rows(info: ModelInfo, corpus: SourceCorpus, tokenizer: Tokenizer, split: Split) -> Rows:
-    source_tokenizer = (read_source_tokenizer(info.folder) or tokenizer) if info.mode == "translation" else None
-    folder = paths.ids_folder()
+def _read(
+    info: ModelInfo, corpus: SourceCorpus, tokenizer: Tokenizer, source_tokenizer: Tokenizer | None, split: Split
+) -> Rows | Ids:
+    """Encode a split: in rows if the model was trained on documents or pairs as rows, else as one running text."""
+    folder, template = paths.ids_folder(), info.template
+    packing = read_training(info.folder).get("recipe", {}).get("data", {}).get("packing")
+    if info.mode != "translation" and packing is not False:
+        files = [encode_corpus(source.corpus, tokenizer, folder, template=template) for source in corpus.sources]
+        return join([split_ids(file.ids, split) for file in files])
     texts = [
-        encode_rows(source.corpus, tokenizer, folder, template=info.template, source_tokenizer=source_tokenizer)
+        encode_rows(source.corpus, tokenizer, folder, template=template, source_tokenizer=source_tokenizer)
         for source in corpus.sources
     ]
     return join_rows([split_rows(text, split) for text in texts])
-
-
-def _read_ids(info: ModelInfo, corpus: SourceCorpus, tokenizer: Tokenizer, split: Split) -> Ids:
-    folder, template = paths.ids_folder(), info.template
-    files = [encode_corpus(source.corpus, tokenizer, folder, template=template) for source in corpus.sources]
-    return join([split_ids(file.ids, split) for file in files])

@@ -58,14 +58,9 @@ class Game:
     """A game over one text, of which the beginning is known.
 
     With a character tokenizer, the person guesses any character; with others, one of the likeliest tokens, or `OTHER`.
-
-    Args:
-        tokenizer: of the model.
-        ids: ids of the text, and of all that the model reads before it.
-        start: index of the first token to guess, at least 1.
-        probabilities: returns the model's probabilities of the token after some ids, the likeliest first. End and role
-            tokens are excluded, since more text always follows.
-        beginning: of the text, as the person sees it.
+    `ids` are those of the text and of all that the model reads before it, up to `start`, at least 1, where guessing
+    begins. `probabilities` returns the model's probabilities of the token after some ids, the likeliest first; end and
+    role tokens are excluded, since more text always follows. `beginning` is what the person sees of the text.
     """
 
     def __init__(
@@ -88,15 +83,14 @@ class Game:
         self._decoder = tokenizer.stream()
         self._counts = {kind: list(counts) for kind, counts in PRIOR.items()}
         self._special_ids = {id for id in range(tokenizer.vocab_size) if not tokenizer.decode([id])}
-        self._characters: frozenset[str] = frozenset()
-        if tokenizer.kind == "char":
-            texts = map(tokenizer.token_text, range(tokenizer.vocab_size))
-            self._characters = frozenset(text for text in texts if len(text) == 1)
+        texts = map(tokenizer.token_text, range(tokenizer.vocab_size)) if tokenizer.kind == "char" else ()
+        self._characters = frozenset(text for text in texts if len(text) == 1)
+        self.has_choices = not self._characters
+        """Whether tokens are chosen; otherwise, characters are typed."""
         self._advance()
 
     @property
     def is_over(self) -> bool:
-        """Whether the text has ended."""
         return self._index >= len(self._ids)
 
     @property
@@ -105,36 +99,23 @@ class Game:
         return self.score.person + (0.0 if self.is_over else self._spent)
 
     @property
-    def has_choices(self) -> bool:
-        """Whether tokens are chosen; otherwise, characters are typed."""
-        return not self._characters
-
-    @property
     def rest(self) -> str:
         """The text that is not known yet."""
         return self._tokenizer.decode(self._ids[self._index :])
 
     def guess(self, text: str, *, sure: bool = False) -> list[Outcome]:
-        """Guess the next characters, one by one up to the first wrong one, or the next token.
+        """Guess the next characters, one by one up to the first wrong one, or else one of the choices or `OTHER`.
 
-        Args:
-            text: characters, of which several count as sure; or one of the choices, or `OTHER`.
-            sure: whether the person is sure of a choice.
-
-        Returns:
-            The outcomes in their order, at least one unless the game is over.
+        A person who types several characters is taken to be sure of them. At least one outcome is returned unless the
+        game is over.
         """
         guesses = [text] if self.has_choices else list(text)
         outcomes: list[Outcome] = []
         for guess in guesses:
             if self.is_over or (outcomes and outcomes[-1].verdict != "right"):
                 break
-            kind: Kind = "single"
-            if self.remaining != self._candidates:
-                kind = "again"
-            elif sure or len(guesses) > 1:
-                kind = "sure"
-            outcomes += self._guess_one(guess, kind)
+            kind: Kind = "sure" if sure or len(guesses) > 1 else "single"
+            outcomes += self._guess_one(guess, kind if self.remaining == self._candidates else "again")
         return outcomes
 
     def give_up(self) -> list[Outcome]:

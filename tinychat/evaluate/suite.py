@@ -168,12 +168,10 @@ def run(
     answered: list[Outcome] = []  # conversations with prompts left
 
     def ask(outcome: Outcome) -> None:
-        turn = len(outcome.turns)
-        prompt, index = outcome.check.prompts[turn], outcome.index * longest + turn
-        answer = session.model.make_answer(
-            prompt, turns=outcome.turns, settings=lambda: settings, seed=seed, index=index
-        )
-        outcome.turns.append(Turn(prompt))
+        turns, make_answer = outcome.turns, session.model.make_answer
+        prompt, index = outcome.check.prompts[len(turns)], outcome.index * longest + len(turns)
+        answer = make_answer(prompt, turns=turns, settings=lambda: settings, seed=seed, index=index)
+        turns.append(Turn(prompt))
         running[answer] = outcome
         batch.add(answer)
 

@@ -74,10 +74,8 @@ def find_model(name: str) -> Path:
             return folder
     if Path(name).is_dir():
         raise ModelError(f"{name} holds no model: it has no {CONFIG}", "`tinychat import` reads other tools' folders")
-    names = (
-        ", ".join(sorted({folder.name for folder in _folders(*_search_path())}))
-        or "none yet; `tinychat train TEXT` makes one"
-    )
+    known = sorted({folder.name for folder in _folders(*_search_path())})
+    names = ", ".join(known) or "none yet; `tinychat train TEXT` makes one"
     raise ModelError(f"there is no model {name!r}", f"models: {names}")
 
 
@@ -184,16 +182,11 @@ def save_model(
     """Write a model to its folder, replacing an older one there; `weights` is its `state_dict()` after some `step`."""
     packed = pack_weights(weights, tied=info.architecture["tie_embeddings"], bf16=bf16, step=step)
     config = {
-        "format": FORMAT,
-        "name": info.name,
-        "mode": info.mode,
-        "description": info.description,
-        "tokenizer": info.tokenizer_kind,
-        "parameters": info.parameters,
+        "format": FORMAT, "name": info.name, "mode": info.mode, "description": info.description,
+        "tokenizer": info.tokenizer_kind, "parameters": info.parameters,
         "template": info.template.to_dict() if info.template else None,
-        "settings": info.settings,
-        "architecture": info.architecture,
-    }
+        "settings": info.settings, "architecture": info.architecture,
+    }  # fmt: skip
     with atomic_folder(info.folder) as draft:
         (draft / WEIGHTS).write_bytes(packed)
         tokenizer.save(draft / TOKENIZER)
@@ -234,8 +227,7 @@ def _search_path() -> tuple[Path, ...]:
 def _folders(*parents: Path) -> Iterator[Path]:
     """Yield the model folders in some folders, in lookup order."""
     for parent in parents:
-        if parent.is_dir():
-            yield from sorted(path for path in parent.iterdir() if (path / CONFIG).is_file())
+        yield from sorted(config.parent for config in parent.glob(f"*/{CONFIG}"))
 
 
 def _read_json(path: Path) -> dict[str, Any]:

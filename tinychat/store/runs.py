@@ -87,8 +87,5 @@ def find_run(name: str) -> RunFolder:
 
 def list_runs() -> list[RunFolder]:
     """Return all runs, newest first."""
-    folder = paths.runs_folder()
-    if not folder.is_dir():
-        return []
-    runs = [run for run in map(RunFolder, folder.iterdir()) if run.recipe_file.is_file()]
+    runs = [RunFolder(recipe.parent) for recipe in paths.runs_folder().glob("*/recipe.toml")]
     return sorted(runs, key=lambda run: run.recipe_file.stat().st_mtime, reverse=True)

@@ -34,13 +34,10 @@ class Snapshot:
 
 
 def pack_weights(weights: "Mapping[str, Tensor]", *, tied: bool, bf16: bool = False, step: int | None = None) -> bytes:
-    """Serialize the `state_dict()` of a model as the content of a safetensors file.
+    """Serialize the `state_dict()` of a model, after a training step if that is known, as a safetensors file.
 
-    Args:
-        weights: of the model.
-        tied: whether the head shares its matrix with the embedding, which is then stored once.
-        bf16: whether to store floating-point tensors in bf16 instead of f32; n-gram counts keep their type.
-        step: training step of the weights; None if unknown.
+    If the head is `tied` to the embedding, their matrix is stored once. Floating-point tensors are stored in f32 or
+    bf16; n-gram counts keep their type.
     """
     import torch
     from safetensors.torch import save
