@@ -181,7 +181,7 @@ def test_a_snapshot_taken_before_does_not_change() -> None:
     assert before.temperature == 0.8
 
 
-@given(st.text())
+@given(st.text("\\\n\tntr0é"))
 def test_unescape_undoes_escaping(text: str) -> None:
     escaped = text.replace("\\", r"\\").replace("\n", r"\n").replace("\t", r"\t")
     assert unescape(escaped) == text

@@ -1,7 +1,7 @@
 """The Shannon game: the cost of guesses, and that the rules favour neither side."""
 
 import math
-from collections.abc import Sequence
+from functools import cache
 
 import pytest
 
@@ -15,15 +15,17 @@ CHARACTERS = Tokenizer(train_vocabulary("char", ["abcdefgh"], 300, SPECIALS))
 PIECES = Tokenizer(train_vocabulary("wordpiece", ["the cat sat on the mat and that was that " * 9], 300, SPECIALS))
 
 
-def falling(tokenizer: Tokenizer, known: Sequence[int]) -> list[TokenProbability]:
+@cache
+def falling(tokenizer: Tokenizer) -> list[TokenProbability]:
     """Return probabilities that halve from id to id; the end token is the likeliest."""
     weights = [2.0**-index for index in range(tokenizer.vocab_size)]
-    return [TokenProbability(id, math.log(weight / sum(weights)), 0.0) for id, weight in enumerate(weights)]
+    total = sum(weights)
+    return [TokenProbability(id, math.log(weight / total), 0.0) for id, weight in enumerate(weights)]
 
 
 def game(tokenizer: Tokenizer, text: str, start: int = 1) -> Game:
     ids = tokenizer.encode(text)
-    return Game(tokenizer, ids, start, lambda known: falling(tokenizer, known), tokenizer.decode(ids[:start]))
+    return Game(tokenizer, ids, start, lambda known: falling(tokenizer), tokenizer.decode(ids[:start]))
 
 
 def verdicts(outcomes: list[Outcome]) -> str:
@@ -80,7 +82,7 @@ def test_the_model_pays_by_its_probabilities_without_the_end_token() -> None:
 
 def test_the_choices_are_the_likeliest_tokens_in_alphabetical_order() -> None:
     one = game(PIECES, "the cat")
-    likeliest = [token.id for token in falling(PIECES, []) if token.id != PIECES.special("end")][:CHOICES]
+    likeliest = [token.id for token in falling(PIECES) if token.id != PIECES.special("end")][:CHOICES]
     assert one.has_choices
     assert one.choices == tuple(sorted(map(PIECES.token_text, likeliest)))
     assert one.remaining == {*one.choices, OTHER}
@@ -94,7 +96,7 @@ def test_the_bits_of_both_sides_are_a_complete_code(tokenizer: Tokenizer, guesse
     for id in range(tokenizer.vocab_size):
         if not tokenizer.decode([id]) or "\\x" in tokenizer.token_text(id):
             continue
-        one = Game(tokenizer, [0, id], 1, lambda known: falling(tokenizer, known))
+        one = Game(tokenizer, [0, id], 1, lambda known: falling(tokenizer))
         indices = [one.choices[ord(guess) % len(one.choices)] for guess in guesses] if one.has_choices else guesses
         for guess in indices:
             if not one.is_over:
@@ -108,9 +110,9 @@ def test_the_bits_of_both_sides_are_a_complete_code(tokenizer: Tokenizer, guesse
 
 
 def test_a_guess_of_none_of_the_choices_may_be_right() -> None:
-    tokens = [one for one in falling(PIECES, []) if one.id != PIECES.special("end")]
+    tokens = [one for one in falling(PIECES) if one.id != PIECES.special("end")]
     far = tokens[CHOICES + 2].id
-    one = Game(PIECES, [0, far], 1, lambda known: falling(PIECES, known))
+    one = Game(PIECES, [0, far], 1, lambda known: falling(PIECES))
     assert verdicts(one.guess(OTHER, sure=True)) == f"revealed:{PIECES.token_text(far)}"
     own, others = tokens[CHOICES + 2].logprob, [math.exp(other.logprob) for other in tokens[CHOICES:]]
     assert one.score.person == pytest.approx(-math.log2(0.9) - math.log2(math.exp(own) / sum(others)))
