@@ -24,7 +24,7 @@ def atomic_write(path: Path, data: bytes | str, *, private: bool = False) -> Non
 
 @contextmanager
 def atomic_file(path: Path, *, private: bool = False) -> Iterator[BinaryIO]:
-    """Open a temporary file, which replaces `path` if the block ends without an error; otherwise as `atomic_write`."""
+    """Open a temporary file, which replaces `path` if the block ends without an error."""
     with _draft(path) as draft:
         with draft.open("xb") as file:
             if private:

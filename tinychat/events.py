@@ -55,7 +55,7 @@ class SettingsChanged:
 
 @dataclass(frozen=True, slots=True)
 class AnswerStart:
-    """Start of the next answer, if several models or checkpoints, here named, answer one prompt."""
+    """Start of the answer of a model or checkpoint, given by name, if several answer one prompt."""
 
     name: str
 

@@ -204,7 +204,7 @@ def _measure_training(model: Transformer, device: str, info: ModelInfo) -> tuple
 
 
 class TimedLearner(Learner):
-    """Records when each step begins and ends on the device, which hides none of the loop's time, and stops the run."""
+    """Records the start and end of each step, and stops the run after some seconds."""
 
     def __init__(self, config: ModelConfig, recipe: Recipe, control: Control, seconds: float) -> None:
         super().__init__(config, recipe)
@@ -214,7 +214,7 @@ class TimedLearner(Learner):
     def step(self, batch: Batch, factor: float, step: int = 0) -> Tensor:
         began = time.perf_counter()
         loss = super().step(batch, factor, step)
-        loss.item()
+        loss.item()  # waits for the device, so that steps hide none of the loop's time
         self.times.append((began, time.perf_counter()))
         self._control.stop_requested = self.times[-1][1] - self.times[0][0] > self._seconds and step > WARMUP_STEPS
         return loss

@@ -58,9 +58,9 @@ class Game:
     """A game over one text, of which the beginning is known.
 
     With a character tokenizer, the person guesses any character; with others, one of the likeliest tokens, or `OTHER`.
-    `ids` are those of the text and of all that the model reads before it, up to `start`, at least 1, where guessing
-    begins. `probabilities` returns the model's probabilities of the token after some ids, the likeliest first; end and
-    role tokens are excluded, since more text always follows. `beginning` is what the person sees of the text.
+    `ids` are those of all that the model reads before the text, and of the text; guessing begins at index `start`, at
+    least 1. `probabilities` returns the model's probabilities of the token after some ids, the likeliest first; end and
+    role tokens are excluded, since more text always follows. `beginning` is what the person sees of the text at first.
     """
 
     def __init__(
@@ -106,7 +106,7 @@ class Game:
     def guess(self, text: str, *, sure: bool = False) -> list[Outcome]:
         """Guess the next characters, one by one up to the first wrong one, or else one of the choices or `OTHER`.
 
-        A person who types several characters is taken to be sure of them. At least one outcome is returned unless the
+        A person who types several characters is taken to be sure of them. There is at least one outcome unless the
         game is over.
         """
         guesses = [text] if self.has_choices else list(text)

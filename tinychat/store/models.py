@@ -61,7 +61,7 @@ class ModelInfo:
 
 
 def find_model(name: str) -> Path:
-    """Return the folder at a path, or of a name in `./models`, the user's models, the bundled models or last the runs.
+    """Return a model's folder by path, or by name in `./models`, the user's or the bundled models, or last the runs.
 
     Raises:
         ModelError: If there is no such model.
@@ -179,7 +179,10 @@ def save_model(
     bf16: bool = False,
     step: int | None = None,
 ) -> None:
-    """Write a model to its folder, replacing an older one there; `weights` is its `state_dict()` after some `step`."""
+    """Write a model to its folder, replacing an older one there.
+
+    `weights` is its `state_dict()` after some `step`; `training` and `card` are the contents of two of the files.
+    """
     packed = pack_weights(weights, tied=info.architecture["tie_embeddings"], bf16=bf16, step=step)
     config = {
         "format": FORMAT, "name": info.name, "mode": info.mode, "description": info.description,
