@@ -48,16 +48,16 @@ WITHOUT_TORCH = {
     "generate/engine.py",
     "model/config.py",
     "model/diagram.py",
+    "train/batches.py",
     "train/checkpoint.py",
+    "train/data.py",
     "train/event_log.py",
-    "train/init_from.py",
     "train/launch.py",
     "train/planner.py",
     "train/processes.py",
     "train/recipe.py",
     "train/report.py",
     "train/run_summary.py",
-    "train/schedule.py",
 }
 """Files that the REPL and the command line read before anything is trained or generated."""
 

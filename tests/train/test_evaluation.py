@@ -9,8 +9,8 @@ import torch.nn.functional as F
 
 from tinychat.model.config import ModelConfig
 from tinychat.model.transformer import Transformer
+from tinychat.train.batches import Rows, find_fold, split_folds
 from tinychat.train.evaluation import Evaluation, evaluate
-from tinychat.train.rows import Rows, find_fold, split_folds
 
 
 @pytest.fixture

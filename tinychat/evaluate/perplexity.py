@@ -20,7 +20,7 @@ from tinychat.tokenizer.token_cache import Ids, encode_corpus, join
 from tinychat.tokenizer.token_cache import split as split_ids
 from tinychat.tokenizer.tokenizer import Tokenizer
 from tinychat.train.evaluation import evaluate, make_samples
-from tinychat.train.rows import Rows, encode_rows, join_rows, split_rows
+from tinychat.train.batches import Rows, encode_rows, join_rows, split_rows
 
 Split = Literal["val", "train", "all"]
 BATCH_SIZE = 64

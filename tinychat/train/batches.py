@@ -1,46 +1,312 @@
-"""Stateless batches: the batch of a step depends on the seed and the step alone, so a run can resume at any step."""
+"""Batches of training: rows of one text or a mix, drawn in a shuffled order for each epoch, and collated.
 
+The batch of a step depends on the seed and the step alone, so a run can resume at any step. torch is imported when the
+first batch is made, as it loads while the text is read.
+"""
+
+import hashlib
 import math
-from collections.abc import Sequence
-from typing import NamedTuple, Self
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
-import torch
-from torch import Tensor
 
-from tinychat.model.transformer import IGNORED, NO_TOKEN
+from tinychat.corpus.corpus import Corpus, SourceCorpus
+from tinychat.errors import SourceError
 from tinychat.tokenizer.chat_template import ChatTemplate
-from tinychat.tokenizer.token_cache import Ids
+from tinychat.tokenizer.token_cache import IdFile, Ids, encode_corpus
 from tinychat.tokenizer.tokenizer import Tokenizer
-from tinychat.train.rows import Documents, Positions, Row, Rows, Windows
 
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
+
+Positions = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+MIN_VAL_ROWS = 4
+"""Smallest number of rows that is held out for validation."""
+FOLDS = 8
+"""Number of folds of a text: n-gram counts for a row leave out the row's own fold."""
+BLOCK = 64
+"""Number of batches whose rows are sorted by length together, to reduce padding."""
 LENGTH_MULTIPLE = 16
 """Batches of documents are padded to a multiple of this length, as kernels are prepared and cached for each length."""
 MAX_ROUND_TURNS = 10_000
 """Maximum turns of a round-robin round: the weights of a mix are exact to one part in this number."""
 
 
+# --- documents as rows -----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Some documents of an id file, one per row: `prefix`, then `ids` from the row's `starts` to its `ends`, [R] each.
+
+    The prefix stands in for a begin token. `source` has the encoder's input for each row; None without an encoder.
+    """
+
+    ids: Ids
+    starts: Positions
+    ends: Positions
+    prefix: tuple[int, ...] = ()
+    source: "Rows | None" = None
+
+    @classmethod
+    def of(cls, file: IdFile, prefix: tuple[int, ...] = (), source: "Rows | None" = None) -> Self:
+        """Return all documents of a file."""
+        ends = np.asarray(file.ends)
+        return cls(np.asarray(file.ids), np.append(0, ends[:-1]), ends, prefix, source)
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def row(self, index: int) -> Ids:
+        """Return the ids of one row, [T]."""
+        ids = self.ids[self.starts[index] : self.ends[index]]
+        return np.append(np.array(self.prefix, ids.dtype), ids) if self.prefix else ids
+
+    @cached_property
+    def lengths(self) -> Positions:
+        """Number of ids of each row, [R]."""
+        return self.ends - self.starts + len(self.prefix)
+
+    @cached_property
+    def longest(self) -> int:
+        """Number of ids of the longest row, including the encoder's."""
+        own = int(self.lengths.max(initial=0))
+        return own if self.source is None else max(own, self.source.longest)
+
+    def count_predicted(self, context_length: int) -> int:
+        """Return the number of ids that a model predicts: all but the first of each row, up to its context length."""
+        return int(np.minimum(self.lengths - 1, context_length).sum())
+
+    def take(self, indices: Positions) -> "Rows":
+        """Return the rows at some indices, [K]."""
+        source = None if self.source is None else self.source.take(indices)
+        return Rows(self.ids, self.starts[indices], self.ends[indices], self.prefix, source)
+
+    def flat(self) -> Ids:
+        """Concatenate the ids of all rows, in memory, without their prefix."""
+        return np.concatenate([self.ids[:0], *self.documents()])
+
+    def documents(self) -> Iterator[Ids]:
+        """Iterate over the ids of each row, without its prefix."""
+        return (self.ids[start:end] for start, end in zip(self.starts, self.ends, strict=True))
+
+
+def join_rows(parts: Sequence[Rows]) -> Rows:
+    """Concatenate the rows of several files, in memory; a single part is returned unchanged."""
+    if len(parts) == 1:
+        return parts[0]
+    lengths = np.concatenate([part.ends - part.starts for part in parts])
+    ends = np.cumsum(lengths)
+    sources = [part.source for part in parts if part.source is not None]
+    ids = np.concatenate([part.flat() for part in parts])
+    return Rows(ids, ends - lengths, ends, parts[0].prefix, join_rows(sources) if sources else None)
+
+
+def count_val_rows(rows: int, fraction: float) -> int:
+    """Return the number of rows to hold out for validation; 0 if there would be fewer than `MIN_VAL_ROWS`."""
+    count = rows - int(rows * (1 - fraction))
+    return count if count >= MIN_VAL_ROWS else 0
+
+
+def split_rows(rows: Rows, part: Literal["train", "val", "all"], fraction: float = 0.1) -> Rows:
+    """Return a split of the rows: `val` is a random `fraction` of them, `train` the others.
+
+    Rows are assigned by a hash of their content, or of their source, so that equal rows fall on the same side and
+    validation rows are never trained on. `val` is empty if it would have fewer than `MIN_VAL_ROWS`.
+    """
+    if part == "all":
+        return rows
+    val_rows = count_val_rows(len(rows), fraction)
+    keys = rows.source or rows
+    hashes = (hashlib.blake2b(keys.row(index).astype("<i8").tobytes(), digest_size=7) for index in range(len(rows)))
+    order = np.argsort([int.from_bytes(digest.digest(), "big") for digest in hashes], kind="stable")
+    return rows.take(np.sort(order[:val_rows] if part == "val" else order[val_rows:]))
+
+
+def encode_rows(
+    corpus: SourceCorpus,
+    tokenizer: Tokenizer,
+    cache: Path,
+    *,
+    template: ChatTemplate | None = None,
+    source_tokenizer: Tokenizer | None = None,
+) -> Rows:
+    """Encode each document of a corpus as a row; with `source_tokenizer`, pairs of a translation as rows with a source.
+
+    Raises:
+        SourceError: If the corpus cannot be read, or is one running text, which has no documents.
+        TokenizerError: If a tokenizer has no token for anything in the corpus, or lacks one of the template's tokens.
+    """
+    if corpus.single:
+        raise SourceError(
+            f"{corpus.name} is one running text, which has no documents to make rows of",
+            "--packing true cuts it into windows",
+        )
+    if template is not None:
+        return Rows.of(encode_corpus(corpus, tokenizer, cache, template=template))
+    source = None
+    text: Corpus = corpus
+    if source_tokenizer is not None:
+        source = Rows.of(encode_corpus(corpus.source_side, source_tokenizer, cache))
+        text = corpus.target_side
+    # Without a begin token, a document's first token is predicted from an end token.
+    end = tokenizer.special("end")
+    prefix = () if end is None or tokenizer.special("begin") is not None else (end,)
+    return Rows.of(encode_corpus(text, tokenizer, cache), prefix, source)
+
+
+# --- the rows of a source, in the order in which they are trained on -------------------------------------------------
+
+
+class Row(NamedTuple):
+    """One row of a batch, before padding."""
+
+    ids: Ids
+    """[T + 1]: the first T are the inputs, the last T the targets."""
+    fold: int
+    source: Ids | None = None
+    """[S], the encoder's input; None without an encoder."""
+    loss_mask: Mask | None = None
+    """[T], true for targets that count in the loss; None if all do."""
+
+
+def split_folds(ids: Ids) -> list[Ids]:
+    """Split a text, [N], into `FOLDS` contiguous parts of equal length."""
+    return [ids[len(ids) * fold // FOLDS : len(ids) * (fold + 1) // FOLDS] for fold in range(FOLDS)]
+
+
+def find_fold(position: int, length: int) -> int:
+    """Return the fold that holds a position of a text of some length."""
+    return position * FOLDS // length
+
+
+def cut_window(ids: Ids, start: int, context_length: int) -> Row:
+    """Return the row of a running text, [N], that starts at a position; the last one may be short."""
+    return Row(ids[start : start + context_length + 1], find_fold(start, len(ids)))
+
+
+def cut_document(rows: Rows, index: int, context_length: int) -> Row:
+    """Return a document as a row, truncated to a context length."""
+    source = None if rows.source is None else rows.source.row(index)[:context_length]
+    return Row(rows.row(index)[: context_length + 1], find_fold(int(rows.starts[index]), len(rows.ids)), source)
+
+
+def count_windows(tokens: int, context_length: int, stride: int) -> int:
+    """Return the number of windows of an epoch: one fewer than would fit if there are several, for the random shift."""
+    return max(1, (tokens - 1 - context_length) // stride)
+
+
+class ShuffledRows(ABC):
+    """The rows of one source, each once per epoch, in a different random order every epoch.
+
+    `source_index` is the index of the source in a mix: sources of equal length get different orders.
+    """
+
+    epoch_rows: int
+    """Number of rows of an epoch."""
+    row_tokens: float
+    """Mean number of targets of a row."""
+
+    def __init__(self, seed: int, source_index: int) -> None:
+        self._seed, self._source_index = seed, source_index
+        self._epoch = -1
+        self._order = np.zeros(0, np.int64)
+
+    def row(self, index: int) -> Row:
+        """Return the row with an index that counts from the start of the run."""
+        epoch, offset = divmod(index, self.epoch_rows)
+        if epoch != self._epoch:
+            self._order = self._shuffle(np.random.Generator(np.random.PCG64((self._seed, epoch, self._source_index))))
+            self._epoch = epoch
+        return self._cut(int(self._order[offset]))
+
+    @abstractmethod
+    def _shuffle(self, random: np.random.Generator) -> Positions:
+        """Return the keys of an epoch's rows, in their order, for `_cut`."""
+
+    @abstractmethod
+    def _cut(self, key: int) -> Row: ...
+
+
+class Windows(ShuffledRows):
+    """Windows of a running text, [N] with N > `context_length`, at a fixed stride, by default the context length.
+
+    Every epoch shifts the first window by a random offset, so that windows are cut at different positions.
+
+    Raises:
+        ValueError: If the text is shorter than a window and its last target.
+    """
+
+    def __init__(self, ids: Ids, context_length: int, seed: int, source_index: int, stride: int | None) -> None:
+        if len(ids) <= context_length:
+            raise ValueError(f"{len(ids)} ids hold no window of {context_length} and what follows it")
+        super().__init__(seed, source_index)
+        self.ids = np.asarray(ids)  # no copy: slicing a plain view of a memory map is three times as fast
+        self.context_length, self.row_tokens = context_length, float(context_length)
+        self.stride = stride or context_length
+        self.epoch_rows = count_windows(len(ids), context_length, self.stride)
+
+    def _shuffle(self, random: np.random.Generator) -> Positions:
+        shift = int(random.integers(len(self.ids) - self.context_length - self.stride * (self.epoch_rows - 1)))
+        return shift + self.stride * random.permutation(self.epoch_rows)
+
+    def _cut(self, key: int) -> Row:
+        return cut_window(self.ids, key, self.context_length)
+
+
+class Documents(ShuffledRows):
+    """Documents, one per row, at least one: batches of documents of about equal length, in random order."""
+
+    def __init__(self, rows: Rows, context_length: int, batch_size: int, seed: int, source_index: int) -> None:
+        super().__init__(seed, source_index)
+        self.rows, self.context_length, self.batch_size = rows, context_length, batch_size
+        self.epoch_rows = len(rows)
+        self.row_tokens = rows.count_predicted(context_length) / len(rows)
+        self._lengths = rows.lengths if rows.source is None else np.maximum(rows.lengths, rows.source.lengths)
+
+    def _shuffle(self, random: np.random.Generator) -> Positions:
+        order = random.permutation(self.epoch_rows)
+        blocks = np.arange(self.epoch_rows) // (BLOCK * self.batch_size)
+        order = order[np.lexsort((self._lengths[order], blocks))]
+        whole = self.epoch_rows // self.batch_size * self.batch_size
+        batches = order[:whole].reshape(-1, self.batch_size)
+        return np.concatenate([random.permutation(batches).ravel(), order[whole:]])
+
+    def _cut(self, key: int) -> Row:
+        return cut_document(self.rows, key, self.context_length)
+
+
+# --- batches ---------------------------------------------------------------------------------------------------------
+
+
 class Batch(NamedTuple):
     """One batch of a training step."""
 
-    ids: Tensor
+    ids: "Tensor"
     """[B, T], long: the inputs."""
-    targets: Tensor
+    targets: "Tensor"
     """[B, T], long: the token after each input; `IGNORED` where none counts in the loss."""
-    folds: Tensor
-    """[B], long: the fold of the text in which each row starts; see `rows.FOLDS`."""
-    source: Tensor | None = None
+    folds: "Tensor"
+    """[B], long: the fold of the text in which each row starts; see `FOLDS`."""
+    source: "Tensor | None" = None
     """[B, S], long: the encoder's input, padded with `NO_TOKEN`; None without an encoder."""
 
     @classmethod
     def of(cls, rows: Sequence[Row], context_length: int) -> Self:
-        """Collate rows into one batch, padded to about the longest row.
+        """Collate rows, at least one, into a batch padded to about the longest row, at most to the context length."""
+        import torch
 
-        Args:
-            rows: The rows, at least one.
-            context_length: Upper bound of the padded length.
-        """
+        from tinychat.model.transformer import IGNORED, NO_TOKEN
+
         time = _round_up(max(len(row.ids) for row in rows) - 1, context_length)
         ids = np.zeros((len(rows), time), np.int64)
         targets = np.full((len(rows), time), IGNORED, np.int64)
@@ -49,23 +315,26 @@ class Batch(NamedTuple):
             targets[index, : len(row.ids) - 1] = row.ids[1:]
             if row.loss_mask is not None:
                 targets[index, : len(row.ids) - 1][~row.loss_mask] = IGNORED
-        folds = torch.tensor([row.fold for row in rows])
+        batch = cls(torch.from_numpy(ids), torch.from_numpy(targets), torch.tensor([row.fold for row in rows]))
         sources = [row.source for row in rows if row.source is not None]
         if not sources:
-            return cls(torch.from_numpy(ids), torch.from_numpy(targets), folds)
+            return batch
         source = np.full((len(rows), _round_up(max(map(len, sources)), context_length)), NO_TOKEN, np.int64)
         for index, source_ids in enumerate(sources):
             source[index, : len(source_ids)] = source_ids
-        return cls(torch.from_numpy(ids), torch.from_numpy(targets), folds, torch.from_numpy(source))
+        return batch._replace(source=torch.from_numpy(source))
 
-    def to(self, device: torch.device) -> "Batch":
-        """Return the batch on a device."""
+    def to(self, device: "torch.device") -> "Batch":
         return Batch(*(None if tensor is None else tensor.to(device) for tensor in self))  # type: ignore[arg-type]
 
     def tensor_split(self, parts: int) -> "list[Batch]":
         """Split into a number of batches of about equally many rows; with fewer rows than parts, some are empty."""
-        splits = [None if tensor is None else tensor.tensor_split(parts) for tensor in self]
-        return [Batch(*(None if split is None else split[index] for split in splits)) for index in range(parts)]  # type: ignore[arg-type]
+        splits = [[None] * parts if tensor is None else tensor.tensor_split(parts) for tensor in self]
+        return [Batch(*tensors) for tensors in zip(*splits, strict=True)]
+
+
+def _round_up(length: int, limit: int) -> int:
+    return min(math.ceil(length / LENGTH_MULTIPLE) * LENGTH_MULTIPLE, limit)
 
 
 class UserLossMask(NamedTuple):
@@ -84,12 +353,10 @@ class UserLossMask(NamedTuple):
     """Fraction of user tokens that count."""
     seed: int
 
-    def mask(self, ids: Ids, index: int) -> npt.NDArray[np.bool_]:
-        """Return a mask, [T], that is true for targets that count.
+    def mask(self, ids: Ids, index: int) -> Mask:
+        """Return a mask, [T], that is true for targets that count, of the row, [T + 1], with an index in the run.
 
-        Args:
-            ids: [T + 1], the row; tokens before its first role token count.
-            index: Index of the row, counted from the start of the run.
+        Tokens before the first role token count.
         """
         is_role = (ids == self.user) | (ids == self.assistant)
         last_role = np.maximum.accumulate(np.where(is_role, np.arange(len(ids)), 0))
@@ -109,16 +376,10 @@ def make_user_loss_mask(
 
 
 class Batches:
-    """Batches of one text, or of a weighted mix of texts.
+    """Batches of one text, or of a mix of texts in proportion to `weights`.
 
-    Args:
-        texts: For each source, ids [N] with N > `context_length`, to be cut into windows; or documents, one per row.
-        context_length: Length of a window, and maximum length of a document.
-        batch_size: Rows per step.
-        seed: Seed of the order.
-        weights: Weight of each source in the mix.
-        stride: Tokens from one window's start to the next; None for `context_length`.
-        loss_mask: Mask of user tokens in a chat; None if all tokens count in the loss.
+    A text is ids, [N] with N > `context_length`, to be cut into windows that start `stride` tokens apart, by default
+    the context length; or documents, one per row.
     """
 
     def __init__(
@@ -131,12 +392,11 @@ class Batches:
         stride: int | None = None,
         loss_mask: UserLossMask | None = None,
     ) -> None:
-        texts = [texts] if isinstance(texts, np.ndarray) else texts
         self.sources = [
             Documents(text, context_length, batch_size, seed, index)
             if isinstance(text, Rows)
             else Windows(text, context_length, seed, index, stride)
-            for index, text in enumerate(texts)
+            for index, text in enumerate([texts] if isinstance(texts, np.ndarray) else texts)
         ]
         self.context_length, self.batch_size, self._loss_mask = context_length, batch_size, loss_mask
         self._round = _interleave(weights)
@@ -147,22 +407,15 @@ class Batches:
 
     def batch(self, step: int) -> Batch:
         """Return the batch of a step, counted from 0."""
-        return Batch.of(
-            [self._draw(step * self.batch_size + row) for row in range(self.batch_size)], self.context_length
-        )
+        first = step * self.batch_size
+        return Batch.of([self._draw(first + row) for row in range(self.batch_size)], self.context_length)
 
     def _draw(self, index: int) -> Row:
         """Return the row with an index that counts from the start of the run."""
         rounds, turn = divmod(index, len(self._round.sources))
         source = int(self._round.sources[turn])
         row = self.sources[source].row(rounds * int(self._round.counts[source]) + int(self._round.previous[turn]))
-        if self._loss_mask is None:
-            return row
-        return row._replace(loss_mask=self._loss_mask.mask(row.ids, index))
-
-
-def _round_up(length: int, limit: int) -> int:
-    return min(math.ceil(length / LENGTH_MULTIPLE) * LENGTH_MULTIPLE, limit)
+        return row if self._loss_mask is None else row._replace(loss_mask=self._loss_mask.mask(row.ids, index))
 
 
 class _Round(NamedTuple):

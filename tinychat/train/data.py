@@ -1,11 +1,12 @@
-"""Training data: reads a recipe's sources, tokenizes them, and splits them for training and validation."""
+"""Training data: the tokenized and split sources of a recipe, and the model that it starts from. Needs no torch."""
 
-from collections.abc import Sequence
+import hashlib
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, islice
 from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from tinychat.corpus.corpus import Corpus, Source, SourceCorpus, TextCorpus
 from tinychat.corpus.readers import InlineTexts
@@ -13,21 +14,52 @@ from tinychat.corpus.registry import KNOWN, fetch
 from tinychat.corpus.sources import read_sources
 from tinychat.corpus.types import Mode
 from tinychat.errors import SourceError, UsageError
+from tinychat.model.config import ModelConfig
 from tinychat.store import paths
+from tinychat.store.models import CONFIG, WEIGHTS, ModelInfo, read_info, read_weights
 from tinychat.store.runs import RunFolder
 from tinychat.tokenizer.chat_template import ChatTemplate
 from tinychat.tokenizer.token_cache import Ids, encode_corpus, join
 from tinychat.tokenizer.tokenizer import Tokenizer, load_tokenizer
-from tinychat.tokenizer.training import train_tokenizer
-from tinychat.train.init_from import BaseModel, check_text, read_base_model
+from tinychat.tokenizer.training import count_codes, train_tokenizer
+from tinychat.train.batches import FOLDS, Rows, encode_rows, join_rows, split_folds, split_rows
 from tinychat.train.planner import SourceFacts, SplitSize, TextFacts, choose_tokenizer, split_size
 from tinychat.train.recipe import Recipe
-from tinychat.train.rows import FOLDS, Rows, encode_rows, join_rows, split_folds, split_rows
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 INLINE_NAME = "the recipe's own text"
 """Name of the texts that a recipe holds itself."""
 SAMPLE_CHARACTERS = 100_000
 """Number of characters that the choice of a tokenizer is based on."""
+MAX_SHOWN = 8
+"""Maximum number of unknown characters that a notice lists."""
+
+
+@dataclass(frozen=True)
+class BaseModel:
+    """The model that a run started from (`--from`), as copied at its start."""
+
+    info: ModelInfo
+    fingerprint: str
+    """SHA-256 of the weights file."""
+
+    @property
+    def config(self) -> ModelConfig:
+        return ModelConfig.from_dict(self.info.architecture)
+
+    def to_dict(self) -> dict[str, str]:
+        """Return the model's entry in `training.json`."""
+        return {"name": self.info.name, "description": self.info.description, "weights": self.fingerprint}
+
+    def weights(self, context_length: int) -> "dict[str, Tensor]":
+        """Return the weights, with learned positional embeddings truncated to a context length."""
+        weights = read_weights(self.info)
+        if self.config.position == "learned":
+            name = "decoder.position.table.weight"
+            weights[name] = weights[name][:context_length]
+        return weights
 
 
 @dataclass(frozen=True)
@@ -91,11 +123,7 @@ class TrainingText:
 
 
 def read_text(recipe: Recipe, run: RunFolder) -> TrainingText:
-    """Read the sources of a recipe, train or load its tokenizer, and encode the text.
-
-    Args:
-        recipe: The recipe.
-        run: The run's folder; its tokenizer is used, or written if there is none yet.
+    """Read the sources of a recipe and encode them with the run's tokenizer, which is trained if there is none yet.
 
     Raises:
         SourceError: If a source cannot be read or contains no text.
@@ -103,26 +131,23 @@ def read_text(recipe: Recipe, run: RunFolder) -> TrainingText:
         UsageError: If options contradict the kind of text, or the base model lacks the tokens to chat.
     """
     corpus = _read_corpus(recipe)
-    base = read_base_model(run)
-    translates = corpus.mode == "translation"
+    base = _read_base_model(run)
     _check(recipe, corpus)
-    target = corpus.target_side if translates else corpus
-    tokenizer = _find_tokenizer(run.tokenizer_file, recipe, target, corpus.mode)
+    translates = corpus.mode == "translation"
+    tokenizer = _find_tokenizer(run.tokenizer_file, recipe, corpus.target_side if translates else corpus, corpus.mode)
     source_tokenizer = None
     if translates:
         source_tokenizer = _find_tokenizer(run.source_tokenizer_file, recipe, corpus.source_side, corpus.mode)
     if tokenizer.vocab_size < 2:
         raise SourceError(f"{corpus.name} is one character over and over: nothing can be learned", "give it more text")
     template = _template(recipe, corpus, base, tokenizer)
-    texts: list[Ids | Rows] = []
-    for source in corpus.sources:
-        if translates or recipe.packing is False:
-            rows = encode_rows(
-                source.corpus, tokenizer, paths.ids_folder(), template=template, source_tokenizer=source_tokenizer
-            )
-            texts.append(rows)
-        else:
-            texts.append(encode_corpus(source.corpus, tokenizer, paths.ids_folder(), template=template).ids)
+    cache = paths.ids_folder()
+    texts: list[Ids | Rows] = [
+        encode_rows(source.corpus, tokenizer, cache, template=template, source_tokenizer=source_tokenizer)
+        if translates or recipe.packing is False
+        else encode_corpus(source.corpus, tokenizer, cache, template=template).ids
+        for source in corpus.sources
+    ]
     sources = tuple(map(_facts, corpus.sources, texts))
     facts = TextFacts(
         name=corpus.name,
@@ -138,18 +163,11 @@ def read_text(recipe: Recipe, run: RunFolder) -> TrainingText:
     )
     fraction = recipe.validation_fraction
     parts = [_split(text, split_size(source, fraction), fraction) for text, source in zip(texts, sources, strict=True)]
+    train, val = tuple(part for part, _ in parts), _join([part for _, part in parts])
+    prompt = _first_prompt(corpus, tokenizer)
+    notices = (*corpus.notices, *(_check_text(base, corpus, tokenizer) if base else ()))
     return TrainingText(
-        facts=facts,
-        mode=corpus.mode,
-        tokenizer=tokenizer,
-        source_tokenizer=source_tokenizer,
-        template=template,
-        parts=tuple(train for train, _ in parts),
-        val=_join([val for _, val in parts]),
-        prompt=_first_prompt(corpus, tokenizer),
-        fingerprint=corpus.fingerprint,
-        notices=(*corpus.notices, *(check_text(base, corpus, tokenizer) if base else ())),
-        base=base,
+        facts, corpus.mode, tokenizer, source_tokenizer, template, train, val, prompt, corpus.fingerprint, notices, base
     )
 
 
@@ -157,24 +175,26 @@ def _read_corpus(recipe: Recipe) -> SourceCorpus:
     mode = cast("Mode | None", recipe.mode)
     if recipe.texts:
         return TextCorpus(INLINE_NAME, mode or "completion", [InlineTexts(recipe.texts, INLINE_NAME)])
-    return read_sources(
-        recipe.sources,
-        cache=paths.datasets_folder(),
-        mirror=paths.mirror(),
-        column=recipe.column,
-        field=recipe.field,
-        mode=mode,
-    )
+    cache, mirror = paths.datasets_folder(), paths.mirror()
+    return read_sources(recipe.sources, cache=cache, mirror=mirror, column=recipe.column, field=recipe.field, mode=mode)
+
+
+def _read_base_model(run: RunFolder) -> BaseModel | None:
+    """Read the base model of a run from its folder; None if it started from random weights."""
+    if not (run.base_model / CONFIG).is_file():
+        return None
+    with (run.base_model / WEIGHTS).open("rb") as file:
+        return BaseModel(read_info(run.base_model), hashlib.file_digest(file, "sha256").hexdigest())
 
 
 def _check(recipe: Recipe, corpus: Corpus) -> None:
     """Raise UsageError if an option contradicts the kind of text."""
-    translates = corpus.mode == "translation"
-    if translates and recipe.packing:
-        raise UsageError("--packing true cannot be of translations", "leave it out: each is a row of its own")
-    if translates and recipe.n_encoder_layer == 0:
-        raise UsageError("--n-encoder-layer 0 cannot translate", "leave it out, or give it at least 1")
-    if recipe.n_encoder_layer and not translates:
+    if corpus.mode == "translation":
+        if recipe.packing:
+            raise UsageError("--packing true cannot be of translations", "leave it out: each is a row of its own")
+        if recipe.n_encoder_layer == 0:
+            raise UsageError("--n-encoder-layer 0 cannot translate", "leave it out, or give it at least 1")
+    elif recipe.n_encoder_layer:
         raise UsageError(
             f"--n-encoder-layer {recipe.n_encoder_layer} is for translations, and {corpus.name} is none",
             "leave it out, or add --mode translation",
@@ -211,12 +231,9 @@ def _template(recipe: Recipe, corpus: Corpus, base: BaseModel | None, tokenizer:
 
 
 def _facts(source: Source, text: Ids | Rows) -> SourceFacts:
-    corpus = source.corpus
-    rows = len(text) if isinstance(text, Rows) else 0
-    tokens = int(text.lengths.sum()) if isinstance(text, Rows) else len(text)
-    return SourceFacts(
-        corpus.name, source.fraction, corpus.characters, corpus.documents_count, tokens, corpus.fingerprint, rows
-    )
+    corpus, share = source
+    tokens, rows = (int(text.lengths.sum()), len(text)) if isinstance(text, Rows) else (len(text), 0)
+    return SourceFacts(corpus.name, share, corpus.characters, corpus.documents_count, tokens, corpus.fingerprint, rows)
 
 
 def _find_tokenizer(path: Path, recipe: Recipe, corpus: Corpus, mode: Mode) -> Tokenizer:
@@ -246,3 +263,22 @@ def _first_prompt(corpus: Corpus, tokenizer: Tokenizer) -> str:
         conversation = next(corpus.conversations())
         return next((message.text for message in conversation.messages if message.role == "user"), "")
     return "\n" if corpus.single and not tokenizer.unknown("\n") else ""
+
+
+def _check_text(base: BaseModel, corpus: Corpus, tokenizer: Tokenizer) -> Iterator[str]:
+    """Yield notices about parts of a text that the base model cannot represent, and about skills it will lose."""
+    name = base.info.name
+    counts = count_codes(chunk.text for chunk in corpus.chunks())
+    unknown = {char: counts[char] for char in tokenizer.unknown("".join(sorted(counts)))}
+    if unknown:
+        shown = sorted(unknown, key=lambda char: -unknown[char])[:MAX_SHOWN]
+        more = f" and {len(unknown) - MAX_SHOWN} more" if len(unknown) > MAX_SHOWN else ""
+        fate = "are left out" if (id := tokenizer.special("unknown")) is None else f"become {tokenizer.token_text(id)}"
+        yield (
+            f"{sum(unknown.values()):,} of {corpus.characters:,} characters are unknown to {name} and {fate}: "
+            f"{' '.join(char if char.isprintable() else repr(char)[1:-1] for char in shown)}{more}"
+        )
+    if tokenizer.special("end") is None and corpus.documents_count > 1:
+        yield f"{name} knows no end of a document: the {corpus.documents_count:,} documents run together"
+    if base.info.mode == "chat" and corpus.mode == "completion":
+        yield f"{name} chats, and this text has no turns: the new model goes on with text, and will forget to chat"

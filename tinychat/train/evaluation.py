@@ -16,8 +16,7 @@ from tinychat.generate.stream import Batch as AnswerBatch
 from tinychat.generate.torch_engine import TorchEngine
 from tinychat.model.transformer import IGNORED, Transformer, cross_entropy
 from tinychat.tokenizer.token_cache import Ids
-from tinychat.train.batches import Batch
-from tinychat.train.rows import Rows, cut_document, cut_window
+from tinychat.train.batches import Batch, Rows, cut_document, cut_window
 
 MAX_LOGITS = 1 << 24
 """Maximum number of logits of a batch."""

@@ -16,21 +16,23 @@ from filelock import Timeout
 import tinychat
 from tinychat.atomic import atomic_file, atomic_write
 from tinychat.corpus.sources import STDIN, source_name, split_weight, with_weight
-from tinychat.errors import RunError, UsageError
+from tinychat.errors import ModelError, RunError, UsageError
 from tinychat.generate.loading import THREAD_ENVIRONMENT
+from tinychat.model.config import ModelConfig
 from tinychat.store import paths
-from tinychat.store.models import CONFIG
+from tinychat.store.models import CONFIG, TOKENIZER, WEIGHTS, ModelInfo, find_model, read_info
 from tinychat.store.runs import RunFolder, find_run
 from tinychat.train.checkpoint import newest_step
 from tinychat.train.event_log import rewind
-from tinychat.train.init_from import adopt_architecture, copy_base_model, find_base_model, portable_reference
-from tinychat.train.recipe import RECIPE_FIELDS, Recipe, load_recipe
+from tinychat.train.recipe import MODEL_FIELDS, RECIPE_FIELDS, Recipe, load_recipe
 
 MAX_NAME_LENGTH = 60
 CHANGEABLE = ("devices", "strategy", "threads", "grad_accum_steps")
 """recipe fields that a resumed run may change, as they affect how a step is computed but not its result"""
 LOCK_TIMEOUT = 1.0
 """seconds to wait for the run's lock, which a process that checks on the run holds for a moment"""
+FREE_FIELDS = ("context_length", "dropout", "attention_dropout", "initialization")
+"""fields of the architecture that a base model's weights do not depend on; the context length may only shrink"""
 
 
 def prepare_run(
@@ -92,6 +94,56 @@ def prepare_run(
         atomic_write(run.out_file, str(out))
     save_recipe(run, recipe.merged({"sources": sources, "tokenizer": tokenizer}))
     return run
+
+
+def find_base_model(recipe: Recipe) -> ModelInfo | None:
+    """Find the model that a run starts from (`--from`); None if the recipe names none.
+
+    Raises:
+        ModelError: If there is no such model.
+    """
+    return None if recipe.from_model is None else read_info(find_model(recipe.from_model))
+
+
+def adopt_architecture(recipe: Recipe, info: ModelInfo) -> Recipe:
+    """Fill a model's architecture into a recipe.
+
+    Raises:
+        UsageError: If the recipe sets another architecture or a tokenizer.
+        ModelError: If the model is a translation model.
+    """
+    config = ModelConfig.from_dict(info.architecture)
+    if config.encoder_decoder:
+        raise ModelError(f"{info.name} is a translation model, which cannot be gone on with", "name another model")
+    if recipe.tokenizer is not None:
+        raise UsageError(f"--tokenizer cannot be changed: {info.name} brings its own", "leave it out")
+    architecture = config.to_dict()
+    for name in ("vocab_size", *MODEL_FIELDS):
+        value, own, field = getattr(recipe, name), architecture[name], RECIPE_FIELDS[name]
+        if name not in FREE_FIELDS and value not in (None, own):
+            raise UsageError(
+                f"{field.flag} {field.show(value)} contradicts {info.name}, which has {field.show(own)}",
+                "leave it out, or train without --from",
+            )
+    if recipe.context_length is not None and recipe.context_length > config.context_length:
+        problem = f"--context-length {recipe.context_length} is more than {info.name} was trained for"
+        raise UsageError(f"{problem}, {config.context_length}", "leave it out")
+    values = {name: architecture[name] for name in MODEL_FIELDS if name != "dropout" and getattr(recipe, name) is None}
+    return recipe.merged({name: value for name, value in values.items() if value is not None})
+
+
+def portable_reference(model: str) -> str:
+    """Return a reference to a model that holds in any working directory: its name, or its absolute path."""
+    path = Path(model).expanduser()
+    return str(path.absolute()) if (path / CONFIG).is_file() else model
+
+
+def copy_base_model(info: ModelInfo, run: RunFolder) -> None:
+    """Copy a base model into the folder of a run, so that the run can resume when the model is gone."""
+    run.base_model.mkdir()
+    for name in (CONFIG, TOKENIZER, WEIGHTS):
+        shutil.copyfile(info.folder / name, run.base_model / name)
+    shutil.copyfile(info.folder / TOKENIZER, run.tokenizer_file)
 
 
 def resume_run(name: str) -> RunFolder:

@@ -24,7 +24,7 @@ from tinychat.train.evaluation import Evaluation, evaluate, make_samples
 from tinychat.train.event_log import Control
 from tinychat.train.machine import used_memory
 from tinychat.train.planner import SAMPLE_SECONDS, Plan
-from tinychat.train.schedule import Budget, lr_factor
+from tinychat.train.recipe import Budget, lr_factor
 from tinychat.train.step import Learner
 
 FIRST_SAVE, SAVE_INTERVAL = 2.0, 12.0

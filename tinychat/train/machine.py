@@ -27,10 +27,6 @@ STATM = Path("/proc/self/statm")
 def find_machine(recipe: Recipe, process: ProcessRank = ALONE) -> Machine:
     """Return the device, precision and threads that the recipe names, or the best available, and set up torch for them.
 
-    Args:
-        recipe: Recipe, in which each of them may be left open.
-        process: Rank of this process among those that train together.
-
     Raises:
         UsageError: If this machine lacks the device, or has too few of them.
     """
@@ -38,10 +34,8 @@ def find_machine(recipe: Recipe, process: ProcessRank = ALONE) -> Machine:
     if device != "cpu" and process.local_size > 1:
         available = torch.cuda.device_count() if device == "cuda" else 1
         if available < process.local_size:
-            raise UsageError(
-                f"{process.local_size} processes need as many devices: {device} has {available}",
-                f"try --devices {available}, or --device cpu",
-            )
+            problem = f"{process.local_size} processes need as many devices: {device} has {available}"
+            raise UsageError(problem, f"try --devices {available}, or --device cpu")
     threads = configure_torch(recipe, device, process.local_size)
     return Machine(device, _precision(recipe, device), threads, process.size)
 
@@ -57,15 +51,10 @@ def configure_torch(recipe: Recipe, device: str, processes: int = 1) -> int:
 
 def _precision(recipe: Recipe, device: str) -> Literal["f32", "bf16"]:
     """Return the recipe's precision, or the faster one of the device."""
-    match recipe.precision, device:
-        case ("f32", _) | ("auto", "mps"):
-            return "f32"
-        case ("bf16", _):
-            return "bf16"
-        case (_, "cuda"):
-            return "bf16" if torch.cuda.is_bf16_supported() else "f32"
-        case _:
-            return "bf16" if _is_bf16_faster() else "f32"
+    use_bf16 = recipe.precision == "bf16"
+    if recipe.precision == "auto" and device != "mps":
+        use_bf16 = torch.cuda.is_bf16_supported() if device == "cuda" else _is_bf16_faster()
+    return "bf16" if use_bf16 else "f32"
 
 
 def _is_bf16_faster() -> bool:
@@ -85,12 +74,7 @@ def step_seconds(
 ) -> float:
     """Time a few training steps on noise; return the seconds of the fastest, as other programs only add to it.
 
-    Args:
-        recipe: Recipe with device and precision filled in.
-        config: Configuration of the model.
-        batch_size: Rows of a batch.
-        group: Processes that share a step; None for this process alone.
-        row_tokens: Tokens of a row; 0 for the context length.
+    The recipe has its device and precision filled in. Rows are `row_tokens` long; 0 for the context length.
     """
     learner = Learner(config, recipe, group)
     shape = (batch_size, min(row_tokens, config.context_length) or config.context_length)

@@ -1,7 +1,6 @@
 """The planner: fills in what a recipe leaves open, from the text, the machine's speed and the time.
 
-It chooses the tokenizer first, from a sample of the text; then the size of the model, from the time and the measured
-duration of a step; then what depends on the number of steps. All of it is arithmetic; nothing here needs torch.
+It chooses the tokenizer first, then the size of the model, then what depends on the number of steps. Needs no torch.
 """
 
 import dataclasses
@@ -15,9 +14,8 @@ from tinychat.errors import SourceError
 from tinychat.events import Planned
 from tinychat.model.config import LARGEST_TABLE, ModelConfig, longest_ngram
 from tinychat.textutil import count, duration
-from tinychat.train.recipe import PEAK_LEARNING_RATES, Recipe
-from tinychat.train.rows import FOLDS, count_val_rows, count_windows
-from tinychat.train.schedule import Schedule
+from tinychat.train.batches import FOLDS, count_val_rows, count_windows
+from tinychat.train.recipe import PEAK_LEARNING_RATES, Recipe, Schedule
 
 MIN_CONTEXT = 8
 
@@ -76,19 +74,17 @@ class SourceFacts:
 
 @dataclass(frozen=True)
 class TextFacts:
-    """Sizes of the whole text."""
+    """Sizes of the whole text, for training and validation together."""
 
     name: str
     characters: int
     documents: int
     tokens: int
-    """Number of tokens, for training and validation together."""
     vocab_size: int
     tokenizer: str
     mix: tuple[SourceFacts, ...] = ()
     """Sources of a mix, each with its own held-out part; empty for a single source."""
     rows: int = 0
-    """Number of documents, if each is a row; 0 if the text is cut into windows."""
     longest_row: int = 0
     """Number of tokens of the longest document, if documents are rows."""
     source_vocab_size: int | None = None
@@ -107,15 +103,13 @@ class TextFacts:
 
 @dataclass(frozen=True)
 class SplitSize:
-    """Sizes of the training and validation splits of one source."""
+    """Sizes of the training and validation splits of one source; `share` and rows are those of `SourceFacts`."""
 
     share: float
-    """Fraction of all training rows that are drawn from this source."""
     train_tokens: int
     val_tokens: int
     """0 if the text is too short to hold anything out; an estimate if documents are rows."""
     train_rows: int = 0
-    """Number of documents, if each is a row; 0 if the text is cut into windows."""
     val_rows: int = 0
 
 
@@ -126,8 +120,7 @@ def split_size(source: SourceFacts, validation_fraction: float) -> SplitSize:
         val_tokens = source.tokens * val_rows // source.rows
         return SplitSize(source.share, source.tokens - val_tokens, val_tokens, source.rows - val_rows, val_rows)
     val_tokens = source.tokens - int(source.tokens * (1 - validation_fraction))
-    if val_tokens <= MIN_CONTEXT:
-        val_tokens = 0
+    val_tokens = val_tokens if val_tokens > MIN_CONTEXT else 0
     return SplitSize(source.share, source.tokens - val_tokens, val_tokens)
 
 
@@ -148,24 +141,18 @@ class Machine:
         return f"{self.device}{processes}{threads}, {self.precision}"
 
 
-# --- the tokenizer ---------------------------------------------------------------------------------------------------
+# --- what the text alone decides -------------------------------------------------------------------------------------
 
 
 def choose_tokenizer(recipe: Recipe, characters: int, sample: str, mode: str) -> tuple[str, int | None]:
     """Return the kind of tokenizer and its maximum vocabulary size; None leaves the size to the tokenizer.
 
-    A tiny model learns fastest from characters, so most texts get them. Text in words with spaces between gets word
-    pieces if it is conversations or translations, or too long to be seen in the time.
-
-    Args:
-        recipe: The recipe, whose choices come first.
-        characters: Number of characters of the whole text.
-        sample: The beginning of the text.
-        mode: The mode of the model.
+    A tiny model learns fastest from characters, so most texts get them. Text in words with spaces between, as the
+    `sample` of its beginning shows, gets word pieces if it is conversations or translations, or too long to be seen in
+    the time.
     """
-    if recipe.tokenizer is not None:
-        kind = recipe.tokenizer
-    else:
+    kind = recipe.tokenizer
+    if kind is None:
         has_spaces = sum(map(str.isspace, sample)) > 0.05 * len(sample)
         kind = "wordpiece" if has_spaces and (mode != "completion" or characters > MAX_CHAR_TEXT) else "char"
     if recipe.vocab_size is not None or kind not in ("char", "wordpiece"):
@@ -176,14 +163,10 @@ def choose_tokenizer(recipe: Recipe, characters: int, sample: str, mode: str) ->
     return kind, min(WORDPIECE_VOCABULARIES, key=lambda size: abs(size - ideal))
 
 
-# --- the length of the run -------------------------------------------------------------------------------------------
-
-
 def default_seconds(characters: int) -> float:
     """Return the duration of a run whose recipe sets none: longer texts get more time."""
-    return min(
-        MAX_DEFAULT_SECONDS, max(MIN_DEFAULT_SECONDS, MAX_DEFAULT_SECONDS * math.pow(characters / 2_000_000, 0.45))
-    )
+    seconds = MAX_DEFAULT_SECONDS * math.pow(characters / 2_000_000, 0.45)
+    return min(MAX_DEFAULT_SECONDS, max(MIN_DEFAULT_SECONDS, seconds))
 
 
 # --- the size of the model -------------------------------------------------------------------------------------------
@@ -228,6 +211,11 @@ NGRAM_SIZES = (
 MAX_SIZES_BY_STEPS = 4
 """Number of the smallest sizes that runs by steps choose from: their size must not depend on the machine's speed."""
 
+PLANNED_FIELDS = (
+    "n_layer", "n_head", "d_model", "context_length", "previous_token_embeddings", "bigram_embedding", "ngram_order",
+    "qk_norm", "dropout", "attention_dropout",
+)  # fmt: skip
+"""Fields of the architecture that the planner chooses."""
 NGRAM_ORDER, NGRAM_VOCABULARY = 8, 256
 """Default order of n-grams, and the largest vocabulary for which they are counted by default."""
 Measure = Callable[[ModelConfig, int], float]
@@ -236,25 +224,14 @@ Measure = Callable[[ModelConfig, int], float]
 
 def step_work(config: ModelConfig, batch_size: int) -> float:
     """Return the FLOPs of a step; the backward pass takes twice the forward pass (Kaplan et al. 2020, §2.1)."""
-    weights = block_parameters(config) + config.d_model * config.vocab_size
-    attention = config.n_layer * config.context_length * config.d_model
-    return 6.0 * batch_size * config.context_length * (weights + attention)
-
-
-def block_parameters(config: ModelConfig) -> int:
-    """Return the number of parameters of the layers' matrices."""
     matrices = {"none": 0, "swiglu": 3}.get(config.feed_forward, 2)
-    attention = 2 * config.d_model * config.d_head * (config.n_head + config.kv_heads)
-    return config.n_layer * (attention + matrices * config.d_model * config.feed_forward_width)
+    projections = 2 * config.d_head * (config.n_head + config.kv_heads) + matrices * config.feed_forward_width
+    weights = config.n_layer * (projections + config.context_length) + config.vocab_size  # each times d_model
+    return 6.0 * batch_size * config.context_length * (config.d_model * weights)
 
 
 def candidate_sizes(characters: int, *, ngrams: bool) -> Sequence[Size]:
-    """Return the sizes that a text of a number of characters is long enough for.
-
-    Args:
-        characters: Number of characters of the text.
-        ngrams: Whether the model counts n-grams.
-    """
+    """Return the sizes that a text of a number of characters is long enough for, with or without n-grams."""
     max_parameters, sizes = 200_000 + 8 * characters, NGRAM_SIZES if ngrams else SIZES
     return [size for size in sizes if 12 * size.n_layer * size.d_model**2 <= max_parameters] or sizes[:1]
 
@@ -262,38 +239,35 @@ def candidate_sizes(characters: int, *, ngrams: bool) -> Sequence[Size]:
 def apply_size(recipe: Recipe, size: Size, facts: TextFacts, max_context: int) -> tuple[ModelConfig, int]:
     """Return the architecture and the batch size of a recipe at a size; values of the recipe come first.
 
-    Args:
-        recipe: The recipe.
-        size: The size, for values that the recipe leaves open.
-        facts: The text.
-        max_context: Longest context length that the text has rows for.
+    The context length is at most `max_context`, the longest that the text has rows for.
     """
     d_model = recipe.d_model or size.d_model
     context_length = min(recipe.context_length or size.context_length, max_context)
     if facts.rows and recipe.context_length:
         context_length = recipe.context_length  # documents are padded: they may all be shorter
     ngram_order = choose_ngram_order(recipe, facts)
-    # Embeddings of previous tokens help if a token carries little information, unless n-grams already provide it.
-    previous_token_embeddings = (
-        0 if ngram_order else 3 if facts.vocab_size <= 1024 else 1 if facts.vocab_size <= 8192 else 0
-    )
-    values = {
-        "n_layer": size.n_layer if recipe.n_layer is None else recipe.n_layer,
+    defaults = {
+        "n_layer": size.n_layer,
         "d_model": d_model,
-        "n_head": recipe.n_head or _heads(d_model),
-        "context_length": context_length,
-        "previous_token_embeddings": previous_token_embeddings
-        if recipe.previous_token_embeddings is None
-        else recipe.previous_token_embeddings,
+        # The largest number of heads, each at least 64 wide, that divides the width.
+        "n_head": next(heads for heads in range(max(1, d_model // 64), 0, -1) if d_model % heads == 0),
+        # They help if a token carries little information, unless n-grams already provide it.
+        "previous_token_embeddings": 0
+        if ngram_order or facts.vocab_size > 8192
+        else 1
+        if facts.vocab_size > 1024
+        else 3,
         "ngram_order": ngram_order,
-        "bigram_embedding": bool(recipe.bigram_embedding),
-        "qk_norm": recipe.norm != "none" if recipe.qk_norm is None else recipe.qk_norm,
+        "bigram_embedding": False,
+        "qk_norm": recipe.norm != "none",
     }
-    # Shorter rows make larger batches, so that a step has as many tokens.
-    batch_size = recipe.batch_size or max(
-        1, int(size.batch_size * size.context_length // (facts.document_tokens or context_length))
+    values = {name: default for name, default in defaults.items() if getattr(recipe, name) is None}
+    config = recipe.merged({**values, "context_length": context_length}).model_config(
+        facts.vocab_size, facts.source_vocab_size
     )
-    return recipe.merged(values).model_config(facts.vocab_size, facts.source_vocab_size), batch_size
+    # Shorter rows make larger batches, so that a step has as many tokens.
+    tokens = size.batch_size * size.context_length
+    return config, recipe.batch_size or max(1, int(tokens // (facts.document_tokens or context_length)))
 
 
 def choose_ngram_order(recipe: Recipe, facts: TextFacts) -> int:
@@ -304,18 +278,12 @@ def choose_ngram_order(recipe: Recipe, facts: TextFacts) -> int:
     return min(NGRAM_ORDER, longest_ngram(facts.vocab_size)) if suits else 0
 
 
-def _heads(d_model: int) -> int:
-    """Return the largest number of heads, each at least 64 wide, that divides the width."""
-    return next(heads for heads in range(max(1, d_model // 64), 0, -1) if d_model % heads == 0)
-
-
 def choose_size(
     recipe: Recipe, sizes: Sequence[Size], facts: TextFacts, max_context: int, seconds: float, measure: Measure
 ) -> tuple[ModelConfig, int, float]:
     """Choose the largest size that gets the steps it needs in some seconds of training, measuring as few as possible.
 
-    Returns:
-        The architecture, the batch size and the seconds per step.
+    Return its architecture, batch size and seconds per step.
     """
     candidates = [apply_size(recipe, size, facts, max_context) for size in sizes]
     measured: dict[int, float] = {}
@@ -350,9 +318,8 @@ class Plan:
     splits: tuple[SplitSize, ...]
     """Splits of each source."""
     eval_windows: int
-    """Number of windows of an evaluation during training."""
     final_windows: int
-    """Number of windows of the final evaluation."""
+    """Number of windows of an evaluation: during training, and at its end."""
     notices: tuple[str, ...] = ()
     document_tokens: float = 0.0
     """Mean number of tokens of a document, if documents are rows; 0 if rows are windows."""
@@ -369,10 +336,8 @@ class Plan:
 
     @property
     def schedule(self) -> Schedule:
-        """Learning rate schedule."""
-        return Schedule(
-            self.recipe.schedule, self.warmup_steps, self.recipe.lr_decay_fraction, self.recipe.min_lr_ratio
-        )
+        recipe = self.recipe
+        return Schedule(recipe.schedule, self.warmup_steps, recipe.lr_decay_fraction, recipe.min_lr_ratio)
 
     @property
     def epochs(self) -> float:
@@ -381,7 +346,6 @@ class Plan:
 
     @property
     def epochs_per_source(self) -> tuple[float, ...]:
-        """Number of epochs of each source."""
         rows = self.steps * self.batch_size
         tokens = rows * self.config.context_length
         return tuple(
@@ -391,7 +355,6 @@ class Plan:
 
     @property
     def epoch_rows(self) -> int:
-        """Number of rows of an epoch."""
         return count_rows(self.recipe, self.config, self.splits)
 
     def epoch_after(self, step: int) -> int | None:
@@ -401,12 +364,10 @@ class Plan:
 
     @property
     def train_tokens(self) -> int:
-        """Number of training tokens of all sources."""
         return sum(split.train_tokens for split in self.splits)
 
     @property
     def val_tokens(self) -> int:
-        """Number of validation tokens of all sources; 0 if the text is too short to hold anything out."""
         return sum(split.val_tokens for split in self.splits)
 
     @property
@@ -420,21 +381,14 @@ class Plan:
         Runs by steps must not depend on the machine's speed, the gain on a GPU has not been measured, and documents
         would cause a recompilation for each length.
         """
-        return (
-            not self.document_tokens
-            and machine.device == "cpu"
-            and self.available is not None
-            and self.available >= MIN_SECONDS_TO_COMPILE
-        )
+        is_long = self.available is not None and self.available >= MIN_SECONDS_TO_COMPILE
+        return is_long and machine.device == "cpu" and not self.document_tokens
 
     def training_seconds(self, token_seconds: float, sample_seconds: float) -> float:
         """Return the seconds for training that remain after reserving time for the end of the run.
 
-        The end consists of evaluations, samples, the search for copied text, and writing the model.
-
-        Args:
-            token_seconds: Seconds to evaluate a token.
-            sample_seconds: Seconds to generate a sample.
+        The end consists of evaluations at `token_seconds` per token, samples at `sample_seconds` each, the search for
+        copied text, and writing the model.
         """
         if self.available is None:
             return math.inf
@@ -457,13 +411,7 @@ def make_plan(
 ) -> Plan:
     """Fill in what a recipe leaves open.
 
-    Args:
-        recipe: The recipe.
-        facts: The text.
-        machine: The machine to train on.
-        measure: Measures the seconds per step of an architecture and a batch size.
-        seconds: Duration of the whole run; None if the recipe gives steps or epochs.
-        elapsed: Seconds of the run that have passed.
+    The whole run takes some `seconds`, of which `elapsed` have passed; None if the recipe gives steps or epochs.
 
     Raises:
         SourceError: If the text is too short to learn anything from.
@@ -499,19 +447,11 @@ def make_plan(
     windows = (val_tokens or train_tokens) // config.context_length + 1
     if facts.rows:
         windows = sum(split.val_rows for split in splits) or sum(split.train_rows for split in splits)
-    draft = Plan(
-        recipe=recipe,
-        config=config,
-        batch_size=batch_size,
-        available=available,
-        steps=steps,
-        step_seconds=step_seconds,
-        splits=splits,
-        eval_windows=min(windows, max(MIN_EVAL_WINDOWS, int(eval_tokens / row_tokens))),
-        final_windows=min(windows, max(MIN_EVAL_WINDOWS, int(final_tokens / row_tokens))),
-        document_tokens=facts.document_tokens,
+    eval_windows, final_windows = (
+        min(windows, max(MIN_EVAL_WINDOWS, int(tokens / row_tokens))) for tokens in (eval_tokens, final_tokens)
     )
-    return _complete(draft, facts, machine, seconds)
+    draft = Plan(recipe, config, batch_size, available, steps, step_seconds, splits, eval_windows, final_windows)
+    return _complete(dataclasses.replace(draft, document_tokens=facts.document_tokens), facts, machine, seconds)
 
 
 def _complete(draft: Plan, facts: TextFacts, machine: Machine, seconds: float | None) -> Plan:
@@ -521,7 +461,7 @@ def _complete(draft: Plan, facts: TextFacts, machine: Machine, seconds: float | 
         training = draft.training_seconds(draft.token_seconds, SAMPLE_SECONDS)
         draft = dataclasses.replace(draft, steps=max(1, int(training / draft.step_seconds)))
     every = recipe.evaluate_every
-    if recipe.steps is not None and every is None:
+    if every is None and recipe.steps is not None:
         every = max(25, -(-draft.steps // 8))
     if recipe.dropout is None:
         config = dataclasses.replace(config, dropout=choose_dropout(draft.epochs))
@@ -562,28 +502,10 @@ def _notices(plan: Plan, facts: TextFacts, machine: Machine) -> Iterator[str]:
         yield f"the text is seen {plan.epochs:,.0f} times: the model will know parts of it by heart"
 
 
-PLANNED_FIELDS = (
-    "n_layer",
-    "n_head",
-    "d_model",
-    "context_length",
-    "previous_token_embeddings",
-    "bigram_embedding",
-    "ngram_order",
-    "qk_norm",
-    "dropout",
-    "attention_dropout",
-)
-"""Fields of the architecture that the planner chooses."""
-
-
 def _learning_rates(recipe: Recipe, config: ModelConfig, views: float) -> dict[str, float]:
     """Return the peak learning rates, lowered for a text seen many times, which would be memorized too soon.
 
-    Args:
-        recipe: The recipe, whose rates come first.
-        config: The architecture.
-        views: Epochs × characters per token: the more characters a token has, the sooner it is memorized.
+    `views` are epochs × characters per token: the more characters a token has, the sooner it is memorized.
     """
     factor = min(1.0, max(MIN_LR_FACTOR, FULL_LR_VIEWS / views))
     if recipe.from_model is not None:
@@ -609,16 +531,10 @@ def choose_dropout(epochs: float) -> float:
 
 
 def estimate_memory(config: ModelConfig, parameters: int, rows: int, tokens: int, shards: int = 1) -> int:
-    """Estimate the bytes of memory of a process.
+    """Estimate the bytes of memory of a process that trains on `rows` of each batch.
 
-    Counts weights, gradients, Adam's two moments and the best weights in f32, activations, n-gram tables, and Python.
-
-    Args:
-        config: The architecture.
-        parameters: Number of parameters.
-        rows: Rows of a batch that the process trains on.
-        tokens: Number of training tokens.
-        shards: Number of shards of weights, gradients and moments; the leader also holds whole weights to evaluate.
+    Counts weights, gradients, Adam's two moments and the best weights in f32, activations, n-gram tables of `tokens`,
+    and Python. Weights, gradients and moments may be in `shards`; the leader also holds whole weights to evaluate.
     """
     per_parameter = 20 if shards == 1 else 16 / shards + 8
     per_layer = 4 * (12 * config.d_model + 3 * config.feed_forward_width + 3 * config.n_head * config.context_length)
@@ -641,14 +557,12 @@ def summarize_plan(plan: Plan, facts: TextFacts, machine: Machine, parameters: i
     times = " and ".join(f"{epochs:,.1f}" for epochs in plan.epochs_per_source)
     through = "through them" if facts.mix else "through the text"
     by_clock = plan.available is not None
-    seconds = plan.available if plan.available is not None else plan.steps * plan.step_seconds
+    seconds = plan.steps * plan.step_seconds if plan.available is None else plan.available
     begun = f", begun as {Path(plan.recipe.from_model).name}" if plan.recipe.from_model else ""
     steps = ("about " if by_clock else "") + count(plan.steps, "step")
     if plan.recipe.epochs is not None:
         steps = f"{count(plan.recipe.epochs, 'epoch')}, {steps}"
-    different = f"{facts.vocab_size:,}"
-    if facts.source_vocab_size:
-        different = f"{facts.source_vocab_size:,} → {different}"
+    different = (f"{facts.source_vocab_size:,} → " if facts.source_vocab_size else "") + f"{facts.vocab_size:,}"
     lines = (
         f"text   {facts.name}: {count(facts.characters, 'character')}, {count(facts.tokens, 'token')} "
         f"({facts.tokenizer}, {different} different); {held_out}",
@@ -657,15 +571,9 @@ def summarize_plan(plan: Plan, facts: TextFacts, machine: Machine, parameters: i
         f"time   about {duration(seconds)} on {machine}: {steps} of {count(tokens, 'token')}, "
         f"{times} times {through}; {memory / 1e6:,.0f} MB of memory{' each' * (machine.processes > 1)}",
     )
+    limit = None if by_clock else plan.steps
     return Planned(
-        lines=lines,
-        parameters=parameters,
-        tokens=plan.train_tokens,
-        steps=None if by_clock else plan.steps,
-        seconds=plan.available,
-        device=str(machine),
-        memory=memory,
-        epochs=plan.recipe.epochs,
+        lines, parameters, plan.train_tokens, limit, plan.available, str(machine), memory, plan.recipe.epochs
     )
 
 

@@ -1,13 +1,13 @@
-"""Recipes: all options of a training run, declared once, with reading and writing of TOML.
+"""Recipes: all options of a training run, and the schedule that follows from them. Needs no torch.
 
-Each field of `Recipe` carries its section, type, bounds, choices and help text; fields of the model are declared by
-`ModelConfig`. The command line's flags, TOML files, validation and docs are generated from these declarations, so a new
-option is one field. `None` leaves a choice to the planner.
+The command line's flags, TOML files, validation and docs are generated from the fields of `Recipe`, those of the model
+from `ModelConfig`, so a new option is one field. `None` leaves a choice to the planner.
 """
 
 import dataclasses
+import math
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -18,7 +18,6 @@ from tinychat.config.option import AUTO, Options, option
 from tinychat.corpus.types import MODES
 from tinychat.errors import RunError, UsageError
 from tinychat.model.config import ARCHITECTURE, ModelConfig
-from tinychat.train.schedule import SCHEDULES
 
 RECIPES = Path(__file__).parent / "recipes"
 DEFAULT_RECIPE = "default"
@@ -26,6 +25,12 @@ CONTINUING_RECIPE = "continue"
 """Default recipe for `--from`."""
 PEAK_LEARNING_RATES = {"muon": (0.03, 0.015), "adamw": (1e-3, 1e-3), "adam": (1e-3, 1e-3), "sgd": (0.1, 0.1)}
 """Optimizer → peak learning rates that suit a few epochs: of all parameters; with Muon, of those it does not update."""
+SCHEDULES: dict[str, Callable[[float], float]] = {
+    "linear": lambda x: 1 - x,
+    "cosine": lambda x: 0.5 * (1 + math.cos(math.pi * x)),
+    "constant": lambda x: 1.0,
+}
+"""Decay curves: f(0) = 1, f(1) = 0; `constant` stays at 1."""
 
 LENGTH_FIELDS = ("minutes", "steps", "epochs")
 """Fields that set the length of a run; setting one of them unsets the others."""
@@ -196,11 +201,7 @@ class Recipe:
         return dataclasses.replace(self, **{name: RECIPE_FIELDS[name].parse(value) for name, value in values.items()})
 
     def model_config(self, vocab_size: int, source_vocab_size: int | None = None) -> ModelConfig:
-        """Return the architecture; fields that are None take the defaults of `ModelConfig`.
-
-        Args:
-            vocab_size: Size of the vocabulary.
-            source_vocab_size: Size of the encoder's vocabulary; None for a model without an encoder.
+        """Return the architecture, with an encoder if `source_vocab_size` is given.
 
         Raises:
             ModelError: If two choices contradict each other.
@@ -225,19 +226,16 @@ class Recipe:
 
     @classmethod
     def from_toml(cls, text: str, name: str = "the recipe") -> Self:
-        """Parse a recipe; the `INFO_FIELDS` above its sections are ignored.
-
-        Args:
-            text: The TOML text.
-            name: Name of the recipe in error messages.
+        """Parse a recipe, which error messages call `name`; the `INFO_FIELDS` above its sections are ignored.
 
         Raises:
             RunError: If it is not TOML, or has an unknown section or field.
             SettingError: If a field cannot take its value.
         """
-        sections = {key: value for key, value in _parse(text, name).items() if key not in INFO_FIELDS}
         values: dict[str, object] = {}
-        for section, fields in sections.items():
+        for section, fields in _parse(text, name).items():
+            if section in INFO_FIELDS:
+                continue
             if section not in SECTIONS or not isinstance(fields, dict):
                 raise RunError(f"{name} has no place for {section!r}", "its sections are " + ", ".join(SECTIONS))
             for key, value in fields.items():
@@ -278,9 +276,8 @@ class RecipeInfo:
     @property
     def origin(self) -> str:
         """Citation of the work: `Karpathy, "nanoGPT", 2022, https://…`; empty if there is none."""
-        return ", ".join(
-            map(str, filter(None, (self.author, self.title and f'"{self.title}"', self.year, self.source)))
-        )
+        parts = (self.author, self.title and f'"{self.title}"', self.year, self.source)
+        return ", ".join(str(part) for part in parts if part)
 
 
 def list_recipes() -> list[RecipeInfo]:
@@ -305,11 +302,9 @@ def _read_info(path: Path) -> RecipeInfo:
 
 
 def choose_recipe(name: str | None, overrides: Mapping[str, object]) -> Recipe:
-    """Load a recipe and apply overrides.
+    """Load a recipe by its name or path, and apply overrides, as `Recipe.merged` takes them.
 
-    Args:
-        name: Name or path of the recipe; None for the default, which depends on whether `--from` is given.
-        overrides: Field → value, as `Recipe.merged` takes them.
+    If the name is None, it is the default, which depends on whether the overrides have `--from`.
 
     Raises:
         RunError: If there is no such recipe or field.
@@ -336,9 +331,8 @@ def _read(path: Path) -> str:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         names = ", ".join(info.name for info in list_recipes())
-        raise RunError(
-            f"there is no recipe {str(path)!r} ({error})", f"recipes: {names}, or the path of a file"
-        ) from None
+        problem = f"there is no recipe {str(path)!r} ({error})"
+        raise RunError(problem, f"recipes: {names}, or the path of a file") from None
 
 
 def _parse(text: str, name: str) -> dict[str, Any]:
@@ -346,3 +340,56 @@ def _parse(text: str, name: str) -> dict[str, Any]:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise RunError(f"{name} is no TOML: {error}") from None
+
+
+# --- the schedule ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """Learning rate schedule: a linear warm-up, a plateau, then a decay to the end along one of `SCHEDULES`."""
+
+    kind: str
+    warmup_steps: int
+    lr_decay_fraction: float
+    """Fraction of the run, at its end, in which the learning rate decays."""
+    min_lr_ratio: float
+    """Final learning rate as a fraction of the peak."""
+
+
+def lr_factor(schedule: Schedule, progress: float, step: int) -> float:
+    """Return the learning rate of a step, from 0, as a fraction of the peak; `progress` of the run, 0 to 1, is done."""
+    warmup = min(1.0, (step + 1) / (schedule.warmup_steps + 1))
+    if schedule.lr_decay_fraction == 0:
+        return warmup
+    x = min(1.0, max(0.0, (progress - (1 - schedule.lr_decay_fraction)) / schedule.lr_decay_fraction))
+    return warmup * (schedule.min_lr_ratio + (1 - schedule.min_lr_ratio) * SCHEDULES[schedule.kind](x))
+
+
+@dataclass
+class Budget:
+    """The length of a run: a number of steps, or seconds of training."""
+
+    steps: int | None = None
+    """None for a run by the clock."""
+    seconds: float = math.inf
+    """From the first step to the last, including evaluations and checkpoints between them."""
+
+    def progress(self, step: int, seconds: float) -> float:
+        """Return the fraction of the budget, from 0 to 1, that some steps and seconds have used."""
+        used = step / self.steps if self.steps is not None else seconds / self.seconds
+        return min(1.0, max(0.0, used))
+
+    def is_exhausted(self, step: int, seconds: float, step_seconds: float) -> bool:
+        """Return whether the budget has no room for one more step of `step_seconds`."""
+        return seconds + step_seconds > self.seconds if self.steps is None else step >= self.steps
+
+    def expected_steps(self, step: int, seconds: float, step_seconds: float) -> int:
+        """Return the total number of steps to expect at the current speed."""
+        if self.steps is not None:
+            return self.steps
+        return step + max(0, round((self.seconds - seconds) / step_seconds)) if step_seconds > 0 else step
+
+    def remaining(self, step: int, seconds: float, step_seconds: float) -> float:
+        """Return the seconds of training that remain at the current speed."""
+        return max(0.0, self.seconds - seconds) if self.steps is None else (self.steps - step) * step_seconds

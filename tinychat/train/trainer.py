@@ -18,7 +18,7 @@ from tinychat.events import Ended, Evaluated, Event, LineReader, Noticed, Steppe
 from tinychat.model.ngrams import MOST_COUNTED
 from tinychat.store.models import ModelInfo, save_model
 from tinychat.store.runs import RunFolder
-from tinychat.train.batches import Batches, make_user_loss_mask
+from tinychat.train.batches import Batches, Rows, make_user_loss_mask
 from tinychat.train.checkpoint import Publisher, State, load_checkpoint, save_checkpoint
 from tinychat.train.data import TrainingText
 from tinychat.train.distributed import ProcessGroup
@@ -31,7 +31,6 @@ from tinychat.train.model_card import Figures, ModelFacts, model_card, training_
 from tinychat.train.planner import MAX_COPY_SEARCH_SECONDS, Machine, Plan, default_seconds, make_plan, summarize_plan
 from tinychat.train.processes import ALONE, ProcessRank
 from tinychat.train.recipe import Recipe
-from tinychat.train.rows import Rows
 from tinychat.train.step import Learner
 
 FINAL_SAMPLES = 3
