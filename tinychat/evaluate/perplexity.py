@@ -19,8 +19,8 @@ from tinychat.store.models import ModelInfo, read_source_tokenizer, read_tokeniz
 from tinychat.tokenizer.token_cache import Ids, encode_corpus, join
 from tinychat.tokenizer.token_cache import split as split_ids
 from tinychat.tokenizer.tokenizer import Tokenizer
-from tinychat.train.evaluation import evaluate, make_samples
 from tinychat.train.batches import Rows, encode_rows, join_rows, split_rows
+from tinychat.train.evaluation import evaluate, make_samples
 
 Split = Literal["val", "train", "all"]
 BATCH_SIZE = 64
