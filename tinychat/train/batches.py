@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from tinychat.corpus.corpus import Corpus, SourceCorpus
+from tinychat.corpus.corpus import SourceCorpus
 from tinychat.errors import SourceError
 from tinychat.tokenizer.chat_template import ChatTemplate
 from tinychat.tokenizer.token_cache import IdFile, Ids, encode_corpus
@@ -153,15 +153,13 @@ def encode_rows(
         )
     if template is not None:
         return Rows.of(encode_corpus(corpus, tokenizer, cache, template=template))
-    source = None
-    text: Corpus = corpus
-    if source_tokenizer is not None:
-        source = Rows.of(encode_corpus(corpus.source_side, source_tokenizer, cache))
-        text = corpus.target_side
     # Without a begin token, a document's first token is predicted from an end token.
     end = tokenizer.special("end")
     prefix = () if end is None or tokenizer.special("begin") is not None else (end,)
-    return Rows.of(encode_corpus(text, tokenizer, cache), prefix, source)
+    if source_tokenizer is None:
+        return Rows.of(encode_corpus(corpus, tokenizer, cache), prefix)
+    source = Rows.of(encode_corpus(corpus.source_side, source_tokenizer, cache))
+    return Rows.of(encode_corpus(corpus.target_side, tokenizer, cache), prefix, source)
 
 
 # --- the rows of a source, in the order in which they are trained on -------------------------------------------------
@@ -307,22 +305,21 @@ class Batch(NamedTuple):
 
         from tinychat.model.transformer import IGNORED, NO_TOKEN
 
-        time = _round_up(max(len(row.ids) for row in rows) - 1, context_length)
-        ids = np.zeros((len(rows), time), np.int64)
-        targets = np.full((len(rows), time), IGNORED, np.int64)
+        def pad(parts: Sequence[Ids], fill: int) -> Positions:
+            length = math.ceil(max(map(len, parts)) / LENGTH_MULTIPLE) * LENGTH_MULTIPLE
+            padded = np.full((len(parts), min(length, context_length)), fill, np.int64)
+            for index, ids in enumerate(parts):
+                padded[index, : len(ids)] = ids
+            return padded
+
+        ids, targets = pad([row.ids[:-1] for row in rows], 0), pad([row.ids[1:] for row in rows], IGNORED)
         for index, row in enumerate(rows):
-            ids[index, : len(row.ids) - 1] = row.ids[:-1]
-            targets[index, : len(row.ids) - 1] = row.ids[1:]
             if row.loss_mask is not None:
-                targets[index, : len(row.ids) - 1][~row.loss_mask] = IGNORED
-        batch = cls(torch.from_numpy(ids), torch.from_numpy(targets), torch.tensor([row.fold for row in rows]))
+                targets[index, : len(row.loss_mask)][~row.loss_mask] = IGNORED
+        folds = torch.tensor([row.fold for row in rows])
         sources = [row.source for row in rows if row.source is not None]
-        if not sources:
-            return batch
-        source = np.full((len(rows), _round_up(max(map(len, sources)), context_length)), NO_TOKEN, np.int64)
-        for index, source_ids in enumerate(sources):
-            source[index, : len(source_ids)] = source_ids
-        return batch._replace(source=torch.from_numpy(source))
+        source = torch.from_numpy(pad(sources, NO_TOKEN)) if sources else None
+        return cls(torch.from_numpy(ids), torch.from_numpy(targets), folds, source)
 
     def to(self, device: "torch.device") -> "Batch":
         return Batch(*(None if tensor is None else tensor.to(device) for tensor in self))  # type: ignore[arg-type]
@@ -331,10 +328,6 @@ class Batch(NamedTuple):
         """Split into a number of batches of about equally many rows; with fewer rows than parts, some are empty."""
         splits = [[None] * parts if tensor is None else tensor.tensor_split(parts) for tensor in self]
         return [Batch(*tensors) for tensors in zip(*splits, strict=True)]
-
-
-def _round_up(length: int, limit: int) -> int:
-    return min(math.ceil(length / LENGTH_MULTIPLE) * LENGTH_MULTIPLE, limit)
 
 
 class UserLossMask(NamedTuple):

@@ -79,7 +79,7 @@ def prepare_run(
         raise RunError(
             f"there is a run or a model {name!r} already", f"take another --name, or go on with it: --resume {name}"
         )
-    model = find_base_model(recipe)
+    model = None if recipe.from_model is None else read_info(find_model(recipe.from_model))
     if model is not None:
         recipe = adopt_architecture(recipe, model).merged({"from_model": portable_reference(str(recipe.from_model))})
     run = RunFolder(paths.runs_folder() / name)
@@ -96,17 +96,8 @@ def prepare_run(
     return run
 
 
-def find_base_model(recipe: Recipe) -> ModelInfo | None:
-    """Find the model that a run starts from (`--from`); None if the recipe names none.
-
-    Raises:
-        ModelError: If there is no such model.
-    """
-    return None if recipe.from_model is None else read_info(find_model(recipe.from_model))
-
-
 def adopt_architecture(recipe: Recipe, info: ModelInfo) -> Recipe:
-    """Fill a model's architecture into a recipe.
+    """Fill the architecture of the model that a run starts from (`--from`) into the recipe.
 
     Raises:
         UsageError: If the recipe sets another architecture or a tokenizer.

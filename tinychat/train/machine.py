@@ -4,7 +4,6 @@ import os
 import sys
 import time
 from pathlib import Path
-from typing import Literal
 
 import torch
 
@@ -37,7 +36,10 @@ def find_machine(recipe: Recipe, process: ProcessRank = ALONE) -> Machine:
             problem = f"{process.local_size} processes need as many devices: {device} has {available}"
             raise UsageError(problem, f"try --devices {available}, or --device cpu")
     threads = configure_torch(recipe, device, process.local_size)
-    return Machine(device, _precision(recipe, device), threads, process.size)
+    use_bf16 = recipe.precision == "bf16"
+    if recipe.precision == "auto" and device != "mps":
+        use_bf16 = torch.cuda.is_bf16_supported() if device == "cuda" else _is_bf16_faster()
+    return Machine(device, "bf16" if use_bf16 else "f32", threads, process.size)
 
 
 def configure_torch(recipe: Recipe, device: str, processes: int = 1) -> int:
@@ -49,18 +51,10 @@ def configure_torch(recipe: Recipe, device: str, processes: int = 1) -> int:
     return threads
 
 
-def _precision(recipe: Recipe, device: str) -> Literal["f32", "bf16"]:
-    """Return the recipe's precision, or the faster one of the device."""
-    use_bf16 = recipe.precision == "bf16"
-    if recipe.precision == "auto" and device != "mps":
-        use_bf16 = torch.cuda.is_bf16_supported() if device == "cuda" else _is_bf16_faster()
-    return "bf16" if use_bf16 else "f32"
-
-
 def _is_bf16_faster() -> bool:
     """Return whether a matrix product is clearly faster in bf16; the two alternate, as the machine may be shared."""
     matrices = [torch.ones(512, 512, dtype=dtype) for dtype in (torch.float32, torch.bfloat16)]
-    fastest = [float("inf"), float("inf")]
+    fastest = [float("inf")] * 2
     for _ in range(12):
         for index, matrix in enumerate(matrices):
             began = time.perf_counter()

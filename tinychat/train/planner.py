@@ -30,7 +30,8 @@ SAMPLE_SECONDS, EXIT_SECONDS = 0.4, 2.0
 COPY_SEARCH_SECONDS, MAX_COPY_SEARCH_SECONDS = 40e-9, 1.0
 """Seconds per token of the text to search it for text copied by samples, and at most in all."""
 MIN_SECONDS_TO_COMPILE = 480.0
-"""Duration of a run in which steps that are 10 % faster save twice the half minute that compiling takes."""
+"""Duration of a run by the clock in which steps that are 10 % faster save twice the half minute that compiling takes.
+Runs by steps are not compiled by default: they must not depend on the machine's speed."""
 
 FULL_LR_VIEWS = 12
 """Views of the text up to which the peak learning rate is not lowered."""
@@ -316,7 +317,6 @@ class Plan:
     """Number of steps; an estimate for a run by the clock."""
     step_seconds: float
     splits: tuple[SplitSize, ...]
-    """Splits of each source."""
     eval_windows: int
     final_windows: int
     """Number of windows of an evaluation: during training, and at its end."""
@@ -374,15 +374,6 @@ class Plan:
     def token_seconds(self) -> float:
         """Estimated seconds to evaluate a token: forward in f32 takes about half the time of a step in bf16."""
         return 0.6 * self.step_seconds / (self.batch_size * self.row_tokens)
-
-    def should_compile(self, machine: Machine) -> bool:
-        """Return whether to compile the layers by default: for long runs by the clock on a CPU.
-
-        Runs by steps must not depend on the machine's speed, the gain on a GPU has not been measured, and documents
-        would cause a recompilation for each length.
-        """
-        is_long = self.available is not None and self.available >= MIN_SECONDS_TO_COMPILE
-        return is_long and machine.device == "cpu" and not self.document_tokens
 
     def training_seconds(self, token_seconds: float, sample_seconds: float) -> float:
         """Return the seconds for training that remain after reserving time for the end of the run.
@@ -467,6 +458,9 @@ def _complete(draft: Plan, facts: TextFacts, machine: Machine, seconds: float | 
         config = dataclasses.replace(config, dropout=choose_dropout(draft.epochs))
         if config.ngram_order and recipe.attention_dropout is None:  # it takes a third of a step at a long context
             config = dataclasses.replace(config, attention_dropout=0.0)
+    compiles = recipe.compile
+    if compiles is None:  # not on a GPU, where the gain is not measured, nor of documents, anew for each length
+        compiles = machine.device == "cpu" and not facts.rows and (draft.available or 0) >= MIN_SECONDS_TO_COMPILE
     values = {
         "tokenizer": recipe.tokenizer or (None if recipe.from_model else facts.tokenizer),
         "vocab_size": facts.vocab_size,
@@ -478,7 +472,7 @@ def _complete(draft: Plan, facts: TextFacts, machine: Machine, seconds: float | 
         "device": machine.device,
         "precision": machine.precision,
         "threads": machine.threads,
-        "compile": draft.should_compile(machine) if recipe.compile is None else recipe.compile,
+        "compile": compiles,
         **{name: getattr(config, name) for name in PLANNED_FIELDS},
         "n_encoder_layer": config.n_encoder_layer or None,
     }

@@ -55,7 +55,6 @@ class Recipe:
         SettingError: If a value is of the wrong type or out of bounds.
     """
 
-    # --- data
     sources: tuple[str, ...] = _field(
         "data", (), "files, folders, globs, data sets or - for stdin; a.txt:2 b.txt:1 mixes them 2 to 1"
     )
@@ -83,13 +82,12 @@ class Recipe:
         "data", 0.1, "fraction of the text, at its end, held out for validation", above=0, high=0.5
     )
 
-    # --- tokenizer
     tokenizer: str | None = _field(
         "tokenizer", None, "char, wordpiece, word, whitespace, or the path of a tokenizer.json"
     )
     vocab_size: int | None = _field("tokenizer", None, "maximum vocabulary size", low=2)
 
-    # --- model: None takes the default of ModelConfig, except for the size, which the planner chooses
+    # None takes the default of ModelConfig, except for the size, which the planner chooses
     context_length: int | None = _architecture("context_length")
     n_layer: int | None = _architecture("n_layer")
     n_encoder_layer: int | None = _architecture("n_encoder_layer")
@@ -118,7 +116,6 @@ class Recipe:
     ngram_order: int | None = _architecture("ngram_order")
     initialization: str | None = _architecture("initialization")
 
-    # --- optimizer
     optimizer: str = _field("optimizer", "muon", "optimizer algorithm", choices=tuple(PEAK_LEARNING_RATES))
     learning_rate: float | None = _field("optimizer", None, "peak learning rate", above=0)
     embedding_learning_rate: float | None = _field(
@@ -130,7 +127,6 @@ class Recipe:
     momentum: float = _field("optimizer", 0.95, "momentum of muon and sgd", low=0, high=0.9999)
     grad_clip: float = _field("optimizer", 1.0, "maximum gradient norm; 0 disables clipping", low=0)
 
-    # --- schedule
     minutes: float | None = _field(
         "schedule", None, "duration of the run in minutes, evaluations and start-up included", above=0, high=100_000,
         values={"1": "a first look", "5": "a good tiny model", "15": "a better one"},
@@ -162,7 +158,6 @@ class Recipe:
         low=0, high=100_000,
     )  # fmt: skip
 
-    # --- machine
     device: str = _field("machine", "auto", "device to train on", choices=("auto", "cpu", "cuda", "mps"))
     precision: str = _field("machine", "auto", "floating-point precision", choices=("auto", "f32", "bf16"))
     threads: int | None = _field("machine", None, "CPU threads, over all processes", low=1, high=1024)
