@@ -9,6 +9,7 @@ import math
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -36,9 +37,14 @@ LENGTH_FIELDS = ("minutes", "steps", "epochs")
 """Fields that set the length of a run; setting one of them unsets the others."""
 
 
-def _field(section: str, default: Any, help: str, **facts: Any) -> Any:
+def _field(section: str, help: str, default: Any = None, **facts: Any) -> Any:
     """Declare a field of `Recipe`; `None` leaves its value to the planner."""
     return option(default, help, section=section, absent=AUTO, **facts)
+
+
+_data, _tokenizer, _optimizer, _schedule, _machine = (
+    partial(_field, section) for section in ("data", "tokenizer", "optimizer", "schedule", "machine")
+)
 
 
 def _architecture(name: str) -> Any:
@@ -55,37 +61,29 @@ class Recipe:
         SettingError: If a value is of the wrong type or out of bounds.
     """
 
-    sources: tuple[str, ...] = _field(
-        "data", (), "files, folders, globs, data sets or - for stdin; a.txt:2 b.txt:1 mixes them 2 to 1"
+    sources: tuple[str, ...] = _data(
+        "files, folders, globs, data sets or - for stdin; a.txt:2 b.txt:1 mixes them 2 to 1", ()
     )
-    texts: tuple[str, ...] = _field(
-        "data", (), "inline documents to train on instead of sources; a tab separates a pair's two sides"
+    texts: tuple[str, ...] = _data(
+        "inline documents to train on instead of sources; a tab separates a pair's two sides", ()
     )
-    column: str | None = _field("data", None, "column of a CSV, TSV or Parquet file that holds the text", empty=True)
-    field: str | None = _field("data", None, "field of a JSON Lines file that holds the text", empty=True)
-    from_model: str | None = _field(
-        "data", None, "model to start from: its weights, architecture and tokenizer", flags=("--from",)
+    column: str | None = _data("column of a CSV, TSV or Parquet file that holds the text", empty=True)
+    field: str | None = _data("field of a JSON Lines file that holds the text", empty=True)
+    from_model: str | None = _data("model to start from: its weights, architecture and tokenizer", flags=("--from",))
+    mode: str | None = _data("kind of model to train", choices=MODES)
+    description: str | None = _data("what the model is for, in a few words; shown by `/model`", empty=True)
+    packing: bool | None = _data("train on windows of the joined text; false trains on one padded document per row")
+    role_tokens: bool = _data("mark chat roles with special tokens; false marks only the end of a turn", True)
+    lowercase_all_caps: bool = _data("lowercase chat messages that are WRITTEN IN CAPITALS", False)
+    user_loss_fraction: float = _data(
+        "fraction of user tokens included in the loss; replies are always included", 1.0, low=0, high=1
     )
-    mode: str | None = _field("data", None, "kind of model to train", choices=MODES)
-    description: str | None = _field(
-        "data", None, "what the model is for, in a few words; shown by `/model`", empty=True
-    )
-    packing: bool | None = _field(
-        "data", None, "train on windows of the joined text; false trains on one padded document per row"
-    )
-    role_tokens: bool = _field("data", True, "mark chat roles with special tokens; false marks only the end of a turn")
-    lowercase_all_caps: bool = _field("data", False, "lowercase chat messages that are WRITTEN IN CAPITALS")
-    user_loss_fraction: float = _field(
-        "data", 1.0, "fraction of user tokens included in the loss; replies are always included", low=0, high=1
-    )
-    validation_fraction: float = _field(
-        "data", 0.1, "fraction of the text, at its end, held out for validation", above=0, high=0.5
+    validation_fraction: float = _data(
+        "fraction of the text, at its end, held out for validation", 0.1, above=0, high=0.5
     )
 
-    tokenizer: str | None = _field(
-        "tokenizer", None, "char, wordpiece, word, whitespace, or the path of a tokenizer.json"
-    )
-    vocab_size: int | None = _field("tokenizer", None, "maximum vocabulary size", low=2)
+    tokenizer: str | None = _tokenizer("char, wordpiece, word, whitespace, or the path of a tokenizer.json")
+    vocab_size: int | None = _tokenizer("maximum vocabulary size", low=2)
 
     # None takes the default of ModelConfig, except for the size, which the planner chooses
     context_length: int | None = _architecture("context_length")
@@ -116,57 +114,51 @@ class Recipe:
     ngram_order: int | None = _architecture("ngram_order")
     initialization: str | None = _architecture("initialization")
 
-    optimizer: str = _field("optimizer", "muon", "optimizer algorithm", choices=tuple(PEAK_LEARNING_RATES))
-    learning_rate: float | None = _field("optimizer", None, "peak learning rate", above=0)
-    embedding_learning_rate: float | None = _field(
-        "optimizer", None, "with muon: peak learning rate of all but the layers' matrices", above=0
+    optimizer: str = _optimizer("optimizer algorithm", "muon", choices=tuple(PEAK_LEARNING_RATES))
+    learning_rate: float | None = _optimizer("peak learning rate", above=0)
+    embedding_learning_rate: float | None = _optimizer(
+        "with muon: peak learning rate of all but the layers' matrices", above=0
     )
-    weight_decay: float = _field("optimizer", 0.0, "weight decay of matrices; norms and biases have none", low=0)
-    beta1: float = _field("optimizer", 0.9, "Adam's β₁: decay of the gradient average", low=0, high=0.9999)
-    beta2: float = _field("optimizer", 0.95, "Adam's β₂: decay of the squared-gradient average", low=0, high=0.99999)
-    momentum: float = _field("optimizer", 0.95, "momentum of muon and sgd", low=0, high=0.9999)
-    grad_clip: float = _field("optimizer", 1.0, "maximum gradient norm; 0 disables clipping", low=0)
+    weight_decay: float = _optimizer("weight decay of matrices; norms and biases have none", 0.0, low=0)
+    beta1: float = _optimizer("Adam's β₁: decay of the gradient average", 0.9, low=0, high=0.9999)
+    beta2: float = _optimizer("Adam's β₂: decay of the squared-gradient average", 0.95, low=0, high=0.99999)
+    momentum: float = _optimizer("momentum of muon and sgd", 0.95, low=0, high=0.9999)
+    grad_clip: float = _optimizer("maximum gradient norm; 0 disables clipping", 1.0, low=0)
 
-    minutes: float | None = _field(
-        "schedule", None, "duration of the run in minutes, evaluations and start-up included", above=0, high=100_000,
+    minutes: float | None = _schedule(
+        "duration of the run in minutes, evaluations and start-up included", above=0, high=100_000,
         values={"1": "a first look", "5": "a good tiny model", "15": "a better one"},
     )  # fmt: skip
-    steps: int | None = _field("schedule", None, "number of training steps", low=1)
-    epochs: float | None = _field("schedule", None, "number of epochs; evaluates after each", above=0)
-    batch_size: int | None = _field("schedule", None, "rows per step: windows or documents", low=1)
-    stride: int | None = _field(
-        "schedule", None, "tokens from one window's start to the next; the context length by default", low=1
+    steps: int | None = _schedule("number of training steps", low=1)
+    epochs: float | None = _schedule("number of epochs; evaluates after each", above=0)
+    batch_size: int | None = _schedule("rows per step: windows or documents", low=1)
+    stride: int | None = _schedule("tokens from one window's start to the next; the context length by default", low=1)
+    grad_accum_steps: int = _schedule("micro-batches per step; more need less memory", 1, low=1)
+    schedule: str = _schedule("learning rate decay curve", "linear", choices=tuple(SCHEDULES))
+    warmup_steps: int = _schedule("steps of linear learning rate warm-up", 10, low=0)
+    lr_decay_fraction: float = _schedule(
+        "fraction of the run, at its end, in which the learning rate decays", 0.8, low=0, high=1
     )
-    grad_accum_steps: int = _field("schedule", 1, "micro-batches per step; more need less memory", low=1)
-    schedule: str = _field("schedule", "linear", "learning rate decay curve", choices=tuple(SCHEDULES))
-    warmup_steps: int = _field("schedule", 10, "steps of linear learning rate warm-up", low=0)
-    lr_decay_fraction: float = _field(
-        "schedule", 0.8, "fraction of the run, at its end, in which the learning rate decays", low=0, high=1
+    min_lr_ratio: float = _schedule("final learning rate as a fraction of the peak", 0.0, low=0, high=1)
+    seed: int = _schedule("random seed; the same seed gives the same run", 1, low=0, high=2**63 - 1)
+    evaluate_every: int | None = _schedule("steps between evaluations", low=1)
+    sample_every: int = _schedule("evaluations between samples", 1, low=1)
+    sample_prompt: tuple[str, ...] | None = _schedule("prompts of the samples, one sample each", empty=True)
+    sample_temperature: float | None = _schedule(
+        "temperature of samples; becomes the model's default temperature", low=0, high=5
     )
-    min_lr_ratio: float = _field("schedule", 0.0, "final learning rate as a fraction of the peak", low=0, high=1)
-    seed: int = _field("schedule", 1, "random seed; the same seed gives the same run", low=0, high=2**63 - 1)
-    evaluate_every: int | None = _field("schedule", None, "steps between evaluations", low=1)
-    sample_every: int = _field("schedule", 1, "evaluations between samples", low=1)
-    sample_prompt: tuple[str, ...] | None = _field(
-        "schedule", None, "prompts of the samples, one sample each", empty=True
-    )
-    sample_temperature: float | None = _field(
-        "schedule", None, "temperature of samples; becomes the model's default temperature", low=0, high=5
-    )
-    sample_tokens: int = _field(
-        "schedule", 160, "maximum tokens of a sample, and of the model's answers if above 256; 0 for no samples",
+    sample_tokens: int = _schedule(
+        "maximum tokens of a sample, and of the model's answers if above 256; 0 for no samples", 160,
         low=0, high=100_000,
     )  # fmt: skip
 
-    device: str = _field("machine", "auto", "device to train on", choices=("auto", "cpu", "cuda", "mps"))
-    precision: str = _field("machine", "auto", "floating-point precision", choices=("auto", "f32", "bf16"))
-    threads: int | None = _field("machine", None, "CPU threads, over all processes", low=1, high=1024)
-    compile: bool | None = _field(
-        "machine", None, "compile the layers with torch.compile: half a minute, then faster steps"
-    )
-    devices: int = _field("machine", 1, "number of GPUs, or of processes on a CPU, to train on", low=1, high=64)
-    strategy: str = _field(
-        "machine", "ddp", "replicate the model on each device (ddp) or shard it (fsdp)", choices=("ddp", "fsdp")
+    device: str = _machine("device to train on", "auto", choices=("auto", "cpu", "cuda", "mps"))
+    precision: str = _machine("floating-point precision", "auto", choices=("auto", "f32", "bf16"))
+    threads: int | None = _machine("CPU threads, over all processes", low=1, high=1024)
+    compile: bool | None = _machine("compile the layers with torch.compile: half a minute, then faster steps")
+    devices: int = _machine("number of GPUs, or of processes on a CPU, to train on", 1, low=1, high=64)
+    strategy: str = _machine(
+        "replicate the model on each device (ddp) or shard it (fsdp)", "ddp", choices=("ddp", "fsdp")
     )
 
     def __post_init__(self) -> None:
