@@ -392,9 +392,9 @@ class Batches:
             for index, text in enumerate([texts] if isinstance(texts, np.ndarray) else texts)
         ]
         self.context_length, self.batch_size, self._loss_mask = context_length, batch_size, loss_mask
-        self._round = _interleave(weights)
+        self._turns, self._previous, self._counts = _interleave(weights)
         lengths = np.array([source.row_tokens for source in self.sources])
-        row_tokens = float(np.dot(self._round.counts, lengths)) / len(self._round.sources)
+        row_tokens = float(np.dot(self._counts, lengths)) / len(self._turns)
         self.tokens_per_batch = max(1, round(batch_size * row_tokens))
         """Mean number of targets of a batch."""
 
@@ -405,25 +405,18 @@ class Batches:
 
     def _draw(self, index: int) -> Row:
         """Return the row with an index that counts from the start of the run."""
-        rounds, turn = divmod(index, len(self._round.sources))
-        source = int(self._round.sources[turn])
-        row = self.sources[source].row(rounds * int(self._round.counts[source]) + int(self._round.previous[turn]))
+        rounds, turn = divmod(index, len(self._turns))
+        source = int(self._turns[turn])
+        row = self.sources[source].row(rounds * int(self._counts[source]) + int(self._previous[turn]))
         return row if self._loss_mask is None else row._replace(loss_mask=self._loss_mask.mask(row.ids, index))
 
 
-class _Round(NamedTuple):
-    """Order in which the sources of a mix take turns, repeated forever."""
+def _interleave(weights: Sequence[float]) -> tuple[Positions, Positions, Positions]:
+    """Give each source turns in proportion to its weight, spread evenly, so that every batch is close to the mix.
 
-    sources: Positions
-    """[R], index of the source of each turn."""
-    previous: Positions
-    """[R], number of turns that the source had earlier in the round."""
-    counts: Positions
-    """[S], number of turns of each source per round."""
-
-
-def _interleave(weights: Sequence[float]) -> _Round:
-    """Give each source turns in proportion to its weight, spread evenly, so that every batch is close to the mix."""
+    Return the source of each turn of a round, which is repeated forever, [R]; the number of turns that the source had
+    earlier in the round, [R]; and the number of turns of each source per round, [S].
+    """
     weight = np.array(weights) / max(weights)
     turns = weight / max(weight.min(), 1 / MAX_ROUND_TURNS)
     if turns.sum() > MAX_ROUND_TURNS or not np.allclose(turns, turns.round(), rtol=0, atol=1e-6):
@@ -432,4 +425,4 @@ def _interleave(weights: Sequence[float]) -> _Round:
     sources = np.repeat(np.arange(len(counts)), counts)
     previous = np.concatenate([np.arange(count) for count in counts])
     order = np.argsort((previous + 0.5) / counts[sources], kind="stable")
-    return _Round(sources[order], previous[order], counts)
+    return sources[order], previous[order], counts

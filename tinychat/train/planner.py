@@ -549,7 +549,7 @@ def summarize_plan(plan: Plan, facts: TextFacts, machine: Machine, parameters: i
         ends = f"{sum(split.val_rows for split in plan.splits):,} of {facts.rows:,} {kind}"
     held_out = f"{ends} measure the model" if plan.val_tokens else "none kept for validation"
     times = " and ".join(f"{epochs:,.1f}" for epochs in plan.epochs_per_source)
-    through = "through them" if facts.mix else "through the text"
+    times += " times through " + ("them" if facts.mix else "the text")
     by_clock = plan.available is not None
     seconds = plan.steps * plan.step_seconds if plan.available is None else plan.available
     begun = f", begun as {Path(plan.recipe.from_model).name}" if plan.recipe.from_model else ""
@@ -563,7 +563,7 @@ def summarize_plan(plan: Plan, facts: TextFacts, machine: Machine, parameters: i
         f"model  {describe_layers(config)}, {count(config.n_head, 'head')}, "
         f"context {config.context_length}, {count(parameters, 'parameter')}, dropout {config.dropout:g}{begun}",
         f"time   about {duration(seconds)} on {machine}: {steps} of {count(tokens, 'token')}, "
-        f"{times} times {through}; {memory / 1e6:,.0f} MB of memory{' each' * (machine.processes > 1)}",
+        f"{times}; {memory / 1e6:,.0f} MB of memory{' each' * (machine.processes > 1)}",
     )
     limit = None if by_clock else plan.steps
     return Planned(
