@@ -26,13 +26,13 @@ from tinychat.train.checkpoint import newest_step
 from tinychat.train.event_log import rewind
 from tinychat.train.recipe import MODEL_FIELDS, RECIPE_FIELDS, Recipe, load_recipe
 
+FREE_FIELDS = ("context_length", "dropout", "attention_dropout", "initialization")
+"""fields of the architecture that a base model's weights do not depend on; the context length may only shrink"""
 MAX_NAME_LENGTH = 60
 CHANGEABLE = ("devices", "strategy", "threads", "grad_accum_steps")
 """recipe fields that a resumed run may change, as they affect how a step is computed but not its result"""
 LOCK_TIMEOUT = 1.0
 """seconds to wait for the run's lock, which a process that checks on the run holds for a moment"""
-FREE_FIELDS = ("context_length", "dropout", "attention_dropout", "initialization")
-"""fields of the architecture that a base model's weights do not depend on; the context length may only shrink"""
 
 
 def prepare_run(
