@@ -47,7 +47,6 @@ LAZY = {"torch", "safetensors"}
 WITHOUT_TORCH = {
     "generate/engine.py",
     "model/config.py",
-    "model/diagram.py",
     "train/batches.py",
     "train/checkpoint.py",
     "train/data.py",

@@ -6,8 +6,7 @@ from scripted import Talk
 from tinychat.commands.models import describe_recipe
 from tinychat.commands.results import Architecture, Message, Table
 from tinychat.errors import ModelError, RunError
-from tinychat.model.config import ModelConfig
-from tinychat.model.diagram import make_diagram
+from tinychat.model.config import ModelConfig, make_diagram
 from tinychat.store.models import list_bundled_models
 from tinychat.train.recipe import RecipeInfo, list_recipes
 

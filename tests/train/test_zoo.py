@@ -7,7 +7,7 @@ import pytest
 from training import QUICK, events, train_recipe
 
 from tinychat.events import Ended, Evaluated, Planned
-from tinychat.model.diagram import make_diagram
+from tinychat.model.config import make_diagram
 from tinychat.store.models import read_info
 from tinychat.store.runs import RunFolder
 from tinychat.train.recipe import load_recipe

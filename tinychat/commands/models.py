@@ -4,8 +4,7 @@ from typing import TYPE_CHECKING
 
 from tinychat.commands.registry import command, complete_models, complete_recipes
 from tinychat.commands.results import Architecture, Message, Result, Table
-from tinychat.model.config import ModelConfig
-from tinychat.model.diagram import make_diagram
+from tinychat.model.config import ModelConfig, make_diagram
 from tinychat.session.session import Session
 from tinychat.store.models import ModelInfo, find_model, list_bundled_models, list_models, read_info
 from tinychat.textutil import compact, count

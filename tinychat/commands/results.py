@@ -7,7 +7,7 @@ from subprocess import Popen
 
 from tinychat.evaluate.shannon_game import Game
 from tinychat.events import Finished, Record
-from tinychat.model.diagram import Diagram
+from tinychat.model.config import Diagram
 from tinychat.session.session import Session
 from tinychat.store.runs import RunFolder
 from tinychat.textutil import count

@@ -1,12 +1,12 @@
-"""The architecture of a model: the fields of `config.json` and of a recipe's `[model]` section.
+"""The architecture of a model: the fields of `config.json` and of a recipe's `[model]` section, and a diagram of it.
 
-Their types, bounds, choices and help texts are declared here alone; recipes use the same declarations.
+The fields' types, bounds, choices and help texts are declared here alone; recipes use the same declarations.
 """
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from tinychat.config.option import REQUIRED, Options, option
 from tinychat.errors import ModelError
@@ -172,3 +172,136 @@ def longest_ngram(vocab_size: int) -> int:
     while (vocab_size + 1) ** (order + 1) < LARGEST_CONTEXT_KEY:
         order += 1
     return order
+
+
+# The diagram: the parts in the order in which data flows
+
+Branch = Literal["", "beside", "joins"]
+"""Whether a part lies beside a residual connection, or is the addition that ends it."""
+
+
+@dataclass(frozen=True)
+class Layer:
+    """One part of a model; `kind` is the class of its module, `shape` that of its output: context × width."""
+
+    name: str
+    kind: str
+    about: str
+    shape: tuple[int, ...]
+    parameters: int = 0
+    branch: Branch = ""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Parts of the `encoder` or `decoder` that data flows through one after the other, `times` times."""
+
+    stack: str
+    name: str
+    layers: tuple[Layer, ...]
+    times: int = 1
+
+    @property
+    def parameters(self) -> int:
+        """Number of parameters, of one time."""
+        return sum(layer.parameters for layer in self.layers)
+
+
+@dataclass(frozen=True)
+class Diagram:
+    """A model, from its tokens to its logits."""
+
+    stages: tuple[Stage, ...]
+
+    @property
+    def parameters(self) -> int:
+        """Total number of parameters; a shared matrix counts once."""
+        return sum(stage.times * stage.parameters for stage in self.stages)
+
+    def to_list(self) -> list[dict[str, Any]]:
+        """Return the stages as JSON values."""
+        return [dataclasses.asdict(stage) for stage in self.stages]
+
+
+def make_diagram(config: ModelConfig) -> Diagram:
+    """Make the diagram of a model of this architecture."""
+    stages = list(_stack(config, "decoder", config.vocab_size, config.n_layer))
+    if config.encoder_decoder:
+        vocab_size = config.source_vocab_size or config.vocab_size
+        stages = [*_stack(config, "encoder", vocab_size, config.n_encoder_layer), *stages]
+    return Diagram(tuple(stages))
+
+
+def _stack(config: ModelConfig, name: str, vocab_size: int, n_layer: int) -> Iterator[Stage]:
+    yield Stage(name, "input", tuple(_input(config, vocab_size)))
+    if n_layer:
+        yield Stage(name, "block", tuple(_block(config, is_decoder=name == "decoder")), n_layer)
+    final_norm = _norm(config) if config.final_norm and config.norm_position == "pre" else ()
+    if output := (*final_norm, *(_head(config) if name == "decoder" else ())):
+        yield Stage(name, "output", output)
+
+
+def _input(config: ModelConfig, vocab_size: int) -> Iterator[Layer]:
+    width, shape = config.d_model, (config.context_length, config.d_model)
+    scaled = f", times √{width}" if config.scale_embedding else ""
+    yield Layer("embedding", "Embedding", f"{vocab_size:,} × {width}{scaled}", shape, vocab_size * width)
+    if tables := config.previous_token_embeddings:
+        about = f"{tables} × {vocab_size + 1:,} × {width}"
+        yield Layer("earlier", "Embedding", about, shape, tables * (vocab_size + 1) * width)
+    if config.bigram_embedding:
+        rows = (vocab_size + 1) * vocab_size
+        yield Layer("pairs", "Embedding", f"{rows:,} × {width}", shape, rows * width)
+    if config.position == "learned":
+        yield Layer("positions", "Learned", f"{config.context_length} × {width}", shape, config.context_length * width)
+    elif config.position == "sinusoidal":
+        yield Layer("positions", "Sinusoidal", "", shape)
+
+
+def _block(config: ModelConfig, *, is_decoder: bool) -> Iterator[Layer]:
+    width, shape, bias = config.d_model, (config.context_length, config.d_model), config.bias
+    heads = f"{config.n_head} heads of {config.d_head}" if config.n_head > 1 else f"1 head of {config.d_head}"
+    if config.kv_heads != config.n_head:
+        heads += f", {config.kv_heads} of keys"
+    outputs = width + 2 * config.kv_heads * config.d_head + width * config.output_projection
+    rotary, causal = ", rotary" * (config.position == "rotary"), ", causal" * is_decoder
+    yield from _residual(
+        config, Layer("attention", "Attention", heads + rotary + causal, shape, (width + bias) * outputs)
+    )
+    if is_decoder and config.encoder_decoder:
+        about = f"{heads}, to the encoder"
+        yield from _residual(config, Layer("cross-attention", "Attention", about, shape, (width + bias) * outputs))
+    if config.feed_forward != "none":
+        inner = config.feed_forward_width
+        inwards = 2 if config.feed_forward == "swiglu" else 1
+        parameters = inwards * (width + bias) * inner + (inner + bias) * width
+        about = f"{width} → {inner} → {width}, {config.feed_forward}"
+        yield from _residual(config, Layer("feed-forward", "FeedForward", about, shape, parameters))
+
+
+def _residual(config: ModelConfig, sublayer: Layer) -> Iterator[Layer]:
+    """Yield a sublayer, the residual connection around it, and its norm before or after."""
+    norms = list(_norm(config))
+    before, after = (norms, []) if config.norm_position == "pre" else ([], norms)
+    yield from (dataclasses.replace(layer, branch="beside") for layer in (*before, sublayer))
+    yield Layer("add", "", "", sublayer.shape, branch="joins")
+    yield from after
+
+
+def _norm(config: ModelConfig) -> Iterator[Layer]:
+    if config.norm != "none":
+        weights = config.norm_affine * (1 + (config.bias and config.norm == "layernorm"))
+        about = f"eps {config.norm_eps:g}" if config.norm_affine else "no weights"
+        kind = "LayerNorm" if config.norm == "layernorm" else "RMSNorm"
+        yield Layer("norm", kind, about, (config.context_length, config.d_model), weights * config.d_model)
+
+
+def _head(config: ModelConfig) -> Iterator[Layer]:
+    width, vocab_size, order = config.d_model, config.vocab_size, config.ngram_order
+    bias = vocab_size if (config.bias if config.head_bias is None else config.head_bias) else 0
+    shared = ", the embedding's" if config.tie_embeddings else ""
+    parameters = bias + (0 if config.tie_embeddings else width * vocab_size)
+    shape = (config.context_length, vocab_size)
+    yield Layer("head", "Linear", f"{width} → {vocab_size:,}{shared}", shape, parameters)
+    if order:
+        mixing = (width + 1) * (1 + 2 + order) + order + LONGEST_MATCH + 1 + 2
+        yield Layer("n-grams", "NGrams", f"counts up to {order}, and matches, mixed in", shape, mixing)

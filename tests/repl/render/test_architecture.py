@@ -5,8 +5,7 @@ from screens import Screen
 
 from tinychat.commands.models import describe_recipe
 from tinychat.commands.results import Architecture
-from tinychat.model.config import ModelConfig
-from tinychat.model.diagram import make_diagram
+from tinychat.model.config import ModelConfig, make_diagram
 from tinychat.repl.render.architecture import draw_architecture
 
 SMALL = ModelConfig(65, context_length=32, n_layer=3, n_head=2, d_model=16, norm_affine=True, position="learned")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from prompt_toolkit.utils import get_cwidth
 
 from tinychat.commands.results import Architecture
-from tinychat.model.diagram import Diagram, Layer, Stage
+from tinychat.model.config import Diagram, Layer, Stage
 from tinychat.repl.render.terminal import BOLD, DIM, Terminal, fit, pad
 
 GAP = "  "
