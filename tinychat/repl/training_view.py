@@ -27,7 +27,7 @@ from tinychat.errors import Interrupted
 from tinychat.events import Ended, Evaluated, Event, Failed, LineReader, Noticed, Planned, Sampled, Stepped, to_json
 from tinychat.repl.keys import Keyboard, counted_interrupts
 from tinychat.repl.prompt import LineEditor
-from tinychat.repl.render.plot import LABEL_WIDTH, MARK, Series, Span, plot, plot_all
+from tinychat.repl.render.plot import LABEL_WIDTH, MARK, PICTURE_FORMATS, Series, Span, make_figure, plot, plot_all
 from tinychat.repl.render.terminal import (
     BLUE,
     CYAN,
@@ -637,8 +637,6 @@ def write_picture(curves: Plot, path: Path) -> None:
     Raises:
         OSError: If the file cannot be written.
     """
-    from tinychat.repl.render.picture import PICTURE_FORMATS, make_figure
-
     atomic_write(
         path, PICTURE_FORMATS[path.suffix.lower()](make_figure(curves, [legend(curve) for curve in curves.curves]))
     )

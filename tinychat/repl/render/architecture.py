@@ -31,7 +31,7 @@ PLAIN_FLOW = dict.fromkeys(FLOW, "") | {"branch": "  ", "beside": "  ", "joins":
 
 @dataclass(frozen=True)
 class Row:
-    """One line of the drawing."""
+    """One line of the drawing; if it `is_ruled`, a rule fills it after the name."""
 
     flow: str
     name: str
@@ -39,13 +39,11 @@ class Row:
     shape: str = ""
     parameters: str = ""
     is_ruled: bool = False
-    """Whether a rule fills the line after the name."""
 
 
 def draw_architecture(terminal: Terminal, architecture: Architecture) -> None:
     """Draw a model's layers; a narrow screen drops their shapes first, then their descriptions."""
-    for line in _wrap(architecture.title, terminal.width):
-        terminal.line(line)
+    _write_wrapped(terminal, architecture.title)
     flow = PLAIN_FLOW if terminal.dumb else FLOW
     gutter = max(map(len, flow.values()))
     rows = [row for row in _rows(architecture.diagram, is_sized=architecture.is_sized) if row.name or not terminal.dumb]
@@ -59,19 +57,24 @@ def draw_architecture(terminal: Terminal, architecture: Architecture) -> None:
         terminal.write(right.rstrip(), BOLD if row.is_ruled and row.name else "" if row.parameters else DIM)
         terminal.fresh_line()
     for note in architecture.notes:
-        for line in _wrap(note, terminal.width):
-            terminal.line(line, DIM)
+        _write_wrapped(terminal, note, DIM)
+
+
+def _write_wrapped(terminal: Terminal, text: str, style: str = "") -> None:
+    for line in textwrap.wrap(text, terminal.width - 1, break_on_hyphens=False):
+        terminal.line(line, style)
 
 
 def _widths(rows: Sequence[Row], room: int) -> list[int]:
     """Return the cells of each column, 0 for one that is left out."""
     name, about, shape, parameters = (max(map(get_cwidth, cells)) for cells in zip(*map(_cells, rows), strict=True))
-    used = name + parameters + 2 * len(GAP)
-    if room - used - shape - len(GAP) < MIN_ABOUT:
+    if name + len(GAP) + parameters > room:
+        return [room, 0, 0, 0]
+    room -= name + parameters + 2 * len(GAP)
+    if room - shape - len(GAP) < MIN_ABOUT:
         shape = 0
-    used += shape + len(GAP) * bool(shape)
-    about = min(about, room - used) if room - used >= MIN_ABOUT else 0
-    return [name, about, shape, parameters] if name + len(GAP) + parameters <= room else [room, 0, 0, 0]
+    room -= shape + len(GAP) * bool(shape)
+    return [name, min(about, room) if room >= MIN_ABOUT else 0, shape, parameters]
 
 
 def _cells(row: Row) -> tuple[str, str, str, str]:
@@ -93,27 +96,16 @@ def _ruled(row: Row, left: str, length: int, *, has_parameters: bool) -> tuple[s
     return left + (" " if row.name else ""), " ".join(filter(None, (row.name, rule, parameters)))
 
 
-def _wrap(text: str, width: int) -> list[str]:
-    return textwrap.wrap(text, width - 1, break_on_hyphens=False)
-
-
 def _rows(diagram: Diagram, *, is_sized: bool) -> Iterator[Row]:
-    """Yield the rows of each stack, from the tokens to the logits.
-
-    Args:
-        diagram: layers of the model.
-        is_sized: whether shapes and numbers of parameters are known.
-    """
+    """Yield the rows of each stack, from the tokens to the logits, with shapes and numbers of parameters if known."""
     stacks = list(dict.fromkeys(stage.stack for stage in diagram.stages))
     for stack in stacks:
         stages = [stage for stage in diagram.stages if stage.stack == stack]
         positions = str(stages[0].layers[0].shape[0]) if is_sized else ""
         yield Row("begins", "tokens" if len(stacks) == 1 else f"{stack}: tokens", "", positions)
         for stage in stages:
-            if stage.name == "block":
-                yield from _block(stage, is_sized)
-            else:
-                yield from (_row("", layer, is_sized) for layer in stage.layers)
+            is_block = stage.name == "block"
+            yield from _block(stage, is_sized) if is_block else (_row("", layer, is_sized) for layer in stage.layers)
         yield Row("ends", "logits" if stack == stacks[-1] else "to the decoder")
     if is_sized:
         yield Row("begins", "in all", "", "", f"{diagram.parameters:,}")
@@ -132,9 +124,9 @@ def _block(stage: Stage, is_sized: bool) -> Iterator[Row]:
 
 
 def _row(flow: str, layer: Layer, is_sized: bool) -> Row:
-    is_same_name = layer.name.replace("-", "") == layer.kind.lower()
-    about = layer.about if is_same_name else f"{layer.kind} {layer.about}".strip()
     if not is_sized:
         return Row(flow, layer.name, layer.kind)
+    is_same_name = layer.name.replace("-", "") == layer.kind.lower()
+    about = layer.about if is_same_name else f"{layer.kind} {layer.about}".strip()
     shape = "" if layer.branch == "joins" else " × ".join(map(str, layer.shape))
     return Row(flow, layer.name, about, shape, f"{layer.parameters:,}" if layer.parameters else "")

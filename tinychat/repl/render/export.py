@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from tinychat.atomic import atomic_write
 from tinychat.commands.results import summary
 from tinychat.errors import UsageError
-from tinychat.repl.render.picture import replace_not_in_xml
+from tinychat.repl.render.plot import replace_not_in_xml
 from tinychat.repl.render.terminal import Terminal
 from tinychat.session.session import Session
 from tinychat.session.transcript import transcript_of
@@ -22,16 +22,9 @@ from tinychat.textutil import escape_controls
 if TYPE_CHECKING:
     from rich.console import Console
 
-FENCE = re.compile("`{3,}")
-
 
 def export(session: Session, terminal: Terminal, path: Path) -> None:
-    """Write the conversation to a file.
-
-    Args:
-        session: session with the conversation.
-        terminal: terminal whose width an HTML page or an SVG picture has.
-        path: file to write; its extension selects the format.
+    """Write the conversation to a file; HTML pages and SVG pictures are as wide as the terminal.
 
     Raises:
         UsageError: If no format has the extension.
@@ -45,19 +38,16 @@ def export(session: Session, terminal: Terminal, path: Path) -> None:
 
 def _markdown(session: Session, terminal: Terminal) -> str:
     """Fence each text, so that no markup in it has an effect and all spaces are preserved."""
-    parts = [f"# A conversation with {_escape_markdown(session.model.name)}"]
+    name = re.sub(r"([^\w\s])", r"\\\1", session.model.name)
+    parts = [f"# A conversation with {name}"]
     for turn in session.turns:
         parts += ["**Prompt**", _fence(turn.prompt), "**Answer**", _fence(turn.answer)]
     return "\n\n".join(parts) + "\n"
 
 
 def _fence(text: str) -> str:
-    fence = "`" * max([3, *(len(run) + 1 for run in FENCE.findall(text))])
+    fence = "`" * max([3, *(len(run) + 1 for run in re.findall("`{3,}", text))])
     return f"{fence}text\n{escape_controls(text)}\n{fence}"
-
-
-def _escape_markdown(name: str) -> str:
-    return re.sub(r"([^\w\s])", r"\\\1", name)
 
 
 def _plain(session: Session, terminal: Terminal) -> str:
@@ -117,11 +107,6 @@ def _record(session: Session, terminal: Terminal) -> "Console":
 
 
 FORMATS: Mapping[str, Callable[[Session, Terminal], str]] = {
-    ".md": _markdown,
-    ".txt": _plain,
-    ".json": _json,
-    ".jsonl": _json_lines,
-    ".html": _html,
-    ".svg": _svg,
-}
+    ".md": _markdown, ".txt": _plain, ".json": _json, ".jsonl": _json_lines, ".html": _html, ".svg": _svg,
+}  # fmt: skip
 """Functions that render the conversation, by file extension."""

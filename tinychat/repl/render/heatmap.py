@@ -2,7 +2,8 @@
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from itertools import pairwise, zip_longest
+from itertools import chain, pairwise, zip_longest
+from operator import itemgetter
 
 from prompt_toolkit.utils import get_cwidth
 
@@ -29,7 +30,7 @@ MAX_REPEATS = 6
 """Columns or rows of a small map per cell of the original."""
 GAP = 2
 EARLIER = "…"
-"""Label of the column that sums up the columns left out."""
+"""Label of the column that sums up those left out."""
 
 
 def draw_map(terminal: Terminal, heat: HeatMap) -> None:
@@ -42,16 +43,14 @@ def draw_map(terminal: Terminal, heat: HeatMap) -> None:
     max_columns = room // cell_width
     is_cut = len(heat.columns) > max_columns
     first = len(heat.columns) - max_columns + 1 if is_cut else 0
-    columns = [EARLIER, *heat.columns[first:]] if is_cut else list(heat.columns)
+    columns = [*[EARLIER] * is_cut, *heat.columns[first:]]
     label_height = min(max(1, height // LINES_PER_LABEL_LINE), max(map(len, columns)))
     start = max(0, len(heat.rows) - max(3, height - RESERVED_LINES - label_height - 2))
-    _title(terminal, heat.title)
+    terminal.line(fit(heat.title, width - 1), DIM)
     for line in _vertical_labels(columns, label_height, cell_width):
         terminal.line(f"{'':{gutter}} {line}", DIM)
-    for index in range(start, len(heat.rows)):
-        row = heat.cells[index]
-        label = fit(heat.rows[index], gutter)
-        terminal.write(pad(label, gutter + 1), "" if index >= heat.marked else DIM)
+    for index, (label, row) in list(enumerate(zip(heat.rows, heat.cells, strict=True)))[start:]:
+        terminal.write(pad(fit(label, gutter), gutter + 1), "" if index >= heat.marked else DIM)
         _blocks(terminal, [[sum(row[:first]), *row[first:]] if is_cut else row], cell_width)
         terminal.fresh_line()
     _scale(terminal)
@@ -68,7 +67,7 @@ def draw_maps(terminal: Terminal, heat: HeatMaps) -> None:
     width, height = terminal.size()
     rows, lines = heat.rows, height - RESERVED_LINES - 1
     if len(rows) == 1 or len(rows[0]) == 1:  # wrap a single row or column so that the maps become largest
-        maps = tuple(one for row in rows for one in row)
+        maps = tuple(chain(*rows))
         across = max(range(len(maps), 0, -1), key=lambda across: min(_size(len(maps), across, width, lines)))
         rows = tuple(maps[start : start + across] for start in range(0, len(maps), across))
     across = len(rows[0])
@@ -76,9 +75,9 @@ def draw_maps(terminal: Terminal, heat: HeatMaps) -> None:
     is_large_enough = min(wide, tall) >= MIN_SIDE
     cells = (width - 1) // across
     if not is_large_enough:
-        cells = max(get_cwidth(one.caption) for row in rows for one in row) + GAP
+        cells = max(get_cwidth(one.caption) for one in chain(*rows)) + GAP
         across = max(1, (width - 1) // cells)
-    _title(terminal, heat.title)
+    terminal.line(fit(heat.title, width - 1), DIM)
     for maps in rows:
         for start in range(0, len(maps), across):
             captions = [fit(one.caption, cells - 1) for one in maps[start : start + across]]
@@ -98,10 +97,13 @@ def resize(cells: Sequence[Row], tall: int, wide: int) -> list[list[float | None
     columns = max(map(len, cells))
     padded = [[*row, *[None] * (columns - len(row))] for row in cells]
     narrow = [[_total(row[first:last]) for first, last in _parts(columns, wide)] for row in padded]
-    rows = [[_mean(column) for column in zip(*narrow[a:b], strict=True)] for a, b in _parts(len(cells), tall)]
+    means = []
+    for first, last in _parts(len(cells), tall):
+        totals = map(_total, zip(*narrow[first:last], strict=True))
+        means.append([None if total is None else total / (last - first) for total in totals])
     repeat_columns = min(MAX_REPEATS, max(1, wide // columns))
     repeat_rows = min(MAX_REPEATS, max(1, tall // len(cells)))
-    return [[value for value in row for _ in range(repeat_columns)] for row in rows for _ in range(repeat_rows)]
+    return [[value for value in row for _ in range(repeat_columns)] for row in means for _ in range(repeat_rows)]
 
 
 def _size(count: int, across: int, width: int, lines: int) -> tuple[int, int]:
@@ -120,11 +122,6 @@ def _total(values: Row) -> float | None:
     """Return the sum of the values that are not None, or None if there is none."""
     known = [value for value in values if value is not None]
     return sum(known) if known else None
-
-
-def _mean(values: Row) -> float | None:
-    total = _total(values)
-    return None if total is None else total / len(values)
 
 
 def _draw_row(terminal: Terminal, maps: Sequence[SmallMap], wide: int, tall: int, cells: int) -> None:
@@ -148,32 +145,23 @@ def _styled_cells(rows: Sequence[Row], *, colour: bool) -> Iterator[tuple[str, s
     """Yield the character and the style of each cell of a line."""
     if not colour:
         for value in rows[0]:
-            yield " " if value is None else SHADES[bisect_right([level for level, _ in SHADES], value) - 1][1], ""
-    elif len(rows) == 1:
-        for value in rows[0]:
-            yield " ", "" if value is None else f"\x1b[48;5;{_colour(value)}m"
-    else:
-        for upper, lower in zip_longest(*rows):
-            if upper is None:
-                yield ("▄", f"\x1b[38;5;{_colour(lower)}m") if lower is not None else (" ", "")
-            elif lower is None:
-                yield "▀", f"\x1b[38;5;{_colour(upper)}m"
-            else:
-                yield "▀", f"\x1b[38;5;{_colour(upper)};48;5;{_colour(lower)}m"
-
-
-def _colour(value: float) -> int:
-    return COLOURS[bisect_right(LEVELS, value) - 1]
+            yield " " if value is None else SHADES[bisect_right(SHADES, value, key=itemgetter(0)) - 1][1], ""
+        return
+    for values in zip_longest(*rows):
+        codes = ["" if value is None else f"5;{COLOURS[bisect_right(LEVELS, value) - 1]}" for value in values]
+        match codes:
+            case [one]:
+                yield " ", f"\x1b[48;{one}m" if one else ""
+            case ["", lower]:
+                yield ("▄", f"\x1b[38;{lower}m") if lower else (" ", "")
+            case [upper, lower]:
+                yield "▀", f"\x1b[38;{upper};48;{lower}m" if lower else f"\x1b[38;{upper}m"
 
 
 def _vertical_labels(labels: Sequence[str], height: int, cell_width: int) -> list[str]:
     """Return the lines of vertical labels over their columns, truncated with … to `height` characters."""
     lines = zip(*(f"{shorten(label, height):>{height}}" for label in labels), strict=True)
     return ["".join(char + " " * (cell_width - get_cwidth(char)) for char in line).rstrip() for line in lines]
-
-
-def _title(terminal: Terminal, title: str) -> None:
-    terminal.line(fit(title, terminal.width - 1), DIM)
 
 
 def _scale(terminal: Terminal) -> None:

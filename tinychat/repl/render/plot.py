@@ -1,14 +1,23 @@
-"""Plots as text: curves in braille dots between labelled axes, and sparklines in block characters.
+"""Loss curves on a logarithmic scale: in braille dots between labelled axes, and as picture files; sparklines.
 
-A braille character holds two columns and four rows of dots. Losses are plotted on a logarithmic scale.
+A braille character holds two columns and four rows of dots. A picture refers to no other file: its fonts are the
+viewer's or Pillow's.
 """
 
+import html
+import io
 import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
-Points = Sequence[tuple[float, float]]
+from tinychat.commands.results import Plot
+from tinychat.textutil import escape_controls
+from tinychat.train.event_log import smoothed
+
+Point = tuple[float, float]
+Points = Sequence[Point]
 
 DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
 """Bit of each dot of a braille character, by row and column (The Unicode Standard, block 2800)."""
@@ -33,16 +42,15 @@ class Series:
     marked: Points = ()
     mark: str = MARK
     dash: tuple[int, int] = (1, 0)
-    """Numbers of dot columns that are drawn and skipped, in turn."""
+    """Dot columns that are drawn and skipped, in turn."""
 
 
 @dataclass(frozen=True)
 class Span:
-    """Part of a line of a plot."""
+    """Part of a line of a plot; `series` is the index of its curve, None for the axes."""
 
     text: str
     series: int | None = None
-    """Index of the series that it belongs to, None for the axes."""
 
 
 def plot(points: Points, width: int, height: int, marked: Points = ()) -> list[str]:
@@ -55,15 +63,8 @@ def plot_all(series: Sequence[Series], width: int, height: int) -> list[list[Spa
     """Return the lines of a plot of several curves, with the y axis on the left and the x axis below.
 
     The y axis is logarithmic. If the curves fall so steeply at first that the rest would be flat, their beginning is
-    cut off. Later curves are drawn over earlier ones, marks over all curves.
-
-    Args:
-        series: curves to plot.
-        width: cells of a line.
-        height: number of lines, including the x axis.
-
-    Returns:
-        The lines; none if there is nothing to plot or no room.
+    cut off. Later curves are drawn over earlier ones, marks over all curves. The `height` lines of `width` cells
+    include the x axis; there are none if there is nothing to plot or no room.
     """
     series = [replace(one, points=drawable(one.points), marked=drawable(one.marked)) for one in series]
     all_points = [point for one in series for point in (*one.points, *one.marked)]
@@ -99,7 +100,8 @@ def plot_all(series: Sequence[Series], width: int, height: int) -> list[list[Spa
     lines = []
     for row, line in enumerate(cells):
         label = f"{labels[row]:>{LABEL_WIDTH - 1}}┤" if row in labels else " " * (LABEL_WIDTH - 1) + "│"
-        lines.append([Span(label), *_merge_spans(line)])
+        runs = itertools.groupby(line, key=lambda cell: cell.series)
+        lines.append([Span(label), *(Span("".join(cell.text for cell in run), index) for index, run in runs)])
     return [*lines, [Span((" " * LABEL_WIDTH + _x_labels(left, right, columns, least_step)).rstrip())]]
 
 
@@ -118,14 +120,7 @@ def value_range(points: Points) -> tuple[float, float]:
 
 
 def ticks(low: float, high: float, most: int, least_step: float = 0.0) -> list[float]:
-    """Return round numbers from `low` to `high`, 1, 2 or 5 times a power of ten apart.
-
-    Args:
-        low: lower end of the range.
-        high: upper end of the range.
-        most: number of steps at most.
-        least_step: smallest distance of two ticks.
-    """
+    """Return round numbers from `low` to `high`, in at most `most` steps of 1, 2 or 5 times a power of ten."""
     span = high - low
     if not span > 0 or most < 1:
         return [low]
@@ -142,12 +137,15 @@ def tick_labels(values: Sequence[float]) -> list[str]:
     return [f"{value:,.{decimals}f}" for value in values]
 
 
+def _labelled_ticks(low: float, high: float, most: int, least_step: float = 0.0) -> Iterator[tuple[float, str]]:
+    values = ticks(low, high, most, least_step)
+    return zip(values, tick_labels(values), strict=True)
+
+
 def sparkline(values: Sequence[float], width: int) -> str:
     """Return one line of blocks as high as the values, scaled from 0 to their maximum.
 
-    Args:
-        values: numbers of at least 0; if they are more than `width`, each block shows the maximum of several.
-        width: cells at most.
+    If there are more values than `width`, each block shows the maximum of several.
     """
     cells = min(len(values), max(1, width))
     edges = [cell * len(values) // cells for cell in range(cells + 1)] if cells else []
@@ -166,17 +164,10 @@ def _connect(dots: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
             yield round(column + fraction * (next_column - column)), round(row + fraction * (next_row - row))
 
 
-def _merge_spans(cells: Sequence[Span]) -> Iterator[Span]:
-    """Yield one span for each run of cells of the same series."""
-    for series, group in itertools.groupby(cells, key=lambda cell: cell.series):
-        yield Span("".join(cell.text for cell in group), series)
-
-
 def _y_labels(low: float, high: float, rows: int, row_of: Callable[[float], int]) -> dict[int, str]:
     """Return labels by row: round numbers, or the lowest and the highest value if fewer than two of those fit."""
     labels: dict[int, str] = {}
-    values = ticks(low, high, rows // MIN_LABEL_DISTANCE + 1)
-    for value, text in zip(values, tick_labels(values), strict=True):
+    for value, text in _labelled_ticks(low, high, rows // MIN_LABEL_DISTANCE + 1):
         row = row_of(value) if value > 0 else 0
         is_apart = all(abs(row - other) >= MIN_LABEL_DISTANCE // 2 for other in labels)
         if value > 0 and len(text) < LABEL_WIDTH and is_apart:
@@ -194,11 +185,191 @@ def _shorten(value: float, most_decimals: int) -> str:
 def _x_labels(left: float, right: float, columns: int, least_step: float) -> str:
     """Return a line of round numbers, each centred under its column, as many as fit."""
     width = len(f"{right:,.0f}") + 3
-    values = ticks(left, right, columns // width, least_step)
     line = ""
-    for value, text in zip(values, tick_labels(values), strict=True):
+    for value, text in _labelled_ticks(left, right, columns // width, least_step):
         across = (value - left) / (right - left) if right > left else 0.0
         column = min(columns - len(text), max(0, round(across * (columns - 1)) - len(text) // 2))
         if column > len(line) or not line:
             line = line.ljust(column) + text
     return line if len(line) <= columns else ""
+
+
+# Pictures
+
+WIDTH, HEIGHT = 960, 540
+LEFT, RIGHT, TOP, BOTTOM = 64, 24, 48, 56
+TEXT_SIZE = 14
+LEGEND_ROW = 22
+"""Height of a line of the legend."""
+PICTURE_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
+"""Colours that colour-blind people can distinguish (Okabe and Ito, "Color Universal Design", 2008)."""
+INK, FAINT, BACKGROUND = "#333333", "#dddddd", "#ffffff"
+
+PNG_SCALE = 2
+"""Pixels of a PNG per unit of the figure."""
+OVERSAMPLING = 2
+"""Factor by which a PNG is drawn larger and then reduced, for smooth edges."""
+PILLOW_ANCHORS = {"start": "ls", "middle": "ms", "end": "rs"}
+NOT_IN_XML = {0xFFFE: "\ufffd", 0xFFFF: "\ufffd"}
+"""Replacements for the characters that XML forbids and `escape_controls` leaves."""
+
+
+@dataclass(frozen=True)
+class Stroke:
+    """A line through points, which lie to the right of and below the upper left corner of the figure."""
+
+    points: tuple[Point, ...]
+    colour: str
+    width: float
+
+
+@dataclass(frozen=True)
+class Dot:
+    """A filled circle."""
+
+    centre: Point
+    radius: float
+    colour: str
+
+
+@dataclass(frozen=True)
+class Label:
+    """A text whose baseline starts, is centred or ends at a point, as `anchor` says."""
+
+    position: Point
+    text: str
+    anchor: Literal["start", "middle", "end"] = "start"
+
+
+Shape = Stroke | Dot | Label
+
+
+@dataclass(frozen=True)
+class Figure:
+    """Shapes, each drawn over those before it."""
+
+    width: int
+    height: int
+    shapes: tuple[Shape, ...]
+
+
+def make_figure(curves: Plot, legends: Sequence[str]) -> Figure:
+    """Lay out loss curves, at least one point in all, with a legend for each.
+
+    The smoothed training loss is a thin line, the validation loss a thick one with dots.
+    """
+    training = [drawable(smoothed(one.training)) for one in curves.curves]
+    validation = [drawable(one.validation) for one in curves.curves]
+    axes = _Axes([point for points in (*training, *validation) for point in points])
+    shapes: list[Shape] = [*axes.shapes(curves.unit)]
+    for points, colour in zip(training, PICTURE_COLOURS, strict=False):
+        shapes += [Stroke(part, colour, 1.5) for part in axes.visible_parts(points)]
+    for points, colour in zip(validation, PICTURE_COLOURS, strict=False):
+        shapes += [Stroke(part, colour, 2.5) for part in axes.visible_parts(points)]
+        shapes += [Dot(axes.to_position(*point), 4, colour) for point in points if point[1] <= axes.high]
+    for row, (text, colour) in enumerate(zip(legends, PICTURE_COLOURS, strict=False)):
+        y = HEIGHT + LEGEND_ROW * row - 4
+        shapes += [Stroke(((LEFT, y), (LEFT + 32, y)), colour, 2.5), Dot((LEFT + 16, y), 4, colour)]
+        shapes.append(Label((LEFT + 44, y + 5), text))
+    return Figure(WIDTH, HEIGHT + LEGEND_ROW * len(curves.curves), tuple(shapes))
+
+
+class _Axes:
+    """The axes of a figure, and the mapping of values to positions in it."""
+
+    def __init__(self, points: Sequence[Point]) -> None:
+        self.low, self.high = value_range(points)
+        if self.low == self.high:
+            self.low, self.high = 0.9 * self.low, 1.1 * self.high
+        self.first, self.last = min(x for x, _ in points), max(x for x, _ in points)
+        self.bottom = HEIGHT - BOTTOM
+        self._least_step = 1.0 if all(x == int(x) for x, _ in points) else 0.0
+
+    def to_position(self, x: float, y: float) -> Point:
+        across = (x - self.first) / (self.last - self.first) if self.last > self.first else 0.5
+        down = math.log(self.high / y) / math.log(self.high / self.low)
+        return LEFT + across * (WIDTH - LEFT - RIGHT), TOP + down * (self.bottom - TOP)
+
+    def shapes(self, unit: str) -> Iterator[Stroke | Label]:
+        """Yield faint grid lines at round numbers, the axes and their labels."""
+        for value, text in _labelled_ticks(self.low, self.high, 8):
+            _, y = self.to_position(self.first, value)
+            yield Stroke(((LEFT, y), (WIDTH - RIGHT, y)), FAINT, 1)
+            yield Label((LEFT - 8, y + 5), text, "end")
+        for value, text in _labelled_ticks(self.first, self.last, 10, self._least_step):
+            x, _ = self.to_position(value, self.low)
+            yield Stroke(((x, TOP), (x, self.bottom)), FAINT, 1)
+            yield Label((x, self.bottom + 20), text, "middle")
+        yield Stroke(((LEFT, TOP), (LEFT, self.bottom), (WIDTH - RIGHT, self.bottom)), INK, 1)
+        yield Label((LEFT, TOP - 16), "loss, nats per token (dots: validation)")
+        yield Label((WIDTH - RIGHT, self.bottom + 38), unit, "end")
+
+    def visible_parts(self, points: Sequence[Point]) -> Iterator[tuple[Point, ...]]:
+        """Yield the parts of a curve that are not above the figure, cut where they cross its top."""
+        part: list[Point] = []
+        for (x, y), (next_x, next_y) in itertools.pairwise(points):
+            if y <= self.high and not part:
+                part.append(self.to_position(x, y))
+            if (y <= self.high) != (next_y <= self.high):
+                fraction = math.log(self.high / y) / math.log(next_y / y)
+                part.append(self.to_position(x + fraction * (next_x - x), self.high))
+            if next_y <= self.high:
+                part.append(self.to_position(next_x, next_y))
+            elif part:
+                yield tuple(part)
+                part = []
+        if part:
+            yield tuple(part)
+
+
+def svg(figure: Figure) -> bytes:
+    """Return a figure as an SVG document."""
+    size = f'width="{figure.width}" height="{figure.height}" viewBox="0 0 {figure.width} {figure.height}"'
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" {size} font-family="sans-serif" fill="{INK}">'
+    background = f'<rect width="100%" height="100%" fill="{BACKGROUND}"/>'
+    lines = [head, background, *map(_svg_element, figure.shapes), "</svg>\n"]
+    return "\n".join(lines).encode("utf-8", "replace")
+
+
+def _svg_element(shape: Shape) -> str:
+    match shape:
+        case Stroke(points, colour, width):
+            path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
+            style = 'fill="none" stroke-linejoin="round"'
+            return f'<polyline points="{path}" {style} stroke="{colour}" stroke-width="{width:g}"/>'
+        case Dot((x, y), radius, colour):
+            return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius:g}" fill="{colour}"/>'
+        case Label((x, y), text, anchor):
+            text = html.escape(replace_not_in_xml(text), quote=False)
+            return f'<text x="{x:.1f}" y="{y:.1f}" font-size="{TEXT_SIZE}" text-anchor="{anchor}">{text}</text>'
+
+
+def replace_not_in_xml(text: str) -> str:
+    """Replace the characters that XML forbids; `<`, `>` and `&` are not escaped."""
+    return escape_controls(text).translate(NOT_IN_XML)
+
+
+def png(figure: Figure) -> bytes:
+    """Return a figure as a PNG file, `PNG_SCALE` times as large."""
+    from PIL import Image, ImageDraw, ImageFont
+
+    scale = PNG_SCALE * OVERSAMPLING
+    image = Image.new("RGB", (scale * figure.width, scale * figure.height), BACKGROUND)
+    draw = ImageDraw.Draw(image)
+    for shape in figure.shapes:
+        match shape:
+            case Stroke(points, colour, width):
+                scaled = [(scale * x, scale * y) for x, y in points]
+                draw.line(scaled, colour, round(scale * width), joint="curve")
+            case Dot((x, y), radius, colour):
+                draw.circle((scale * x, scale * y), scale * radius, colour)
+            case Label((x, y), text, anchor):
+                font = ImageFont.load_default(scale * TEXT_SIZE)
+                draw.text((scale * x, scale * y), escape_controls(text), INK, font, PILLOW_ANCHORS[anchor])
+    file = io.BytesIO()
+    image.resize((PNG_SCALE * figure.width, PNG_SCALE * figure.height), Image.Resampling.LANCZOS).save(file, "PNG")
+    return file.getvalue()
+
+
+PICTURE_FORMATS: Mapping[str, Callable[[Figure], bytes]] = {".svg": svg, ".png": png}
+"""Functions that write a figure, by file extension."""

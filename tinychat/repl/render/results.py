@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 
 from prompt_toolkit.utils import get_cwidth
 from rich.console import Group, RenderableType
@@ -107,10 +107,8 @@ def _draw_table(terminal: Terminal, table: Table) -> None:
     """Draw columns as wide as their cells; on a narrow screen the last column is truncated."""
     if table.title:
         terminal.line(table.title)
-    widths = [
-        max(get_cwidth(escape_controls(cell)) for cell in cells)
-        for cells in zip(table.columns, *table.rows, strict=True)
-    ]
+    columns = zip(table.columns, *table.rows, strict=True)
+    widths = [max(get_cwidth(escape_controls(cell)) for cell in cells) for cells in columns]
     widths[-1] = max(1, min(widths[-1], terminal.width - 1 - sum(widths[:-1]) - COLUMN_GAP * (len(widths) - 1)))
     grid = Grid(box=None, padding=(0, COLUMN_GAP, 0, 0), header_style="dim", pad_edge=False)
     for index, (name, width) in enumerate(zip(table.columns, widths, strict=True)):
@@ -138,13 +136,7 @@ def _draw_tree(terminal: Terminal, tree: Tree) -> None:
 
 
 def render_bars(bars: BarChart, width: int, selected: int | None = None) -> Group:
-    """Return the title, the token in its context, the bars and the notes.
-
-    Args:
-        bars: probabilities to draw.
-        width: cells at most.
-        selected: index of the bar under the cursor, which is marked differently from the chosen one.
-    """
+    """Return the title, the token in its context, the bars and the notes; bar `selected` is under the cursor."""
     parts: list[RenderableType] = [Text(bars.title, "dim")]
     if any(bars.context):
         parts.append(_context(bars.context, width))
@@ -178,16 +170,12 @@ def _bar_grid(bars: Sequence[Bar], width: int, selected: int | None) -> Grid:
     for index, bar in enumerate(bars):
         mark = SELECTED if index == selected else CHOSEN if bar.marked else ""
         style = "reverse" if index == selected else "bold" if bar.marked else ""
-        grid.add_row(mark, Text(escape_controls(bar.label), style), *_bar_cells(bar, longest))
+        cells = [Text(percent(bar.fraction)), _horizontal_bar(bar.fraction, longest)]
+        if bar.after is not None:
+            cells.append(Text(percent(bar.after)) if bar.after else Text("cut", style="dim"))
+            cells.append(_horizontal_bar(bar.after, longest))
+        grid.add_row(mark, Text(escape_controls(bar.label), style), *cells)
     return grid
-
-
-def _bar_cells(bar: Bar, longest: int) -> Iterator[Text]:
-    yield Text(percent(bar.fraction))
-    yield _horizontal_bar(bar.fraction, longest)
-    if bar.after is not None:
-        yield Text(percent(bar.after)) if bar.after else Text("cut", style="dim")
-        yield _horizontal_bar(bar.after, longest)
 
 
 def _horizontal_bar(fraction: float, longest: int) -> Text:
@@ -223,11 +211,11 @@ def _draw_shaded(terminal: Terminal, shaded: ShadedText) -> None:
 
 def _bracket(shaded: ShadedText) -> str:
     """Return the text with brackets around runs of surprising tokens."""
-    parts = []
+    whole = ""
     for is_surprising, pieces in itertools.groupby(shaded.pieces, key=lambda piece: (piece[1] or 0) > SURPRISING):
         text = "".join(text for text, _ in pieces)
-        parts.append(f"[{text}]" if is_surprising else text)
-    return "".join(parts)
+        whole += f"[{text}]" if is_surprising else text
+    return whole
 
 
 def _known_bits(shaded: ShadedText) -> list[float]:
@@ -235,12 +223,10 @@ def _known_bits(shaded: ShadedText) -> list[float]:
 
 
 def _surprise_range(shaded: ShadedText) -> str:
-    """Return the largest surprise: `surprise, up to 7.0 bits`."""
     return f"surprise, up to {max(_known_bits(shaded), default=0):.1f} bits"
 
 
 def _entropy_range(shaded: ShadedText) -> str:
-    """Return the largest and the mean entropy: `entropy, up to 4.1 bits, 1.9 on average`."""
     entropies = shaded.entropies
     return f"entropy, up to {max(entropies):.1f} bits, {sum(entropies) / len(entropies):.1f} on average"
 
@@ -300,20 +286,16 @@ def draw_plain(terminal: Terminal, result: Result) -> bool:
         case HeatMaps():
             lines = [result.title, *(one.caption for row in result.rows for one in row), *result.notes]
         case Tree():
-            lines = [
-                f"{'here, ' if row.is_here else ''}{row.text}, {len(row.prefix) // 3 + 1} deep" for row in result.rows
-            ]
-            lines += result.notes
+            rows = [f"{'here, ' * row.is_here}{row.text}, {len(row.prefix) // 3 + 1} deep" for row in result.rows]
+            lines = [*rows, *result.notes]
         case ShadedText():
-            lines = [_bracket(result), f"{_surprise_range(result)}, {BRACKETS_LEGEND}"]
-            lines += [_entropy_range(result)] if result.entropies else []
-            lines += result.notes
+            entropy = [_entropy_range(result)] if result.entropies else []
+            lines = [_bracket(result), f"{_surprise_range(result)}, {BRACKETS_LEGEND}", *entropy, *result.notes]
         case Help():
             lines = [
                 f"{category}: " + ", ".join(f"/{name} {brief}".rstrip() for name, brief in entries.items())
                 for category, entries in result.categories.items()
-            ]
-            lines.append(HELP_HINT)
+            ] + [HELP_HINT]
         case _:
             return False
     for line in filter(None, lines):
@@ -325,8 +307,7 @@ def _plain_row(cells: Sequence[str]) -> str:
     """Return `temperature: 0.8, default, randomness`; the mark of the current row becomes `here, `."""
     first, *others = filter(None, cells)
     if first == "›":
-        first, *others = others
-        first = f"here, {first}"
+        first, *others = f"here, {others[0]}", *others[1:]
     return f"{first}: {', '.join(others)}" if others else first
 
 

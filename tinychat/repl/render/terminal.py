@@ -1,7 +1,6 @@
-"""The only writer to the screen: all output of the REPL goes through `Terminal`.
+"""The only writer to the screen: all output of the REPL goes through `Terminal`, which never rewrites text.
 
-`Terminal` writes text in order and never rewrites it. `Region` redraws a few lines in place at the end of the output.
-`StatusLine` keeps one line on the bottom row while text scrolls above it.
+`Region` redraws a few lines at the end of the output; `StatusLine` keeps a line on the bottom row below scrolling text.
 """
 
 import io
@@ -44,15 +43,7 @@ Size = tuple[int, int]
 
 
 class Terminal:
-    """A screen, written to in order.
-
-    Args:
-        out: stream to write to.
-        size: function that returns the current columns and rows.
-        colour: whether to write colours, bold and dim.
-        dumb: whether to write no control sequences at all.
-        theme: background of the screen, a key of `THEMES`.
-    """
+    """A screen, written to in order: `colour` includes bold and dim, `dumb` means no control sequences at all."""
 
     def __init__(
         self, out: TextIO, size: Callable[[], Size], *, colour: bool, dumb: bool = False, theme: str = "dark"
@@ -64,28 +55,16 @@ class Terminal:
 
     @classmethod
     def standard(
-        cls,
-        out: TextIO = sys.stdout,
-        environment: Mapping[str, str] = os.environ,
-        *,
-        plain: bool = False,
+        cls, out: TextIO = sys.stdout, environment: Mapping[str, str] = os.environ, *, plain: bool = False,
         theme: str = "dark",
-    ) -> "Terminal":
-        """Return the terminal of a stream.
-
-        Args:
-            out: stream to write to.
-            environment: environment variables; `TERM` and `NO_COLOR` are respected.
-            plain: treat the terminal as dumb.
-            theme: a key of `THEMES`, or `none` for no colours.
-        """
+    ) -> "Terminal":  # fmt: skip
+        """Return the terminal of a stream, dumb if `plain`; theme `none` means no colours, as `NO_COLOR` does."""
         dumb = plain or environment.get("TERM") in ("dumb", "unknown")
         colour = not dumb and not environment.get("NO_COLOR") and theme in THEMES
         return cls(out, lambda: _size(out), colour=colour, dumb=dumb, theme=theme if colour else "dark")
 
     @property
     def width(self) -> int:
-        """Width in columns."""
         return self.size()[0]
 
     def write(self, text: str, style: str = "") -> None:
@@ -97,7 +76,6 @@ class Terminal:
         self.control(f"{self._apply_theme(style)}{text}{RESET}" if style and self.colour else text)
 
     def line(self, text: str = "", style: str = "") -> None:
-        """Write a separate line."""
         self.fresh_line()
         self.write(text, style)
         self._end_line()
@@ -108,7 +86,6 @@ class Terminal:
             self._end_line()
 
     def problem(self, problem: str, remedy: str = "") -> None:
-        """Write a problem and its remedy."""
         self.line(problem, RED)
         if remedy:
             self.line(remedy, DIM)
@@ -141,25 +118,18 @@ class Terminal:
         from rich.console import Console
 
         return Console(
-            file=io.StringIO(),
-            width=width or self.width,
-            force_terminal=self.colour,
-            color_system="standard" if self.colour else None,
-            no_color=not self.colour,
-            legacy_windows=False,
-            highlight=False,
-            markup=False,
-            emoji=False,
-            safe_box=False,
-        )
+            file=io.StringIO(), width=width or self.width, force_terminal=self.colour, no_color=not self.colour,
+            color_system="standard" if self.colour else None, legacy_windows=False, highlight=False, markup=False,
+            emoji=False, safe_box=False,
+        )  # fmt: skip
 
     def _apply_theme(self, styled: str) -> str:
         """Replace the colours that are hard to read on the background."""
-        if not self._substitutes:
-            return styled
-        return STYLE.sub(
-            lambda found: f"\x1b[{';'.join(self._substitutes.get(code, code) for code in found[1].split(';'))}m", styled
-        )
+
+        def replace(style: re.Match[str]) -> str:
+            return f"\x1b[{';'.join(self._substitutes.get(code, code) for code in style[1].split(';'))}m"
+
+        return STYLE.sub(replace, styled) if self._substitutes else styled
 
     def _end_line(self) -> None:
         self.control("\n")
@@ -185,8 +155,7 @@ class Region:
         self._terminal = terminal
         self._widths: list[int] = []
         self._size = terminal.size()
-        self._is_cut = False
-        """Whether the region fills the screen, so that resizing may have moved its start off the screen."""
+        self._is_cut = False  # whether it fills the screen, so that resizing may have moved its start off the screen
 
     def draw(self, lines: Sequence[str]) -> None:
         """Replace the lines with styled ones, each narrower than the screen."""
@@ -195,7 +164,6 @@ class Region:
         self._widths = [get_cwidth(STYLE.sub("", line).rstrip()) for line in lines]
 
     def erase(self) -> None:
-        """Remove the lines."""
         self._terminal.control(self._to_start() + ERASE_SCREEN_BELOW)
         self._widths = []
 
@@ -206,11 +174,11 @@ class Region:
 
     def _to_start(self) -> str:
         """Return the sequence that moves the cursor to the first line, which a narrower window may have wrapped."""
-        size = columns, height = self._terminal.size()
+        before, self._size = self._size, self._terminal.size()
+        columns, height = self._size
         rows = sum(max(1, -(-cells // max(1, columns))) for cells in self._widths)
-        resized, self._size = size != self._size, size
         self._is_cut |= rows >= height
-        if resized and self._is_cut:
+        if self._is_cut and self._size != before:
             return HOME
         return f"\r\x1b[{rows}A" if rows else "\r"
 
@@ -228,12 +196,10 @@ class StatusLine:
         self._terminal = terminal
         self._size: Size | None = None
         self._shown = ""
-        self._is_waiting = False
-        """Whether the line is hidden until the next line of text."""
+        self._is_waiting = False  # until the next line of text starts
 
     @property
     def is_visible(self) -> bool:
-        """Whether the screen has the line."""
         return self._size is not None
 
     def __enter__(self) -> Self:
@@ -249,8 +215,7 @@ class StatusLine:
     def handle_resize(self) -> None:
         """Hide the line if the window was resized, and show it again at the start of the next line of text.
 
-        Only there is the cursor's position known, since the window may have rewrapped lines. Call this right before
-        writing text.
+        Only there is the cursor's position known, since the window may have rewrapped lines. Call this before writing.
         """
         if self._size and self._terminal.size() != self._size:
             self._terminal.control(f"{SAVE_CURSOR}{SCROLL_WHOLE_SCREEN}{RESTORE_CURSOR}{ERASE_SCREEN_BELOW}")
@@ -261,7 +226,6 @@ class StatusLine:
             self._reserve()
 
     def show(self, text: str) -> None:
-        """Change the text of the line."""
         self.handle_resize()
         if not self._size:
             return
@@ -277,26 +241,22 @@ class StatusLine:
         """Exclude the bottom row from scrolling, if the screen is large enough."""
         width, height = self._terminal.size()
         self._shown = ""
-        if self._terminal.dumb or width < self.MIN_SIZE[0] or height < self.MIN_SIZE[1]:
-            self._size = None
-            return
-        self._size = (width, height)
-        self._terminal.control(f"{SCROLL_UP_AT_BOTTOM}{SAVE_CURSOR}\x1b[1;{height - 1}r{RESTORE_CURSOR}")
+        is_large_enough = width >= self.MIN_SIZE[0] and height >= self.MIN_SIZE[1]
+        self._size = (width, height) if is_large_enough and not self._terminal.dumb else None
+        if self._size:
+            self._terminal.control(f"{SCROLL_UP_AT_BOTTOM}{SAVE_CURSOR}\x1b[1;{height - 1}r{RESTORE_CURSOR}")
 
 
 def pad(text: str, width: int) -> str:
-    """Return the text padded with spaces to `width` cells."""
+    """Pad the text with spaces to `width` cells."""
     return text + " " * (width - get_cwidth(text))
 
 
 def fit(text: str, width: int) -> str:
-    """Return the text on one line, truncated with … to `width` cells.
-
-    Measures only the part that fits, since the text may be a whole answer.
-    """
+    """Return the text on one line, truncated with … to `width` cells."""
     text = escape_controls(text).replace("\n", " ").replace("\t", " ")
     cells = end = 0
-    for index, char in enumerate(text):
+    for index, char in enumerate(text):  # measures only the part that fits: the text may be a whole answer
         cells += get_cwidth(char)
         if cells > width:
             return text[:end] + "…" if width > 0 else ""
@@ -309,11 +269,10 @@ def wrap_items(items: Sequence[str], width: int) -> Iterator[str]:
     """Yield the items, joined by `SEPARATOR`, in as few lines as possible; no item is broken."""
     line = ""
     for item in items:
-        longer = f"{line}{SEPARATOR}{item}" if line else item
-        if line and len(longer) > width:
+        if line and len(line) + len(SEPARATOR) + len(item) > width:
             yield line
-            longer = item
-        line = longer
+            line = ""
+        line = f"{line}{SEPARATOR}{item}" if line else item
     if line:
         yield line
 
