@@ -1,6 +1,7 @@
 """`tinychat eval`, which scores a model on a text or runs a suite of checks, and `tinychat bench`."""
 
 import dataclasses
+import itertools
 import json
 import sys
 from collections.abc import Iterable, Mapping
@@ -61,27 +62,19 @@ def eval_(
     if suite is not None:
         run_suite(model, suite, flags, as_json=as_json, verbose=verbose)
         return
-    info = read_info(find_model(model))
-    settings = SettingStore()
+    info, settings = read_info(find_model(model)), SettingStore()
     set_flags(settings, flags)
 
     from tinychat.evaluate.perplexity import score
 
     result = score(
-        info,
-        sources,
-        split,  # type: ignore[arg-type]
-        settings=settings.current,
-        column=column,
-        field=field,
-        exact=exact,
-    )
+        info, sources, split,  # type: ignore[arg-type]
+        settings=settings.current, column=column, field=field, exact=exact,
+    )  # fmt: skip
     for notice in result.notices:
         click.echo(f"tinychat: {notice}", err=True)
     if as_json:
-        values = dataclasses.asdict(result)
-        del values["notices"]
-        click.echo(json.dumps(values))
+        click.echo(json.dumps({name: value for name, value in vars(result).items() if name != "notices"}))
         return
     click.echo(f"loss                {result.loss:.4f} nats per token")
     click.echo(f"perplexity          {result.perplexity:.4g}")
@@ -128,18 +121,10 @@ def _show(rate: "Rate", unit: str) -> str:
 def run_suite(model: str, path: Path, flags: Mapping[str, str | None], *, as_json: bool, verbose: bool) -> None:
     """Run a suite with greedy decoding and again with sampling, and print how many checks passed.
 
-    Args:
-        model: name or path of a model.
-        path: path of the suite.
-        flags: values of the flags for settings.
-        as_json: print a JSON object.
-        verbose: print the checks that failed, too.
-
     Raises:
         TinychatError: If the model or the suite cannot be used.
     """
-    suite = read_suite(path)
-    settings = SettingStore()
+    suite, settings = read_suite(path), SettingStore()
     set_flags(settings, flags)
     session = Session(settings)
     session.open_model(model)
@@ -152,49 +137,47 @@ def run_suite(model: str, path: Path, flags: Mapping[str, str | None], *, as_jso
         click.echo(json.dumps({label: _to_dict(found) for label, found in outcomes.items()}, ensure_ascii=False))
         return
     if verbose:
-        for label, found in outcomes.items():
-            for line in _failures(label, found):
-                click.echo(escape_controls(line))
-    for line in _table({label: tally(found) for label, found in outcomes.items()}):
-        click.echo(line)
+        for line in itertools.chain(*(_failures(label, found) for label, found in outcomes.items())):
+            click.echo(escape_controls(line))
+    _print_table({label: tally(found) for label, found in outcomes.items()})
 
 
 def _run(session: Session, suite: Suite, settings: Settings, label: str) -> list[Outcome]:
     """Run a suite, with a progress count on stderr if it is a terminal; return the outcomes in the suite's order."""
-    outcomes: list[Outcome] = []
-    for outcome in run(session, suite, settings):
+    outcomes = []
+    for done, outcome in enumerate(run(session, suite, settings), 1):
         outcomes.append(outcome)
-        if sys.stderr.isatty() and len(outcomes) % 20 == 0:
-            click.echo(f"\r{label}: {len(outcomes):,} of {len(suite.checks):,}", err=True, nl=False)
+        if sys.stderr.isatty() and done % 20 == 0:
+            click.echo(f"\r{label}: {done:,} of {len(suite.checks):,}", err=True, nl=False)
     if sys.stderr.isatty():
         click.echo("\r\x1b[K", err=True, nl=False)
     return sorted(outcomes, key=lambda outcome: outcome.index)
 
 
-def _table(tallies: Mapping[str, Mapping[str, Tally]]) -> list[str]:
-    """Return a line for each group: its number of checks, and the number and percentage passed by each variant."""
+def _print_table(tallies: Mapping[str, Mapping[str, Tally]]) -> None:
+    """Print a line for each group: its number of checks, and the number and percentage passed by each variant."""
     names = list(next(iter(tallies.values())))
     width = max(map(len, names))
-    lines = [f"{'':{width}} {'checks':>7}" + "".join(f"{label:>18}" for label in tallies)]
+    click.echo(f"{'':{width}} {'checks':>7}" + "".join(f"{label:>18}" for label in tallies))
     for name in names:
         groups = [groups[name] for groups in tallies.values()]
         passed = "".join(f"{group.passed:>10,} {100 * group.pass_rate:5.1f} %" for group in groups)
-        lines.append(f"{name:{width}} {max(group.count for group in groups):>7,}{passed}")
-    return lines
+        click.echo(f"{name:{width}} {max(group.count for group in groups):>7,}{passed}")
 
 
 def _failures(label: str, outcomes: Iterable[Outcome]) -> Iterable[str]:
     """Yield lines with the turns of each check that failed or had a malformed reply."""
-    for outcome in outcomes:
-        faults = [fault for fault in outcome.faults if fault]
-        if outcome.passed and not faults:
-            continue
-        yield f"{outcome.check.group} · {label}" + "".join(f" · {fault}" for fault in faults)
+    for outcome in filter(_is_faulty, outcomes):
+        yield " · ".join([outcome.check.group, label, *filter(None, outcome.faults)])
         for turn in outcome.turns:
             yield f"  › {turn.prompt}"
             yield f"    {turn.answer}"
         if not outcome.passed:
             yield f"    wanted: {_wanted(outcome)}"
+
+
+def _is_faulty(outcome: Outcome) -> bool:
+    return not outcome.passed or any(outcome.faults)
 
 
 def _wanted(outcome: Outcome) -> str:
@@ -210,14 +193,13 @@ def _to_dict(outcomes: list[Outcome]) -> dict[str, Any]:
         name: {"passed": group.passed, "count": group.count, "share": group.pass_rate}
         for name, group in tally(outcomes).items()
     }
-    failed = [outcome for outcome in outcomes if not outcome.passed or any(outcome.faults)]
     failures = [
         {
             "group": outcome.check.group,
             "turns": [{"said": turn.prompt, "answered": turn.answer} for turn in outcome.turns],
             "wanted": "" if outcome.passed else _wanted(outcome),
-            "faults": [fault for fault in outcome.faults if fault],
+            "faults": list(filter(None, outcome.faults)),
         }
-        for outcome in failed
+        for outcome in filter(_is_faulty, outcomes)
     ]
     return {"groups": groups, "failures": failures}

@@ -31,23 +31,14 @@ COMMANDS: dict[str, tuple[str, str]] = {
 }
 """Module and help line of each command, so that `--help` imports none of them."""
 
-CONTEXT = {
-    "token_normalize_func": lambda name: name.replace("_", "-"),
-    "help_option_names": ["-h", "--help"],
-    "max_content_width": 110,
-}
-"""Context settings that all commands inherit; every flag may be written with `_` for `-`."""
-
 
 class Commands(click.Group):
     """A group that imports a command when it is called."""
 
     def list_commands(self, context: click.Context) -> list[str]:
-        """Return the names in the order of `COMMANDS`."""
         return list(COMMANDS)
 
     def get_command(self, context: click.Context, name: str) -> click.Command | None:
-        """Import a command; return None if there is none of that name."""
         if name not in COMMANDS:
             return None
         function = {"import": "import_", "eval": "eval_"}.get(name, name)
@@ -56,7 +47,6 @@ class Commands(click.Group):
         return command
 
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write `COMMANDS`, without importing any."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
 
@@ -80,7 +70,11 @@ class Commands(click.Group):
 @click.group(
     cls=Commands,
     invoke_without_command=True,
-    context_settings=CONTEXT,
+    context_settings={  # inherited by all commands
+        "token_normalize_func": lambda name: name.replace("_", "-"),
+        "help_option_names": ["-h", "--help"],
+        "max_content_width": 110,
+    },
     help="Train a tiny language model on your own text, talk to it, and see why it says what it says.\n\n"
     "At a terminal, this opens the REPL; otherwise each line of stdin is a prompt.",
 )
@@ -90,8 +84,8 @@ class Commands(click.Group):
 )
 @setting_options
 @click.option("--echo", is_flag=True, help="put the prompt before its completion")
-@click.option("-0", "--null", "null", is_flag=True, help="end each completion with NUL, not a new line")
-@click.option("-e", "--escapes", "escapes", is_flag=True, help=r"read \n and \t in prompts as escapes")
+@click.option("-0", "--null", is_flag=True, help="end each completion with NUL, not a new line")
+@click.option("-e", "--escapes", is_flag=True, help=r"read \n and \t in prompts as escapes")
 @click.option("--conversation", is_flag=True, help="treat the prompts as turns of one conversation")
 @click.option("--whole", is_flag=True, help="treat all of stdin as one prompt")
 @click.option("--jsonl", is_flag=True, help="read and write JSON Lines")
@@ -99,10 +93,7 @@ class Commands(click.Group):
     "--logprobs", type=click.IntRange(0, 1000), metavar="K", help="with --jsonl: add the K most likely tokens"
 )
 @click.option(
-    "-v",
-    "--verbose",
-    is_flag=True,
-    help="write the engine to stderr, and speed, seed and finish reason of each answer",
+    "-v", "--verbose", is_flag=True, help="write the engine to stderr, and speed, seed and finish reason of each answer"
 )
 @ui_option_flags(*UI_OPTIONS)
 @debug_option
@@ -136,10 +127,7 @@ def main() -> NoReturn:
 
 
 def run(arguments: list[str]) -> int:
-    """Run a command line; return its exit code.
-
-    An error is written to stderr in one or two lines: the problem and its remedy.
-    """
+    """Run a command line and return its exit code; an error is written to stderr as the problem and its remedy."""
     try:
         code = _call(arguments)
         sys.stdout.flush()
@@ -175,9 +163,8 @@ def _report(problem: str, remedy: str, code: int) -> int:
     if wants_debug():
         traceback.print_exc()
     colour = sys.stderr.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
-    click.echo(
-        click.style("tinychat: ", fg="red" if colour else None) + escape_controls(problem), err=True, color=colour
-    )
+    name = click.style("tinychat: ", fg="red" if colour else None)
+    click.echo(name + escape_controls(problem), err=True, color=colour)
     if remedy:
         click.echo(f"  {escape_controls(remedy)}", err=True)
     return code

@@ -20,8 +20,6 @@ from tinychat.textutil import compact
 if TYPE_CHECKING:
     from tinychat.commands.results import Architecture
 
-UNLIMITED_WIDTH = 10_000
-
 
 @click.command("models")
 @json_option
@@ -33,7 +31,7 @@ def models(as_json: bool) -> None:
         _print_json([_model_facts(info) | {"description": info.description} for info in found])
     elif found:
         _print_columns(
-            [(info.name, info.mode, info.tokenizer_kind, compact(info.parameters), info.description) for info in found]
+            [(one.name, one.mode, one.tokenizer_kind, compact(one.parameters), one.description) for one in found]
         )
     else:
         click.echo("no models yet: `tinychat train TEXT` makes one")
@@ -82,9 +80,9 @@ def recipes(recipe: str | None, as_toml: bool, as_json: bool) -> None:
         if not as_json:
             _draw(described)
             return
-        sized = {"parameters": described.diagram.parameters, "stages": described.diagram.to_list()}
-        known = sized if described.is_sized else {}
-        _print_json(find_recipe(recipe).to_dict() | known | load_recipe(recipe).to_dict())
+        diagram = described.diagram
+        sizes = {"parameters": diagram.parameters, "stages": diagram.to_list()} if described.is_sized else {}
+        _print_json(find_recipe(recipe).to_dict() | sizes | load_recipe(recipe).to_dict())
 
 
 @click.command("runs")
@@ -164,28 +162,22 @@ def config(as_json: bool) -> None:
     """Show the folders in use, and every setting with its value and origin."""
     settings, ui_options = load_settings()
     folders = {
-        "config_file": paths.config_file(),
-        "data": paths.data_folder(),
-        "models": paths.models_folder(),
-        "runs": paths.runs_folder(),
-        "transcripts": paths.transcripts_folder(),
-        "cache": paths.cache_folder(),
-        "bundled_models": paths.bundled_models(),
-        "mirror": paths.mirror(),
-    }
-    effective_values = [*ui_options.effective_values(), *settings.effective_values()]
+        "config_file": paths.config_file(), "data": paths.data_folder(), "models": paths.models_folder(),
+        "runs": paths.runs_folder(), "transcripts": paths.transcripts_folder(), "cache": paths.cache_folder(),
+        "bundled_models": paths.bundled_models(), "mirror": paths.mirror(),
+    }  # fmt: skip
+    in_force = [
+        (setting, value, origin.name.lower())
+        for setting, value, origin in (*ui_options.effective_values(), *settings.effective_values())
+    ]
     if as_json:
-        folders_json = {name: str(path) if path else None for name, path in folders.items()}
-        values = {
-            setting.name: {"value": value, "from": origin.name.lower()} for setting, value, origin in effective_values
-        }
-        _print_json({**folders_json, "model": ui_options.current.model, "settings": values})
+        values = {setting.name: {"value": value, "from": origin} for setting, value, origin in in_force}
+        paths_json = {name: str(path) if path else None for name, path in folders.items()}
+        _print_json({**paths_json, "model": ui_options.current.model, "settings": values})
         return
     _print_columns([(name, str(path) if path else "–") for name, path in folders.items()])
     click.echo()
-    _print_columns(
-        [(setting.name, setting.show(value), origin.name.lower()) for setting, value, origin in effective_values]
-    )
+    _print_columns([(setting.name, setting.show(value), origin) for setting, value, origin in in_force])
 
 
 @click.command("export")
@@ -223,10 +215,6 @@ def import_(path: Path, name: str | None, out: Path | None) -> None:
 def fetch_with_bar(name: str, *, plain: bool = False) -> Path:
     """Download or generate a known data set, with a progress bar if stderr is a terminal; return its folder.
 
-    Args:
-        name: name of the data set.
-        plain: show no progress bar.
-
     Raises:
         SourceError: If there is no such data set, it cannot be reached, or its checksum differs.
     """
@@ -237,17 +225,16 @@ def fetch_with_bar(name: str, *, plain: bool = False) -> Path:
         sys.stderr.write(f"making {name}, which takes some seconds, once\n")
     if dataset.is_generated or plain or mirror is not None or not sys.stderr.isatty():
         return fetch(name, cache=cache, mirror=mirror)
+
     from rich.console import Console
     from rich.progress import DownloadColumn, Progress, TransferSpeedColumn
 
     columns = (*Progress.get_default_columns(), DownloadColumn(), TransferSpeedColumn())
     with Progress(*columns, console=Console(stderr=True)) as bar:
         task = bar.add_task(name, total=None)
-
-        def show(done: int, total: int | None) -> None:
-            bar.update(task, completed=done, total=total)
-
-        return fetch(name, cache=cache, mirror=mirror, progress=show)
+        return fetch(
+            name, cache=cache, mirror=mirror, progress=lambda done, total: bar.update(task, completed=done, total=total)
+        )
 
 
 def _draw(architecture: "Architecture") -> None:
@@ -255,18 +242,15 @@ def _draw(architecture: "Architecture") -> None:
     from tinychat.repl.render.architecture import draw_architecture
     from tinychat.repl.render.terminal import Terminal
 
-    plain = Terminal(sys.stdout, lambda: (UNLIMITED_WIDTH, 24), colour=False, dumb=True)
+    plain = Terminal(sys.stdout, lambda: (10_000, 24), colour=False, dumb=True)
     draw_architecture(Terminal.standard(sys.stdout) if sys.stdout.isatty() else plain, architecture)
 
 
 def _model_facts(info: ModelInfo) -> dict[str, Any]:
     return {
-        "name": info.name,
-        "mode": info.mode,
-        "tokenizer": info.tokenizer_kind,
-        "parameters": info.parameters,
+        "name": info.name, "mode": info.mode, "tokenizer": info.tokenizer_kind, "parameters": info.parameters,
         "folder": str(info.folder),
-    }
+    }  # fmt: skip
 
 
 def _size(count: int) -> str:
@@ -278,11 +262,9 @@ def _print_json(values: object) -> None:
 
 
 def _print_columns(rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> None:
-    """Write columns as wide as their longest entry; those with an index in `right` are right-aligned."""
+    """Write columns as wide as their longest entry; `right` has the indices of those aligned right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    signs = [">" if index in right else "<" for index in range(len(widths))]
     for row in rows:
-        cells = [
-            cell.rjust(width) if index in right else cell.ljust(width)
-            for index, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ]
+        cells = (f"{cell:{sign}{width}}" for cell, sign, width in zip(row, signs, widths, strict=True))
         click.echo("  ".join(cells).rstrip())

@@ -26,9 +26,7 @@ json_option = click.option("--json", "as_json", is_flag=True, help="write JSON")
 
 def setting_options(function: F) -> F:
     """Add a flag for each setting, `--greedy` and `--sample` to a command."""
-    greedy = click.option(
-        "--greedy/--sample", "greedy", default=None, help="always take the most likely token, or sample"
-    )
+    greedy = click.option("--greedy/--sample", default=None, help="always take the most likely token, or sample")
     temperature, *others = SETTINGS.values()
     return add_flags([temperature])(greedy(add_flags(others)(function)))
 
@@ -52,8 +50,8 @@ def add_flags(options: Iterable[Option]) -> Callable[[F], F]:
 
 def _make_flag(option: Option) -> Callable[[F], F]:
     """Return the click option of an option, with all its flags."""
-    names = [*(flag for flag in option.flags if flag != option.flag), option.flag]
-    names += [*(f"--{alias}" for alias in option.aliases), option.name]
+    short, aliases = (flag for flag in option.flags if flag != option.flag), (f"--{one}" for one in option.aliases)
+    names = [*short, option.flag, *aliases, option.name]
     if option.switch:
         return click.option(*names, is_flag=True, default=None, help=option.help)
     default = option.show(option.default)
@@ -63,9 +61,6 @@ def _make_flag(option: Option) -> Callable[[F], F]:
 
 def make_session(flags: Mapping[str, Any]) -> Session:
     """Return a session with the settings in force and the model that they name, or the default model.
-
-    Args:
-        flags: values of the flags; None or empty if not given.
 
     Raises:
         TinychatError: If a value is wrong, or the model cannot be opened.
@@ -79,31 +74,33 @@ def make_session(flags: Mapping[str, Any]) -> Session:
 def load_ui_options(flags: Mapping[str, Any] | None = None) -> UiOptions:
     """Return the interface options in force, for a command without a session.
 
-    Args:
-        flags: values of the flags; None or empty if not given.
-
     Raises:
         UsageError: If a name or a value is wrong.
     """
-    _, ui_options = load_settings(flags)
-    return ui_options.current
+    return load_settings(flags)[1].current
 
 
 def load_settings(flags: Mapping[str, Any] | None = None) -> tuple[SettingStore, UiOptionStore]:
     """Return the settings and interface options from the config file, the environment and the flags.
 
-    Args:
-        flags: values of the flags; None or empty if not given.
+    A flag that is not given is None or empty. An error in another value names its source, such as the config file.
 
     Raises:
         UsageError: If a name or a value is wrong.
     """
-    settings, ui_options, flags = SettingStore(), UiOptionStore(), flags or {}
-    for name, value in read_config().items():
-        _set(settings, ui_options, name, value, Origin.FILE, str(paths.config_file()))
-    for name, option in (UI_OPTIONS | SETTINGS).items():
-        if value := os.environ.get(option.variable):
-            _set(settings, ui_options, name, value, Origin.ENVIRONMENT, option.variable)
+    settings, ui_options, flags, options = SettingStore(), UiOptionStore(), flags or {}, UI_OPTIONS | SETTINGS
+    file = str(paths.config_file())
+    given: list[tuple[str, Any, Origin, str]]
+    given = [(name, value, Origin.FILE, file) for name, value in read_config().items()]
+    environment = [(name, os.environ.get(option.variable), option.variable) for name, option in options.items()]
+    given += [(name, value, Origin.ENVIRONMENT, variable) for name, value, variable in environment if value]
+    for name, value, origin, source in given:
+        try:
+            name = options.find(name).name
+            (ui_options if name in UI_OPTIONS else settings).set(name, value, origin)
+        except UsageError as error:
+            remedy = "correct it, or take it out" if isinstance(error, SettingError) else error.remedy
+            raise UsageError(f"{source}: {error.problem}", remedy) from None
     set_flags(settings, flags)
     ui_options.update({name: flags[name] for name in UI_OPTIONS if flags.get(name) is not None}, Origin.FLAG)
     return settings, ui_options
@@ -126,18 +123,6 @@ def set_flags(settings: SettingStore, flags: Mapping[str, Any]) -> None:
         settings.set("temperature", 0, Origin.FLAG)
     elif flags.get("greedy") is False:
         settings.sample(Origin.FLAG)
-
-
-def _set(
-    settings: SettingStore, ui_options: UiOptionStore, name: str, value: object, origin: Origin, source: str
-) -> None:
-    """Set a setting or an interface option; an error names the source of the value, such as the config file."""
-    try:
-        option = (UI_OPTIONS | SETTINGS).find(name)
-        (ui_options if option.name in UI_OPTIONS else settings).set(option.name, value, origin)
-    except UsageError as error:
-        remedy = "correct it, or take it out" if isinstance(error, SettingError) else error.remedy
-        raise UsageError(f"{source}: {error.problem}", remedy) from None
 
 
 def read_config() -> dict[str, Any]:
