@@ -27,7 +27,7 @@ from tinychat.session.session import Session
 from tinychat.textutil import escape_controls
 
 CHUNK_SIZE = 1 << 16
-"""Maximum number of bytes to read at once."""
+"""Bytes to read at once, at most."""
 
 
 @dataclass(frozen=True)
@@ -45,12 +45,7 @@ class PipeOptions:
 
 
 def answer_prompts(session: Session, options: PipeOptions, prompts: Sequence[str] = ()) -> int:
-    """Answer prompts and write the completions to stdout; return the exit code.
-
-    Args:
-        session: the session whose model answers.
-        options: how to read and write.
-        prompts: the prompts; if there are none, they are read from stdin.
+    """Answer prompts, read from stdin if there are none, and write the completions to stdout; return the exit code.
 
     Raises:
         TinychatError: If the options exclude each other, or the model cannot be used.
@@ -107,7 +102,7 @@ class _PromptQueue:
 
 @dataclass
 class _Job:
-    """A prompt and the answer generated so far."""
+    """A prompt and the answer generated so far, of which `written` tokens are written."""
 
     position: int
     prompt: str = ""
@@ -115,16 +110,14 @@ class _Job:
     error: str | None = None
     tokens: list[Token] = field(default_factory=list)
     written: int = 0
-    """Number of tokens written so far."""
     finished: Finished | None = None
 
     @property
     def done(self) -> bool:
         return self.error is not None or self.finished is not None
 
-    @property
-    def completion(self) -> str:
-        return "".join(token.text for token in self.tokens)
+    def text(self, start: int = 0) -> str:
+        return "".join(token.text for token in self.tokens[start:])
 
 
 class _Pipe:
@@ -134,7 +127,8 @@ class _Pipe:
         self._session = session
         self._options = options
         self._queue = _PromptQueue(prompts)
-        self._seed = session.settings.current.seed
+        seed = session.settings.current.seed
+        self._seed = fresh_seed() if seed is None else seed
         self._jobs: deque[_Job] = deque()
         self._answering: dict[Answer, _Job] = {}
         self._turns: list[Turn] = []
@@ -145,13 +139,11 @@ class _Pipe:
         self._at_terminal = sys.stdout.isatty()
 
     def run(self) -> int:
-        """Answer all prompts; return the exit code."""
+        """Answer all prompts and return the exit code."""
         engine = self._session.model.engine
         if self._options.verbose:
             sys.stderr.write(f"tinychat: {engine.about}\n")
         batch = Batch(engine, lambda: self._interrupted)
-        if self._seed is None:
-            self._seed = fresh_seed()
         before = signal.signal(signal.SIGINT, self._interrupt)
         try:
             for answer, record in drive(batch, admit=lambda: self._admit(batch)):
@@ -166,7 +158,6 @@ class _Pipe:
         self._interrupted = True
 
     def _record(self, answer: Answer, record: Record) -> None:
-        """Store a record of an answer for `_write`."""
         job = self._answering[answer]
         match record:
             case Token():
@@ -218,13 +209,9 @@ class _Pipe:
         if notice := self._session.model.unknown_notice(job.prompt):
             self._log(job, notice.text)
         return self._session.model.make_answer(
-            job.prompt,
-            turns=self._turns,
-            settings=lambda: settings,
-            seed=seed,
-            index=job.position,
+            job.prompt, turns=self._turns, settings=lambda: settings, seed=seed, index=job.position,
             top_logprobs=self._options.logprobs or 0,
-        )
+        )  # fmt: skip
 
     def _write(self) -> None:
         """Write the finished answers in order, and the new tokens of the first unfinished one."""
@@ -235,7 +222,8 @@ class _Pipe:
             if not job.done:
                 return
             if self._options.verbose and job.finished is not None:
-                self._log(job, _summary(job.finished))
+                speed = f"{job.finished.tokens_per_second:,.0f} tok/s, stop: {job.finished.reason}"
+                self._log(job, f"{job.finished.tokens:,} tokens, {speed}, seed {job.finished.seed}")
             if self._options.jsonl:
                 line = json.dumps(self._as_json(job), ensure_ascii=False)
                 self._out.write(line.encode("utf-8", "replace") + b"\n")
@@ -245,7 +233,7 @@ class _Pipe:
             self._jobs.popleft()
 
     def _write_text(self, job: _Job) -> None:
-        new = "".join(token.text for token in job.tokens[job.written :])
+        new = job.text(job.written)
         if self._options.echo and job.written == 0 and (new or job.done):
             new = job.prompt + new
         job.written = len(job.tokens)
@@ -260,22 +248,15 @@ class _Pipe:
     def _as_json(self, job: _Job) -> dict[str, Any]:
         if job.finished is None:
             return {"error": job.error, "line": job.position + 1, **job.extra}
+        finished = job.finished
         values: dict[str, Any] = {
-            "prompt": job.prompt,
-            "completion": job.completion,
-            "tokens": job.finished.tokens,
-            "finish_reason": job.finished.reason,
-            "seconds": round(job.finished.seconds, 6),
-            "seed": job.finished.seed,
-            **job.extra,
-        }
+            "prompt": job.prompt, "completion": job.text(), "tokens": finished.tokens, "finish_reason": finished.reason,
+            "seconds": round(finished.seconds, 6), "seed": finished.seed, **job.extra,
+        }  # fmt: skip
         if self._options.logprobs is not None:
             values["logprobs"] = [
-                {
-                    "text": token.text,
-                    "logprob": token.logprob,
-                    "top": [{"text": other.text, "logprob": other.logprob} for other in token.top_logprobs],
-                }
+                {"text": token.text, "logprob": token.logprob}
+                | {"top": [{"text": other.text, "logprob": other.logprob} for other in token.top_logprobs]}
                 for token in job.tokens
             ]
         return values
@@ -284,17 +265,10 @@ class _Pipe:
         sys.stderr.write(f"tinychat: prompt {job.position + 1}: {text}\n")
 
 
-def _summary(finished: Finished) -> str:
-    speed = f"{finished.tokens_per_second:,.0f} tok/s"
-    return f"{finished.tokens:,} tokens, {speed}, stop: {finished.reason}, seed {finished.seed}"
-
-
 def _parse_line(line: str, settings: Settings) -> tuple[str, Settings, dict[str, Any]]:
     """Return the prompt of a line of JSON, its settings, and its `id`, which is copied to the output.
 
-    Args:
-        line: a JSON string, or an object with a `prompt` and settings.
-        settings: values of the settings that the line leaves out.
+    The line is a string, or an object with a `prompt` and those `settings` that differ.
 
     Raises:
         UsageError: If the line is not JSON, has no prompt, or has a field that is no setting or has a wrong value.
@@ -313,8 +287,7 @@ def _parse_line(line: str, settings: Settings) -> tuple[str, Settings, dict[str,
         raise UsageError("there is no prompt")
     if not isinstance(prompt, str):
         raise UsageError(f"the prompt is no text: {json.dumps(prompt)[:40]}")
-    greedy = values.pop("greedy", None)
-    changes: dict[str, Any] = {}
+    greedy, changes = values.pop("greedy", None), {}
     for name, value in values.items():
         setting = SETTINGS.find(name)
         if setting.name in LOADING:

@@ -32,6 +32,8 @@ COMMON_OPTIONS = (
 )  # fmt: skip
 """The options that `--help` shows, in this order; `--help-all` shows all of them."""
 HELP_ALL = "tinychat.help_all"
+STOPPED = 130
+"""Exit code of a run that was stopped."""
 
 
 class TrainCommand(click.Command):
@@ -45,8 +47,7 @@ class TrainCommand(click.Command):
             by_flag = {flag: parameter for parameter in parameters for flag in parameter.opts}
             parameters = [by_flag[flag] for flag in COMMON_OPTIONS]
         for parameter in parameters:
-            record = parameter.get_help_record(context)
-            if record is not None:
+            if record := parameter.get_help_record(context):
                 field = RECIPE_FIELDS.get(parameter.name or "") if show_all else None
                 groups.setdefault(f"Recipe: {field.section}" if field else "Options", []).append(record)
         for title, records in groups.items():
@@ -66,11 +67,9 @@ def _show_full_help(context: click.Context, _: click.Parameter, value: bool) -> 
 @click.option("--recipe", "recipe_name", metavar="R", help="a recipe's name (see `tinychat recipes`) or file")
 @click.option("--name", help="the name of the run and its model [from the first source]")
 @click.option(
-    "--out",
-    type=click.Path(path_type=Path),
-    metavar="FOLDER",
+    "--out", type=click.Path(path_type=Path), metavar="FOLDER",
     help="the folder to write the model to [among your own models]",
-)
+)  # fmt: skip
 @click.option("--resume", is_flag=False, flag_value="", metavar="[NAME]", help="continue a run that was stopped")
 @json_option
 @ui_option_flags("plain", "theme")
@@ -107,12 +106,15 @@ def train(
     ui_options = load_ui_options({"plain": plain, "theme": theme})
     overrides = {key: value for key, value in fields.items() if value not in (None, ())}
     if resume is not None:
-        run = _find(resume or name, sources)
+        wanted = resume or name or (name_for(sources) if sources else "")
+        if not wanted:
+            raise UsageError("which run is to go on?", "`tinychat train --resume NAME`")
+        run = find_run(wanted)
         if run.is_running():
             # It trains in the background, or its command was killed a moment ago and it is still saving.
-            last = watch(run, as_json=as_json, ui_options=ui_options)
-            if not (isinstance(last, Ended) and last.reason == "stopped"):
-                return _exit_code(last)
+            code = _exit_code(watch(run, as_json=as_json, ui_options=ui_options))
+            if code != STOPPED:
+                return code
         change_recipe(run, overrides)
     else:
         recipe = choose_recipe(recipe_name, overrides | ({"sources": sources} if sources else {}))
@@ -127,36 +129,21 @@ def _fetch(sources: tuple[str, ...], ui_options: UiOptions) -> None:
     from tinychat.corpus.registry import KNOWN
     from tinychat.corpus.sources import split_weight
 
-    for source in sources:
-        source, _ = split_weight(source)
-        name = source.partition("/")[0]
-        if name in KNOWN and not Path(source).exists():
+    for path in (split_weight(source)[0] for source in sources):
+        name = path.partition("/")[0]
+        if name in KNOWN and not Path(path).exists():
             from tinychat.cli.manage import fetch_with_bar
 
             fetch_with_bar(name, plain=ui_options.plain)
 
 
-def _find(name: str | None, sources: tuple[str, ...]) -> RunFolder:
-    """Return the run to resume, by its name or that of its sources."""
-    name = name or (name_for(sources) if sources else "")
-    if not name:
-        raise UsageError("which run is to go on?", "`tinychat train --resume NAME`")
-    return find_run(name)
-
-
 def watch(
     run: RunFolder, *, as_json: bool, ui_options: UiOptions, process: "subprocess.Popen[bytes] | None" = None
 ) -> "RunOutcome":
-    """Show a run until it ends, as a dashboard if there is a terminal; Ctrl-C stops the run and saves the model.
+    """Show a run until it ends, and return its last event, or None if it trains on in the background.
 
-    Args:
-        run: the run to show.
-        as_json: write each event to stdout as a line of JSON, and only errors to stderr.
-        ui_options: decide on plain lines and colours.
-        process: the trainer, if it is a child of this process.
-
-    Returns:
-        The last event of the run; None if the run trains on in the background.
+    With a terminal it is shown as a dashboard; `as_json` writes each event to stdout, and only errors to stderr.
+    `process` is the trainer if it is a child of this process. Ctrl-C stops the run and saves the model.
 
     Raises:
         Interrupted: If Ctrl-C is pressed again before the trainer has stopped.
@@ -191,11 +178,7 @@ def _echo(line: str) -> None:
 
 
 def _exit_code(last: "RunOutcome") -> int:
-    """Return 0 if the run is done or left in the background, 1 if it failed, 130 if it was stopped."""
-    match last:
-        case Failed():
-            return 1
-        case Ended(reason="stopped"):
-            return 130
-        case _:
-            return 0
+    """Return 0 if the run is done or left in the background, 1 if it failed, `STOPPED` if it was stopped."""
+    if isinstance(last, Failed):
+        return 1
+    return STOPPED if isinstance(last, Ended) and last.reason == "stopped" else 0
