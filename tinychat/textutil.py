@@ -1,15 +1,13 @@
 """Format numbers and texts for people, and make text safe for a terminal."""
 
-_PICTURES = {code: chr(0x2400 + code) for code in range(32) if chr(code) not in "\n\t"}
-_OTHERS = {code: f"\\x{code:02x}" for code in range(0x80, 0xA0)}
-_TABLE = _PICTURES | _OTHERS | {0x7F: "␡"}
-
+_PICTURES = {code: chr(0x2400 + code) for code in range(32) if chr(code) not in "\n\t"} | {0x7F: "␡"}
+_CONTROLS = _PICTURES | {code: f"\\x{code:02x}" for code in range(0x80, 0xA0)}
 _VISIBLE = {ord("\n"): "⏎", ord("\t"): "⇥", ord(" "): "␣"}
 
 
 def escape_controls(text: str) -> str:
     """Replace control characters except newlines and tabs by visible ones (ESC by ␛), to be safe on a terminal."""
-    return text.translate(_TABLE)
+    return text.translate(_CONTROLS)
 
 
 def visible(text: str) -> str:

@@ -41,17 +41,9 @@ SPLITS = ("val", "train", "all")
 @json_option
 @debug_option
 def eval_(
-    model: str,
-    sources: tuple[str, ...],
-    suite: Path | None,
-    verbose: bool,
-    split: str,
-    as_json: bool,
-    column: str | None,
-    field: str | None,
-    exact: bool,
-    **flags: str,
-) -> None:
+    model: str, sources: tuple[str, ...], suite: Path | None, verbose: bool, split: str, as_json: bool,
+    column: str | None, field: str | None, exact: bool, **flags: str,
+) -> None:  # fmt: skip
     """Measure loss, perplexity, bits per character and accuracy of MODEL on a text, or run a suite of checks.
 
     A suite is JSON Lines: {"group": "capitals", "say": "capital of peru?", "pattern": "Lima"}. "say" may be a list of
@@ -60,7 +52,7 @@ def eval_(
     if (suite is None) == (not sources):
         raise UsageError("eval takes a text or a suite of checks", "`tinychat eval MODEL SOURCE`, or --suite FILE")
     if suite is not None:
-        run_suite(model, suite, flags, as_json=as_json, verbose=verbose)
+        _run_suite(model, suite, flags, as_json=as_json, verbose=verbose)
         return
     info, settings = read_info(find_model(model)), SettingStore()
     set_flags(settings, flags)
@@ -118,12 +110,8 @@ def _show(rate: "Rate", unit: str) -> str:
     return f"{rate.tokens_per_second:9,.0f}  {fraction}"
 
 
-def run_suite(model: str, path: Path, flags: Mapping[str, str | None], *, as_json: bool, verbose: bool) -> None:
-    """Run a suite with greedy decoding and again with sampling, and print how many checks passed.
-
-    Raises:
-        TinychatError: If the model or the suite cannot be used.
-    """
+def _run_suite(model: str, path: Path, flags: Mapping[str, str | None], *, as_json: bool, verbose: bool) -> None:
+    """Run a suite with greedy decoding and again with sampling, and print how many checks passed."""
     suite, settings = read_suite(path), SettingStore()
     set_flags(settings, flags)
     session = Session(settings)

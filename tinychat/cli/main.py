@@ -1,6 +1,7 @@
 """`tinychat`: opens the REPL at a terminal, answers prompts from a pipe, and dispatches to the other commands."""
 
 import dataclasses
+import difflib
 import importlib
 import os
 import sys
@@ -59,8 +60,6 @@ class Commands(click.Group):
             UsageError: If there is no such command.
         """
         if args and not args[0].startswith("-") and self.get_command(context, args[0].lower()) is None:
-            import difflib
-
             near = difflib.get_close_matches(args[0], COMMANDS, n=1)
             remedy = f"did you mean `tinychat {near[0]}`?" if near else "a prompt goes behind -p, a model behind -m"
             raise UsageError(f"there is no command {args[0]!r}", remedy)

@@ -6,6 +6,7 @@ A flag takes precedence over an environment variable, and that over the user's c
 import os
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
@@ -89,9 +90,8 @@ def load_settings(flags: Mapping[str, Any] | None = None) -> tuple[SettingStore,
         UsageError: If a name or a value is wrong.
     """
     settings, ui_options, flags, options = SettingStore(), UiOptionStore(), flags or {}, UI_OPTIONS | SETTINGS
-    file = str(paths.config_file())
-    given: list[tuple[str, Any, Origin, str]]
-    given = [(name, value, Origin.FILE, file) for name, value in read_config().items()]
+    path, given = paths.config_file(), list[tuple[str, Any, Origin, str]]()
+    given += [(name, value, Origin.FILE, str(path)) for name, value in _read_config(path).items()]
     environment = [(name, os.environ.get(option.variable), option.variable) for name, option in options.items()]
     given += [(name, value, Origin.ENVIRONMENT, variable) for name, value, variable in environment if value]
     for name, value, origin, source in given:
@@ -125,13 +125,8 @@ def set_flags(settings: SettingStore, flags: Mapping[str, Any]) -> None:
         settings.sample(Origin.FLAG)
 
 
-def read_config() -> dict[str, Any]:
-    """Return the settings of the user's config file, `-` in names replaced by `_`; empty if there is no file.
-
-    Raises:
-        UsageError: If the file is not TOML or cannot be read.
-    """
-    path = paths.config_file()
+def _read_config(path: Path) -> dict[str, Any]:
+    """Return the settings of the user's config file, `-` in names replaced by `_`; empty if there is no file."""
     if not path.is_file():
         return {}
     try:

@@ -19,7 +19,7 @@ from typing import Any, BinaryIO
 from tinychat.config.option import unescape
 from tinychat.config.settings import LOADING, SETTINGS, Settings
 from tinychat.errors import TinychatError, UsageError
-from tinychat.events import Finished, Notice, Record, Token
+from tinychat.events import Finished, Notice, Token
 from tinychat.generate.prompts import fresh_seed
 from tinychat.generate.stream import Answer, Batch, drive
 from tinychat.session.conversation import Turn
@@ -124,8 +124,7 @@ class _Pipe:
     """Reads prompts, generates their answers as a batch, and writes them in order."""
 
     def __init__(self, session: Session, options: PipeOptions, prompts: Iterable[str]) -> None:
-        self._session = session
-        self._options = options
+        self._session, self._options = session, options
         self._queue = _PromptQueue(prompts)
         seed = session.settings.current.seed
         self._seed = fresh_seed() if seed is None else seed
@@ -133,10 +132,7 @@ class _Pipe:
         self._answering: dict[Answer, _Job] = {}
         self._turns: list[Turn] = []
         self._num_read = 0
-        self._failed = False
-        self._interrupted = False
-        self._out = sys.stdout.buffer
-        self._at_terminal = sys.stdout.isatty()
+        self._failed = self._interrupted = False
 
     def run(self) -> int:
         """Answer all prompts and return the exit code."""
@@ -147,7 +143,15 @@ class _Pipe:
         before = signal.signal(signal.SIGINT, self._interrupt)
         try:
             for answer, record in drive(batch, admit=lambda: self._admit(batch)):
-                self._record(answer, record)
+                job = self._answering[answer]
+                match record:
+                    case Token():
+                        job.tokens.append(record)
+                    case Notice(text):
+                        self._log(job, text)
+                    case Finished():
+                        job.finished = record
+                        del self._answering[answer]
         finally:
             signal.signal(signal.SIGINT, before)
         return 130 if self._interrupted else int(self._failed)
@@ -156,17 +160,6 @@ class _Pipe:
         if self._interrupted:  # the second Ctrl-C
             raise KeyboardInterrupt
         self._interrupted = True
-
-    def _record(self, answer: Answer, record: Record) -> None:
-        job = self._answering[answer]
-        match record:
-            case Token():
-                job.tokens.append(record)
-            case Notice(text):
-                self._log(job, text)
-            case Finished():
-                job.finished = record
-                del self._answering[answer]
 
     def _admit(self, batch: Batch) -> bool:
         """Write what is ready and add waiting prompts to the batch; return whether anything is left to do.
@@ -199,10 +192,9 @@ class _Pipe:
 
     def _begin(self, job: _Job, prompt: str) -> Answer:
         """Return the answer of a line: text, or JSON with settings of its own."""
-        current = self._session.settings.current
-        settings, seed = current, self._seed
+        settings, seed = self._session.settings.current, self._seed
         if self._options.jsonl:
-            job.prompt, settings, job.extra = _parse_line(prompt, current)
+            job.prompt, settings, job.extra = _parse_line(prompt, settings)
             seed = self._seed if settings.seed is None else settings.seed
         else:
             job.prompt = unescape(prompt) if self._options.escapes else prompt
@@ -221,13 +213,11 @@ class _Pipe:
                 self._write_text(job)
             if not job.done:
                 return
-            if self._options.verbose and job.finished is not None:
-                speed = f"{job.finished.tokens_per_second:,.0f} tok/s, stop: {job.finished.reason}"
-                self._log(job, f"{job.finished.tokens:,} tokens, {speed}, seed {job.finished.seed}")
+            if self._options.verbose and (end := job.finished):
+                speed = f"{end.tokens_per_second:,.0f} tok/s"
+                self._log(job, f"{end.tokens:,} tokens, {speed}, stop: {end.reason}, seed {end.seed}")
             if self._options.jsonl:
-                line = json.dumps(self._as_json(job), ensure_ascii=False)
-                self._out.write(line.encode("utf-8", "replace") + b"\n")
-                self._out.flush()
+                _put(json.dumps(self._as_json(job), ensure_ascii=False) + "\n")
             if self._options.conversation and job.error is None:
                 self._turns.append(Turn(job.prompt, tokens=job.tokens, finished=job.finished))
             self._jobs.popleft()
@@ -237,18 +227,17 @@ class _Pipe:
         if self._options.echo and job.written == 0 and (new or job.done):
             new = job.prompt + new
         job.written = len(job.tokens)
-        if self._at_terminal:
+        if sys.stdout.isatty():
             new = escape_controls(new)
         if job.done:
             new += "\0" if self._options.null else "\n"
         if new:
-            self._out.write(new.encode("utf-8", "replace"))
-            self._out.flush()
+            _put(new)
 
     def _as_json(self, job: _Job) -> dict[str, Any]:
-        if job.finished is None:
-            return {"error": job.error, "line": job.position + 1, **job.extra}
         finished = job.finished
+        if finished is None:
+            return {"error": job.error, "line": job.position + 1, **job.extra}
         values: dict[str, Any] = {
             "prompt": job.prompt, "completion": job.text(), "tokens": finished.tokens, "finish_reason": finished.reason,
             "seconds": round(finished.seconds, 6), "seed": finished.seed, **job.extra,
@@ -263,6 +252,11 @@ class _Pipe:
 
     def _log(self, job: _Job, text: str) -> None:
         sys.stderr.write(f"tinychat: prompt {job.position + 1}: {text}\n")
+
+
+def _put(text: str) -> None:
+    sys.stdout.buffer.write(text.encode("utf-8", "replace"))
+    sys.stdout.buffer.flush()
 
 
 def _parse_line(line: str, settings: Settings) -> tuple[str, Settings, dict[str, Any]]:

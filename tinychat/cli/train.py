@@ -80,16 +80,9 @@ def _show_full_help(context: click.Context, _: click.Parameter, value: bool) -> 
 )  # fmt: skip
 @add_flags(field for name, field in RECIPE_FIELDS.items() if name != "sources")
 def train(
-    sources: tuple[str, ...],
-    recipe_name: str | None,
-    name: str | None,
-    out: Path | None,
-    resume: str | None,
-    as_json: bool,
-    plain: bool | None,
-    theme: str | None,
-    **fields: Any,
-) -> int:
+    sources: tuple[str, ...], recipe_name: str | None, name: str | None, out: Path | None, resume: str | None,
+    as_json: bool, plain: bool | None, theme: str | None, **fields: Any,
+) -> int:  # fmt: skip
     """Train a model on SOURCE: files, folders, globs, known data sets, or - for stdin.
 
     Several sources are mixed. Weights set the mix: with a.txt:2 b.txt:1, two thirds of the training data come from

@@ -1,7 +1,7 @@
 """Draw heat maps: in colour, or where there is none in characters of five densities."""
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import chain, pairwise, zip_longest
 from operator import itemgetter
 
@@ -137,25 +137,26 @@ def _draw_row(terminal: Terminal, maps: Sequence[SmallMap], wide: int, tall: int
 
 def _blocks(terminal: Terminal, rows: Sequence[Row], cell_width: int = 1) -> None:
     """Draw one line of a map: a row, or in colour two rows."""
-    for text, style in _styled_cells(rows, colour=terminal.colour):
+    for values in zip_longest(*rows):
+        text, style = _styled(values) if terminal.colour else (_shade(values[0]), "")
         terminal.write(text * cell_width, style)
 
 
-def _styled_cells(rows: Sequence[Row], *, colour: bool) -> Iterator[tuple[str, str]]:
-    """Yield the character and the style of each cell of a line."""
-    if not colour:
-        for value in rows[0]:
-            yield " " if value is None else SHADES[bisect_right(SHADES, value, key=itemgetter(0)) - 1][1], ""
-        return
-    for values in zip_longest(*rows):
-        codes = ["" if value is None else f"5;{COLOURS[bisect_right(LEVELS, value) - 1]}" for value in values]
-        match codes:
-            case [one]:
-                yield " ", f"\x1b[48;{one}m" if one else ""
-            case ["", lower]:
-                yield ("▄", f"\x1b[38;{lower}m") if lower else (" ", "")
-            case [upper, lower]:
-                yield "▀", f"\x1b[38;{upper};48;{lower}m" if lower else f"\x1b[38;{upper}m"
+def _shade(value: float | None) -> str:
+    return " " if value is None else SHADES[bisect_right(SHADES, value, key=itemgetter(0)) - 1][1]
+
+
+def _styled(values: Row) -> tuple[str, str]:
+    """Return the character and the style of a cell, or of one above another."""
+    codes = ["" if value is None else f"5;{COLOURS[bisect_right(LEVELS, value) - 1]}" for value in values]
+    match codes:
+        case [one]:
+            return " ", f"\x1b[48;{one}m" if one else ""
+        case ["", lower]:
+            return ("▄", f"\x1b[38;{lower}m") if lower else (" ", "")
+        case [upper, ""]:
+            return "▀", f"\x1b[38;{upper}m"
+    return "▀", "\x1b[38;{};48;{}m".format(*codes)
 
 
 def _vertical_labels(labels: Sequence[str], height: int, cell_width: int) -> list[str]:

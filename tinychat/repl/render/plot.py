@@ -10,7 +10,7 @@ import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from tinychat.commands.results import Plot
 from tinychat.textutil import escape_controls
@@ -45,8 +45,7 @@ class Series:
     """Dot columns that are drawn and skipped, in turn."""
 
 
-@dataclass(frozen=True)
-class Span:
+class Span(NamedTuple):
     """Part of a line of a plot; `series` is the index of its curve, None for the axes."""
 
     text: str
@@ -76,8 +75,7 @@ def plot_all(series: Sequence[Series], width: int, height: int) -> list[list[Spa
     last_column, last_row = 2 * columns - 1, 4 * rows - 1
     log_range = math.log(high) - math.log(low)
 
-    def to_dot(x: float, y: float) -> tuple[int, int]:
-        """Return the column and row of a dot; the row is negative above the plot."""
+    def to_dot(x: float, y: float) -> tuple[int, int]:  # the row is negative above the plot
         across = (x - left) / (right - left) if right > left else 0.0
         down = (math.log(high) - math.log(y)) / log_range if log_range else 0.5
         return round(across * last_column), round(down * last_row)
@@ -99,7 +97,7 @@ def plot_all(series: Sequence[Series], width: int, height: int) -> list[list[Spa
     labels = _y_labels(low, high, rows, lambda value: to_dot(left, value)[1] // 4)
     lines = []
     for row, line in enumerate(cells):
-        label = f"{labels[row]:>{LABEL_WIDTH - 1}}┤" if row in labels else " " * (LABEL_WIDTH - 1) + "│"
+        label = f"{labels.get(row, ''):>{LABEL_WIDTH - 1}}{'┤' if row in labels else '│'}"
         runs = itertools.groupby(line, key=lambda cell: cell.series)
         lines.append([Span(label), *(Span("".join(cell.text for cell in run), index) for index, run in runs)])
     return [*lines, [Span((" " * LABEL_WIDTH + _x_labels(left, right, columns, least_step)).rstrip())]]
@@ -209,13 +207,11 @@ PNG_SCALE = 2
 """Pixels of a PNG per unit of the figure."""
 OVERSAMPLING = 2
 """Factor by which a PNG is drawn larger and then reduced, for smooth edges."""
-PILLOW_ANCHORS = {"start": "ls", "middle": "ms", "end": "rs"}
 NOT_IN_XML = {0xFFFE: "\ufffd", 0xFFFF: "\ufffd"}
 """Replacements for the characters that XML forbids and `escape_controls` leaves."""
 
 
-@dataclass(frozen=True)
-class Stroke:
+class Stroke(NamedTuple):
     """A line through points, which lie to the right of and below the upper left corner of the figure."""
 
     points: tuple[Point, ...]
@@ -223,8 +219,7 @@ class Stroke:
     width: float
 
 
-@dataclass(frozen=True)
-class Dot:
+class Dot(NamedTuple):
     """A filled circle."""
 
     centre: Point
@@ -232,8 +227,7 @@ class Dot:
     colour: str
 
 
-@dataclass(frozen=True)
-class Label:
+class Label(NamedTuple):
     """A text whose baseline starts, is centred or ends at a point, as `anchor` says."""
 
     position: Point
@@ -244,11 +238,9 @@ class Label:
 Shape = Stroke | Dot | Label
 
 
-@dataclass(frozen=True)
-class Figure:
-    """Shapes, each drawn over those before it."""
+class Figure(NamedTuple):
+    """Shapes `WIDTH` wide and `height` tall in all, each drawn over those before it."""
 
-    width: int
     height: int
     shapes: tuple[Shape, ...]
 
@@ -271,7 +263,7 @@ def make_figure(curves: Plot, legends: Sequence[str]) -> Figure:
         y = HEIGHT + LEGEND_ROW * row - 4
         shapes += [Stroke(((LEFT, y), (LEFT + 32, y)), colour, 2.5), Dot((LEFT + 16, y), 4, colour)]
         shapes.append(Label((LEFT + 44, y + 5), text))
-    return Figure(WIDTH, HEIGHT + LEGEND_ROW * len(curves.curves), tuple(shapes))
+    return Figure(HEIGHT + LEGEND_ROW * len(curves.curves), tuple(shapes))
 
 
 class _Axes:
@@ -324,7 +316,7 @@ class _Axes:
 
 def svg(figure: Figure) -> bytes:
     """Return a figure as an SVG document."""
-    size = f'width="{figure.width}" height="{figure.height}" viewBox="0 0 {figure.width} {figure.height}"'
+    size = f'width="{WIDTH}" height="{figure.height}" viewBox="0 0 {WIDTH} {figure.height}"'
     head = f'<svg xmlns="http://www.w3.org/2000/svg" {size} font-family="sans-serif" fill="{INK}">'
     background = f'<rect width="100%" height="100%" fill="{BACKGROUND}"/>'
     lines = [head, background, *map(_svg_element, figure.shapes), "</svg>\n"]
@@ -354,7 +346,7 @@ def png(figure: Figure) -> bytes:
     from PIL import Image, ImageDraw, ImageFont
 
     scale = PNG_SCALE * OVERSAMPLING
-    image = Image.new("RGB", (scale * figure.width, scale * figure.height), BACKGROUND)
+    image = Image.new("RGB", (scale * WIDTH, scale * figure.height), BACKGROUND)
     draw = ImageDraw.Draw(image)
     for shape in figure.shapes:
         match shape:
@@ -365,9 +357,10 @@ def png(figure: Figure) -> bytes:
                 draw.circle((scale * x, scale * y), scale * radius, colour)
             case Label((x, y), text, anchor):
                 font = ImageFont.load_default(scale * TEXT_SIZE)
-                draw.text((scale * x, scale * y), escape_controls(text), INK, font, PILLOW_ANCHORS[anchor])
+                anchor_code = {"start": "ls", "middle": "ms", "end": "rs"}[anchor]
+                draw.text((scale * x, scale * y), escape_controls(text), INK, font, anchor_code)
     file = io.BytesIO()
-    image.resize((PNG_SCALE * figure.width, PNG_SCALE * figure.height), Image.Resampling.LANCZOS).save(file, "PNG")
+    image.resize((PNG_SCALE * WIDTH, PNG_SCALE * figure.height), Image.Resampling.LANCZOS).save(file, "PNG")
     return file.getvalue()
 
 

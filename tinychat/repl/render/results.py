@@ -47,9 +47,6 @@ SURPRISING = 3
 """Bits of surprise above which a token is put in brackets, where there are no colours."""
 BRACKETS_LEGEND = f"in brackets: less likely than 1 in {2**SURPRISING}"
 
-TOP_COLUMNS = 3
-"""Columns of a heat map that are named for each row in plain lines."""
-
 CATEGORY_WIDTH = 10
 ENTRY_WIDTH = 35
 NAME_WIDTH = 14
@@ -318,6 +315,6 @@ def _plain_bar(bar: Bar) -> str:
 
 
 def _top_columns(columns: Sequence[str], cells: Sequence[float]) -> str:
-    """Return the columns of the largest cells of a row: `the 62.0 %, cat 20.1 %`."""
-    order = sorted(range(len(cells)), key=lambda index: -cells[index])
-    return ", ".join(f"{columns[index]} {percent(cells[index])}" for index in order[:TOP_COLUMNS])
+    """Return the columns of the three largest cells of a row: `the 62.0 %, cat 20.1 %, sat 4.2 %`."""
+    largest = sorted(range(len(cells)), key=lambda index: -cells[index])[:3]
+    return ", ".join(f"{columns[index]} {percent(cells[index])}" for index in largest)

@@ -20,10 +20,7 @@ if TYPE_CHECKING:
 DIM, BOLD, RED, YELLOW, CYAN = "\x1b[2m", "\x1b[1m", "\x1b[31m", "\x1b[33m", "\x1b[36m"
 GREEN, BLUE, MAGENTA = "\x1b[32m", "\x1b[34m", "\x1b[35m"
 RESET = "\x1b[0m"
-THEMES: Mapping[str, Mapping[str, str]] = {
-    "dark": {},
-    "light": {"32": "38;5;28", "33": "38;5;94", "36": "38;5;30"},
-}
+THEMES: Mapping[str, Mapping[str, str]] = {"dark": {}, "light": {"32": "38;5;28", "33": "38;5;94", "36": "38;5;30"}}
 """Replacements, by background, for the colours that are hard to read on it (green, yellow, cyan)."""
 STYLE = re.compile(r"\x1b\[([\d;]*)m")
 TAB = 8
