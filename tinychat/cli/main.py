@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 import click
 
 from tinychat import __version__
-from tinychat.cli.options import debug_option, make_session, setting_options, ui_option_flags
+from tinychat.cli.options import add_flags, debug_option, make_session, setting_options
 from tinychat.config.settings import UI_OPTIONS
 from tinychat.errors import TinychatError, UsageError, describe_os_error
 from tinychat.generate.loading import THREAD_ENVIRONMENT
@@ -54,11 +54,7 @@ class Commands(click.Group):
     def resolve_command(
         self, context: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Resolve as click does, but suggest a remedy for an unknown command.
-
-        Raises:
-            UsageError: If there is no such command.
-        """
+        """Resolve as click does, but suggest a remedy for an unknown command."""
         if args and not args[0].startswith("-") and self.get_command(context, args[0].lower()) is None:
             near = difflib.get_close_matches(args[0], COMMANDS, n=1)
             remedy = f"did you mean `tinychat {near[0]}`?" if near else "a prompt goes behind -p, a model behind -m"
@@ -94,7 +90,7 @@ class Commands(click.Group):
 @click.option(
     "-v", "--verbose", is_flag=True, help="write the engine to stderr, and speed, seed and finish reason of each answer"
 )
-@ui_option_flags(*UI_OPTIONS)
+@add_flags(UI_OPTIONS.values())
 @debug_option
 @click.pass_context
 def tinychat(context: click.Context, /, prompts: tuple[str, ...], **flags: Any) -> int:

@@ -48,12 +48,12 @@ def show(model: str, as_json: bool) -> None:
         from tinychat.model.loading import list_parts
 
         parts = [dataclasses.asdict(part) for part in list_parts(info.architecture)]
-        training = read_training(info.folder)
-        _print_json(_model_facts(info) | {"parts": parts, "config": info.architecture, "training": training})
-        return
-    from tinychat.commands.models import describe_model
+        facts = {"parts": parts, "config": info.architecture, "training": read_training(info.folder)}
+        _print_json(_model_facts(info) | facts)
+    else:
+        from tinychat.commands.models import describe_model
 
-    _draw(describe_model(info))
+        _draw(describe_model(info))
 
 
 @click.command("recipes")

@@ -1,7 +1,4 @@
-"""Command-line flags, generated from the option tables, and the settings in force.
-
-A flag takes precedence over an environment variable, and that over the user's config file.
-"""
+"""Command-line flags, made from the option tables, and the settings in force: a flag, a variable or a config file's."""
 
 import os
 import tomllib
@@ -30,11 +27,6 @@ def setting_options(function: F) -> F:
     greedy = click.option("--greedy/--sample", default=None, help="always take the most likely token, or sample")
     temperature, *others = SETTINGS.values()
     return add_flags([temperature])(greedy(add_flags(others)(function)))
-
-
-def ui_option_flags(*names: str) -> Callable[[F], F]:
-    """Return a decorator that adds the flags of these interface options to a command."""
-    return add_flags(UI_OPTIONS[name] for name in names)
 
 
 def add_flags(options: Iterable[Option]) -> Callable[[F], F]:
@@ -82,7 +74,7 @@ def load_ui_options(flags: Mapping[str, Any] | None = None) -> UiOptions:
 
 
 def load_settings(flags: Mapping[str, Any] | None = None) -> tuple[SettingStore, UiOptionStore]:
-    """Return the settings and interface options from the config file, the environment and the flags.
+    """Return the settings and interface options from the config file, the environment and the flags: the last wins.
 
     A flag that is not given is None or empty. An error in another value names its source, such as the config file.
 

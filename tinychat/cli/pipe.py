@@ -1,7 +1,7 @@
-"""Answers prompts without a terminal: from piped stdin, `-p`, or JSON Lines.
+"""Answers prompts in order without a terminal: from piped stdin, `-p`, or JSON Lines.
 
 The prompts read so far are answered as one batch while a thread goes on reading stdin. No prompt waits for a batch to
-fill, so that a co-process gets each answer before it sends its next prompt. Answers are written in order.
+fill, so that a co-process gets each answer before it sends its next prompt.
 """
 
 import dataclasses
@@ -73,33 +73,6 @@ def _read(source: BinaryIO, whole: bool) -> Iterator[str]:
         yield line.decode("utf-8", "replace")
 
 
-class _PromptQueue:
-    """A queue of prompts that a thread fills."""
-
-    def __init__(self, prompts: Iterable[str]) -> None:
-        self._queue: queue.SimpleQueue[str | None] = queue.SimpleQueue()
-        self.ended = False
-        threading.Thread(target=self._fill, args=(prompts,), name="prompts", daemon=True).start()
-
-    def _fill(self, prompts: Iterable[str]) -> None:
-        try:
-            for prompt in prompts:
-                self._queue.put(prompt)
-        finally:
-            self._queue.put(None)
-
-    def get(self, wait: bool) -> str | None:
-        """Return the next prompt; None if none has been read yet (within 0.1 s if `wait`) or none is left."""
-        if self.ended:
-            return None
-        try:
-            prompt = self._queue.get(block=wait, timeout=0.1)
-        except queue.Empty:
-            return None
-        self.ended = prompt is None
-        return prompt
-
-
 @dataclass
 class _Job:
     """A prompt and the answer generated so far, of which `written` tokens are written."""
@@ -125,7 +98,9 @@ class _Pipe:
 
     def __init__(self, session: Session, options: PipeOptions, prompts: Iterable[str]) -> None:
         self._session, self._options = session, options
-        self._queue = _PromptQueue(prompts)
+        self._prompts: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+        self._has_all_prompts = False
+        threading.Thread(target=self._queue, args=(prompts,), name="prompts", daemon=True).start()
         seed = session.settings.current.seed
         self._seed = fresh_seed() if seed is None else seed
         self._jobs: deque[_Job] = deque()
@@ -156,22 +131,35 @@ class _Pipe:
             signal.signal(signal.SIGINT, before)
         return 130 if self._interrupted else int(self._failed)
 
+    def _queue(self, prompts: Iterable[str]) -> None:
+        try:
+            for prompt in prompts:
+                self._prompts.put(prompt)
+        finally:
+            self._prompts.put(None)
+
+    def _next_prompt(self) -> str | None:
+        """Return the next prompt; None if none is left or read yet. Waits 0.1 s if there is nothing else to do."""
+        try:
+            prompt = None if self._has_all_prompts else self._prompts.get(block=not self._jobs, timeout=0.1)
+        except queue.Empty:
+            return None
+        self._has_all_prompts = prompt is None
+        return prompt
+
     def _interrupt(self, number: int, frame: FrameType | None) -> None:
         if self._interrupted:  # the second Ctrl-C
             raise KeyboardInterrupt
         self._interrupted = True
 
     def _admit(self, batch: Batch) -> bool:
-        """Write what is ready and add waiting prompts to the batch; return whether anything is left to do.
-
-        Waits for a prompt only if there is nothing else to do.
-        """
+        """Write what is ready and add waiting prompts to the batch; return whether anything is left to do."""
         self._write()
-        if not self._jobs and (self._queue.ended or self._interrupted):
+        if not self._jobs and (self._has_all_prompts or self._interrupted):
             return False
         batch_size = 1 if self._options.conversation else batch.engine.batch_size
         while len(batch.answers) < batch_size and len(self._jobs) < 4 * batch_size and not self._interrupted:
-            prompt = self._queue.get(wait=not self._jobs)
+            prompt = self._next_prompt()
             if prompt is None:
                 break
             job = _Job(self._num_read)

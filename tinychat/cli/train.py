@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tinychat.cli.options import add_flags, debug_option, json_option, load_ui_options, ui_option_flags
-from tinychat.config.settings import UiOptions
+from tinychat.cli.options import add_flags, debug_option, json_option, load_ui_options
+from tinychat.config.settings import UI_OPTIONS, UiOptions
 from tinychat.errors import UsageError
 from tinychat.events import Ended, Failed
 from tinychat.store.runs import RunFolder, find_run
@@ -72,7 +72,7 @@ def _show_full_help(context: click.Context, _: click.Parameter, value: bool) -> 
 )  # fmt: skip
 @click.option("--resume", is_flag=False, flag_value="", metavar="[NAME]", help="continue a run that was stopped")
 @json_option
-@ui_option_flags("plain", "theme")
+@add_flags([UI_OPTIONS["plain"], UI_OPTIONS["theme"]])
 @debug_option
 @click.option(
     "--help-all", is_flag=True, is_eager=True, expose_value=False, callback=_show_full_help,

@@ -176,20 +176,20 @@ def longest_ngram(vocab_size: int) -> int:
 
 # The diagram: the parts in the order in which data flows
 
-Branch = Literal["", "beside", "joins"]
-"""Whether a part lies beside a residual connection, or is the addition that ends it."""
-
 
 @dataclass(frozen=True)
 class Layer:
-    """One part of a model; `kind` is the class of its module, `shape` that of its output: context × width."""
+    """One part of a model; `kind` is the class of its module, `shape` that of its output: context × width.
+
+    It lies `beside` a residual connection, or is the addition that `joins` the two.
+    """
 
     name: str
     kind: str
     about: str
     shape: tuple[int, ...]
     parameters: int = 0
-    branch: Branch = ""
+    branch: Literal["", "beside", "joins"] = ""
 
 
 @dataclass(frozen=True)

@@ -47,8 +47,9 @@ def draw_map(terminal: Terminal, heat: HeatMap) -> None:
     label_height = min(max(1, height // LINES_PER_LABEL_LINE), max(map(len, columns)))
     start = max(0, len(heat.rows) - max(3, height - RESERVED_LINES - label_height - 2))
     terminal.line(fit(heat.title, width - 1), DIM)
-    for line in _vertical_labels(columns, label_height, cell_width):
-        terminal.line(f"{'':{gutter}} {line}", DIM)
+    for chars in zip(*(f"{shorten(label, label_height):>{label_height}}" for label in columns), strict=True):
+        line = "".join(char + " " * (cell_width - get_cwidth(char)) for char in chars)
+        terminal.line(f"{'':{gutter}} {line.rstrip()}", DIM)
     for index, (label, row) in list(enumerate(zip(heat.rows, heat.cells, strict=True)))[start:]:
         terminal.write(pad(fit(label, gutter), gutter + 1), "" if index >= heat.marked else DIM)
         _blocks(terminal, [[sum(row[:first]), *row[first:]] if is_cut else row], cell_width)
@@ -157,12 +158,6 @@ def _styled(values: Row) -> tuple[str, str]:
         case [upper, ""]:
             return "▀", f"\x1b[38;{upper}m"
     return "▀", "\x1b[38;{};48;{}m".format(*codes)
-
-
-def _vertical_labels(labels: Sequence[str], height: int, cell_width: int) -> list[str]:
-    """Return the lines of vertical labels over their columns, truncated with … to `height` characters."""
-    lines = zip(*(f"{shorten(label, height):>{height}}" for label in labels), strict=True)
-    return ["".join(char + " " * (cell_width - get_cwidth(char)) for char in line).rstrip() for line in lines]
 
 
 def _scale(terminal: Terminal) -> None:

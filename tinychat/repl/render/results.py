@@ -7,24 +7,10 @@ from collections.abc import Collection, Sequence
 from prompt_toolkit.utils import get_cwidth
 from rich.console import Group, RenderableType
 from rich.padding import Padding
-from rich.table import Table as Grid
+from rich.table import Table
 from rich.text import Text
 
-from tinychat.commands.results import (
-    Architecture,
-    Bar,
-    BarChart,
-    Change,
-    Drawable,
-    HeatMap,
-    HeatMaps,
-    Help,
-    Message,
-    Result,
-    ShadedText,
-    Table,
-    Tree,
-)
+from tinychat.commands import results
 from tinychat.repl.render.architecture import draw_architecture
 from tinychat.repl.render.heatmap import draw_map, draw_maps
 from tinychat.repl.render.plot import sparkline
@@ -63,32 +49,35 @@ KEYS = (
 HELP_HINT = "/help COMMAND says more, with an example; the beginning of a name is enough"
 
 
-def draw(terminal: Terminal, result: Drawable) -> None:
+def draw(terminal: Terminal, result: results.Drawable) -> None:
     """Draw a result, in plain lines if the terminal is dumb."""
     if terminal.dumb and draw_plain(terminal, result):
         return
     match result:
-        case Message():
+        case results.Message():
             for line in result.lines:
                 terminal.line(line)
             _notes(terminal, result.notes)
-        case Change():
+        case results.Change():
             terminal.line(result.text)
-        case Table():
+        case results.Table():
             _draw_table(terminal, result)
-        case BarChart():
+        case results.BarChart():
             terminal.show(render_bars(result, terminal.width - 1))
-        case Tree():
-            _draw_tree(terminal, result)
-        case ShadedText():
+        case results.Tree():
+            for row in result.rows:
+                text = ("› " if row.is_here else "  ") + row.prefix + row.text
+                terminal.line(fit(text, terminal.width - 1), "" if row.is_on_path else DIM)
+            _notes(terminal, result.notes)
+        case results.ShadedText():
             _draw_shaded(terminal, result)
-        case Architecture():
+        case results.Architecture():
             draw_architecture(terminal, result)
-        case HeatMap():
+        case results.HeatMap():
             draw_map(terminal, result)
-        case HeatMaps():
+        case results.HeatMaps():
             draw_maps(terminal, result)
-        case Help():
+        case results.Help():
             _draw_help(terminal, result)
 
 
@@ -97,17 +86,14 @@ def _notes(terminal: Terminal, notes: Sequence[str]) -> None:
         terminal.line(note, DIM)
 
 
-# Tables and trees
-
-
-def _draw_table(terminal: Terminal, table: Table) -> None:
+def _draw_table(terminal: Terminal, table: results.Table) -> None:
     """Draw columns as wide as their cells; on a narrow screen the last column is truncated."""
     if table.title:
         terminal.line(table.title)
     columns = zip(table.columns, *table.rows, strict=True)
     widths = [max(get_cwidth(escape_controls(cell)) for cell in cells) for cells in columns]
     widths[-1] = max(1, min(widths[-1], terminal.width - 1 - sum(widths[:-1]) - COLUMN_GAP * (len(widths) - 1)))
-    grid = Grid(box=None, padding=(0, COLUMN_GAP, 0, 0), header_style="dim", pad_edge=False)
+    grid = Table(box=None, padding=(0, COLUMN_GAP, 0, 0), header_style="dim", pad_edge=False)
     for index, (name, width) in enumerate(zip(table.columns, widths, strict=True)):
         grid.add_column(fit(name, width), no_wrap=True, min_width=width)
         if index in table.right:
@@ -121,18 +107,7 @@ def _draw_table(terminal: Terminal, table: Table) -> None:
     _notes(terminal, table.notes)
 
 
-def _draw_tree(terminal: Terminal, tree: Tree) -> None:
-    """Draw a line for each node of a tree, dim if it is not on the current path."""
-    for row in tree.rows:
-        mark = "› " if row.is_here else "  "
-        terminal.line(fit(mark + row.prefix + row.text, terminal.width - 1), "" if row.is_on_path else DIM)
-    _notes(terminal, tree.notes)
-
-
-# Bars
-
-
-def render_bars(bars: BarChart, width: int, selected: int | None = None) -> Group:
+def render_bars(bars: results.BarChart, width: int, selected: int | None = None) -> Group:
     """Return the title, the token in its context, the bars and the notes; bar `selected` is under the cursor."""
     parts: list[RenderableType] = [Text(bars.title, "dim")]
     if any(bars.context):
@@ -152,14 +127,14 @@ def _context(context: tuple[str, str, str], width: int) -> Text:
     return Text.assemble((left, "dim"), (middle, "bold"), (right, "dim"), no_wrap=True)
 
 
-def _bar_grid(bars: Sequence[Bar], width: int, selected: int | None) -> Grid:
+def _bar_grid(bars: Sequence[results.Bar], width: int, selected: int | None) -> Table:
     """Return a row for each bar: mark, label, percentage and bar, the last two also for `after` if any bar has it."""
     has_after = any(bar.after is not None for bar in bars)
     longest = MAX_BAR
     if has_after:
         used = max(get_cwidth(escape_controls(bar.label)) for bar in bars) + 2 * PERCENT_WIDTH + 6
         longest = max(1, min(MAX_BAR, (width - used) // 2))
-    grid = Grid.grid(padding=(0, 1, 0, 0))
+    grid = Table.grid(padding=(0, 1, 0, 0))
     for index in range(6 if has_after else 4):
         grid.add_column(no_wrap=True, justify="right" if index in (2, 4) else "left")
     if has_after:
@@ -179,10 +154,7 @@ def _horizontal_bar(fraction: float, longest: int) -> Text:
     return Text(BAR * max(1, round(longest * fraction)) if fraction >= 0.001 else "", style="cyan")
 
 
-# Surprise
-
-
-def _draw_shaded(terminal: Terminal, shaded: ShadedText) -> None:
+def _draw_shaded(terminal: Terminal, shaded: results.ShadedText) -> None:
     """Draw a text with its surprising tokens coloured or in brackets, over sparklines of surprise and entropy."""
     terminal.fresh_line()
     if terminal.colour:
@@ -206,7 +178,7 @@ def _draw_shaded(terminal: Terminal, shaded: ShadedText) -> None:
     _notes(terminal, shaded.notes)
 
 
-def _bracket(shaded: ShadedText) -> str:
+def _bracket(shaded: results.ShadedText) -> str:
     """Return the text with brackets around runs of surprising tokens."""
     whole = ""
     for is_surprising, pieces in itertools.groupby(shaded.pieces, key=lambda piece: (piece[1] or 0) > SURPRISING):
@@ -215,23 +187,20 @@ def _bracket(shaded: ShadedText) -> str:
     return whole
 
 
-def _known_bits(shaded: ShadedText) -> list[float]:
+def _known_bits(shaded: results.ShadedText) -> list[float]:
     return [bits for _, bits in shaded.pieces if bits is not None]
 
 
-def _surprise_range(shaded: ShadedText) -> str:
+def _surprise_range(shaded: results.ShadedText) -> str:
     return f"surprise, up to {max(_known_bits(shaded), default=0):.1f} bits"
 
 
-def _entropy_range(shaded: ShadedText) -> str:
+def _entropy_range(shaded: results.ShadedText) -> str:
     entropies = shaded.entropies
     return f"entropy, up to {max(entropies):.1f} bits, {sum(entropies) / len(entropies):.1f} on average"
 
 
-# The overview of commands and keys
-
-
-def _draw_help(terminal: Terminal, help: Help) -> None:
+def _draw_help(terminal: Terminal, help: results.Help) -> None:
     """Draw the overview with as many explanations as fit on one screen."""
     _, height = terminal.size()
     for count in range(len(ABBREVIATED) + 1):
@@ -242,9 +211,9 @@ def _draw_help(terminal: Terminal, help: Help) -> None:
     terminal.line(HELP_HINT, DIM)
 
 
-def _help_grid(help: Help, width: int, abbreviated: Collection[str]) -> Grid:
+def _help_grid(help: results.Help, width: int, abbreviated: Collection[str]) -> Table:
     """Return categories on the left, and their commands beside them in as many columns as fit."""
-    grid = Grid.grid()
+    grid = Table.grid()
     grid.add_column(width=CATEGORY_WIDTH, style="dim", no_wrap=True)
     grid.add_column()
     columns = max(1, (width - CATEGORY_WIDTH) // ENTRY_WIDTH)
@@ -265,30 +234,27 @@ def _help_grid(help: Help, width: int, abbreviated: Collection[str]) -> Grid:
     return grid
 
 
-# Plain lines
-
-
-def draw_plain(terminal: Terminal, result: Result) -> bool:
+def draw_plain(terminal: Terminal, result: results.Result) -> bool:
     """Write a result in plain lines, and return whether that was done: messages and the like are plain already."""
     match result:
-        case Table():
+        case results.Table():
             rows = [_plain_row(row) for row in (result.columns, *result.rows)] if result.rows else [NO_ROWS]
             lines = [result.title, *rows, *result.notes]
-        case BarChart():
+        case results.BarChart():
             lines = [result.title, *map(_plain_bar, result.bars), *result.notes]
-        case HeatMap():
+        case results.HeatMap():
             pairs = list(zip(result.rows, result.cells, strict=True))[result.marked :]
             rows = [f"{row}: {_top_columns(result.columns, cells)}" for row, cells in pairs]
             lines = [result.title, *rows, *result.notes]
-        case HeatMaps():
+        case results.HeatMaps():
             lines = [result.title, *(one.caption for row in result.rows for one in row), *result.notes]
-        case Tree():
+        case results.Tree():
             rows = [f"{'here, ' * row.is_here}{row.text}, {len(row.prefix) // 3 + 1} deep" for row in result.rows]
             lines = [*rows, *result.notes]
-        case ShadedText():
+        case results.ShadedText():
             entropy = [_entropy_range(result)] if result.entropies else []
             lines = [_bracket(result), f"{_surprise_range(result)}, {BRACKETS_LEGEND}", *entropy, *result.notes]
-        case Help():
+        case results.Help():
             lines = [
                 f"{category}: " + ", ".join(f"/{name} {brief}".rstrip() for name, brief in entries.items())
                 for category, entries in result.categories.items()
@@ -308,7 +274,7 @@ def _plain_row(cells: Sequence[str]) -> str:
     return f"{first}: {', '.join(others)}" if others else first
 
 
-def _plain_bar(bar: Bar) -> str:
+def _plain_bar(bar: results.Bar) -> str:
     """Return `chosen: 'a' 50.0 %, then 75.0 %`."""
     after = "" if bar.after is None else f", then {percent(bar.after)}" if bar.after else ", then cut"
     return f"{'chosen: ' if bar.marked else ''}{bar.label.strip()} {percent(bar.fraction)}{after}"
