@@ -21,8 +21,6 @@ from tinychat.textutil import escape_controls, percent
 if TYPE_CHECKING:
     from tinychat.evaluate.bench import Rate
 
-SPLITS = ("val", "train", "all")
-
 
 @click.command("eval")
 @click.argument("model")
@@ -31,8 +29,9 @@ SPLITS = ("val", "train", "all")
 @click.option("--verbose", is_flag=True, help="with --suite: print the checks that failed")
 @click.option("--seed", metavar="N", help="with --suite: seed of the sampled answers [1]")
 @click.option(
-    "--split", type=click.Choice(SPLITS), default="val", help="the part to score: val (the last tenth), train, or all"
-)
+    "--split", type=click.Choice(("val", "train", "all")), default="val",
+    help="the part to score: val (the last tenth), train, or all",
+)  # fmt: skip
 @click.option("--column", metavar="NAME", help="the column of a CSV, TSV or Parquet file that holds the text")
 @click.option("--field", metavar="NAME", help="the field of a JSON Lines file that holds the text")
 @click.option("--exact", is_flag=True, help="for a translation model: also count exact matches")

@@ -102,16 +102,11 @@ def tinychat(context: click.Context, /, prompts: tuple[str, ...], **flags: Any) 
     if at_terminal and not prompts:
         from tinychat.repl.app import run
 
-        return run(session, debug=wants_debug())
+        return run(session, debug="--debug" in sys.argv)
     from tinychat.cli.pipe import PipeOptions, answer_prompts
 
     options = PipeOptions(**{field.name: flags[field.name] for field in dataclasses.fields(PipeOptions)})
     return answer_prompts(session, options, prompts)
-
-
-def wants_debug() -> bool:
-    """Return whether `--debug` is among the arguments, of whichever command."""
-    return "--debug" in sys.argv
 
 
 def main() -> NoReturn:
@@ -155,7 +150,7 @@ def _call(arguments: list[str]) -> int:
 
 
 def _report(problem: str, remedy: str, code: int) -> int:
-    if wants_debug():
+    if "--debug" in sys.argv:  # of whichever command
         traceback.print_exc()
     colour = sys.stderr.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
     name = click.style("tinychat: ", fg="red" if colour else None)

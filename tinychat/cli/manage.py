@@ -30,9 +30,8 @@ def models(as_json: bool) -> None:
     if as_json:
         _print_json([_model_facts(info) | {"description": info.description} for info in found])
     elif found:
-        _print_columns(
-            [(one.name, one.mode, one.tokenizer_kind, compact(one.parameters), one.description) for one in found]
-        )
+        rows = [(one.name, one.mode, one.tokenizer_kind, compact(one.parameters), one.description) for one in found]
+        _print_columns(rows)
     else:
         click.echo("no models yet: `tinychat train TEXT` makes one")
 

@@ -89,8 +89,7 @@ def plot_all(series: Sequence[Series], width: int, height: int) -> list[list[Spa
                 dots[row // 4][column // 2] |= DOTS[row % 4][column % 2]
                 cells[row // 4][column // 2] = Span(chr(BLANK + dots[row // 4][column // 2]), index)
     for index, one in enumerate(series):
-        for x, y in one.marked:
-            column, row = to_dot(x, y)
+        for column, row in (to_dot(x, y) for x, y in one.marked):
             if row >= 0:
                 cells[row // 4][column // 2] = Span(one.mark, index)
     least_step = 1.0 if all(x == int(x) for x, _ in all_points) else 0.0  # steps of training are whole numbers
@@ -141,10 +140,7 @@ def _labelled_ticks(low: float, high: float, most: int, least_step: float = 0.0)
 
 
 def sparkline(values: Sequence[float], width: int) -> str:
-    """Return one line of blocks as high as the values, scaled from 0 to their maximum.
-
-    If there are more values than `width`, each block shows the maximum of several.
-    """
+    """Return one line of at most `width` blocks as high as the values, or the maxima of several, from 0 to the top."""
     cells = min(len(values), max(1, width))
     edges = [cell * len(values) // cells for cell in range(cells + 1)] if cells else []
     peaks = [max(values[first:last]) for first, last in itertools.pairwise(edges)]

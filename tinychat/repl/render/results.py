@@ -129,8 +129,7 @@ def _context(context: tuple[str, str, str], width: int) -> Text:
 
 def _bar_grid(bars: Sequence[results.Bar], width: int, selected: int | None) -> Table:
     """Return a row for each bar: mark, label, percentage and bar, the last two also for `after` if any bar has it."""
-    has_after = any(bar.after is not None for bar in bars)
-    longest = MAX_BAR
+    has_after, longest = any(bar.after is not None for bar in bars), MAX_BAR
     if has_after:
         used = max(get_cwidth(escape_controls(bar.label)) for bar in bars) + 2 * PERCENT_WIDTH + 6
         longest = max(1, min(MAX_BAR, (width - used) // 2))
@@ -163,7 +162,7 @@ def _draw_shaded(terminal: Terminal, shaded: results.ShadedText) -> None:
             terminal.write(text, style)
     else:
         terminal.write(_bracket(shaded))
-    terminal.line(sparkline(_known_bits(shaded), terminal.width - 1), DIM)
+    terminal.line(sparkline([bits for _, bits in shaded.pieces if bits is not None], terminal.width - 1), DIM)
     terminal.write(_surprise_range(shaded), DIM)
     if terminal.colour:
         terminal.write(" · likelier than ", DIM)
@@ -187,12 +186,8 @@ def _bracket(shaded: results.ShadedText) -> str:
     return whole
 
 
-def _known_bits(shaded: results.ShadedText) -> list[float]:
-    return [bits for _, bits in shaded.pieces if bits is not None]
-
-
 def _surprise_range(shaded: results.ShadedText) -> str:
-    return f"surprise, up to {max(_known_bits(shaded), default=0):.1f} bits"
+    return f"surprise, up to {max((bits for _, bits in shaded.pieces if bits is not None), default=0):.1f} bits"
 
 
 def _entropy_range(shaded: results.ShadedText) -> str:

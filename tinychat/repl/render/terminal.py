@@ -183,8 +183,7 @@ class Region:
 class StatusLine:
     """A line on the bottom row, shown inside a `with` block; invisible on a dumb terminal or a tiny screen.
 
-    The bottom row is excluded from the scrolling region, so text scrolls above it. A resize erases the line with
-    everything below the cursor; it reappears on the new bottom row when the next line of text starts.
+    The bottom row is excluded from the scrolling region, so text scrolls above it.
     """
 
     MIN_SIZE: Size = (20, 6)
@@ -210,9 +209,9 @@ class StatusLine:
             self._size = None
 
     def handle_resize(self) -> None:
-        """Hide the line if the window was resized, and show it again at the start of the next line of text.
+        """Hide the line if the window was resized, until the next line of text starts; call this before writing.
 
-        Only there is the cursor's position known, since the window may have rewrapped lines. Call this before writing.
+        Only there is the cursor's position known, since the window may have rewrapped lines.
         """
         if self._size and self._terminal.size() != self._size:
             self._terminal.control(f"{SAVE_CURSOR}{SCROLL_WHOLE_SCREEN}{RESTORE_CURSOR}{ERASE_SCREEN_BELOW}")
