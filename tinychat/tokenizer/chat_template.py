@@ -36,30 +36,22 @@ class ChatTemplate:
         for_answer: bool = False,
         max_length: int | None = None,
     ) -> list[int]:
-        """Encode a conversation.
+        """Encode a conversation, oldest message first; `for_answer`, the ids end with the assistant's role token.
 
-        Args:
-            messages: oldest first.
-            tokenizer: one that has the special tokens of the template.
-            for_answer: whether the assistant speaks next: the ids then end with its role token.
-            max_length: maximum number of ids; None: unlimited. The oldest turns (a user message and its answers)
-                are dropped first; of a newest turn that is still too long, the end is kept.
-
-        Returns:
-            The ids, at most `max_length`.
+        To stay within `max_length` ids, the oldest turns (a user message and its answers) are dropped; of a newest
+        turn that is still too long, the end is kept.
 
         Raises:
             TokenizerError: If the tokenizer lacks a special token.
         """
         user, assistant, end = (self._ids(token, tokenizer) for token in (self.user, self.assistant, self.end))
-        role_ids = {"user": user, "assistant": assistant}
         prompt_end = assistant if for_answer else []
         turns: list[list[int]] = []
         for message in messages:
             if message.role == "user" or not turns:
                 turns.append([])
-            text = self._normalize(message.text) if message.role == "user" else message.text
-            turns[-1] += (*role_ids[message.role], *tokenizer.encode(text), *end)
+            role, text = (user, self._normalize(message.text)) if message.role == "user" else (assistant, message.text)
+            turns[-1] += (*role, *tokenizer.encode(text), *end)
         while max_length is not None and len(turns) > 1 and sum(map(len, turns)) + len(prompt_end) > max_length:
             turns.pop(0)
         ids = [id for turn in turns for id in turn] + prompt_end
@@ -77,7 +69,6 @@ class ChatTemplate:
         return frozenset(id for token in (self.end, self.user, self.assistant) for id in self._ids(token, tokenizer))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the fields by name, as `config.json` stores them."""
         return asdict(self)
 
     @classmethod
@@ -91,8 +82,9 @@ class ChatTemplate:
         return cls(**{name: kinds.get(name, str)(value) for name, value in values.items()})
 
     def _normalize(self, text: str) -> str:
-        """Return a user message as the model reads it."""
-        return self.user_prefix + (text.lower() if self.lowercase_all_caps and is_all_caps(text) else text)
+        """Return a user message as the model reads it; a single letter, as in `I`, is not all caps."""
+        is_all_caps = text.isupper() and sum(map(str.isalpha, text)) > 1
+        return self.user_prefix + (text.lower() if self.lowercase_all_caps and is_all_caps else text)
 
     def _ids(self, token: str, tokenizer: Tokenizer) -> list[int]:
         if not token:
@@ -101,8 +93,3 @@ class ChatTemplate:
         if id is None:
             raise TokenizerError(f"the tokenizer has no special token {token}", "train it on conversations")
         return [id]
-
-
-def is_all_caps(text: str) -> bool:
-    """Return whether a text has at least two letters, and none in lower case."""
-    return text.isupper() and sum(map(str.isalpha, text)) > 1

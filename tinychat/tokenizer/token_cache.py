@@ -38,23 +38,10 @@ class IdFile:
     """[D], the position in the ids where each document ends: a memory map, read-only"""
 
 
-def encode_corpus(
-    corpus: Corpus,
-    tokenizer: Tokenizer,
-    cache: Path,
-    *,
-    template: ChatTemplate | None = None,
-) -> IdFile:
-    """Encode a corpus, or open its ids in the cache if the same tokenizer has encoded the same content before.
+def encode_corpus(corpus: Corpus, tokenizer: Tokenizer, cache: Path, *, template: ChatTemplate | None = None) -> IdFile:
+    """Encode a corpus, or open its ids in the `cache` folder if the same tokenizer has encoded the same content before.
 
-    Args:
-        corpus: to encode.
-        tokenizer: to encode with.
-        cache: a folder, created if it is missing.
-        template: of conversations; without one, each message is a document.
-
-    Returns:
-        The ids in the cache.
+    Without a template of conversations, each message is a document.
 
     Raises:
         SourceError: If the corpus cannot be read, or changed since it was created.
@@ -80,15 +67,13 @@ def join(parts: Sequence[Ids]) -> Ids:
 
 
 def _write(path: Path, ends_path: Path, corpus: Corpus, tokenizer: Tokenizer, template: ChatTemplate | None) -> None:
-    digest = Digest()
+    digest, count, ends = Digest(), 0, array("q")
 
     def items() -> Iterator[Chunk | Conversation]:
         for item in corpus.items():
             digest.add(item)
             yield item
 
-    count = 0
-    ends = array("q")
     with atomic_file(path) as file:
         for ids, ends_document in _encode(items(), tokenizer, template):
             count += len(ids)

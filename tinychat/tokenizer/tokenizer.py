@@ -3,10 +3,11 @@
 Encoding treats special tokens in a text as plain characters: users cannot forge the end of a message by typing it.
 """
 
+import codecs
 import hashlib
 import re
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cached_property
 from pathlib import Path
@@ -17,7 +18,6 @@ from tokenizers import AddedToken, decoders, models, normalizers, pre_tokenizers
 
 from tinychat.atomic import atomic_write
 from tinychat.errors import TokenizerError
-from tinychat.tokenizer.streaming import ByteStream, StreamDecoder, WindowStream
 
 if TYPE_CHECKING:  # numpy is imported for long texts alone: prompts are short
     import numpy as np
@@ -53,11 +53,7 @@ BYTE_CODES = {chr(byte): byte for byte in _PLAIN_BYTES} | {
 
 
 class Tokenizer:
-    """A tokenizer: encodes texts as ids and decodes ids as text.
-
-    Args:
-        inner: a tokenizer of the `tokenizers` library.
-    """
+    """Wraps a tokenizer of the `tokenizers` library: encodes texts as ids and decodes ids as text."""
 
     def __init__(self, inner: tokenizers.Tokenizer) -> None:
         inner.encode_special_tokens = True
@@ -77,12 +73,13 @@ class Tokenizer:
     @cached_property
     def kind(self) -> str:
         """`char`, `word`, `whitespace`, `wordpiece`, or the library's name of another model: `bpe`, `unigram`."""
-        model = self.inner.model
-        if isinstance(model, models.BPE) and model.ignore_merges and isinstance(self.inner.decoder, decoders.Metaspace):
-            return "whitespace"
-        if isinstance(model, models.BPE) and model.ignore_merges and isinstance(self.inner.decoder, decoders.Fuse):
-            return "char" if self.inner.pre_tokenizer is None else "word"
-        return type(self.inner.model).__name__.lower()
+        model, decoder = self.inner.model, self.inner.decoder
+        if isinstance(model, models.BPE) and model.ignore_merges:
+            if isinstance(decoder, decoders.Metaspace):
+                return "whitespace"
+            if isinstance(decoder, decoders.Fuse):
+                return "char" if self.inner.pre_tokenizer is None else "word"
+        return type(model).__name__.lower()
 
     @cached_property
     def fingerprint(self) -> str:
@@ -141,9 +138,10 @@ class Tokenizer:
 
     def unknown(self, text: str) -> list[str]:
         """Return the characters that the vocabulary lacks (words, for `whitespace`), each once, in order."""
+        text = _replace_surrogates(text)
         if self.kind == "whitespace":
-            return [word for word in dict.fromkeys(_replace_surrogates(text).split()) if not self.encode(word)]
-        return [char for char in dict.fromkeys(_replace_surrogates(text)) if not self._knows(char)]
+            return [word for word in dict.fromkeys(text.split()) if not self.encode(word)]
+        return [char for char in dict.fromkeys(text) if not self._knows(char)]
 
     def pieces(self, text: str) -> list[tuple[str, int]]:
         """Return the text and the id of each token of a text."""
@@ -157,7 +155,7 @@ class Tokenizer:
             return b"".join(map(self._bytes_of.__getitem__, ids)).decode("utf-8", "replace")
         return str(self.inner.decode(list(ids)))
 
-    def stream(self) -> StreamDecoder:
+    def stream(self) -> "StreamDecoder":
         """Return a decoder for ids that come one at a time; its texts, joined, are what `decode` returns for all."""
         if self._bytes_of is not None:
             return ByteStream(self._bytes_of)
@@ -198,11 +196,7 @@ class Tokenizer:
             raise TokenizerError(f"this is no tokenizer.json: {error}") from None
 
     def save(self, path: Path) -> None:
-        """Write a `tokenizer.json`, whole or not at all.
-
-        Raises:
-            OSError: If the file cannot be written.
-        """
+        """Write a `tokenizer.json`, whole or not at all."""
         atomic_write(path, self.to_json())
 
     # --- implementation -----------------------------------------------------------------------------------------
@@ -214,14 +208,8 @@ class Tokenizer:
         if not isinstance(decoder, decoders.Fuse | decoders.ByteLevel):
             return None
         named = BYTE_CODES if isinstance(decoder, decoders.ByteLevel) else {}
-        out: list[bytes] = []
-        for id in range(self.vocab_size):
-            token = "" if id in self._specials else self.inner.id_to_token(id) or ""
-            if all(char in named for char in token):
-                out.append(bytes(named[char] for char in token))
-            else:
-                out.append(token.encode("utf-8"))
-        return out
+        tokens = ["" if id in self._specials else self.inner.id_to_token(id) or "" for id in range(self.vocab_size)]
+        return [bytes(map(named.__getitem__, one)) if named.keys() >= set(one) else one.encode() for one in tokens]
 
     @cached_property
     def _single_bytes(self) -> set[int]:
@@ -242,8 +230,7 @@ class Tokenizer:
 
         ids = self._characters or {}
         table = np.full(max(map(ord, ids), default=0) + 2, -1, np.int32)
-        for char, id in ids.items():
-            table[ord(char)] = id
+        table[[*map(ord, ids)]] = [*ids.values()]
         return table
 
     def _look_up(self, text: str) -> "Ids":
@@ -290,20 +277,78 @@ class Tokenizer:
         return [*pieces[:-1], rest[:end], rest[end:]]
 
     def _knows(self, char: str) -> bool:
-        if self._bytes_of is not None:
-            return self.decode(self.encode(char)) == char
         ids = self.encode(char)
+        if self._bytes_of is not None:
+            return self.decode(ids) == char
         return bool(ids or char.isspace()) and self.special("unknown") not in ids
 
 
-def load_tokenizer(path: Path) -> Tokenizer:
-    """Load a tokenizer.
+class ByteStream:
+    """Decodes tokens that each stand for some bytes of UTF-8, which are given by id."""
+
+    def __init__(self, bytes_of: Sequence[bytes]) -> None:
+        self._bytes_of = bytes_of
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self.pending = False
+
+    def push(self, id: int) -> str:
+        """Return the text that a token adds; empty while a character is incomplete, which `pending` tells."""
+        data = self._bytes_of[id]
+        if data.isascii() and not self.pending:
+            return data.decode("ascii")  # in a quarter of the decoder's time
+        text = self._decoder.decode(data)
+        self.pending = bool(self._decoder.getstate()[0])
+        return text
+
+    def flush(self) -> str:
+        """Return what is left at the end: a character that was never completed, as \ufffd."""
+        self.pending = False
+        return self._decoder.decode(b"", final=True)
+
+
+class WindowStream:
+    """Decodes tokens whose text depends on their neighbours: decodes the newest ones again with each token.
 
     Args:
-        path: of a `tokenizer.json`, of a BERT `vocab.txt`, or of a folder with one of them.
+        decode: ids to text.
+        silent: special tokens, which have no text.
+        partial: tokens of a single byte each: the text of a row of them is known only when it has ended.
+    """
 
-    Returns:
-        The tokenizer.
+    def __init__(
+        self, decode: Callable[[Sequence[int]], str], silent: Collection[int], partial: Collection[int]
+    ) -> None:
+        self._decode, self._silent, self._partial = decode, silent, partial
+        self._ids: list[int] = []  # those of the last text returned, and all since
+        self._num_returned = 0  # how many of them were returned
+        self.pending = False
+
+    def push(self, id: int) -> str:
+        if id in self._silent:
+            return ""
+        self._ids.append(id)
+        return self._new_text(final=False)
+
+    def flush(self) -> str:
+        return self._new_text(final=True)
+
+    def _new_text(self, final: bool) -> str:
+        before = self._decode(self._ids[: self._num_returned])
+        text = self._decode(self._ids)
+        self.pending = not final and (text.endswith("\ufffd") or self._ids[-1] in self._partial)
+        if self.pending or len(text) <= len(before):
+            return ""
+        self._ids = self._ids[self._num_returned :]
+        self._num_returned = len(self._ids)
+        return text[len(before) :]
+
+
+StreamDecoder = ByteStream | WindowStream
+"""Decodes ids that come one at a time: its texts, joined, are that of all ids decoded at once."""
+
+
+def load_tokenizer(path: Path) -> Tokenizer:
+    """Load a tokenizer from a `tokenizer.json`, from a BERT `vocab.txt`, or from a folder with one of them.
 
     Raises:
         TokenizerError: If there is no such file, or it is not a tokenizer.
@@ -331,12 +376,6 @@ def read_bert_vocabulary(text: str) -> tokenizers.Tokenizer:
     Splits at spaces and punctuation, then takes the longest known piece; all but the first piece of a word begin with
     `##` (Devlin et al. 2019). It is uncased if no piece has a capital.
 
-    Args:
-        text: content of the file.
-
-    Returns:
-        The library's tokenizer.
-
     Raises:
         TokenizerError: If the text is not such a vocabulary.
     """
@@ -354,17 +393,11 @@ def read_bert_vocabulary(text: str) -> tokenizers.Tokenizer:
 
 
 def cut(text: str) -> list[str]:
-    """Cut a text into pieces of about `SEGMENT` characters with the same tokens as the whole.
-
-    Returns:
-        The pieces; the last one is what follows the last position for a cut.
-    """
-    pieces: list[str] = []
-    start = 0
-    while found := _CUT.search(text, start + SEGMENT):
-        pieces.append(text[start : found.end()])
-        start = found.end()
-    return [*pieces, text[start:]]
+    """Cut a text at positions about `SEGMENT` characters apart into pieces with the same tokens as the whole."""
+    ends = [0]
+    while found := _CUT.search(text, ends[-1] + SEGMENT):
+        ends.append(found.end())
+    return [text[start:end] for start, end in zip(ends, [*ends[1:], None], strict=True)]
 
 
 def gather(texts: Iterable[str], size: int = 64 * SEGMENT) -> Iterator[list[str]]:

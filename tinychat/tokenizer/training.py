@@ -41,16 +41,9 @@ TRAINING_CHARACTERS = 20_000_000
 def train_tokenizer(
     kind: str, corpus: Corpus, vocab_size: int | None = None, specials: Sequence[str] = ()
 ) -> Tokenizer:
-    """Train a tokenizer on a corpus.
+    """Train a tokenizer like `train_vocabulary`, on a corpus; all kinds but `char` sample a very long one evenly.
 
-    Args:
-        kind: a key of `TOKENIZERS`.
-        corpus: to train on; all kinds but `char` sample a very long one evenly.
-        vocab_size: maximum number of tokens; None: the default of the kind.
-        specials: roles of special tokens to add, keys of `SPECIAL_TOKENS`.
-
-    Returns:
-        The tokenizer.
+    `specials` are roles of special tokens, keys of `SPECIAL_TOKENS`.
 
     Raises:
         TokenizerError: If there is no such kind, or the vocabulary is too small for it.
@@ -69,11 +62,8 @@ def train_vocabulary(
     Args:
         kind: a key of `TOKENIZERS`.
         texts: the pieces.
-        vocab_size: maximum number of tokens; None: the default of the kind.
+        vocab_size: maximum number of tokens, special ones included; None: the default of the kind.
         specials: special tokens to add.
-
-    Returns:
-        The library's tokenizer.
 
     Raises:
         TokenizerError: If there is no such kind, or the vocabulary is too small for it.
@@ -115,8 +105,7 @@ def count_codes(texts: Iterable[str]) -> Counter[str]:
 def _train_char(texts: Iterable[str], size: int) -> tokenizers.Tokenizer:
     """Build a vocabulary of the most frequent characters, in the order of their codes."""
     counts = count_codes(texts)
-    most_frequent = sorted(counts, key=lambda char: (-counts[char], char))[:size]
-    return _longest_known(sorted(most_frequent))
+    return _longest_known(sorted(sorted(counts, key=lambda char: (-counts[char], char))[:size]))
 
 
 def _train_word(texts: Iterable[str], size: int) -> tokenizers.Tokenizer:
@@ -125,7 +114,7 @@ def _train_word(texts: Iterable[str], size: int) -> tokenizers.Tokenizer:
     words.pre_tokenizer = pre_tokenizers.Split(Regex(WORD_PATTERN), "isolated")
     words.train_from_iterator(texts, trainers.WordLevelTrainer(vocab_size=2**31, show_progress=False))
     ids = words.get_vocab()
-    by_frequency = sorted(ids, key=lambda word: ids[word])
+    by_frequency = sorted(ids, key=ids.__getitem__)
     alphabet = sorted({char for word in by_frequency for char in word})
     tokens = [*alphabet, *(word for word in by_frequency if len(word) > 1)]
     if len(alphabet) > size:
@@ -145,37 +134,27 @@ def _longest_known(tokens: Sequence[str]) -> tokenizers.Tokenizer:
 def _train_whitespace(texts: Iterable[str], size: int) -> tokenizers.Tokenizer:
     """Build a vocabulary of the most frequent words; equally frequent ones in order of first occurrence."""
     counts = Counter(word for text in texts for word in text.split())
-    words = [word for word, _ in counts.most_common(size)]
     # The library splits an unknown word into its characters. The vocabulary has neither the first one nor the others,
     # which get the prefix of continuations: the whole word is dropped.
-    inner = tokenizers.Tokenizer(
-        models.BPE(
-            {SPACE + word: id for id, word in enumerate(words)}, [], ignore_merges=True, continuing_subword_prefix="##"
-        )
-    )
-    inner.pre_tokenizer = pre_tokenizers.Sequence(
-        [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace(SPACE, prepend_scheme="always", split=False)]
-    )
+    ids = {SPACE + word: id for id, (word, _) in enumerate(counts.most_common(size))}
+    inner = tokenizers.Tokenizer(models.BPE(ids, [], ignore_merges=True, continuing_subword_prefix="##"))
+    metaspace = pre_tokenizers.Metaspace(SPACE, prepend_scheme="always", split=False)
+    inner.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), metaspace])
     inner.decoder = decoders.Metaspace(SPACE, prepend_scheme="always")
     return inner
 
 
 def _train_wordpiece(texts: Iterable[str], size: int) -> tokenizers.Tokenizer:
-    """Train pieces of words over the 256 bytes."""
     if size < len(BYTE_CODES):
         raise TokenizerError(
             f"word pieces over all bytes need a vocabulary of more than {len(BYTE_CODES)} tokens, not {size}",
             "give it a larger one, or use the tokenizer char",
         )
-    inner = tokenizers.Tokenizer(
-        models.WordPiece({}, unk_token="", continuing_subword_prefix="", max_input_chars_per_word=1000)
-    )
-    inner.pre_tokenizer = pre_tokenizers.Sequence(
-        [
-            pre_tokenizers.Split(Regex(PIECE_PATTERN), "isolated"),
-            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
-        ]
-    )
+    model = models.WordPiece({}, unk_token="", continuing_subword_prefix="", max_input_chars_per_word=1000)
+    inner = tokenizers.Tokenizer(model)
+    split = pre_tokenizers.Split(Regex(PIECE_PATTERN), "isolated")
+    to_bytes = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    inner.pre_tokenizer = pre_tokenizers.Sequence([split, to_bytes])
     inner.decoder = decoders.ByteLevel()
     trainer = trainers.WordPieceTrainer(
         vocab_size=size, initial_alphabet=sorted(BYTE_CODES), continuing_subword_prefix="", show_progress=False
