@@ -63,7 +63,10 @@ class Passage(NamedTuple):
 
 
 class Corpus(ABC):
-    """Documents or conversations. Subclasses set the attributes and implement `items`."""
+    """Documents or conversations. Subclasses set the attributes and implement `items`.
+
+    All methods raise `SourceError` if a file cannot be read any more.
+    """
 
     name: str
     """Suitable as the name of a model."""
@@ -80,18 +83,10 @@ class Corpus(ABC):
 
     @abstractmethod
     def items(self) -> Iterator[Chunk | Conversation]:
-        """Return chunks of documents or, depending on the mode, conversations, read as they are asked for.
-
-        Raises:
-            SourceError: If a file cannot be read any more.
-        """
+        """Return chunks of documents or, depending on the mode, conversations, read as they are asked for."""
 
     def chunks(self) -> Iterator[Chunk]:
-        """Yield the documents in pieces of bounded size; a conversation is a document with a line for each message.
-
-        Raises:
-            SourceError: If a file cannot be read any more.
-        """
+        """Yield the documents in pieces of bounded size; a conversation is a document with a line for each message."""
         for item in self.items():
             if isinstance(item, Conversation):
                 yield Chunk("\n".join(message.text for message in item.messages), True)
@@ -99,11 +94,7 @@ class Corpus(ABC):
                 yield item
 
     def documents(self) -> Iterator[str]:
-        """Yield whole documents: only for documents that are known to be short.
-
-        Raises:
-            SourceError: If a file cannot be read any more.
-        """
+        """Yield whole documents: only for documents that are known to be short."""
         pieces: list[str] = []
         for chunk in self.chunks():
             pieces.append(chunk.text)
@@ -112,11 +103,7 @@ class Corpus(ABC):
                 pieces.clear()
 
     def conversations(self) -> Iterator[Conversation]:
-        """Return the conversations; a corpus of documents has none.
-
-        Raises:
-            SourceError: If a file cannot be read any more.
-        """
+        """Return the conversations; a corpus of documents has none."""
         return (item for item in self.items() if isinstance(item, Conversation))
 
 
@@ -130,12 +117,12 @@ class SourceCorpus(Corpus):
 
     @cached_property
     def source_side(self) -> "Side":
-        """The texts to translate; the corpus must be one of translations."""
+        """The texts to translate, in a corpus of translations."""
         return Side(self, "user")
 
     @cached_property
     def target_side(self) -> "Side":
-        """The translations; the corpus must be one of translations."""
+        """The translations, in a corpus of translations."""
         return Side(self, "assistant")
 
 
@@ -144,7 +131,7 @@ class TextCorpus(SourceCorpus):
 
     Args:
         name: suitable as the name of a model.
-        mode: `completion` for documents, else conversations: those of a translation have two messages.
+        mode: as for any `Corpus`.
         parts: its files, or texts in memory.
         notes: observations made in finding the files, each with the name to show.
         keep_alive: any object that must live as long as the corpus does.
@@ -161,22 +148,17 @@ class TextCorpus(SourceCorpus):
         notes: Sequence[tuple[str, Notes]] = (),
         keep_alive: object = None,
     ) -> None:
-        self.name = name
-        self.mode = mode
-        self._parts = parts
-        self._keep_alive = keep_alive
-        digest = Digest()
-        all_notes = list(notes)
+        self.name, self.mode = name, mode
+        self._parts, self._keep_alive = parts, keep_alive
+        digest, all_notes = Digest(), list(notes)
         for part in parts:
-            before = digest.characters
-            own = Notes()
+            before, own = digest.characters, Notes()
             for item in self._read(part, own):
                 digest.add(item)
             if digest.characters == before:
                 own.add(EMPTY)
             all_notes.append((part.name, own))
-        self.characters = digest.characters
-        self.documents_count = digest.documents
+        self.characters, self.documents_count = digest.characters, digest.documents
         self.fingerprint = digest.fingerprint
         self.notices = summarize_notes(all_notes)
         self.single = digest.documents == 1 and all(part.is_running_text for part in parts)
@@ -194,11 +176,7 @@ class TextCorpus(SourceCorpus):
             yield from self._read(part, Notes())
 
     def passages(self) -> Iterator[Passage]:
-        """Yield the documents in pieces, or the messages of the conversations, with their positions.
-
-        Raises:
-            SourceError: If a file cannot be read any more.
-        """
+        """Yield the documents in pieces, or the messages of the conversations, with their positions."""
         before = 0
         for part in self._parts:
             number = 1
@@ -229,11 +207,9 @@ MAX_NAMES = 4
 
 
 class Mix(SourceCorpus):
-    """Several texts, each drawn from in proportion to its weight, not its length; each has its own validation split.
+    """Several texts of one mode, each drawn from in proportion to its weight (> 0), not its length.
 
-    Args:
-        corpora: all of one mode.
-        weights: of the texts, above 0.
+    Each has its own validation split.
     """
 
     def __init__(self, corpora: Sequence[TextCorpus], weights: Sequence[float]) -> None:
@@ -257,17 +233,11 @@ class Mix(SourceCorpus):
         return self._sources
 
     def items(self) -> Iterator[Chunk | Conversation]:
-        """Return the items of one text after the other."""
         return chain.from_iterable(source.corpus.items() for source in self._sources)
 
 
 class Side(Corpus):
-    """One side of a corpus of translations: a document for the first message of that side in each conversation.
-
-    Args:
-        corpus: of translations.
-        role: `user` for the texts to translate, `assistant` for the translations.
-    """
+    """One side of a corpus of translations: a document for the first message of that role in each conversation."""
 
     def __init__(self, corpus: Corpus, role: Role) -> None:
         self.name, self.mode = corpus.name, "completion"

@@ -1,11 +1,9 @@
 """Read the bytes of a file as text, in any encoding and in bounded memory.
 
-`find_encoding` decides which encoding a file is in. A byte order mark decides at once; UTF-16 without one is recognized
-by its zero bytes; a file that is valid UTF-8 throughout is UTF-8. Anything else, unless it is UTF-8 with a few damaged
-bytes, is guessed from the lines that are not ASCII: charset-normalizer tells the script, and the alphabets and common
-characters of languages decide between encodings that it confuses.
-
-`read_text` decodes piece by piece: it turns every newline into LF, drops NULs and counts damaged bytes.
+A byte order mark decides at once; UTF-16 without one is recognized by its zero bytes; a file that is valid UTF-8
+throughout is UTF-8. Anything else, unless it is UTF-8 with a few damaged bytes, is guessed from the lines that are not
+ASCII: charset-normalizer tells the script, and the alphabets and common characters of languages decide between
+encodings that it confuses.
 """
 
 import codecs
@@ -15,9 +13,8 @@ import re
 import unicodedata
 import zlib
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
-from typing import BinaryIO, cast
 
 from tinychat.corpus.types import Notes
 from tinychat.errors import SourceError
@@ -93,11 +90,12 @@ LATIN = {encoding for encoding, _ in ALPHABETS}
 WORDS_OF_ONE_LETTER = set("àâáéèêóòôåí")
 COMMON_SIGNS = set("“”„‘’‚–—…•«»¡¿€£§©®™°·×½¼¾\xa0")
 
-_CONTROLS = bytes(code for code in range(32) if code not in b"\0\t\n\v\f\r\x1a\x1b") + b"\x7f"
+_CONTROLS = bytes({*range(32), 0x7F} - {*b"\0\t\n\v\f\r\x1a\x1b"})
+_HIGH = bytes(range(0x80, 0x100))
 
 
 @contextmanager
-def open_bytes(path: Path) -> Iterator[BinaryIO]:
+def open_bytes(path: Path) -> Iterator[io.BufferedIOBase]:
     """Open a file for reading bytes, decompressing it if it is gzip.
 
     Raises:
@@ -107,8 +105,7 @@ def open_bytes(path: Path) -> Iterator[BinaryIO]:
         with path.open("rb") as raw:
             packed = raw.read(2) == b"\x1f\x8b"
             raw.seek(0)
-            unpacked = cast("BinaryIO", gzip.GzipFile(fileobj=raw)) if packed else nullcontext(raw)
-            with unpacked as file:
+            with gzip.GzipFile(fileobj=raw) if packed else nullcontext(raw) as file:
                 yield file
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise SourceError(f"{path} is a damaged gzip file: {error}", "fetch or pack it again") from None
@@ -117,25 +114,17 @@ def open_bytes(path: Path) -> Iterator[BinaryIO]:
 
 
 def read_text(path: Path, encoding: str, notes: Notes, size: int = PIECE) -> Iterator[str]:
-    """Yield the text in pieces; joined, they are the same for every `size`.
+    """Yield the text in pieces that are not empty; joined, they are the same for every `size`, in bytes.
 
-    Args:
-        path: of the file.
-        encoding: as Python names it.
-        notes: where newlines that are converted, NULs and damaged bytes are recorded.
-        size: bytes to read at a time.
-
-    Yields:
-        Pieces that are not empty.
+    `notes` take converted newlines, NULs and damaged bytes.
 
     Raises:
         SourceError: If the file cannot be read.
     """
     decoder = _Decoder(encoding, notes)
     newlines = io.IncrementalNewlineDecoder(None, translate=True)
-    at_start = True
+    at_start = more = True
     with open_bytes(path) as file:
-        more = True
         while more:
             data = file.read(size)
             more = bool(data)
@@ -187,8 +176,7 @@ class _Decoder:
     """An incremental decoder that counts undecodable bytes and reports the offset of the first."""
 
     def __init__(self, encoding: str, notes: Notes) -> None:
-        self.encoding = encoding
-        self.notes = notes
+        self.encoding, self.notes = encoding, notes
         self._decoder = codecs.getincrementaldecoder(encoding)()
         self._num_read = 0
 
@@ -224,9 +212,7 @@ def find_encoding(path: Path) -> str:
         return utf16
     if kind := _find_binary(head):
         raise SourceError(f"{path} is {kind}, not text", "save it as plain text first")
-    if _is_utf8(path):
-        return "utf-8"
-    return _guess(_non_ascii_lines(path))
+    return "utf-8" if _is_utf8(path) else _guess(_non_ascii_lines(path))
 
 
 def describe_encoding(encoding: str) -> str:
@@ -251,16 +237,13 @@ def _find_utf16(head: bytes) -> str | None:
 
 
 def _is_binary(head: bytes) -> bool:
-    controls = len(head) - len(head.translate(None, delete=_CONTROLS))
-    return controls > max(2, len(head) / 20)
+    return _count(head, _CONTROLS) > max(2, len(head) / 20)
 
 
 def _find_binary(head: bytes) -> str | None:
     """Return a description of the binary format; None if the data may be text."""
-    for offset, magic, kind in KNOWN_BINARIES:
-        if head[offset:].startswith(magic):
-            return kind
-    return "binary data" if _is_binary(head) or head.count(0) > len(head) / 3 else None
+    unknown = "binary data" if _is_binary(head) or head.count(0) > len(head) / 3 else None
+    return next((kind for offset, magic, kind in KNOWN_BINARIES if head.startswith(magic, offset)), unknown)
 
 
 def _is_utf8(path: Path) -> bool:
@@ -292,9 +275,7 @@ def _non_ascii_lines(path: Path) -> bytes:
 def _guess(sample: bytes) -> str:
     """Guess the encoding of text that is not valid UTF-8 throughout."""
     repaired = sample.decode("utf-8", errors="replace")
-    intact = sum(char > "\x7f" for char in repaired)
-    damaged = repaired.count("\ufffd")
-    if intact > 2 * damaged:
+    if sum(char > "\x7f" for char in repaired) > 2 * repaired.count("\ufffd"):  # more intact than damaged ones
         return "utf-8"
     from charset_normalizer import from_bytes
 
@@ -317,35 +298,33 @@ def _guess_eastern(sample: bytes) -> str:
 
 def _is_in_runs(sample: bytes) -> bool:
     """Return whether the non-ASCII bytes form words of their own, as in scripts other than Latin."""
-    high = _count_high(sample)
+    high = _count(sample, _HIGH)
     runs = re.findall(rb"[\x80-\xff]{3,}|(?:[\x81-\xfe][\x40-\xfe]){2,}", sample)
-    return high >= 6 and sum(map(_count_high, runs)) >= high / 2
+    return high >= 6 and _count(b"".join(runs), _HIGH) >= high / 2
 
 
-def _count_high(data: bytes) -> int:
-    return len(data) - len(data.translate(None, delete=bytes(range(0x80, 0x100))))
+def _count(data: bytes, wanted: bytes) -> int:
+    """Count the bytes that are among the wanted ones."""
+    return len(data) - len(data.translate(None, delete=wanted))
 
 
 def _guess_latin(sample: bytes) -> str:
     """Return the Latin encoding whose language fits best; UTF-8 if none fits, so that bytes count as damaged."""
     best, most = "utf-8", 0.75
     for encoding, alphabet in ALPHABETS:
-        try:
+        with suppress(UnicodeDecodeError):
             fraction = _alphabet_fraction(sample.decode(encoding), alphabet)
-        except UnicodeDecodeError:
-            continue
-        if fraction > most:
-            best, most = encoding, fraction
+            if fraction > most:
+                best, most = encoding, fraction
     return best
 
 
 def _alphabet_fraction(text: str, alphabet: str) -> float:
     """Return the fraction of non-ASCII characters that are letters of the language, within words, or common signs."""
-    fits = total = 0
-    for word in re.findall(r"[^\W\d_]+|[^\x00-\x7f]", text):
-        for char in word.lower():
-            if char > "\x7f":
-                known = char in alphabet and (len(word) > 1 or char in WORDS_OF_ONE_LETTER)
-                fits += known or char in COMMON_SIGNS
-                total += 1
-    return fits / total if total else 0.0
+    fits = [
+        char in COMMON_SIGNS or (char in alphabet and (len(word) > 1 or char in WORDS_OF_ONE_LETTER))
+        for word in re.findall(r"[^\W\d_]+|[^\x00-\x7f]", text)
+        for char in word.lower()
+        if char > "\x7f"
+    ]
+    return sum(fits) / (len(fits) or 1)

@@ -44,10 +44,9 @@ class Codec(Protocol):
 
 @dataclass(frozen=True)
 class CommonSpan:
-    """The longest common span of some sequences and a text of ids."""
+    """The longest common span of some sequences and a text of ids, at its first position in the text."""
 
     start: int = 0
-    """Its first position in the text."""
     length: int = 0
     searched: int = 0
     """Ids of the text that were searched: all, unless the search was stopped."""
@@ -71,16 +70,10 @@ def longest_copy(
     tokenizer: Codec,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> LongestCopy:
-    """Find the longest span of generated texts that occurs in a corpus, in whole tokens.
+    """Find the longest span of generated texts that occurs in a corpus, in whole tokens; it lies within one text.
 
-    Args:
-        generated: texts; a span lies within one of them.
-        ids: [N], the corpus as encoded by the tokenizer.
-        tokenizer: of the corpus.
-        should_stop: called before each block; once it returns True, the longest span so far counts.
-
-    Returns:
-        The span; its text is empty if there is none.
+    The corpus is given as ids [N] of its tokenizer. Once `should_stop`, called before each block, returns True, the
+    longest span so far counts. The text of the span is empty if there is none.
     """
     span = longest_common_span([tokenizer.encode(text) for text in generated], ids, should_stop)
     text = tokenizer.decode(ids[span.start : span.start + span.length].tolist())
@@ -93,15 +86,9 @@ def longest_common_span(
     text: npt.NDArray[np.integer[Any]],
     should_stop: Callable[[], bool] = lambda: False,
 ) -> CommonSpan:
-    """Find the longest common substring of any of some sequences and a text, in about 20 ns an id of the text.
+    """Find the longest span of any sequence of ids that occurs in a text of ids [N], in about 20 ns an id of the text.
 
-    Args:
-        sequences: of ids.
-        text: ids [N].
-        should_stop: called before each block; once it returns True, the longest span so far counts.
-
-    Returns:
-        The span, at its first position in the text.
+    Once `should_stop`, called before each block, returns True, the longest span so far counts.
     """
     # Separated by a number that is not an id, so that no span crosses from one sequence into the next.
     query = WindowHashes(np.array([id for sequence in sequences for id in (*sequence, -1)], np.int64))
@@ -134,15 +121,8 @@ class Copy:
 def find_copies(answer: str, passages: Iterable[Passage], min_length: int) -> list[Copy]:
     """Find the spans of an answer that occur in a corpus: the longest, then the longest of what is left, and so on.
 
-    One pass over the corpus finds the longest span from each position of the answer, in about 25 ns a character.
-
-    Args:
-        answer: the text to look for.
-        passages: of the corpus, in order.
-        min_length: characters of a span, at least 1.
-
-    Returns:
-        Spans that do not overlap, the longest first; no span crosses a passage that `ends`.
+    One pass over the passages of the corpus, in order, finds the longest span from each position of the answer, in
+    about 25 ns a character. Spans have at least `min_length` ≥ 1 characters, and cross no passage that `ends`.
     """
     if len(answer) < min_length:
         return []
@@ -177,7 +157,6 @@ class _CopySearch:
         self._passages: dict[int, Passage] = {}
 
     def update(self, block: _Block) -> None:
-        """Record the spans in a block that are longer than those so far."""
         hashes = WindowHashes(block.codes)
         positions = hashes.find(self._wanted, self.min_length)
         met = hashes.at(positions, self.min_length)
@@ -242,11 +221,7 @@ def _codes(text: str) -> Symbols:
 
 
 class WindowHashes:
-    """The hashes of all windows of a sequence, of any width: Σ symbol·BASE^position modulo 2⁶⁴, moved to position 0.
-
-    Args:
-        symbols: [N].
-    """
+    """The hashes of all windows, of any width, of symbols [N]: Σ symbol·BASE^position mod 2⁶⁴, moved to position 0."""
 
     def __init__(self, symbols: Symbols) -> None:
         count = 1 << len(symbols).bit_length()  # more than N; few different values, for the cache of powers
@@ -276,17 +251,10 @@ class WindowHashes:
 def _find_longer(
     query: WindowHashes, starts: Positions, block: WindowHashes, positions: Positions, length: int
 ) -> tuple[int, int] | None:
-    """Find the longest common span that is longer than `length`.
-
-    Args:
-        query: the sequence to look for.
-        starts: positions in it where the span may begin.
-        block: the sequence to search.
-        positions: positions in it, in order, where the span may begin.
-        length: of the longest span so far.
+    """Find the longest common span, beginning at `starts` in the query and at `positions` (in order) in the block.
 
     Returns:
-        The length of the span and its first position in the block; None if there is no longer one.
+        The length of the span and its first position in the block; None if it is no longer than `length`.
     """
     found = None
     while True:
@@ -309,7 +277,7 @@ def _find_longer(
 
 
 def _common_prefix(first: Symbols, second: Symbols) -> int:
-    """Return the length of the longest common prefix of two sequences."""
+    """Return the length of the common prefix."""
     shorter = min(len(first), len(second))
     different = first[:shorter] != second[:shorter]
     return int(different.argmax()) if different.any() else shorter

@@ -1,7 +1,7 @@
 """Read files as documents or conversations: plain text, CSV, TSV, JSONL, JSON and Parquet, one record at a time.
 
-`RecordFile` decides which field of the records is the text, and which two are the sides of a conversation. `Part` is
-one file of a corpus, and `InlineTexts` takes its place for texts that are in memory.
+`Part` is one file of a corpus; it decides which field of the records is the text, and which two are the sides of a
+conversation. `InlineTexts` takes its place for texts that are in memory.
 """
 
 import csv
@@ -32,110 +32,79 @@ _NUMBER = re.compile(r"[\s\d.,+-]*\d[\s\d.,%-]*")
 csv.field_size_limit(2**31 - 1)  # a field may be a whole book
 
 
-class Semicolons(csv.excel):
-    """Semicolons between cells, as spreadsheets write in locales with a decimal comma."""
-
-    delimiter = ";"
-
-
-class Bars(csv.excel):
-    """Vertical bars between cells."""
-
-    delimiter = "|"
-
-
-class Tabs(csv.excel_tab):
-    """Tabs between cells, without quoting: `"` is a plain character, as in most tab-separated text."""
-
-    quoting = csv.QUOTE_NONE
-
-
-COMMA_DIALECTS: tuple[type[csv.Dialect], ...] = (csv.excel, Semicolons, csv.excel_tab, Bars)
-TAB_DIALECTS: tuple[type[csv.Dialect], ...] = (Tabs, csv.excel_tab)
+COMMA_DIALECTS: list[dict[str, Any]] = [{"delimiter": delimiter} for delimiter in ",;\t|"]
+TAB_DIALECTS: list[dict[str, Any]] = [{"delimiter": "\t", "quoting": csv.QUOTE_NONE}, {"delimiter": "\t"}]
+"""Options of `csv.reader`; in most tab-separated text, `"` is a plain character."""
 
 TEXT_NAMES = ("text", "content", "contents", "body", "document", "story", "article", "sentence", "review", "message")
 PROMPT_NAMES = ("prompt", "question", "instruction", "input", "user", "source")
 ANSWER_NAMES = ("completion", "answer", "response", "output", "bot", "assistant", "reply", "target")
 CONVERSATION_NAMES = ("messages", "conversations", "conversation", "dialog", "dialogue", "turns")
 ROLES: dict[str, Role] = {
-    "user": "user",
-    "human": "user",
-    "prompter": "user",
-    "bot": "assistant",
-    "assistant": "assistant",
-    "gpt": "assistant",
-    "model": "assistant",
-}
+    "user": "user", "human": "user", "prompter": "user",
+    "bot": "assistant", "assistant": "assistant", "gpt": "assistant", "model": "assistant",
+}  # fmt: skip
 """Roles by the names of speakers in files of conversations."""
 
 
-@dataclass(frozen=True)
-class RecordFile:
-    """A file of records of which one field is the text, or two fields or a list are a conversation.
+@dataclass
+class Part:
+    """One file of a corpus: plain text, or records, each with a text or the sides of a conversation.
 
     Args:
         path: of the file.
-        format: of its records, a key of `FORMATS`.
-        pieces: returns the decoded text from its beginning, at each call; not called for Parquet.
+        name: shown in notices.
+        format: of its records, a key of `FORMATS`; empty for plain text.
         field: the field to read, by name, as a path of names with dots, or by its number from 1; two, separated by a
             comma, for the sides of a conversation. A first row that holds the name is a header.
+        separator: string between the documents of a plain text; empty if the file is one document.
     """
 
     path: Path
-    format: str
-    pieces: Callable[[], Iterator[str]]
+    name: str
+    format: str = ""
     field: str | None = None
+    separator: str = ""
 
-    def records(self, notes: Notes) -> Iterator[Record]:
-        """Return all records, read as they are asked for.
-
-        Args:
-            notes: where lines that cannot be read are recorded.
-
-        Returns:
-            The records: the values of each by their names.
+    @cached_property
+    def encoding(self) -> str:
+        """The encoding of the file, as Python names it.
 
         Raises:
-            SourceError: If the file cannot be read.
+            SourceError: If the file cannot be read, or is not text.
         """
-        return FORMATS[self.format](self, notes)
+        return find_encoding(self.path)
 
-    def texts(self, notes: Notes) -> Iterator[str]:
-        """Yield the text of each record: `field`, else the field with a usual name for text, else the longest.
+    @property
+    def is_running_text(self) -> bool:
+        """Whether the file is one document, however long."""
+        return not self.format and not self.separator
 
-        Args:
-            notes: where the choice, and records without text, are recorded.
-
-        Yields:
-            Texts that are not empty.
+    def chunks(self, notes: Notes) -> Iterator[Chunk]:
+        """Yield the documents, a running text in pieces; `notes` take what the readers change or leave out.
 
         Raises:
-            SourceError: If the file cannot be read, or no field is the text.
+            SourceError: If the file cannot be read, or no field of its records is the text.
         """
-        sample, records = _peek(self.records(notes))
-        field = self._choose_field(sample, notes) if sample else ""
-        for number, record in enumerate(records, 1):
-            text = clean(_as_text(_find(record, field)), notes)
-            if text:
-                yield text
-            else:
-                notes.add(
-                    f"records without {field!r} left out: {{count}}, the first is number {{first}}", 1, f"{number:,}"
-                )
+        if self.is_running_text:
+            piece = None
+            for piece in self.pieces(notes):
+                yield Chunk(piece, False)
+            if piece is not None:
+                yield Chunk("", True)
+        else:
+            texts = self._texts(notes) if self.format else _split_documents(self.pieces(notes), self.separator)
+            yield from (Chunk(text, True) for text in texts)
 
     def conversations(self, notes: Notes) -> Iterator[Conversation]:
         """Yield the conversation in each record: a list of messages, or a prompt and its answer.
 
-        Args:
-            notes: where messages and records that are left out are recorded.
-
-        Yields:
-            Conversations in which the assistant speaks at least once.
+        Plain text is read as two columns separated by a tab. Conversations without an answer are left out.
 
         Raises:
             SourceError: If the file cannot be read, or its records hold no conversations.
         """
-        sample, records = _peek(self.records(notes))
+        sample, records = _peek(self._records(notes))
         sides = self._choose_sides(sample) if sample else None
         for number, record in enumerate(records, 1):
             found = _pair(record, sides) if sides else _messages(record, notes)
@@ -146,14 +115,40 @@ class RecordFile:
                 notes.add("records without an answer left out: {count}, the first is number {first}", 1, f"{number:,}")
 
     def holds_conversations(self) -> bool:
-        """Return whether the names of the fields are those of conversations.
+        """Return whether this is a file of conversations, judging by the names of its fields.
 
         Raises:
             SourceError: If the file cannot be read.
         """
-        sample, _ = _peek(self.records(Notes()))
+        if not self.format or self.field is not None:
+            return False
+        sample, _ = _peek(self._records(Notes()))
         named = any(name.lower() in TEXT_NAMES for record in sample for name in record)
         return any(_messages(record, Notes()) for record in sample) or (not named and _named_sides(sample) is not None)
+
+    def pieces(self, notes: Notes) -> Iterator[str]:
+        """Return the decoded text from its beginning; not for Parquet.
+
+        Raises:
+            SourceError: If the file cannot be read, or is not text.
+        """
+        if self.encoding != "utf-8":
+            notes.add("read as {first}", first=describe_encoding(self.encoding))
+        return read_text(self.path, self.encoding, notes)
+
+    def _records(self, notes: Notes) -> Iterator[Record]:
+        return FORMATS[self.format or ".tsv"](self, notes)
+
+    def _texts(self, notes: Notes) -> Iterator[str]:
+        """Yield the text of each record: `field`, else the field with a usual name for text, else the longest."""
+        sample, records = _peek(self._records(notes))
+        field = self._choose_field(sample, notes) if sample else ""
+        without_text = f"records without {field!r} left out: {{count}}, the first is number {{first}}"
+        for number, record in enumerate(records, 1):
+            if text := clean(_as_text(_find(record, field)), notes):
+                yield text
+            else:
+                notes.add(without_text, 1, f"{number:,}")
 
     def _choose_field(self, sample: Sequence[Record], notes: Notes) -> str:
         if self.field is not None:
@@ -178,12 +173,12 @@ class RecordFile:
 
     def _choose_sides(self, sample: Sequence[Record]) -> tuple[str, str] | None:
         """Return the fields of prompt and answer; None if the records hold lists of messages."""
-        if self.field is None and any(_messages(record, Notes()) for record in sample):
-            return None
-        names = list(dict.fromkeys(name for record in sample for name, _ in _leaves(record)))
         if self.field is not None:
-            names = [name.strip() for name in self.field.split(",")]
-        sides = _named_sides(sample) if self.field is None else None
+            names, sides = [name.strip() for name in self.field.split(",")], None
+        elif any(_messages(record, Notes()) for record in sample):
+            return None
+        else:
+            names, sides = _names(sample), _named_sides(sample)
         if sides is None and len(names) == 2:
             sides = (names[0], names[1])
         if sides is None or not any(_find(record, side) is not None for record in sample for side in sides):
@@ -196,8 +191,12 @@ class RecordFile:
         return "field" if self.format in JSON_FORMATS else "column"
 
     def _fields(self, sample: Sequence[Record]) -> str:
-        names = dict.fromkeys(name for record in sample for name, _ in _leaves(record))
-        return f"its {self._kind}s: {_join_names(list(names))}" if names else ""
+        names = _names(sample)
+        return f"its {self._kind}s: {_join_names(names)}" if names else ""
+
+
+def _names(sample: Sequence[Record]) -> list[str]:
+    return list(dict.fromkeys(name for record in sample for name, _ in _leaves(record)))
 
 
 def _join_names(names: Sequence[str]) -> str:
@@ -221,15 +220,13 @@ def _find(record: Record, path: str) -> object:
     for name in path.split("."):
         if isinstance(value, list) and name.isdecimal() and int(name) < len(value):
             value = value[int(name)]
-        elif isinstance(value, dict):
-            value = value.get(name)
         else:
-            return None
+            value = value.get(name) if isinstance(value, dict) else None
     return value
 
 
 def _leaves(record: Record, prefix: str = "") -> Iterator[tuple[str, object]]:
-    """Yield the path and value of every field, those of nested records included."""
+    """Yield the path and value of every field, also of nested records."""
     for name, value in record.items():
         if isinstance(value, dict):
             yield from _leaves(value, f"{prefix}{name}.")
@@ -278,9 +275,9 @@ def _peek(records: Iterable[Record]) -> tuple[list[Record], Iterator[Record]]:
     return sample, chain(sample, iterator)
 
 
-def _read_jsonl(file: RecordFile, notes: Notes) -> Iterator[Record]:
+def _read_jsonl(part: Part, notes: Notes) -> Iterator[Record]:
     """Read one JSON value a line; bad lines are skipped and counted."""
-    for number, line in enumerate(read_lines(file.pieces()), 1):
+    for number, line in enumerate(read_lines(part.pieces(notes)), 1):
         if line.isspace():
             continue
         try:
@@ -289,9 +286,9 @@ def _read_jsonl(file: RecordFile, notes: Notes) -> Iterator[Record]:
             notes.add("lines that are no JSON left out: {count}, the first is line {first}", 1, f"{number:,}")
 
 
-def _read_json(file: RecordFile, notes: Notes) -> Iterator[Record]:
+def _read_json(part: Part, notes: Notes) -> Iterator[Record]:
     """Read an array of values, or concatenated values, each as soon as it is complete."""
-    pieces = file.pieces()
+    pieces = part.pieces(notes)
     decoder = json.JSONDecoder()
     buffer, more = next(pieces, "").lstrip(), True
     in_array = buffer.startswith("[")
@@ -309,7 +306,7 @@ def _read_json(file: RecordFile, notes: Notes) -> Iterator[Record]:
         except (ValueError, RecursionError):
             if not more:
                 if buffer or in_array:
-                    raise SourceError(f"{file.path} is no JSON: it ends with {buffer[:40]!r}") from None
+                    raise SourceError(f"{part.path} is no JSON: it ends with {buffer[:40]!r}") from None
                 return
         length = len(buffer)
         while more and len(buffer) <= 2 * length:  # doubled, so that a long value is not tried too often
@@ -318,39 +315,40 @@ def _read_json(file: RecordFile, notes: Notes) -> Iterator[Record]:
             buffer += piece or ""
 
 
-def _read_rows(file: RecordFile, notes: Notes) -> Iterator[Record]:
+def _read_rows(part: Part, notes: Notes) -> Iterator[Record]:
     """Read separated values; separator, quotes and header are inferred from the first rows."""
-    lines = read_lines(file.pieces())
+    lines = read_lines(part.pieces(notes))
     first = list(islice(lines, SAMPLE))
-    dialect = _choose_dialect(first, tabs=file.format == ".tsv")
-    rows = (row for row in csv.reader(chain(first, lines), dialect) if row)
+    dialect = _choose_dialect(first, tabs=part.format in ("", ".tsv"))
+    rows = filter(None, csv.reader(chain(first, lines), **dialect))
     sample = list(islice(rows, SAMPLE))
-    header = _header(sample, {name.strip().lower() for name in (file.field or "").split(",")})
+    header = _header(sample, {name.strip().lower() for name in (part.field or "").split(",")})
     width = max(map(len, sample), default=0)
     names = header or [str(number) for number in range(1, width + 1)]
     for row in chain(sample[bool(header) :], rows):
         yield dict(zip(names, row, strict=False))
 
 
-def _read_parquet(file: RecordFile, notes: Notes) -> Iterator[Record]:
+def _read_parquet(part: Part, notes: Notes) -> Iterator[Record]:
     """Read the rows of a Parquet file in batches, with pyarrow."""
     try:
         from pyarrow import ArrowException, parquet
     except ImportError:
-        raise SourceError(f"{file.path} needs pyarrow to be read", "pip install 'tinychat[parquet]'") from None
-    with open_bytes(file.path) as data:
+        raise SourceError(f"{part.path} needs pyarrow to be read", "pip install 'tinychat[parquet]'") from None
+    with open_bytes(part.path) as data:
         try:
             for batch in parquet.ParquetFile(data).iter_batches(batch_size=1024):
                 yield from batch.to_pylist()
         except ArrowException as error:
-            raise SourceError(f"{file.path} is no Parquet file: {str(error).splitlines()[0]}", "") from None
+            raise SourceError(f"{part.path} is no Parquet file: {str(error).splitlines()[0]}", "") from None
 
 
-def _choose_dialect(lines: Sequence[str], tabs: bool) -> type[csv.Dialect]:
+def _choose_dialect(lines: Sequence[str], tabs: bool) -> dict[str, Any]:
     """Return the dialect under which the most rows have the same number of cells, at least two."""
-    best, most = TAB_DIALECTS[0] if tabs else COMMA_DIALECTS[0], 0.0
-    for dialect in TAB_DIALECTS if tabs else COMMA_DIALECTS:
-        widths = [len(row) for row in csv.reader(lines, dialect) if row]
+    dialects = TAB_DIALECTS if tabs else COMMA_DIALECTS
+    best, most = dialects[0], 0.0
+    for dialect in dialects:
+        widths = [len(row) for row in csv.reader(lines, **dialect) if row]
         usual = max(set(widths), key=widths.count, default=1)
         fraction = widths.count(usual) / len(widths) if usual > 1 else 0.0
         if fraction > most + 0.01:
@@ -381,7 +379,7 @@ def _as_record(value: object) -> Record:
     return {"messages": value} if isinstance(value, list) else {"text": value}
 
 
-FORMATS: dict[str, Callable[[RecordFile, Notes], Iterator[Record]]] = {
+FORMATS: dict[str, Callable[[Part, Notes], Iterator[Record]]] = {
     ".csv": _read_rows,
     ".tsv": _read_rows,
     ".jsonl": _read_jsonl,
@@ -395,116 +393,17 @@ JSON_FORMATS = {".jsonl", ".ndjson", ".json"}
 
 
 @dataclass
-class Part:
-    """One file of a corpus.
-
-    Args:
-        path: of the file.
-        name: shown in notices.
-        format: of its records, a key of `FORMATS`; empty for plain text.
-        field: the field of the records that is the text, or the two that are the sides of a conversation.
-        separator: string between the documents of a plain text; empty if the file is one document.
-    """
-
-    path: Path
-    name: str
-    format: str = ""
-    field: str | None = None
-    separator: str = ""
-
-    @cached_property
-    def encoding(self) -> str:
-        """The encoding of the file, as Python names it.
-
-        Raises:
-            SourceError: If the file cannot be read, or is not text.
-        """
-        return find_encoding(self.path)
-
-    @property
-    def is_running_text(self) -> bool:
-        """Whether the file is one document, however long."""
-        return not self.format and not self.separator
-
-    def chunks(self, notes: Notes) -> Iterator[Chunk]:
-        """Yield the documents, a running text in pieces.
-
-        Args:
-            notes: where the readers record what they change or leave out.
-
-        Yields:
-            A whole document, or a piece of a running text.
-
-        Raises:
-            SourceError: If the file cannot be read, or no field of its records is the text.
-        """
-        if self.format:
-            for text in self._record_file(self.format, notes).texts(notes):
-                yield Chunk(text, True)
-        elif self.separator:
-            for text in _split_documents(self._pieces(notes), self.separator):
-                yield Chunk(text, True)
-        else:
-            began = False
-            for piece in self._pieces(notes):
-                began = True
-                yield Chunk(piece, False)
-            if began:
-                yield Chunk("", True)
-
-    def conversations(self, notes: Notes) -> Iterator[Conversation]:
-        """Return the conversations; plain text is read as two columns separated by a tab.
-
-        Args:
-            notes: where the readers record what they change or leave out.
-
-        Returns:
-            The conversations, read as they are asked for.
-
-        Raises:
-            SourceError: If the file cannot be read, or holds no conversations.
-        """
-        return self._record_file(self.format or ".tsv", notes).conversations(notes)
-
-    def holds_conversations(self) -> bool:
-        """Return whether this is a file of conversations, judging by the names of its fields.
-
-        Raises:
-            SourceError: If the file cannot be read.
-        """
-        return (
-            bool(self.format) and self.field is None and self._record_file(self.format, Notes()).holds_conversations()
-        )
-
-    def _record_file(self, format: str, notes: Notes) -> RecordFile:
-        return RecordFile(self.path, format, lambda: self._pieces(notes), self.field)
-
-    def _pieces(self, notes: Notes) -> Iterator[str]:
-        if self.encoding != "utf-8":
-            notes.add("read as {first}", first=describe_encoding(self.encoding))
-        return read_text(self.path, self.encoding, notes)
-
-
-@dataclass
 class InlineTexts:
-    """Texts in memory, which take the place of a file.
-
-    Args:
-        texts: documents, or conversations with a tab between their two sides.
-        name: shown in notices.
-    """
+    """Texts in memory, which take the place of a `Part`: documents, or two sides of a conversation around a tab."""
 
     texts: tuple[str, ...]
     name: str
     is_running_text: bool = False
 
     def chunks(self, notes: Notes) -> Iterator[Chunk]:
-        """Yield the documents, as `Part.chunks` does."""
-        for text in self.texts:
-            yield Chunk(text, True)
+        return (Chunk(text, True) for text in self.texts)
 
     def conversations(self, notes: Notes) -> Iterator[Conversation]:
-        """Yield the conversations, as `Part.conversations` does."""
         for number, text in enumerate(self.texts, 1):
             prompt, tab, answer = text.partition("\t")
             if tab:

@@ -24,9 +24,6 @@ PIECE = 1 << 16
 TIMEOUT = 30
 """Seconds that a server may stay silent."""
 
-SEED = 1
-"""Default seed of generated data sets."""
-
 MIRROR = "name a folder that holds the data sets in TINYCHAT_MIRROR"
 
 
@@ -112,11 +109,9 @@ def fetch(name: str, *, cache: Path, mirror: Path | None = None, progress: Progr
         if not is_complete(dataset, cache / name):
             generate(name, cache / name)
         return cache / name
-    folder = (mirror or cache) / name
-    done = 0
+    folder, done = (mirror or cache) / name, 0
     for file in dataset.files:
-        path = find_file(folder, file)
-        if path is not None:
+        if path := find_file(folder, file):
             _check(path, file)
         elif mirror is not None:
             raise SourceError(f"the mirror {mirror} has no {name}/{file.name}", "remove TINYCHAT_MIRROR to download it")
@@ -133,19 +128,11 @@ def generators_folder() -> Path:
     return installed if installed.is_dir() else package.parent / "data"
 
 
-def generate(name: str, folder: Path, seed: int = SEED, count: int | None = None) -> str:
-    """Generate a data set: files to train on, and a held-out part.
+def generate(name: str, folder: Path, seed: int = 1, count: int | None = None) -> str:
+    """Generate a data set, files to train on and a held-out part, and return its program's report, a line a file.
 
-    The programs are not part of the package, so they run in a process of their own.
-
-    Args:
-        name: of the data set.
-        folder: to write to; created if it is missing.
-        seed: the same seed gives the same bytes on every machine.
-        count: number of training documents; None: as many as the known data set has.
-
-    Returns:
-        The program's report, a line for each file.
+    The programs are not part of the package, so they run in a process of their own. The same seed gives the same bytes
+    on every machine. `count` is the number of training documents; None: as many as the known data set has.
 
     Raises:
         SourceError: If the program is missing or fails.
@@ -153,7 +140,7 @@ def generate(name: str, folder: Path, seed: int = SEED, count: int | None = None
     program = generators_folder() / "make.py"
     command = [sys.executable, str(program), name, "--out", str(folder), "--seed", str(seed)]
     command += ["--count", str(count)] if count else []
-    result = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", errors="replace", check=False)
+    result = subprocess.run(command, capture_output=True, encoding="utf-8", errors="replace", check=False)
     if result.returncode:
         why = result.stderr.strip().splitlines()[-1:] or [f"it ended with {result.returncode}"]
         raise SourceError(f"{name} cannot be made: {why[0]}", f"its program is {program}")
@@ -171,14 +158,11 @@ def find_file(folder: Path, file: DataFile) -> Path | None:
 
 
 def _check(path: Path, file: DataFile) -> None:
-    digest = hashlib.sha256()
     with open_bytes(path) as data:
-        while piece := data.read(PIECE):
-            digest.update(piece)
+        digest = hashlib.file_digest(data, "sha256")
     if digest.hexdigest() != file.sha256:
-        raise SourceError(
-            f"{path} is not what was published: its checksum differs", "remove it, and it is fetched anew"
-        )
+        problem = f"{path} is not what was published: its checksum differs"
+        raise SourceError(problem, "remove it, and it is fetched anew")
 
 
 def _download(path: Path, file: DataFile, progress: Progress | None, before: int, total: int) -> None:

@@ -8,7 +8,7 @@ import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import partial
@@ -61,49 +61,45 @@ def read_sources(
     """
     if not specs:
         raise SourceError("no text is named", "name a file, a folder, a known data set, or - for stdin")
-    fetch_it = partial(fetch, cache=cache, mirror=mirror)
+    new_finder = partial(_Finder, cache, mirror, column, field, stdin)
     names, weights = zip(*map(split_weight, specs), strict=True)
     if len(specs) == 1 or not any(weights):
-        return _read(names, _Finder(cache, fetch_it, column, field, mode, stdin))
+        return new_finder(mode).read(names)
     corpora: list[TextCorpus] = []
     for name in names:
-        corpora.append(_read([name], _Finder(cache, fetch_it, column, field, mode, stdin)))
+        corpora.append(new_finder(mode).read([name]))
         mode = corpora[0].mode
     return Mix(corpora, [weight or 1.0 for weight in weights])
 
 
-def _read(specs: Sequence[str], finder: "_Finder") -> TextCorpus:
-    for spec in specs:
-        finder.add(spec)
-    mode = finder.mode or ("chat" if finder.parts[0].holds_conversations() else "completion")
-    if finder.mode is None and mode == "chat":
-        notes = Notes()
-        notes.add("read as conversations (--mode completion takes the text alone)")
-        finder.notes.append((finder.parts[0].name, notes))
-    name = re.sub(r"[^\w-]+", "-", source_name(specs[0])).strip("-") or "text"
-    return TextCorpus(name, mode, finder.parts, finder.notes, keep_alive=finder.spool)
-
-
 @dataclass
 class _Finder:
-    """Turn the sources that a person names into files."""
+    """Turn the sources that a person names into files, and these into one text."""
 
     cache: Path
-    fetch: Callable[[str], Path]
+    mirror: Path | None
     column: str | None
     field: str | None
-    mode: Mode | None
     stdin: BinaryIO | None
+    mode: Mode | None
     parts: list[Part] = dataclasses.field(default_factory=list)
     notes: list[tuple[str, Notes]] = dataclasses.field(default_factory=list)
     spool: "tempfile.TemporaryDirectory[str] | None" = None
 
-    def add(self, spec: str) -> None:
-        """Add the files of one source.
+    def read(self, specs: Sequence[str]) -> TextCorpus:
+        for spec in specs:
+            self._add(spec)
+        mode = self.mode or ("chat" if self.parts[0].holds_conversations() else "completion")
+        if self.mode is None and mode == "chat":
+            self._note(self.parts[0].name, "read as conversations (--mode completion takes the text alone)")
+        name = re.sub(r"[^\w-]+", "-", source_name(specs[0])).strip("-") or "text"
+        return TextCorpus(name, mode, self.parts, self.notes, keep_alive=self.spool)
 
-        Raises:
-            SourceError: If there is no such source, or no text in it.
-        """
+    def _note(self, name: str, line: str) -> None:
+        self.notes.append((name, Notes()))
+        self.notes[-1][1].add(line)
+
+    def _add(self, spec: str) -> None:
         path = Path(spec).expanduser()
         name, _, file = spec.partition("/")
         if spec == STDIN:
@@ -136,8 +132,7 @@ class _Finder:
 
     def _add_folder(self, folder: Path, files: Sequence[Path]) -> None:
         """Add all files with text; JSON files of a folder are plain text unless a field of them is asked for."""
-        count = len(self.parts)
-        notes = Notes()
+        count, notes = len(self.parts), Notes()
         for path in files:
             part = self._part(path)
             if part.format == ".json" and self.field is None and self.mode in (None, "completion") and folder.is_dir():
@@ -159,24 +154,22 @@ class _Finder:
             return False
 
     def _add_dataset(self, dataset: Dataset, file_name: str) -> None:
+        name = dataset.name
         if not dataset.is_text:
-            problem = f"{dataset.name} is no text: {dataset.description}"
-            raise SourceError(problem, f"use it as --tokenizer {dataset.name}")
+            raise SourceError(f"{name} is no text: {dataset.description}", f"use it as --tokenizer {name}")
         files = [file for file in dataset.files if (file.name == file_name if file_name else file.is_read)]
         if not files:
-            names = ", ".join(f"{dataset.name}/{file.name}" for file in dataset.files)
-            raise SourceError(f"there is no file {file_name!r} in {dataset.name}", f"its files: {names}")
-        notes = Notes()
-        if dataset.is_generated and not is_complete(dataset, self.cache / dataset.name):
-            notes.add("made by its own program, with seed 1 (`tinychat data make` takes another)")
-        self.notes.append((dataset.name, notes))
-        folder = self.fetch(dataset.name)
+            known = ", ".join(f"{name}/{file.name}" for file in dataset.files)
+            raise SourceError(f"there is no file {file_name!r} in {name}", f"its files: {known}")
+        if dataset.is_generated and not is_complete(dataset, self.cache / name):
+            self._note(name, "made by its own program, with seed 1 (`tinychat data make` takes another)")
+        folder = fetch(name, cache=self.cache, mirror=self.mirror)
         self.mode = self.mode or cast("Mode", dataset.mode)
+        field = self._field_of(dataset.format) or dataset.column
         for file in files:
             path = find_file(folder, file)
             assert path is not None  # it was just fetched
-            field = self._field_of(dataset.format) or dataset.column
-            self.parts.append(Part(path, f"{dataset.name}/{file.name}", dataset.format, field, dataset.separator))
+            self.parts.append(Part(path, f"{name}/{file.name}", dataset.format, field, dataset.separator))
 
     def _add_stream(self, stream: BinaryIO, name: str) -> None:
         """Copy a stream, which can be read only once, to a temporary file."""
@@ -184,10 +177,8 @@ class _Finder:
         path = Path(self.spool.name) / str(len(self.parts))
         with path.open("wb") as file:
             shutil.copyfileobj(stream, file)
-        if self.field is not None or (self.mode not in (None, "completion") and _begins_as_json(path)):
-            format = ".jsonl"
-        else:
-            format = ".csv" if self.column is not None else ""
+        is_json = self.field is not None or (self.mode not in (None, "completion") and _begins_as_json(path))
+        format = ".jsonl" if is_json else ".csv" if self.column is not None else ""
         self.parts.append(Part(path, name, format, self._field_of(format)))
 
 
@@ -204,10 +195,9 @@ def _walk(folder: Path) -> Iterator[Path]:
 
 
 def source_name(source: str) -> str:
-    """Return the name to call a source by: of a file without its suffixes, of a glob its folder, of `-` `stdin`.
+    """Return the name of a source without a weight: a file's without suffixes, a glob's folder, `stdin` for `-`.
 
-    Args:
-        source: without a weight; it need not exist.
+    The source need not exist.
     """
     if source == STDIN:
         return "stdin"
@@ -222,13 +212,7 @@ def source_name(source: str) -> str:
 
 
 def split_weight(source: str) -> tuple[str, float | None]:
-    """Split a source into its name and its weight. The path of a file that exists is never split.
-
-    Args:
-        source: as typed, for example `novel.txt:2`.
-
-    Returns:
-        The name, and the weight or None.
+    """Split a source, as in `novel.txt:2`, into its name and its weight. A path that exists is never split.
 
     Raises:
         UsageError: If the weight is not a finite number above 0.

@@ -39,8 +39,7 @@ class Notes:
     """Collect observations about one file; observations of one kind are counted and reported in one line."""
 
     def __init__(self) -> None:
-        self._counts: dict[str, int] = {}
-        self._first: dict[str, object] = {}
+        self._seen: dict[str, tuple[int, object]] = {}
 
     def add(self, kind: str, count: int = 1, first: object = None) -> None:
         """Record an observation; a count of 0 is ignored.
@@ -51,26 +50,19 @@ class Notes:
             first: where the first occurrence is, or what it is; the value of the first call is kept.
         """
         if count:
-            self._counts[kind] = self._counts.get(kind, 0) + count
-            self._first.setdefault(kind, first)
+            before, first = self._seen.get(kind, (0, first))
+            self._seen[kind] = before + count, first
 
     def lines(self) -> dict[str, str]:
         """Return the line of each kind; names taken from a file may themselves hold braces and newlines."""
         return {
-            kind: " ".join(kind.replace("{count}", f"{count:,}").replace("{first}", str(self._first[kind])).split())
-            for kind, count in self._counts.items()
+            kind: " ".join(kind.replace("{count}", f"{count:,}").replace("{first}", str(first)).split())
+            for kind, (count, first) in self._seen.items()
         }
 
 
 def summarize_notes(files: Sequence[tuple[str, Notes]]) -> tuple[str, ...]:
-    """Summarize the notes on several files: at most `MAX_LINES` lines of each kind, for a thousand files as for one.
-
-    Args:
-        files: the name to show for each file, and its notes.
-
-    Returns:
-        Lines of the form `NAME: NOTE`.
-    """
+    """Return lines `NAME: NOTE`: at most `MAX_LINES` of each kind of note, for a thousand files as for one."""
     kinds: dict[str, list[str]] = {}
     for name, notes in files:
         for kind, line in notes.lines().items():
