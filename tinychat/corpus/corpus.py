@@ -63,10 +63,7 @@ class Passage(NamedTuple):
 
 
 class Corpus(ABC):
-    """Documents or conversations. Subclasses set the attributes and implement `items`.
-
-    All methods raise `SourceError` if a file cannot be read any more.
-    """
+    """Documents or conversations; methods raise `SourceError` if a file cannot be read any more."""
 
     name: str
     """Suitable as the name of a model."""
@@ -131,7 +128,7 @@ class TextCorpus(SourceCorpus):
 
     Args:
         name: suitable as the name of a model.
-        mode: as for any `Corpus`.
+        mode: that of any `Corpus`.
         parts: its files, or texts in memory.
         notes: observations made in finding the files, each with the name to show.
         keep_alive: any object that must live as long as the corpus does.

@@ -14,6 +14,7 @@ import unicodedata
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
+from functools import partial
 from pathlib import Path
 
 from tinychat.corpus.types import Notes
@@ -41,21 +42,12 @@ KNOWN_BINARIES = (
 )
 
 ENCODINGS = {
-    "cp1252": "Western European, as latin-1",
-    "cp1250": "Central European",
-    "cp1254": "Turkish",
-    "cp1251": "Cyrillic",
-    "koi8_r": "Cyrillic",
-    "cp866": "Cyrillic, DOS",
-    "cp1253": "Greek",
-    "cp1255": "Hebrew",
-    "cp1256": "Arabic",
-    "cp932": "Japanese, Shift JIS",
-    "euc_jp": "Japanese",
-    "gb18030": "Chinese",
-    "big5": "Chinese, traditional",
-    "cp949": "Korean",
-}
+    "cp1252": "Western European, as latin-1", "cp1250": "Central European", "cp1254": "Turkish",
+    "cp1251": "Cyrillic", "koi8_r": "Cyrillic", "cp866": "Cyrillic, DOS",
+    "cp1253": "Greek", "cp1255": "Hebrew", "cp1256": "Arabic",
+    "cp932": "Japanese, Shift JIS", "euc_jp": "Japanese",
+    "gb18030": "Chinese", "big5": "Chinese, traditional", "cp949": "Korean",
+}  # fmt: skip
 """The encodings that are considered for text that is not Unicode, with the description of each."""
 
 ALPHABETS = (
@@ -247,15 +239,11 @@ def _find_binary(head: bytes) -> str | None:
 
 
 def _is_utf8(path: Path) -> bool:
-    decoder = codecs.getincrementaldecoder("utf-8")()
-    try:
-        with open_bytes(path) as file:
-            while data := file.read(PIECE):
-                decoder.decode(data)
-            decoder.decode(b"", final=True)
-    except UnicodeDecodeError:
-        return False
-    return True
+    with suppress(UnicodeDecodeError), open_bytes(path) as file:
+        for _ in codecs.iterdecode(iter(partial(file.read, PIECE), b""), "utf-8"):
+            pass
+        return True
+    return False
 
 
 def _non_ascii_lines(path: Path) -> bytes:

@@ -26,6 +26,7 @@ BOUNDARY = "\udfff"
 MAX_POSITIONS = 1024
 """Positions that are compared at once: the first of many may already have the longest span possible."""
 
+Ids = npt.NDArray[np.integer[Any]]
 Symbols = npt.NDArray[np.int64]
 Positions = npt.NDArray[np.int64]
 Hashes = npt.NDArray[np.uint64]
@@ -65,10 +66,7 @@ class LongestCopy:
 
 
 def longest_copy(
-    generated: Sequence[str],
-    ids: npt.NDArray[np.integer[Any]],
-    tokenizer: Codec,
-    should_stop: Callable[[], bool] = lambda: False,
+    generated: Sequence[str], ids: Ids, tokenizer: Codec, should_stop: Callable[[], bool] = lambda: False
 ) -> LongestCopy:
     """Find the longest span of generated texts that occurs in a corpus, in whole tokens; it lies within one text.
 
@@ -82,9 +80,7 @@ def longest_copy(
 
 
 def longest_common_span(
-    sequences: Sequence[Sequence[int]],
-    text: npt.NDArray[np.integer[Any]],
-    should_stop: Callable[[], bool] = lambda: False,
+    sequences: Sequence[Sequence[int]], text: Ids, should_stop: Callable[[], bool] = lambda: False
 ) -> CommonSpan:
     """Find the longest span of any sequence of ids that occurs in a text of ids [N], in about 20 ns an id of the text.
 
@@ -98,7 +94,7 @@ def longest_common_span(
     while first < len(text) and length < longest and not should_stop():
         block = WindowHashes(np.asarray(text[first : first + BLOCK + longest]).astype(np.int64))
         positions = block.find(query.of(length + 1), length + 1)
-        if (found := _find_longer(query, starts, block, positions, length)) is not None:
+        if found := _find_longer(query, starts, block, positions, length):
             length, start = found[0], first + found[1]
         first += BLOCK
     return CommonSpan(start, length, min(first, len(text)) if length < longest else len(text))
@@ -126,10 +122,32 @@ def find_copies(answer: str, passages: Iterable[Passage], min_length: int) -> li
     """
     if len(answer) < min_length:
         return []
-    search = _CopySearch(answer, min_length)
+    query = WindowHashes(_codes(answer))
+    hashes = query.of(min_length)
+    wanted = np.unique(hashes)
+    starts = {hash: np.flatnonzero(hashes == hash).tolist() for hash in wanted.tolist()}
+    lengths = np.full(len(answer), min_length - 1)  # of the longest span from each position so far
+    found_in: dict[int, Passage] = {}
     for block in _blocks(passages, overlap=len(answer)):
-        search.update(block)
-    return search.copies()
+        windows = WindowHashes(block.codes)
+        positions = windows.find(wanted, min_length)
+        met = windows.at(positions, min_length)
+        for hash in np.unique(met):
+            alike = positions[met == hash]
+            for start in starts[int(hash)]:
+                for some in np.split(alike, range(MAX_POSITIONS, len(alike), MAX_POSITIONS)):
+                    if start + lengths[start] == len(answer):
+                        break
+                    if found := _find_longer(query, np.array([start]), windows, some, int(lengths[start])):
+                        lengths[start], position = found
+                        found_in[start] = block.passage_at(position)
+    copies = []
+    while (length := int(lengths.max())) >= min_length:
+        start = int(lengths.argmax())
+        copies.append(Copy(start, answer[start : start + length], found_in[start]))
+        lengths[start : start + length] = 0
+        lengths[:start] = np.minimum(lengths[:start], start - np.arange(start))
+    return copies
 
 
 @dataclass(frozen=True)
@@ -142,45 +160,6 @@ class _Block:
     def passage_at(self, position: int) -> Passage:
         start, passage = self.marks[bisect_right(self.marks, position, key=lambda mark: mark[0]) - 1]
         return _skip(passage, position - start)._replace(text="")
-
-
-class _CopySearch:
-    """Keep the longest span from each position of an answer, block after block."""
-
-    def __init__(self, answer: str, min_length: int) -> None:
-        self.answer, self.min_length = answer, min_length
-        self._query = WindowHashes(_codes(answer))
-        hashes = self._query.of(min_length)
-        self._wanted = np.unique(hashes)
-        self._starts = {hash: np.flatnonzero(hashes == hash).tolist() for hash in self._wanted.tolist()}
-        self._lengths = np.full(len(answer), min_length - 1)
-        self._passages: dict[int, Passage] = {}
-
-    def update(self, block: _Block) -> None:
-        hashes = WindowHashes(block.codes)
-        positions = hashes.find(self._wanted, self.min_length)
-        met = hashes.at(positions, self.min_length)
-        for hash in np.unique(met):
-            alike = positions[met == hash]
-            for start in self._starts[int(hash)]:
-                for first in range(0, len(alike), MAX_POSITIONS):
-                    length = int(self._lengths[start])
-                    if start + length == len(self.answer):
-                        break
-                    some = alike[first : first + MAX_POSITIONS]
-                    if (found := _find_longer(self._query, np.array([start]), hashes, some, length)) is not None:
-                        self._lengths[start], position = found
-                        self._passages[start] = block.passage_at(position)
-
-    def copies(self) -> list[Copy]:
-        """Return the longest span, then the longest of what it leaves, and so on."""
-        lengths, copies = self._lengths.copy(), []
-        while (length := int(lengths.max())) >= self.min_length:
-            start = int(lengths.argmax())
-            copies.append(Copy(start, self.answer[start : start + length], self._passages[start]))
-            lengths[start : start + length] = 0
-            lengths[:start] = np.minimum(lengths[:start], start - np.arange(start))
-        return copies
 
 
 def _blocks(passages: Iterable[Passage], overlap: int) -> Iterator[_Block]:
@@ -277,7 +256,6 @@ def _find_longer(
 
 
 def _common_prefix(first: Symbols, second: Symbols) -> int:
-    """Return the length of the common prefix."""
     shorter = min(len(first), len(second))
     different = first[:shorter] != second[:shorter]
     return int(different.argmax()) if different.any() else shorter

@@ -7,6 +7,7 @@ conversation. `InlineTexts` takes its place for texts that are in memory.
 import csv
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -51,6 +52,8 @@ ROLES: dict[str, Role] = {
 class Part:
     """One file of a corpus: plain text, or records, each with a text or the sides of a conversation.
 
+    All that reads raises `SourceError` if the file cannot be read, or holds no text or conversations.
+
     Args:
         path: of the file.
         name: shown in notices.
@@ -68,11 +71,7 @@ class Part:
 
     @cached_property
     def encoding(self) -> str:
-        """The encoding of the file, as Python names it.
-
-        Raises:
-            SourceError: If the file cannot be read, or is not text.
-        """
+        """The encoding of the file, as Python names it."""
         return find_encoding(self.path)
 
     @property
@@ -81,11 +80,7 @@ class Part:
         return not self.format and not self.separator
 
     def chunks(self, notes: Notes) -> Iterator[Chunk]:
-        """Yield the documents, a running text in pieces; `notes` take what the readers change or leave out.
-
-        Raises:
-            SourceError: If the file cannot be read, or no field of its records is the text.
-        """
+        """Yield the documents, a running text in pieces; `notes` take what the readers change or leave out."""
         if self.is_running_text:
             piece = None
             for piece in self.pieces(notes):
@@ -97,13 +92,7 @@ class Part:
             yield from (Chunk(text, True) for text in texts)
 
     def conversations(self, notes: Notes) -> Iterator[Conversation]:
-        """Yield the conversation in each record: a list of messages, or a prompt and its answer.
-
-        Plain text is read as two columns separated by a tab. Conversations without an answer are left out.
-
-        Raises:
-            SourceError: If the file cannot be read, or its records hold no conversations.
-        """
+        """Yield the conversation in each record that has an answer; plain text is read as two columns with a tab."""
         sample, records = _peek(self._records(notes))
         sides = self._choose_sides(sample) if sample else None
         for number, record in enumerate(records, 1):
@@ -115,11 +104,7 @@ class Part:
                 notes.add("records without an answer left out: {count}, the first is number {first}", 1, f"{number:,}")
 
     def holds_conversations(self) -> bool:
-        """Return whether this is a file of conversations, judging by the names of its fields.
-
-        Raises:
-            SourceError: If the file cannot be read.
-        """
+        """Return whether this is a file of conversations, judging by the names of its fields."""
         if not self.format or self.field is not None:
             return False
         sample, _ = _peek(self._records(Notes()))
@@ -127,11 +112,7 @@ class Part:
         return any(_messages(record, Notes()) for record in sample) or (not named and _named_sides(sample) is not None)
 
     def pieces(self, notes: Notes) -> Iterator[str]:
-        """Return the decoded text from its beginning; not for Parquet.
-
-        Raises:
-            SourceError: If the file cannot be read, or is not text.
-        """
+        """Return the decoded text from its beginning; not for Parquet."""
         if self.encoding != "utf-8":
             notes.add("read as {first}", first=describe_encoding(self.encoding))
         return read_text(self.path, self.encoding, notes)
@@ -155,16 +136,15 @@ class Part:
             if not any(_find(record, self.field) is not None for record in sample):
                 raise SourceError(f"{self.path} has no {self._kind} {self.field!r}", self._fields(sample))
             return self.field
-        lengths: dict[str, int] = {}
-        for record in sample:
-            for name, value in _leaves(record):
-                if isinstance(value, str):
-                    lengths[name] = lengths.get(name, 0) + len(value)
+        lengths: Counter[str] = Counter()
+        for name, value in chain.from_iterable(map(_leaves, sample)):
+            if isinstance(value, str):
+                lengths[name] += len(value)
         if not lengths:
             raise SourceError(f"{self.path} has no {self._kind} of text", self._fields(sample))
         plain = {name.rpartition(".")[2].lower(): name for name in reversed(lengths)}
         named = next((plain[name] for name in TEXT_NAMES if name in plain), None)
-        chosen = named or max(lengths, key=lambda name: lengths[name])
+        chosen = named or max(lengths, key=lengths.__getitem__)
         if len(lengths) > 1:
             others = _join_names([name for name in lengths if name != chosen])
             why = "" if named else ", the longest"
@@ -191,8 +171,7 @@ class Part:
         return "field" if self.format in JSON_FORMATS else "column"
 
     def _fields(self, sample: Sequence[Record]) -> str:
-        names = _names(sample)
-        return f"its {self._kind}s: {_join_names(names)}" if names else ""
+        return f"its {self._kind}s: {_join_names(names)}" if (names := _names(sample)) else ""
 
 
 def _names(sample: Sequence[Record]) -> list[str]:

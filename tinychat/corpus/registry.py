@@ -90,16 +90,9 @@ def find_dataset(name: str) -> Dataset:
 
 
 def fetch(name: str, *, cache: Path, mirror: Path | None = None, progress: Progress | None = None) -> Path:
-    """Download or generate a data set unless it is there already, and check its files.
+    """Download or generate a data set unless it is there already, check its files, and return their folder.
 
-    Args:
-        name: of the data set.
-        cache: a folder in which data sets are kept, each in a folder of its name.
-        mirror: a folder of data sets, each in a folder of its name; if given, nothing is downloaded.
-        progress: called during the download.
-
-    Returns:
-        The folder with the files, in which `find_file` finds them.
+    Data sets are kept in `cache`, each in a folder of its name, and read from `mirror` if given instead of downloaded.
 
     Raises:
         SourceError: If there is no such data set, it cannot be downloaded or generated, or a checksum differs.
@@ -129,7 +122,7 @@ def generators_folder() -> Path:
 
 
 def generate(name: str, folder: Path, seed: int = 1, count: int | None = None) -> str:
-    """Generate a data set, files to train on and a held-out part, and return its program's report, a line a file.
+    """Generate a data set, files to train on and a held-out part; return the program's report, a line for each file.
 
     The programs are not part of the package, so they run in a process of their own. The same seed gives the same bytes
     on every machine. `count` is the number of training documents; None: as many as the known data set has.

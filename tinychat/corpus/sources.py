@@ -39,7 +39,7 @@ def read_sources(
     mode: Mode | None = None,
     stdin: BinaryIO | None = None,
 ) -> SourceCorpus:
-    """Find and read texts, in bounded memory.
+    """Find and read texts, in bounded memory: one text of all sources, or a mix with a text for each.
 
     Args:
         specs: files, folders, globs, names of known data sets, or of their files as NAME/FILE, or `-` for stdin. If one
@@ -51,9 +51,6 @@ def read_sources(
         field: the field of JSON records: a name, or a path of names with dots.
         mode: what to read; None: conversations if the first file holds conversations, else documents.
         stdin: read for `-`; None: the standard input of the process.
-
-    Returns:
-        One text of all sources, or a mix with a text for each.
 
     Raises:
         SourceError: If a source cannot be found or read, or holds no text.

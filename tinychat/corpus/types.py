@@ -42,12 +42,9 @@ class Notes:
         self._seen: dict[str, tuple[int, object]] = {}
 
     def add(self, kind: str, count: int = 1, first: object = None) -> None:
-        """Record an observation; a count of 0 is ignored.
+        """Record an observation unless the count is 0.
 
-        Args:
-            kind: the line, in which `{count}` and `{first}` are filled in.
-            count: number of occurrences.
-            first: where the first occurrence is, or what it is; the value of the first call is kept.
+        `kind` is its line, in which the sum of the counts replaces `{count}`, and the first call's `first` `{first}`.
         """
         if count:
             before, first = self._seen.get(kind, (0, first))

@@ -1,13 +1,13 @@
 """Import and export models of `transformers`.
 
-GPT-2 and Llama are the architectures that most tools read. Each is an entry of `ARCHITECTURES`: required values of our
-config fields, conversions of the config, and names of the weights. Export refuses any other model and names the
-fields that prevent it.
+GPT-2 and Llama are the architectures that most tools read. Export refuses any other model and names the fields that
+prevent it.
 """
 
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -45,9 +45,8 @@ class Architecture:
     required: Mapping[str, Any]
     """Fields of our architecture and the only values that the model type supports."""
     to_config: Callable[[Mapping[str, Any]], dict[str, Any]]
-    """Function from our architecture to fields of `transformers`' config."""
+    """From our architecture to fields of `transformers`' config; `from_config` goes back."""
     from_config: Callable[[Mapping[str, Any]], dict[str, Any]]
-    """Function from the config of `transformers` to fields of our architecture."""
     names: Mapping[str, str]
     """Names of modules: ours → those of `transformers`; `{}` stands for the layer."""
     transposed: bool
@@ -65,8 +64,8 @@ def _gpt2_to(ours: Mapping[str, Any]) -> dict[str, Any]:
     activation = next(theirs for theirs, name in GPT2_ACTIVATIONS.items() if name == ours["feed_forward"])
     return {
         "n_positions": ours["context_length"], "n_embd": ours["d_model"], "n_layer": ours["n_layer"],
-        "n_head": ours["n_head"],
-        "n_inner": ours["d_ff"], "activation_function": activation, "layer_norm_epsilon": ours["norm_eps"],
+        "n_head": ours["n_head"], "n_inner": ours["d_ff"],
+        "activation_function": activation, "layer_norm_epsilon": ours["norm_eps"],
         "resid_pdrop": ours["dropout"], "embd_pdrop": ours["dropout"], "attn_pdrop": ours["dropout"],
     }  # fmt: skip
 
@@ -159,12 +158,7 @@ FORMATS: dict[str, str] = {
 
 
 def export_model(info: ModelInfo, to: str, folder: Path) -> None:
-    """Write a model in another format, atomically.
-
-    Args:
-        info: the model.
-        to: a key of `FORMATS`.
-        folder: folder to write.
+    """Write a model to a folder in another format, a key of `FORMATS`, atomically.
 
     Raises:
         UsageError: If there is no such format.
@@ -223,15 +217,7 @@ def _export_transformers(info: ModelInfo, folder: Path) -> None:
 
 
 def import_model(path: Path, name: str, folder: Path) -> ModelInfo:
-    """Import a model from a folder of `transformers` or of tinychat.
-
-    Args:
-        path: folder to read.
-        name: name for the model.
-        folder: folder to write.
-
-    Returns:
-        The metadata of the model.
+    """Import a model from a folder of `transformers` or of tinychat at `path`, and write it to `folder`.
 
     Raises:
         ModelError: If the folder holds no model, or one of an unsupported model type.
@@ -261,18 +247,14 @@ def _read_transformers(path: Path, theirs: Mapping[str, Any]) -> tuple[dict[str,
     from safetensors import SafetensorError
     from safetensors.torch import load_file
 
-    architecture = next((one for one in ARCHITECTURES if one.model_type == theirs.get("model_type")), None)
-    if architecture is None:
-        known = ", ".join(one.model_type for one in ARCHITECTURES)
-        raise ModelError(f"model type {theirs.get('model_type')!r} is not known here", f"known: {known}")
+    known, model_type = {one.model_type: one for one in ARCHITECTURES}, theirs.get("model_type")
+    if model_type not in known:
+        raise ModelError(f"model type {model_type!r} is not known here", f"known: {', '.join(known)}")
+    architecture = known[model_type]
     tied = bool(theirs.get("tie_word_embeddings", architecture.model_type == "gpt2"))
     try:
-        ours = {
-            **architecture.required,
-            **architecture.from_config(theirs),
-            "vocab_size": theirs["vocab_size"],
-            "tie_embeddings": tied,
-        }
+        ours = {**architecture.required, **architecture.from_config(theirs)}
+        ours |= {"vocab_size": theirs["vocab_size"], "tie_embeddings": tied}
         found = {name: weight.float() for name, weight in load_file(path / WEIGHTS).items()}
         tokenizer = load_tokenizer(path)
     except KeyError as error:
@@ -295,13 +277,7 @@ def _read_transformers(path: Path, theirs: Mapping[str, Any]) -> tuple[dict[str,
 
 
 def _find_architecture(info: ModelInfo) -> Architecture:
-    """Return the architecture of `transformers` that a model can be exported as.
-
-    Raises:
-        ModelError: If there is none.
-    """
-    ours = info.architecture
-    reasons = []
+    ours, reasons = info.architecture, []
     for architecture in ARCHITECTURES:
         wrong = {name for name, value in architecture.required.items() if ours[name] != value}
         if ours["head_bias"] in (None, ours["bias"]) and not ours["bias"]:
@@ -327,28 +303,22 @@ def _convert_weights(architecture: Architecture, weights: "Weights", n_layer: in
     import torch
 
     out: Weights = {}
-    pairs = [
-        (ours.format(layer), theirs.format(layer), "{}" in ours and ours.rsplit(".", 1)[1] != "norm")
-        for ours, theirs in architecture.names.items()
-        for layer in (range(n_layer) if "{}" in ours else range(1))
-    ]
-    for ours, theirs, is_layer_matrix in pairs:
-        for kind in ("weight", "bias"):
-            source, target = (ours, theirs) if to_theirs else (theirs, ours)
-            weight = weights.get(f"{source}.{kind}")
+    for ours, theirs in architecture.names.items():
+        source, target = (ours, theirs) if to_theirs else (theirs, ours)
+        in_layers = "{}" in ours
+        for layer, kind in product(range(n_layer if in_layers else 1), ("weight", "bias")):
+            weight = weights.get(f"{source.format(layer)}.{kind}")
             if weight is not None:
-                transpose = architecture.transposed and is_layer_matrix and kind == "weight"
-                out[f"{target}.{kind}"] = (weight.T if transpose else weight).contiguous()
-    if architecture.transposed:
-        for layer in range(n_layer):
-            fused = f"transformer.h.{layer}.attn.c_attn"
-            parts = [f"decoder.blocks.{layer}.attention.sublayer.{part}" for part in ("query", "key", "value")]
-            for kind in ("weight", "bias"):
-                if to_theirs:
-                    joined = torch.cat([weights[f"{part}.{kind}"] for part in parts])
-                    out[f"{fused}.{kind}"] = (joined.T if kind == "weight" else joined).contiguous()
-                else:
-                    joined = weights[f"{fused}.{kind}"]
-                    for part, piece in zip(parts, (joined.T if kind == "weight" else joined).chunk(3), strict=True):
-                        out[f"{part}.{kind}"] = piece.contiguous()
+                is_layer_matrix = in_layers and kind == "weight" and not ours.endswith(".norm")
+                weight = weight.T if architecture.transposed and is_layer_matrix else weight
+                out[f"{target.format(layer)}.{kind}"] = weight.contiguous()
+    for layer, kind in product(range(n_layer if architecture.transposed else 0), ("weight", "bias")):
+        fused = f"transformer.h.{layer}.attn.c_attn.{kind}"
+        parts = [f"decoder.blocks.{layer}.attention.sublayer.{part}.{kind}" for part in ("query", "key", "value")]
+        joined = torch.cat([weights[part] for part in parts]) if to_theirs else weights[fused]
+        joined = joined.T if kind == "weight" else joined
+        if to_theirs:
+            out[fused] = joined.contiguous()
+        else:
+            out |= {part: piece.contiguous() for part, piece in zip(parts, joined.chunk(3), strict=True)}
     return out

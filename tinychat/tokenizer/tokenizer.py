@@ -10,6 +10,7 @@ from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cached_property
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -120,15 +121,10 @@ class Tokenizer:
             yield from map(self._look_up, pieces)
             return
         # The library releases the GIL while it works: meanwhile the ids of the texts before are converted.
-        pending: Future[list[tokenizers.Encoding]] | None = None
         with ThreadPoolExecutor(1) as thread:
-            for texts in gather(self._cut_all(pieces)):
-                started = thread.submit(self._encode_batch, texts)
-                if pending is not None:
-                    yield from map(self._to_array, pending.result())
-                pending = started
-            if pending is not None:
-                yield from map(self._to_array, pending.result())
+            started = (thread.submit(self._encode_batch, texts) for texts in gather(self._cut_all(pieces)))
+            for encoded, _ in pairwise(chain(started, [Future()])):  # once the next one has started
+                yield from map(self._to_array, encoded.result())
 
     def encode_batch(self, texts: Sequence[str]) -> "list[Ids]":
         """Encode several texts on all processors; returns the ids of each."""
@@ -309,10 +305,7 @@ class ByteStream:
 class WindowStream:
     """Decodes tokens whose text depends on their neighbours: decodes the newest ones again with each token.
 
-    Args:
-        decode: ids to text.
-        silent: special tokens, which have no text.
-        partial: tokens of a single byte each: the text of a row of them is known only when it has ended.
+    `silent` tokens have no text; that of `partial` ones, of a single byte each, is known only when their row has ended.
     """
 
     def __init__(

@@ -57,13 +57,9 @@ def train_tokenizer(
 def train_vocabulary(
     kind: str, texts: Iterable[str], vocab_size: int | None = None, specials: Sequence[str] = ()
 ) -> tokenizers.Tokenizer:
-    """Train a tokenizer of the library on a text that comes in pieces.
+    """Train a tokenizer of the library, of a kind in `TOKENIZERS`, on a text that comes in pieces.
 
-    Args:
-        kind: a key of `TOKENIZERS`.
-        texts: the pieces.
-        vocab_size: maximum number of tokens, special ones included; None: the default of the kind.
-        specials: special tokens to add.
+    `vocab_size` is the maximum number of tokens, special ones included; None: the default of the kind.
 
     Raises:
         TokenizerError: If there is no such kind, or the vocabulary is too small for it.
@@ -71,10 +67,9 @@ def train_vocabulary(
     if kind not in TOKENIZERS:
         raise TokenizerError(f"there is no tokenizer {kind!r}", f"kinds: {', '.join(TOKENIZERS)}, or the path of one")
     tokens = VOCAB_SIZES[kind] if vocab_size is None else vocab_size
-    size = tokens - len(specials)
-    if size < 1:
+    if tokens <= len(specials):
         raise TokenizerError(f"a vocabulary of {tokens} tokens has no room for any text", "give it a larger one")
-    inner = TOKENIZERS[kind](texts, size)
+    inner = TOKENIZERS[kind](texts, tokens - len(specials))
     inner.add_special_tokens([AddedToken(token, special=True, normalized=False) for token in specials])
     return inner
 
