@@ -85,10 +85,7 @@ class Corpus(ABC):
     def chunks(self) -> Iterator[Chunk]:
         """Yield the documents in pieces of bounded size; a conversation is a document with a line for each message."""
         for item in self.items():
-            if isinstance(item, Conversation):
-                yield Chunk("\n".join(message.text for message in item.messages), True)
-            else:
-                yield item
+            yield item if isinstance(item, Chunk) else Chunk("\n".join(one.text for one in item.messages), True)
 
     def documents(self) -> Iterator[str]:
         """Yield whole documents: only for documents that are known to be short."""
@@ -204,10 +201,7 @@ MAX_NAMES = 4
 
 
 class Mix(SourceCorpus):
-    """Several texts of one mode, each drawn from in proportion to its weight (> 0), not its length.
-
-    Each has its own validation split.
-    """
+    """Texts of one mode, each drawn from in proportion to its weight, above 0, and with its own validation split."""
 
     def __init__(self, corpora: Sequence[TextCorpus], weights: Sequence[float]) -> None:
         largest = max(weights)  # divides all, since their sum may exceed what a float can hold

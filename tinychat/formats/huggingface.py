@@ -177,15 +177,9 @@ def _export_tinychat(info: ModelInfo, folder: Path) -> None:
     data = training.get("recipe", {}).get("data", {})
     if "sources" in data:
         data["sources"] = [Path(source).name for source in data["sources"]]
-    save_model(
-        replace(info, folder=folder),
-        read_weights(info),
-        read_tokenizer(info.folder),
-        read_source_tokenizer(info.folder),
-        training=training,
-        card=read_card(info.folder),
-        bf16=True,
-    )
+    tokenizers = read_tokenizer(info.folder), read_source_tokenizer(info.folder)
+    card = read_card(info.folder)
+    save_model(replace(info, folder=folder), read_weights(info), *tokenizers, training=training, card=card, bf16=True)
 
 
 def _export_transformers(info: ModelInfo, folder: Path) -> None:
@@ -198,15 +192,11 @@ def _export_transformers(info: ModelInfo, folder: Path) -> None:
         weights.pop("lm_head.weight", None)
     tokenizer = read_tokenizer(info.folder)
     config = {
-        "model_type": architecture.model_type,
-        "architectures": [architecture.class_name],
-        "vocab_size": info.architecture["vocab_size"],
-        "tie_word_embeddings": tied,
-        "torch_dtype": "float32",
-        "bos_token_id": None,
-        "eos_token_id": tokenizer.special("end"),
+        "model_type": architecture.model_type, "architectures": [architecture.class_name],
+        "vocab_size": info.architecture["vocab_size"], "tie_word_embeddings": tied, "torch_dtype": "float32",
+        "bos_token_id": None, "eos_token_id": tokenizer.special("end"),
         **architecture.to_config(info.architecture),
-    }
+    }  # fmt: skip
     with atomic_folder(folder) as draft:
         (draft / WEIGHTS).write_bytes(save(weights, metadata={"format": "pt"}))
         tokenizer.save(draft / TOKENIZER)
@@ -247,10 +237,10 @@ def _read_transformers(path: Path, theirs: Mapping[str, Any]) -> tuple[dict[str,
     from safetensors import SafetensorError
     from safetensors.torch import load_file
 
-    known, model_type = {one.model_type: one for one in ARCHITECTURES}, theirs.get("model_type")
-    if model_type not in known:
-        raise ModelError(f"model type {model_type!r} is not known here", f"known: {', '.join(known)}")
-    architecture = known[model_type]
+    architecture = next((one for one in ARCHITECTURES if one.model_type == theirs.get("model_type")), None)
+    if architecture is None:
+        known = ", ".join(one.model_type for one in ARCHITECTURES)
+        raise ModelError(f"model type {theirs.get('model_type')!r} is not known here", f"known: {known}")
     tied = bool(theirs.get("tie_word_embeddings", architecture.model_type == "gpt2"))
     try:
         ours = {**architecture.required, **architecture.from_config(theirs)}

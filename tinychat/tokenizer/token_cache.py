@@ -5,6 +5,7 @@ import json
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 
@@ -103,29 +104,24 @@ def _encode(
         short.clear()
 
     for item in items:
-        if isinstance(item, Conversation):
-            if template is not None:
-                yield np.array(template.encode(item.messages, tokenizer), tokenizer.dtype), True
-                continue
-            short += (message.text for message in item.messages)
-            waiting += sum(len(message.text) for message in item.messages)
-        elif item.ends_document:
-            short.append(item.text)
-            waiting += len(item.text)
-        else:
+        if isinstance(item, Conversation) and template is not None:
+            yield np.array(template.encode(item.messages, tokenizer), tokenizer.dtype), True
+        elif isinstance(item, Chunk) and not item.ends_document:
             yield from (*encode_short(), (begin, False))
-            for ids in tokenizer.encode_pieces(_rest(item, items)):
+            for ids in tokenizer.encode_pieces(_first_document(chain([item], items))):
                 yield ids, False
             yield end, True
-        if waiting >= BATCH:
-            yield from encode_short()
-            waiting = 0
+        else:
+            texts = [item.text] if isinstance(item, Chunk) else [message.text for message in item.messages]
+            short += texts
+            waiting += sum(map(len, texts))
+            if waiting >= BATCH:
+                yield from encode_short()
+                waiting = 0
     yield from encode_short()
 
 
-def _rest(chunk: Chunk, items: Iterable[Chunk | Conversation]) -> Iterator[str]:
-    """Yield the pieces of one document, whose first chunk was read already."""
-    yield chunk.text
+def _first_document(items: Iterable[Chunk | Conversation]) -> Iterator[str]:
     for item in items:
         assert isinstance(item, Chunk)
         yield item.text
