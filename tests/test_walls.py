@@ -179,9 +179,16 @@ def test_front_ends_start_without_torch() -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-@pytest.mark.parametrize("module", ["tinychat.repl.app", "tinychat.cli.manage"])
-def test_rich_is_read_only_to_draw(module: str) -> None:
-    code = f"import sys, {module}; sys.exit('rich' in sys.modules)"
+@pytest.mark.parametrize(
+    ("module", "libraries"),
+    [
+        ("tinychat.repl.app", {"rich"}),
+        ("tinychat.cli.manage", {"rich"}),
+        ("tinychat.repl.training_view", {"tinychat.commands", "tokenizers"}),
+    ],
+)
+def test_libraries_are_read_only_where_they_are_used(module: str, libraries: set[str]) -> None:
+    code = f"import sys, {module}; sys.exit(bool({libraries} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 

@@ -13,7 +13,7 @@ from screens import Person, Screen
 from tinychat.commands.results import GuessingGame
 from tinychat.evaluate.shannon_game import Game
 from tinychat.generate.engine import TokenProbability
-from tinychat.repl.game import play
+from tinychat.repl.app import play
 from tinychat.session.session import Session
 from tinychat.tokenizer.tokenizer import Tokenizer
 from tinychat.tokenizer.training import train_vocabulary

@@ -15,12 +15,11 @@ from scripted import make_model
 
 from tinychat.errors import UsageError
 from tinychat.events import Ended, Failed, Stepped
-from tinychat.repl.keys import find_editor, is_open_block, strip_block, wants_vi
+from tinychat.repl.keys import LineEditor, find_editor, is_open_block, strip_block, wants_vi
 from tinychat.repl.prompt import (
     MARKS,
     PLAIN_MARKS,
     CommandCompleter,
-    LineEditor,
     Prompt,
     QuietHistory,
     describe_run,

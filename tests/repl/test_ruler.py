@@ -13,8 +13,7 @@ from scripted import make_model
 from tinychat.commands.registry import prompt_of
 from tinychat.corpus.types import Message
 from tinychat.repl.keys import strip_block
-from tinychat.repl.prompt import justify
-from tinychat.repl.ruler import SYNC_LIMIT, Measure, Ruler
+from tinychat.repl.prompt import SYNC_LIMIT, Measure, Ruler, justify
 from tinychat.session.session import Session
 
 

@@ -1,7 +1,7 @@
-"""The view of a single answer: draws tokens as they stream, and keys stop it, pause it or change its settings.
+"""The view of an answer: draws tokens as they stream, while keys stop it, pause it or change its settings.
 
-A thread generates the answer (`Producer`), so that keys act meanwhile. `LiveView` handles keys and the status for any
-stream of answers; `AnswerView` draws one. `walk` browses a finished answer token by token.
+`Producer` generates in a thread, `LiveView` handles keys and the status of any stream, and `AnswerView` draws one
+answer. `walk` browses a finished answer token by token.
 """
 
 import queue
@@ -56,13 +56,9 @@ RecordT = TypeVar("RecordT")
 class Producer(Generic[RecordT]):
     """Generates records in a thread; `None` follows the last one, or the exception that ended the generation.
 
-    The queue is short, so that the model never runs far ahead of the screen.
-
-    Args:
-        start: Returns the records; receives a function that returns whether to stop.
-        delay_after: Returns the minimum number of seconds between a record and the next one; None for no delay, not
-            even in a pause.
-        queue_size: Maximum number of records that wait to be drawn.
+    `start` returns the records, and receives a function that returns whether to stop. `delay_after` returns the minimum
+    number of seconds between a record and the next one; None for no delay, not even in a pause. The queue is short, so
+    that the model never runs far ahead of the screen.
     """
 
     def __init__(
@@ -74,30 +70,24 @@ class Producer(Generic[RecordT]):
         self._start, self._delay_after = start, delay_after
         self._records: queue.Queue[RecordT | BaseException | None] = queue.Queue(queue_size)
         self._changed = threading.Condition()
-        self._is_stopping = self._is_paused = self._is_held = False
+        self.is_stopping = False
+        """Whether `stop` has been called."""
+        self.is_paused = False
+        """Whether tokens come only by `step`."""
+        self._is_held = False
         self._num_steps = 0  # records still allowed despite the pause
         threading.Thread(target=self._run, name="answer", daemon=True).start()
-
-    @property
-    def is_stopping(self) -> bool:
-        """Whether `stop` has been called."""
-        return self._is_stopping
-
-    @property
-    def is_paused(self) -> bool:
-        """Whether tokens come only by `step`."""
-        return self._is_paused
 
     def stop(self) -> None:
         """Request the end; this also ends a pause."""
         with self._changed:
-            self._is_stopping, self._is_paused = True, False
+            self.is_stopping, self.is_paused = True, False
             self._changed.notify()
 
     def toggle_pause(self) -> None:
         """Pause the generation, or resume it."""
         with self._changed:
-            self._is_paused, self._num_steps = not self._is_paused, 0
+            self.is_paused, self._num_steps = not self.is_paused, 0
             self._changed.notify()
 
     def hold(self, held: bool) -> None:
@@ -125,10 +115,9 @@ class Producer(Generic[RecordT]):
 
     def _run(self) -> None:
         try:
-            for record in self._start(lambda: self._is_stopping):
+            for record in self._start(lambda: self.is_stopping):
                 self._records.put(record)
-                seconds = self._delay_after(record)
-                if seconds is not None:
+                if (seconds := self._delay_after(record)) is not None:
                     self._wait(seconds)
         except BaseException as error:  # raised again by the thread that draws
             self._records.put(error)
@@ -138,9 +127,9 @@ class Producer(Generic[RecordT]):
         """Wait between two tokens, and until the end of a pause."""
         with self._changed:
             if seconds:
-                self._changed.wait_for(lambda: self._is_stopping or self._is_paused, seconds)
-            self._changed.wait_for(lambda: self._is_stopping or not self._is_held)
-            self._changed.wait_for(lambda: not self._is_paused or self._num_steps)
+                self._changed.wait_for(lambda: self.is_stopping or self.is_paused, seconds)
+            self._changed.wait_for(lambda: self.is_stopping or not self._is_held)
+            self._changed.wait_for(lambda: not self.is_paused or self._num_steps)
             self._num_steps = max(0, self._num_steps - 1)
 
 
@@ -158,8 +147,7 @@ class LiveView(ABC):
     def __init__(self, session: Session, terminal: Terminal, keyboard: Keyboard) -> None:
         self._session, self._terminal, self._keyboard = session, terminal, keyboard
         self._typed = TypeAhead()
-        self._message = ""
-        self._is_finished = False
+        self._message, self._is_finished = "", False
 
     def play(self) -> None:
         """Draw the stream to its end, then write a summary line.
@@ -178,7 +166,7 @@ class LiveView(ABC):
         finally:
             self._producer.stop()
             self._terminal.set_bracketed_paste(False)
-            self._keyboard.push_typeahead(self._typed.keys)
+            self._keyboard.push_typeahead(self._typed.lines + self._typed.line)
             self._close()
         if line := self._summary(show_seed=not seed_is_set):
             self._terminal.line(line, DIM)
@@ -200,11 +188,6 @@ class LiveView(ABC):
     @abstractmethod
     def _summary(self, *, show_seed: bool) -> str:
         """Return how the stream ended; empty if unknown."""
-
-    def _handle_keys(self, wait: float = 0.0) -> None:
-        """Handle all pressed keys; wait up to `wait` seconds for the first."""
-        for key in self._keyboard.read(wait):
-            self._press(key)
 
     def _press(self, key: KeyPress) -> None:
         typing = bool(self._typed.line)
@@ -246,18 +229,15 @@ class LiveView(ABC):
 
     def _run(self, line: str) -> None:
         try:
-            result = COMMANDS.dispatch(self._session, line)
+            self._show_result(COMMANDS.dispatch(self._session, line))
         except TinychatError as error:
             self._show_message(error.problem)
-        else:
-            self._show_result(result)
 
     @abstractmethod
     def _show_result(self, result: object) -> None:
         """Show the result of a key or a command."""
 
     def _show_message(self, text: str) -> None:
-        """Show a message in the status."""
         self._message = text
 
     def _status_text(self) -> str:
@@ -291,9 +271,8 @@ class AnswerView(LiveView):
     def __init__(self, answer: Answer, session: Session, terminal: Terminal, keyboard: Keyboard) -> None:
         super().__init__(session, terminal, keyboard)
         self._before = answer.before
-        self._status = StatusLine(terminal)
+        self._status, self._throughput = StatusLine(terminal), Throughput()
         self._num_tokens = 0
-        self._throughput = Throughput()
         self._later_notices: list[str] = []
         self._finished: Finished | None = None
         self._producer: Producer[Record] = Producer(answer.start, self._delay_after)
@@ -313,26 +292,25 @@ class AnswerView(LiveView):
     def _advance(self) -> None:
         self._status.show(self._status_text())
         self._draw(self._producer.poll())
-        self._handle_keys()
+        for key in self._keyboard.read():
+            self._press(key)
         self._producer.hold(self._keyboard.is_undecided)  # an Esc is likely: suspend at once
 
     def _draw(self, records: list[Record | BaseException | None]) -> None:
         """Draw records; consecutive tokens are written together."""
         text = ""
         for record in records:
+            if isinstance(record, SettingsChanged | AnswerStart | BaseException):
+                self._terminal.write(text)
+                text = ""
             match record:
                 case Token():
                     self._num_tokens += 1
                     self._throughput.record()
                     text += record.text
                 case SettingsChanged():
-                    self._terminal.write(text)
-                    text = ""
                     self._terminal.write(f"⟨{record.text}⟩", DIM)
                 case AnswerStart():
-                    self._terminal.write(text)
-                    text = ""
-                    self._terminal.fresh_line()
                     self._terminal.line(record.name, DIM)
                     self._num_tokens = 0
                 case Notice() if self._num_tokens == 0:
@@ -342,7 +320,6 @@ class AnswerView(LiveView):
                 case Finished():
                     self._finished = record
                 case BaseException():
-                    self._terminal.write(text)
                     raise record
         self._status.handle_resize()
         self._terminal.write(text)
@@ -424,12 +401,10 @@ class Throughput:
 
 
 def walk(tokens: TokenBrowser, terminal: Terminal, keyboard: Keyboard) -> Answer | None:
-    """Show the probabilities at one token after the other; on a dumb terminal, only those at the initial one.
+    """Show the probabilities at one token after the other; return the answer that goes on from a chosen one, or None.
 
-    The key that ends the walk goes to the next prompt, unless it is Esc, Enter or Ctrl-C, and so do all keys after it.
-
-    Returns:
-        The answer that goes on from the chosen token, or None.
+    A dumb terminal shows only those at the initial token. The key that ends the walk goes to the next prompt, unless it
+    is Esc, Enter or Ctrl-C, and so do all keys after it.
     """
     if terminal.dumb:
         from tinychat.repl.render.results import draw_plain
@@ -453,8 +428,7 @@ class _WalkView:
         drawn, keys = None, self._keyboard.pop_typeahead()
         with self._keyboard.live():
             while True:
-                state = self._terminal.size(), self._index, self._selected
-                if state != drawn:
+                if (state := (self._terminal.size(), self._index, self._selected)) != drawn:
                     self._draw(WALKING_KEYS)
                     drawn = state
                 for position, key in enumerate(keys):
@@ -465,13 +439,18 @@ class _WalkView:
     def _press(self, key: KeyPress) -> bool:
         """Handle a key, and return whether it is one that moves."""
         match key.key:
-            case Keys.Left | Keys.Right:
-                step = 1 if key.key is Keys.Right else -1
-                self._go_to(min(max(self._index + step, 0), self._tokens.count - 1))
-            case Keys.Home | Keys.End:
-                self._go_to(0 if key.key is Keys.Home else self._tokens.count - 1)
-            case Keys.Up | Keys.Down:
-                self._move_selection(1 if key.key is Keys.Down else -1)
+            case Keys.Left:
+                self._go_to(max(self._index - 1, 0))
+            case Keys.Right:
+                self._go_to(min(self._index + 1, self._tokens.count - 1))
+            case Keys.Home:
+                self._go_to(0)
+            case Keys.End:
+                self._go_to(self._tokens.count - 1)
+            case Keys.Up:
+                self._move_selection(-1)
+            case Keys.Down:
+                self._move_selection(1)
             case _:
                 return False
         return True

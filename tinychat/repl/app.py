@@ -1,11 +1,17 @@
-"""The REPL's loop: prompt, run a command or show an answer, repeat."""
+"""The REPL's loop: prompt, run a command or show an answer, repeat; and the guessing game of `/play`."""
 
 import os
 import signal
 import sys
 import traceback
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from functools import partial
+
+from prompt_toolkit import PromptSession
+from prompt_toolkit.formatted_text import FormattedText
+from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.styles import Style
 
 from tinychat import __version__
 from tinychat.commands import COMMANDS
@@ -23,18 +29,20 @@ from tinychat.commands.results import (
     WatchRun,
 )
 from tinychat.commands.training import finish_training
+from tinychat.config.option import unescape
 from tinychat.errors import TinychatError, describe_os_error
+from tinychat.evaluate.shannon_game import OTHER, Game, Outcome
 from tinychat.generate.loading import device_of
-from tinychat.repl.answer_view import AnswerView
-from tinychat.repl.keys import Keyboard, counted_interrupts, raised_interrupts
-from tinychat.repl.plain import PlainPrompt
-from tinychat.repl.prompt import Prompt, describe_run
-from tinychat.repl.render.terminal import DIM, Terminal
+from tinychat.repl.answer_view import AnswerView, walk
+from tinychat.repl.keys import CURSOR, Keyboard, counted_interrupts, raised_interrupts, show_on_one_line
+from tinychat.repl.prompt import PLAIN, PlainPrompt, Prompt, ask, describe_run, read_line
+from tinychat.repl.render.terminal import DIM, GREEN, RED, SEPARATOR, Terminal, fit, wrap_items
 from tinychat.session.run_monitor import BackgroundRun
 from tinychat.session.session import Session
 from tinychat.session.transcript import Autosave
 from tinychat.store import paths
 from tinychat.store.runs import list_runs
+from tinychat.textutil import count, percent
 
 FIRST_HINT = "try: hello there · /model · /train my-novel.txt --minutes 5"
 BARE_WORDS = ("exit", "quit", "bye", "help")
@@ -60,10 +68,7 @@ def run(session: Session, *, debug: bool = False) -> int:
 def greet(terminal: Terminal, session: Session, *, first: bool) -> None:
     """Write `tinychat 0.1 · smalltalk (wordpiece, 3.4M, chat) · cpu · /help`, and a line for each run that trains.
 
-    Args:
-        terminal: where to write.
-        session: the session that begins.
-        first: also write a hint on what to try.
+    The first time, also write a hint on what to try.
     """
     version = ".".join(__version__.split(".")[:2])
     model = session.info.summary if session.info else "no model yet"
@@ -155,16 +160,12 @@ class Repl:
                     write_picture(result, result.out)
                     self._terminal.line(f"written: {result.out}")
             case GuessingGame():
-                from tinychat.repl.game import play
-
                 play(result, self._session, self._terminal)
             case ParallelAnswers():
                 from tinychat.repl.comparison_view import ComparisonView
 
                 ComparisonView(result, self._session, self._terminal, self._keyboard).play()
             case TokenBrowser():
-                from tinychat.repl.answer_view import walk
-
                 if (chosen := walk(result, self._terminal, self._keyboard)) is not None:
                     self._show(chosen)
             case WatchRun():
@@ -192,3 +193,125 @@ class Repl:
         if self._debug:
             self._terminal.line(traceback.format_exc().rstrip("\n"), DIM)
         self._terminal.problem(problem, remedy)
+
+
+# --- the guessing game: Shannon's experiment (see `evaluate/shannon_game.py`), played against the model ---
+
+SURE = "!"
+QUIT = ("/quit", "/q", "/exit")
+TYPING = "How does it go on? Type a character and Enter, or several if you are sure."
+CHOOSING = "How does it go on? Type the number of a piece, and ! if you are sure, and Enter."
+RULES = "Guesses cost bits, right ones few; {name} pays by its odds. The fewer bits win."
+KEYS = ("Enter tells", "Esc ends")
+FEW = 30
+"""Number of guessed characters below which the winner may just have been lucky."""
+MAX_REST = 200
+"""Maximum number of characters shown of the text that was not reached."""
+COLOURS = Style.from_dict({"text": "bold", "cursor": "dim", "bottom-toolbar": "noreverse dim"})
+
+
+def play(result: GuessingGame, session: Session, terminal: Terminal) -> None:
+    """Play until the text ends or the player quits, and write who has won.
+
+    Raises:
+        TinychatError: If the model cannot be used, or there is no text to guess.
+    """
+    name = session.model.name
+    if not session.is_ready:
+        terminal.line(f"{name} is loading…", DIM)
+    with counted_interrupts() as interrupts:
+        game = result.start(lambda: interrupts.count > 0)
+    terminal.line(CHOOSING if game.has_choices else TYPING, DIM)
+    terminal.line(RULES.format(name=name), DIM)
+    keys = KEYS if game.has_choices else ("\\n is a new line", *KEYS)
+    if terminal.dumb:
+        terminal.line(SEPARATOR.join([*keys[:-1], "/quit ends"]), DIM)
+    if len(game.text) > terminal.width // 2 or "\n" in game.text.strip("\n"):
+        terminal.line(game.text.rstrip("\n"))
+    ask_after = _make_ask(terminal, keys)
+    try:
+        while not game.is_over and (line := _ask_guess(game, ask_after, terminal)).strip() not in QUIT:
+            _show_outcomes(_guess(game, line), game, name, terminal)
+    except (EOFError, KeyboardInterrupt):
+        pass
+    _show_result(game, name, terminal)
+
+
+def _make_ask(terminal: Terminal, keys: Sequence[str]) -> Callable[[str], str]:
+    """Return a function that reads a guess, typed after a text."""
+    if terminal.dumb:
+        return lambda text: read_line(terminal, text + CURSOR)
+    bindings = KeyBindings()
+
+    @bindings.add("escape", eager=True)
+    def end(event: KeyPressEvent) -> None:
+        event.app.exit(exception=EOFError)
+
+    prompt: PromptSession[str] = PromptSession(
+        key_bindings=bindings,
+        bottom_toolbar=f" {SEPARATOR.join(keys)}",
+        style=COLOURS if terminal.colour else PLAIN,
+        include_default_pygments_style=False,
+    )
+    prompt.app.renderer.cpr_not_supported_callback = None
+    return lambda text: ask(prompt, FormattedText([("class:text", text), ("class:cursor", CURSOR)]))
+
+
+def _ask_guess(game: Game, ask_after: Callable[[str], str], terminal: Terminal) -> str:
+    """Read a guess, typed after the end of the known text, which takes at most half of the line."""
+    if game.has_choices:
+        choices = [f"{number} {one!r}" for number, one in enumerate(game.choices, 1) if one in game.remaining]
+        if OTHER in game.remaining:
+            choices.append("0 something else")
+        for line in wrap_items(choices, terminal.width - 1):
+            terminal.line(line)
+    text, room = show_on_one_line(game.text), terminal.width // 2
+    return ask_after(text if len(text) <= room else "…" + text[1 - room :])
+
+
+def _guess(game: Game, line: str) -> list[Outcome]:
+    """Return the outcomes of a line; none if the line is not a guess."""
+    if not line:
+        return game.give_up()
+    if not game.has_choices:
+        return game.guess(unescape(line))
+    sure, number = line.rstrip().endswith(SURE), line.strip().removesuffix(SURE)
+    if not number.isdecimal() or int(number) > len(game.choices):
+        return []
+    return game.guess(game.choices[int(number) - 1] if int(number) else OTHER, sure=sure)
+
+
+def _show_outcomes(outcomes: Sequence[Outcome], game: Game, name: str, terminal: Terminal) -> None:
+    """Write `✓ 'ig' ✗ 't' · bits: you 23.1, talk 19.4 · its odds: 'i' 62 %, 'g' 99 %`."""
+    if not outcomes:
+        terminal.line(f"a number from 0 to {len(game.choices)}, or Enter to be told", DIM)
+        return
+    if right := "".join(one.text for one in outcomes if one.verdict == "right"):
+        terminal.write(f"✓ {right!r} ", GREEN)
+    for one in outcomes:
+        if one.verdict == "wrong":
+            terminal.write(f"✗ {one.text!r} " if one.text else "✗ it is one of them ", RED)
+        elif one.verdict == "revealed":
+            terminal.write(f"it was {one.text!r} ")
+    words = f"· bits: you {game.bits:.1f}, {name} {game.score.model:.1f}"
+    if known := [f"{one.text!r} {percent(one.probability, 0)}" for one in outcomes if one.verdict != "wrong"]:
+        words += f"{SEPARATOR}its odds: {', '.join(known)}"
+    terminal.write(fit(words, terminal.width - 1 - terminal.column), DIM)
+    terminal.fresh_line()
+
+
+def _show_result(game: Game, name: str, terminal: Terminal) -> None:
+    """Write the rest of the text, the bits per character of both, and who has won."""
+    score = game.score
+    if game.rest:
+        terminal.line(f"it goes on: {game.rest[:MAX_REST]}{'…' if len(game.rest) > MAX_REST else ''}", DIM)
+    if not score.characters:
+        terminal.line("nothing was guessed")
+        return
+    paid = (("you", score.person), (name, score.model))
+    rates = [f"{who} {bits / score.characters:.2f} bits/char" for who, bits in paid]
+    terminal.line(SEPARATOR.join([*rates, count(score.characters, "character")]))
+    won = {"person": "you won", "model": f"{name} won", "nobody": "nobody won"}[score.winner]
+    lead = f" by {abs(score.person - score.model):.1f} bits" if score.winner != "nobody" else ""
+    lucky = f"{SEPARATOR}after so few that may be luck" if score.characters < FEW else ""
+    terminal.line(f"{won}{lead}{lucky}")

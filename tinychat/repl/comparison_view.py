@@ -1,8 +1,4 @@
-"""The view of several answers side by side, drawn in place as they stream; on a dumb terminal, written at their end.
-
-`columns` lays out texts in columns, in several rows if the screen is too narrow; `GrowingText` wraps a text as it
-grows. `ComparisonView` draws the answers and handles keys.
-"""
+"""The view of several answers side by side, drawn in place as they stream; on a dumb terminal, written at their end."""
 
 import re
 from collections.abc import Sequence
@@ -50,8 +46,7 @@ class GrowingText:
     """
 
     def __init__(self, text: str = "") -> None:
-        self._pieces = [text]
-        self._wrapper = _Wrapper(0)
+        self._pieces, self._wrapper = [text], _Wrapper(0)
         self._num_wrapped = 0
         """Number of pieces added to the wrapper."""
 
@@ -59,16 +54,10 @@ class GrowingText:
         return "".join(self._pieces)
 
     def append(self, text: str) -> None:
-        """Append text."""
         self._pieces.append(text)
 
     def lines(self, width: int, newest: int | None = None) -> list[str]:
-        """Return the wrapped lines.
-
-        Args:
-            width: Maximum width of a line in cells.
-            newest: Number of last lines to return, at least 1; None for all.
-        """
+        """Return the text wrapped to `width` cells: the `newest` lines, at least 1, or all."""
         if self._wrapper.width != width:
             self._wrapper, self._num_wrapped = _Wrapper(width), 0
         self._wrapper.add("".join(self._pieces[self._num_wrapped :]))
@@ -95,7 +84,6 @@ class _Wrapper:
         """Number of characters of the paragraph, for tabs."""
 
     def add(self, text: str) -> None:
-        """Append text."""
         first, *others = escape_controls(text).split("\n")
         self._add_words(first)
         for paragraph in others:
@@ -105,7 +93,6 @@ class _Wrapper:
             self._add_words(paragraph)
 
     def lines(self, newest: int | None) -> list[str]:
-        """Return the lines, or only the newest."""
         last = (self._line + self._word).rstrip()
         return [*self._full_lines, last] if newest is None else [*self._full_lines[-newest:], last][-newest:]
 
@@ -153,13 +140,9 @@ class _Wrapper:
 
 
 def columns(headings: Sequence[str], texts: Sequence[GrowingText], width: int, height: int | None = None) -> list[Line]:
-    """Return the texts under their headings, side by side as far as there is room.
+    """Return the texts under their headings, side by side as far as there is room, in several rows if need be.
 
-    Args:
-        headings: One for each text.
-        texts: At least one.
-        width: Maximum width in cells.
-        height: Maximum number of lines, which show the end of each text; None for no limit.
+    If there is a maximum `height` in lines, they show the end of each text; `width` is in cells.
     """
     per_row = max(1, min(len(texts), (width + len(COLUMN_SEPARATOR)) // (MIN_COLUMN_WIDTH + len(COLUMN_SEPARATOR))))
     num_rows = -(-len(texts) // per_row)
@@ -187,61 +170,30 @@ class ComparisonView(LiveView):
 
     def __init__(self, answers: ParallelAnswers, session: Session, terminal: Terminal, keyboard: Keyboard) -> None:
         super().__init__(session, terminal, keyboard)
-        self._columns = _AnswerColumns(answers.labels, session, terminal)
+        self._headings, self._texts = answers.labels, [GrowingText() for _ in answers.labels]
+        self._region = Region(terminal)
+        self._finished: list[Finished] = []
+        self._notices: list[str] = []
+        self._num_tokens = 0
+        self._drawn: tuple[Size, list[Line]] | None = None
         self._producer: Producer[IndexedRecord] = Producer(
             answers.start, lambda indexed: self._delay_after(indexed[1]), QUEUE_SIZE * len(answers.labels)
         )
 
     def _advance(self) -> None:
-        self._columns.draw(self._status_text())
-        self._handle_keys(REDRAW_INTERVAL)
+        if not self._terminal.dumb:
+            self._draw()
+        for key in self._keyboard.read(REDRAW_INTERVAL):
+            self._press(key)
         for record in self._producer.poll(timeout=0):
             if record is None:
                 self._is_finished = True
             elif isinstance(record, BaseException):
                 raise record
             else:
-                self._columns.add(*record)
+                self._add(*record)
 
-    def _close(self) -> None:
-        self._columns.close()
-
-    def _summary(self, *, show_seed: bool) -> str:
-        return self._columns.summary(show_seed=show_seed)
-
-    def _press(self, key: KeyPress) -> None:
-        if key.key == " " and self._terminal.dumb:  # a dumb terminal could not show the pause
-            self._typed.press(key)
-        else:
-            super()._press(key)
-
-    @property
-    def _num_unfinished(self) -> int:
-        return self._columns.num_unfinished
-
-    def _can_run(self, command: Command) -> bool:
-        return command.name == PACE_COMMAND
-
-    def _show_result(self, result: object) -> None:
-        self._show_message(result.text if isinstance(result, Change) else "")
-
-    def _progress(self) -> list[str]:
-        return [*filter(None, [self._message]), self._columns.progress(), "esc stop"]
-
-
-class _AnswerColumns:
-    """The answers so far, and their drawing."""
-
-    def __init__(self, headings: tuple[str, ...], session: Session, terminal: Terminal) -> None:
-        self._headings, self._session, self._terminal = headings, session, terminal
-        self._region = Region(terminal)
-        self._texts = [GrowingText() for _ in headings]
-        self._finished: list[Finished] = []
-        self._notices: list[str] = []
-        self._num_tokens = 0
-        self._drawn: tuple[Size, list[Line]] | None = None
-
-    def add(self, index: int, record: Record) -> None:
+    def _add(self, index: int, record: Record) -> None:
         """Add a record to the answer at `index`."""
         match record:
             case Token():
@@ -252,23 +204,19 @@ class _AnswerColumns:
             case Notice() if record.text not in self._notices:
                 self._notices.append(record.text)
 
-    @property
-    def num_unfinished(self) -> int:
-        """Number of answers that have not ended; at least 1."""
-        return max(1, len(self._headings) - len(self._finished))
-
-    def draw(self, status: str) -> None:
+    def _draw(self) -> None:
         """Draw the answers as far as the screen is high, and the status under them."""
-        if self._terminal.dumb:
-            return
         width, height = self._terminal.size()
-        lines = columns(self._headings, self._texts, width - 1, max(2, height - 2))
-        drawing = ((width, height), [*lines, Line(fit(status, width - 1), is_heading=True)][: height - 1])
-        if drawing != self._drawn:
-            self._drawn = drawing
-            self._draw_lines(drawing[1])
+        status = Line(fit(self._status_text(), width - 1), is_heading=True)
+        lines = [*columns(self._headings, self._texts, width - 1, max(2, height - 2)), status][: height - 1]
+        if self._drawn != ((width, height), lines):
+            self._drawn = (width, height), lines
+            self._draw_lines(lines)
 
-    def close(self) -> None:
+    def _draw_lines(self, lines: Sequence[Line]) -> None:
+        self._region.draw([dimmed(line.text, self._terminal) if line.is_heading else line.text for line in lines])
+
+    def _close(self) -> None:
         """Leave the complete answers on screen, followed by the notices."""
         if self._terminal.dumb:
             for heading, text in zip(self._headings, self._texts, strict=True):
@@ -282,7 +230,7 @@ class _AnswerColumns:
         for notice in self._notices:
             self._terminal.line(notice, DIM)
 
-    def summary(self, *, show_seed: bool) -> str:
+    def _summary(self, *, show_seed: bool) -> str:
         """Return the last line: `4 answers · 312 tokens · 402 tok/s · /pick N goes on from one`."""
         parts = [f"{len(self._headings)} answers", count(self._num_tokens, "token")]
         seconds = max((finished.seconds for finished in self._finished), default=0.0)
@@ -295,11 +243,26 @@ class _AnswerColumns:
             parts.append(f"seed {seeds.pop()}")
         return SEPARATOR.join([*parts, PICK_HINT])
 
-    def progress(self) -> str:
-        """Return the progress: `1 of 4 done · 312 tokens`."""
-        if not self._num_tokens and not self._session.is_ready:
-            return f"{self._session.model.name} is loading…"
-        return f"{len(self._finished)} of {len(self._headings)} done{SEPARATOR}{self._num_tokens:,} tokens"
+    def _press(self, key: KeyPress) -> None:
+        if key.key == " " and self._terminal.dumb:  # a dumb terminal could not show the pause
+            self._typed.press(key)
+        else:
+            super()._press(key)
 
-    def _draw_lines(self, lines: Sequence[Line]) -> None:
-        self._region.draw([dimmed(line.text, self._terminal) if line.is_heading else line.text for line in lines])
+    @property
+    def _num_unfinished(self) -> int:
+        return max(1, len(self._headings) - len(self._finished))
+
+    def _can_run(self, command: Command) -> bool:
+        return command.name == PACE_COMMAND
+
+    def _show_result(self, result: object) -> None:
+        self._show_message(result.text if isinstance(result, Change) else "")
+
+    def _progress(self) -> list[str]:
+        """Return the parts of `1 of 4 done · 312 tokens · esc stop`."""
+        if not self._num_tokens and not self._session.is_ready:
+            progress = [f"{self._session.model.name} is loading…"]
+        else:
+            progress = [f"{len(self._finished)} of {len(self._headings)} done", f"{self._num_tokens:,} tokens"]
+        return [*filter(None, [self._message]), *progress, "esc stop"]

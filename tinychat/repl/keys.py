@@ -1,4 +1,4 @@
-'''Keys and signals of the REPL.
+'''Keys, a line editor that they act on, and signals.
 
 `Keyboard` reads keys while an answer or a training run is on screen, and `TypeAhead` collects those that are meant for
 the next prompt. `prompt_bindings` adds tinychat's keys to those of vi or emacs; a prompt that begins with `"""` is a
@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -22,18 +22,18 @@ from types import FrameType
 from typing import Any
 
 from prompt_toolkit.application import Application, run_in_terminal
+from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.enums import DEFAULT_BUFFER, EditingMode
 from prompt_toolkit.filters import has_focus, vi_navigation_mode
 from prompt_toolkit.input import Input, create_input
 from prompt_toolkit.input.typeahead import get_typeahead, store_typeahead
 from prompt_toolkit.key_binding import KeyBindings, KeyPress, KeyPressEvent
 from prompt_toolkit.keys import Keys
+from prompt_toolkit.utils import get_cwidth
 
-from tinychat.commands import COMMANDS
-from tinychat.commands.settings import toggle_greedy
 from tinychat.errors import UsageError
 from tinychat.repl.render.terminal import Terminal
-from tinychat.session.session import Session
+from tinychat.textutil import escape_controls
 
 ESCAPE_TIMEOUT = 0.03
 """Seconds after which an Esc is a key of its own, not the first byte of an arrow key on a slow line."""
@@ -44,6 +44,8 @@ SIGNAL_RETRY_DELAY = 0.01
 
 ENTER = KeyPress(Keys.ControlM, "\r")
 BLOCK = '"""'
+CURSOR = "▏"
+NEW_LINE = "↵"
 EDITORS = ("/usr/bin/editor", "/usr/bin/nano", "/usr/bin/pico", "/usr/bin/vi", "/usr/bin/emacs")
 """The editors that prompt_toolkit tries, in its order, if none is set."""
 
@@ -67,8 +69,7 @@ class Keyboard:
         import termios
 
         descriptor = self.input.fileno()
-        before = termios.tcgetattr(descriptor)
-        attributes = termios.tcgetattr(descriptor)
+        before, attributes = termios.tcgetattr(descriptor), termios.tcgetattr(descriptor)
         attributes[0] &= ~(termios.ICRNL | termios.INLCR | termios.IGNCR | termios.IXON)
         attributes[3] &= ~(termios.ECHO | termios.ICANON)
         termios.tcsetattr(descriptor, termios.TCSANOW, attributes)
@@ -79,18 +80,12 @@ class Keyboard:
         finally:
             termios.tcsetattr(descriptor, termios.TCSANOW, before)
 
-    @contextmanager
-    def live(self) -> Iterator["Keyboard"]:
+    def live(self) -> AbstractContextManager[None]:
         """Put the terminal into raw mode, in which `read` returns every key, Ctrl-C included."""
-        with self.input.raw_mode():
-            yield self
+        return self.input.raw_mode()
 
     def read(self, timeout: float = 0.0) -> list[KeyPress]:
-        """Return the keys pressed so far.
-
-        Args:
-            timeout: maximum number of seconds to wait for the first key.
-        """
+        """Return the keys pressed so far; wait up to `timeout` seconds for the first."""
         if self._is_readable(timeout):
             self._read_at = self._clock()
             keys = self.input.read_keys()
@@ -112,11 +107,10 @@ class Keyboard:
     def pop_line(self) -> tuple[str, bool]:
         """Remove and return the text stored up to the first Enter, and whether there is an Enter."""
         keys = self.pop_typeahead()
-        ends = [index for index, key in enumerate(keys) if key.key is Keys.ControlM]
-        if ends:
-            self.push_typeahead(keys[ends[0] + 1 :])
-            keys = keys[: ends[0]]
-        return normalize_newlines("".join(key.data for key in keys)), bool(ends)
+        end = next((index for index, key in enumerate(keys) if key.key is Keys.ControlM), None)
+        if end is not None:
+            self.push_typeahead(keys[end + 1 :])
+        return normalize_newlines("".join(key.data for key in keys[:end])), end is not None
 
     def _is_readable(self, timeout: float) -> bool:
         if sys.platform == "win32":  # `select` does not know consoles, but reading one does not block
@@ -139,11 +133,6 @@ class TypeAhead:
         """The line being typed, as text."""
         return "".join(key.data for key in self.line)
 
-    @property
-    def keys(self) -> list[KeyPress]:
-        """All keys, as `Keyboard.push_typeahead` takes them."""
-        return self.lines + self.line
-
     def press(self, key: KeyPress) -> None:
         """Apply a key that types or deletes; ignore any other."""
         if key.key is Keys.Backspace:
@@ -158,6 +147,61 @@ class TypeAhead:
             self.line.append(key)
 
 
+class LineEditor:
+    """A line that is edited key by key. Ctrl-J inserts a new line; ↑ recalls the previous text."""
+
+    def __init__(self, previous: str = "") -> None:
+        self._buffer, self._previous = Buffer(), previous
+
+    @property
+    def text(self) -> str:
+        """The text typed so far."""
+        return self._buffer.text
+
+    def press(self, key: KeyPress) -> None:
+        """Apply a key that types, deletes or moves the cursor; ignore any other."""
+        buffer, document = self._buffer, self._buffer.document
+        match key.key:
+            case Keys.Up:
+                buffer.text = self._previous
+                buffer.cursor_position = len(self._previous)
+            case Keys.Left | Keys.ControlB:
+                buffer.cursor_position -= 1
+            case Keys.Right | Keys.ControlF:
+                buffer.cursor_position += 1
+            case Keys.Home | Keys.ControlA:
+                buffer.cursor_position = 0
+            case Keys.End | Keys.ControlE:
+                buffer.cursor_position = len(buffer.text)
+            case Keys.Backspace:
+                buffer.delete_before_cursor()
+            case Keys.Delete | Keys.ControlD:
+                buffer.delete()
+            case Keys.ControlU:
+                buffer.delete_before_cursor(buffer.cursor_position)
+            case Keys.ControlK:
+                buffer.delete(len(buffer.text) - buffer.cursor_position)
+            case Keys.ControlW:
+                buffer.delete_before_cursor(-(document.find_start_of_previous_word() or 0))
+            case Keys.ControlJ:
+                buffer.insert_text("\n")
+            case Keys.BracketedPaste:
+                buffer.insert_text(normalize_newlines(key.data))
+            case _ if is_printable(key):
+                buffer.insert_text(key.data)
+
+    def view(self, width: int) -> str:
+        """Return the text and its cursor in at most `width` cells, scrolled so that the cursor is visible."""
+        document = self._buffer.document
+        before, after = show_on_one_line(document.text_before_cursor), show_on_one_line(document.text_after_cursor)
+        while before and get_cwidth(before + CURSOR + after[:1]) > width:
+            before = before[1:]
+        line = before + CURSOR + after
+        while get_cwidth(line) > width:
+            line = line[:-1]
+        return line
+
+
 def is_printable(key: KeyPress) -> bool:
     """Return whether a key types a character."""
     return not isinstance(key.key, Keys) and key.key.isprintable()
@@ -168,14 +212,19 @@ def normalize_newlines(text: str) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
-# The keys of the prompt
+def show_on_one_line(text: str) -> str:
+    """Return a text with `↵` for new lines and control characters escaped."""
+    return escape_controls(text.replace("\n", NEW_LINE).replace("\t", " "))
 
 
-def prompt_bindings(session: Session, terminal: Terminal) -> KeyBindings:
-    """Return the prompt's key bindings, to be added to those of vi or emacs.
+# --- the keys of the prompt ---
+
+
+def prompt_bindings(terminal: Terminal) -> KeyBindings:
+    """Return the keys that edit the prompt, to be added to those of vi or emacs.
 
     Enter sends, except in an open block; Alt-Enter and Ctrl-J insert a new line; Ctrl-C clears; Ctrl-X Ctrl-E opens an
-    editor. F1 shows the help of the command being typed, F2 toggles greedy decoding, F4 toggles vi and emacs.
+    editor, and F4 toggles vi and emacs.
     """
     bindings = KeyBindings()
     editing = has_focus(DEFAULT_BUFFER)
@@ -207,16 +256,8 @@ def prompt_bindings(session: Session, terminal: Terminal) -> KeyBindings:
             find_editor()
         except UsageError as error:
             run_in_terminal(partial(terminal.problem, error.problem, error.remedy))
-            return
-        event.current_buffer.open_in_editor()
-
-    @bindings.add("f1")
-    def help(event: KeyPressEvent) -> None:
-        run_in_terminal(partial(_show_help, session, terminal, event.current_buffer.text))
-
-    @bindings.add("f2")
-    def on_f2(event: KeyPressEvent) -> None:
-        toggle_greedy(session)
+        else:
+            event.current_buffer.open_in_editor()
 
     @bindings.add("f4")
     def toggle_editing_mode(event: KeyPressEvent) -> None:
@@ -251,25 +292,13 @@ def find_editor(environment: Mapping[str, str] = os.environ) -> str:
     """
     for variable in ("VISUAL", "EDITOR"):
         if command := environment.get(variable):
-            words = command.split()
-            if not words or shutil.which(words[0]) is None:
+            if not (words := command.split()) or shutil.which(words[0]) is None:
                 raise UsageError(f"{variable} is {command!r}, which is no program here", "set it to an editor")
             return command
     for command in EDITORS:
         if Path(command).exists():
             return command
     raise UsageError("there is no editor here", "install one, and name it in EDITOR")
-
-
-def _show_help(session: Session, terminal: Terminal, typed: str) -> None:
-    """Show the help of the command that a line begins with, or of all commands."""
-    from tinychat.repl.render.results import draw
-
-    command = COMMANDS.command_of(typed) if len(typed) > 1 else None
-    draw(terminal, COMMANDS.dispatch(session, f"/help {command.name if command else ''}"))  # type: ignore[arg-type]
-
-
-# Blocks
 
 
 def is_open_block(text: str) -> bool:
@@ -285,13 +314,13 @@ def strip_block(text: str) -> str:
     if not text.startswith(BLOCK):
         return text
     inner = text.removeprefix(BLOCK)
-    if inner.rstrip().endswith(BLOCK):
+    if not is_open_block(text):
         inner = inner.rstrip().removesuffix(BLOCK)
     inner = inner.removeprefix("\n").removesuffix("\n")
     return "/" + inner if inner.startswith("/") else inner
 
 
-# SIGINT: Ctrl-C outside of raw mode, or `kill -INT`
+# --- SIGINT: Ctrl-C outside of raw mode, or `kill -INT` ---
 
 
 @dataclass
@@ -303,11 +332,7 @@ class Interrupts:
 
 @contextmanager
 def counted_interrupts(on_interrupt: Callable[[], None] = lambda: None) -> Iterator[Interrupts]:
-    """Count SIGINT in the main thread instead of raising KeyboardInterrupt.
-
-    Args:
-        on_interrupt: called after each signal.
-    """
+    """Count SIGINT in the main thread instead of raising KeyboardInterrupt; call `on_interrupt` after each."""
     interrupts = Interrupts()
 
     def handle(*_: object) -> None:
@@ -327,7 +352,7 @@ def raised_interrupts() -> Iterator[None]:
 
     def interrupt(number: int, frame: FrameType | None) -> None:
         if _is_importing(frame):
-            threading.Timer(SIGNAL_RETRY_DELAY, _send_again, [number]).start()
+            threading.Timer(SIGNAL_RETRY_DELAY, _send_again).start()
             return
         signal.signal(number, lambda *_: None)
         raise KeyboardInterrupt
@@ -337,7 +362,7 @@ def raised_interrupts() -> Iterator[None]:
             before(unraisable)
             return
         signal.signal(signal.SIGINT, interrupt)
-        threading.Timer(SIGNAL_RETRY_DELAY, _send_again, [signal.SIGINT]).start()
+        threading.Timer(SIGNAL_RETRY_DELAY, _send_again).start()
 
     before = sys.unraisablehook
     sys.unraisablehook = handle_unraisable
@@ -348,12 +373,12 @@ def raised_interrupts() -> Iterator[None]:
         sys.unraisablehook = before
 
 
-def _send_again(number: int) -> None:
+def _send_again() -> None:
     main = threading.main_thread().ident
     if sys.platform == "win32" or main is None:
-        signal.raise_signal(number)
+        signal.raise_signal(signal.SIGINT)
     else:
-        signal.pthread_kill(main, number)  # also ends a blocking call of the main thread
+        signal.pthread_kill(main, signal.SIGINT)  # also ends a blocking call of the main thread
 
 
 def _is_importing(frame: FrameType | None) -> bool:

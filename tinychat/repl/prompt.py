@@ -1,65 +1,78 @@
-"""The prompt at a terminal: multi-line input with history, completion, a toolbar and the token ruler.
+"""The prompt: `Prompt` at a terminal, and `PlainPrompt` in plain lines, which readline edits, completes and searches.
 
-`Prompt` is built on prompt_toolkit; the plain prompt (`repl/plain.py`) shares its marks, history and completion.
-`LineEditor` edits a single line while something else, such as a training run, is on screen.
+`Prompt` is built on prompt_toolkit, with a toolbar and the token ruler. Both share history and completion.
 """
 
 import asyncio
 import os
 import re
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from types import ModuleType
 
 from prompt_toolkit import PromptSession
 from prompt_toolkit.application import Application, get_app_or_none, run_in_terminal
 from prompt_toolkit.auto_suggest import AutoSuggestFromHistory
-from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 from prompt_toolkit.enums import EditingMode
 from prompt_toolkit.filters import Condition
-from prompt_toolkit.formatted_text import AnyFormattedText, FormattedText
+from prompt_toolkit.formatted_text import AnyFormattedText, FormattedText, StyleAndTextTuples
 from prompt_toolkit.history import FileHistory
 from prompt_toolkit.input import Input
-from prompt_toolkit.key_binding import KeyPress
-from prompt_toolkit.keys import Keys
+from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.layout.processors import Processor, Transformation, TransformationInput
 from prompt_toolkit.output import ColorDepth, Output
 from prompt_toolkit.styles import Style
 from prompt_toolkit.utils import get_cwidth
 
 from tinychat.commands import COMMANDS
-from tinychat.commands.registry import Suggestion, is_command
+from tinychat.commands.registry import Suggestion, is_command, prompt_of
+from tinychat.commands.settings import toggle_greedy
 from tinychat.config.settings import SAMPLING, SETTINGS, describe_sampling
+from tinychat.errors import TinychatError
 from tinychat.events import Failed
 from tinychat.repl.keys import (
+    Keyboard,
     counted_interrupts,
-    is_printable,
-    normalize_newlines,
+    is_open_block,
     prompt_bindings,
+    raised_interrupts,
     set_editing_mode,
     strip_block,
     wants_vi,
 )
 from tinychat.repl.render.terminal import SEPARATOR, Terminal, fit
-from tinychat.repl.ruler import Ruler
 from tinychat.session.run_monitor import BackgroundRun
 from tinychat.session.session import Session
-from tinychat.textutil import duration, escape_controls
+from tinychat.textutil import count, duration
 
 MARKS = {"chat": "›", "completion": "¶", "translation": "→"}
 """The prompt mark of each mode."""
 PLAIN_MARKS = {"chat": ">", "completion": "text>", "translation": "translate>"}
 """The marks of plain mode: ASCII, as a screen reader may speak them."""
-CONTINUATION = "… "
-CURSOR = "▏"
-NEW_LINE = "↵"
+CONTINUATION, PLAIN_CONTINUATION = "… ", "... "
 MENU_HEIGHT = 6
 POLL_INTERVAL = 1.0
 """Seconds between two polls of the background runs."""
 TOOLBAR_GAP = 2
 """Minimum number of cells between the left and the right part of the toolbar."""
+SYNC_LIMIT = 500
+"""Maximum number of characters to measure synchronously, in about half a millisecond."""
+MAX_SHOWN = 4
+"""Maximum number of unknown characters to show."""
+MAX_HISTORY = 1000
+"""Number of history lines that can be recalled in plain mode."""
+EDITLINE_BINDINGS = {
+    "tab: complete": "bind ^I rl_complete",
+    "set editing-mode vi": "bind -v",
+    "set editing-mode emacs": "bind -e",
+}
+"""readline's bindings in the syntax of editline, which macOS ships as readline."""
 
 COLOURS = {
     "mark": "bold ansicyan",
@@ -74,8 +87,7 @@ PLAIN = Style.from_dict({"bottom-toolbar": "noreverse"})
 
 def mark(session: Session, *, plain: bool = False) -> str:
     """Return the prompt mark of the open model's mode, followed by a space."""
-    marks = PLAIN_MARKS if plain else MARKS
-    return f"{marks[session.info.mode if session.info else 'chat']} "
+    return f"{(PLAIN_MARKS if plain else MARKS)[session.info.mode if session.info else 'chat']} "
 
 
 class Prompt:
@@ -108,7 +120,7 @@ class Prompt:
             history=QuietHistory(history, private=ui_options.private),
             auto_suggest=AutoSuggestFromHistory(),
             enable_suspend=True,
-            key_bindings=prompt_bindings(session, terminal),
+            key_bindings=self._bindings(),
             bottom_toolbar=self._toolbar,
             style=STYLES[ui_options.theme] if terminal.colour else PLAIN,
             color_depth=None if terminal.colour else ColorDepth.DEPTH_1_BIT,
@@ -122,10 +134,7 @@ class Prompt:
         self._prompt.app.after_render += self._after_render
 
     def ask(self, text: str = "") -> str:
-        '''Return the text that the user enters, without the marks of a `"""` block.
-
-        Args:
-            text: initial content of the input.
+        '''Return the text that the user enters, which begins as `text`, without the marks of a `"""` block.
 
         Raises:
             EOFError: On Ctrl-D at an empty prompt.
@@ -133,6 +142,28 @@ class Prompt:
         '''
         self._ruler.reset()
         return strip_block(ask(self._prompt, text=text, on_start=self._start_polling))
+
+    def _bindings(self) -> KeyBindings:
+        """Return the keys that edit, F1 for the help of the command being typed, and F2 for greedy decoding."""
+        bindings = prompt_bindings(self._terminal)
+
+        @bindings.add("f1")
+        def help(event: KeyPressEvent) -> None:
+            run_in_terminal(partial(self._show_help, event.current_buffer.text))
+
+        @bindings.add("f2")
+        def on_f2(event: KeyPressEvent) -> None:
+            toggle_greedy(self._session)
+
+        return bindings
+
+    def _show_help(self, typed: str) -> None:
+        """Show the help of the command that a line begins with, or of all commands."""
+        from tinychat.repl.render.results import draw
+
+        command = COMMANDS.command_of(typed) if len(typed) > 1 else None
+        result = COMMANDS.dispatch(self._session, f"/help {command.name if command else ''}")
+        draw(self._terminal, result)  # type: ignore[arg-type]
 
     def _start_polling(self) -> None:
         if self._session.runs.all:
@@ -170,15 +201,9 @@ def ask(
     text: str = "",
     on_start: Callable[[], None] = lambda: None,
 ) -> str:
-    """Run a prompt and return the text that the user enters.
+    """Run a prompt and return the text that the user enters, which begins as `text`; call `on_start` once it runs.
 
     SIGINT is handled here because prompt_toolkit's own handler fails if the signal arrives just as a line is sent.
-
-    Args:
-        prompt: the prompt to run.
-        message: what to show before the input; by default, the prompt's own message.
-        text: initial content of the input.
-        on_start: called once the prompt is running.
 
     Raises:
         EOFError: On Ctrl-D at an empty prompt.
@@ -210,7 +235,7 @@ def _interrupt_prompt() -> None:
             app.loop.call_soon_threadsafe(interrupt, app)
 
 
-# Toolbar and background runs
+# --- the toolbar and background runs ---
 
 
 def toolbar(session: Session) -> str:
@@ -218,9 +243,9 @@ def toolbar(session: Session) -> str:
     current = session.settings.current
     words = [session.info.name if session.info else "no model", *describe_sampling(current)]
     for name, setting in SETTINGS.items():
-        if name not in SAMPLING and setting.toolbar:
-            words += filter(None, [setting.toolbar(getattr(current, name))])
-    return " │ ".join([*(describe_run(run) for run in session.runs.all[-1:]), SEPARATOR.join(words)])
+        if name not in SAMPLING and setting.toolbar and (word := setting.toolbar(getattr(current, name))):
+            words.append(word)
+    return " │ ".join([*map(describe_run, session.runs.all[-1:]), SEPARATOR.join(words)])
 
 
 def justify(left: str, right: str, width: int) -> str:
@@ -234,12 +259,10 @@ def justify(left: str, right: str, width: int) -> str:
 
 def describe_run(run: BackgroundRun) -> str:
     """Return `shakespeare trains: step 1,480/4,000 · loss 1.71 · 1:02 left`."""
-    now = run.stepped
-    if now is None:
+    if (now := run.stepped) is None:
         return f"{run.run.name} is starting"
-    return (
-        f"{run.run.name} trains: step {now.step:,}/{now.steps:,} · loss {now.loss:.2f} · {duration(now.remaining)} left"
-    )
+    step = f"{run.run.name} trains: step {now.step:,}/{now.steps:,}"
+    return f"{step} · loss {now.loss:.2f} · {duration(now.remaining)} left"
 
 
 def report_ended(runs: Sequence[BackgroundRun], session: Session, terminal: Terminal) -> None:
@@ -254,7 +277,133 @@ def report_ended(runs: Sequence[BackgroundRun], session: Session, terminal: Term
             terminal.line(f"{run.run.name} is {run.last.reason}: step {step:,}, loss {loss:.3f} · {hint}")
 
 
-# History
+# --- the ruler ---
+
+
+@dataclass(frozen=True)
+class Measure:
+    """The size of a prompt in tokens."""
+
+    tokens: int
+    left: int
+    """Number of tokens left in the context after the conversation and this text; negative if it is too long."""
+    drops_turns: bool = False
+    """Whether the oldest turns are dropped to make room for the text."""
+    unknown: frozenset[str] = frozenset()
+    """The characters without a token."""
+
+    @property
+    def text(self) -> str:
+        """The measure in words: `12 tokens · 1,830 left`."""
+        words = [count(self.tokens, "token")]
+        if self.drops_turns:
+            words.append("the oldest turns make room")
+        else:
+            words.append(f"{self.left:,} left" if self.left >= 0 else f"{-self.left:,} too many")
+        if self.unknown:
+            shown = [repr(char)[1:-1] if char != "'" else char for char in sorted(self.unknown)[:MAX_SHOWN]]
+            more = ["…"] if len(self.unknown) > MAX_SHOWN else []
+            words.append(" ".join(["unknown:", *shown, *more]))
+        return SEPARATOR.join(words)
+
+
+class Ruler(Processor):
+    """Counts the tokens of the text being typed, and highlights characters that are not in the vocabulary.
+
+    Short texts are measured synchronously. The first text of a prompt, which may have to load the tokenizer, and long
+    texts are measured in a thread, so that typing never waits; it calls `on_measured` when it has finished.
+    """
+
+    def __init__(self, session: Session, on_measured: Callable[[], object]) -> None:
+        self._session, self._on_measured = session, on_measured
+        self.reset()
+
+    def reset(self) -> None:
+        """Start a new prompt: the model or the conversation may have changed."""
+        self._measurement = _Measurement(self._session)
+
+    def update(self, typed: str) -> Measure | None:
+        """Return the measure of the text, or the last one while a thread measures; None for a command or no text."""
+        current, text = self._measurement, prompt_of(strip_block(typed))
+        if not text or self._session.info is None:
+            return None
+        if text != current.text and not current.is_busy:
+            if current.is_ready and len(text) <= SYNC_LIMIT:
+                current.measure_text(text)
+            else:
+                current.is_busy = True
+                threading.Thread(target=self._measure, args=(current, text), name="ruler", daemon=True).start()
+        return current.measure
+
+    def apply_transformation(self, transformation_input: TransformationInput) -> Transformation:
+        """Return the line with its unknown characters highlighted."""
+        fragments = transformation_input.fragments
+        measure = self.update(transformation_input.document.text)
+        if measure is None or not measure.unknown:
+            return Transformation(fragments)
+        unknown = re.compile(f"([{re.escape(''.join(measure.unknown))}]+)")
+        highlighted: StyleAndTextTuples = [
+            (f"{style} class:unknown" if index % 2 else style, part)
+            for style, text, *_ in fragments
+            for index, part in enumerate(unknown.split(text))
+        ]
+        return Transformation(highlighted)
+
+    def _measure(self, measurement: "_Measurement", text: str) -> None:
+        try:
+            measurement.measure_text(text)
+        except TinychatError:  # a damaged tokenizer is reported when the prompt is sent
+            measurement.text = text
+        measurement.is_busy = False
+        self._on_measured()
+
+
+class _Measurement:
+    """Measures the texts of one prompt, for which it caches the tokens around it and the known characters."""
+
+    def __init__(self, session: Session) -> None:
+        self.text = ""
+        self.measure: Measure | None = None
+        self.is_ready = self.is_busy = False
+        self._session = session
+        self._num_around = 0
+        self._known: set[str] = set()
+        self._unknown: set[str] = set()
+
+    def measure_text(self, text: str) -> None:
+        """Set `text` and `measure`.
+
+        Raises:
+            TinychatError: If the tokenizer of the model cannot be loaded.
+        """
+        session = self._session
+        encoder, tokenizer = session.model.prompt_encoder, session.model.source_tokenizer
+        if not self.is_ready:
+            self._num_around = _tokens_around(session)
+        new = set(text) - self._known - self._unknown
+        self._unknown.update(tokenizer.unknown("".join(new)))
+        self._known |= new - self._unknown
+        tokens = len(tokenizer.encode_array(text))
+        total = self._num_around + tokens
+        room = encoder.room(session.settings.current.max_tokens)
+        drops_turns = encoder.template is not None and bool(session.turns) and total > room
+        unknown = frozenset(self._unknown & set(text))
+        self.measure = Measure(tokens, encoder.context_length - total, drops_turns, unknown)
+        self.text, self.is_ready = text, True
+
+
+def _tokens_around(session: Session) -> int:
+    """Return the number of tokens around the next prompt: of the conversation, and special tokens."""
+    encoder = session.model.prompt_encoder
+    if (source := encoder.encode_source("")) is not None:
+        return len(source)
+    if encoder.template is None:
+        return len(encoder.encode_text(""))
+    before = [(turn.prompt, turn.answer) for turn in session.turns]
+    return len(encoder.encode("", before, session.settings.current.max_tokens))
+
+
+# --- history ---
 
 
 class QuietHistory(FileHistory):
@@ -278,14 +427,12 @@ class QuietHistory(FileHistory):
         """Append a line to the file."""
         if self._private:
             return
-        try:
+        with suppress(OSError, UnicodeError):
             Path(os.fsdecode(self.filename)).parent.mkdir(parents=True, exist_ok=True)
             super().store_string(string)
-        except (OSError, UnicodeError):
-            return
 
 
-# Completion
+# --- completion ---
 
 
 WORD = re.compile(r"""(?P<quote>["'])(?P<quoted>(?:(?!(?P=quote)).)*)(?P<end>(?P=quote)?)|(?:\\\s|\S)+""")
@@ -356,65 +503,100 @@ def _quoted(text: str, quote: str) -> str:
     return text.replace(" ", r"\ ")
 
 
-# The line editor
+# --- the prompt in plain lines, for screen readers, slow connections and terminals without control sequences ---
 
 
-class LineEditor:
-    """A line that is edited key by key. Ctrl-J inserts a new line; ↑ recalls the previous text."""
+class PlainPrompt:
+    """A prompt in plain lines; background runs that have ended are reported before it."""
 
-    def __init__(self, previous: str = "") -> None:
-        self._buffer = Buffer()
-        self._previous = previous
+    def __init__(self, session: Session, terminal: Terminal, keyboard: Keyboard, history: Path) -> None:
+        self._session, self._terminal, self._keyboard = session, terminal, keyboard
+        self._history = QuietHistory(history, private=session.ui_options.current.private)
+        self._completions: list[str] = []
+        self._readline = _load_readline()
+        if self._readline is not None:
+            self._set_up(self._readline)
 
     @property
-    def text(self) -> str:
-        """The text typed so far."""
-        return self._buffer.text
+    def _mark(self) -> str:
+        return mark(self._session, plain=True)
 
-    def press(self, key: KeyPress) -> None:
-        """Apply a key that types, deletes or moves the cursor; ignore any other."""
-        buffer, document = self._buffer, self._buffer.document
-        match key.key:
-            case Keys.Up:
-                buffer.text = self._previous
-                buffer.cursor_position = len(self._previous)
-            case Keys.Left | Keys.ControlB:
-                buffer.cursor_position = max(0, buffer.cursor_position - 1)
-            case Keys.Right | Keys.ControlF:
-                buffer.cursor_position = min(len(buffer.text), buffer.cursor_position + 1)
-            case Keys.Home | Keys.ControlA:
-                buffer.cursor_position = 0
-            case Keys.End | Keys.ControlE:
-                buffer.cursor_position = len(buffer.text)
-            case Keys.Backspace:
-                buffer.delete_before_cursor()
-            case Keys.Delete | Keys.ControlD:
-                buffer.delete()
-            case Keys.ControlU:
-                buffer.delete_before_cursor(buffer.cursor_position)
-            case Keys.ControlK:
-                buffer.delete(len(buffer.text) - buffer.cursor_position)
-            case Keys.ControlW:
-                buffer.delete_before_cursor(-(document.find_start_of_previous_word() or 0))
-            case Keys.ControlJ:
-                buffer.insert_text("\n")
-            case Keys.BracketedPaste:
-                buffer.insert_text(normalize_newlines(key.data))
-            case _ if is_printable(key):
-                buffer.insert_text(key.data)
+    def ask(self, text: str = "") -> str:
+        """Return the text that the user enters, as `Prompt.ask` does, but Ctrl-C always raises."""
+        report_ended(self._session.runs.pop_ended(), self._session, self._terminal)
+        line, is_complete = self._keyboard.pop_line()
+        if is_complete:
+            self._terminal.line(self._mark + line)
+        else:
+            line = read_line(self._terminal, self._mark, text + line)
+            while is_open_block(line):
+                line += "\n" + read_line(self._terminal, PLAIN_CONTINUATION)
+        if line.strip():
+            self._history.store_string(line)
+            if self._readline is not None:
+                self._readline.add_history(line)
+        return strip_block(line)
 
-    def view(self, width: int) -> str:
-        """Return the text and its cursor in at most `width` cells, scrolled so that the cursor is visible."""
-        document = self._buffer.document
-        before, after = show_on_one_line(document.text_before_cursor), show_on_one_line(document.text_after_cursor)
-        while before and get_cwidth(before + CURSOR + after[:1]) > width:
-            before = before[1:]
-        line = before + CURSOR + after
-        while get_cwidth(line) > width:
-            line = line[:-1]
-        return line
+    def _set_up(self, readline: ModuleType) -> None:
+        bindings = ["tab: complete", "set show-all-if-ambiguous on"]
+        if (keys := self._session.ui_options.current.keys) != "auto":
+            bindings.append(f"set editing-mode {keys}")
+        is_editline = "libedit" in (readline.__doc__ or "")
+        for binding in bindings:
+            readline.parse_and_bind(EDITLINE_BINDINGS.get(binding, "") if is_editline else binding)
+        readline.set_auto_history(False)
+        readline.set_completer_delims("")
+        readline.set_completer(self._complete)
+        readline.set_completion_display_matches_hook(self._show_suggestions)
+        for line in list(self._history.load_history_strings())[MAX_HISTORY - 1 :: -1]:
+            readline.add_history(line)
+
+    def _complete(self, line: str, index: int) -> str | None:
+        """Return the whole line as completed by suggestion `index`; None after the last."""
+        if index == 0:
+            typed, completions = complete(self._session, line)
+            self._completions = [line[: len(line) - len(typed)] + text for text, _ in completions]
+        return self._completions[index] if index < len(self._completions) else None
+
+    def _show_suggestions(self, line: str, matches: list[str], longest: int) -> None:
+        """Write each suggestion with its description on its own line, then the prompt again."""
+        assert self._readline is not None
+        typed = self._readline.get_line_buffer()
+        self._terminal.write("\n")
+        for _, suggestion in complete(self._session, typed)[1]:
+            self._terminal.line(": ".join(filter(None, (suggestion.text, suggestion.about))))
+        self._terminal.write(self._mark + typed)
+        self._terminal.column = 0
 
 
-def show_on_one_line(text: str) -> str:
-    """Return a text with `↵` for new lines and control characters escaped."""
-    return escape_controls(text.replace("\n", NEW_LINE).replace("\t", " "))
+def read_line(terminal: Terminal, before: str, prefill: str = "") -> str:
+    """Read a line that is typed after `before`; it begins as `prefill`, if there is a readline.
+
+    Raises:
+        EOFError: On Ctrl-D at an empty line.
+        KeyboardInterrupt: On Ctrl-C.
+    """
+    readline = _load_readline()
+    if readline is not None:
+        readline.set_startup_hook(lambda: readline.insert_text(prefill))
+    try:
+        with raised_interrupts():
+            return input(before)
+    except (EOFError, KeyboardInterrupt):
+        terminal.write("\n")
+        raise
+
+
+def _load_readline() -> ModuleType | None:
+    """Import readline under TERM=dumb, so that it writes no control sequences; return None if there is none."""
+    before = os.environ.get("TERM")
+    os.environ["TERM"] = "dumb"
+    try:
+        import readline
+    except ImportError:  # Windows, and some builds of Python
+        return None
+    finally:
+        del os.environ["TERM"]
+        if before is not None:
+            os.environ["TERM"] = before
+    return readline

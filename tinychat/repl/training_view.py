@@ -1,7 +1,6 @@
-"""The view of a training run, which is followed by the events in its folder.
+"""The view of a training run, which is followed by the events in its folder; and the loss curves of `/plot`.
 
-`follow` yields the events of a run, `write_lines` writes them as plain lines or JSON, and `Dashboard` draws them in
-place and handles keys. `draw_curves` and `write_picture` draw the loss curves of several runs for `/plot`.
+`write_lines` writes the events as plain lines or JSON; `Dashboard` draws them in place and handles keys.
 """
 
 import dataclasses
@@ -13,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from prompt_toolkit.key_binding import KeyPress
 from prompt_toolkit.keys import Keys
@@ -22,11 +22,9 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from tinychat.atomic import atomic_write
-from tinychat.commands.results import LossCurve, Plot
 from tinychat.errors import Interrupted
 from tinychat.events import Ended, Evaluated, Event, Failed, LineReader, Noticed, Planned, Sampled, Stepped, to_json
-from tinychat.repl.keys import Keyboard, counted_interrupts
-from tinychat.repl.prompt import LineEditor
+from tinychat.repl.keys import Keyboard, LineEditor, counted_interrupts
 from tinychat.repl.render.plot import LABEL_WIDTH, MARK, PICTURE_FORMATS, Series, Span, make_figure, plot, plot_all
 from tinychat.repl.render.terminal import (
     BLUE,
@@ -46,6 +44,9 @@ from tinychat.store.runs import RunFolder
 from tinychat.textutil import duration, escape_controls, percent
 from tinychat.train.event_log import Curves, recent_loss, smoothed
 from tinychat.train.report import format_samples, report
+
+if TYPE_CHECKING:
+    from tinychat.commands.results import LossCurve, Plot
 
 POLL_INTERVAL = 0.1
 """Seconds between two polls of the events and the keyboard."""
@@ -86,8 +87,7 @@ class Progress:
     @property
     def loss(self) -> float:
         """Mean training loss over the last part of the run; NaN before the first step."""
-        loss = recent_loss(self.curves.training)
-        return math.nan if loss is None else loss
+        return math.nan if (loss := recent_loss(self.curves.training)) is None else loss
 
     def update(self, event: Event) -> None:
         """Record an event."""
@@ -101,18 +101,14 @@ class Progress:
                 self.evaluated = event
                 self.overfits_since = self.curves.overfits_since
             case Sampled():
-                others = [
-                    sample for sample in self.samples if sample.step == event.step and sample.prompt != event.prompt
-                ]
+                others = (one for one in self.samples if one.step == event.step and one.prompt != event.prompt)
                 self.samples = (*others, event)
 
 
 def follow(run: RunFolder, process: Process | None = None) -> Iterator[Event | None]:
     """Yield the events of a run up to `Ended` or `Failed`, and None whenever there are no new events.
 
-    Args:
-        run: The folder of the run.
-        process: The trainer, if it is a child of this process.
+    `process` is the trainer, here and below, if it is a child of this process.
     """
     reader = LineReader(run.events_file)
     is_alive, checked_at = True, time.monotonic()
@@ -125,7 +121,10 @@ def follow(run: RunFolder, process: Process | None = None) -> Iterator[Event | N
         for event in reader.events():
             yield event
             if isinstance(event, Ended | Failed):
-                _wait_for_exit(run, process)
+                if process is not None:
+                    process.wait()
+                while process is None and run.is_running():
+                    time.sleep(POLL_INTERVAL)
                 return
         if not is_alive and process is not None and run.is_running():
             process, is_alive = None, True  # another trainer was first, and does the work
@@ -137,13 +136,6 @@ def follow(run: RunFolder, process: Process | None = None) -> Iterator[Event | N
                 yield Failed("the trainer ended without a word", f"its log is {run.log_file}; {how_to_resume}")
             return
         yield None
-
-
-def _wait_for_exit(run: RunFolder, process: Process | None) -> None:
-    if process is not None:
-        process.wait()
-    while process is None and run.is_running():
-        time.sleep(POLL_INTERVAL)
 
 
 # --- a run in plain lines ---
@@ -159,22 +151,13 @@ def write_lines(
 ) -> RunOutcome:
     """Write a run as lines: the plan, the progress every ten seconds, evaluations and the end; or all events as JSON.
 
-    Args:
-        run: The folder of the run.
-        process: The trainer, if it is a child of this process.
-        write: Writes a line.
-        handle_keys: Handles pressed keys, and returns whether to leave the run in the background; samples are written
-            only if there are keys.
-        as_json: Write every event as a line of JSON, and nothing else.
-
-    Returns:
-        The last event, or None if the run is left in the background.
+    `handle_keys` handles pressed keys, and returns whether to leave the run in the background; samples are written only
+    if there are keys.
 
     Raises:
         Interrupted: If Ctrl-C comes a second time before the trainer has stopped.
     """
-    next_line_at = 0.0
-    stopping = False
+    next_line_at, stopping = 0.0, False
     outcome: RunOutcome = None
     progress = Progress()
     with counted_interrupts() as interrupts:
@@ -222,8 +205,8 @@ def describe(event: Event) -> Iterator[str]:
             yield event.text
         case Stepped():
             speed, remaining = f"{event.tokens_per_second:,.0f} tok/s", f"{duration(event.remaining)} left"
-            done = percent(event.progress, 0)
-            yield f"step {event.step:,}/{event.steps:,} · {done} · loss {event.loss:.3f} · {speed} · {remaining}"
+            step = f"step {event.step:,}/{event.steps:,} · {percent(event.progress, 0)}"
+            yield f"{step} · loss {event.loss:.3f} · {speed} · {remaining}"
         case Evaluated():
             epoch = "" if event.epoch is None else f"epoch {event.epoch:,} · "
             best = " · best so far" if event.best else ""
@@ -235,9 +218,7 @@ def describe(event: Event) -> Iterator[str]:
 def final_report(ended: Ended, width: int | None = None) -> Iterator[str]:
     """Yield the lines that sum up a run: the loss of the model, whether it overfits, and samples.
 
-    Args:
-        ended: The last event of the run.
-        width: Width of the screen; None for the lines of a file.
+    `width` is that of the screen; None for the lines of a file.
     """
     how = "done" if ended.reason == "done" else "stopped"
     result = f"{how} at step {ended.step:,} after {duration(ended.seconds)} · loss {_format_evaluation(ended)}"
@@ -303,39 +284,33 @@ ROOMY_HEIGHT = 16
 
 
 class Dashboard:
-    """Draws a run in place and handles keys.
-
-    Args:
-        terminal: The terminal to draw on; a dumb one gets plain lines.
-        keyboard: The keys.
-        clock: Returns the time in seconds.
-    """
+    """Draws a run in place and handles keys; a dumb terminal gets plain lines."""
 
     def __init__(self, terminal: Terminal, keyboard: Keyboard, clock: Callable[[], float] = time.monotonic) -> None:
         self._terminal, self._keyboard, self._clock = terminal, keyboard, clock
         self._region = Region(terminal)
-        self._progress = Progress()
-        self._message = ""
+        self._progress, self._message = Progress(), ""
         self._editor: LineEditor | None = None
         self._drawn_at = -REDRAW_INTERVAL
 
     def show(self, run: RunFolder, process: Process | None = None) -> RunOutcome:
         """Show a run until it ends or is left in the background.
 
-        Args:
-            run: The folder of the run.
-            process: The trainer, if it is a child of this process.
-
-        Returns:
-            The last event, or None if the run is left in the background.
-
         Raises:
             Interrupted: If Ctrl-C comes a second time before the trainer has stopped.
         """
-        if self._terminal.dumb:
-            return self._show_lines(run, process)
+        with self._keyboard.live():
+            outcome = (self._show_lines if self._terminal.dumb else self._show_panel)(run, process)
+        if outcome is None:
+            run.send("background")
+        elif isinstance(outcome, Ended) and not self._terminal.dumb:
+            for line in final_report(outcome, self._terminal.width):
+                self._terminal.line(line)
+        return outcome
+
+    def _show_panel(self, run: RunFolder, process: Process | None) -> RunOutcome:
         outcome: RunOutcome = None
-        with self._keyboard.live(), counted_interrupts() as interrupts:
+        with counted_interrupts() as interrupts:
             try:
                 for event in follow(run, process):
                     if isinstance(event, Ended | Failed):
@@ -352,11 +327,6 @@ class Dashboard:
                             break
             finally:
                 self._close()
-        if outcome is None:
-            run.send("background")
-        elif isinstance(outcome, Ended):
-            for line in final_report(outcome, self._terminal.width):
-                self._terminal.line(line)
         return outcome
 
     def _show_lines(self, run: RunFolder, process: Process | None) -> RunOutcome:
@@ -371,11 +341,7 @@ class Dashboard:
                     self._terminal.line(self._message)
             return False
 
-        with self._keyboard.live():
-            outcome = write_lines(run, process, self._terminal.line, handle_keys)
-        if outcome is None:
-            run.send("background")
-        return outcome
+        return write_lines(run, process, self._terminal.line, handle_keys)
 
     def _update(self, event: Event) -> None:
         """Record an event; the plan and notices are written above the panel."""
@@ -458,12 +424,8 @@ def panel(
 ) -> RenderableType:
     """Return the drawing of a run: progress bar, metrics, a message, loss curve, newest samples and keys.
 
-    Args:
-        console: The console that will draw it, narrower than the screen by a column, so that no line is full.
-        progress: The progress of the run.
-        height: Height of the screen in rows.
-        message: Shown in place of the warning of overfitting.
-        keys: Words of the last lines, packed together as the width allows.
+    The console is narrower than the screen of `height` rows by a column, so that no line is full. A message takes the
+    place of the warning of overfitting; the keys are packed together as the width allows.
     """
     width = min(console.width, MAX_PANEL_WIDTH)
     key_lines = [_line(line, "dim") for line in wrap_items(keys, width)][: max(1, height // 3)]
@@ -515,8 +477,7 @@ def _metrics(progress: Progress) -> list[str]:
         metrics.append(f"{evaluated.bits_per_character:.2f} bits/char")
         if evaluated.accuracy is not None:
             metrics.append(f"accuracy {percent(evaluated.accuracy)}")
-    metrics.append(f"{step.tokens_per_second:,.0f} tok/s")
-    metrics.append(f"learning rate {step.learning_rate:.2g}")
+    metrics += [f"{step.tokens_per_second:,.0f} tok/s", f"learning rate {step.learning_rate:.2g}"]
     metrics.append(f"gradient norm {step.gradient_norm:.2g}")
     if step.memory:
         metrics.append(f"memory {step.memory / 1e6:,.0f} MB")
@@ -524,8 +485,7 @@ def _metrics(progress: Progress) -> list[str]:
 
 
 def _overfitting(progress: Progress) -> list[str]:
-    since = progress.overfits_since
-    if since is None:
+    if (since := progress.overfits_since) is None:
         return []
     return [f"overfits since step {since:,}", "val rises, train falls", "its weights are kept"]
 
@@ -593,19 +553,17 @@ MARK_SPACING = 4
 """Mean number of cells between two marks, at least: a run may have many evaluations."""
 
 
-def draw_curves(terminal: Terminal, curves: Plot) -> None:
+def draw_curves(terminal: Terminal, curves: "Plot") -> None:
     """Draw loss curves as large as the screen allows, with a legend below; on a dumb terminal, only the legend."""
     if terminal.dumb:
         for curve in curves.curves:
             terminal.line(legend(curve))
         return
     columns, rows = terminal.size()
-    width = columns - 1
-    height = max(MIN_PLOT_HEIGHT, min(MAX_PLOT_HEIGHT, rows - RESERVED_ROWS - len(curves.curves)))
+    width, height = columns - 1, rows - RESERVED_ROWS - len(curves.curves)
     series = [_series(curve, index, width, plain=not terminal.colour) for index, curve in enumerate(curves.curves)]
-    lines = plot_all(series, width, height)
     terminal.line(fit(f"loss by {curves.unit}, nats per token", width), DIM)
-    for line in lines:
+    for line in plot_all(series, width, max(MIN_PLOT_HEIGHT, min(MAX_PLOT_HEIGHT, height))):
         for span in line:
             _write(terminal, span)
         terminal.fresh_line()
@@ -618,11 +576,8 @@ def draw_curves(terminal: Terminal, curves: Plot) -> None:
         terminal.fresh_line()
 
 
-def legend(curve: LossCurve) -> str:
-    """Return the legend of a curve: `novel · train 1.304 · val 1.375, best 1.371 at 240`.
-
-    The best loss is left out if it is the last one.
-    """
+def legend(curve: "LossCurve") -> str:
+    """Return `novel · train 1.304 · val 1.375, best 1.371 at 240`; the best loss is left out if it is the last one."""
     parts = [curve.name, f"train {smoothed(curve.training)[-1][1]:.3f}"]
     if curve.validation:
         (_, last), (step, best) = curve.validation[-1], min(curve.validation, key=lambda point: (point[1], point[0]))
@@ -631,18 +586,17 @@ def legend(curve: LossCurve) -> str:
     return SEPARATOR.join(parts)
 
 
-def write_picture(curves: Plot, path: Path) -> None:
+def write_picture(curves: "Plot", path: Path) -> None:
     """Write loss curves as a picture, in the format of the file's extension.
 
     Raises:
         OSError: If the file cannot be written.
     """
-    atomic_write(
-        path, PICTURE_FORMATS[path.suffix.lower()](make_figure(curves, [legend(curve) for curve in curves.curves]))
-    )
+    figure = make_figure(curves, [legend(curve) for curve in curves.curves])
+    atomic_write(path, PICTURE_FORMATS[path.suffix.lower()](figure))
 
 
-def _series(curve: LossCurve, index: int, width: int, *, plain: bool) -> Series:
+def _series(curve: "LossCurve", index: int, width: int, *, plain: bool) -> Series:
     stride = max(1, -(-len(curve.validation) * MARK_SPACING // width))
     marked = curve.validation[::-stride][::-1]  # always includes the last evaluation
     return Series(smoothed(curve.training), marked, CURVE_MARKS[index], DASHES[index if plain else 0])
