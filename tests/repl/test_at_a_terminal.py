@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from screens import Person, answered
+from stress import Stress
 
 SitDown = Callable[..., Person]
 
@@ -420,3 +421,8 @@ def test_random_keys_break_nothing(sit_down: SitDown) -> None:
     person.sees(lambda lines: any(line.startswith("you said: the end") for line in lines))
     assert b"unexpected" not in person.raw
     assert b"Traceback" not in person.raw
+
+
+@pytest.mark.slow
+def test_random_keys_while_text_streams_break_nothing(tmp_path: Path) -> None:
+    Stress(tmp_path, seed=1).run(600)

@@ -1,4 +1,4 @@
-"""Reading keys, and SIGINT at awkward moments."""
+"""Reading keys, editing lines and blocks with them, and SIGINT at awkward moments."""
 
 import importlib
 import signal
@@ -11,10 +11,22 @@ from pathlib import Path
 import pytest
 from prompt_toolkit import PromptSession
 from prompt_toolkit.input import PipeInput, create_pipe_input
+from prompt_toolkit.key_binding import KeyPress
 from prompt_toolkit.keys import Keys
 from prompt_toolkit.output import DummyOutput
 
-from tinychat.repl.keys import ESCAPE_TIMEOUT, Keyboard, counted_interrupts, raised_interrupts
+from tinychat.errors import UsageError
+from tinychat.repl.keys import (
+    ESCAPE_TIMEOUT,
+    Keyboard,
+    LineEditor,
+    counted_interrupts,
+    find_editor,
+    is_open_block,
+    raised_interrupts,
+    strip_block,
+    wants_vi,
+)
 from tinychat.repl.prompt import ask
 
 
@@ -37,6 +49,78 @@ def test_an_arrow_key_may_arrive_in_pieces(input: PipeInput) -> None:
     input.send_text("[A")
     assert [key.key for key in keyboard.read(1)] == [Keys.Up]
     assert not keyboard.is_undecided
+
+
+def press(*keys: Keys | str, previous: str = "") -> LineEditor:
+    editor = LineEditor(previous)
+    for key in keys:
+        for one in [key] if isinstance(key, Keys) else key:
+            editor.press(KeyPress(one))
+    return editor
+
+
+@pytest.mark.parametrize(
+    ("keys", "text", "view"),
+    [
+        (["king"], "king", "king▏"),
+        (["king", Keys.Left, Keys.Left, "x", Keys.Backspace], "king", "ki▏ng"),
+        (["king", Keys.Home, Keys.Left, Keys.Delete, Keys.End, "s", Keys.Right], "ings", "ings▏"),
+        (["the king", Keys.ControlW], "the ", "the ▏"),
+        (["the king", Keys.ControlA, "O ", Keys.ControlK], "O ", "O ▏"),
+        (["the king", Keys.ControlU, Keys.ControlW, Keys.Backspace], "", "▏"),
+        (["ROMEO:", Keys.ControlJ, Keys.F1], "ROMEO:\n", "ROMEO:↵▏"),
+    ],
+)
+def test_keys_type_delete_and_move(keys: list[Keys | str], text: str, view: str) -> None:
+    editor = press(*keys)
+    assert editor.text == text
+    assert editor.view(40) == view
+
+
+def test_up_recalls_the_previous_text() -> None:
+    assert press("x", Keys.Up, "!", previous="ROMEO:").text == "ROMEO:!"
+
+
+def test_a_pasted_text_keeps_its_lines() -> None:
+    editor = LineEditor()
+    editor.press(KeyPress(Keys.BracketedPaste, "one\r\ntwo\rq\x1b[31m"))
+    assert editor.text == "one\ntwo\nq\x1b[31m"
+    assert "\x1b" not in editor.view(40)
+
+
+def test_a_long_line_scrolls_to_its_cursor() -> None:
+    editor = press("abcdefghij", *[Keys.Left] * 3)
+    assert editor.view(6) == "defg▏h"
+    assert press("王" * 10).view(9) == "王" * 4 + "▏"
+    assert press(*["abcdefghij", Keys.Home]).view(4) == "▏abc"
+
+
+@pytest.mark.parametrize(
+    ("text", "open"), [('"""', True), ('"""a', True), ('"""a"""', False), ('""""""', False), ("", False)]
+)
+def test_blocks_open_and_close(text: str, open: bool) -> None:
+    assert is_open_block(text) is open
+
+
+def test_an_unclosed_block_is_its_text() -> None:
+    assert strip_block('"""a\nb') == "a\nb"
+
+
+def test_vi_keys_follow_the_inputrc(tmp_path: Path) -> None:
+    file = tmp_path / "inputrc"
+    assert not wants_vi("auto", {"INPUTRC": str(file)})
+    file.write_text("# set editing-mode vi\nset bell-style none\n")
+    assert not wants_vi("auto", {"INPUTRC": str(file)})
+    file.write_text("set editing-mode vi\n")
+    assert wants_vi("auto", {"INPUTRC": str(file)})
+    assert not wants_vi("emacs", {"INPUTRC": str(file)})
+    assert wants_vi("vi", {})
+
+
+def test_a_missing_editor_is_an_error() -> None:
+    assert find_editor({"VISUAL": "sh -e", "EDITOR": "nowhere"}) == "sh -e"
+    with pytest.raises(UsageError, match="EDITOR is 'nowhere -x', which is no program here"):
+        find_editor({"EDITOR": "nowhere -x"})
 
 
 def interrupt() -> None:

@@ -1,28 +1,36 @@
-"""The prompt: its marks, keys, completion, history and toolbar; and the line editor."""
+"""The prompt: marks, keys, completion, history and toolbar; the ruler; and the REPL in plain lines."""
 
+import re
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.document import Document
 from prompt_toolkit.input import PipeInput
-from prompt_toolkit.key_binding import KeyPress
-from prompt_toolkit.keys import Keys
+from prompt_toolkit.layout.controls import BufferControl
+from prompt_toolkit.layout.processors import TransformationInput
 from prompt_toolkit.output import DummyOutput
-from screens import Person, Screen
+from screens import Person, Screen, answered
 from scripted import make_model
 
-from tinychat.errors import UsageError
+from tinychat.commands.registry import prompt_of
+from tinychat.corpus.types import Message
 from tinychat.events import Ended, Failed, Stepped
-from tinychat.repl.keys import LineEditor, find_editor, is_open_block, strip_block, wants_vi
+from tinychat.repl.keys import strip_block
 from tinychat.repl.prompt import (
     MARKS,
     PLAIN_MARKS,
+    SYNC_LIMIT,
     CommandCompleter,
+    Measure,
     Prompt,
     QuietHistory,
+    Ruler,
     describe_run,
+    justify,
     mark,
     report_ended,
     toolbar,
@@ -32,7 +40,8 @@ from tinychat.session.session import Session
 from tinychat.store.models import MODES
 from tinychat.store.runs import RunFolder
 
-ENTER = "\r"
+SitDown = Callable[..., Person]
+CTRL_C, CTRL_D, ENTER, BACKSPACE = "\x03", "\x04", "\r", "\x7f"
 
 
 def test_each_mode_has_its_own_mark() -> None:
@@ -47,7 +56,7 @@ def test_without_a_model_the_mark_is_that_of_a_chat() -> None:
 
 @pytest.mark.parametrize(("facts", "there", "back"), [({}, "¶", "›"), ({"TERM": "dumb"}, "text>", ">")])
 def test_the_mark_changes_with_the_model(
-    sit_down: Callable[..., Person], home: Path, facts: dict[str, str], there: str, back: str
+    sit_down: SitDown, home: Path, facts: dict[str, str], there: str, back: str
 ) -> None:
     make_model(home / "models", "other", mode="completion")
     person = sit_down(**facts)
@@ -75,50 +84,6 @@ def test_the_progress_and_the_end_of_a_run(session: Session, tmp_path: Path) -> 
         "novel: there is no memory",
         "take less",
     ]
-
-
-def press(*keys: Keys | str, previous: str = "") -> LineEditor:
-    editor = LineEditor(previous)
-    for key in keys:
-        for one in [key] if isinstance(key, Keys) else key:
-            editor.press(KeyPress(one))
-    return editor
-
-
-@pytest.mark.parametrize(
-    ("keys", "text", "view"),
-    [
-        (["king"], "king", "king▏"),
-        (["king", Keys.Left, Keys.Left, "x", Keys.Backspace], "king", "ki▏ng"),
-        (["king", Keys.Home, Keys.Left, Keys.Delete, Keys.End, "s", Keys.Right], "ings", "ings▏"),
-        (["the king", Keys.ControlW], "the ", "the ▏"),
-        (["the king", Keys.ControlA, "O ", Keys.ControlK], "O ", "O ▏"),
-        (["the king", Keys.ControlU, Keys.ControlW, Keys.Backspace], "", "▏"),
-        (["ROMEO:", Keys.ControlJ, Keys.F1], "ROMEO:\n", "ROMEO:↵▏"),
-    ],
-)
-def test_keys_type_delete_and_move(keys: list[Keys | str], text: str, view: str) -> None:
-    editor = press(*keys)
-    assert editor.text == text
-    assert editor.view(40) == view
-
-
-def test_up_recalls_the_previous_text() -> None:
-    assert press("x", Keys.Up, "!", previous="ROMEO:").text == "ROMEO:!"
-
-
-def test_a_pasted_text_keeps_its_lines() -> None:
-    editor = LineEditor()
-    editor.press(KeyPress(Keys.BracketedPaste, "one\r\ntwo\rq\x1b[31m"))
-    assert editor.text == "one\ntwo\nq\x1b[31m"
-    assert "\x1b" not in editor.view(40)
-
-
-def test_a_long_line_scrolls_to_its_cursor() -> None:
-    editor = press("abcdefghij", *[Keys.Left] * 3)
-    assert editor.view(6) == "defg▏h"
-    assert press("王" * 10).view(9) == "王" * 4 + "▏"
-    assert press(*["abcdefghij", Keys.Home]).view(4) == "▏abc"
 
 
 @pytest.fixture
@@ -233,37 +198,188 @@ def test_names_with_spaces_are_quoted_as_begun(
     assert line[: len(line) + offered.start_position].endswith(" ")
 
 
-@pytest.mark.parametrize(
-    ("text", "open"), [('"""', True), ('"""a', True), ('"""a"""', False), ('""""""', False), ("", False)]
-)
-def test_blocks_open_and_close(text: str, open: bool) -> None:
-    assert is_open_block(text) is open
-
-
-def test_an_unclosed_block_is_its_text() -> None:
-    assert strip_block('"""a\nb') == "a\nb"
-
-
-def test_vi_keys_follow_the_inputrc(tmp_path: Path) -> None:
-    file = tmp_path / "inputrc"
-    assert not wants_vi("auto", {"INPUTRC": str(file)})
-    file.write_text("# set editing-mode vi\nset bell-style none\n")
-    assert not wants_vi("auto", {"INPUTRC": str(file)})
-    file.write_text("set editing-mode vi\n")
-    assert wants_vi("auto", {"INPUTRC": str(file)})
-    assert not wants_vi("emacs", {"INPUTRC": str(file)})
-    assert wants_vi("vi", {})
-
-
-def test_a_missing_editor_is_an_error() -> None:
-    assert find_editor({"VISUAL": "sh -e", "EDITOR": "nowhere"}) == "sh -e"
-    with pytest.raises(UsageError, match="EDITOR is 'nowhere -x', which is no program here"):
-        find_editor({"EDITOR": "nowhere -x"})
-
-
 def test_the_toolbar_shows_the_settings_in_force(session: Session) -> None:
     assert toolbar(session) == "parrot · temp 0.8 · top-p 0.95 · sample · max 256 · seed –"
     for name, value in (("temperature", 0), ("top_k", 40), ("seed", 7), ("stop", "x")):
         session.settings.set(name, value)
     assert toolbar(session) == "parrot · temp 0 · top-k 40 · top-p 0.95 · greedy · max 256 · seed 7 · stop 'x'"
     assert toolbar(Session()).startswith("no model · ")
+
+
+# --- the ruler ---
+
+
+class WaitingRuler:
+    """A ruler whose measures from a thread are waited for."""
+
+    def __init__(self, session: Session) -> None:
+        self._measured = threading.Event()
+        self.ruler = Ruler(session, self._measured.set)
+
+    def measure(self, text: str) -> Measure:
+        self._measured.clear()
+        measure = self.ruler.update(text)
+        if measure is None or len(text) > SYNC_LIMIT:
+            assert self._measured.wait(60)
+            measure = self.ruler.update(text)
+        assert measure is not None
+        return measure
+
+
+@pytest.fixture
+def waiting(session: Session) -> WaitingRuler:
+    return WaitingRuler(session)
+
+
+def test_tokens_of_the_text_and_room_left(session: Session, waiting: WaitingRuler) -> None:
+    measure = waiting.measure("hello there")
+    template, tokenizer = session.model.prompt_encoder.template, session.model.tokenizer
+    assert template is not None
+    whole = template.encode([Message("user", "hello there")], tokenizer, for_answer=True)
+    assert measure.tokens == len(tokenizer.encode("hello there"))
+    assert measure.left == 512 - len(whole)
+    assert not measure.drops_turns
+
+
+def test_the_conversation_takes_room_until_its_oldest_turns_are_dropped(
+    session: Session, waiting: WaitingRuler
+) -> None:
+    alone = waiting.measure("hello")
+    list(session.answer("hello"))
+    assert waiting.measure("hello").left == alone.left  # the conversation is measured once for each prompt
+    waiting.ruler.reset()
+    after = waiting.measure("hello")
+    assert after.left < alone.left
+    assert not after.drops_turns
+    assert waiting.measure("hello " * 280).drops_turns
+
+
+def test_a_text_that_is_too_long(session: Session, waiting: WaitingRuler) -> None:
+    assert waiting.measure("hello " * 1000).text.endswith(" too many")
+
+
+@pytest.mark.parametrize("mode", ["completion", "translation"])
+def test_modes_without_turns_count_no_conversation(session: Session, home: Path, mode: str) -> None:
+    session.open_model(str(make_model(home / "models", mode, mode=mode)))
+    waiting = WaitingRuler(session)
+    measure = waiting.measure("hello")
+    assert measure.left == 512 - measure.tokens - 1  # the end token, before or after it
+
+
+def test_unknown_characters_are_listed_and_highlighted(session: Session, home: Path) -> None:
+    folder = make_model(home / "models", "letters", mode="completion")
+    from tinychat.tokenizer.tokenizer import Tokenizer
+    from tinychat.tokenizer.training import train_vocabulary
+
+    Tokenizer(train_vocabulary("char", ["abc"], None, ["<|end|>"])).save(folder / "tokenizer.json")
+    session.open_model(str(folder))
+    waiting = WaitingRuler(session)
+    measure = waiting.measure("abжc\nλ")
+    assert measure.text == "3 tokens · 508 left · unknown: \\n λ ж"
+    line = TransformationInput(
+        BufferControl(Buffer()), Document("abжc\nλ"), 0, lambda index: index, [("", "abжc")], 80, 24
+    )
+    assert waiting.ruler.apply_transformation(line).fragments == [("", "ab"), (" class:unknown", "ж"), ("", "c")]
+
+
+@pytest.mark.parametrize(
+    ("typed", "prompt"),
+    [("hello", "hello"), ("/temp 1", ""), ("//x", "/x"), ('"""\n/a\n"""', "/a"), ("", ""), ('"""/help', "/help")],
+)
+def test_only_a_prompt_is_measured(typed: str, prompt: str) -> None:
+    assert prompt_of(strip_block(typed)) == prompt
+
+
+def test_a_long_text_is_measured_in_a_thread(
+    session: Session, waiting: WaitingRuler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waiting.measure("hello")
+    threads: list[str] = []
+    encode = type(session.model.tokenizer).encode_array
+
+    def record(self: object, text: str) -> object:
+        threads.append(threading.current_thread().name)
+        return encode(self, text)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(type(session.model.tokenizer), "encode_array", record)
+    waiting.measure("hello " * 20)
+    waiting.measure("hello " * 20_000)
+    assert threads == ["MainThread", "ruler"]
+
+
+@pytest.mark.parametrize(
+    ("width", "line"),
+    [
+        (40, "parrot · temp 0.8 · seed –        2 left"),
+        (26, "parrot · temp 0.8   2 left"),
+        (12, "      2 left"),
+        (4, "2 left"),
+    ],
+)
+def test_justify_drops_the_last_parts_on_the_left(width: int, line: str) -> None:
+    assert justify("parrot · temp 0.8 · seed –", "2 left", width) == line
+
+
+# --- plain lines, for screen readers, slow lines and dumb terminals ---
+
+
+@pytest.mark.parametrize(
+    "facts", [{"TINYCHAT_PLAIN": "1"}, pytest.param({"TERM": "dumb"}, marks=pytest.mark.slow)], ids=["plain", "dumb"]
+)
+def test_only_plain_text_is_written(sit_down: SitDown, facts: dict[str, str]) -> None:
+    person = sit_down(**facts)
+    person.type("helo", BACKSPACE, "lo", ENTER)
+    person.sees("> hello", "you said: hello", lambda lines: any("stop: end of turn" in line for line in lines))
+    person.type("/temp 2", ENTER)
+    person.sees("temperature 0.8 → 2")
+    person.type('"""one', ENTER, 'two"""', ENTER)
+    person.sees("you said: one", "two")
+    person.type("/samples 2 count", ENTER)
+    person.sees(lambda lines: any("/pick N goes on from one" in line for line in lines))
+    ends = {
+        "/help": "/help COMMAND says more", "/settings": "theme: dark", "/models": "/model NAME opens",
+        "/why": "before and after",
+        "/color": "perplexity", "/tokens one": "characters",
+    }  # fmt: skip
+    for command, end in ends.items():
+        person.type(command, ENTER)
+        person.sees(lambda lines, end=end: any(end in line for line in lines), lambda lines: ">" in lines[-3:])
+    person.type(CTRL_C)
+    person.sees("Ctrl-D or /quit leaves")
+    person.type(CTRL_D)
+    assert person.wait_for_exit() == 0
+    assert b"\x1b" not in person.raw
+    assert re.search("[─━│┃▇▁]", person.raw.decode()) is None
+
+
+@pytest.mark.slow
+def test_completion_and_history_search(sit_down: SitDown) -> None:
+    first = sit_down(TINYCHAT_PLAIN="1")
+    first.type("remember me", ENTER)
+    first.sees("you said: remember me", answered)
+    first.type(CTRL_D)
+    first.wait_for_exit()
+    second = sit_down(TINYCHAT_PLAIN="1")
+    second.type("\x12memb")
+    second.sees(lambda lines: any("remember me" in line for line in lines))
+    second.type(CTRL_C)
+    second.sees("Ctrl-D or /quit leaves")
+    second.type("/tempe\t ", "\t\t")
+    second.sees(lambda lines: any(line.startswith("0.8: now") for line in lines), "> /temperature")
+
+
+@pytest.mark.slow
+def test_keys_still_act_during_an_answer_and_typed_lines_are_kept(sit_down: SitDown) -> None:
+    person = sit_down(TINYCHAT_PLAIN="1", TINYCHAT_TEST_DELAY="0.03")
+    person.type("temp", ENTER)
+    person.sees(lambda lines: any("<0.8>" in line for line in lines))
+    person.type("up", "another one", ENTER, "half")
+    person.sees(lambda lines: re.search("⟨temp 0.9⟩.*<0.9>", "".join(lines)) is not None)  # the note may split a <0.8>
+    person.type(CTRL_C)
+    person.sees("> another one", "you said: another one", "> half")
+
+
+def test_a_pasted_line_longer_than_the_screen_is_complete(sit_down: SitDown) -> None:
+    person = sit_down(TINYCHAT_PLAIN="1")
+    person.type("hello " * 30 + "there", ENTER)
+    person.sees(lambda lines: any(line.endswith("there") and "hello" in line for line in lines))

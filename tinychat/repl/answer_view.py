@@ -10,7 +10,7 @@ import time
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, ClassVar, Generic, TypeVar
 
 from prompt_toolkit.key_binding import KeyPress
@@ -85,7 +85,6 @@ class Producer(Generic[RecordT]):
             self._changed.notify()
 
     def toggle_pause(self) -> None:
-        """Pause the generation, or resume it."""
         with self._changed:
             self.is_paused, self._num_steps = not self.is_paused, 0
             self._changed.notify()
@@ -105,12 +104,10 @@ class Producer(Generic[RecordT]):
     def poll(self, timeout: float = POLL_INTERVAL) -> list[RecordT | BaseException | None]:
         """Return all waiting records; wait up to `timeout` seconds for the first."""
         records: list[RecordT | BaseException | None] = []
-        try:
+        with suppress(queue.Empty):
             records.append(self._records.get(timeout=timeout))
             while len(records) < self._records.maxsize:
                 records.append(self._records.get_nowait())
-        except queue.Empty:
-            pass
         return records
 
     def _run(self) -> None:
@@ -148,6 +145,8 @@ class LiveView(ABC):
         self._session, self._terminal, self._keyboard = session, terminal, keyboard
         self._typed = TypeAhead()
         self._message, self._is_finished = "", False
+        self._num_unfinished = 1
+        """Number of answers that are being generated; at least 1."""
 
     def play(self) -> None:
         """Draw the stream to its end, then write a summary line.
@@ -210,16 +209,8 @@ class LiveView(ABC):
     def _toggle_pause(self) -> None:
         self._producer.toggle_pause()
 
-    @property
-    def _num_unfinished(self) -> int:
-        """Number of answers that are being generated; at least 1."""
-        return 1
-
     def _delay_after(self, record: Record) -> float | None:
-        """Return the minimum number of seconds between a token and the next; None for other records.
-
-        Each of several answers keeps to the pace that is set for one.
-        """
+        """Return the seconds between a token and the next, so that each answer keeps its pace; None after others."""
         slow = self._session.settings.current.slow
         return None if not isinstance(record, Token) else 1 / slow / self._num_unfinished if slow else 0.0
 
@@ -249,12 +240,9 @@ class LiveView(ABC):
         if self._message == self.key_help:
             return self.key_help
         if self._producer.is_paused:
-            return SEPARATOR.join(["paused", *self._sampling(), self.pause_help])
+            sampling = describe_sampling(self._session.settings.current) if self.setting_keys else []
+            return SEPARATOR.join(["paused", *sampling, self.pause_help])
         return SEPARATOR.join([*self._progress(), HINT])
-
-    def _sampling(self) -> list[str]:
-        """Return the sampling settings, if keys change them."""
-        return []
 
     @abstractmethod
     def _progress(self) -> list[str]:
@@ -341,13 +329,12 @@ class AnswerView(LiveView):
         return command.while_busy
 
     def _show_result(self, result: object) -> None:
-        match result:
-            case Change():  # the status line and the marks in the text show some changes already
-                name = SETTINGS.find(result.name).name
-                is_shown = name in SAMPLING or (name == "max_tokens" and self._status.is_visible)
-                self._show_message("" if is_shown else result.text)
-            case Message():
-                self._show_message(SEPARATOR.join(result.lines))
+        if isinstance(result, Change):  # the status line and the marks in the text show some changes already
+            name = SETTINGS.find(result.name).name
+            is_shown = name in SAMPLING or (name == "max_tokens" and self._status.is_visible)
+            self._show_message("" if is_shown else result.text)
+        elif isinstance(result, Message):
+            self._show_message(SEPARATOR.join(result.lines))
 
     def _show_message(self, text: str) -> None:
         """Show a message in the status line, or in the text if there is no status line."""
@@ -361,13 +348,11 @@ class AnswerView(LiveView):
             return SEPARATOR.join([f"{self._session.model.name} is loading…", "esc stop"])
         return super()._status_text()
 
-    def _sampling(self) -> list[str]:
-        return describe_sampling(self._session.settings.current)
-
     def _progress(self) -> list[str]:
         if self._message:
             return [self._message]
-        parts = [*self._sampling(), f"{self._num_tokens}/{self._session.settings.current.max_tokens}"]
+        current = self._session.settings.current
+        parts = [*describe_sampling(current), f"{self._num_tokens}/{current.max_tokens}"]
         if tokens_per_second := self._throughput.tokens_per_second():
             parts.append(f"{tokens_per_second:,.0f} tok/s")
         if self._session.turns:
@@ -420,8 +405,7 @@ class _WalkView:
     def __init__(self, tokens: TokenBrowser, terminal: Terminal, keyboard: Keyboard) -> None:
         self._tokens, self._terminal, self._keyboard = tokens, terminal, keyboard
         self._region = Region(terminal)
-        self._index = tokens.index
-        self._bars = tokens.bars_at(self._index)
+        self._index, self._bars = tokens.index, tokens.bars_at(tokens.index)
         self._selected: int | None = None
 
     def run(self) -> Answer | None:
@@ -438,31 +422,17 @@ class _WalkView:
 
     def _press(self, key: KeyPress) -> bool:
         """Handle a key, and return whether it is one that moves."""
-        match key.key:
-            case Keys.Left:
-                self._go_to(max(self._index - 1, 0))
-            case Keys.Right:
-                self._go_to(min(self._index + 1, self._tokens.count - 1))
-            case Keys.Home:
-                self._go_to(0)
-            case Keys.End:
-                self._go_to(self._tokens.count - 1)
-            case Keys.Up:
-                self._move_selection(-1)
-            case Keys.Down:
-                self._move_selection(1)
-            case _:
-                return False
-        return True
-
-    def _go_to(self, index: int) -> None:
-        if index != self._index:
+        last, bars = self._tokens.count - 1, self._bars.bars
+        indices: dict[str, int] = {Keys.Left: max(self._index - 1, 0), Keys.Right: min(self._index + 1, last)}
+        indices |= {Keys.Home: 0, Keys.End: last}
+        steps: dict[str, int] = {Keys.Up: -1, Keys.Down: 1}
+        if key.key in steps:
+            marked = next((index for index, bar in enumerate(bars) if bar.marked), 0)
+            index = marked if self._selected is None else self._selected
+            self._selected = (index + steps[key.key]) % len(bars)
+        elif (index := indices.get(key.key, self._index)) != self._index:
             self._index, self._bars, self._selected = index, self._tokens.bars_at(index), None
-
-    def _move_selection(self, step: int) -> None:
-        marked = next((index for index, bar in enumerate(self._bars.bars) if bar.marked), 0)
-        index = marked if self._selected is None else self._selected
-        self._selected = (index + step) % len(self._bars.bars)
+        return key.key in steps or key.key in indices
 
     def _finish(self, key: KeyPress, unread: list[KeyPress]) -> Answer | None:
         """Leave the drawing on screen, and return the answer if `key` chooses one."""
@@ -478,8 +448,7 @@ class _WalkView:
         from tinychat.repl.render.results import render_bars
 
         width, height = self._terminal.size()
-        drawing = render_bars(self._bars, width - 1, self._selected)
-        lines = self._terminal.render(drawing, width - 1).splitlines()
+        lines = self._terminal.render(render_bars(self._bars, width - 1, self._selected), width - 1).splitlines()
         if hint:
             lines = [*lines[: height - 2], dimmed(fit(hint, width - 1), self._terminal)]
         self._region.draw(lines)

@@ -5,7 +5,7 @@ import signal
 import sys
 import traceback
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from functools import partial
 
 from prompt_toolkit import PromptSession
@@ -14,20 +14,8 @@ from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.styles import Style
 
 from tinychat import __version__
-from tinychat.commands import COMMANDS
+from tinychat.commands import COMMANDS, results
 from tinychat.commands.registry import is_command, prompt_of
-from tinychat.commands.results import (
-    Answer,
-    EditPrompt,
-    Export,
-    GuessingGame,
-    ParallelAnswers,
-    Plot,
-    Quit,
-    Result,
-    TokenBrowser,
-    WatchRun,
-)
 from tinychat.commands.training import finish_training
 from tinychat.config.option import unescape
 from tinychat.errors import TinychatError, describe_os_error
@@ -66,10 +54,7 @@ def run(session: Session, *, debug: bool = False) -> int:
 
 
 def greet(terminal: Terminal, session: Session, *, first: bool) -> None:
-    """Write `tinychat 0.1 · smalltalk (wordpiece, 3.4M, chat) · cpu · /help`, and a line for each run that trains.
-
-    The first time, also write a hint on what to try.
-    """
+    """Write `tinychat 0.1 · smalltalk (wordpiece, 3.4M, chat) · cpu · /help`, and a line for each run that trains."""
     version = ".".join(__version__.split(".")[:2])
     model = session.info.summary if session.info else "no model yet"
     terminal.line(f"tinychat {version} · {model} · {device_of(session.settings.current, session.info)} · /help")
@@ -133,25 +118,25 @@ class Repl:
         if is_command(line):
             self._show(COMMANDS.dispatch(self._session, line))
             return
-        self._show(Answer(partial(self._session.answer, prompt_of(line))))
+        self._show(results.Answer(partial(self._session.answer, prompt_of(line))))
         if line.strip().lower() in BARE_WORDS:
             self._terminal.line(f"that was a prompt: the command is /{line.strip().lower()}", DIM)
 
-    def _show(self, result: Result) -> None:
+    def _show(self, result: results.Result) -> None:
         match result:
-            case Quit():
+            case results.Quit():
                 self._done = True
-            case EditPrompt():
+            case results.EditPrompt():
                 self._prefill = result.text
-            case Answer():
+            case results.Answer():
                 AnswerView(result, self._session, self._terminal, self._keyboard).play()
                 self._save()
-            case Export():
+            case results.Export():
                 from tinychat.repl.render.export import export
 
                 export(self._session, self._terminal, result.path)
                 self._terminal.line(f"written: {result.path}")
-            case Plot():
+            case results.Plot():
                 from tinychat.repl.training_view import draw_curves, write_picture
 
                 if result.out is None:
@@ -159,16 +144,16 @@ class Repl:
                 else:
                     write_picture(result, result.out)
                     self._terminal.line(f"written: {result.out}")
-            case GuessingGame():
+            case results.GuessingGame():
                 play(result, self._session, self._terminal)
-            case ParallelAnswers():
+            case results.ParallelAnswers():
                 from tinychat.repl.comparison_view import ComparisonView
 
                 ComparisonView(result, self._session, self._terminal, self._keyboard).play()
-            case TokenBrowser():
+            case results.TokenBrowser():
                 if (chosen := walk(result, self._terminal, self._keyboard)) is not None:
                     self._show(chosen)
-            case WatchRun():
+            case results.WatchRun():
                 from tinychat.repl.training_view import Dashboard
 
                 last = Dashboard(self._terminal, self._keyboard).show(result.run, result.process)
@@ -197,7 +182,6 @@ class Repl:
 
 # --- the guessing game: Shannon's experiment (see `evaluate/shannon_game.py`), played against the model ---
 
-SURE = "!"
 QUIT = ("/quit", "/q", "/exit")
 TYPING = "How does it go on? Type a character and Enter, or several if you are sure."
 CHOOSING = "How does it go on? Type the number of a piece, and ! if you are sure, and Enter."
@@ -210,7 +194,7 @@ MAX_REST = 200
 COLOURS = Style.from_dict({"text": "bold", "cursor": "dim", "bottom-toolbar": "noreverse dim"})
 
 
-def play(result: GuessingGame, session: Session, terminal: Terminal) -> None:
+def play(result: results.GuessingGame, session: Session, terminal: Terminal) -> None:
     """Play until the text ends or the player quits, and write who has won.
 
     Raises:
@@ -229,11 +213,9 @@ def play(result: GuessingGame, session: Session, terminal: Terminal) -> None:
     if len(game.text) > terminal.width // 2 or "\n" in game.text.strip("\n"):
         terminal.line(game.text.rstrip("\n"))
     ask_after = _make_ask(terminal, keys)
-    try:
+    with suppress(EOFError, KeyboardInterrupt):
         while not game.is_over and (line := _ask_guess(game, ask_after, terminal)).strip() not in QUIT:
             _show_outcomes(_guess(game, line), game, name, terminal)
-    except (EOFError, KeyboardInterrupt):
-        pass
     _show_result(game, name, terminal)
 
 
@@ -275,7 +257,7 @@ def _guess(game: Game, line: str) -> list[Outcome]:
         return game.give_up()
     if not game.has_choices:
         return game.guess(unescape(line))
-    sure, number = line.rstrip().endswith(SURE), line.strip().removesuffix(SURE)
+    sure, number = line.rstrip().endswith("!"), line.strip().removesuffix("!")
     if not number.isdecimal() or int(number) > len(game.choices):
         return []
     return game.guess(game.choices[int(number) - 1] if int(number) else OTHER, sure=sure)

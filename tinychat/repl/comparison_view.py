@@ -40,10 +40,7 @@ class Line:
 
 
 class GrowingText:
-    """A text that is wrapped as it grows: only new text is measured, unless the width changes.
-
-    Lines break between words if possible; wide characters take two cells.
-    """
+    """A text that is wrapped between words as it grows: only new text is measured, unless the width changes."""
 
     def __init__(self, text: str = "") -> None:
         self._pieces, self._wrapper = [text], _Wrapper(0)
@@ -171,6 +168,7 @@ class ComparisonView(LiveView):
     def __init__(self, answers: ParallelAnswers, session: Session, terminal: Terminal, keyboard: Keyboard) -> None:
         super().__init__(session, terminal, keyboard)
         self._headings, self._texts = answers.labels, [GrowingText() for _ in answers.labels]
+        self._num_unfinished = len(answers.labels)
         self._region = Region(terminal)
         self._finished: list[Finished] = []
         self._notices: list[str] = []
@@ -194,13 +192,13 @@ class ComparisonView(LiveView):
                 self._add(*record)
 
     def _add(self, index: int, record: Record) -> None:
-        """Add a record to the answer at `index`."""
         match record:
             case Token():
                 self._texts[index].append(record.text)
                 self._num_tokens += 1
             case Finished():
                 self._finished.append(record)
+                self._num_unfinished = max(1, len(self._headings) - len(self._finished))
             case Notice() if record.text not in self._notices:
                 self._notices.append(record.text)
 
@@ -248,10 +246,6 @@ class ComparisonView(LiveView):
             self._typed.press(key)
         else:
             super()._press(key)
-
-    @property
-    def _num_unfinished(self) -> int:
-        return max(1, len(self._headings) - len(self._finished))
 
     def _can_run(self, command: Command) -> bool:
         return command.name == PACE_COMMAND

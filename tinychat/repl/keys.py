@@ -43,9 +43,7 @@ SIGNAL_RETRY_DELAY = 0.01
 """Seconds until an interrupt is sent again that could not be raised."""
 
 ENTER = KeyPress(Keys.ControlM, "\r")
-BLOCK = '"""'
-CURSOR = "▏"
-NEW_LINE = "↵"
+BLOCK, CURSOR, NEW_LINE = '"""', "▏", "↵"
 EDITORS = ("/usr/bin/editor", "/usr/bin/nano", "/usr/bin/pico", "/usr/bin/vi", "/usr/bin/emacs")
 """The editors that prompt_toolkit tries, in its order, if none is set."""
 
@@ -55,8 +53,7 @@ class Keyboard:
 
     def __init__(self, input: Input | None = None, clock: Callable[[], float] = time.monotonic) -> None:
         self.input = input or create_input()
-        self._clock = clock
-        self._read_at = clock()
+        self._clock, self._read_at = clock, clock()
         self.is_undecided = False
         """Whether an Esc was read that may still be the first byte of an arrow key."""
 
@@ -155,7 +152,6 @@ class LineEditor:
 
     @property
     def text(self) -> str:
-        """The text typed so far."""
         return self._buffer.text
 
     def press(self, key: KeyPress) -> None:
@@ -193,7 +189,7 @@ class LineEditor:
     def view(self, width: int) -> str:
         """Return the text and its cursor in at most `width` cells, scrolled so that the cursor is visible."""
         document = self._buffer.document
-        before, after = show_on_one_line(document.text_before_cursor), show_on_one_line(document.text_after_cursor)
+        before, after = map(show_on_one_line, (document.text_before_cursor, document.text_after_cursor))
         while before and get_cwidth(before + CURSOR + after[:1]) > width:
             before = before[1:]
         line = before + CURSOR + after
@@ -221,21 +217,15 @@ def show_on_one_line(text: str) -> str:
 
 
 def prompt_bindings(terminal: Terminal) -> KeyBindings:
-    """Return the keys that edit the prompt, to be added to those of vi or emacs.
-
-    Enter sends, except in an open block; Alt-Enter and Ctrl-J insert a new line; Ctrl-C clears; Ctrl-X Ctrl-E opens an
-    editor, and F4 toggles vi and emacs.
-    """
-    bindings = KeyBindings()
-    editing = has_focus(DEFAULT_BUFFER)
+    """Return the keys that edit the prompt, to be added to those of vi or emacs."""
+    bindings, editing = KeyBindings(), has_focus(DEFAULT_BUFFER)
 
     @bindings.add("enter", filter=editing)
-    def send(event: KeyPressEvent) -> None:
-        buffer = event.current_buffer
-        if is_open_block(buffer.text):
-            buffer.insert_text("\n")
+    def send_unless_block_is_open(event: KeyPressEvent) -> None:
+        if is_open_block(event.current_buffer.text):
+            event.current_buffer.insert_text("\n")
         else:
-            buffer.validate_and_handle()
+            event.current_buffer.validate_and_handle()
 
     @bindings.add("escape", "enter", filter=editing)
     @bindings.add("c-j", filter=editing)

@@ -7,7 +7,7 @@ import asyncio
 import os
 import re
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -36,16 +36,7 @@ from tinychat.commands.settings import toggle_greedy
 from tinychat.config.settings import SAMPLING, SETTINGS, describe_sampling
 from tinychat.errors import TinychatError
 from tinychat.events import Failed
-from tinychat.repl.keys import (
-    Keyboard,
-    counted_interrupts,
-    is_open_block,
-    prompt_bindings,
-    raised_interrupts,
-    set_editing_mode,
-    strip_block,
-    wants_vi,
-)
+from tinychat.repl import keys
 from tinychat.repl.render.terminal import SEPARATOR, Terminal, fit
 from tinychat.session.run_monitor import BackgroundRun
 from tinychat.session.session import Session
@@ -128,7 +119,7 @@ class Prompt:
             input=input,
             output=output,
         )
-        set_editing_mode(self._prompt.app, vi=wants_vi(ui_options.keys))
+        keys.set_editing_mode(self._prompt.app, vi=keys.wants_vi(ui_options.keys))
         # A terminal that cannot report its cursor position gets no toolbar; prompt_toolkit's warning is not needed.
         self._prompt.app.renderer.cpr_not_supported_callback = None
         self._prompt.app.after_render += self._after_render
@@ -141,11 +132,11 @@ class Prompt:
             KeyboardInterrupt: On Ctrl-C at an empty prompt; otherwise Ctrl-C clears it.
         '''
         self._ruler.reset()
-        return strip_block(ask(self._prompt, text=text, on_start=self._start_polling))
+        return keys.strip_block(ask(self._prompt, text=text, on_start=self._start_polling))
 
     def _bindings(self) -> KeyBindings:
         """Return the keys that edit, F1 for the help of the command being typed, and F2 for greedy decoding."""
-        bindings = prompt_bindings(self._terminal)
+        bindings = keys.prompt_bindings(self._terminal)
 
         @bindings.add("f1")
         def help(event: KeyPressEvent) -> None:
@@ -215,7 +206,7 @@ def ask(
             _interrupt_prompt()
         on_start()
 
-    with counted_interrupts(_interrupt_prompt) as interrupts:
+    with keys.counted_interrupts(_interrupt_prompt) as interrupts:
         line = prompt.prompt(message, default=text, pre_run=start, handle_sigint=False)
     if interrupts.count:
         raise KeyboardInterrupt
@@ -267,14 +258,13 @@ def describe_run(run: BackgroundRun) -> str:
 
 def report_ended(runs: Sequence[BackgroundRun], session: Session, terminal: Terminal) -> None:
     """Write how runs ended and how to talk to their models."""
-    for run in runs:
-        if isinstance(run.last, Failed):
-            terminal.problem(f"{run.run.name}: {run.last.problem}", run.last.remedy)
-        elif run.last is not None:
-            is_open = session.info is not None and str(session.info.folder) == run.last.folder
-            hint = "it answers now" if is_open else f"/model {run.run.name} talks to it"
-            step, loss = run.last.step, run.last.loss
-            terminal.line(f"{run.run.name} is {run.last.reason}: step {step:,}, loss {loss:.3f} · {hint}")
+    for name, last in ((run.run.name, run.last) for run in runs):
+        if isinstance(last, Failed):
+            terminal.problem(f"{name}: {last.problem}", last.remedy)
+        elif last is not None:
+            is_open = session.info is not None and str(session.info.folder) == last.folder
+            hint = "it answers now" if is_open else f"/model {name} talks to it"
+            terminal.line(f"{name} is {last.reason}: step {last.step:,}, loss {last.loss:.3f} · {hint}")
 
 
 # --- the ruler ---
@@ -324,7 +314,7 @@ class Ruler(Processor):
 
     def update(self, typed: str) -> Measure | None:
         """Return the measure of the text, or the last one while a thread measures; None for a command or no text."""
-        current, text = self._measurement, prompt_of(strip_block(typed))
+        current, text = self._measurement, prompt_of(keys.strip_block(typed))
         if not text or self._session.info is None:
             return None
         if text != current.text and not current.is_busy:
@@ -336,7 +326,6 @@ class Ruler(Processor):
         return current.measure
 
     def apply_transformation(self, transformation_input: TransformationInput) -> Transformation:
-        """Return the line with its unknown characters highlighted."""
         fragments = transformation_input.fragments
         measure = self.update(transformation_input.document.text)
         if measure is None or not measure.unknown:
@@ -362,20 +351,15 @@ class _Measurement:
     """Measures the texts of one prompt, for which it caches the tokens around it and the known characters."""
 
     def __init__(self, session: Session) -> None:
-        self.text = ""
+        self._session, self.text = session, ""
         self.measure: Measure | None = None
         self.is_ready = self.is_busy = False
-        self._session = session
         self._num_around = 0
         self._known: set[str] = set()
         self._unknown: set[str] = set()
 
     def measure_text(self, text: str) -> None:
-        """Set `text` and `measure`.
-
-        Raises:
-            TinychatError: If the tokenizer of the model cannot be loaded.
-        """
+        """Set `text` and `measure`; fail if the tokenizer of the model cannot be loaded."""
         session = self._session
         encoder, tokenizer = session.model.prompt_encoder, session.model.source_tokenizer
         if not self.is_ready:
@@ -407,24 +391,19 @@ def _tokens_around(session: Session) -> int:
 
 
 class QuietHistory(FileHistory):
-    """A history file that never raises.
-
-    If the file cannot be written, or the session is private, new lines last only as long as the session.
-    """
+    """A history file that never raises: if private or not writable, new lines last only as long as the session."""
 
     def __init__(self, path: Path, *, private: bool = False) -> None:
         super().__init__(str(path))
         self._private = private
 
     def load_history_strings(self) -> Iterable[str]:
-        """Return the lines of the file, newest first; none if it cannot be read."""
         try:
             return list(super().load_history_strings())
         except OSError:
             return []
 
     def store_string(self, string: str) -> None:
-        """Append a line to the file."""
         if self._private:
             return
         with suppress(OSError, UnicodeError):
@@ -447,34 +426,30 @@ class CommandCompleter(Completer):
         self._session = session
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
-        """Yield the completions of the word before the cursor."""
         typed, completions = complete(self._session, document.text_before_cursor)
         for text, suggestion in completions:
             yield Completion(text, start_position=-len(typed), display=suggestion.text, display_meta=suggestion.about)
 
 
 def complete(session: Session, line: str) -> tuple[str, list[tuple[str, Suggestion]]]:
-    """Return the last word of a line as it was typed, and its completions.
+    """Return the last word of a line as it was typed, and its completions: each the text in its place, and its source.
 
-    Each completion is the text that replaces the word, and the suggestion that it comes from. Spaces are written in the
-    style that the word was begun in: quoted, or each with a backslash.
+    Spaces are written in the style that the word was begun in: quoted, or each with a backslash.
     """
     if not is_command(line) or "\n" in line:
         return "", []
     words, typed, quote = parse_line(line)
+    offered: Iterable[Suggestion] = []
+    if len(words) == 1:
+        offered = (Suggestion(f"/{command.name}", command.summary) for command in COMMANDS.values())
+    elif command := COMMANDS.command_of(words[0]):
+        offered = command.complete(session, words[1:])
     prefix = words[-1].lower()
-    return typed, [
-        (_quoted(suggestion.text, quote), suggestion)
-        for suggestion in suggest(session, words)
-        if suggestion.text.lower().startswith(prefix)
-    ]
+    return typed, [(_quoted(one.text, quote), one) for one in offered if one.text.lower().startswith(prefix)]
 
 
 def parse_line(line: str) -> tuple[list[str], str, str]:
-    """Split a line into words; return them, the last word as it was typed, and its open quotation mark.
-
-    The last word is empty if the line ends with a space.
-    """
+    """Return the words of a line, the last one as it was typed, and its open quotation mark; a space begins a word."""
     words, typed, quote, end = [], "", "", 0
     for found in WORD.finditer(line):
         typed, quote, end = found[0], found["quote"] or "", found.end()
@@ -484,14 +459,6 @@ def parse_line(line: str) -> tuple[list[str], str, str]:
     if end < len(line):
         return [*words, ""], "", ""
     return words, typed, quote
-
-
-def suggest(session: Session, words: list[str]) -> Iterator[Suggestion]:
-    """Yield all values of the last word of a command, whatever has been typed of it."""
-    if len(words) == 1:
-        yield from (Suggestion(f"/{command.name}", command.summary) for command in COMMANDS.values())
-    elif command := COMMANDS.command_of(words[0]):
-        yield from command.complete(session, words[1:])
 
 
 def _quoted(text: str, quote: str) -> str:
@@ -509,7 +476,7 @@ def _quoted(text: str, quote: str) -> str:
 class PlainPrompt:
     """A prompt in plain lines; background runs that have ended are reported before it."""
 
-    def __init__(self, session: Session, terminal: Terminal, keyboard: Keyboard, history: Path) -> None:
+    def __init__(self, session: Session, terminal: Terminal, keyboard: keys.Keyboard, history: Path) -> None:
         self._session, self._terminal, self._keyboard = session, terminal, keyboard
         self._history = QuietHistory(history, private=session.ui_options.current.private)
         self._completions: list[str] = []
@@ -529,18 +496,18 @@ class PlainPrompt:
             self._terminal.line(self._mark + line)
         else:
             line = read_line(self._terminal, self._mark, text + line)
-            while is_open_block(line):
+            while keys.is_open_block(line):
                 line += "\n" + read_line(self._terminal, PLAIN_CONTINUATION)
         if line.strip():
             self._history.store_string(line)
             if self._readline is not None:
                 self._readline.add_history(line)
-        return strip_block(line)
+        return keys.strip_block(line)
 
     def _set_up(self, readline: ModuleType) -> None:
         bindings = ["tab: complete", "set show-all-if-ambiguous on"]
-        if (keys := self._session.ui_options.current.keys) != "auto":
-            bindings.append(f"set editing-mode {keys}")
+        if (mode := self._session.ui_options.current.keys) != "auto":
+            bindings.append(f"set editing-mode {mode}")
         is_editline = "libedit" in (readline.__doc__ or "")
         for binding in bindings:
             readline.parse_and_bind(EDITLINE_BINDINGS.get(binding, "") if is_editline else binding)
@@ -580,7 +547,7 @@ def read_line(terminal: Terminal, before: str, prefill: str = "") -> str:
     if readline is not None:
         readline.set_startup_hook(lambda: readline.insert_text(prefill))
     try:
-        with raised_interrupts():
+        with keys.raised_interrupts():
             return input(before)
     except (EOFError, KeyboardInterrupt):
         terminal.write("\n")

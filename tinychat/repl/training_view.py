@@ -48,12 +48,8 @@ from tinychat.train.report import format_samples, report
 if TYPE_CHECKING:
     from tinychat.commands.results import LossCurve, Plot
 
-POLL_INTERVAL = 0.1
-"""Seconds between two polls of the events and the keyboard."""
-LIVENESS_INTERVAL = 1.0
-"""Seconds between two checks that the trainer is alive, if it is not a child of this process."""
-LINE_INTERVAL = 10.0
-"""Seconds between two lines of progress."""
+POLL_INTERVAL, LIVENESS_INTERVAL, LINE_INTERVAL = 0.1, 1.0, 10.0
+"""Seconds between two polls of events and keys, two checks that a trainer is alive, and two lines of progress."""
 MIN_TRAINING_SECONDS = 1.0
 """Seconds of training before the first line of progress, so that its speed is representative."""
 REPORT_LABEL_WIDTH = 10
@@ -204,9 +200,8 @@ def describe(event: Event) -> Iterator[str]:
         case Noticed():
             yield event.text
         case Stepped():
-            speed, remaining = f"{event.tokens_per_second:,.0f} tok/s", f"{duration(event.remaining)} left"
-            step = f"step {event.step:,}/{event.steps:,} · {percent(event.progress, 0)}"
-            yield f"{step} · loss {event.loss:.3f} · {speed} · {remaining}"
+            step = f"step {event.step:,}/{event.steps:,} · {percent(event.progress, 0)} · loss {event.loss:.3f}"
+            yield f"{step} · {event.tokens_per_second:,.0f} tok/s · {duration(event.remaining)} left"
         case Evaluated():
             epoch = "" if event.epoch is None else f"epoch {event.epoch:,} · "
             best = " · best so far" if event.best else ""
@@ -216,10 +211,7 @@ def describe(event: Event) -> Iterator[str]:
 
 
 def final_report(ended: Ended, width: int | None = None) -> Iterator[str]:
-    """Yield the lines that sum up a run: the loss of the model, whether it overfits, and samples.
-
-    `width` is that of the screen; None for the lines of a file.
-    """
+    """Yield the lines that sum up a run; `width` is that of the screen, and None means the lines of a file."""
     how = "done" if ended.reason == "done" else "stopped"
     result = f"{how} at step {ended.step:,} after {duration(ended.seconds)} · loss {_format_evaluation(ended)}"
     yield from textwrap.wrap(result, width - 1) if width else [result]
@@ -350,10 +342,9 @@ class Dashboard:
             isinstance(event, Evaluated) and self._message == EVALUATION_PENDING
         ):
             self._message = ""
-        lines = event.lines if isinstance(event, Planned) else (event.text,) if isinstance(event, Noticed) else ()
-        if lines:
+        if isinstance(event, Planned | Noticed):
             self._region.erase()
-            for line in lines:
+            for line in describe(event):
                 for part in textwrap.wrap(line, self._terminal.width - 1, subsequent_indent=PLAN_INDENT):
                     self._terminal.line(part, DIM)
             self._drawn_at = -REDRAW_INTERVAL
@@ -389,10 +380,10 @@ class Dashboard:
         if key.key is Keys.ControlM:
             run.send("sample", prompt=editor.text)
             self._message = SAMPLE_PENDING
-        elif key.key not in (Keys.Escape, Keys.ControlC):
+        if key.key in (Keys.ControlM, Keys.Escape, Keys.ControlC):
+            self._close_editor()
+        else:
             editor.press(key)
-            return
-        self._close_editor()
 
     def _close_editor(self) -> None:
         if self._editor is not None:
@@ -433,7 +424,11 @@ def panel(
         phase = "first steps…" if progress.planned else "reading the text, starting torch…"
         return Group(_line(message or phase), *key_lines)
     metrics = list(wrap_items(_metrics(progress), width))[: 3 if height >= ROOMY_HEIGHT else 1]
-    messages = [message] if message else list(wrap_items(_overfitting(progress), width))
+    since = progress.overfits_since
+    warning = (
+        [] if since is None else [f"overfits since step {since:,}", "val rises, train falls", "its weights are kept"]
+    )
+    messages = [message] if message else list(wrap_items(warning, width))
     # A roomy screen keeps a line free for messages, so that nothing moves.
     message_lines = [_line(line, "yellow") for line in messages or [""] * (height >= ROOMY_HEIGHT)]
     above = [_progress_bar(progress, width), *map(_line, metrics), *message_lines]
@@ -457,11 +452,8 @@ def _progress_bar(progress: Progress, width: int) -> RenderableType:
     for ratio in (None, 1, None):
         grid.add_column(no_wrap=True, ratio=ratio)
     done = min(1.0, max(0.0, step.progress))
-    grid.add_row(
-        f"{epoch}step {step.step:,}/{step.steps:,}",
-        ProgressBar(total=1.0, completed=done),
-        f"{percent(done, 0)} · {duration(step.remaining)} left",
-    )
+    left = f"{percent(done, 0)} · {duration(step.remaining)} left"
+    grid.add_row(f"{epoch}step {step.step:,}/{step.steps:,}", ProgressBar(total=1.0, completed=done), left)
     return grid
 
 
@@ -482,12 +474,6 @@ def _metrics(progress: Progress) -> list[str]:
     if step.memory:
         metrics.append(f"memory {step.memory / 1e6:,.0f} MB")
     return metrics
-
-
-def _overfitting(progress: Progress) -> list[str]:
-    if (since := progress.overfits_since) is None:
-        return []
-    return [f"overfits since step {since:,}", "val rises, train falls", "its weights are kept"]
 
 
 def _charts(console: Console, progress: Progress, width: int, height: int) -> list[RenderableType]:
@@ -515,9 +501,7 @@ def _charts(console: Console, progress: Progress, width: int, height: int) -> li
 def _curve(progress: Progress, width: int, height: int) -> Sequence[Text]:
     if len(progress.curves.training) < 3:
         return []
-    lines = [
-        _line(line) for line in plot(smoothed(progress.curves.training), width, height - 1, progress.curves.validation)
-    ]
+    lines = list(map(_line, plot(smoothed(progress.curves.training), width, height - 1, progress.curves.validation)))
     for line in lines[:-1]:
         line.stylize("cyan", LABEL_WIDTH)
         line.highlight_words([MARK], "bold yellow")
@@ -534,8 +518,8 @@ def _samples(console: Console, progress: Progress, width: int, height: int) -> S
         separator = "" if sample.is_continuation and len(samples) == 1 else " → "
         text = Text(escape_controls(sample.prompt + separator + sample.text).strip("\n").expandtabs(4))
         lines += list(text.wrap(console, width))[:lines_each]
-    title = "sample" if len(samples) == 1 else "samples"
-    return [_line(f"{title} at step {samples[-1].step:,}", "dim"), *lines[: height - 1]]
+    title = f"sample{'s' * (len(samples) > 1)} at step {samples[-1].step:,}"
+    return [_line(title, "dim"), *lines[: height - 1]]
 
 
 # --- loss curves of several runs ---
