@@ -88,25 +88,16 @@ class ModelConfig:
         for name, one in ARCHITECTURE.items():
             value = getattr(self, name)
             self._check(name, one.fits_type(value), f"it is of type {one.type_name}")
-            fault = one.fault(value)
-            self._check(name, not fault, fault)
+            self._check(name, not (fault := one.fault(value)), fault)
         self._check("n_head", self.d_model % self.n_head == 0, f"it must divide d_model, {self.d_model}")
         self._check("n_kv_head", self.n_head % self.kv_heads == 0, f"it must divide n_head, {self.n_head}")
-        if self.position == "rotary":
-            even = self.d_head % 2 == 0
-            self._check("d_model", even, f"rotary positions need an even d_model / n_head, not {self.d_head}")
-        if self.norm == "none":
-            self._check("qk_norm", not self.qk_norm, "it needs a norm: layernorm or rmsnorm")
-        if self.bigram_embedding:
-            self._check(
-                "bigram_embedding", self.vocab_size <= LARGEST_PAIR_VOCABULARY,
-                f"it needs a vocabulary of at most {LARGEST_PAIR_VOCABULARY}, not {self.vocab_size}",
-            )  # fmt: skip
+        even = self.position != "rotary" or self.d_head % 2 == 0
+        self._check("d_model", even, f"rotary positions need an even d_model / n_head, not {self.d_head}")
+        self._check("qk_norm", self.norm != "none" or not self.qk_norm, "it needs a norm: layernorm or rmsnorm")
+        for name, most in (("bigram_embedding", LARGEST_PAIR_VOCABULARY), ("ngram_order", LARGEST_NGRAM_VOCABULARY)):
+            fits = not getattr(self, name) or self.vocab_size <= most
+            self._check(name, fits, f"it needs a vocabulary of at most {most}, not {self.vocab_size}")
         if self.ngram_order:
-            self._check(
-                "ngram_order", self.vocab_size <= LARGEST_NGRAM_VOCABULARY,
-                f"it needs a vocabulary of at most {LARGEST_NGRAM_VOCABULARY}, not {self.vocab_size}",
-            )  # fmt: skip
             most = longest_ngram(self.vocab_size)
             self._check("ngram_order", self.ngram_order <= most, f"it is at most {most} for {self.vocab_size} tokens")
 
@@ -152,10 +143,8 @@ class ModelConfig:
         Raises:
             ModelError: If a field is unknown, missing or of the wrong type.
         """
-        unknown = sorted(set(values) - set(ARCHITECTURE))
-        if unknown:
-            names = ", ".join(unknown)
-            raise ModelError(f"unknown part of an architecture: {names}", "was it made by a newer tinychat?")
+        if unknown := ", ".join(sorted(set(values) - set(ARCHITECTURE))):
+            raise ModelError(f"unknown part of an architecture: {unknown}", "was it made by a newer tinychat?")
         try:
             return cls(**values)
         except TypeError as error:

@@ -28,22 +28,15 @@ from tinychat.model.transformer import (
 )
 
 VectorFunction = Callable[[Tensor], Tensor]
-"""Maps one vector to another."""
 
 
 class CPUDecoder:
-    """Decode one token at a time.
-
-    Args:
-        model: in evaluation mode; its weights may change, but not the tensors that hold them.
-    """
+    """Decodes one token at a time with a model in evaluation mode, whose weights must stay in the same tensors."""
 
     def __init__(self, model: Transformer) -> None:
-        decoder = model.decoder
         self.model = model
-        self._layers = [_Layer(cast(Block, block)) for block in decoder.blocks]
-        self._norm = _norm(decoder.norm)
-        self._head = _linear(model.head)
+        self._layers = [_Layer(cast(Block, block)) for block in model.decoder.blocks]
+        self._norm, self._head = _norm(model.decoder.norm), _linear(model.head)
         self._positions = torch.arange(model.config.context_length)
         self._encoder_output: EncoderOutput | None = None
 
@@ -55,13 +48,9 @@ class CPUDecoder:
     def decode_one_token(
         self, id: int, position: int, cache: KVCache, encoder_output: EncoderOutput | None = None
     ) -> Tensor:
-        """Read a token and return the logits of the next one, [V].
+        """Read the token at a position and return the logits of the next one, [V].
 
-        Args:
-            id: the token.
-            position: of the token.
-            cache: of one row, which holds all earlier positions and takes up this one.
-            encoder_output: of one source; None: there is no encoder.
+        The cache has one row, which holds all earlier positions and takes up this one; `encoder_output` has one source.
         """
         decoder = self.model.decoder
         if encoder_output is not self._encoder_output:
@@ -80,14 +69,11 @@ class CPUDecoder:
         if self.model.ngrams is None:
             return logits
         history = cache.ids[:, cache.lookback :][:, : position + 1]  # [1, S]
-        context_length = TokenContext(padded_ids, history, positions)
-        mixed: Tensor = self.model.ngrams(logits[None, None], x[None, None], context_length)
-        return mixed[0, 0]
+        context = TokenContext(padded_ids, history, positions)
+        return self.model.ngrams(logits[None, None], x[None, None], context)[0, 0]  # type: ignore[no-any-return]
 
 
 class _Layer:
-    """A block."""
-
     def __init__(self, block: Block) -> None:
         self._attention = _Attention(block.attention)
         self._cross_attention = None if block.cross_attention is None else _Attention(block.cross_attention)

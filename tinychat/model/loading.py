@@ -33,13 +33,9 @@ def choose_matmul_precision(device: str) -> None:
     would round the factors to bf16; there MKL is fast, and stays.
     """
     torch.set_float32_matmul_precision("medium" if device == "cpu" else "high")
-    if device == "cpu" and not _matmul_is_exact():
-        torch.set_float32_matmul_precision("highest")
-
-
-def _matmul_is_exact() -> bool:
     numbers = torch.full((64, 64), 1 + 2**-12)  # bf16 would round them to 1
-    return torch.equal(numbers @ torch.eye(64), numbers)
+    if device == "cpu" and not torch.equal(numbers @ torch.eye(64), numbers):
+        torch.set_float32_matmul_precision("highest")
 
 
 def load_model(info: ModelInfo, device: str = "cpu") -> Transformer:

@@ -43,6 +43,8 @@ COPY_BLOCK = 256
 """Positions that the copy mechanism compares at a time on a CPU."""
 INITIAL_LENGTH_WEIGHT = 1.0
 """Log weight of each matching token, initially."""
+COUNT_BUFFERS = ("contexts", "widths", "tokens", "counts")
+"""What is counted, as it is stored: see `NGrams`."""
 
 Ids = npt.NDArray[np.integer]
 
@@ -111,11 +113,7 @@ class NGrams(nn.Module):
         self.matches.initialize()
 
     def count(self, folds: Sequence[Ids]) -> None:
-        """Count the n-grams of a training text.
-
-        Args:
-            folds: its parts, one array of ids each; the first `MOST_COUNTED` / len(folds) tokens of each are counted.
-        """
+        """Count the n-grams of a training text, in the first `MOST_COUNTED` / len(folds) ids of each of its folds."""
         counted = [fold[: MOST_COUNTED // len(folds)] for fold in folds]
         least = MIN_CONTEXT_COUNT
         while (levels := count_levels(counted, self.vocab_size, self.longest, least)) is None:
@@ -127,7 +125,7 @@ class NGrams(nn.Module):
         self._set_counts(contexts, widths.short(), tokens.short(), counts.sum(0).int())
         self.fold_tables = FoldTables(self.table, widths, tokens, counts)
 
-    def forward(self, logits: Tensor, x: Tensor, context_length: TokenContext, folds: Tensor | None = None) -> Tensor:
+    def forward(self, logits: Tensor, x: Tensor, context: TokenContext, folds: Tensor | None = None) -> Tensor:
         """Return the log-probabilities of the mixture, [B, T, V], in f32.
 
         Args:
@@ -136,20 +134,18 @@ class NGrams(nn.Module):
             context: the tokens so far.
             folds: [B], the fold of each row, whose own counts are left out; None: none is left out.
         """
-        predicted, shares = self.components(logits, x, context_length, folds)
+        predicted, shares = self.components(logits, x, context, folds)
         return (shares.unsqueeze(-2) @ predicted).squeeze(-2).clamp(min=MIN_PROBABILITY).log()
 
     def components(
-        self, logits: Tensor, x: Tensor, context_length: TokenContext, folds: Tensor | None = None
+        self, logits: Tensor, x: Tensor, context: TokenContext, folds: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
         """Return the probabilities by layers, counts and copies [B, T, 3, V], and their shares [B, T, 3], in f32.
 
         Where nothing matches, copies have no probabilities and no share. Arguments as `forward`.
         """
-        counted = (self.trust(x).float() * self.counted_logprobs(context_length.padded_ids, x, folds)).softmax(dim=-1)
-        copied, lengths = self.matches(
-            context_length.history, context_length.positions, self.vocab_size
-        )  # [B, T, V], [B, T]
+        counted = (self.trust(x).float() * self.counted_logprobs(context.padded_ids, x, folds)).softmax(dim=-1)
+        copied, lengths = self.matches(context.history, context.positions, self.vocab_size)  # [B, T, V], [B, T]
         of_layers, of_copies = self.share(x).float().unbind(dim=-1)  # [B, T]
         of_copies = (of_copies + self.worth.float()[lengths]).masked_fill(lengths == 0, -torch.inf)
         shares = torch.stack((of_layers, torch.zeros_like(of_layers), of_copies), dim=-1).softmax(dim=-1)
@@ -181,42 +177,30 @@ class NGrams(nn.Module):
         rows = torch.where(self.contexts[found] == keys, found, len(self.contexts))
         return torch.cat((torch.zeros_like(rows[..., :1]), rows), dim=-1)
 
-    def _set_counts(self, contexts: Tensor, widths: Tensor, tokens: Tensor, counts: Tensor) -> None:
-        """Store counts and build their table."""
-        for name, values in (("contexts", contexts), ("widths", widths), ("tokens", tokens), ("counts", counts)):
-            self.register_buffer(name, values)
-        self.table = CountTable(widths, tokens, counts, self.vocab_size)
+    def _set_counts(self, *values: Tensor) -> None:
+        """Store contexts, widths, tokens and counts, and build their table."""
+        for name, buffer in zip(COUNT_BUFFERS, values, strict=True):
+            self.register_buffer(name, buffer)
+        self.table = CountTable(self.widths, self.tokens, self.counts, self.vocab_size)
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *others: Any) -> None:
         """Resize the buffers to the counts that are loaded, if those are valid for this vocabulary."""
-        found = (state_dict.get(prefix + name) for name in ("contexts", "widths", "tokens", "counts"))
-        loaded = [
-            values.to(self.powers.device)
-            for values in found
-            if isinstance(values, Tensor) and values.dim() == 1 and not values.is_floating_point()
-        ]
-        if len(loaded) == 4:
-            contexts, widths, tokens, counts = loaded
+        found = [state_dict.get(prefix + name) for name in COUNT_BUFFERS]
+        if all(isinstance(one, Tensor) and one.dim() == 1 and not one.is_floating_point() for one in found):
+            contexts, widths, tokens, counts = loaded = [one.to(self.powers.device) for one in found if one is not None]
             if (
-                not all(map(torch.equal, loaded, (self.contexts, self.widths, self.tokens, self.counts)))
+                not all(torch.equal(one, getattr(self, name)) for one, name in zip(loaded, COUNT_BUFFERS, strict=True))
                 and 0 < len(contexts) == len(widths) <= max(1, LARGEST_TABLE // self.vocab_size)
                 and len(tokens) == len(counts) == int(widths.clamp(min=0).sum())
                 and all(bool((values >= 0).all()) for values in (widths, tokens, counts))
                 and bool((tokens < self.vocab_size).all())
             ):
-                self._set_counts(contexts, widths, tokens, counts)
+                self._set_counts(*loaded)
         super()._load_from_state_dict(state_dict, prefix, *others)
 
 
 class CountTable(nn.Module):
-    """Counts as a dense table: one row per context, and an empty one after them.
-
-    Args:
-        widths: [N], as in `NGrams`.
-        tokens: [E], as in `NGrams`.
-        counts: [E], as in `NGrams`.
-        vocab_size: V.
-    """
+    """Counts as a dense table: one row per context, and an empty one after them. Arguments are as in `NGrams`."""
 
     counts: Tensor
     """[N + 1, V], bf16"""
@@ -239,11 +223,7 @@ class CountTable(nn.Module):
 class FoldTables(nn.Module):
     """The counts of each fold, and statistics of the counts without it: one table after the other.
 
-    Args:
-        table: counts of all folds together.
-        widths: [N], as in `NGrams`.
-        tokens: [E], as in `NGrams`.
-        counts: [folds, E], of each fold.
+    `table` counts all folds together, `counts` [folds, E] each; the other arguments are as in `NGrams`.
     """
 
     counts: Tensor
@@ -288,12 +268,9 @@ class CopyMechanism(nn.Module):
         nn.init.zeros_(self.distance)
 
     def forward(self, history: Tensor, positions: Tensor, vocab_size: int) -> tuple[Tensor, Tensor]:
-        """Predict the token after each position.
+        """Predict the token after each of `positions`, [T] or [B, T], consecutive in each row.
 
-        Args:
-            history: [B, S], ids from position 0 on; those behind the last of `positions` are ignored.
-            positions: [T] or [B, T], consecutive in each row.
-            vocab_size: V.
+        `history` [B, S] holds the ids from position 0 on; those behind the last of `positions` are ignored.
 
         Returns:
             Probabilities [B, T, V], in f32, all 0 where nothing matches; and the length in tokens of the longest match
@@ -333,10 +310,7 @@ class CopyMechanism(nn.Module):
     def _match_lengths(self, history: Tensor, positions: Tensor, earlier: Tensor) -> Tensor:
         """Return how many tokens up to each slot equal those up to each position, [B, T, S].
 
-        Args:
-            history: [B, S].
-            positions: [1 or B, T], consecutive.
-            earlier: [1 or B, T, S], whether a slot lies before the position.
+        `earlier` [1 or B, T, S] says whether a slot lies before the position; the rest as in `_copy`.
         """
         time, slots, more = positions.shape[1], history.shape[1], LONGEST_MATCH - 1
         # −1 and −2 pad both sides before position 0: they equal no token, nor each other.
@@ -372,16 +346,10 @@ class Level(NamedTuple):
 
 
 def count_levels(folds: Sequence[Ids], vocab_size: int, longest: int, least: int) -> list[Level] | None:
-    """Count what follows each context that occurs often enough.
+    """Count what follows each context of up to `longest` tokens that occurs at least `least` times.
 
-    Args:
-        folds: arrays of ids; no n-gram spans two of them.
-        vocab_size: V.
-        longest: length of the longest context in tokens.
-        least: occurrences that a context needs.
-
-    Returns:
-        One level per context length from 0 on; None if the contexts are too many for a table.
+    No n-gram spans two folds. There is one level per context length from 0 on; None if the contexts are too many for a
+    table.
     """
     ids = np.concatenate(folds).astype(np.int64)
     fold_of = np.repeat(np.arange(len(folds)), [len(fold) for fold in folds])
@@ -396,17 +364,10 @@ def count_levels(folds: Sequence[Ids], vocab_size: int, longest: int, least: int
         different = np.flatnonzero(occurrences)
         numbers = np.full(len(occurrences), -1, dtype=np.int64)
         numbers[different] = np.arange(len(different))
-        by_fold = np.bincount(
-            fold_of[positions] * len(different) + numbers[grams], minlength=len(folds) * len(different)
-        )
-        levels.append(
-            Level(
-                contexts,
-                np.bincount(different // vocab_size, minlength=len(contexts)),
-                different % vocab_size,
-                by_fold.reshape(len(folds), len(different)),
-            )
-        )
+        cells = fold_of[positions] * len(different) + numbers[grams]
+        by_fold = np.bincount(cells, minlength=len(folds) * len(different)).reshape(len(folds), len(different))
+        widths = np.bincount(different // vocab_size, minlength=len(contexts))
+        levels.append(Level(contexts, widths, different % vocab_size, by_fold))
         kept = different[occurrences[different] >= least]
         if not len(kept):
             break

@@ -37,13 +37,9 @@ LAYERS_LOSS_WEIGHT = 0.3
 def make_norm(config: ModelConfig, width: int, affine: bool | None = None) -> nn.Module:
     """Return the norm that the config names, over a last axis of `width`; `affine` overrides `config.norm_affine`."""
     affine = config.norm_affine if affine is None else affine
-    match config.norm:
-        case "layernorm":  # Ba et al. 2016
-            return nn.LayerNorm(width, eps=config.norm_eps, elementwise_affine=affine, bias=config.bias)
-        case "rmsnorm":
-            return RMSNorm(width, eps=config.norm_eps, elementwise_affine=affine)
-        case _:
-            return nn.Identity()
+    if config.norm == "layernorm":  # Ba et al. 2016
+        return nn.LayerNorm(width, eps=config.norm_eps, elementwise_affine=affine, bias=config.bias)
+    return RMSNorm(width, eps=config.norm_eps, elementwise_affine=affine) if config.norm == "rmsnorm" else nn.Identity()
 
 
 class RMSNorm(nn.RMSNorm):
@@ -62,11 +58,7 @@ class RMSNorm(nn.RMSNorm):
 
 
 class Dropout(nn.Module):
-    """Zero a fraction of the activations in training and scale up the rest (Srivastava et al. 2014, §4).
-
-    Args:
-        rate: fraction to zero, from 0 to below 1.
-    """
+    """Zero a fraction `rate` < 1 of the activations in training, scale up the rest (Srivastava et al. 2014, §4)."""
 
     def __init__(self, rate: float) -> None:
         super().__init__()
@@ -84,8 +76,7 @@ def dropout(x: Tensor, rate: float) -> Tensor:
     """
     if x.device.type != "cpu":
         return F.dropout(x, rate)
-    threshold = round(rate * 2**16)
-    if not threshold:
+    if not (threshold := round(rate * 2**16)):
         return x
     kept: Tensor = keep_mask(x.detach(), threshold)
     return x * kept.to(x.dtype).mul(2**16 / (2**16 - threshold))
@@ -110,10 +101,7 @@ RotaryTables = tuple[Tensor, Tensor]
 
 
 class PositionalEncoding(nn.Module):
-    """The base of all encodings, and `none`: it adds nothing to the embeddings and rotates nothing.
-
-    `positions` is [T], shared by all rows, or [B, T].
-    """
+    """The base of all encodings, and `none`. `positions` is [T], shared by all rows, or [B, T]."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -141,6 +129,8 @@ class Learned(PositionalEncoding):
 class Sinusoidal(PositionalEncoding):
     """Sines in even coordinates, cosines in odd ones, added to the embedding (Vaswani et al. 2017, §3.5)."""
 
+    table: Tensor
+
     def __init__(self, config: ModelConfig) -> None:
         super().__init__(config)
         angles = position_angles(config.context_length, config.d_model, 10_000.0)  # [context, ⌈D/2⌉]
@@ -148,8 +138,7 @@ class Sinusoidal(PositionalEncoding):
         self.register_buffer("table", table, persistent=False)
 
     def embed(self, x: Tensor, positions: Tensor) -> Tensor:
-        table: Tensor = self.table  # type: ignore[assignment]
-        return x + table[positions].to(x.dtype)
+        return x + self.table[positions].to(x.dtype)
 
 
 class Rotary(PositionalEncoding):
@@ -158,6 +147,9 @@ class Rotary(PositionalEncoding):
     A pair is coordinates k and k + K/2, as in the Llama of `transformers`.
     """
 
+    cosine: Tensor
+    sine: Tensor
+
     def __init__(self, config: ModelConfig) -> None:
         super().__init__(config)
         angles = position_angles(config.context_length, config.d_head, config.rotary_base)  # [context, K/2]
@@ -165,11 +157,9 @@ class Rotary(PositionalEncoding):
         self.register_buffer("sine", torch.cat((-angles.sin(), angles.sin()), dim=-1), persistent=False)
 
     def rotary_tables(self, positions: Tensor) -> RotaryTables | None:
-        cosine: Tensor = self.cosine[positions]  # type: ignore[index]
-        sine: Tensor = self.sine[positions]  # type: ignore[index]
         if positions.dim() == 2:
-            cosine, sine = cosine.unsqueeze(1), sine.unsqueeze(1)  # [B, 1, T, K]: shared by all heads
-        return cosine, sine
+            positions = positions.unsqueeze(1)  # tables [B, 1, T, K], shared by all heads
+        return self.cosine[positions], self.sine[positions]
 
 
 def rotate(x: Tensor, tables: RotaryTables | None) -> Tensor:
@@ -199,24 +189,17 @@ POSITIONS: dict[str, type[PositionalEncoding]] = {
 
 
 class KVCache:
-    """The keys and values of the positions read so far, in tensors whose shapes never change.
+    """The keys and values of the positions that each row of a batch has read, in tensors whose shapes never change.
 
     Slot p holds position p, so that prefill and decoding run the same code, and a row returns to an earlier position by
     overwriting what follows it.
-
-    Args:
-        config: of the model that fills the cache.
-        batch: number of rows, B.
-        device: that holds the tensors.
-        dtype: of keys and values.
     """
 
     def __init__(self, config: ModelConfig, batch: int, device: torch.device, dtype: torch.dtype) -> None:
-        self.length = config.context_length
+        self.length, self.lookback = config.context_length, config.lookback
         shape = (config.n_layer, batch, config.kv_heads, self.length, config.d_head)
         self.keys = torch.zeros(shape, device=device, dtype=dtype)  # [layer, B, G, context, K]
-        self.values = torch.zeros(shape, device=device, dtype=dtype)
-        self.lookback = config.lookback
+        self.values = torch.zeros_like(self.keys)
         # [B, P + context]; the first P stay −1: no token precedes position 0.
         self.ids = torch.full((batch, self.lookback + self.length), -1, dtype=torch.long, device=device)
 
@@ -255,18 +238,15 @@ class KVCache:
 class Attention(nn.Module):
     """Multi-head attention (Vaswani et al. 2017, §3.2), to the sequence itself or to an encoder's output.
 
-    With fewer key/value heads than query heads it is grouped-query attention (Ainslie et al. 2023, §2.2).
-
-    Args:
-        config: the architecture.
-        layer: index of the layer, which is that of its keys and values in a cache.
+    With fewer key/value heads than query heads it is grouped-query attention (Ainslie et al. 2023, §2.2). `layer` is
+    the index of its keys and values in a cache.
     """
 
     def __init__(self, config: ModelConfig, layer: int = 0) -> None:
         super().__init__()
         self.layer = layer
         self.n_head, self.kv_heads, self.d_head = config.n_head, config.kv_heads, config.d_head
-        self.query = nn.Linear(config.d_model, config.n_head * config.d_head, bias=config.bias)
+        self.query = nn.Linear(config.d_model, config.d_model, bias=config.bias)
         self.key = nn.Linear(config.d_model, config.kv_heads * config.d_head, bias=config.bias)
         self.value = nn.Linear(config.d_model, config.kv_heads * config.d_head, bias=config.bias)
         self.output = nn.Linear(config.d_model, config.d_model, bias=config.bias) if config.output_projection else None
@@ -322,14 +302,10 @@ class Attention(nn.Module):
 def attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, dropout_rate: float = 0.0) -> Tensor:
     """Return softmax(query · keyᵀ / √K + mask) · value, [B, H, T, K] (Vaswani et al. 2017, eq. 1).
 
-    On a CPU it is written out: torch's fused kernel takes two to six times as long there for small heads.
+    Queries are [B, H, T, K], keys and values [B, G, S, K]. The mask is [B or 1, 1, T, S], of the queries' type: 0 where
+    a query may attend, −∞ elsewhere; None: everywhere. `dropout_rate` is the fraction of the weights to zero.
 
-    Args:
-        query: [B, H, T, K].
-        key: [B, G, S, K], where G divides H.
-        value: [B, G, S, K].
-        mask: [B or 1, 1, T, S], of the queries' type: 0 where a query may attend, −∞ elsewhere; None: everywhere.
-        dropout_rate: fraction of the attention weights to zero.
+    On a CPU it is written out: torch's fused kernel takes two to six times as long there for small heads.
     """
     if query.shape[1] != key.shape[1]:
         group = query.shape[1] // key.shape[1]
@@ -337,15 +313,13 @@ def attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, dropo
     if query.device.type != "cpu":
         return F.scaled_dot_product_attention(query, key, value, attn_mask=mask, dropout_p=dropout_rate)
     batch, heads, time, width = query.shape
-    scale = width**-0.5
     rows, columns = query.flatten(0, 1), key.flatten(0, 1).transpose(1, 2)  # [B·H, T, K], [B·H, K, S]
     if mask is None or len(mask) > 1:
-        scores = (rows @ columns).view(batch, heads, time, -1) * scale
+        scores = (rows @ columns).view(batch, heads, time, -1) * width**-0.5
         scores = (scores if mask is None else scores + mask).flatten(0, 1)  # [B·H, T, S]
     else:  # a mask that all rows share goes into the product, which saves four passes over the scores
-        scores = torch.baddbmm(mask[0], rows, columns, alpha=scale)  # [B·H, T, S]
-    weights = scores.softmax(dim=-1)
-    out: Tensor = dropout(weights, dropout_rate) @ value.flatten(0, 1)  # [B·H, T, K]
+        scores = torch.baddbmm(mask[0], rows, columns, alpha=width**-0.5)  # [B·H, T, S]
+    out: Tensor = dropout(scores.softmax(dim=-1), dropout_rate) @ value.flatten(0, 1)  # [B·H, T, K]
     return out.view(batch, heads, time, width)
 
 
@@ -368,8 +342,7 @@ class ReLU2(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> Tensor:
-        positive: Tensor = ctx.saved_tensors[0]
-        return (gradient * positive).mul_(2)
+        return gradient.mul(ctx.saved_tensors[0]).mul_(2)
 
 
 def relu2(x: Tensor) -> Tensor:
@@ -474,7 +447,10 @@ class Stack(nn.Module):
         self.norm = make_norm(config, config.d_model) if config.final_norm and config.norm_position == "pre" else None
 
     def embed(self, ids: Tensor, padded_ids: Tensor, positions: Tensor) -> Tensor:
-        """Return embeddings [B, T, D] of ids [B, T]; `padded_ids` [B, P + T] precedes them by the P ids before."""
+        """Return embeddings [B, T, D] of ids [B, T] at positions [T] or [B, T].
+
+        `padded_ids` [B, P + T] precedes them by the P ids before, −1 where there are none.
+        """
         x: Tensor = self.embedding(ids)
         time, before = ids.shape[1], self.config.lookback
         for distance, table in enumerate(self.earlier, start=1):
@@ -495,28 +471,19 @@ class Stack(nn.Module):
         padded_ids: Tensor,
         mask: Tensor | None,
         positions: Tensor,
-        *,
         encoder_output: EncoderOutput | None = None,
-        cache: KVCache | None = None,
-        num_slots: int | None = None,
+        **options: object,
     ) -> Tensor:
-        """Return hidden states [B, T, D].
+        """Return hidden states [B, T, D]; ids and positions as in `embed`, `options` as in `Block`.
 
-        Args:
-            ids: [B, T].
-            padded_ids: [B, P + T], the ids preceded by the P before them, −1 where there are none.
-            mask: True where a query may attend, [B or 1, 1, T, S]; None: everywhere.
-            positions: [T] or [B, T].
-            encoder_output: of the sources that cross-attention attends to.
-            cache: of self-attention.
-            num_slots: number of its slots to attend to.
+        The mask is [B or 1, 1, T, S], True where a query may attend; None: everywhere.
         """
         x = self.embed(ids, padded_ids, positions)
         mask = None if mask is None else additive_mask(mask, x.dtype)
         rotary = self.position.rotary_tables(positions)
         blocks: Iterable[Callable[..., Tensor]] = (self.training and self.compiled) or self.blocks
         for block in blocks:
-            x = block(x, mask, encoder_output, positions=positions, rotary=rotary, cache=cache, num_slots=num_slots)
+            x = block(x, mask, encoder_output, positions=positions, rotary=rotary, **options)
         return x if self.norm is None else self.norm(x)
 
 
@@ -526,9 +493,9 @@ class Transformer(nn.Module):
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         self.config = config
-        encoder_vocab_size = config.source_vocab_size or config.vocab_size
+        source_size = config.source_vocab_size or config.vocab_size
         self.encoder = (
-            Stack(config, encoder_vocab_size, config.n_encoder_layer, cross=False) if config.encoder_decoder else None
+            Stack(config, source_size, config.n_encoder_layer, cross=False) if config.encoder_decoder else None
         )
         self.decoder = Stack(config, config.vocab_size, config.n_layer, cross=config.encoder_decoder)
         self.ngrams = NGrams(config) if config.ngram_order else None
@@ -559,9 +526,9 @@ class Transformer(nn.Module):
             num_slots: number of slots of the cache to attend to; None: all that can have been written.
             folds: [B], the fold of the counted text that each row is from (see `NGrams`); None: none.
         """
-        x, context_length = self._hidden_states(ids, encoder_output, cache, start, num_slots)
+        x, context = self._hidden_states(ids, encoder_output, cache, start, num_slots)
         logits: Tensor = self.head(x)  # [B, T, V]
-        return logits if self.ngrams is None else self.ngrams(logits, x, context_length, folds)
+        return logits if self.ngrams is None else self.ngrams(logits, x, context, folds)
 
     def _hidden_states(
         self,
@@ -583,9 +550,7 @@ class Transformer(nn.Module):
         if time > 1 or isinstance(start, Tensor):  # one token with no slot behind it may attend to all of them
             mask = (slots <= positions.unsqueeze(-1)).unsqueeze(-3)  # causal: [1 or B, 1, T, S]
         padded_ids = self._pad(ids) if cache is None else cache.update_ids(ids, positions)  # [B, P + T]
-        x = self.decoder(
-            ids, padded_ids, mask, positions, encoder_output=encoder_output, cache=cache, num_slots=num_slots
-        )
+        x = self.decoder(ids, padded_ids, mask, positions, encoder_output, cache=cache, num_slots=num_slots)
         history = ids if cache is None else cache.ids[:, cache.lookback :][:, : len(slots)]  # [B, S]
         return x, TokenContext(padded_ids, history, positions)
 
@@ -608,22 +573,17 @@ class Transformer(nn.Module):
     def loss(
         self, ids: Tensor, targets: Tensor, *, source: Tensor | None = None, folds: Tensor | None = None
     ) -> Tensor:
-        """Return the mean cross-entropy in nats per target: a scalar, in f32.
+        """Return the mean cross-entropy of targets [B, T] after ids [B, T], in nats per target: a scalar, in f32.
 
-        In training, a model with n-grams also gets the gradient of what its layers predict alone, so that they learn
-        the language themselves and not only what counts leave open.
-
-        Args:
-            ids: [B, T].
-            targets: [B, T], `IGNORED` where none.
-            source: [B, S], as `encode` takes it.
-            folds: [B], as `forward` takes it.
+        Targets are `IGNORED` where there is none; `source` is [B, S] as in `encode`, `folds` [B] as in `forward`. In
+        training, a model with n-grams also gets the gradient of what its layers predict alone, so that they learn the
+        language themselves and not only what counts leave open.
         """
-        x, context_length = self._hidden_states(ids, None if source is None else self.encode(source))
+        x, context = self._hidden_states(ids, None if source is None else self.encode(source))
         logits: Tensor = self.head(x)
         if self.ngrams is None:
             return cross_entropy(logits, targets)
-        loss = cross_entropy(self.ngrams(logits, x, context_length, folds), targets)
+        loss = cross_entropy(self.ngrams(logits, x, context, folds), targets)
         if self.training:
             of_layers = cross_entropy(logits, targets)
             loss = loss + LAYERS_LOSS_WEIGHT * (of_layers - of_layers.detach())  # changes the gradient, not the value
@@ -664,18 +624,17 @@ class Transformer(nn.Module):
         """Set the initial weights by `ModelConfig.initialization`; `torch` leaves torch's defaults."""
         if self.config.initialization == "torch":
             return
-        outputs = {module.output for module in self.modules() if isinstance(module, Attention | FeedForward)}
         zero = self.config.initialization == "zero"
+        outputs = {module.output for module in self.modules() if isinstance(module, Attention | FeedForward)}
         layers = max(1, self.config.n_layer + self.config.n_encoder_layer)
         for module in self.modules():
             if isinstance(module, nn.Embedding):
                 nn.init.normal_(module.weight, std=0.2 if zero else 0.02)
             elif isinstance(module, nn.Linear):
-                std = 0.5 * module.in_features**-0.5 if zero else 0.02
-                if module in outputs:
-                    std = 0.0 if zero else std * (2 * layers) ** -0.5
-                if module is self.head and zero:
-                    std = 0.0
+                if zero:
+                    std = 0.0 if module in outputs or module is self.head else 0.5 * module.in_features**-0.5
+                else:
+                    std = 0.02 * (2 * layers) ** -0.5 if module in outputs else 0.02
                 if module is not self.head or not self.config.tie_embeddings:
                     nn.init.normal_(module.weight, std=std)
                 if module.bias is not None:
@@ -685,9 +644,5 @@ class Transformer(nn.Module):
 
 
 def cross_entropy(logits: Tensor, targets: Tensor, reduction: str = "mean") -> Tensor:
-    """Return the cross-entropy of logits [B, T, V] and targets [B, T] in nats, in f32, skipping `IGNORED` targets.
-
-    Args:
-        reduction: `mean` or `sum` over the other targets.
-    """
+    """Return the cross-entropy of logits [B, T, V] and targets [B, T] in nats, in f32, skipping `IGNORED` targets."""
     return F.cross_entropy(logits.flatten(0, 1).float(), targets.flatten(), ignore_index=IGNORED, reduction=reduction)
