@@ -6,8 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tinychat.config.settings import PENALTIES, SAMPLING, SETTINGS, Settings
-from tinychat.generate.prompts import uniform
-from tinychat.generate.sampling import FILTERS, PENALIZERS, draw, filter_logits, needs_history, sample
+from tinychat.generate.sampling import FILTERS, PENALIZERS, draw, filter_logits, needs_history, sample, uniform
 
 transformers = pytest.importorskip("transformers")
 

@@ -2,7 +2,7 @@
 
 import itertools
 
-from tinychat.generate.native.thread_tuner import (
+from tinychat.generate.native.engine import (
     CALLS_TO_KNOW,
     MAX_TRIAL_CALLS,
     MAX_TRIAL_INTERVAL,

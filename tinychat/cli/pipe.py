@@ -20,8 +20,7 @@ from tinychat.config.option import unescape
 from tinychat.config.settings import LOADING, SETTINGS, Settings
 from tinychat.errors import TinychatError, UsageError
 from tinychat.events import Finished, Notice, Token
-from tinychat.generate.prompts import fresh_seed
-from tinychat.generate.stream import Answer, Batch, drive
+from tinychat.generate.stream import Answer, Batch, drive, fresh_seed
 from tinychat.session.conversation import Turn
 from tinychat.session.session import Session
 from tinychat.textutil import escape_controls

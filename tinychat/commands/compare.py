@@ -12,7 +12,7 @@ from tinychat.commands.settings import suggest_values
 from tinychat.config.option import Option
 from tinychat.config.settings import PENALTIES, SAMPLING, SETTINGS
 from tinychat.errors import UsageError
-from tinychat.generate.prompts import fresh_seed
+from tinychat.generate.stream import fresh_seed
 from tinychat.session.comparison import Comparison, Variant
 from tinychat.session.open_model import OpenModel
 from tinychat.session.session import Session

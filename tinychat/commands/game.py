@@ -10,8 +10,7 @@ from tinychat.commands.results import GuessingGame, Result
 from tinychat.errors import Interrupted, UsageError
 from tinychat.evaluate.shannon_game import Game
 from tinychat.generate.engine import Request, TokenProbability
-from tinychat.generate.prompts import fresh_seed
-from tinychat.generate.stream import stream
+from tinychat.generate.stream import fresh_seed, stream
 from tinychat.session.session import Session
 from tinychat.store import paths
 

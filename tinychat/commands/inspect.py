@@ -25,8 +25,7 @@ from tinychat.commands.results import (
 from tinychat.config.settings import Settings, describe_sampling
 from tinychat.errors import SourceError, UsageError
 from tinychat.events import Token
-from tinychat.generate.engine import Request, TokenProbability, window_start
-from tinychat.generate.introspection import Head
+from tinychat.generate.engine import Head, Request, TokenProbability, window_start
 from tinychat.session.conversation import Turn
 from tinychat.session.open_model import OpenModel
 from tinychat.session.session import Session

@@ -25,11 +25,8 @@ STEPS_BEFORE_CAPTURE = 2 * STEPS
 class DecodeSteps:
     """`STEPS` decoding steps without a look at any number: all that they read and write stays in the same tensors.
 
-    Args:
-        model: in evaluation mode; its weights may change, but not the tensors that hold them.
-        cache: holds all but the last token of each row, and takes up what is generated.
-        encoder_output: of the rows' sources.
-        settings: of all rows, without a repetition penalty.
+    The cache holds all but the last token of each row, and takes up what is generated. The settings are those of all
+    rows, without a repetition penalty.
     """
 
     def __init__(
@@ -66,12 +63,7 @@ Capture = Callable[[DecodeSteps], Callable[[], None]]
 
 
 class GraphReplayer:
-    """Captures steps once that pays, and replays them.
-
-    Args:
-        model: in evaluation mode.
-        capture: on a GPU `capture_graph`.
-    """
+    """Captures steps once that pays, and replays them; on a GPU, `capture_graph` captures."""
 
     def __init__(self, model: Transformer, capture: Capture) -> None:
         self.failure = ""
@@ -90,37 +82,22 @@ class GraphReplayer:
         positions: Sequence[int],
         step: int,
     ) -> tuple[Tensor, Tensor] | None:
-        """Generate `STEPS` tokens of each row.
+        """Generate `STEPS` tokens of each row, after its last one, of `ids`, at `positions`.
 
-        Args:
-            cache: holds all before the last token of each row, and has slots for what is generated.
-            encoder_output: of the rows' sources.
-            requests: of the rows.
-            ids: the last token of each row.
-            positions: of these tokens.
-            step: number of tokens generated since the requests were made.
+        The cache holds all before these, and has slots for what is generated; `step` tokens have been generated since
+        the requests were made.
 
         Returns:
             Logits [B, STEPS, V] and the tokens sampled from them [B, STEPS], in tensors that the next replay
             overwrites; None if the rows must take a step by themselves.
         """
         settings = requests[0].settings
-        if needs_history(settings) or any(
-            sampling_values(one.settings) != sampling_values(settings) for one in requests
-        ):
+        values = sampling_values(settings)
+        if needs_history(settings) or any(sampling_values(one.settings) != values for one in requests):
             return None
         before = self._arrangement
-        if (
-            before is None
-            or before[0] is not cache
-            or before[1] is not encoder_output
-            or before[2] != sampling_values(settings)
-        ):
-            self._arrangement, self._steps_waited, self._captured = (
-                (cache, encoder_output, sampling_values(settings)),
-                0,
-                None,
-            )
+        if before is None or before[0] is not cache or before[1] is not encoder_output or before[2] != values:
+            self._arrangement, self._steps_waited, self._captured = (cache, encoder_output, values), 0, None
         self._steps_waited += 1
         if self._steps_waited <= STEPS_BEFORE_CAPTURE:
             return None

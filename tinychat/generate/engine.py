@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from tinychat.config.settings import Settings
-from tinychat.generate.introspection import Head, LensRow
 from tinychat.store.models import ModelInfo
 
 
@@ -25,9 +24,7 @@ class Request:
     num_generated: int
     """Number of ids, at the end, that belong to the answer."""
     settings: Settings
-    """Settings to sample with."""
     seed: int
-    """Seed of the random numbers."""
     prompt_index: int = 0
     """Index of the prompt in the input."""
     end_ids: frozenset[int] = frozenset()
@@ -62,6 +59,44 @@ class TokenProbability:
     """Probability of being sampled, after temperature and filters; 0 if they mask the token."""
 
 
+@dataclass(frozen=True, slots=True)
+class Head:
+    """A summary of one attention head: weights are averaged over all queries but the first ones of a sequence."""
+
+    first: float
+    """weight on the first token"""
+    entropy: float
+    """of a query's weights, in bits"""
+    cells: tuple[tuple[float, ...], ...]
+    """[rows][columns], all queries: neighbouring keys are summed to a column, neighbouring queries averaged to a row"""
+    previous: float = 0.0
+    """weight on the token before; this and the fields below are for self-attention only"""
+    itself: float = 0.0
+    """weight on the query's own token"""
+    same: float = 0.0
+    """weight on earlier tokens equal to the query's, over the queries that have any"""
+    followed: float = 0.0
+    """weight on the tokens after those: high for an induction head (Olsson et al. 2022)"""
+    distance: float = 0.0
+    """mean distance back, in tokens"""
+
+
+@dataclass(frozen=True, slots=True)
+class LensRow:
+    """The next token as one part of a model predicts it."""
+
+    part: str
+    """`embeddings`, `layer 1` and so on; then `counts`, `matches` and `mixture`, if the model mixes these"""
+    likeliest: tuple[tuple[int, float], ...]
+    """ids and probabilities; empty if the part predicts nothing"""
+    probability: float
+    """of the token in question"""
+    rank: int
+    """of that token; 1 is the likeliest"""
+    share: float | None = None
+    """of the part in the mixture; None if it is not a component of one"""
+
+
 class Engine(Protocol):
     """Generates tokens with one model."""
 
@@ -78,29 +113,21 @@ class Engine(Protocol):
         Raises:
             ModelError: If the weights are missing, damaged, or of another architecture.
         """
-        ...
 
     def extend(
         self, requests: Sequence[Request], n: int, top_logprobs: int = 0, seconds: float = math.inf
     ) -> list[list[SampledToken]]:
-        """Generate up to `n` more tokens of each sequence; the requests stay unchanged.
+        """Generate up to `n` more tokens of each sequence, with the `top_logprobs` likeliest ids at each position.
 
-        A sequence gets at most `Request.left` tokens, and none after one of its end tokens, which is returned too.
+        Return one list for each request, in their order; a list may be empty. The requests stay unchanged.
 
-        Args:
-            requests: the sequences, extended together.
-            n: maximum number of tokens for each sequence.
-            top_logprobs: number of likeliest tokens to return at each position.
-            seconds: time limit, checked after each token and each part of a prompt; reading the prompts may exceed it,
-                and the call may then return no token.
-
-        Returns:
-            One list of tokens for each request, in their order; a list may be empty.
+        A sequence gets at most `Request.left` tokens, and none after one of its end tokens, which is returned too. The
+        time limit is checked after each token and each part of a prompt; reading the prompts may exceed it, and the
+        call may then return no token.
 
         Raises:
             GenerationError: If the model gave NaN or infinite logits.
         """
-        ...
 
     def probabilities(self, request: Request) -> list[TokenProbability]:
         """Return the probability of every token of the vocabulary to come next, the likeliest under the model first.
@@ -108,27 +135,20 @@ class Engine(Protocol):
         Raises:
             GenerationError: If the model gave NaN or infinite logits.
         """
-        ...
 
     def score(self, ids: Sequence[int]) -> list[float]:
-        """Return the log-probability (nats) of each token but the first: one number less than ids.
-
-        The ids are read in consecutive windows of the context length, as for a validation loss.
+        """Return the log-probability (nats) of each token but the first, read in windows as for a validation loss.
 
         Raises:
             GenerationError: If the model gave NaN or infinite logits.
         """
-        ...
 
     def entropies(self, ids: Sequence[int]) -> list[float]:
-        """Return the entropy (nats) of the model's prediction of each token but the first, before any filter.
-
-        The ids are read in windows, as in `score`.
+        """Return the entropy (nats) of the prediction of each token but the first, before any filter; see `score`.
 
         Raises:
             GenerationError: If the model gave NaN or infinite logits.
         """
-        ...
 
     def heads(
         self,
@@ -139,7 +159,7 @@ class Engine(Protocol):
         cross: bool = False,
         cells: int = 16,
     ) -> list[list[Head]]:
-        """Summarize the attention heads while the model reads the newest window of a sequence.
+        """Summarize the attention heads of each layer while the model reads the newest window of a sequence.
 
         Args:
             ids: the sequence.
@@ -148,13 +168,9 @@ class Engine(Protocol):
             cross: whether to summarize cross-attention to the encoder instead of self-attention.
             cells: maximum number of rows and columns of each map.
 
-        Returns:
-            One list of heads for each layer.
-
         Raises:
             GenerationError: If the engine does not support introspection.
         """
-        ...
 
     def attention(
         self,
@@ -168,38 +184,23 @@ class Engine(Protocol):
     ) -> list[list[float]]:
         """Return the attention weights of one head, [queries][keys], oldest first; each row sums to 1.
 
-        Args:
-            ids: as in `heads`.
-            layer: index of the layer.
-            head: index of the head.
-            source: as in `heads`.
-            cross: as in `heads`.
-            newest: maximum number of queries; older ones are left out.
+        All queries but the `newest` are left out; the other arguments are as in `heads`.
 
         Raises:
             GenerationError: If the engine does not support introspection.
         """
-        ...
 
     def lens(
         self, ids: Sequence[int], token: int, *, source: Sequence[int] | None = None, likeliest: int = 5
     ) -> list[LensRow]:
         """Predict the next token from the hidden state after each layer (logit lens, nostalgebraist 2020).
 
-        Args:
-            ids: the sequence so far.
-            token: id of the token whose probability each row reports.
-            source: as in `heads`.
-            likeliest: number of likeliest tokens in each row.
-
-        Returns:
-            One row for the embeddings, one for each layer and, if the model mixes n-grams in, one for each part of the
-            mixture; the last row is the model's own prediction.
+        There is one row for the embeddings, one for each layer and, if the model mixes n-grams in, one for each part of
+        the mixture; the last row is the model's own prediction. Each reports the probability of `token`.
 
         Raises:
             GenerationError: If the engine does not support introspection.
         """
-        ...
 
 
 def window_start(length: int, context_length: int) -> int:

@@ -1,15 +1,20 @@
-"""Records of what a model does inside, and how attention weights are summarized in them.
+"""Look inside a model: hooks that record what it computes, and only meanwhile; and summaries of attention weights.
 
-The records are plain numbers, whatever engine they come from; torch is imported by the functions that need it.
+Shapes: see `model/transformer.py`; also L layers.
 """
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import Any
 
-if TYPE_CHECKING:
-    from torch import Tensor
+import torch
+from torch import Tensor
+
+from tinychat.generate.engine import Head
+from tinychat.model.ngrams import TokenContext
+from tinychat.model.transformer import Attention, Block, EncoderOutput, Transformer
 
 SKIPPED_QUERIES = 2
 """First queries of a sequence, left out of a head's averages: the first can attend to nothing but itself."""
@@ -17,57 +22,68 @@ MIN_QUERY_FRACTION = 1 / 8
 """Fraction of the queries that must have a key of some kind for its average weight to mean anything."""
 
 
-@dataclass(frozen=True, slots=True)
-class Head:
-    """A summary of one attention head.
+@contextmanager
+def watch_attention(
+    model: Transformer, record: Callable[[Tensor], None], *, layer: int | None = None, cross: bool = False
+) -> Iterator[None]:
+    """Pass the decoder's attention weights [B, H, T, S], in f32, to `record` while the context lasts, layer by layer.
 
-    Weights are averaged over all queries except the first `SKIPPED_QUERIES` of a longer sequence.
+    Watch only the `layer` of that index, if one is given, and with `cross` its attention to the encoder.
     """
 
-    first: float
-    """weight on the first token"""
-    entropy: float
-    """of a query's weights, in bits"""
-    cells: tuple[tuple[float, ...], ...]
-    """[rows][columns], all queries: neighbouring keys are summed to a column, neighbouring queries averaged to a row"""
-    previous: float = 0.0
-    """weight on the token before; this and the fields below are for self-attention only"""
-    itself: float = 0.0
-    """weight on the query's own token"""
-    same: float = 0.0
-    """weight on earlier tokens equal to the query's, over the queries that have any"""
-    followed: float = 0.0
-    """weight on the tokens after those: high for an induction head (Olsson et al. 2022)"""
-    distance: float = 0.0
-    """mean distance back, in tokens"""
+    def weigh(attention: Attention, inputs: tuple[Tensor, Tensor | None], options: dict[str, Any]) -> None:
+        x, mask = inputs
+        query, key, _ = attention.project(x, options.get("rotary"), options.get("encoded"))
+        key = key.repeat_interleave(query.shape[1] // key.shape[1], dim=1)  # [B, H, S, K]
+        scores = query @ key.transpose(-2, -1) * query.shape[-1] ** -0.5  # [B, H, T, S], as in `attend`
+        record((scores if mask is None else scores + mask).softmax(dim=-1).float())
+
+    blocks = [block for block in model.decoder.blocks if isinstance(block, Block)]
+    chosen = blocks if layer is None else blocks[layer : layer + 1]
+    with ExitStack() as hooks:  # a hook's handle removes it at its exit
+        for residual in [block.cross_attention if cross else block.attention for block in chosen]:
+            if residual is not None:
+                hooks.enter_context(residual.sublayer.register_forward_pre_hook(weigh, with_kwargs=True))
+        yield
 
 
-@dataclass(frozen=True, slots=True)
-class LensRow:
-    """The next token as one part of a model predicts it."""
+def logit_lens(
+    model: Transformer, ids: Tensor, encoder_output: EncoderOutput | None = None
+) -> tuple[Tensor, Tensor | None]:
+    """Predict the token after ids [1, T] by each layer (nostalgebraist 2020, "interpreting GPT: the logit lens").
 
-    part: str
-    """`embeddings`, `layer 1` and so on; then `counts`, `matches` and `mixture`, if the model mixes these"""
-    likeliest: tuple[tuple[int, float], ...]
-    """ids and probabilities; empty if the part predicts nothing"""
-    probability: float
-    """of the token in question"""
-    rank: int
-    """of that token; 1 is the likeliest"""
-    share: float | None = None
-    """of the part in the mixture; None if it is not a component of one"""
+    The final norm and the head are applied to the input of each block and to the output of the last one.
 
-
-def describe_heads(weights: "Tensor", ids: "Tensor | None", cells: int) -> list[Head]:
-    """Summarize each head.
-
-    Args:
-        weights: [H, T, S], of attention.
-        ids: [T], the tokens that attend to each other; None for attention to an encoder.
-        cells: maximal number of rows and columns of a map.
+    Returns:
+        Probabilities [L + 1, V], of the embeddings and after each layer; and None. If the model mixes layers with
+        counts and copies, [L + 4, V], with rows for counts, copies and the mixture; and the shares of layers, counts
+        and copies [3].
     """
-    import torch
+    states: list[Tensor] = []  # [1, 1, D] each, at the last position
+    mixed: list[tuple[Any, ...]] = []
+    with ExitStack() as hooks:
+        for block in model.decoder.blocks:
+            hooks.enter_context(block.register_forward_pre_hook(lambda _, inputs: states.append(inputs[0][:, -1:])))
+        hooks.enter_context(model.decoder.register_forward_hook(lambda _, __, output: states.append(output[:, -1:])))
+        if model.ngrams is not None:
+            hooks.enter_context(model.ngrams.register_forward_pre_hook(lambda _, inputs: mixed.append(inputs)))
+        logits = model(ids, encoder_output=encoder_output)[0, -1].float()  # [V]
+    if (norm := model.decoder.norm) is not None:
+        states[:-1] = [norm(x) for x in states[:-1]]
+    predicted = model.head(torch.cat(states)[:, 0]).float().softmax(-1)  # [L + 1, V]
+    if model.ngrams is None:
+        return predicted, None
+    of_layers, x, (padded_ids, history, positions), _ = mixed[0]
+    last = TokenContext(padded_ids[:, -model.config.lookback - 1 :], history, positions[..., -1:])
+    components, shares = model.ngrams.components(of_layers[:, -1:], x[:, -1:], last)
+    return torch.cat((predicted, components[0, 0, 1:], logits.softmax(-1).unsqueeze(0))), shares[0, 0]
 
+
+def describe_heads(weights: Tensor, ids: Tensor | None, cells: int) -> list[Head]:
+    """Summarize the weights [H, T, S] of each head, in maps of at most `cells` rows and columns.
+
+    `ids` [T] are the tokens that attend to each other; None for attention to an encoder.
+    """
     queries = slice(min(SKIPPED_QUERIES, weights.shape[1] - 1), None)
     chosen = weights[:, queries]  # [H, T', S]
     values = {
@@ -78,13 +94,12 @@ def describe_heads(weights: "Tensor", ids: "Tensor | None", cells: int) -> list[
         steps = torch.arange(len(ids), device=ids.device)
         distances = (steps.unsqueeze(1) - steps)[queries]  # [T', S]
         equal = ids.unsqueeze(1) == ids  # [T, S]
-        same = equal.tril(-1)[queries]
         followed = equal.roll(1, dims=1).tril(-1)[queries]
         followed[:, 0] = False
         values |= {
             "previous": _mean_weight(chosen, distances == 1),
             "itself": _mean_weight(chosen, distances == 0),
-            "same": _mean_weight(chosen, same),
+            "same": _mean_weight(chosen, equal.tril(-1)[queries]),
             "followed": _mean_weight(chosen, followed),
             "distance": (chosen * distances).sum(-1).mean(-1),
         }
@@ -93,10 +108,8 @@ def describe_heads(weights: "Tensor", ids: "Tensor | None", cells: int) -> list[
     return [Head(cells=map, **dict(zip(values, row, strict=True))) for map, row in zip(maps, rows, strict=True)]
 
 
-def shrink(weights: "Tensor", cells: int) -> "Tensor":
+def shrink(weights: Tensor, cells: int) -> Tensor:
     """Reduce maps [H, T, S] to at most `cells` rows and columns, summing keys and averaging queries."""
-    import torch
-
     for dim, reduce in ((2, torch.sum), (1, torch.mean)):
         size = weights.shape[dim]
         edges = [cell * size // cells for cell in range(cells + 1)] if size > cells else range(size + 1)
@@ -105,13 +118,8 @@ def shrink(weights: "Tensor", cells: int) -> "Tensor":
     return weights
 
 
-def _mean_weight(weights: "Tensor", chosen: "Tensor") -> "Tensor":
-    """Average the weight on chosen keys over the queries that have any, [H]; 0 if these are too few.
-
-    Args:
-        weights: [H, T, S].
-        chosen: [T, S].
-    """
+def _mean_weight(weights: Tensor, chosen: Tensor) -> Tensor:
+    """Average the weights [H, T, S] on chosen keys [T, S] over the queries that have any, [H]; 0 if too few have."""
     queries = chosen.any(-1)
     if queries.sum() < max(1, MIN_QUERY_FRACTION * len(queries)):
         return weights.new_zeros(len(weights))

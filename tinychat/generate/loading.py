@@ -87,12 +87,9 @@ def _open_native(info: ModelInfo, settings: Settings) -> Engine:
     threads, most_threads = native_threads(info, settings)
     precision = choose_precision(info, threads) if settings.precision == "auto" else settings.precision
     return NativeEngine(
-        info,
-        threads,
-        most_threads=most_threads,
-        precision=precision,
+        info, threads, most_threads=most_threads, precision=precision,
         open_reference=lambda info: _open_reference(info, settings, "to look inside"),
-    )
+    )  # fmt: skip
 
 
 def _open_reference(info: ModelInfo, settings: Settings, why: str) -> Engine:
@@ -115,12 +112,7 @@ def _open_reference(info: ModelInfo, settings: Settings, why: str) -> Engine:
 
 
 class EngineLoader:
-    """Loads the engine of a model in a thread.
-
-    Args:
-        info: of the model.
-        settings: of which engine, device, precision and threads count.
-    """
+    """Loads the engine of a model in a thread; of the settings, engine, device, precision and threads count."""
 
     def __init__(self, info: ModelInfo, settings: Settings) -> None:
         self._engine: Engine | None = None

@@ -12,11 +12,8 @@ from torch import Tensor
 
 from tinychat.config.settings import SAMPLING, SETTINGS, Settings
 from tinychat.generate.engine import Request
-from tinychat.generate.prompts import uniform
 
 NEGATIVE_INFINITY = float("-inf")
-NEUTRAL = {name: SETTINGS[name].neutral for name in SAMPLING}
-"""Values with which sampling settings change nothing."""
 
 Histories = Sequence[Sequence[int]]
 """Ids of each sequence of the batch so far, prompt included."""
@@ -73,13 +70,7 @@ FILTERS: Mapping[str, Callable[[Tensor, Any], Tensor]] = {
 
 
 def filter_logits(logits: Tensor, settings: Settings, histories: Histories) -> Tensor:
-    """Return the logits to sample from, [B, V]: −∞ where a token is masked.
-
-    Args:
-        logits: [B, V].
-        settings: the same for all sequences.
-        histories: ids of each sequence so far, for penalties.
-    """
+    """Return the logits to sample from, [B, V]: −∞ where a token is masked. The settings hold for all sequences."""
     for name, penalize in PENALIZERS.items():
         if is_active(name, settings):
             logits = penalize(logits, getattr(settings, name), histories)
@@ -92,26 +83,16 @@ def filter_logits(logits: Tensor, settings: Settings, histories: Histories) -> T
 
 
 def sample(logits: Tensor, settings: Settings, histories: Histories, uniforms: Callable[[], Tensor]) -> Tensor:
-    """Sample one token id for each sequence, [B].
+    """Sample one token id for each sequence, [B], from logits [B, V].
 
-    Args:
-        logits: [B, V].
-        settings: the same for all sequences.
-        histories: ids of each sequence so far, for penalties.
-        uniforms: returns random numbers in [0, 1), [B], f64; not called if the settings are greedy.
+    `uniforms` returns random numbers in [0, 1), [B], f64; it is not called if the settings are greedy.
     """
     filtered = filter_logits(logits, settings, histories)
     return filtered.argmax(dim=-1) if settings.greedy else draw(filtered, uniforms())
 
 
 def probabilities(logits: Tensor, settings: Settings, histories: Histories) -> Tensor:
-    """Return the probability with which `sample` chooses each token, [B, V], f64: 0 where it is masked.
-
-    Args:
-        logits: [B, V].
-        settings: the same for all sequences.
-        histories: ids of each sequence so far, for penalties.
-    """
+    """Return the probability with which `sample` chooses each token, [B, V], f64: 0 where it is masked."""
     filtered = filter_logits(logits, settings, histories)
     if settings.greedy:
         return torch.nn.functional.one_hot(filtered.argmax(dim=-1), filtered.shape[-1]).double()
@@ -119,19 +100,14 @@ def probabilities(logits: Tensor, settings: Settings, histories: Histories) -> T
 
 
 def draw(logits: Tensor, uniforms: Tensor) -> Tensor:
-    """Return for each sequence the first token id whose cumulative probability exceeds its uniform number, [B].
-
-    Args:
-        logits: [B, V].
-        uniforms: random numbers in [0, 1), [B], f64.
-    """
+    """Return the first ids [B] of logits [B, V] whose cumulative probabilities exceed uniform numbers [B], f64."""
     cumulative = logits.double().softmax(dim=-1).cumsum(dim=-1)  # [B, V]
     return torch.searchsorted(cumulative, uniforms.unsqueeze(1) * cumulative[:, -1:], right=True).squeeze(1)
 
 
 def is_active(name: str, settings: Settings) -> bool:
     """Return whether a sampling setting has a value that changes anything."""
-    return bool(getattr(settings, name) != NEUTRAL[name])
+    return bool(getattr(settings, name) != SETTINGS[name].neutral)
 
 
 def needs_history(settings: Settings) -> bool:
@@ -145,16 +121,28 @@ def sampling_values(settings: Settings) -> tuple[float | None, ...]:
 
 
 def random_numbers(requests: Sequence[Request], step: int, steps: int) -> Tensor:
-    """Return the uniform random numbers for the next tokens of each sequence, [B, steps], f64.
+    """Return the random numbers for `steps` tokens of each sequence, [B, steps], f64.
 
-    Args:
-        requests: the sequences.
-        step: number of tokens generated for these requests so far.
-        steps: number of tokens to sample.
+    `step` tokens have been generated since the requests were made.
     """
-    positions = range(step, step + steps)
-    numbers = [
-        [uniform(one.seed, one.prompt_index, one.num_generated + position) for position in positions]
-        for one in requests
-    ]
+    starts = [(one.seed, one.prompt_index, one.num_generated + step) for one in requests]
+    numbers = [[uniform(seed, prompt, first + more) for more in range(steps)] for seed, prompt, first in starts]
     return torch.tensor(numbers, dtype=torch.float64)
+
+
+def uniform(seed: int, prompt_index: int, position: int) -> float:
+    """Return a uniform random number in [0, 1) for a token by its position in the answer: 53 bits of a hash.
+
+    It is counter-based, so that it depends neither on the batch nor on the engine.
+    """
+    state = _mix(_mix(_mix(seed) ^ prompt_index) ^ position)
+    return float(state >> 11) * 2.0**-53
+
+
+def _mix(x: int) -> int:
+    """Advance a SplitMix64 state and return its output (Steele, Lea, Flood 2014, fig. 14)."""
+    mask = (1 << 64) - 1
+    x = (x + 0x9E3779B97F4A7C15) & mask
+    x = ((x ^ (x >> 30)) * 0xBF58476D1CE4E5B9) & mask
+    x = ((x ^ (x >> 27)) * 0x94D049BB133111EB) & mask
+    return x ^ (x >> 31)

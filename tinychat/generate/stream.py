@@ -1,20 +1,86 @@
-"""Answers as streams of records: the loop that the REPL, the pipe and the JSON output share.
+"""From prompts to streams of records: the loop that the REPL, the pipe and the JSON output share.
 
-An `Answer` turns the tokens of one sequence into records; a `Batch` extends many at once with one engine, a call at a
-time; `drive` runs batches until all their answers are finished.
+A `PromptEncoder` turns a prompt into ids, an `Answer` the tokens of one sequence into records; a `Batch` extends many
+at once with one engine, a call at a time; `drive` runs batches until all their answers are finished.
 """
 
 import math
+import secrets
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 from tinychat.config.settings import Settings, describe_sampling
+from tinychat.corpus.types import Message
 from tinychat.events import Finished, FinishReason, Notice, Record, SettingsChanged, Token, TopLogprob
 from tinychat.generate.engine import Engine, Request, SampledToken
+from tinychat.tokenizer.chat_template import ChatTemplate
 from tinychat.tokenizer.tokenizer import Tokenizer
 
 MAX_CALL_SECONDS = 0.015
 """Duration of a call of the engine: keys and Ctrl-C act within this time."""
+
+
+@dataclass(frozen=True)
+class PromptEncoder:
+    """Encodes prompts for a model as token ids."""
+
+    tokenizer: Tokenizer
+    context_length: int
+    template: ChatTemplate | None = None
+    """of a chat model; None in other modes"""
+    source_tokenizer: Tokenizer | None = None
+    """of the encoder that reads prompts, in an encoder-decoder model; None in others"""
+
+    @property
+    def end_ids(self) -> frozenset[int]:
+        """The ids of the tokens that end an answer."""
+        return self.template.end_ids(self.tokenizer) if self.template else frozenset(_special(self.tokenizer, "end"))
+
+    def encode(self, prompt: str, history: Sequence[tuple[str, str]] = (), max_tokens: int = 0) -> list[int]:
+        """Return the ids that an answer of up to `max_tokens` continues; at least one.
+
+        `history` holds the prompts and answers so far; a chat drops the oldest turns that leave no room in the context.
+        """
+        if self.source_tokenizer is not None:
+            return self._beginning() or [0]
+        if self.template is not None:
+            turns = [(Message("user", question), Message("assistant", answer)) for question, answer in history]
+            messages = [*(message for turn in turns for message in turn), Message("user", prompt)]
+            return self.template.encode(messages, self.tokenizer, for_answer=True, max_length=self.room(max_tokens))
+        text = "".join(f"{question}{answer}\n" for question, answer in history) + prompt
+        return self._beginning() + self.tokenizer.encode(text) or [0]
+
+    def room(self, max_tokens: int) -> int:
+        """Return the maximum number of ids of a chat's prompt and history: half of the context stays free, at most."""
+        return self.context_length - min(max_tokens, self.context_length // 2)
+
+    def encode_text(self, text: str) -> list[int]:
+        """Return the ids of a text as in training, without its end token: a document, or in a chat a user's message."""
+        if self.template is not None:
+            return self.template.encode([Message("user", text)], self.tokenizer)[:-1]
+        return self._beginning() + self.tokenizer.encode(text)
+
+    def encode_source(self, prompt: str) -> tuple[int, ...] | None:
+        """Return the ids that the encoder reads, truncated to the context; None if there is no encoder."""
+        if self.source_tokenizer is None:
+            return None
+        begin, end = (_special(self.source_tokenizer, role) for role in ("begin", "end"))
+        return (*begin, *self.source_tokenizer.encode(prompt), *end)[: self.context_length]
+
+    def _beginning(self) -> list[int]:
+        """Return the token that precedes a document: its begin token, or else the end token of the previous one."""
+        return _special(self.tokenizer, "begin") or _special(self.tokenizer, "end")
+
+
+def _special(tokenizer: Tokenizer, role: str) -> list[int]:
+    token = tokenizer.special(role)
+    return [] if token is None else [token]
+
+
+def fresh_seed() -> int:
+    """Return a random seed, short enough to type."""
+    return secrets.randbits(31)
 
 
 class Answer:
@@ -43,9 +109,7 @@ class Answer:
         top_logprobs: int = 0,
         source: tuple[int, ...] | None = None,
     ) -> None:
-        self.tokenizer = tokenizer
-        self.settings = settings
-        self.top_logprobs = top_logprobs
+        self.tokenizer, self.settings, self.top_logprobs = tokenizer, settings, top_logprobs
         self.request = Request(0, list(prompt), 0, settings(), seed, prompt_index, end_ids, source)
         self.finished: Finished | None = None
         self._decoder = tokenizer.stream()
@@ -59,13 +123,10 @@ class Answer:
         self._began = time.perf_counter()
 
     def resume(self, ids: Sequence[int], answer_ids: Sequence[int], num_generated: int) -> None:
-        """Continue an answer that has begun.
+        """Continue an answer that has begun: `ids` are those of the prompt and of the answer so far.
 
-        Args:
-            ids: ids of the prompt and of the answer so far.
-            answer_ids: ids of the answer so far, to which the decoder joins the next tokens.
-            num_generated: number of tokens that count as generated, in the limit `max_tokens` and as the index of the
-                next random number.
+        The decoder joins the next tokens to `answer_ids`; `num_generated` tokens count as generated, in the limit
+        `max_tokens` and as the index of the next random number.
         """
         self.request.ids, self.request.num_generated = list(ids), num_generated
         for id in answer_ids:
@@ -91,11 +152,6 @@ class Answer:
 
         The first token after a change of the settings, or after `should_stop` returns true, is discarded with all that
         follow: both act on the very next token.
-
-        Args:
-            sampled: tokens that the engine has generated.
-            context_length: of the model, in tokens.
-            should_stop: called before each token.
         """
         for token in sampled:
             settings = self.settings()
@@ -117,10 +173,8 @@ class Answer:
                 break
         if len(self.request.ids) > context_length and not self._has_noted_context:
             self._has_noted_context = True
-            yield Notice(
-                f"all together longer than the model's context of {context_length} tokens: "
-                "it goes on from the newest part"
-            )
+            length = f"all together longer than the model's context of {context_length} tokens"
+            yield Notice(f"{length}: it goes on from the newest part")
         if self.request.left <= 0:
             yield from self.finish("length")
 
@@ -140,17 +194,14 @@ class Answer:
         stops = self.request.settings.stop
         found = min((index for stop in stops if (index := text.find(stop)) >= 0), default=None)
         if found is not None:
-            complete = self._pop_complete(found)
-            yield from complete
+            yield from (complete := self._pop_complete(found))
             left = found - sum(len(token.text) for token in complete)
             if self._held and left:
                 self._num_yielded += 1
                 yield self._held[0]._replace(text=self._held[0].text[:left])
             reason = "stop"
-        elif reason is not None:
-            yield from self._pop_complete(len(text))
         else:
-            overlap = max((_overlap(text, stop) for stop in stops), default=0)
+            overlap = 0 if reason else max((_overlap(text, stop) for stop in stops), default=0)
             yield from self._pop_complete(len(text) - overlap)
         if reason is not None:
             self.finished = Finished(reason, self._num_yielded, self._seconds(), self.request.seed)
@@ -167,11 +218,9 @@ class Answer:
         return popped
 
     def _token(self, sampled: SampledToken, text: str) -> Token:
-        likeliest = [
-            TopLogprob(token, self.tokenizer.token_text(token), logprob)
-            for token, logprob in sampled.top_logprobs[: self.top_logprobs]
-        ]
-        return Token(sampled.id, text, sampled.logprob, self._seconds(), tuple(likeliest))
+        tops = sampled.top_logprobs[: self.top_logprobs]
+        likeliest = tuple(TopLogprob(id, self.tokenizer.token_text(id), logprob) for id, logprob in tops)
+        return Token(sampled.id, text, sampled.logprob, self._seconds(), likeliest)
 
     def _seconds(self) -> float:
         return time.perf_counter() - self._began
@@ -180,15 +229,12 @@ class Answer:
 class Batch:
     """Answers that one engine extends together; answers may join at any time.
 
-    Args:
-        engine: generates the tokens.
-        should_stop: called before each call of the engine and each token; once it returns true, every answer ends as
-            interrupted.
+    `should_stop` is called before each call of the engine and each token; once it returns true, every answer ends as
+    interrupted.
     """
 
     def __init__(self, engine: Engine, should_stop: Callable[[], bool] = lambda: False) -> None:
-        self.engine = engine
-        self.should_stop = should_stop
+        self.engine, self.should_stop = engine, should_stop
         self.answers: list[Answer] = []
         self._next_slot = 0
 
@@ -230,21 +276,18 @@ class Batch:
         """End unfinished answers as interrupted; their last records are lost."""
         for answer in self.answers:
             if answer.finished is None:
-                for _ in answer.finish("interrupted"):
-                    pass
+                list(answer.finish("interrupted"))
         self.answers = []
 
 
 def drive(*batches: Batch, admit: Callable[[], bool] = lambda: False) -> Iterator[tuple[Answer, Record]]:
-    """Run batches until all their answers are finished; yield each record with its answer.
+    """Run batches, one for each engine, in turns until all their answers are finished; yield records with their answer.
 
     The last record of each answer is its only `Finished`. An error, or closing this generator, ends the answers that
     are unfinished: their `finished` says that they were interrupted, and no further record is yielded.
 
-    Args:
-        batches: one for each engine; they take turns, one step each.
-        admit: called before each round of steps; it may add answers to the batches. It returns whether to call it
-            again even if no answer is left. An error that it raises ends the run.
+    `admit` is called before each round of steps; it may add answers to the batches. It returns whether to call it again
+    even if no answer is left. An error that it raises ends the run.
 
     Raises:
         GenerationError: If the model gave NaN or infinite logits.

@@ -14,32 +14,28 @@ from torch.nn.utils.rnn import pad_sequence
 from tinychat.config.settings import Settings
 from tinychat.errors import GenerationError
 from tinychat.generate.cuda_graph import STEPS, Capture, GraphReplayer
-from tinychat.generate.engine import Request, SampledToken, TokenProbability, window_start
-from tinychat.generate.introspection import Head, LensRow, describe_heads
+from tinychat.generate.engine import Head, LensRow, Request, SampledToken, TokenProbability, window_start
+from tinychat.generate.introspection import describe_heads, logit_lens, watch_attention
 from tinychat.generate.sampling import probabilities, random_numbers, sample
 from tinychat.model.cpu_decoder import CPUDecoder
-from tinychat.model.introspect import logit_lens, watch_attention
 from tinychat.model.loading import load_weights
 from tinychat.model.transformer import NO_TOKEN, EncoderOutput, KVCache, Transformer
 from tinychat.store.models import ModelInfo
 
 
 class TorchEngine:
-    """Decodes with a cache of fixed shape; rows of a batch may be at different positions.
+    """Decodes with a model in evaluation mode, on its device; rows of a batch may be at different positions.
 
-    Args:
-        model: in evaluation mode, on its device.
-        why: reason that this engine serves and not a faster one, for `about`.
-        capture: makes decoding steps replayable at once; None: they run one by one.
+    `about` says `why` this engine serves and not a faster one. `capture` makes decoding steps replayable at once; None:
+    they run one by one.
     """
 
     batch_size = 64
 
     def __init__(self, model: Transformer, why: str = "as it was asked for", capture: Capture | None = None) -> None:
-        self.model = model
+        self.model, self.device = model, model.head.weight.device
         self.about = f"torch engine, {why}"
         self.context_length = model.config.context_length
-        self.device = model.head.weight.device
         self._cache: KVCache | None = None
         self._slots: list[int] = []
         self._cached: list[list[int]] = []  # for each row, the ids whose keys and values its cache holds
@@ -87,26 +83,19 @@ class TorchEngine:
         _check(logits)
         logprobs, order = logits.log_softmax(dim=-1)[0].sort(descending=True, stable=True)  # [V]
         filtered = probabilities(logits, request.settings, [request.ids])[0, order]  # [V]
-        rows = zip(order.tolist(), logprobs.tolist(), filtered.tolist(), strict=True)
-        return [TokenProbability(*row) for row in rows]
+        return list(map(TokenProbability, order.tolist(), logprobs.tolist(), filtered.tolist()))
 
     @torch.inference_mode()
     def score(self, ids: Sequence[int]) -> list[float]:
         """Implement `Engine.score`."""
-        return [
-            logprob
-            for ids_of_window, logprobs in self._windows(ids)
-            for logprob in logprobs.gather(1, ids_of_window[1:, None]).flatten().tolist()
-        ]
+        scores = (logprobs.gather(1, window[1:, None]).flatten() for window, logprobs in self._windows(ids))
+        return [logprob for window in scores for logprob in window.tolist()]
 
     @torch.inference_mode()
     def entropies(self, ids: Sequence[int]) -> list[float]:
         """Implement `Engine.entropies`."""
-        return [
-            entropy
-            for _, logprobs in self._windows(ids)
-            for entropy in torch.special.entr(logprobs.exp()).sum(dim=-1).tolist()
-        ]
+        entropies = (torch.special.entr(logprobs.exp()).sum(dim=-1) for _, logprobs in self._windows(ids))
+        return [entropy for window in entropies for entropy in window.tolist()]
 
     def _windows(self, ids: Sequence[int]) -> Iterator[tuple[Tensor, Tensor]]:
         """Yield each window's ids [T + 1] and the log-probabilities of what may follow all but the last, [T, V]."""
@@ -127,14 +116,13 @@ class TorchEngine:
         cells: int = 16,
     ) -> list[list[Head]]:
         """Implement `Engine.heads`."""
-        window, encoder_output = self._window(ids), self._encode(source)
-        heads: list[list[Head]] = []
+        window, heads = self._window(ids), list[list[Head]]()
 
         def record(weights: Tensor) -> None:
             heads.append(describe_heads(weights[0], None if cross else window[0], cells))
 
         with watch_attention(self.model, record, layer=layer, cross=cross):
-            self.model(window, encoder_output=encoder_output)
+            self.model(window, encoder_output=self._encode(source))
         return heads
 
     @torch.inference_mode()
@@ -149,12 +137,10 @@ class TorchEngine:
         newest: int = 256,
     ) -> list[list[float]]:
         """Implement `Engine.attention`."""
-        window, encoder_output = self._window(ids), self._encode(source)
         recorded: list[Tensor] = []
         with watch_attention(self.model, recorded.append, layer=layer, cross=cross):
-            self.model(window, encoder_output=encoder_output)
-        rows: list[list[float]] = recorded[0][0, head, -newest:].tolist()
-        return rows
+            self.model(self._window(ids), encoder_output=self._encode(source))
+        return recorded[0][0, head, -newest:].tolist()
 
     @torch.inference_mode()
     def lens(
@@ -168,18 +154,11 @@ class TorchEngine:
             parts += ["counts", "matches", "mixture"]
             own = [*own[:-1], *shares.tolist(), None]
         tops = predicted.topk(min(likeliest, predicted.shape[1]))
-        return [
-            LensRow(
-                part,
-                tuple((id, value) for id, value in zip(top_ids, top_values, strict=True) if value > 0),
-                row[token].item(),
-                int((row > row[token]).sum()) + 1,
-                share,
-            )
-            for part, row, top_ids, top_values, share in zip(
-                parts, predicted, tops.indices.tolist(), tops.values.tolist(), own, strict=True
-            )
-        ]
+        rows: list[LensRow] = []
+        for part, row, top_ids, values, share in zip(parts, predicted, tops.indices, tops.values, own, strict=True):
+            top = tuple((id, value) for id, value in zip(top_ids.tolist(), values.tolist(), strict=True) if value > 0)
+            rows.append(LensRow(part, top, row[token].item(), int((row > row[token]).sum()) + 1, share))
+        return rows
 
     def _window(self, ids: Sequence[int]) -> Tensor:
         """Return what the model sees of a sequence when it predicts the next token, [1, T]."""
@@ -217,12 +196,10 @@ class TorchEngine:
     def _sample_rows(
         self, logits: Tensor, requests: Sequence[Request], histories: Sequence[Sequence[int]], step: int
     ) -> Tensor:
-        """One token id for each row, [B], of requests with the same settings."""
-
-        def uniforms() -> Tensor:
-            return random_numbers(requests, step, 1)[:, 0].to(self.device)
-
-        return sample(logits, requests[0].settings, histories, uniforms)
+        """Return one token id for each row, [B], of requests with the same settings."""
+        return sample(
+            logits, requests[0].settings, histories, lambda: random_numbers(requests, step, 1)[:, 0].to(self.device)
+        )
 
     def _replay(
         self, requests: Sequence[Request], sequences: Sequence[Sequence[int]], step: int
@@ -266,12 +243,9 @@ class TorchEngine:
         return self._prefill(parts, starts[0] if len(set(starts)) == 1 else starts)
 
     def _prefill(self, parts: Sequence[Sequence[int]], start: int | list[int], rows: list[int] | None = None) -> Tensor:
-        """Read tokens into the cache; return the logits after the last of each row, [B, V], in f32.
+        """Read parts of some or all rows of the cache; return the logits after the last token of each, [B, V], in f32.
 
-        Args:
-            parts: the tokens of each row.
-            start: position of their first; one per row where they differ.
-            rows: of the cache that are read; None: all.
+        `start` is the position of their first tokens; one per row where they differ.
         """
         assert self._cache is not None
         if self._cpu_decoder is not None and rows is None and isinstance(start, int) and [*map(len, parts)] == [1]:
@@ -302,7 +276,6 @@ class TorchEngine:
     def _arrange(self, requests: Sequence[Request]) -> None:
         """Give each request a row of the cache: its slot's, or a copy of the one that shares most with it."""
         slots = [request.slot for request in requests]
-        sources = [request.source for request in requests]
         if self._cache is None:
             self._cache = self.model.new_cache(len(slots))
             self._cached = [[] for _ in slots]
@@ -311,7 +284,7 @@ class TorchEngine:
             self._cache = self._cache.select(rows)
             self._cached = [list(self._cached[row]) for row in rows]
         self._slots = slots
-        if sources != self._sources:
+        if (sources := [request.source for request in requests]) != self._sources:
             self._sources = sources
             self._encoder_output = self._encode(*sources)
             self._cached = [[] for _ in slots]
@@ -336,16 +309,12 @@ def _describe(logits: Tensor, ids: Tensor, top_logprobs: int) -> list[list[Sampl
     logprobs = logits.log_softmax(dim=-1)
     own = logprobs.gather(2, ids.unsqueeze(2)).squeeze(2)  # [B, N]
     if not top_logprobs:
-        both = zip(ids.tolist(), own.tolist(), strict=True)
-        return [[SampledToken(id, logprob) for id, logprob in zip(*row, strict=True)] for row in both]
+        return [list(map(SampledToken, *row)) for row in zip(ids.tolist(), own.tolist(), strict=True)]
     values, likeliest = logprobs.topk(min(top_logprobs, logprobs.shape[-1]))  # [B, N, k]
-    columns = (column.tolist() for column in (ids, own, likeliest, values))
+    rows = zip(*(column.tolist() for column in (ids, own, likeliest, values)), strict=True)
     return [
-        [
-            SampledToken(id, logprob, tuple(zip(top_ids, top_values, strict=True)))
-            for id, logprob, top_ids, top_values in zip(*row, strict=True)
-        ]
-        for row in zip(*columns, strict=True)
+        [SampledToken(id, logprob, tuple(zip(*tops, strict=True))) for id, logprob, *tops in zip(*row, strict=True)]
+        for row in rows
     ]
 
 

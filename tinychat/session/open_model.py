@@ -9,8 +9,7 @@ from tinychat.errors import ModelError
 from tinychat.events import Notice
 from tinychat.generate.engine import Engine
 from tinychat.generate.loading import EngineLoader
-from tinychat.generate.prompts import PromptEncoder, fresh_seed
-from tinychat.generate.stream import Answer
+from tinychat.generate.stream import Answer, PromptEncoder, fresh_seed
 from tinychat.session.conversation import Turn
 from tinychat.store.models import find_model, model_reference, read_info, read_source_tokenizer, read_tokenizer
 from tinychat.tokenizer.tokenizer import Tokenizer

@@ -10,8 +10,7 @@ import torch
 
 from tinychat.config.settings import Settings
 from tinychat.events import Token
-from tinychat.generate.prompts import PromptEncoder
-from tinychat.generate.stream import Answer, drive
+from tinychat.generate.stream import Answer, PromptEncoder, drive
 from tinychat.generate.stream import Batch as AnswerBatch
 from tinychat.generate.torch_engine import TorchEngine
 from tinychat.model.transformer import IGNORED, Transformer, cross_entropy

@@ -16,7 +16,7 @@ import torch
 
 from tinychat.errors import RunError, describe_os_error
 from tinychat.events import Evaluated, Event, Noticed, Sampled, Saved, Stepped
-from tinychat.generate.prompts import PromptEncoder
+from tinychat.generate.stream import PromptEncoder
 from tinychat.train.batches import Batches
 from tinychat.train.checkpoint import Publisher, State
 from tinychat.train.data import TrainingText

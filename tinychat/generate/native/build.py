@@ -59,7 +59,7 @@ def load_library() -> ctypes.CDLL:
 
 
 def is_compiled() -> bool:
-    """Whether the library is there to be loaded."""
+    """Return whether the library is there to be loaded."""
     return library_file().exists()
 
 
@@ -121,8 +121,7 @@ def compile_kernel(path: Path, flags: Sequence[str] = FLAGS) -> None:
                 raise Unavailable(f"the native engine cannot be compiled: {_first_line(failures[-1], compiler)}")
             good = [target for target, failure in zip(objects, failures, strict=True) if not failure]
             linked = f"{folder}/kernel.so"
-            failure = _finish(_start([*call, "-shared", *good, "-o", linked, "-lm"]))
-            if failure:
+            if failure := _finish(_start([*call, "-shared", *good, "-o", linked, "-lm"])):
                 raise Unavailable(f"the native engine cannot be linked: {_first_line(failure, compiler)}")
             Path(linked).replace(path)
     except (OSError, subprocess.TimeoutExpired) as error:

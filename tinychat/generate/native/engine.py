@@ -1,7 +1,4 @@
-"""The native engine: decoder-only models of every architecture in C, on a CPU, without torch.
-
-`choose_precision` decides between f32 and int8 for `--precision auto`.
-"""
+"""The native engine: decoder-only models of every architecture in C, on a CPU, without torch."""
 
 import ctypes
 import hashlib
@@ -11,20 +8,18 @@ import math
 import struct
 import time
 from array import array
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from ctypes import c_char, c_char_p, c_double, c_float, c_int, c_int64, c_void_p
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 from tinychat.atomic import atomic_write
 from tinychat.config.settings import SAMPLING, SETTINGS, Settings
 from tinychat.errors import GenerationError, ModelError
-from tinychat.generate.engine import Engine, Request, SampledToken, TokenProbability, window_start
-from tinychat.generate.introspection import Head, LensRow
+from tinychat.generate.engine import Engine, Head, LensRow, Request, SampledToken, TokenProbability, window_start
 from tinychat.generate.native.build import Unavailable, levels_here, load_library
-from tinychat.generate.native.thread_tuner import ThreadTuner
 from tinychat.model.config import ModelConfig
 from tinychat.store import paths
 from tinychat.store.models import DAMAGED, WEIGHTS, ModelInfo, read_training
@@ -37,15 +32,10 @@ DRAFTS: Mapping[str, int] = {"never": 0, "auto": 1, "always": 2}
 NORMS: Mapping[str, int] = {"none": 0, "layernorm": 1, "rmsnorm": 2}
 FEED_FORWARDS: Mapping[str, int] = {"none": 0, "gelu": 1, "gelu_tanh": 2, "relu": 3, "relu2": 4, "swiglu": 5}
 POSITIONS: Mapping[str, int] = {"none": 0, "rotary": 1, "learned": 2, "sinusoidal": 3}
-MASK = (1 << 64) - 1
 LIMITS = {
-    "context_length": 1 << 16,
-    "vocab_size": 1 << 18,
-    "d_model": 1 << 14,
-    "feed_forward_width": 1 << 20,
-    "n_layer": 1 << 12,
-    "previous_token_embeddings": 1 << 12,
-}
+    "context_length": 1 << 16, "vocab_size": 1 << 18, "d_model": 1 << 14, "feed_forward_width": 1 << 20,
+    "n_layer": 1 << 12, "previous_token_embeddings": 1 << 12,
+}  # fmt: skip
 """Largest sizes that the kernel supports: its threads' stacks hold a few vectors of each."""
 EMBEDDING = "decoder.embedding.weight"
 
@@ -57,8 +47,8 @@ UNSUPPORTED = tuple(name for name in SAMPLING if name not in SUPPORTED)
 # The memory layout of the kernel's structures of these names.
 CONFIG, TENSOR = "18i3f", "Pqq"
 REQUEST = struct.Struct("7P5q" + "".join({float: "d", int: "q"}[SETTINGS[name].kind] for name in SUPPORTED) + "3Q")
-NUM_GENERATED = struct.calcsize("7P4q")
-"""Offset in a request of the number of tokens that the kernel has generated."""
+NUM_GENERATED = 11
+"""Index in a request of the number of tokens that the kernel has generated."""
 UNKNOWN_TOKEN = -2
 MIN_TOKENS_TIMED, MIN_SECONDS_TIMED, MAX_READ_RATIO = 8, 0.01, 2
 """A call measures the speed of its threads if it generated so many tokens or took so many seconds, and read at most
@@ -139,12 +129,10 @@ class NativeEngine:
         tensors = {name: tensor for file in files for name, tensor in file.tensors.items()}
         names = list(_names(self.config))
         packed = b"".join(_pack_tensor(tensors.get(name)) for name in names)
-        embedding = tensors.get(EMBEDDING)
-        is_half = embedding is not None and embedding.dtype == "BF16"
+        is_half = EMBEDDING in tensors and tensors[EMBEDDING].dtype == "BF16"
         self.precision = "bf16" if self._precision == "f32" and is_half else self._precision
-        model = self._kernel.native_new_model(
-            _pack_config(self.config, self.precision), packed, len(names), self._tuner.most
-        )
+        config = _pack_config(self.config, self.precision)
+        model = self._kernel.native_new_model(config, packed, len(names), self._tuner.most)
         if not model:
             raise ModelError(f"the weights in {info.folder} do not fit its architecture", DAMAGED)
         self.close()
@@ -212,9 +200,7 @@ class NativeEngine:
         threads, before, began = self._tuner.choose(is_wide), self.work, time.perf_counter()
         self._check(self._kernel.native_extend(self._model, requests, len(answers), top_logprobs, seconds, threads))
         taken, read = time.perf_counter() - began, self.work.read_without_rejected - before.read_without_rejected
-        num_generated = [
-            struct.unpack_from("q", packed, index * REQUEST.size + NUM_GENERATED)[0] for index in range(len(answers))
-        ]
+        num_generated = [one[NUM_GENERATED] for one in REQUEST.iter_unpack(packed)]
         total = sum(num_generated)
         if (total >= MIN_TOKENS_TIMED or taken >= MIN_SECONDS_TIMED) and read <= MAX_READ_RATIO * total:
             self._tuner.record(is_wide, threads, taken / total)
@@ -238,7 +224,7 @@ class NativeEngine:
         packed = answer.pack(self._sequences[request.slot], self.context_length, 1, 0, 0, 0, 0)
         threads = self._tuner.faster(is_wide=False)
         self._check(self._kernel.native_probabilities(self._model, packed, logprobs, probabilities, threads))
-        tokens = [TokenProbability(id, logprobs[id], probabilities[id]) for id in range(size)]
+        tokens = map(TokenProbability, range(size), logprobs, probabilities)
         return sorted(tokens, key=lambda one: -one.logprob)
 
     def score(self, ids: Sequence[int]) -> list[float]:
@@ -323,20 +309,16 @@ class _Answer:
         return self.left <= 0 or (bool(self.tokens) and self.tokens[-1].id in self.request.end_ids)
 
     def pack(self, sequence: int, context_length: int, most: int, *rooms: int) -> bytes:
-        """Return the request as the kernel's structure.
+        """Return the request as the kernel's structure, for up to `most` tokens of the sequence at that address.
 
-        Args:
-            sequence: address of the kernel's sequence.
-            context: of the model.
-            most: number of tokens to generate.
-            rooms: addresses of the outputs: ids, log-probabilities, likeliest ids and their log-probabilities.
+        `rooms` are the addresses of the outputs: ids, log-probabilities, likeliest ids and their log-probabilities.
         """
         settings = self.request.settings
         return REQUEST.pack(
             sequence, _address(self.ids), _address(self.ends), *rooms,
             len(self.ids), window_start(len(self.ids), context_length), len(self.ends), most, 0,
-            *(getattr(settings, name) or 0 for name in SUPPORTED), self.request.seed & MASK, self.request.prompt_index,
-            self.request.num_generated + len(self.tokens),
+            *(getattr(settings, name) or 0 for name in SUPPORTED), self.request.seed & (1 << 64) - 1,
+            self.request.prompt_index, self.request.num_generated + len(self.tokens),
         )  # fmt: skip
 
 
@@ -444,13 +426,9 @@ VALIDATION_IDS = "validation_ids"
 def choose_precision(info: ModelInfo, threads: int) -> str:
     """Return `int8` if it increases the loss by less than half a per cent, else `f32`.
 
-    The losses are measured when a model is first opened, and cached until its weights change. Without a measurement,
-    the precision is `f32` for small models and on processors without integer dot products, where int8 gains nothing;
-    for models in training, whose weights change all the time; and for models without a validation text.
-
-    Args:
-        info: of the model.
-        threads: number of threads for the measurement.
+    The losses are measured, with `threads`, when a model is first opened, and cached until its weights change. Without
+    a measurement, the precision is `f32` for small models and on processors without integer dot products, where int8
+    gains nothing; for models in training, whose weights change all the time; and for models without a validation text.
 
     Raises:
         Unavailable: If there is no compiler, or the model has an encoder or is too large.
@@ -458,7 +436,10 @@ def choose_precision(info: ModelInfo, threads: int) -> str:
     """
     if info.parameters <= MIN_PARAMETERS or info.snapshot or levels_here()[0] == "plain":
         return "f32"
-    cached = _cache_file(info)
+    weights = info.weights_file.resolve()
+    stat = weights.stat()
+    digest = hashlib.sha256(f"{weights}\0{stat.st_size}\0{stat.st_mtime_ns}".encode()).hexdigest()
+    cached = paths.cache_folder() / "precision" / f"{digest[:16]}.json"
     with suppress(OSError, ValueError, KeyError, TypeError):
         return _choose(json.loads(cached.read_text(encoding="utf-8")))
     ids = read_training(info.folder).get(VALIDATION_IDS)
@@ -477,9 +458,65 @@ def _choose(losses: dict[str, float]) -> str:
     return "int8" if losses["int8"] < losses["f32"] * (1 + MAX_LOSS_INCREASE) else "f32"
 
 
-def _cache_file(info: ModelInfo) -> Path:
-    """Return the file that caches the losses of these weights."""
-    weights = info.weights_file.resolve()
-    stat = weights.stat()
-    digest = hashlib.sha256(f"{weights}\0{stat.st_size}\0{stat.st_mtime_ns}".encode()).hexdigest()
-    return paths.cache_folder() / "precision" / f"{digest[:16]}.json"
+# --- threads ----------------------------------------------------------------------------------------------------------
+
+CALLS_TO_KNOW = 3
+"""Calls measured with each number before they are compared: new threads often share a processor at first."""
+TRIAL_INTERVAL, MAX_TRIAL_INTERVAL = 32, 1024
+"""Calls after which the slower number is tried again; doubled each time that it is still slower. Other programs come
+and go, and a call whose thread waits for a processor may take as long as many others."""
+MAX_TRIAL_CALLS = 4
+"""Calls that a trial lasts if none of them is measured."""
+SLOWER_WEIGHT = 0.3
+"""Weight of a call that took longer than those before in their average. A faster call replaces it: nothing can make a
+call too fast."""
+
+
+class ThreadTuner:
+    """Chooses how many threads take part in a call of the kernel, one or all, by measuring which number is faster.
+
+    It chooses separately for one sequence, at first `default` threads, and for many, which leave more to share.
+    """
+
+    def __init__(self, default: int, most: int) -> None:
+        self.default, self.most = default, most
+        self._seconds, self._measured = dict[tuple[bool, int], float](), Counter[tuple[bool, int]]()
+        self._faster, self._interval, self._calls = dict[bool, int](), dict[bool, int](), Counter[bool]()
+
+    def faster(self, is_wide: bool) -> int:
+        """Return the faster number of threads as far as is known, without a trial, for one sequence or (wide) many."""
+        default = self.most if is_wide else self.default
+        other = self.most + 1 - default
+        if all(self._is_known(is_wide, one) for one in (default, other)):
+            return min(default, other, key=lambda one: self._seconds[is_wide, one])
+        return default
+
+    def choose(self, is_wide: bool) -> int:
+        """Return the number of threads for the next call: now and then the slower one, which may be faster by now."""
+        faster = self.faster(is_wide)
+        if faster != self._faster.get(is_wide):
+            self._interval[is_wide] = TRIAL_INTERVAL if is_wide in self._faster else 1
+            self._faster[is_wide], self._calls[is_wide] = faster, 0
+        if self.most == 1 or not self._is_known(is_wide, faster):
+            return faster
+        self._calls[is_wide] += 1
+        if self._calls[is_wide] >= self._interval[is_wide] + MAX_TRIAL_CALLS:
+            self._calls[is_wide], self._interval[is_wide] = 1, max(TRIAL_INTERVAL, self._interval[is_wide])
+        return self.most + 1 - faster if self._calls[is_wide] >= self._interval[is_wide] else faster
+
+    def record(self, is_wide: bool, threads: int, seconds: float) -> None:
+        """Record the seconds per token of a call with that number of threads."""
+        self._measured[is_wide, threads] += 1
+        before = self._seconds.get((is_wide, threads), seconds)
+        self._seconds[is_wide, threads] = min(seconds, before + SLOWER_WEIGHT * (seconds - before))
+        if threads == self._faster.get(is_wide):
+            return
+        interval = self._interval.get(is_wide, TRIAL_INTERVAL)
+        if self._is_known(is_wide, threads):
+            self._calls[is_wide] = 0
+            self._interval[is_wide] = min(max(2 * interval, TRIAL_INTERVAL), MAX_TRIAL_INTERVAL)
+        else:
+            self._calls[is_wide] = interval - 1  # the trial continues
+
+    def _is_known(self, is_wide: bool, threads: int) -> bool:
+        return self._measured[is_wide, threads] >= CALLS_TO_KNOW
