@@ -34,16 +34,11 @@ class DecodeSteps:
     ) -> None:
         self.model, self.cache, self.encoder_output, self.settings = model, cache, encoder_output, settings
         rows, device = len(cache.ids), cache.ids.device
-        self.ids = torch.zeros(rows, dtype=torch.long, device=device)
-        """[B], the last token of each row"""
-        self.positions = torch.zeros(rows, dtype=torch.long, device=device)
-        """[B], its position"""
-        self.uniforms = torch.zeros(rows, STEPS, dtype=torch.float64, device=device)
-        """[B, STEPS], random numbers to sample with"""
-        self.sampled = torch.zeros(rows, STEPS, dtype=torch.long, device=device)
-        """[B, STEPS], the tokens generated"""
-        self.logits = torch.zeros(rows, STEPS, model.config.vocab_size, device=device)
-        """[B, STEPS, V], f32, what they were sampled from"""
+        self.ids = torch.zeros(rows, dtype=torch.long, device=device)  # [B], the last token of each row
+        self.positions = torch.zeros(rows, dtype=torch.long, device=device)  # [B], its position
+        self.uniforms = torch.zeros(rows, STEPS, dtype=torch.float64, device=device)  # [B, STEPS], to sample with
+        self.sampled = torch.zeros(rows, STEPS, dtype=torch.long, device=device)  # [B, STEPS], the tokens generated
+        self.logits = torch.zeros(rows, STEPS, model.config.vocab_size, device=device)  # [B, STEPS, V], f32
 
     def run(self) -> None:
         """Generate the tokens."""

@@ -98,7 +98,11 @@ class LensRow:
 
 
 class Engine(Protocol):
-    """Generates tokens with one model."""
+    """Generates tokens with one model.
+
+    Its methods raise `GenerationError` if the model gave NaN or infinite logits; `heads`, `attention` and `lens`, also
+    if the engine does not support introspection.
+    """
 
     context_length: int
     """Number of tokens that the model sees at once; longer sequences continue from their newest part."""
@@ -124,31 +128,16 @@ class Engine(Protocol):
         A sequence gets at most `Request.left` tokens, and none after one of its end tokens, which is returned too. The
         time limit is checked after each token and each part of a prompt; reading the prompts may exceed it, and the
         call may then return no token.
-
-        Raises:
-            GenerationError: If the model gave NaN or infinite logits.
         """
 
     def probabilities(self, request: Request) -> list[TokenProbability]:
-        """Return the probability of every token of the vocabulary to come next, the likeliest under the model first.
-
-        Raises:
-            GenerationError: If the model gave NaN or infinite logits.
-        """
+        """Return the probability of every token of the vocabulary to come next, the likeliest under the model first."""
 
     def score(self, ids: Sequence[int]) -> list[float]:
-        """Return the log-probability (nats) of each token but the first, read in windows as for a validation loss.
-
-        Raises:
-            GenerationError: If the model gave NaN or infinite logits.
-        """
+        """Return the log-probability (nats) of each token but the first, read in windows as for a validation loss."""
 
     def entropies(self, ids: Sequence[int]) -> list[float]:
-        """Return the entropy (nats) of the prediction of each token but the first, before any filter; see `score`.
-
-        Raises:
-            GenerationError: If the model gave NaN or infinite logits.
-        """
+        """Return the entropy (nats) of the prediction of each token but the first, before any filter; see `score`."""
 
     def heads(
         self,
@@ -167,9 +156,6 @@ class Engine(Protocol):
             layer: index of the only layer to summarize; default: all layers.
             cross: whether to summarize cross-attention to the encoder instead of self-attention.
             cells: maximum number of rows and columns of each map.
-
-        Raises:
-            GenerationError: If the engine does not support introspection.
         """
 
     def attention(
@@ -185,9 +171,6 @@ class Engine(Protocol):
         """Return the attention weights of one head, [queries][keys], oldest first; each row sums to 1.
 
         All queries but the `newest` are left out; the other arguments are as in `heads`.
-
-        Raises:
-            GenerationError: If the engine does not support introspection.
         """
 
     def lens(
@@ -197,9 +180,6 @@ class Engine(Protocol):
 
         There is one row for the embeddings, one for each layer and, if the model mixes n-grams in, one for each part of
         the mixture; the last row is the model's own prediction. Each reports the probability of `token`.
-
-        Raises:
-            GenerationError: If the engine does not support introspection.
         """
 
 

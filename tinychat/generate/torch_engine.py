@@ -6,12 +6,12 @@ Shapes: B rows, T time, N tokens generated at once, V vocabulary.
 import math
 import time
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from tinychat.config.settings import Settings
 from tinychat.errors import GenerationError
 from tinychat.generate.cuda_graph import STEPS, Capture, GraphReplayer
 from tinychat.generate.engine import Head, LensRow, Request, SampledToken, TokenProbability, window_start
@@ -179,27 +179,19 @@ class TorchEngine:
         return logits.unsqueeze(1), self._sample(logits, requests, sequences, step).unsqueeze(1)
 
     def _sample(
-        self, logits: Tensor, requests: Sequence[Request], sequences: Sequence[Sequence[int]], step: int
-    ) -> Tensor:
-        """Sample one token id for each row, [B], from logits [B, V]; rows with equal settings are sampled together."""
-        groups: dict[Settings, list[int]] = {}
-        for row, request in enumerate(requests):
-            groups.setdefault(request.settings, []).append(row)
-        if len(groups) == 1:
-            return self._sample_rows(logits, requests, sequences, step)
-        ids = torch.zeros(len(requests), dtype=torch.long, device=self.device)
-        for rows in groups.values():
-            alike, histories = [requests[row] for row in rows], [sequences[row] for row in rows]
-            ids[rows] = self._sample_rows(logits[rows], alike, histories, step)
-        return ids
-
-    def _sample_rows(
         self, logits: Tensor, requests: Sequence[Request], histories: Sequence[Sequence[int]], step: int
     ) -> Tensor:
-        """Return one token id for each row, [B], of requests with the same settings."""
-        return sample(
-            logits, requests[0].settings, histories, lambda: random_numbers(requests, step, 1)[:, 0].to(self.device)
-        )
+        """Sample one token id for each row, [B], from logits [B, V]; rows with equal settings are sampled together."""
+        distinct = {request.settings for request in requests}
+        if len(distinct) == 1:
+            numbers = partial(random_numbers, requests, step, steps=1)
+            return sample(logits, requests[0].settings, histories, lambda: numbers()[:, 0].to(self.device))
+        ids = torch.zeros(len(requests), dtype=torch.long, device=self.device)
+        for settings in distinct:
+            rows = [row for row, request in enumerate(requests) if request.settings == settings]
+            alike, texts = [requests[row] for row in rows], [histories[row] for row in rows]
+            ids[rows] = self._sample(logits[rows], alike, texts, step)
+        return ids
 
     def _replay(
         self, requests: Sequence[Request], sequences: Sequence[Sequence[int]], step: int

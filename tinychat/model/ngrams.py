@@ -97,7 +97,7 @@ class NGrams(nn.Module):
         self._set_counts(
             torch.zeros(1, dtype=torch.long), *(torch.zeros(size, dtype=torch.short) for size in (1, 0, 0))
         )
-        self.fold_tables: FoldTables | None = None
+        self.fold_tables: CountTable | None = None
         """counts of each fold, in training"""
         self.initialize()
 
@@ -123,7 +123,7 @@ class NGrams(nn.Module):
             for values in zip(*levels, strict=True)
         )
         self._set_counts(contexts, widths.short(), tokens.short(), counts.sum(0).int())
-        self.fold_tables = FoldTables(self.table, widths, tokens, counts)
+        self.fold_tables = tabulate_folds(self.table, widths, tokens, counts)
 
     def forward(self, logits: Tensor, x: Tensor, context: TokenContext, folds: Tensor | None = None) -> Tensor:
         """Return the log-probabilities of the mixture, [B, T, V], in f32.
@@ -181,7 +181,7 @@ class NGrams(nn.Module):
         """Store contexts, widths, tokens and counts, and build their table."""
         for name, buffer in zip(COUNT_BUFFERS, values, strict=True):
             self.register_buffer(name, buffer)
-        self.table = CountTable(self.widths, self.tokens, self.counts, self.vocab_size)
+        self.table = tabulate(self.widths, self.tokens, self.counts, self.vocab_size)
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *others: Any) -> None:
         """Resize the buffers to the counts that are loaded, if those are valid for this vocabulary."""
@@ -200,50 +200,42 @@ class NGrams(nn.Module):
 
 
 class CountTable(nn.Module):
-    """Counts as a dense table: one row per context, and an empty one after them. Arguments are as in `NGrams`."""
+    """Counts as a dense table, one row per context and an empty one after them, and statistics of each row.
 
-    counts: Tensor
-    """[N + 1, V], bf16"""
-    totals: Tensor
-    """[N + 1], sum of each row"""
-    varieties: Tensor
-    """[N + 1], log(1 + number of counts above 0)"""
-
-    def __init__(self, widths: Tensor, tokens: Tensor, counts: Tensor, vocab_size: int) -> None:
-        super().__init__()
-        # bf16 is exact up to 256, and beyond to 1 part in 256.
-        table = torch.zeros(len(widths) + 1, vocab_size, dtype=torch.bfloat16, device=counts.device)
-        if len(tokens):
-            table[_rows(widths), tokens.long()] = counts.to(table.dtype)
-        self.register_buffer("counts", table, persistent=False)
-        self.register_buffer("totals", table.sum(1, dtype=torch.float32), persistent=False)
-        self.register_buffer("varieties", (table > 0).sum(1).float().log1p(), persistent=False)
-
-
-class FoldTables(nn.Module):
-    """The counts of each fold, and statistics of the counts without it: one table after the other.
-
-    `table` counts all folds together, `counts` [folds, E] each; the other arguments are as in `NGrams`.
+    For folds, there is one such table after the other, and the statistics are of the counts without the fold.
     """
 
     counts: Tensor
-    """[folds · (N + 1), V], of the fold, up to 255"""
+    """[N + 1, V], bf16; [folds · (N + 1), V], up to 255"""
     totals: Tensor
-    """[folds · (N + 1)], sum of the other folds' counts in each row"""
+    """[N + 1] or [folds · (N + 1)], sum of each row"""
     varieties: Tensor
-    """[folds · (N + 1)], log(1 + number of those above 0)"""
+    """[N + 1] or [folds · (N + 1)], log(1 + number of counts above 0)"""
 
-    def __init__(self, table: CountTable, widths: Tensor, tokens: Tensor, counts: Tensor) -> None:
+    def __init__(self, counts: Tensor, totals: Tensor, varieties: Tensor) -> None:
         super().__init__()
-        rows, columns = _rows(widths), tokens.long()
-        own = torch.zeros(len(counts), *table.counts.shape, dtype=torch.uint8, device=counts.device)
-        own[:, rows, columns] = counts.clamp(max=255).to(own.dtype)
-        others = table.counts[rows, columns].float() - own[:, rows, columns]  # [folds, E]
-        totals = torch.zeros(own.shape[:2], device=counts.device)
-        varieties = totals.index_add(1, rows, (others > 0).float()).log1p()
-        self.register_buffer("counts", own.flatten(0, 1), persistent=False)
-        self.register_buffer("totals", totals.index_add(1, rows, others).flatten(), persistent=False)
-        self.register_buffer("varieties", varieties.flatten(), persistent=False)
+        for name, values in (("counts", counts), ("totals", totals), ("varieties", varieties)):
+            self.register_buffer(name, values, persistent=False)
+
+
+def tabulate(widths: Tensor, tokens: Tensor, counts: Tensor, vocab_size: int) -> CountTable:
+    """Return the table of counts that are stored as in `NGrams`."""
+    # bf16 is exact up to 256, and beyond to 1 part in 256.
+    table = torch.zeros(len(widths) + 1, vocab_size, dtype=torch.bfloat16, device=counts.device)
+    if len(tokens):
+        table[_rows(widths), tokens.long()] = counts.to(table.dtype)
+    return CountTable(table, table.sum(1, dtype=torch.float32), (table > 0).sum(1).float().log1p())
+
+
+def tabulate_folds(table: CountTable, widths: Tensor, tokens: Tensor, counts: Tensor) -> CountTable:
+    """Return the tables of the counts [folds, E] of each fold; `table` counts all together."""
+    rows, columns = _rows(widths), tokens.long()
+    own = torch.zeros(len(counts), *table.counts.shape, dtype=torch.uint8, device=counts.device)
+    own[:, rows, columns] = counts.clamp(max=255).to(own.dtype)
+    others = table.counts[rows, columns].float() - own[:, rows, columns]  # [folds, E]
+    totals = torch.zeros(own.shape[:2], device=counts.device)
+    varieties = totals.index_add(1, rows, (others > 0).float()).log1p()
+    return CountTable(own.flatten(0, 1), totals.index_add(1, rows, others).flatten(), varieties.flatten())
 
 
 def _rows(widths: Tensor) -> Tensor:
@@ -335,14 +327,10 @@ class CopyMechanism(nn.Module):
 class Level(NamedTuple):
     """The contexts of one length, by their numbers, and what was counted after them."""
 
-    contexts: npt.NDArray[np.int64]
-    """[N]"""
-    widths: npt.NDArray[np.int64]
-    """[N]"""
-    tokens: npt.NDArray[np.int64]
-    """[E]"""
-    counts: npt.NDArray[np.int64]
-    """[folds, E]"""
+    contexts: npt.NDArray[np.int64]  # [N]
+    widths: npt.NDArray[np.int64]  # [N]
+    tokens: npt.NDArray[np.int64]  # [E]
+    counts: npt.NDArray[np.int64]  # [folds, E]
 
 
 def count_levels(folds: Sequence[Ids], vocab_size: int, longest: int, least: int) -> list[Level] | None:

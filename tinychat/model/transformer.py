@@ -178,12 +178,7 @@ def position_angles(length: int, width: int, base: float) -> Tensor:
     return torch.outer(torch.arange(length, dtype=torch.float64), frequencies).float()
 
 
-POSITIONS: dict[str, type[PositionalEncoding]] = {
-    "learned": Learned,
-    "none": PositionalEncoding,
-    "rotary": Rotary,
-    "sinusoidal": Sinusoidal,
-}
+POSITIONS = {"learned": Learned, "none": PositionalEncoding, "rotary": Rotary, "sinusoidal": Sinusoidal}
 
 # --- attention ----------------------------------------------------------------------------------------------------
 
@@ -244,8 +239,7 @@ class Attention(nn.Module):
 
     def __init__(self, config: ModelConfig, layer: int = 0) -> None:
         super().__init__()
-        self.layer = layer
-        self.n_head, self.kv_heads, self.d_head = config.n_head, config.kv_heads, config.d_head
+        self.layer, self.n_head, self.kv_heads = layer, config.n_head, config.kv_heads
         self.query = nn.Linear(config.d_model, config.d_model, bias=config.bias)
         self.key = nn.Linear(config.d_model, config.kv_heads * config.d_head, bias=config.bias)
         self.value = nn.Linear(config.d_model, config.kv_heads * config.d_head, bias=config.bias)
@@ -345,12 +339,7 @@ class ReLU2(torch.autograd.Function):
         return gradient.mul(ctx.saved_tensors[0]).mul_(2)
 
 
-def relu2(x: Tensor) -> Tensor:
-    """Return relu(x)² of x [...]."""
-    squared: Tensor = ReLU2.apply(x)  # type: ignore[no-untyped-call]
-    return squared
-
-
+relu2: Callable[[Tensor], Tensor] = ReLU2.apply
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "gelu": F.gelu,  # Hendrycks, Gimpel 2016
     "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"),  # as in GPT-2
@@ -381,12 +370,10 @@ class FeedForward(nn.Module):
 
 
 class EncoderOutput(NamedTuple):
-    """The encoder's states of a batch of sources."""
+    """The encoder's states of a batch of sources, and what is added to the scores of cross-attention."""
 
-    states: Tensor
-    """[B, S, D]"""
-    mask: Tensor
-    """[B, 1, 1, S], added to the scores of cross-attention: 0 at tokens, −∞ at padding"""
+    states: Tensor  # [B, S, D]
+    mask: Tensor  # [B, 1, 1, S]: 0 at tokens, −∞ at padding
 
 
 class Residual(nn.Module):
@@ -494,9 +481,8 @@ class Transformer(nn.Module):
         super().__init__()
         self.config = config
         source_size = config.source_vocab_size or config.vocab_size
-        self.encoder = (
-            Stack(config, source_size, config.n_encoder_layer, cross=False) if config.encoder_decoder else None
-        )
+        encoder_layers = config.n_encoder_layer
+        self.encoder = Stack(config, source_size, encoder_layers, cross=False) if encoder_layers else None
         self.decoder = Stack(config, config.vocab_size, config.n_layer, cross=config.encoder_decoder)
         self.ngrams = NGrams(config) if config.ngram_order else None
         head_bias = config.bias if config.head_bias is None else config.head_bias
@@ -594,10 +580,7 @@ class Transformer(nn.Module):
         return KVCache(self.config, batch, self.head.weight.device, self.head.weight.dtype)
 
     def compile(self, *, on: bool = True) -> None:
-        """Have training run compiled blocks from its next step on, or plain ones again.
-
-        Evaluation and decoding, whose shapes change all the time, always run plain ones.
-        """
+        """Have training run compiled blocks from now on, or plain ones, as evaluation and decoding of any shape do."""
         for stack in self.stacks:
             stack.compiled = [torch.compile(block, dynamic=False) for block in stack.blocks] if on else []
 

@@ -106,22 +106,25 @@ def compile_kernel(path: Path, flags: Sequence[str] = FLAGS) -> None:
     Raises:
         Unavailable: there is no compiler, or it fails.
     """
+    from concurrent.futures import ThreadPoolExecutor
+
     compiler = find_compiler()
     call = [*compiler.split(), *flags]
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=path.parent) as folder:
             objects = [f"{folder}/{level}.o" for level in levels()]
-            running = [
-                _start([*call, f"-DLEVEL={level}", *special, "-c", str(SOURCE), "-o", target])
+            calls = [
+                [*call, f"-DLEVEL={level}", *special, "-c", str(SOURCE), "-o", target]
                 for target, (level, special) in zip(objects, levels().items(), strict=True)
             ]
-            failures = [_finish(process) for process in running]
+            with ThreadPoolExecutor() as pool:
+                failures = list(pool.map(_run, calls))
             if failures[-1]:  # `plain` is required; an old compiler may lack the others
                 raise Unavailable(f"the native engine cannot be compiled: {_first_line(failures[-1], compiler)}")
             good = [target for target, failure in zip(objects, failures, strict=True) if not failure]
             linked = f"{folder}/kernel.so"
-            if failure := _finish(_start([*call, "-shared", *good, "-o", linked, "-lm"])):
+            if failure := _run([*call, "-shared", *good, "-o", linked, "-lm"]):
                 raise Unavailable(f"the native engine cannot be linked: {_first_line(failure, compiler)}")
             Path(linked).replace(path)
     except (OSError, subprocess.TimeoutExpired) as error:
@@ -140,17 +143,12 @@ def find_compiler() -> str:
     return compiler
 
 
-def _start(call: Sequence[str]) -> "subprocess.Popen[str]":
-    return subprocess.Popen(call, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-
-
-def _finish(process: "subprocess.Popen[str]") -> str | None:
-    """Wait for a process; return its error output if it failed, else None."""
-    try:
-        _, output = process.communicate(timeout=COMPILER_TIMEOUT)
-    finally:
-        process.kill()
-    return (output or " ") if process.returncode else None
+def _run(call: Sequence[str]) -> str:
+    """Run a compiler; return its error output if it failed, else nothing."""
+    process = subprocess.run(
+        call, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, timeout=COMPILER_TIMEOUT, check=False
+    )
+    return (process.stderr or " ") if process.returncode else ""
 
 
 def _first_line(output: str, compiler: str) -> str:
