@@ -115,16 +115,15 @@ class EngineLoader:
     """Loads the engine of a model in a thread; of the settings, engine, device, precision and threads count."""
 
     def __init__(self, info: ModelInfo, settings: Settings) -> None:
-        self._engine: Engine | None = None
-        self._error: BaseException | None = None
+        self._loaded: Engine | BaseException
         self._thread = threading.Thread(target=self._load, args=(info, settings), name="loading", daemon=True)
         self._thread.start()
 
     def _load(self, info: ModelInfo, settings: Settings) -> None:
         try:
-            self._engine = open_engine(info, settings)
+            self._loaded = open_engine(info, settings)
         except BaseException as error:  # raised again by `engine`
-            self._error = error
+            self._loaded = error
 
     def wait(self, seconds: float | None = None) -> bool:
         """Wait up to `seconds` (None: without limit); return whether loading has ended, also with an error."""
@@ -139,7 +138,6 @@ class EngineLoader:
             TinychatError: If loading failed.
         """
         self._thread.join()
-        if self._error is not None:
-            raise self._error
-        assert self._engine is not None
-        return self._engine
+        if isinstance(self._loaded, BaseException):
+            raise self._loaded
+        return self._loaded

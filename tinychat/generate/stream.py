@@ -84,17 +84,10 @@ def fresh_seed() -> int:
 
 
 class Answer:
-    """An answer that is being generated: it turns sampled tokens into records.
+    """An answer to a prompt of at least one token: it turns sampled tokens into records, each with `top_logprobs`.
 
-    Args:
-        tokenizer: of the model.
-        prompt: token ids, at least one.
-        settings: returns the settings, before each call of the engine and for each token.
-        seed: of the random numbers.
-        prompt_index: of the prompt in the input; with the seed it determines the random numbers.
-        end_ids: ids of tokens that end the answer; they are not part of it.
-        top_logprobs: number of likeliest tokens to record at each position.
-        source: ids that the encoder reads, in an encoder-decoder model.
+    `settings` is called before each call of the engine and for each token. `seed` and `prompt_index` determine the
+    random numbers. The tokens of `end_ids` end the answer and are no part of it; an encoder reads `source`.
     """
 
     def __init__(

@@ -52,12 +52,9 @@ Ids = npt.NDArray[np.integer]
 class TokenContext(NamedTuple):
     """The tokens that precede each of the T predictions of a pass."""
 
-    padded_ids: Tensor
-    """[B, P + T], the T newest ids preceded by the P before them; −1 where there is none"""
-    history: Tensor
-    """[B, S], all ids from position 0 on"""
-    positions: Tensor
-    """[T] or [B, T], the positions of the T newest"""
+    padded_ids: Tensor  # [B, P + T], the T newest ids preceded by the P before them; −1 where there is none
+    history: Tensor  # [B, S], all ids from position 0 on
+    positions: Tensor  # [T] or [B, T], the positions of the T newest
 
 
 class NGrams(nn.Module):
@@ -67,28 +64,22 @@ class NGrams(nn.Module):
     and longer contexts have higher ones. Contexts are stored in that order, and their entries one after the other.
     """
 
-    contexts: Tensor
-    """[N], their numbers, ascending; the first is 0, the empty context"""
-    widths: Tensor
-    """[N], number of different tokens that follow each"""
-    tokens: Tensor
-    """[E], those tokens"""
-    counts: Tensor
-    """[E], how often each followed"""
+    contexts: Tensor  # [N], their numbers, ascending; the first is 0, the empty context
+    widths: Tensor  # [N], number of different tokens that follow each
+    tokens: Tensor  # [E], those tokens
+    counts: Tensor  # [E], how often each followed
     powers: Tensor
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         self.vocab_size, self.longest = config.vocab_size, config.ngram_order - 1
-        self.trust = nn.Linear(config.d_model, 1)
-        """inverse temperature of the counted distribution"""
+        self.trust = nn.Linear(config.d_model, 1)  # inverse temperature of the counted distribution
         self.share = nn.Linear(config.d_model, 2)
         """logits of the shares of layers and copies in the mixture; that of counts is 0"""
         self.matches = CopyMechanism()
         self.worth = nn.Parameter(torch.zeros(LONGEST_MATCH + 1))
         """added to the logit of the copies' share, by the length of the longest match"""
-        self.strength = nn.Linear(config.d_model, config.ngram_order)
-        """log α of each context length"""
+        self.strength = nn.Linear(config.d_model, config.ngram_order)  # log α of each context length
         self.variety = nn.Parameter(torch.zeros(config.ngram_order))
         """growth of log α with the log of the number of different followers (Witten, Bell 1991)"""
         powers = torch.tensor([self.vocab_size**digit for digit in range(self.longest)], dtype=torch.long)
@@ -97,20 +88,17 @@ class NGrams(nn.Module):
         self._set_counts(
             torch.zeros(1, dtype=torch.long), *(torch.zeros(size, dtype=torch.short) for size in (1, 0, 0))
         )
-        self.fold_tables: CountTable | None = None
-        """counts of each fold, in training"""
+        self.fold_tables: CountTable | None = None  # counts of each fold, in training
         self.initialize()
 
     def initialize(self) -> None:
-        """Set the initial weights: counts are taken as they are, with the same shares everywhere."""
+        """Set the initial weights of the layers: counts are taken as they are, with the same shares everywhere."""
         for layer, bias in ((self.trust, 1.0), (self.strength, INITIAL_STRENGTH)):
             nn.init.zeros_(layer.weight)
             nn.init.constant_(layer.bias, bias)
         nn.init.zeros_(self.share.weight)
         with torch.no_grad():
             self.share.bias.copy_(torch.tensor(INITIAL_SHARES))
-        nn.init.zeros_(self.worth)
-        self.matches.initialize()
 
     def count(self, folds: Sequence[Ids]) -> None:
         """Count the n-grams of a training text, in the first `MOST_COUNTED` / len(folds) ids of each of its folds."""
@@ -205,12 +193,9 @@ class CountTable(nn.Module):
     For folds, there is one such table after the other, and the statistics are of the counts without the fold.
     """
 
-    counts: Tensor
-    """[N + 1, V], bf16; [folds · (N + 1), V], up to 255"""
-    totals: Tensor
-    """[N + 1] or [folds · (N + 1)], sum of each row"""
-    varieties: Tensor
-    """[N + 1] or [folds · (N + 1)], log(1 + number of counts above 0)"""
+    counts: Tensor  # [N + 1, V], bf16; [folds · (N + 1), V], up to 255
+    totals: Tensor  # [N + 1] or [folds · (N + 1)], sum of each row
+    varieties: Tensor  # [N + 1] or [folds · (N + 1)], log(1 + number of counts above 0)
 
     def __init__(self, counts: Tensor, totals: Tensor, varieties: Tensor) -> None:
         super().__init__()
@@ -248,16 +233,8 @@ class CopyMechanism(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.worth = nn.Parameter(torch.empty(1))
-        """log weight of an earlier position per matching token"""
-        self.distance = nn.Parameter(torch.empty(1))
-        """decrease of log weight per log of the distance"""
-        self.initialize()
-
-    def initialize(self) -> None:
-        """Set the initial weights: longer matches weigh more, at any distance."""
-        nn.init.constant_(self.worth, INITIAL_LENGTH_WEIGHT)
-        nn.init.zeros_(self.distance)
+        self.worth = nn.Parameter(torch.full((1,), INITIAL_LENGTH_WEIGHT))  # log weight per matching token
+        self.distance = nn.Parameter(torch.zeros(1))  # decrease of log weight per log of the distance
 
     def forward(self, history: Tensor, positions: Tensor, vocab_size: int) -> tuple[Tensor, Tensor]:
         """Predict the token after each of `positions`, [T] or [B, T], consecutive in each row.

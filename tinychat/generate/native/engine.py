@@ -59,12 +59,9 @@ read."""
 class Work(NamedTuple):
     """Counts of the tokens that an engine has processed."""
 
-    read: int
-    """tokens that went through the layers, drafts included"""
-    drafted: int
-    """tokens that were guessed and checked"""
-    accepted: int
-    """drafts that the model confirmed"""
+    read: int  # tokens that went through the layers, drafts included
+    drafted: int  # tokens that were guessed and checked
+    accepted: int  # drafts that the model confirmed
 
     @property
     def read_without_rejected(self) -> int:
