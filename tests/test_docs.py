@@ -22,7 +22,7 @@ from tinychat.events import EVENTS
 from tinychat.session.conversation import Conversation, Turn
 from tinychat.session.transcript import transcript_of
 from tinychat.train.recipe import RECIPE_FIELDS, SECTIONS, list_recipes
-from tinychat.train.run_summary import RunSummary
+from tinychat.train.report import RunSummary
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"

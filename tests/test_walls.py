@@ -53,10 +53,8 @@ WITHOUT_TORCH = {
     "train/event_log.py",
     "train/launch.py",
     "train/planner.py",
-    "train/processes.py",
     "train/recipe.py",
     "train/report.py",
-    "train/run_summary.py",
 }
 """Files that the REPL and the command line read before anything is trained or generated."""
 

@@ -26,8 +26,8 @@ from torch.distributed.tensor import DTensor
 from tinychat.model.config import ModelConfig
 from tinychat.train.batches import Batch
 from tinychat.train.distributed import ProcessGroup
+from tinychat.train.launch import find_process_rank
 from tinychat.train.machine import configure_torch, used_memory
-from tinychat.train.processes import find_process_rank
 from tinychat.train.recipe import PEAK_LEARNING_RATES, Recipe
 from tinychat.train.step import Learner
 

@@ -17,7 +17,7 @@ from tinychat.events import AnswerStart, Ended, Evaluated, Failed, Planned, Step
 from tinychat.store.runs import RunFolder
 from tinychat.store.weights import snapshot_file
 from tinychat.train.recipe import load_recipe
-from tinychat.train.run_summary import read_run_summary
+from tinychat.train.report import read_run_summary
 
 
 @pytest.fixture

@@ -19,36 +19,12 @@ from tinychat.store.runs import RunFolder
 from tinychat.train.batches import Batch
 from tinychat.train.checkpoint import load_checkpoint
 from tinychat.train.distributed import ProcessGroup
-from tinychat.train.launch import change_recipe, launch
+from tinychat.train.launch import ProcessRank, change_recipe, launch
 from tinychat.train.loop import Loop
-from tinychat.train.processes import ALONE, ProcessRank, find_process_rank
 
 FIELDS = TINY | {"batch_size": 9, "ngram_order": 0}
 BENCH = Path(__file__).parent.parent / "bench"
 NAMES = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "NODE_RANK", "MASTER_ADDR", "MASTER_PORT")
-
-
-@pytest.mark.parametrize(
-    ("environment", "process"),
-    [
-        ({}, ALONE),
-        ({"RANK": "5", "WORLD_SIZE": "8", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "4"}, ProcessRank(5, 8, 1, 4)),
-        ({"RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1"}, ALONE),
-        ({"SLURM_PROCID": "0", "SLURM_NTASKS": "4"}, ALONE),  # a batch script, outside of srun
-        (
-            {
-                "SLURM_STEP_NUM_TASKS": "4",
-                "SLURM_PROCID": "3",
-                "SLURM_LOCALID": "1",
-                "SLURM_STEP_TASKS_PER_NODE": "2(x2)",
-            },
-            ProcessRank(3, 4, 1, 2),
-        ),
-    ],
-    ids=["alone", "torchrun", "torchrun alone", "batch script", "srun"],
-)
-def test_the_rank_is_read_from_the_environment(environment: dict[str, str], process: ProcessRank) -> None:
-    assert find_process_rank(environment) == process
 
 
 def test_a_batch_is_split_over_the_processes_completely(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from tinychat.errors import RunError, UsageError
 from tinychat.store import paths
-from tinychat.train.launch import name_for, prepare_run, resume_run, slug
+from tinychat.train.launch import ALONE, ProcessRank, find_process_rank, name_for, prepare_run, resume_run, slug
 from tinychat.train.recipe import Recipe, load_recipe
 
 
@@ -103,3 +103,26 @@ def test_launching_needs_no_torch() -> None:
     code = f"import {modules}; print('torch' in sys.modules)"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=os.environ)
     assert out.stdout.strip() == "False"
+
+
+@pytest.mark.parametrize(
+    ("environment", "process"),
+    [
+        ({}, ALONE),
+        ({"RANK": "5", "WORLD_SIZE": "8", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "4"}, ProcessRank(5, 8, 1, 4)),
+        ({"RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1"}, ALONE),
+        ({"SLURM_PROCID": "0", "SLURM_NTASKS": "4"}, ALONE),  # a batch script, outside of srun
+        (
+            {
+                "SLURM_STEP_NUM_TASKS": "4",
+                "SLURM_PROCID": "3",
+                "SLURM_LOCALID": "1",
+                "SLURM_STEP_TASKS_PER_NODE": "2(x2)",
+            },
+            ProcessRank(3, 4, 1, 2),
+        ),
+    ],
+    ids=["alone", "torchrun", "torchrun alone", "batch script", "srun"],
+)
+def test_the_rank_is_read_from_the_environment(environment: dict[str, str], process: ProcessRank) -> None:
+    assert find_process_rank(environment) == process

@@ -18,9 +18,8 @@ from tinychat.store.runs import RunFolder
 from tinychat.train.batches import Batch
 from tinychat.train.checkpoint import load_checkpoint
 from tinychat.train.event_log import loss_curve
-from tinychat.train.launch import change_recipe
+from tinychat.train.launch import change_recipe, is_out_of_memory
 from tinychat.train.loop import Loop
-from tinychat.train.processes import is_out_of_memory
 from tinychat.train.recipe import load_recipe
 from tinychat.train.step import Learner
 

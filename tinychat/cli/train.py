@@ -15,8 +15,7 @@ from tinychat.errors import UsageError
 from tinychat.events import Ended, Failed
 from tinychat.store.runs import RunFolder, find_run
 from tinychat.textutil import escape_controls
-from tinychat.train.launch import change_recipe, launch, name_for, prepare_run
-from tinychat.train.processes import become_worker, find_process_rank
+from tinychat.train.launch import become_worker, change_recipe, find_process_rank, launch, name_for, prepare_run
 from tinychat.train.recipe import RECIPE_FIELDS, choose_recipe
 
 if TYPE_CHECKING:

@@ -38,7 +38,7 @@ from tinychat.store.weights import list_snapshots
 from tinychat.textutil import compact, duration, percent
 
 if TYPE_CHECKING:
-    from tinychat.train.run_summary import RunSummary
+    from tinychat.train.report import RunSummary
 
 RUN_FLAGS = {"name": "of the run and its model", "recipe": "to train by", "out": "folder", "resume": "a stopped run"}
 """Flags of `/train` that are not fields of a recipe, with their descriptions."""
@@ -337,7 +337,7 @@ def find_run_summaries(patterns: Sequence[str] = ()) -> "list[RunSummary]":
     Raises:
         RunError: If a pattern matches no run.
     """
-    from tinychat.train.run_summary import read_run_summary
+    from tinychat.train.report import read_run_summary
 
     runs_by_name = {run.name: run for run in list_runs()}
     names: dict[str, None] = {} if patterns else dict.fromkeys(runs_by_name)
@@ -365,7 +365,7 @@ def _list_row(summary: "RunSummary") -> tuple[str, ...]:
 def _comparison_table(summaries: "Sequence[RunSummary]") -> Table:
     """Return a table with a column for each run, as there are more fields than runs."""
     from tinychat.train.recipe import RECIPE_FIELDS
-    from tinychat.train.run_summary import find_differences
+    from tinychat.train.report import find_differences
 
     differences = find_differences(summaries)
     run_columns = [

@@ -22,7 +22,7 @@ from tinychat.store.runs import RunFolder
 from tinychat.train.checkpoint import newest_step
 from tinychat.train.data import read_text
 from tinychat.train.event_log import Control, EventLog, rewind
-from tinychat.train.processes import (
+from tinychat.train.launch import (
     OUT_OF_MEMORY,
     WORKER_LOST,
     ProcessRank,

@@ -31,7 +31,7 @@ from torch.distributed.tensor import DTensor, Shard, distribute_tensor
 
 from tinychat.model.transformer import Transformer
 from tinychat.train.batches import Batch
-from tinychat.train.processes import ALONE, ProcessRank
+from tinychat.train.launch import ALONE, ProcessRank
 from tinychat.train.recipe import Recipe
 
 # gloo sends what `map_matrices` exchanges to all processes on CPUs: silence its warning.
@@ -50,27 +50,14 @@ Call = tuple[str, tuple[Any, ...]]
 
 
 class ProcessGroup:
-    """The processes that train together, seen from this one.
-
-    Args:
-        process: Rank of this process.
-    """
+    """The processes that train together, seen from this one."""
 
     def __init__(self, process: ProcessRank = ALONE) -> None:
-        self.process = process
-        self._joined = False
-        if self.size > 1:
+        self.process, self.size = process, process.size
+        self.is_leader = process.rank == 0
+        self._joined = self.size > 1
+        if self._joined:
             self._join()
-
-    @property
-    def size(self) -> int:
-        """Number of processes, including this one."""
-        return self.process.size
-
-    @property
-    def is_leader(self) -> bool:
-        """Whether this process is the leader, rank 0."""
-        return self.process.rank == 0
 
     def broadcast(self, method: str, *arguments: Any) -> None:
         """Make all workers call a method that the leader is about to call; do nothing in a worker."""
@@ -79,10 +66,10 @@ class ProcessGroup:
 
     def receive(self) -> Call:
         """Wait for the leader's next call."""
-        calls: list[Any] = [None]
+        calls: list[Call | None] = [None]
         dist.broadcast_object_list(calls, src=0)
-        call: Call = calls[0]
-        return call
+        assert calls[0] is not None  # sent by `broadcast`
+        return calls[0]
 
     def dismiss_workers(self) -> None:
         """Dismiss the workers and continue alone."""
@@ -104,7 +91,7 @@ class ProcessGroup:
         """Return a Fabric with the device, precision and strategy: the model replicated or sharded over the group."""
         strategy: str | Strategy = "auto"
         if self.size > 1 and recipe.strategy == "fsdp":
-            strategy = make_fsdp_strategy(self.size)
+            strategy = ModelParallelStrategy(_shard_model, data_parallel_size=self.size, tensor_parallel_size=1)
         elif self.size > 1:
             strategy = DDPStrategy(gradient_as_bucket_view=True, broadcast_buffers=False)
         fabric = Fabric(
@@ -128,19 +115,13 @@ class ProcessGroup:
             "RANK": str(process.rank),
             "WORLD_SIZE": str(process.size),
             "LOCAL_RANK": str(process.local_rank),
+            "NODE_RANK": str(process.rank // process.local_size),
         }
-        os.environ["NODE_RANK"] = str(process.rank // process.local_size)
         os.environ.setdefault("OMP_NUM_THREADS", "1")  # else Fabric would set the number of threads
         dist.init_process_group(timeout=TIMEOUT)  # with the default backend of each device type
-        self._joined = True
 
 
 # --- sharding --------------------------------------------------------------------------------------------------------
-
-
-def make_fsdp_strategy(processes: int) -> ModelParallelStrategy:
-    """Return a Fabric strategy that shards each model over the processes, which hold the same weights before."""
-    return ModelParallelStrategy(_shard_model, data_parallel_size=processes, tensor_parallel_size=1)
 
 
 def find_mesh(fabric: Fabric) -> DeviceMesh | None:
@@ -150,11 +131,9 @@ def find_mesh(fabric: Fabric) -> DeviceMesh | None:
 
 
 def _shard_model(model: Transformer, mesh: DeviceMesh) -> Transformer:
-    """Shard the blocks one by one, then the remaining weights."""
-    for stack in model.stacks:
-        for block in stack.blocks:
-            fully_shard(block, mesh=mesh["data_parallel"])
-    fully_shard(model, mesh=mesh["data_parallel"])
+    """Shard the blocks one by one, then the remaining weights; before, all processes hold the same weights."""
+    for module in (*(block for stack in model.stacks for block in stack.blocks), model):
+        fully_shard(module, mesh=mesh["data_parallel"])
     register_fsdp_forward_method(model, "loss")
     return model
 
@@ -165,12 +144,7 @@ def to_meta(values: Any) -> Any:
 
 
 def scatter(values: Any, mesh: DeviceMesh) -> Any:
-    """Shard the leader's state, tensor by tensor; all processes must call it.
-
-    Args:
-        values: The state in the leader, the result of `to_meta` in workers.
-        mesh: Device mesh to shard over.
-    """
+    """Shard the leader's state, tensor by tensor; all processes call it, workers with the result of `to_meta`."""
 
     def convert(tensor: Tensor) -> Tensor:
         if not _is_sharded(tensor):
@@ -183,12 +157,7 @@ def scatter(values: Any, mesh: DeviceMesh) -> Any:
 
 
 def gather(values: Any, *, keep: bool = True) -> Any:
-    """Return a state with its sharded tensors gathered; all processes must call it.
-
-    Args:
-        values: State, whose unsharded tensors stay as they are.
-        keep: Move gathered tensors to the CPU; else drop them, leaving None.
-    """
+    """Return a state with its sharded tensors gathered on the CPU, or None unless `keep`; all processes call it."""
 
     def convert(sharded: DTensor) -> Tensor | None:
         tensor = full_tensor(sharded)
@@ -210,13 +179,7 @@ def empty_copy(model: Transformer) -> Transformer:
 
 
 def fill_weights(model: Transformer, sharded: Transformer, *, keep: bool) -> None:
-    """Gather the weights of a sharded model into an empty copy of it; all processes must call it.
-
-    Args:
-        model: Empty copy.
-        sharded: Model to gather from.
-        keep: Store the weights; else leave the copy empty.
-    """
+    """Gather the weights of a sharded model into its empty copy if `keep`; all processes call it."""
     for weight, shard in zip(model.parameters(), sharded.parameters(), strict=True):
         values = full_tensor(shard.detach())
         if keep:
@@ -224,7 +187,7 @@ def fill_weights(model: Transformer, sharded: Transformer, *, keep: bool) -> Non
 
 
 def free_weights(model: Transformer) -> None:
-    """Free the weights of a model."""
+    """Empty a model that `fill_weights` filled."""
     for weight in model.parameters():
         weight.data = weight.new_empty(0)
 
@@ -232,10 +195,7 @@ def free_weights(model: Transformer) -> None:
 def map_matrices(compute: Callable[..., Tensor], matrices: Tensor, *others: object) -> Tensor:
     """Apply a function to whole matrices; if their rows are sharded, each process computes some of the matrices.
 
-    Args:
-        compute: Function of a tensor [any N, rows, columns] that returns one of the same shape.
-        matrices: Tensor [N, rows, columns], sharded or not.
-        others: Further arguments of `compute`.
+    `compute` takes [any N, rows, columns] and `others`, and returns the same shape; `matrices` are [N, rows, columns].
     """
     if not isinstance(matrices, DTensor):
         return compute(matrices, *others)

@@ -30,7 +30,6 @@ class Evaluation:
     loss: float
     """Mean cross-entropy in nats per token."""
     tokens: int
-    """Number of predicted tokens."""
     accuracy: float | None = None
     """Fraction of tokens to which the model gave the highest probability."""
 
@@ -46,20 +45,16 @@ class Evaluation:
 
 @torch.inference_mode()
 def evaluate(
-    model: Transformer,
-    text: Ids | Rows,
-    windows: int | None = None,
-    *,
-    trained_on: bool = False,
+    model: Transformer, text: Ids | Rows, windows: int | None = None, *, trained_on: bool = False
 ) -> Evaluation:
     """Return the mean cross-entropy of all tokens but the first, in f32, over windows that do not overlap.
 
-    Tokens are predicted from their own window, except its first, which is predicted from the last token of the window
-    before; the last window may be short. Each document is a row, truncated to the context length.
+    Tokens of a text, [N ≥ 2], are predicted from their own window, except its first, which is predicted from the last
+    token of the window before; the last window may be short. Each document is a row, truncated to the context length.
 
     Args:
         model: The model, on its device; its training mode is restored.
-        text: Ids [N], at least two; or documents, at least one.
+        text: Ids or documents.
         windows: Evaluate only this many windows or documents, spread evenly; None for all.
         trained_on: Whether the model counts its n-grams in this text: each fold is then predicted from the others.
     """
@@ -75,14 +70,11 @@ def evaluate(
     was_training = model.training
     model.eval()
     total = torch.zeros((), dtype=torch.float64)
-    correct = torch.zeros((), dtype=torch.long, device=device)
-    tokens = 0
+    correct, tokens = torch.zeros((), dtype=torch.long, device=device), 0
     try:
         for first in range(0, len(indices), batch_size):
-            batch = Batch.of(
-                [cut(int(index), context_length) for index in indices[first : first + batch_size]], context_length
-            )
-            ids, targets, folds, source = batch.to(device)
+            rows = [cut(int(index), context_length) for index in indices[first : first + batch_size]]
+            ids, targets, folds, source = Batch.of(rows, context_length).to(device)
             encoder_output = None if source is None else model.encode(source)
             logits = model(ids, encoder_output=encoder_output, folds=folds if trained_on else None)
             total += cross_entropy(logits, targets, "sum").double().cpu()
@@ -101,15 +93,9 @@ def make_samples(
     tokens: int,
     temperature: float | None = None,
 ) -> list[str]:
-    """Generate an answer to each prompt; the model's training mode is restored.
+    """Generate an answer of at most `tokens` tokens to each prompt, with its random seed.
 
-    Args:
-        model: The model, on its device.
-        prompt_encoder: Encodes the prompts.
-        prompts: The prompts.
-        seeds: Random seed for each prompt.
-        tokens: Maximum tokens of an answer.
-        temperature: Sampling temperature; None for the default.
+    Without a temperature, that of the default settings counts. The model's training mode is restored.
     """
     settings = Settings(max_tokens=tokens)
     if temperature is not None:

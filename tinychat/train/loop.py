@@ -62,46 +62,34 @@ class RunIO:
     control: Control
     report: Callable[[Event], None]
     save: Callable[[State], None]
-    """Write a checkpoint."""
     load: Callable[[], State | None]
     """Read the newest checkpoint; None if there is none."""
     publisher: Publisher
 
 
 class Loop:
-    """Train until the budget is used or somebody stops the run.
-
-    Args:
-        training: Learner, batches, text and plan.
-        io: Connections to the run.
-        state: State of the checkpoint to resume from; None to start at step 0.
-    """
+    """Train from step 0 or the state of a checkpoint, until the budget is used or somebody stops the run."""
 
     def __init__(self, training: Training, io: RunIO, state: State | None = None) -> None:
         plan, text = training.plan, training.text
-        self.plan, self.text = plan, text
-        self.batches, self.learner = training.batches, training.learner
+        self.plan, self.text, self.batches, self.learner = plan, text, training.batches, training.learner
         self.control, self.report, self.publisher = io.control, io.report, io.publisher
         self._save, self._load, self._resume_from = io.save, io.load, state
         self._prompt_encoder = PromptEncoder(
             text.tokenizer, plan.config.context_length, text.template, text.source_tokenizer
         )
-        prompts = plan.recipe.sample_prompt
-        self.prompts = (text.prompt,) if prompts is None else prompts
+        self.prompts = (text.prompt,) if plan.recipe.sample_prompt is None else plan.recipe.sample_prompt
         self.schedule = plan.schedule
         self.budget = Budget(plan.steps if plan.available is None else None)
         self.state = State(available=plan.available, step_seconds=plan.step_seconds, fingerprint=text.fingerprint)
         """current state; its weights and optimizer states are filled in when it is saved"""
         self._token_seconds, self._sample_seconds = plan.token_seconds, SAMPLE_SECONDS
-        self._slowest_token = 0.0
-        self._evaluation_seconds = 0.0
-        self._saved_at, self._save_seconds = FIRST_SAVE - SAVE_INTERVAL, 0.0
+        self._slowest_token = self._evaluation_seconds = 0.0
+        self._saved_at, self._save_seconds, self._save_failed = FIRST_SAVE - SAVE_INTERVAL, 0.0, False
         self._loss_sum = torch.zeros((), device=self.learner.fabric.device)
-        self._save_failed = False
         self._began = self._reported_at = 0.0  # set by `_begin`
         self._reported_step = 0
-        self._report_due = 0.0  # report the first step at once
-        self._commands_due = 0.0
+        self._report_due = self._commands_due = 0.0  # report the first step at once
 
     @property
     def seconds(self) -> float:
@@ -110,12 +98,10 @@ class Loop:
 
     @property
     def step(self) -> int:
-        """Number of steps done."""
         return self.state.step
 
     @property
     def best(self) -> Evaluation | None:
-        """The evaluation of the best weights so far; None before the first evaluation."""
         return best_evaluation(self.state)
 
     def run(self) -> Literal["done", "stopped"]:
@@ -142,7 +128,6 @@ class Loop:
         self._reported_at = self.seconds
 
     def _run(self) -> Literal["done", "stopped"]:
-        """Run the loop; return why it ended."""
         if self.step == 0:
             self._publish_if_due()
         while self.step == 0 or not (self.control.stop_requested or self._is_over()):
@@ -178,14 +163,12 @@ class Loop:
         self._token_seconds = (token_seconds + self._slowest_token) / 2
         best = result.loss < self.state.best_loss
         if best:
-            self._record_best(result)
-            self.state.best_step = self.step
             # On the CPU, which has more memory; n-gram counts do not change.
             self.state.best_weights = {
                 name: weight.to("cpu", copy=True) if weight.is_floating_point() else weight
                 for name, weight in self.learner.model.state_dict().items()
             }
-        self._report_evaluation(result, self.step, best, began)
+        self._record(result, self.step, best, began)
         self.state.evaluations += 1
         if self.state.evaluations % self.plan.recipe.sample_every == 0:
             self.sample()
@@ -199,8 +182,7 @@ class Loop:
         if self.plan.final_windows > self.plan.eval_windows:
             began = self.seconds
             result = evaluate(self.learner.model, self.text.eval_text, self.plan.final_windows)
-            self._record_best(result)
-            self._report_evaluation(result, self.state.best_step, True, began)
+            self._record(result, self.state.best_step, True, began)
         assert self.best is not None  # `run` ends with an evaluation
         return self.best
 
@@ -210,9 +192,8 @@ class Loop:
             began = self.seconds
             texts = self.generate_samples(self.prompts, [self.step] * len(self.prompts))
             self._sample_seconds = self.seconds - began
-            is_continuation = (
-                self.text.template is None and self.text.source_tokenizer is None
-            )  # else it answers the prompt
+            # Else it answers its prompt.
+            is_continuation = self.text.template is None and self.text.source_tokenizer is None
             for prompt, text in zip(self.prompts, texts, strict=True):
                 self.report(Sampled(self.step, prompt, text, is_continuation))
 
@@ -230,20 +211,11 @@ class Loop:
         self._check_finite(self._loss_sum.item() + float(self.learner.gradient_norm))
         began = self.seconds
         try:
-            self._save(
-                replace(
-                    self.state,
-                    seconds=self.seconds,
-                    weights=self.learner.model.state_dict(),
-                    optimizers=self.learner.optimizer_states(),
-                    grad_accum_steps=self.learner.grad_accum_steps,
-                )
-            )
+            self._save(self._with_learner(self.state))
         except OSError as error:  # a full disk, for instance
             if not self._save_failed:
-                self.report(
-                    Noticed(f"{describe_os_error(error)}: no checkpoint of step {self.step:,}; training goes on")
-                )
+                problem = f"{describe_os_error(error)}: no checkpoint of step {self.step:,}"
+                self.report(Noticed(f"{problem}; training goes on"))
             self._save_failed = True
         else:
             self._save_failed = False
@@ -251,13 +223,18 @@ class Loop:
         self._saved_at = self.seconds
         self._save_seconds = self._exclude_from_speed(began)
 
-    def _record_best(self, result: Evaluation) -> None:
-        """Record an evaluation as that of the best weights."""
-        state = self.state
-        state.best_loss, state.best_tokens, state.best_accuracy = result.loss, result.tokens, result.accuracy
+    def _with_learner(self, state: State) -> State:
+        """Return a state with the learner's part filled in: its weights and its optimizers' states."""
+        weights, optimizers = self.learner.model.state_dict(), self.learner.optimizer_states()
+        steps = self.learner.grad_accum_steps
+        return replace(state, seconds=self.seconds, weights=weights, optimizers=optimizers, grad_accum_steps=steps)
 
-    def _report_evaluation(self, result: Evaluation, step: int, best: bool, began: float) -> None:
-        """Report an evaluation that began after so many seconds of training."""
+    def _record(self, result: Evaluation, step: int, best: bool, began: float) -> None:
+        """Record an evaluation if it is the best, and report it; it began after so many seconds of training."""
+        if best:
+            state = self.state
+            state.best_loss, state.best_tokens, state.best_accuracy = result.loss, result.tokens, result.accuracy
+            state.best_step = step
         self.report(
             Evaluated(
                 step=step,
@@ -274,7 +251,6 @@ class Loop:
         )
 
     def _train_step(self) -> None:
-        """Take one step."""
         progress, grad_accum_steps = self.budget.progress(self.step, self.seconds), self.learner.grad_accum_steps
         factor = self.state.lr_scale * lr_factor(self.schedule, progress, self.step)
         self._loss_sum += self.learner.step(self.batches.batch(self.step), factor, self.step)
@@ -312,7 +288,6 @@ class Loop:
         self._report_due = self.seconds + self._report_interval
 
     def _publish_if_due(self) -> None:
-        """Publish the weights and save a snapshot, each if it is due."""
         began = self.seconds
         if self.publisher.snapshot_is_due(self.step, began):
             self.publisher.save_snapshot(self.step, self.learner.model.state_dict())
@@ -387,20 +362,13 @@ class Loop:
         lr_scale, state = self.state.lr_scale / 2, self._load()
         if state is None:
             self.learner = self.learner.fresh_copy()
-            state = State(
-                seconds=self.seconds,
-                available=self.plan.available,
-                weights=self.learner.model.state_dict(),
-                optimizers=self.learner.optimizer_states(),
-                fingerprint=self.text.fingerprint,
-            )
+            state = self._with_learner(State(available=self.plan.available, fingerprint=self.text.fingerprint))
         self._restore_state(state)
         self.state.lr_scale = lr_scale
         self.report(Noticed(f"{error}: back to step {self.step:,} with half the learning rate"))
         self.save()
 
     def _restore_state(self, state: State) -> None:
-        """Restore a state, except for the time."""
         self.learner.load(state.weights, state.optimizers, state.grad_accum_steps)
         step_seconds = state.step_seconds or self.state.step_seconds
         self.state = replace(state, step_seconds=step_seconds, weights={}, optimizers=[])

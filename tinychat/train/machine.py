@@ -12,8 +12,8 @@ from tinychat.model.config import ModelConfig
 from tinychat.model.loading import choose_device, choose_matmul_precision
 from tinychat.train.batches import Batch
 from tinychat.train.distributed import ProcessGroup
+from tinychat.train.launch import ALONE, ProcessRank
 from tinychat.train.planner import Machine
-from tinychat.train.processes import ALONE, ProcessRank
 from tinychat.train.recipe import Recipe
 from tinychat.train.step import Learner
 

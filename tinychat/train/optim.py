@@ -1,6 +1,7 @@
 """Muon, and a table of functions that make the optimizers of a recipe."""
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 import torch
@@ -19,12 +20,8 @@ ITERATIONS = 5
 class Muon(Optimizer):
     """Muon: momentum orthogonalized by Newton-Schulz (Jordan et al. 2024, kellerjordan.github.io/posts/muon).
 
-    Args:
-        matrices: Two-dimensional parameters.
-        lr: Learning rate; multiplied by √(rows / columns) for matrices with more rows than columns.
-        momentum: Decay of the Nesterov momentum.
-        weight_decay: Decoupled weight decay: matrices shrink by lr · weight_decay per step.
-        dtype: Data type of the Newton-Schulz iterations.
+    The learning rate is multiplied by √(rows / columns) for matrices with more rows than columns. Weight decay is
+    decoupled: matrices shrink by lr · weight_decay per step. `dtype` is that of the Newton-Schulz iterations.
     """
 
     def __init__(
@@ -65,14 +62,10 @@ class Muon(Optimizer):
 
 
 def orthogonalize(matrices: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
-    """Orthogonalize matrices by Newton-Schulz iterations (Jordan et al. 2024).
+    """Orthogonalize matrices [N, rows, columns], f32, by Newton-Schulz iterations (Jordan et al. 2024).
 
-    Args:
-        matrices: [N, rows, columns], f32.
-        dtype: Data type to compute in; bf16, with hardware support, takes half the time and trains as well.
-
-    Returns:
-        [N, rows, columns] of `dtype`, with singular values from about 0.7 to 1.2.
+    The result is of `dtype`, with singular values from about 0.7 to 1.2. Computing in bf16, with hardware support,
+    takes half the time and trains as well.
     """
     a, b, c = NEWTON_SCHULZ
     tall = matrices.shape[1] > matrices.shape[2]
@@ -84,11 +77,6 @@ def orthogonalize(matrices: Tensor, dtype: torch.dtype = torch.float32) -> Tenso
     return x.transpose(1, 2) if tall else x
 
 
-def _learning_rates(recipe: Recipe) -> tuple[float, float]:
-    default, embedding_default = PEAK_LEARNING_RATES[recipe.optimizer]
-    return recipe.learning_rate or default, recipe.embedding_learning_rate or embedding_default
-
-
 def _parameter_groups(model: Transformer, recipe: Recipe) -> list[dict[str, Any]]:
     """Return the parameters in two groups: matrices with weight decay; norms and biases without."""
     matrices = [weight for weight in model.parameters() if weight.dim() >= 2]
@@ -97,42 +85,38 @@ def _parameter_groups(model: Transformer, recipe: Recipe) -> list[dict[str, Any]
     return [group for group in groups if group["params"]]
 
 
-def _muon(model: Transformer, recipe: Recipe) -> list[Optimizer]:
-    learning_rate, embedding_learning_rate = _learning_rates(recipe)
-    matrices = model.matrices()
+def _muon(model: Transformer, recipe: Recipe, lr: float, embedding_lr: float) -> list[Optimizer]:
+    """Make Muon for the matrices inside the blocks, if there are any, and AdamW for all other parameters."""
     dtype = torch.bfloat16 if recipe.precision == "bf16" else torch.float32
-    muon = Muon(matrices, learning_rate, recipe.momentum, recipe.weight_decay, dtype=dtype) if matrices else None
+    matrices = model.matrices()
+    muon = [Muon(matrices, lr, recipe.momentum, recipe.weight_decay, dtype=dtype)] if matrices else []
     betas = (recipe.beta1, recipe.beta2)
-    adam = AdamW(model.others(), embedding_learning_rate, betas=betas, weight_decay=0.0, fused=True)
-    return [adam] if muon is None else [muon, adam]
+    return [*muon, AdamW(model.others(), embedding_lr, betas=betas, weight_decay=0.0, fused=True)]
 
 
-def _adamw(model: Transformer, recipe: Recipe) -> list[Optimizer]:
-    betas = (recipe.beta1, recipe.beta2)
-    return [AdamW(_parameter_groups(model, recipe), _learning_rates(recipe)[0], betas=betas, fused=True)]
+def _adam(kind: type[Adam | AdamW], model: Transformer, recipe: Recipe, lr: float, _: float) -> list[Optimizer]:
+    return [kind(_parameter_groups(model, recipe), lr, betas=(recipe.beta1, recipe.beta2), fused=True)]
 
 
-def _adam(model: Transformer, recipe: Recipe) -> list[Optimizer]:
-    betas = (recipe.beta1, recipe.beta2)
-    return [Adam(_parameter_groups(model, recipe), _learning_rates(recipe)[0], betas=betas, fused=True)]
+def _sgd(model: Transformer, recipe: Recipe, lr: float, _: float) -> list[Optimizer]:
+    return [SGD(_parameter_groups(model, recipe), lr, momentum=recipe.momentum)]
 
 
-def _sgd(model: Transformer, recipe: Recipe) -> list[Optimizer]:
-    return [SGD(_parameter_groups(model, recipe), _learning_rates(recipe)[0], momentum=recipe.momentum)]
-
-
-OPTIMIZERS: dict[str, Callable[[Transformer, Recipe], list[Optimizer]]] = {
+OPTIMIZERS: dict[str, Callable[[Transformer, Recipe, float, float], list[Optimizer]]] = {
     "muon": _muon,
-    "adamw": _adamw,
-    "adam": _adam,
+    "adamw": partial(_adam, AdamW),
+    "adam": partial(_adam, Adam),
     "sgd": _sgd,
 }
-"""Optimizer name → function that makes it; `recipe.PEAK_LEARNING_RATES` has its default learning rates."""
+"""Optimizer name → function of a model, its recipe, and the peak learning rates of matrices and of embeddings."""
 
 
 def make_optimizers(model: Transformer, recipe: Recipe) -> list[Optimizer]:
     """Make the optimizers of a recipe; each parameter group stores its peak learning rate as `highest_lr`."""
-    optimizers = OPTIMIZERS[recipe.optimizer](model, recipe)
+    lr, embedding_lr = PEAK_LEARNING_RATES[recipe.optimizer]
+    optimizers = OPTIMIZERS[recipe.optimizer](
+        model, recipe, recipe.learning_rate or lr, recipe.embedding_learning_rate or embedding_lr
+    )
     for optimizer in optimizers:
         for group in optimizer.param_groups:
             group["highest_lr"] = group["lr"]

@@ -26,8 +26,8 @@ from tinychat.train.distributed import (
     scatter,
     to_meta,
 )
+from tinychat.train.launch import OUT_OF_MEMORY_REMEDY, is_out_of_memory
 from tinychat.train.optim import make_optimizers, set_learning_rate
-from tinychat.train.processes import OUT_OF_MEMORY_REMEDY, is_out_of_memory
 from tinychat.train.recipe import Recipe
 
 for _name in ("lightning.fabric", "lightning.pytorch"):  # one package, which logs under either name
@@ -37,14 +37,9 @@ for _name in ("lightning.fabric", "lightning.pytorch"):  # one package, which lo
 class Learner:
     """A new model and its optimizers, which take steps together with the learners of the group's other processes.
 
-    The leader's learner broadcasts each public call to the workers' learners before it acts.
-
-    Args:
-        config: Configuration of the model.
-        recipe: Recipe with device, precision and all optimizer fields filled in.
-        group: Processes that share each step; None for this process alone.
-        ngram_folds: Token ids of each fold of the text, to count n-grams in; used if `config.ngram_order` is not 0.
-        weights: Initial weights and n-gram counts; None for random weights.
+    The leader's learner broadcasts each public call to the workers' learners before it acts. N-grams are counted in
+    `ngram_folds`, the token ids of each fold of the text, if `config.ngram_order` is not 0. `weights` are initial
+    weights and n-gram counts; None for random weights.
     """
 
     def __init__(
@@ -75,10 +70,8 @@ class Learner:
         self.optimizers = make_optimizers(self._module, recipe)
         wrapped = self.fabric.setup_optimizers(*self.optimizers)
         self._wrapped_optimizers = wrapped if isinstance(wrapped, tuple) else (wrapped,)
-        self.learning_rate = 0.0
-        """learning rate of the last step"""
-        self.gradient_norm = torch.zeros(())
-        """norm of the gradient of the last step, before clipping"""
+        self.learning_rate, self.gradient_norm = 0.0, torch.zeros(())
+        """those of the last step; the norm is that before clipping"""
         if weights is not None:
             self.load(weights, self.optimizer_states())
 
@@ -111,13 +104,7 @@ class Learner:
         return [gather(optimizer.state_dict(), keep=self.group.is_leader) for optimizer in self.optimizers]
 
     def load(self, weights: dict[str, Tensor], optimizers: list[dict[str, Any]], grad_accum_steps: int = 1) -> None:
-        """Load weights and optimizer states.
-
-        Args:
-            weights: State dict of the model.
-            optimizers: State dict of each optimizer.
-            grad_accum_steps: Micro-batches of a step, unless there are more of them already.
-        """
+        """Load weights and optimizer states; from then on a step has at least `grad_accum_steps` micro-batches."""
         if self._mesh is None:
             self.group.broadcast("load", weights, optimizers, grad_accum_steps)
         else:
@@ -134,8 +121,7 @@ class Learner:
     def compile(self, batch: Batch) -> str:
         """Compile the layers for batches of this shape, which takes half a minute.
 
-        Returns:
-            Reason why they cannot be compiled, in which case nothing has changed; else an empty string.
+        Return the reason why they cannot be compiled, in which case nothing has changed; else an empty string.
         """
         self.group.broadcast("compile", batch)
         # Compile in this process: compiler processes would outlive a trainer that is killed.
@@ -149,18 +135,14 @@ class Learner:
             self._module.compile(on=False)
             return str(error).strip().partition("\n")[0]
         finally:
-            self._zero_gradients()
+            self._module.zero_grad()
         return ""
 
     def step(self, batch: Batch, factor: float, step: int = 0) -> Tensor:
         """Take one optimizer step; return the mean loss of the batch, a scalar on the device.
 
-        If memory runs out, compute the step again in twice as many micro-batches.
-
-        Args:
-            batch: Batch of the whole group.
-            factor: Multiplier of the peak learning rate.
-            step: Number of the step, from 0; random numbers are seeded by it.
+        The batch is that of the whole group, `factor` multiplies the peak learning rates, and the number of the step,
+        from 0, seeds random numbers. If memory runs out, compute the step again in twice as many micro-batches.
 
         Raises:
             RunError: If memory does not suffice, or the batch has fewer rows than the group has processes.
@@ -178,18 +160,15 @@ class Learner:
         self.gradient_norm = full_tensor(norm)
         for optimizer in self._wrapped_optimizers:
             optimizer.step()
-        self._zero_gradients()
+        self._module.zero_grad()
         return loss
 
     def _gradients(self, batch: Batch, step: int = 0) -> Tensor:
-        """Compute gradients; return this process's part of the mean loss, times the group's size.
-
-        Args:
-            batch: Batch of the whole group.
-            step: Number of the step, from 0.
-        """
+        """Compute gradients of a batch; return this process's part of the mean loss, times the group's size."""
         while True:
-            micro_batches = self._micro_batches(batch)
+            # As many micro-batches as in each other process.
+            count = min(self.grad_accum_steps, len(batch.ids) // self.group.size)
+            micro_batches = self.group.local_batch(batch).tensor_split(count)
             try:
                 return self._accumulate(micro_batches, int((batch.targets != IGNORED).sum()), step)
             except Exception as error:
@@ -200,25 +179,20 @@ class Learner:
                     problem = f"process {self.group.process.rank + 1} of {self.group.size} ran out of memory"
                     raise MemoryShortage(f"{problem} computing {rows} rows at once", OUT_OF_MEMORY_REMEDY) from None
                 if rows == 1:
+                    row = f"one row of {self.config.context_length} tokens"
                     raise MemoryShortage(
-                        f"there is not enough memory for a step, not even of one row of "
-                        f"{self.config.context_length} tokens",
+                        f"there is not enough memory for a step, not even of {row}",
                         "train with a smaller --context-length, --d-model or --n-layer",
                     ) from None
             self.grad_accum_steps *= 2  # here, where the error and the tensors it holds are gone
-            self._zero_gradients()
+            self._module.zero_grad()
             if self.fabric.device.type == "cuda":
                 torch.cuda.empty_cache()
 
     def _accumulate(self, micro_batches: Sequence[Batch], predicted: int, step: int) -> Tensor:
-        """Accumulate the gradients of micro-batches; return the loss as `_gradients` does.
-
-        Args:
-            micro_batches: Rows of this process.
-            predicted: Number of targets in the batch of the whole group.
-            step: Number of the step, from 0.
-        """
-        self._seed(step)
+        """Accumulate the gradients of this process's micro-batches; `predicted` counts the targets of the group."""
+        seed = np.random.SeedSequence((self.recipe.seed, step, self.group.process.rank))
+        torch.manual_seed(int(seed.generate_state(1, np.uint64)[0] >> 1))
         total = torch.zeros((), device=self.fabric.device)
         for number, (ids, targets, folds, source) in enumerate(micro_batches, 1):
             # The group averages over processes: weight each micro-batch by its number of targets.
@@ -235,25 +209,10 @@ class Learner:
             total += loss.detach()
         return total
 
-    def _micro_batches(self, batch: Batch) -> list[Batch]:
-        """Split this process's rows of a batch into micro-batches, as many as in each other process."""
-        return self.group.local_batch(batch).tensor_split(min(self.grad_accum_steps, len(batch.ids) // self.group.size))
-
     def _free_gathered_weights(self) -> None:
-        """Free gathered weights."""
         if self._mesh is not None:
             free_weights(self._full_model)
             self._is_gathered = False
-
-    def _zero_gradients(self) -> None:
-        for optimizer in self._wrapped_optimizers:
-            optimizer.zero_grad()
-
-    def _seed(self, step: int) -> None:
-        """Seed torch from the recipe's seed, the step and the rank."""
-        rank = self.group.process.rank
-        words = (self.recipe.seed, step, rank) if rank else (self.recipe.seed, step)
-        torch.manual_seed(int(np.random.SeedSequence(words).generate_state(1, np.uint64)[0] >> 1))
 
 
 class MemoryShortage(RunError, MemoryError):

@@ -15,6 +15,7 @@ from tinychat.config.settings import Settings
 from tinychat.corpus.overlap import longest_copy
 from tinychat.errors import RunError
 from tinychat.events import Ended, Evaluated, Event, LineReader, Noticed, Stepped
+from tinychat.model.config import ModelConfig
 from tinychat.model.ngrams import MOST_COUNTED
 from tinychat.store.models import ModelInfo, save_model
 from tinychat.store.runs import RunFolder
@@ -24,12 +25,11 @@ from tinychat.train.data import TrainingText
 from tinychat.train.distributed import ProcessGroup
 from tinychat.train.evaluation import evaluate
 from tinychat.train.event_log import Control, Curves, EventLog, loss_curve, recent_loss, rewind
-from tinychat.train.launch import save_recipe
+from tinychat.train.launch import ALONE, ProcessRank, save_recipe
 from tinychat.train.loop import Loop, RunIO, Training, best_evaluation
 from tinychat.train.machine import find_machine, step_seconds
 from tinychat.train.model_card import Figures, ModelFacts, model_card, training_record
 from tinychat.train.planner import MAX_COPY_SEARCH_SECONDS, Machine, Plan, default_seconds, make_plan, summarize_plan
-from tinychat.train.processes import ALONE, ProcessRank
 from tinychat.train.recipe import Recipe
 from tinychat.train.step import Learner
 
@@ -46,13 +46,7 @@ def train(
 ) -> None:
     """Plan, train and save; resume from the newest whole checkpoint if there is one.
 
-    Args:
-        run: Folder of the run.
-        recipe: Recipe from the run's folder.
-        text: Tokenized training text.
-        control: Signals and commands to obey.
-        started: `time.monotonic()` when the person gave the command.
-        process: Rank of this process, the leader.
+    This process is the leader; `started` is `time.monotonic()` when the person gave the command.
 
     Raises:
         TinychatError: If the run cannot go on, with what to do about it.
@@ -70,49 +64,40 @@ def train(
         log.close()
 
 
+@dataclass(frozen=True)
 class Trainer:
-    """Trainer of a run, from its start or resumption to its end or stop.
+    """Trainer of a run, from its start or resumption to its end or stop."""
 
-    Args:
-        run: Folder of the run.
-        text: Tokenized training text.
-        machine: Device, precision and threads.
-        group: Processes that train together, led by this one.
-        report: Function that takes the events.
-        started: `time.monotonic()` when the person gave the command.
-    """
-
-    def __init__(
-        self,
-        run: RunFolder,
-        text: TrainingText,
-        machine: Machine,
-        group: ProcessGroup,
-        report: Callable[[Event], None],
-        started: float,
-    ) -> None:
-        self.run, self.text, self.machine = run, text, machine
-        self.group, self.report, self.started = group, report, started
+    run: RunFolder
+    text: TrainingText
+    machine: Machine
+    group: ProcessGroup
+    report: Callable[[Event], None]
+    started: float
+    """`time.monotonic()` when the person gave the command"""
 
     def train(self, recipe: Recipe, control: Control, state: State | None) -> None:
-        """Train to the end, or until somebody stops it; then evaluate, save and report.
-
-        Args:
-            recipe: Recipe with device and precision filled in.
-            control: Signals and commands to obey.
-            state: State of the checkpoint to resume from; None for a new run.
-        """
+        """Train from a checkpoint or the beginning to the end, or until stopped; then evaluate, save and report."""
         for notice in self.text.notices if state is None else ():
             self.report(Noticed(notice))
         plan = self._make_plan(recipe, state)
         learner = self._make_learner(plan)
         model = ModelFacts(self.run.name, plan, self.text, self.machine, learner.model.parameter_count)
         self._report_plan(model, state)
-        batches = self._make_batches(plan)
-        if plan.recipe.compile:
+        recipe = plan.recipe
+        batches = Batches(
+            self.text.parts,
+            plan.config.context_length,
+            plan.batch_size,
+            recipe.seed,
+            [source.share for source in self.text.facts.sources],
+            recipe.stride,
+            make_user_loss_mask(recipe.user_loss_fraction, self.text.template, self.text.tokenizer, recipe.seed),
+        )
+        if recipe.compile:
             self._compile(learner, batches)
         if state is None and plan.available is not None:  # planning took some of the time
-            available = max(1.0, 60 * (plan.recipe.minutes or 0) - self._elapsed)
+            available = max(1.0, 60 * (recipe.minutes or 0) - self._elapsed)
             plan = dataclasses.replace(plan, available=available)
         start_seconds = self._elapsed
         writer = ModelWriter(self.run, model)
@@ -138,18 +123,14 @@ class Trainer:
             seconds = 60 * recipe.minutes
         elif recipe.steps is None and recipe.epochs is None:
             seconds = default_seconds(self.text.facts.characters)
+        row_tokens = round(self.text.facts.document_tokens)
+
+        def measure(config: ModelConfig, batch_size: int) -> float:
+            known = state.step_seconds if state else None
+            return known or step_seconds(recipe, config, batch_size, self.group, row_tokens)
+
         elapsed = 0.0 if state else self._elapsed
-        known = state.step_seconds if state else None
-        plan = make_plan(
-            recipe,
-            self.text.facts,
-            self.machine,
-            lambda config, batch_size: (
-                known or step_seconds(recipe, config, batch_size, self.group, round(self.text.facts.document_tokens))
-            ),
-            seconds,
-            elapsed,
-        )
+        plan = make_plan(recipe, self.text.facts, self.machine, measure, seconds, elapsed)
         save_recipe(self.run, plan.recipe)
         return plan
 
@@ -159,19 +140,6 @@ class Trainer:
         weights = base.weights(plan.config.context_length) if base else None
         ngram_folds = self.text.ngram_folds(MOST_COUNTED) if plan.config.ngram_order and not base else None
         return Learner(plan.config, plan.recipe, self.group, ngram_folds, weights)
-
-    def _make_batches(self, plan: Plan) -> Batches:
-        """Make the batches that the plan and the recipe describe."""
-        recipe = plan.recipe
-        return Batches(
-            self.text.parts,
-            plan.config.context_length,
-            plan.batch_size,
-            recipe.seed,
-            [source.share for source in self.text.facts.sources],
-            recipe.stride,
-            make_user_loss_mask(recipe.user_loss_fraction, self.text.template, self.text.tokenizer, recipe.seed),
-        )
 
     def _report_plan(self, model: ModelFacts, state: State | None) -> None:
         """Report the plan of a new run, or the step at which an old one resumes."""
@@ -186,7 +154,6 @@ class Trainer:
         self.report(summarize_plan(plan, facts, self.machine, model.parameters))
 
     def _compile(self, learner: Learner, batches: Batches) -> None:
-        """Compile the layers, or report why they cannot be."""
         self.report(Noticed("the layers are compiled first: about half a minute"))
         if problem := learner.compile(batches.batch(0)):
             self.report(Noticed(f"they cannot be, and steps take a little longer: {problem}"))
@@ -195,18 +162,12 @@ class Trainer:
         """Evaluate the best weights, and report it if there was no time for all validation tokens."""
         result = loop.evaluate_best()
         eval_text = self.text.eval_text
-        total = (
-            eval_text.count_predicted(loop.plan.config.context_length)
-            if isinstance(eval_text, Rows)
-            else len(eval_text) - 1
-        )
+        total = len(eval_text) - 1
+        if isinstance(eval_text, Rows):
+            total = eval_text.count_predicted(loop.plan.config.context_length)
         if result.tokens < total:
-            self.report(
-                Noticed(
-                    f"the loss is that of {result.tokens:,} of {total:,} tokens, spread evenly: "
-                    f"`tinychat eval` looks at all of them"
-                )
-            )
+            some = f"{result.tokens:,} of {total:,} tokens, spread evenly"
+            self.report(Noticed(f"the loss is that of {some}: `tinychat eval` looks at all of them"))
 
     def _save_model(
         self, loop: Loop, writer: "ModelWriter", reason: Literal["done", "stopped"], start_seconds: float
@@ -238,17 +199,14 @@ class ModelWriter:
     model: ModelFacts
 
     def save(self, state: State) -> None:
-        """Write a checkpoint, and the current model into the run's folder."""
         save_checkpoint(self.run.checkpoints, state)
         self.write_newest(state)
 
     def write_newest(self, state: State) -> None:
-        """Write the current model into the run's folder."""
         figures = Figures(state.step, state.seconds, best_evaluation(state), loss_curve(self.run.events_file))
         self.write(self.run.model, state.weights, figures)
 
     def write(self, folder: Path, weights: dict[str, Tensor], figures: Figures) -> None:
-        """Write a model folder, atomically."""
         model, text = self.model, self.model.text
         info = ModelInfo(
             model.name,
@@ -280,12 +238,7 @@ def make_ended_event(
 ) -> Ended:
     """Return the last event of a run: losses, samples, what they copied from the text, and where the time went.
 
-    Args:
-        loop: Loop whose best weights have been loaded and evaluated.
-        events_file: Events of the run, from its start on.
-        reason: Why training ended.
-        folder: Folder of the model.
-        start_seconds: Seconds from the command to the first step.
+    The loop's best weights have been loaded and evaluated; `start_seconds` passed from the command to the first step.
     """
     best, text, plan = loop.best, loop.text, loop.plan
     assert best is not None  # evaluated before
