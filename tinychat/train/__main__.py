@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 import traceback
+from contextlib import closing
 from pathlib import Path
 
 from filelock import Timeout
@@ -42,8 +43,9 @@ def main(arguments: list[str] | None = None) -> int:
     """Train a run, or act as a worker; return the exit code: 0 if the run is done or was stopped, else 1."""
     parser = argparse.ArgumentParser(prog="python -m tinychat.train", description=__doc__)
     parser.add_argument("run", type=Path, nargs="?", help="the run's folder")
-    parser.add_argument("--started", type=float, default=None, help="time.monotonic() when the command was given")
-    parser.add_argument("--parent", type=int, default=None, help="stop when this process is no longer the parent")
+    now = time.monotonic()
+    parser.add_argument("--started", type=float, default=now, help="time.monotonic() when the command was given")
+    parser.add_argument("--parent", type=int, help="stop when this process is no longer the parent")
     options = parser.parse_args(arguments)
     process = find_process_rank()
     if process.rank > 0:
@@ -51,10 +53,9 @@ def main(arguments: list[str] | None = None) -> int:
     if options.run is None:
         parser.error("which run?")
     run = RunFolder(options.run)
-    started = time.monotonic() if options.started is None else options.started
     try:
         with run.lock(timeout=LOCK_TIMEOUT):
-            return _train(run, started, options.parent, process)
+            return _train(run, options.started, options.parent, process)
     except Timeout:
         problem = f"the run {run.name!r} is at work already"
     except OSError as error:
@@ -64,11 +65,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def run_worker(process: ProcessRank, parent: int | None) -> int:
-    """Run the calls that the leader broadcasts until training ends; return the exit code.
-
-    Args:
-        parent: exit when this process is no longer the parent.
-    """
+    """Run the calls that the leader broadcasts until training ends or `parent` exits; return the exit code."""
     if parent is not None:
         exit_with_parent(parent)
     for number in (signal.SIGINT, signal.SIGTERM):  # the leader decides when to stop
@@ -108,7 +105,7 @@ def _train(run: RunFolder, started: float, parent: int | None, process: ProcessR
         recipe = load_recipe(run.recipe_file)
         if process.size == 1 and recipe.devices > 1:
             workers = Workers(recipe.devices)
-            workers.watch(lambda describe_os_error: _fail(run, *describe_os_error))
+            workers.watch(lambda failure: _fail(run, *failure))
             process = ProcessRank(0, recipe.devices, 0, recipe.devices)
         text = read_text(recipe, run)
         from tinychat.train.trainer import train
@@ -133,9 +130,8 @@ def _train(run: RunFolder, started: float, parent: int | None, process: ProcessR
 
 def _fail(run: RunFolder, problem: str, remedy: str) -> int:
     """Write a `Failed` event; return the exit code."""
-    log = EventLog(run.events_file)
-    log.write(Failed(problem, remedy))
-    log.close()
+    with closing(EventLog(run.events_file)) as log:
+        log.write(Failed(problem, remedy))
     return 1
 
 

@@ -7,7 +7,7 @@ and the step are enough. This module needs no torch until a checkpoint is read o
 import math
 import shutil
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -39,7 +39,6 @@ class State:
     """The state of a run after a step."""
 
     step: int = 0
-    """number of steps done"""
     seconds: float = 0.0
     """seconds of training, including those before a resumption"""
     available: float | None = None
@@ -68,11 +67,7 @@ class State:
 
 
 def save_checkpoint(folder: Path, state: State) -> Path:
-    """Write a checkpoint, remove all but the newest two, and return the folder of the new one.
-
-    Args:
-        folder: Folder of the run's checkpoints.
-        state: State with weights and optimizer states.
+    """Write a checkpoint into the folder of a run's checkpoints, remove all but the newest two, and return its folder.
 
     Raises:
         OSError: If the checkpoint cannot be written; earlier ones stay.
@@ -85,7 +80,7 @@ def save_checkpoint(folder: Path, state: State) -> Path:
             torch.save({"format": FORMAT, **vars(state)}, file)
         except RuntimeError as error:  # on a full disk, torch fails again while closing its archive
             raise error.__context__ if isinstance(error.__context__, OSError) else error from None
-    for old in list(_checkpoints(folder))[MAX_CHECKPOINTS:]:
+    for old in _checkpoints(folder)[MAX_CHECKPOINTS:]:
         shutil.rmtree(old, ignore_errors=True)
     return path
 
@@ -106,32 +101,26 @@ def load_checkpoint(folder: Path) -> State | None:
 
 def newest_step(folder: Path) -> int:
     """Return the step of the newest checkpoint; −1 if there is none. Needs no torch."""
-    newest = next(_checkpoints(folder), None)
-    return -1 if newest is None else int(newest.name.removeprefix("step-"))
+    return next((int(path.name.removeprefix("step-")) for path in _checkpoints(folder)), -1)
 
 
-def _checkpoints(folder: Path) -> Iterator[Path]:
-    """Yield the folders of checkpoints, newest first."""
-    yield from sorted(folder.glob("step-*"), reverse=True)
+def _checkpoints(folder: Path) -> list[Path]:
+    """Return the folders of checkpoints, newest first."""
+    return sorted(folder.glob("step-*"), reverse=True)
 
 
 class Publisher:
     """Write the newest weights, and snapshots of older ones, where front ends find them.
 
-    Errors of the disk are ignored: publishing never ends a run.
-
-    Args:
-        run: Run whose folder is written to.
-        write_model: Function that writes the whole model folder from a state with weights.
-        tied: Whether the output head shares the embedding's weights.
+    Errors of the disk are ignored: publishing never ends a run. `write_model` writes the whole model folder from a
+    state with weights; `tied` tells whether the output head shares the embedding's weights.
     """
 
     def __init__(self, run: RunFolder, write_model: Callable[[State], None], *, tied: bool) -> None:
-        self.run, self.tied = run, tied
-        self._write_model = write_model
+        self.run, self.tied, self._write_model = run, tied, write_model
         self._is_written = False
-        self._published_at, self._publish_seconds = -math.inf, 0.0
-        self._snapshot_seconds = 0.0
+        self._published_at = -math.inf
+        self._publish_seconds = self._snapshot_seconds = 0.0
 
     def is_due(self, seconds: float) -> bool:
         """Return whether to publish, after so many seconds of training."""
@@ -142,8 +131,7 @@ class Publisher:
         began = time.perf_counter()
         with suppress(OSError):
             if self._is_written:
-                weights = pack_weights(state.weights, tied=self.tied, step=state.step)
-                atomic_write(self.run.model / WEIGHTS, weights)
+                atomic_write(self.run.model / WEIGHTS, pack_weights(state.weights, tied=self.tied, step=state.step))
             else:
                 self._write_model(state)
                 self._is_written = True
@@ -165,12 +153,7 @@ class Publisher:
 
 
 def find_surplus(steps: Sequence[int], max_snapshots: int = MAX_SNAPSHOTS) -> list[int]:
-    """Return the steps whose snapshots to delete, so that the first, the last and roughly a geometric series remain.
-
-    Args:
-        steps: Steps in ascending order.
-        max_snapshots: Maximum number that remains.
-    """
+    """Return which of ascending steps' snapshots to delete: the first, the last and about a geometric series remain."""
     kept = list(steps)
     while len(kept) > max_snapshots:
         gaps = [math.log((after + 1) / (before + 1)) for before, after in zip(kept, kept[2:], strict=False)]

@@ -2,10 +2,6 @@
 
 The leader broadcasts calls: one that makes a learner, then calls of its methods. The call for a step carries the batch,
 as token ids are few beside the gradients exchanged afterwards; so workers need no text, no files and no clock.
-
-With fully sharded data parallelism (Rajbhandari et al. 2020; Zhao et al. 2023, torch's `fully_shard`), each process
-holds a shard of weights, gradients and optimizer state; tensors are sharded along dimension 0. The weights of a block
-are gathered for its forward and backward pass and freed afterwards. Sharded tensors are `DTensor`s.
 """
 
 import copy
@@ -39,14 +35,9 @@ logging.getLogger("torch.distributed.tensor._collective_utils").setLevel(logging
 
 TIMEOUT = timedelta(minutes=30)
 """time that a process waits for one that does not answer; the leader may be evaluating meanwhile"""
-
 KEPT_ALIVE: list[object] = []
 """closed connections, kept from being destructed: the destructor may deadlock with one of torch's threads"""
-
 PRECISIONS: dict[str, Literal["32-true", "bf16-mixed"]] = {"f32": "32-true", "bf16": "bf16-mixed"}
-
-Call = tuple[str, tuple[Any, ...]]
-"""name of a method of `Learner`, or `make` or `leave`, and its arguments"""
 
 
 class ProcessGroup:
@@ -64,20 +55,16 @@ class ProcessGroup:
         if self._joined and self.is_leader:
             dist.broadcast_object_list([(method, arguments)], src=0)
 
-    def receive(self) -> Call:
-        """Wait for the leader's next call."""
-        calls: list[Call | None] = [None]
+    def receive(self) -> tuple[str, tuple[Any, ...]]:
+        """Wait for the leader's next call: a method of `Learner`, `make` or `leave`, and its arguments."""
+        calls: list[Any] = [None]
         dist.broadcast_object_list(calls, src=0)
-        assert calls[0] is not None  # sent by `broadcast`
-        return calls[0]
-
-    def dismiss_workers(self) -> None:
-        """Dismiss the workers and continue alone."""
-        self.broadcast("leave")
-        self.leave()
+        method, arguments = calls[0]
+        return method, arguments
 
     def leave(self) -> None:
-        """Leave the group and close its connections."""
+        """Leave the group and close its connections; the leader dismisses the workers and continues alone."""
+        self.broadcast("leave")
         if self._joined:
             self._joined = False
             KEPT_ALIVE.extend(dist.distributed_c10d._world.pg_map)
@@ -122,6 +109,10 @@ class ProcessGroup:
 
 
 # --- sharding --------------------------------------------------------------------------------------------------------
+#
+# With fully sharded data parallelism (Rajbhandari et al. 2020; Zhao et al. 2023, torch's `fully_shard`), each process
+# holds a shard of weights, gradients and optimizer state: `DTensor`s, sharded along dimension 0. The weights of a block
+# are gathered for its forward and backward pass and freed afterwards.
 
 
 def find_mesh(fabric: Fabric) -> DeviceMesh | None:
@@ -156,7 +147,7 @@ def scatter(values: Any, mesh: DeviceMesh) -> Any:
     return apply_to_collection(values, Tensor, convert)
 
 
-def gather(values: Any, *, keep: bool = True) -> Any:
+def gather(values: Any, *, keep: bool) -> Any:
     """Return a state with its sharded tensors gathered on the CPU, or None unless `keep`; all processes call it."""
 
     def convert(sharded: DTensor) -> Tensor | None:

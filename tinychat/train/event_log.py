@@ -32,9 +32,6 @@ class EventLog:
     """Append events to a file, each a whole line that readers see at once.
 
     A full disk ends no run: what cannot be written is kept in memory and written before the next event.
-
-    Args:
-        path: File of the events; existing ones stay.
     """
 
     def __init__(self, path: Path) -> None:
@@ -43,7 +40,6 @@ class EventLog:
         self._unwritten = b""
 
     def write(self, event: Event) -> None:
-        """Append an event."""
         self._unwritten += (to_json(event) + "\n").encode("utf-8")
         with suppress(OSError):
             while self._unwritten:
@@ -57,12 +53,7 @@ class EventLog:
 
 
 def rewind(path: Path, step: int) -> None:
-    """Remove all events after a step, the event that ended the run, and a line cut short by a kill.
-
-    Args:
-        path: File of the events.
-        step: Step of the checkpoint to resume from; −1 to remove all events.
-    """
+    """Remove the events after a step (all if it is −1), the one that ended the run, and a line cut short by a kill."""
     if not path.is_file():
         return
     lines: list[tuple[bytes, dict[str, Any]]] = []
@@ -85,15 +76,13 @@ def rewind(path: Path, step: int) -> None:
 class Control:
     """Commands to a trainer, and requests to stop it.
 
-    Args:
-        path: Control file: a JSON object on each line, with `command` and its arguments.
-        parent: Stop when this process is no longer the parent, unless the command `background` came before.
+    Each line of the control file is a JSON object with `command` and its arguments. The run also stops when `parent` is
+    no longer the parent process, unless the command `background` came before.
     """
 
     def __init__(self, path: Path, parent: int | None = None) -> None:
         self.stop_requested = False
-        self._reader = LineReader(path)
-        self._parent = parent
+        self._reader, self._parent = LineReader(path), parent
 
     def install_signal_handlers(self) -> None:
         """Let SIGINT and SIGTERM stop the run after the current step; a second signal ends the process at once."""
@@ -133,16 +122,14 @@ class Curves:
     validation: list[tuple[float, float]] = field(default_factory=list)
     """loss on the validation split, or on the training text if there is none"""
     has_validation_split: bool = True
-    """whether there is a validation split"""
 
     def update(self, event: Event) -> None:
         """Add the loss of a step or of an evaluation; ignore other events."""
         if isinstance(event, Stepped):
             while self.training and self.training[-1][0] >= event.step:
                 self.training.pop()
-            while (
-                self.validation and self.validation[-1][0] > event.step
-            ):  # an evaluation may precede the report of its step
+            # An evaluation may precede the report of its step.
+            while self.validation and self.validation[-1][0] > event.step:
                 self.validation.pop()
             self.training.append((event.step, event.loss))
         elif isinstance(event, Evaluated):
@@ -156,11 +143,9 @@ class Curves:
 
 
 def smoothed(points: Points, span: float = SMOOTHING_FRACTION) -> list[tuple[float, float]]:
-    """Return centred moving averages; near the ends windows shrink, which keeps a steep beginning steep.
+    """Return centred moving averages over `span`, a fraction of all steps.
 
-    Args:
-        points: (step, loss) pairs.
-        span: Width of the window as a fraction of all steps.
+    Near the ends windows shrink, which keeps a steep beginning steep.
     """
     radius = span / 2 * (points[-1][0] - points[0][0]) if points else 0.0
     means = []
@@ -179,12 +164,7 @@ def smoothed(points: Points, span: float = SMOOTHING_FRACTION) -> list[tuple[flo
 
 
 def recent_loss(losses: Points, step: float | None = None) -> float | None:
-    """Return the mean training loss over the last twentieth of the run up to a step; None without losses.
-
-    Args:
-        losses: Training losses.
-        step: Step to end at; None for the last one.
-    """
+    """Return the mean training loss over a twentieth of the run up to a step, or its end; None without losses."""
     until = [point for point in losses if step is None or point[0] <= step]
     if not until:
         return None
@@ -194,12 +174,7 @@ def recent_loss(losses: Points, step: float | None = None) -> float | None:
 
 
 def overfits_since(losses: Points, evaluations: Points) -> int | None:
-    """Return the step of the lowest validation loss if that has risen since while training loss fell; else None.
-
-    Args:
-        losses: Training losses.
-        evaluations: Validation losses.
-    """
+    """Return the step of the lowest validation loss if that has risen since while training loss fell; else None."""
     if not evaluations:
         return None
     best, lowest = min(evaluations, key=lambda point: (point[1], point[0]))
@@ -218,11 +193,9 @@ def loss_curve(path: Path) -> dict[str, list[Any]]:
     events = list(LineReader(path).events())
     for event in events:
         curves.update(event)
-    training, validation = (
-        [[step, round(loss, 5)] for step, loss in points] for points in (curves.training, curves.validation)
-    )
-    stride = -(-len(training) // MAX_CURVE_POINTS) or 1
-    curve = {"training": training[::-stride][::-1], "validation": validation}
+    stride = -(-len(curves.training) // MAX_CURVE_POINTS) or 1
+    points = {"training": curves.training[::-stride][::-1], "validation": curves.validation}
+    curve = {name: [[step, round(loss, 5)] for step, loss in curve] for name, curve in points.items()}
     epochs = _epochs(events)
     return curve | ({"epochs": epochs} if epochs else {})
 

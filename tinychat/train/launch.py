@@ -48,8 +48,6 @@ DETECTION_SECONDS, EXIT_SECONDS = 10.0, 2.0
 """seconds for the leader to notice by itself that a worker is gone, and for a worker to exit"""
 POLL_INTERVAL = 0.5
 """seconds between two checks on other processes"""
-LOOPBACK = {"linux": "lo", "darwin": "lo0"}
-"""name of the loopback interface"""
 OUT_OF_MEMORY_MESSAGES = ("can't allocate memory", "out of memory", "bad_alloc")
 """parts of the error messages of torch on CPU; of CUDA, cuBLAS and MPS; of C++"""
 DISCONNECTED_MESSAGES = ("gloo", "nccl", "connection", "peer")
@@ -71,15 +69,10 @@ def prepare_run(
 ) -> RunFolder:
     """Make the folder of a new run, with the recipe in it.
 
-    Paths in the recipe become absolute and standard input is saved in the folder, so that the run can resume from any
-    working directory at any time.
-
-    Args:
-        recipe: Recipe of the run.
-        name: Name of the run and its model; None to name it after the first source, with a number if that is taken.
-        recipe_name: Name of the recipe if the run uses its own data; the run is named after it.
-        out: Folder for the final model; None for the user's models folder, under the run's name.
-        stdin: Stream read for the source `-`; None for the standard input of this process.
+    Paths in the recipe become absolute and standard input (`stdin`) is saved in the folder, so that the run can resume
+    from any working directory at any time. Without a name, the run is named after its recipe if that brings the data
+    (`recipe_name`), else after the first source, with a number if the name is taken. The final model goes to `out`, or
+    to the user's models folder under the run's name.
 
     Raises:
         UsageError: If there is no source, the name is invalid, `out` cannot become a model's folder, or the recipe
@@ -190,17 +183,15 @@ def change_recipe(run: RunFolder, overrides: Mapping[str, object]) -> None:
 
 
 def save_recipe(run: RunFolder, recipe: Recipe) -> None:
-    """Write a run's recipe, which `load_recipe` reads."""
+    """Write a run's recipe."""
     atomic_write(run.recipe_file, recipe.to_toml())
 
 
 def launch(run: RunFolder, *, stop_with_parent: bool, started: float | None = None) -> "subprocess.Popen[bytes]":
     """Start the trainer of a run in a session of its own; its output other than events goes to the run's log.
 
-    Args:
-        run: Run to train.
-        stop_with_parent: Stop, saving everything, when this process exits, unless `background` was sent before.
-        started: `time.monotonic()` when the person gave the command, from which `--minutes` counts; None for now.
+    With `stop_with_parent`, it stops, saving everything, when this process exits, unless `background` was sent before.
+    `--minutes` counts from `started`, `time.monotonic()` when the person gave the command; None means now.
 
     Raises:
         RunError: If another trainer is at work on the run.
@@ -241,8 +232,7 @@ def name_for(sources: Sequence[str]) -> str:
 
 def slug(name: str) -> str:
     """Return a name reduced to lower-case letters, digits, `-` and `_`; `model` if nothing is left."""
-    words = re.sub(r"[^\w-]+", "-", name.strip().lower()).strip("-")
-    return words[:MAX_NAME_LENGTH] or "model"
+    return re.sub(r"[^\w-]+", "-", name.strip().lower()).strip("-")[:MAX_NAME_LENGTH] or "model"
 
 
 def _already_running(run: RunFolder) -> RunError:
@@ -250,11 +240,7 @@ def _already_running(run: RunFolder) -> RunError:
 
 
 def _check_out(folder: Path) -> None:
-    """Check before training that a model can be written to a folder.
-
-    Raises:
-        UsageError: If the folder holds something else, or its parent is not writable.
-    """
+    """Check before training that a model can be written to a folder: one that is new, empty or a model's."""
     if folder.exists() and not (folder / CONFIG).is_file() and (not folder.is_dir() or any(folder.iterdir())):
         raise UsageError(f"--out {folder} is there already, and is no model", "name a new folder: a model replaces all")
     parent = next(parent for parent in folder.parents if parent.exists())
@@ -325,11 +311,7 @@ def find_process_rank(environment: Mapping[str, str] = os.environ) -> ProcessRan
 
 
 class Workers:
-    """The workers that a leader starts on its machine. They exit when it exits, however it does.
-
-    Args:
-        size: Number of processes, including the leader.
-    """
+    """The workers that the leader of `size` processes starts on its machine; they exit when it does, in any case."""
 
     def __init__(self, size: int) -> None:
         self._stopping = False
@@ -338,8 +320,9 @@ class Workers:
             port = listener.getsockname()[1]
         rendezvous = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "WORLD_SIZE": str(size)}
         os.environ.update(rendezvous, LOCAL_WORLD_SIZE=str(size), RANK="0", LOCAL_RANK="0")
-        if sys.platform in LOOPBACK:  # this machine's host name may resolve to anything, or to nothing
-            os.environ.setdefault("GLOO_SOCKET_IFNAME", LOOPBACK[sys.platform])
+        loopback = {"linux": "lo", "darwin": "lo0"}.get(sys.platform)
+        if loopback:  # this machine's host name may resolve to anything, or to nothing
+            os.environ.setdefault("GLOO_SOCKET_IFNAME", loopback)
         command = [sys.executable, "-m", "tinychat.train", "--parent", str(os.getpid())]
         self._processes = [
             subprocess.Popen(command, stdin=subprocess.DEVNULL, env={**os.environ, "RANK": rank, "LOCAL_RANK": rank})
@@ -347,10 +330,9 @@ class Workers:
         ]
 
     def watch(self, on_failure: Callable[[tuple[str, str]], object]) -> None:
-        """Exit this process if a worker has exited too soon, as waiting for it would never end.
+        """Exit this process, after `on_failure` of the problem and the remedy, if a worker has exited too soon.
 
-        Args:
-            on_failure: Called before, with the problem and the remedy.
+        Waiting for it would never end.
         """
 
         def poll() -> None:
@@ -408,7 +390,7 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 
 def is_disconnected(error: BaseException) -> bool:
-    """Return whether an error means that another process is gone."""
+    """Return whether an error of torch means that another process is gone."""
     return isinstance(error, RuntimeError) and any(word in str(error).lower() for word in DISCONNECTED_MESSAGES)
 
 

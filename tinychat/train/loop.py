@@ -1,9 +1,7 @@
 """The training loop: steps, and between them reports, evaluations, samples, checkpoints and commands.
 
-A run is a pure function of its recipe, text and number of steps. The batch of step s (`batches.py`) and its random
-numbers (dropout) follow from the seed and s: no random state outlives a step, so a killed run resumes exactly as it
-would have continued. Time matters only to runs with a time limit, through the learning rate. If the loss becomes NaN or
-infinite, the run returns to its last checkpoint with half the learning rate, at most twice.
+A run is a pure function of its recipe, text and number of steps: the batch of step s and its random numbers follow from
+the seed and s, so a killed run resumes exactly as it would have continued. Time matters only to runs with a time limit.
 """
 
 import math
@@ -33,7 +31,7 @@ MAX_SAVE_FRACTION, MAX_EVALUATION_FRACTION = 0.02, 0.06
 """maximum fraction of the time that checkpoints and evaluations take"""
 MAX_EVALUATIONS = 10
 """maximum number of evaluations of a run with a time limit"""
-REPORT_INTERVALS = (0.25, 1.0)
+FIRST_REPORT_INTERVAL, LATER_REPORT_INTERVAL = 0.25, 1.0
 """seconds between two reports: at the beginning, and later"""
 COMMAND_INTERVAL = 0.1
 """seconds between two polls of the control file"""
@@ -87,7 +85,7 @@ class Loop:
         self._slowest_token = self._evaluation_seconds = 0.0
         self._saved_at, self._save_seconds, self._save_failed = FIRST_SAVE - SAVE_INTERVAL, 0.0, False
         self._loss_sum = torch.zeros((), device=self.learner.fabric.device)
-        self._began = self._reported_at = 0.0  # set by `_begin`
+        self._began = self._reported_at = 0.0  # set by `run`
         self._reported_step = 0
         self._report_due = self._commands_due = 0.0  # report the first step at once
 
@@ -107,18 +105,11 @@ class Loop:
     def run(self) -> Literal["done", "stopped"]:
         """Train to the end, save and evaluate; take at least one step. Return why training ended.
 
+        If the loss becomes NaN or infinite, return to the last checkpoint with half the learning rate, at most twice.
+
         Raises:
             RunError: If the loss became NaN or infinite after the learning rate had been halved twice.
         """
-        self._begin()
-        while True:
-            try:
-                return self._run()
-            except Diverged as error:
-                self._roll_back(error)
-
-    def _begin(self) -> None:
-        """Start the clock; restore the state to resume from, if there is one."""
         self._began = time.perf_counter()
         if self._resume_from is not None:
             self._began -= self._resume_from.seconds
@@ -126,6 +117,11 @@ class Loop:
             self._restore_state(self._resume_from)
         self._update_budget()
         self._reported_at = self.seconds
+        while True:
+            try:
+                return self._run()
+            except Diverged as error:
+                self._roll_back(error)
 
     def _run(self) -> Literal["done", "stopped"]:
         if self.step == 0:
@@ -338,8 +334,7 @@ class Loop:
     @property
     def _report_interval(self) -> float:
         """Seconds between two reports: more in longer runs, to bound the number of reports."""
-        least, most = REPORT_INTERVALS
-        return min(most, max(least, self.seconds / 240))
+        return min(LATER_REPORT_INTERVAL, max(FIRST_REPORT_INTERVAL, self.seconds / 240))
 
     def _exclude_from_speed(self, began: float) -> float:
         """Exclude the time since `began` from the speed of steps; return its seconds."""

@@ -121,8 +121,9 @@ def model_card(model: ModelFacts, figures: Figures) -> str:
     config, facts, recipe = plan.config, text.facts, plan.recipe
     evaluated_on = "the text it was trained on"
     if plan.val_tokens:
-        part = "the last parts of each" if facts.mix else "its last part"
-        part = "documents from all over it" if facts.rows else part
+        part = (
+            "documents from all over it" if facts.rows else "the last parts of each" if facts.mix else "its last part"
+        )
         evaluated_on = f"{part}, which it was not trained on"
     source = f"; {facts.source_vocab_size:,} of what is translated" if facts.source_vocab_size else ""
     feed_forward = "no feed-forward" if config.feed_forward == "none" else config.feed_forward
@@ -131,12 +132,9 @@ def model_card(model: ModelFacts, figures: Figures) -> str:
     if facts.rows:
         step = f"{count(plan.batch_size, 'document')} of {plan.row_tokens:.0f} tokens on average"
     lines = [
-        f"# {model.name}",
-        "",
-        f"A tiny language model, {model.origin}trained with tinychat {tinychat.__version__} on {facts.name}.",
-        "",
-        f"    tinychat -m {model.name}",
-        "",
+        f"# {model.name}\n",
+        f"A tiny language model, {model.origin}trained with tinychat {tinychat.__version__} on {facts.name}.\n",
+        f"    tinychat -m {model.name}\n",
         "| | |",
         "| --- | --- |",
         f"| for | {text.mode}{f': {recipe.description}' if recipe.description else ''} |",
@@ -164,20 +162,16 @@ def model_card(model: ModelFacts, figures: Figures) -> str:
         rows = [(about, cell.replace("|", "\\|")) for about, cell in report(figures.ended)]  # a bar would end the cell
         lines += [f"| {about} | {cell} |" for about, cell in rows if about in CARD_ROWS]
     lines += [
-        "",
-        "It knows its text and nothing else: it makes up what it says in the manner of that text, and may repeat "
+        "\nIt knows its text and nothing else: it makes up what it says in the manner of that text, and may repeat "
         "parts of it word for word. `training.json` holds the recipe, the fingerprint of the text, the seed and "
-        "the versions needed to train it again.",
-        "",
-        "## Train it again",
-        "",
-        "Save this as recipe.toml, then run `tinychat train --recipe recipe.toml`.",
-        "",
+        "the versions needed to train it again.\n",
+        "## Train it again\n",
+        "Save this as recipe.toml, then run `tinychat train --recipe recipe.toml`.\n",
         *("    " + line for line in recipe.to_toml().splitlines()),
     ]
     samples = format_samples(figures.ended) if figures.ended else []
     if samples:
-        lines += ["", "## Samples", "", "Neither chosen nor edited."]
+        lines += ["\n## Samples\n", "Neither chosen nor edited."]
     for sample in samples:
         # Indented rather than fenced, as a sample may contain fences.
         lines += ["", *("    " + line for line in sample.splitlines()), "", "---"]

@@ -1,6 +1,7 @@
 """The report at the end of a run, with the same words in the terminal and on the model card, and summaries of runs."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -41,9 +42,8 @@ def describe_overfitting(ended: Ended) -> str:
     if ended.split == "train" or ended.training_loss is None:
         return "not known: no part of the text was kept for validation"
     gap = ended.loss - ended.training_loss
-    losses = (
-        f"train loss is {ended.training_loss:.4f}, {ended.split} {abs(gap):.2f} {'above' if gap >= 0 else 'below'} it"
-    )
+    side = "above" if gap >= 0 else "below"
+    losses = f"train loss is {ended.training_loss:.4f}, {ended.split} {abs(gap):.2f} {side} it"
     if ended.overfits_since is not None:
         return f"yes, since step {ended.overfits_since:,}, whose weights are kept: {losses}"
     if gap > SLIGHT_GAP * ended.training_loss:
@@ -67,13 +67,11 @@ def describe_times(ended: Ended) -> str:
     if not ended.step_seconds:
         return total
     other = max(0.0, ended.seconds - ended.step_seconds - ended.evaluation_seconds)
-    parts = (
-        f"{duration(ended.start_seconds)} to start",
-        f"{duration(ended.step_seconds)} in {count(ended.step, 'step')}",
-        f"{duration(ended.evaluation_seconds)} evaluating",
-        f"{duration(other)} sampling and saving",
+    return (
+        f"{total}: {duration(ended.start_seconds)} to start, "
+        f"{duration(ended.step_seconds)} in {count(ended.step, 'step')}, "
+        f"{duration(ended.evaluation_seconds)} evaluating, {duration(other)} sampling and saving"
     )
-    return f"{total}: {', '.join(parts)}"
 
 
 # --- summaries of runs ------------------------------------------------------------------------------------------------
@@ -105,7 +103,7 @@ class RunSummary:
 
 
 def read_run_summary(run: RunFolder) -> RunSummary:
-    """Return the summary of a run."""
+    """Return the summary of a run, by its events."""
     parameters: int | None = None
     best: Evaluated | Ended | None = None
     stepped: Stepped | None = None
@@ -122,6 +120,9 @@ def read_run_summary(run: RunFolder) -> RunSummary:
                 stepped = last
             case Evaluated(best=True) | Ended():
                 best = last
+    recipe: dict[str, Any] = {}
+    with suppress(RunError):  # a version with other fields wrote it
+        recipe = dict(chain.from_iterable(part.items() for part in load_recipe(run.recipe_file).to_dict().values()))
     alive = run.is_running()
     ending = last.reason if isinstance(last, Ended) else "failed" if isinstance(last, Failed) else "interrupted"
     step = last.step if isinstance(last, Ended) else stepped.step if stepped else 0
@@ -136,19 +137,10 @@ def read_run_summary(run: RunFolder) -> RunSummary:
         tokens_per_second=steps / seconds_per_token if seconds_per_token else None,
         seconds=last.seconds if isinstance(last, Ended) else stepped.seconds if stepped else 0.0,
         remaining=stepped.remaining if stepped and alive else 0.0,
-        recipe=_read_recipe(run),
+        recipe=recipe,
     )
 
 
 def find_differences(summaries: Sequence[RunSummary]) -> list[str]:
     """Return the recipe fields in which runs differ, in the order of a recipe."""
     return [name for name in RECIPE_FIELDS if len({str(summary.recipe.get(name)) for summary in summaries}) > 1]
-
-
-def _read_recipe(run: RunFolder) -> dict[str, Any]:
-    """Return the fields that a run's recipe sets; none if a version with other fields wrote it."""
-    try:
-        sections = load_recipe(run.recipe_file).to_dict()
-    except RunError:
-        return {}
-    return dict(chain.from_iterable(section.items() for section in sections.values()))

@@ -3,6 +3,7 @@
 import dataclasses
 import time
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from itertools import cycle, islice
@@ -25,7 +26,7 @@ from tinychat.train.data import TrainingText
 from tinychat.train.distributed import ProcessGroup
 from tinychat.train.evaluation import evaluate
 from tinychat.train.event_log import Control, Curves, EventLog, loss_curve, recent_loss, rewind
-from tinychat.train.launch import ALONE, ProcessRank, save_recipe
+from tinychat.train.launch import ProcessRank, save_recipe
 from tinychat.train.loop import Loop, RunIO, Training, best_evaluation
 from tinychat.train.machine import find_machine, step_seconds
 from tinychat.train.model_card import Figures, ModelFacts, model_card, training_record
@@ -37,12 +38,7 @@ FINAL_SAMPLES = 3
 
 
 def train(
-    run: RunFolder,
-    recipe: Recipe,
-    text: TrainingText,
-    control: Control,
-    started: float,
-    process: ProcessRank = ALONE,
+    run: RunFolder, recipe: Recipe, text: TrainingText, control: Control, started: float, process: ProcessRank
 ) -> None:
     """Plan, train and save; resume from the newest whole checkpoint if there is one.
 
@@ -57,11 +53,8 @@ def train(
     if state is not None and state.fingerprint != text.fingerprint:
         raise RunError(f"{text.facts.name} has changed since this run began", "begin a new run")
     rewind(run.events_file, -1 if state is None else state.step)
-    log = EventLog(run.events_file)
-    try:
+    with closing(EventLog(run.events_file)) as log:
         Trainer(run, text, machine, ProcessGroup(process), log.write, started).train(recipe, control, state)
-    finally:
-        log.close()
 
 
 @dataclass(frozen=True)
@@ -107,7 +100,7 @@ class Trainer:
 
         reason = loop.run()
         publisher.save_snapshot(loop.step, loop.learner.model.state_dict())
-        self.group.dismiss_workers()  # sharded weights were gathered for the snapshot: the workers are no longer needed
+        self.group.leave()  # sharded weights were gathered for the snapshot: the workers are no longer needed
         self._evaluate_best(loop)
         self._save_model(loop, writer, reason, start_seconds)
 
@@ -177,10 +170,9 @@ class Trainer:
         Raises:
             RunError: If the model cannot be written.
         """
-        final = self.run.final_folder
-        ended = make_ended_event(loop, self.run.events_file, reason=reason, folder=final, start_seconds=start_seconds)
+        ended = make_ended_event(loop, self.run, reason, start_seconds)
         remedy = f"make room, and `tinychat train --resume {self.run.name}` ends what is begun"
-        for folder in (self.run.model, final):
+        for folder in (self.run.model, self.run.final_folder):
             try:
                 curve = loss_curve(self.run.events_file)
                 figures = Figures(loop.state.best_step, loop.seconds, loop.best, curve, ended)
@@ -233,33 +225,27 @@ class ModelWriter:
         return temperature | ({"max_tokens": recipe.sample_tokens} if longer else {})
 
 
-def make_ended_event(
-    loop: Loop, events_file: Path, *, reason: Literal["done", "stopped"], folder: Path, start_seconds: float
-) -> Ended:
+def make_ended_event(loop: Loop, run: RunFolder, reason: Literal["done", "stopped"], start_seconds: float) -> Ended:
     """Return the last event of a run: losses, samples, what they copied from the text, and where the time went.
 
     The loop's best weights have been loaded and evaluated; `start_seconds` passed from the command to the first step.
     """
     best, text, plan = loop.best, loop.text, loop.plan
     assert best is not None  # evaluated before
-    samples: tuple[str, ...] = ()
-    prompts: tuple[str, ...] = ()
-    if plan.recipe.sample_tokens:
-        count = max(FINAL_SAMPLES, len(loop.prompts))
-        prompts = tuple(islice(cycle(loop.prompts), count))
-        samples = tuple(loop.generate_samples(prompts, range(count)))
+    count = max(FINAL_SAMPLES, len(loop.prompts)) if plan.recipe.sample_tokens else 0
+    prompts = tuple(islice(cycle(loop.prompts), count))
+    samples = tuple(loop.generate_samples(prompts, range(count))) if count else ()
     until = time.monotonic() + MAX_COPY_SEARCH_SECONDS
     copied = longest_copy(samples, text.train, text.tokenizer, lambda: time.monotonic() > until)
     longest = max(text.parts, key=len)
     trained = evaluate(loop.learner.model, longest, plan.eval_windows, trained_on=True) if len(text.val) else best
 
-    events = list(LineReader(events_file).events())
+    events = list(LineReader(run.events_file).events())
     steps = [event for event in events if isinstance(event, Stepped)]
     curves = Curves()
     for event in events:
         curves.update(event)
     last_loss = next(loss for step, loss in reversed(curves.validation) if step == loop.step)
-    tokens = loop.batches.tokens_per_batch
     return Ended(
         reason=reason,
         step=loop.step,
@@ -267,7 +253,7 @@ def make_ended_event(
         perplexity=best.perplexity,
         bits_per_character=best.bits_per_character(text.characters_per_token),
         seconds=loop.seconds,
-        folder=str(folder),
+        folder=str(run.final_folder),
         samples=samples,
         split=text.split,
         best_step=loop.state.best_step,
@@ -280,7 +266,7 @@ def make_ended_event(
         copied_searched=copied.searched,
         start_seconds=start_seconds,
         step_seconds=sum(
-            max(0, event.step - before) * tokens / event.tokens_per_second
+            max(0, event.step - before) * loop.batches.tokens_per_batch / event.tokens_per_second
             for before, event in zip([0, *(event.step for event in steps)], steps, strict=False)
         ),
         evaluation_seconds=sum(event.seconds for event in events if isinstance(event, Evaluated)),
