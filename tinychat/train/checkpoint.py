@@ -1,7 +1,7 @@
 """The state of a run on disk: checkpoints to resume from, and weights that front ends read while the run trains.
 
-A checkpoint is a folder, whole or absent. It holds no random state, as none outlives a step (see `loop.py`): the seed
-and the step are enough. This module needs no torch until a checkpoint is read or written.
+A checkpoint is a folder, whole or absent, without random state, as none outlives a step: the seed and the step are
+enough. Needs no torch until a checkpoint is read or written.
 """
 
 import math
@@ -55,7 +55,6 @@ class State:
     evaluated_at: float = 0.0
     """seconds of training at the end of the last evaluation"""
     evaluations: int = 0
-    """number of evaluations so far"""
     step_seconds: float = 0.0
     """running average of the seconds of a step"""
     lr_scale: float = 1.0
@@ -63,7 +62,6 @@ class State:
     grad_accum_steps: int = 1
     """micro-batches of a step: more than in the recipe if memory ran out"""
     fingerprint: str = ""
-    """fingerprint of the training text"""
 
 
 def save_checkpoint(folder: Path, state: State) -> Path:

@@ -131,20 +131,25 @@ def _shard_model(model: Transformer, mesh: DeviceMesh) -> Transformer:
 
 def to_meta(values: Any) -> Any:
     """Return a state in which tensors to be sharded are on the meta device: shapes for the workers before `scatter`."""
-    return apply_to_collection(values, Tensor, lambda tensor: tensor.to("meta") if _is_sharded(tensor) else tensor)
+    return _map_sharded(values, lambda tensor: tensor.to("meta"))
 
 
 def scatter(values: Any, mesh: DeviceMesh) -> Any:
     """Shard the leader's state, tensor by tensor; all processes call it, workers with the result of `to_meta`."""
 
     def convert(tensor: Tensor) -> Tensor:
-        if not _is_sharded(tensor):
-            return tensor
         device = mesh.device_type
         local = torch.empty_like(tensor, device=device) if tensor.is_meta else tensor.to(device)
         return distribute_tensor(local, mesh, [Shard(0)])  # sends the leader's values
 
-    return apply_to_collection(values, Tensor, convert)
+    return _map_sharded(values, convert)
+
+
+def _map_sharded(values: Any, convert: Callable[[Tensor], Tensor]) -> Any:
+    """Convert the tensors that FSDP shards: weights and optimizer state, but neither counts nor step numbers."""
+    return apply_to_collection(
+        values, Tensor, lambda tensor: convert(tensor) if tensor.is_floating_point() and tensor.dim() else tensor
+    )
 
 
 def gather(values: Any, *, keep: bool) -> Any:
@@ -194,8 +199,3 @@ def map_matrices(compute: Callable[..., Tensor], matrices: Tensor, *others: obje
     result = compute(matrices.redistribute(placements=[Shard(0)]).to_local(), *others)
     sharded = DTensor.from_local(result, matrices.device_mesh, [Shard(0)], shape=shape, stride=stride)
     return sharded.redistribute(placements=matrices.placements)
-
-
-def _is_sharded(tensor: Tensor) -> bool:
-    """Return whether FSDP shards a tensor: weights and optimizer state, but neither counts nor step numbers."""
-    return tensor.is_floating_point() and tensor.dim() > 0

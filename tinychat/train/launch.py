@@ -1,8 +1,7 @@
 """Start trainers: prepare the folder of a run, start the process that trains in it, and its workers. Needs no torch.
 
-The process of rank 0 leads: it reads the text, plans, evaluates and writes all files. The others are workers: they
-compute their rows of each batch, and know only what the leader broadcasts (see `distributed.py`). A trainer starts its
-workers itself (`--devices`), or `torchrun` or SLURM's `srun` starts the processes and sets environment variables.
+The process of rank 0 leads: it reads the text, plans, evaluates and writes all files. The others are workers, which
+compute rows of each batch. A trainer starts them (`--devices`), or `torchrun` or SLURM's `srun` starts all processes.
 """
 
 import glob
@@ -48,10 +47,6 @@ DETECTION_SECONDS, EXIT_SECONDS = 10.0, 2.0
 """seconds for the leader to notice by itself that a worker is gone, and for a worker to exit"""
 POLL_INTERVAL = 0.5
 """seconds between two checks on other processes"""
-OUT_OF_MEMORY_MESSAGES = ("can't allocate memory", "out of memory", "bad_alloc")
-"""parts of the error messages of torch on CPU; of CUDA, cuBLAS and MPS; of C++"""
-DISCONNECTED_MESSAGES = ("gloo", "nccl", "connection", "peer")
-"""parts of torch's error messages after another process is gone"""
 OUT_OF_MEMORY_REMEDY = (
     "go on in smaller parts, --resume NAME --grad-accum-steps 2, 4 or 8, or with a shard each, --strategy fsdp"
 )
@@ -204,8 +199,7 @@ def launch(run: RunFolder, *, stop_with_parent: bool, started: float | None = No
             rewind(run.events_file, newest_step(run.checkpoints))
     except Timeout:
         raise _already_running(run) from None
-    started = time.monotonic() if started is None else started
-    command = [sys.executable, "-m", "tinychat.train", str(run.path), "--started", repr(started)]
+    command = [sys.executable, "-m", "tinychat.train", str(run.path), "--started", repr(started or time.monotonic())]
     if stop_with_parent:
         command += ["--parent", str(os.getpid())]
     package = str(Path(tinychat.__file__).resolve().parent.parent)
@@ -384,14 +378,18 @@ class Workers:
 def is_out_of_memory(error: BaseException) -> bool:
     """Return whether an error of Python, torch or a library under torch means that memory ran out."""
     kinds = {kind.__name__ for kind in type(error).__mro__}
-    return bool(kinds & {"MemoryError", "OutOfMemoryError"}) or (
-        isinstance(error, RuntimeError) and any(words in str(error).lower() for words in OUT_OF_MEMORY_MESSAGES)
-    )
+    # Messages of torch on CPU; of CUDA, cuBLAS and MPS; of C++.
+    told = _mentions(error, "can't allocate memory", "out of memory", "bad_alloc")
+    return told or bool(kinds & {"MemoryError", "OutOfMemoryError"})
 
 
 def is_disconnected(error: BaseException) -> bool:
     """Return whether an error of torch means that another process is gone."""
-    return isinstance(error, RuntimeError) and any(word in str(error).lower() for word in DISCONNECTED_MESSAGES)
+    return _mentions(error, "gloo", "nccl", "connection", "peer")
+
+
+def _mentions(error: BaseException, *words: str) -> bool:
+    return isinstance(error, RuntimeError) and any(word in str(error).lower() for word in words)
 
 
 def become_worker() -> NoReturn:

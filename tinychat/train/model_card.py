@@ -52,8 +52,8 @@ class ModelFacts:
 def training_record(model: ModelFacts, figures: Figures) -> dict[str, Any]:
     """Return the contents of `training.json`: all that is needed to train the model again, and how training went."""
     plan, text, result = model.plan, model.text, figures.evaluation
-    facts = text.facts
-    return {
+    facts, tokenizer = text.facts, text.tokenizer
+    record = {
         "run": model.name,
         "recipe": plan.recipe.to_dict(),
         "seed": plan.recipe.seed,
@@ -68,11 +68,7 @@ def training_record(model: ModelFacts, figures: Figures) -> dict[str, Any]:
             **({"mix": [asdict(source) for source in facts.mix]} if facts.mix else {}),
         },
         "from": text.base.to_dict() if text.base else None,
-        "tokenizer": {
-            "kind": facts.tokenizer,
-            "vocab_size": facts.vocab_size,
-            "fingerprint": text.tokenizer.fingerprint,
-        },
+        "tokenizer": {"kind": facts.tokenizer, "vocab_size": facts.vocab_size, "fingerprint": tokenizer.fingerprint},
         "machine": str(model.machine),
         "versions": {
             "tinychat": tinychat.__version__,
@@ -88,13 +84,10 @@ def training_record(model: ModelFacts, figures: Figures) -> dict[str, Any]:
         "bits_per_character": result.bits_per_character(text.characters_per_token) if result else None,
         "accuracy": result.accuracy if result else None,
         "curve": figures.curve,
-        **(_end_record(figures.ended) if figures.ended else {}),
     }
-
-
-def _end_record(ended: Ended) -> dict[str, Any]:
-    """Return the entries that are known only at the end of a run."""
-    return {
+    if (ended := figures.ended) is None:
+        return record
+    return record | {
         "reason": ended.reason,
         "training_loss": ended.training_loss,
         "last": {"step": ended.step, "loss": ended.last_loss, "training_loss": ended.last_training_loss},

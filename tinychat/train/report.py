@@ -91,15 +91,12 @@ class RunSummary:
     loss: float | None
     """lowest validation loss in nats per token"""
     accuracy: float | None
-    """accuracy of the evaluation with that loss"""
     tokens_per_second: float | None
     """average over the steps, without evaluations and checkpoints"""
     seconds: float
-    """seconds of training so far"""
     remaining: float
     """estimated seconds left; 0 if the run is not at work"""
     recipe: Mapping[str, Any]
-    """value of each field that the recipe sets"""
 
 
 def read_run_summary(run: RunFolder) -> RunSummary:

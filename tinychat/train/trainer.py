@@ -88,7 +88,9 @@ class Trainer:
             make_user_loss_mask(recipe.user_loss_fraction, self.text.template, self.text.tokenizer, recipe.seed),
         )
         if recipe.compile:
-            self._compile(learner, batches)
+            self.report(Noticed("the layers are compiled first: about half a minute"))
+            if problem := learner.compile(batches.batch(0)):
+                self.report(Noticed(f"they cannot be, and steps take a little longer: {problem}"))
         if state is None and plan.available is not None:  # planning took some of the time
             available = max(1.0, 60 * (recipe.minutes or 0) - self._elapsed)
             plan = dataclasses.replace(plan, available=available)
@@ -145,11 +147,6 @@ class Trainer:
         if cut := self.text.count_truncated(plan.config.context_length):
             self.report(Noticed(f"{cut:,} of {facts.rows:,} documents are longer than the context, and are cut"))
         self.report(summarize_plan(plan, facts, self.machine, model.parameters))
-
-    def _compile(self, learner: Learner, batches: Batches) -> None:
-        self.report(Noticed("the layers are compiled first: about half a minute"))
-        if problem := learner.compile(batches.batch(0)):
-            self.report(Noticed(f"they cannot be, and steps take a little longer: {problem}"))
 
     def _evaluate_best(self, loop: Loop) -> None:
         """Evaluate the best weights, and report it if there was no time for all validation tokens."""
