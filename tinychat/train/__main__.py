@@ -13,6 +13,7 @@ import threading
 import time
 import traceback
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 from filelock import Timeout
@@ -20,19 +21,11 @@ from filelock import Timeout
 from tinychat.errors import TinychatError, describe_os_error
 from tinychat.events import Failed
 from tinychat.store.runs import RunFolder
+from tinychat.train import launch
 from tinychat.train.checkpoint import newest_step
 from tinychat.train.data import read_text
 from tinychat.train.event_log import Control, EventLog, rewind
-from tinychat.train.launch import (
-    OUT_OF_MEMORY,
-    WORKER_LOST,
-    ProcessRank,
-    Workers,
-    exit_with_parent,
-    find_process_rank,
-    is_disconnected,
-    is_out_of_memory,
-)
+from tinychat.train.launch import ProcessRank, Workers, find_process_rank, is_out_of_memory
 from tinychat.train.recipe import load_recipe
 
 LOCK_TIMEOUT = 2.0
@@ -67,7 +60,7 @@ def main(arguments: list[str] | None = None) -> int:
 def run_worker(process: ProcessRank, parent: int | None) -> int:
     """Run the calls that the leader broadcasts until training ends or `parent` exits; return the exit code."""
     if parent is not None:
-        exit_with_parent(parent)
+        launch.exit_with_parent(parent)
     for number in (signal.SIGINT, signal.SIGTERM):  # the leader decides when to stop
         signal.signal(number, signal.SIG_IGN)
     from tinychat.train.distributed import ProcessGroup
@@ -87,7 +80,7 @@ def run_worker(process: ProcessRank, parent: int | None) -> int:
                 getattr(learner, method)(*arguments)
     except Exception as error:
         print(f"process {process.rank + 1} of {process.size}: {error}", file=sys.stderr)  # noqa: T201 - goes to the log
-        return OUT_OF_MEMORY if is_out_of_memory(error) else 1
+        return launch.OUT_OF_MEMORY if is_out_of_memory(error) else 1
     group.leave()
     return 0
 
@@ -104,8 +97,7 @@ def _train(run: RunFolder, started: float, parent: int | None, process: ProcessR
     try:
         recipe = load_recipe(run.recipe_file)
         if process.size == 1 and recipe.devices > 1:
-            workers = Workers(recipe.devices)
-            workers.watch(lambda failure: _fail(run, *failure))
+            workers = Workers(recipe.devices, partial(_fail, run))
             process = ProcessRank(0, recipe.devices, 0, recipe.devices)
         text = read_text(recipe, run)
         from tinychat.train.trainer import train
@@ -119,8 +111,8 @@ def _train(run: RunFolder, started: float, parent: int | None, process: ProcessR
         if is_out_of_memory(error):
             return _fail(run, "there is not enough memory", "try a smaller --batch-size, --context-length or --d-model")
         traceback.print_exc()
-        if process.size > 1 and is_disconnected(error):
-            return _fail(run, *(workers.describe_failure() if workers else WORKER_LOST))
+        if process.size > 1 and launch.is_disconnected(error):
+            return _fail(run, *(workers.describe_failure() if workers else launch.WORKER_LOST))
         return _fail(run, f"the trainer met an error: {error!r}", f"{run.log_file} has the whole story")
     finally:
         if workers is not None:

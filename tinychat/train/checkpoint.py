@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 STATE_FILE = "state.pt"
 MAX_CHECKPOINTS = 2
 FORMAT = 1
-
 PUBLISH_INTERVAL = 5.0
 """minimum seconds between two publications that nobody asked for"""
 MAX_PUBLISH_FRACTION = 0.01

@@ -93,10 +93,7 @@ def make_samples(
     tokens: int,
     temperature: float | None = None,
 ) -> list[str]:
-    """Generate an answer of at most `tokens` tokens to each prompt, with its random seed.
-
-    Without a temperature, that of the default settings counts. The model's training mode is restored.
-    """
+    """Generate an answer of at most `tokens` tokens to each prompt, with its seed and a temperature or the default."""
     settings = Settings(max_tokens=tokens)
     if temperature is not None:
         settings = replace(settings, temperature=temperature)

@@ -74,10 +74,9 @@ def rewind(path: Path, step: int) -> None:
 
 
 class Control:
-    """Commands to a trainer, and requests to stop it.
+    """Commands to a trainer, JSON objects in the lines of its control file, and requests to stop it.
 
-    Each line of the control file is a JSON object with `command` and its arguments. The run also stops when `parent` is
-    no longer the parent process, unless the command `background` came before.
+    It also stops when `parent` is no longer the parent process, unless the command `background` came before.
     """
 
     def __init__(self, path: Path, parent: int | None = None) -> None:
@@ -143,10 +142,7 @@ class Curves:
 
 
 def smoothed(points: Points, span: float = SMOOTHING_FRACTION) -> list[tuple[float, float]]:
-    """Return centred moving averages over `span`, a fraction of all steps.
-
-    Near the ends windows shrink, which keeps a steep beginning steep.
-    """
+    """Return centred moving averages over a fraction of all steps; near the ends, over less, to keep a steep start."""
     radius = span / 2 * (points[-1][0] - points[0][0]) if points else 0.0
     means = []
     first = last = 0

@@ -305,9 +305,13 @@ def find_process_rank(environment: Mapping[str, str] = os.environ) -> ProcessRan
 
 
 class Workers:
-    """The workers that the leader of `size` processes starts on its machine; they exit when it does, in any case."""
+    """The workers that the leader of `size` processes starts on its machine; they exit when it does, in any case.
 
-    def __init__(self, size: int) -> None:
+    If a worker exits too soon, waiting for it would never end: the leader calls `on_failure` with the problem and the
+    remedy, and exits.
+    """
+
+    def __init__(self, size: int, on_failure: Callable[[str, str], object]) -> None:
         self._stopping = False
         with socket.socket() as listener:
             listener.bind(("127.0.0.1", 0))
@@ -322,24 +326,17 @@ class Workers:
             subprocess.Popen(command, stdin=subprocess.DEVNULL, env={**os.environ, "RANK": rank, "LOCAL_RANK": rank})
             for rank in map(str, range(1, size))
         ]
+        threading.Thread(target=self._watch, args=(on_failure,), daemon=True).start()
 
-    def watch(self, on_failure: Callable[[tuple[str, str]], object]) -> None:
-        """Exit this process, after `on_failure` of the problem and the remedy, if a worker has exited too soon.
-
-        Waiting for it would never end.
-        """
-
-        def poll() -> None:
-            while (failure := self._find_failure()) is None:
-                if self._stopping:
-                    return
-                time.sleep(POLL_INTERVAL)
-            time.sleep(DETECTION_SECONDS)
-            if not self._stopping:
-                on_failure(failure)
-                os._exit(1)
-
-        threading.Thread(target=poll, daemon=True).start()
+    def _watch(self, on_failure: Callable[[str, str], object]) -> None:
+        while (failure := self._find_failure()) is None:
+            if self._stopping:
+                return
+            time.sleep(POLL_INTERVAL)
+        time.sleep(DETECTION_SECONDS)
+        if not self._stopping:
+            on_failure(*failure)
+            os._exit(1)
 
     def describe_failure(self) -> tuple[str, str]:
         """Return the problem and the remedy after the connection to a worker was lost."""

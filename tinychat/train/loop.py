@@ -105,8 +105,6 @@ class Loop:
     def run(self) -> Literal["done", "stopped"]:
         """Train to the end, save and evaluate; take at least one step. Return why training ended.
 
-        If the loss becomes NaN or infinite, return to the last checkpoint with half the learning rate, at most twice.
-
         Raises:
             RunError: If the loss became NaN or infinite after the learning rate had been halved twice.
         """
@@ -200,10 +198,7 @@ class Loop:
         return make_samples(self.learner.model, self._prompt_encoder, prompts, seeds, tokens, temperature)
 
     def save(self) -> None:
-        """Write a checkpoint, after checking that the loss and the gradient are finite.
-
-        If it cannot be written, report it once and continue: the next may succeed.
-        """
+        """Write a checkpoint if all is finite; if it cannot be written, report that once: the next may succeed."""
         self._check_finite(self._loss_sum.item() + float(self.learner.gradient_norm))
         began = self.seconds
         try:

@@ -14,18 +14,9 @@ from tinychat.errors import RunError
 from tinychat.model.config import ModelConfig
 from tinychat.model.transformer import IGNORED, Transformer
 from tinychat.tokenizer.token_cache import Ids
+from tinychat.train import distributed
 from tinychat.train.batches import Batch
-from tinychat.train.distributed import (
-    ProcessGroup,
-    empty_copy,
-    fill_weights,
-    find_mesh,
-    free_weights,
-    full_tensor,
-    gather,
-    scatter,
-    to_meta,
-)
+from tinychat.train.distributed import ProcessGroup
 from tinychat.train.launch import OUT_OF_MEMORY_REMEDY, is_out_of_memory
 from tinychat.train.optim import make_optimizers, set_learning_rate
 from tinychat.train.recipe import Recipe
@@ -61,8 +52,8 @@ class Learner:
         self._module = Transformer(config)
         if self._module.ngrams is not None and ngram_folds is not None:
             self._module.ngrams.count(ngram_folds)
-        self._mesh = find_mesh(self.fabric)
-        self._full_model = self._module if self._mesh is None else empty_copy(self._module)
+        self._mesh = distributed.find_mesh(self.fabric)
+        self._full_model = self._module if self._mesh is None else distributed.empty_copy(self._module)
         self._is_gathered = self._mesh is None
         # A sharded model is never on its device as a whole, and optimizers are made for the shards.
         self._wrapped = self.fabric.setup_module(self._module, move_to_device=self._mesh is None)
@@ -95,23 +86,23 @@ class Learner:
         """Gather sharded weights in the leader; do nothing if weights are not sharded."""
         self.group.broadcast("gather_weights")
         if self._mesh is not None:
-            fill_weights(self._full_model, self._module, keep=self.group.is_leader)
+            distributed.fill_weights(self._full_model, self._module, keep=self.group.is_leader)
         self._is_gathered = True
 
     def optimizer_states(self) -> list[dict[str, Any]]:
         """Return the full state of each optimizer; sharded state is gathered in the leader, and None in workers."""
         self.group.broadcast("optimizer_states")
-        return [gather(optimizer.state_dict(), keep=self.group.is_leader) for optimizer in self.optimizers]
+        return [distributed.gather(optimizer.state_dict(), keep=self.group.is_leader) for optimizer in self.optimizers]
 
     def load(self, weights: dict[str, Tensor], optimizers: list[dict[str, Any]], grad_accum_steps: int = 1) -> None:
         """Load weights and optimizer states; from then on a step has at least `grad_accum_steps` micro-batches."""
         if self._mesh is None:
             self.group.broadcast("load", weights, optimizers, grad_accum_steps)
         else:
-            self.group.broadcast("load", to_meta(weights), to_meta(optimizers), grad_accum_steps)
+            self.group.broadcast("load", *distributed.to_meta((weights, optimizers)), grad_accum_steps)
             counts = {name: values for name, values in weights.items() if not values.is_floating_point()}
             self._full_model.load_state_dict(counts, strict=False)
-            weights, optimizers = scatter(weights, self._mesh), scatter(optimizers, self._mesh)
+            weights, optimizers = distributed.scatter((weights, optimizers), self._mesh)
             self._free_gathered_weights()
         self._module.load_state_dict(weights)
         for optimizer, values in zip(self.optimizers, optimizers, strict=True):
@@ -119,10 +110,7 @@ class Learner:
         self.grad_accum_steps = max(self.grad_accum_steps, grad_accum_steps)
 
     def compile(self, batch: Batch) -> str:
-        """Compile the layers for batches of this shape, which takes half a minute.
-
-        Return the reason why they cannot be compiled, in which case nothing has changed; else an empty string.
-        """
+        """Compile the layers for this shape of batch, in half a minute; return why they cannot be, or an empty text."""
         self.group.broadcast("compile", batch)
         # Compile in this process: compiler processes would outlive a trainer that is killed.
         importlib.import_module("torch._inductor.config").compile_threads = 1  # type: ignore[attr-defined]
@@ -157,7 +145,7 @@ class Learner:
         self.learning_rate = set_learning_rate(self.optimizers, factor)
         loss: Tensor = self.fabric.all_reduce(self._gradients(batch, step), reduce_op="mean")  # type: ignore[assignment]
         norm = clip_grad_norm_(self._module.parameters(), self.recipe.grad_clip or float("inf"))
-        self.gradient_norm = full_tensor(norm)
+        self.gradient_norm = distributed.full_tensor(norm)
         for optimizer in self._wrapped_optimizers:
             optimizer.step()
         self._module.zero_grad()
@@ -211,7 +199,7 @@ class Learner:
 
     def _free_gathered_weights(self) -> None:
         if self._mesh is not None:
-            free_weights(self._full_model)
+            distributed.free_weights(self._full_model)
             self._is_gathered = False
 
 

@@ -42,8 +42,6 @@ def train(
 ) -> None:
     """Plan, train and save; resume from the newest whole checkpoint if there is one.
 
-    This process is the leader; `started` is `time.monotonic()` when the person gave the command.
-
     Raises:
         TinychatError: If the run cannot go on, with what to do about it.
     """
@@ -223,10 +221,7 @@ class ModelWriter:
 
 
 def make_ended_event(loop: Loop, run: RunFolder, reason: Literal["done", "stopped"], start_seconds: float) -> Ended:
-    """Return the last event of a run: losses, samples, what they copied from the text, and where the time went.
-
-    The loop's best weights have been loaded and evaluated; `start_seconds` passed from the command to the first step.
-    """
+    """Return the last event of a run, whose best weights have been loaded: losses, samples, their copies, and times."""
     best, text, plan = loop.best, loop.text, loop.plan
     assert best is not None  # evaluated before
     count = max(FINAL_SAMPLES, len(loop.prompts)) if plan.recipe.sample_tokens else 0
