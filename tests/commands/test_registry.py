@@ -1,5 +1,6 @@
 """Finding a command by what was typed, and what every command must tell of itself."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -132,7 +133,7 @@ def test_models_and_paths_are_completed(talk: Talk, tmp_path: Path) -> None:
 def test_a_number_is_whole_and_within_its_bounds() -> None:
     wrong = UsageError("wrong")
     assert [parse_number(text, 0, 3, wrong) for text in ("0", "3")] == [0, 3]
-    for text in ("", "x", "1.5", "-1", "4"):
+    for text in ("", "x", "1.5", "-1", "4", "+3", "0_1", " 1", "1\n", "٣", "9" * 5000):
         with pytest.raises(UsageError) as caught:
             parse_number(text, 0, 3, wrong)
         assert caught.value is wrong
@@ -140,6 +141,6 @@ def test_a_number_is_whole_and_within_its_bounds() -> None:
 
 def test_tokens_are_counted_from_either_end() -> None:
     assert [parse_token(text, 5, "why") for text in ("1", "5", "", "-1", "-5")] == [0, 4, 4, 4, 0]
-    for text in ("0", "6", "-6", "x"):
-        with pytest.raises(UsageError, match=f"/why takes the number of a token, from 1 to 5, not '{text}'"):
+    for text in ("0", "6", "-6", "x", "+3", "--1", "0_1"):
+        with pytest.raises(UsageError, match=re.escape(f"/why takes the number of a token, from 1 to 5, not '{text}'")):
             parse_token(text, 5, "why")

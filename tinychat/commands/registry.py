@@ -8,6 +8,7 @@ import difflib
 import inspect
 import json
 import os
+import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -233,16 +234,13 @@ def split_flags(text: str) -> tuple[list[str], list[tuple[str, str]]]:
 
 
 def parse_number(text: str, low: int, high: float, error: UsageError) -> int:
-    """Parse a whole number from `low` to `high`.
+    """Parse a whole number from `low` to `high`, written in plain digits; a minus sign may precede them.
 
     Raises:
         UsageError: `error`, if the text is no such number.
     """
-    try:
-        number = int(text)
-    except ValueError:
-        raise error from None
-    if not low <= number <= high:
+    # `int` alone would take `+3`, `1_0`, spaces and the digits of other scripts, and fails on thousands of digits.
+    if not re.fullmatch("-?[0-9]{1,100}", text) or not low <= (number := int(text)) <= high:
         raise error
     return number
 
