@@ -14,32 +14,20 @@ from tinychat.session.run_monitor import RunMonitor
 
 @dataclass(frozen=True)
 class Variant:
-    """The model, settings and seed of one of the answers.
-
-    Args:
-        name: label of the answer.
-        model: the model that generates it.
-        settings: the settings to generate it with.
-        seed: of its random numbers.
-        closes_model: whether to free the model once all answers are finished.
-    """
+    """The label, model, settings and seed of one of the answers."""
 
     name: str
     model: OpenModel
     settings: Settings
     seed: int
     closes_model: bool = False
+    """Whether to free the model once all answers are finished."""
 
 
 class Comparison:
-    """Answers to one prompt; an answer becomes a turn of the conversation when it is picked.
+    """Answers to one prompt, one for each variant; the picked one becomes the turn at `index` of the current branch.
 
-    Args:
-        conversation: the conversation of the prompt.
-        prompt: as typed.
-        index: of the prompt in the current branch; the answer that is picked replaces the turn there.
-        variants: one for each answer.
-        runs: the training runs; the newest weights of the followed one are loaded first.
+    The newest weights of the training run that is followed are loaded first.
     """
 
     def __init__(
@@ -87,10 +75,7 @@ class Comparison:
                     variant.model.close()
 
     def variant(self, number: int) -> Variant:
-        """Return the variant of an answer.
-
-        Args:
-            number: of the answer, from 1.
+        """Return the variant of the answer of a number (from 1).
 
         Raises:
             UsageError: If there is no such answer, or it is empty.
@@ -111,10 +96,9 @@ class Comparison:
             self.conversation.add(turn)
 
     def _answer(self, variant: Variant) -> Answer:
-        history = variant.model.history(self._history)
-        return variant.model.make_answer(
-            self._prompt, turns=history, settings=lambda: variant.settings, seed=variant.seed, index=len(history)
-        )
+        model = variant.model
+        turns = model.history(self._history)
+        return model.make_answer(self._prompt, turns=turns, settings=lambda: variant.settings, seed=variant.seed)
 
     def _record(self, index: int, record: Record) -> None:
         self.turns[index].record(record, self.variants[index].settings)

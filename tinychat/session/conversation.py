@@ -32,7 +32,11 @@ class Turn:
     @property
     def answer(self) -> str:
         """The text of the answer so far."""
-        return (self.saved_text or "") + "".join(token.text for token in self.tokens)
+        return self.text_before(len(self.tokens))
+
+    def text_before(self, index: int) -> str:
+        """Return the text of the answer before the token at an index."""
+        return (self.saved_text or "") + "".join(token.text for token in self.tokens[:index])
 
     def record(self, record: Record, settings: Settings) -> None:
         """Add a record of the answer and the settings that it was generated with."""
@@ -112,9 +116,8 @@ class Conversation:
             UsageError: If there is no turn of that number.
         """
         if not 1 <= number <= len(self.all):
-            raise UsageError(
-                f"there is no turn {number}", f"/tree shows turns 1 to {len(self.all)}" if self.all else "none yet"
-            )
+            remedy = f"/tree shows turns 1 to {len(self.all)}" if self.all else "none yet"
+            raise UsageError(f"there is no turn {number}", remedy)
         self.current = self.all[number - 1]
         return self.current
 

@@ -16,11 +16,9 @@ from tinychat.tokenizer.tokenizer import Tokenizer
 
 
 class OpenModel:
-    """A model to generate with. Its weights load when they are first needed, or from `preload` on.
+    """A model, by its name or path, to generate with the given settings, in which its own defaults are set.
 
-    Args:
-        name: name or path of the model.
-        settings: the settings to answer with; the model's own defaults are set in them.
+    Its weights load when they are first needed, or from `preload` on.
 
     Raises:
         ModelError: If there is no such model, or it is damaged.
@@ -41,8 +39,6 @@ class OpenModel:
     def name(self) -> str:
         """The model's name."""
         return self.info.name
-
-    # --- loading -------------------------------------------------------------------------------------------------
 
     def preload(self) -> EngineLoader:
         """Start to load the weights in a thread; return its loader."""
@@ -76,8 +72,6 @@ class OpenModel:
         """Free the weights; they load again when they are next needed."""
         self._loading = None
 
-    # --- prompts -------------------------------------------------------------------------------------------------
-
     @cached_property
     def tokenizer(self) -> Tokenizer:
         """The tokenizer of the generated text."""
@@ -96,14 +90,11 @@ class OpenModel:
             ModelError: If a chat model has no template.
         """
         info = self.info
-        if info.mode == "chat" and info.template is None:
+        template = info.template if info.mode == "chat" else None
+        if info.mode == "chat" and template is None:
             raise ModelError(f"{info.name} is a chat model without a template", "train or import it again")
-        return PromptEncoder(
-            self.tokenizer,
-            int(info.architecture["context_length"]),
-            info.template if info.mode == "chat" else None,
-            self.source_tokenizer if info.mode == "translation" else None,
-        )
+        source_tokenizer = self.source_tokenizer if info.mode == "translation" else None
+        return PromptEncoder(self.tokenizer, int(info.architecture["context_length"]), template, source_tokenizer)
 
     def history(self, turns: Sequence[Turn]) -> Sequence[Turn]:
         """Return the earlier turns that the model sees: all of them in a chat, none in other modes."""
@@ -116,18 +107,15 @@ class OpenModel:
         turns: Sequence[Turn] = (),
         settings: Callable[[], Settings] | None = None,
         seed: int | None = None,
-        index: int = 0,
+        index: int | None = None,
         top_logprobs: int = 0,
     ) -> Answer:
         """Return an answer that an engine can begin.
 
-        Args:
-            prompt: as typed.
-            turns: the turns before it that the model sees.
-            settings: returns the settings, before each call of the engine; default: the current ones.
-            seed: of the random numbers; default: the seed that is set, or a fresh one.
-            index: of the prompt in the input; with the seed it determines the random numbers.
-            top_logprobs: number of likeliest tokens to record at each position.
+        `turns` are those before it that the model sees; `settings` is called before each call of the engine, default:
+        the current ones. The seed, by default the one that is set or a fresh one, and the index of the prompt in the
+        input, by default the number of turns, determine the random numbers. Of each position, the `top_logprobs`
+        likeliest tokens are recorded.
 
         Raises:
             ModelError: If a chat model has no template.
@@ -140,7 +128,7 @@ class OpenModel:
             encoder.encode(prompt, [(turn.prompt, turn.answer) for turn in turns], settings().max_tokens),
             settings,
             seed=fresh_seed() if seed is None else seed,
-            prompt_index=index,
+            prompt_index=len(turns) if index is None else index,
             end_ids=encoder.end_ids,
             top_logprobs=top_logprobs,
             source=encoder.encode_source(prompt),

@@ -17,12 +17,7 @@ MAX_WAIT = 1.0
 
 
 class BackgroundRun:
-    """A training run in the background.
-
-    Args:
-        run: its folder.
-        process: its trainer, if that is a child of this process.
-    """
+    """A training run in the background; `process` is its trainer, if that is a child of this process."""
 
     def __init__(self, run: RunFolder, process: "subprocess.Popen[bytes] | None" = None) -> None:
         self.run, self.process = run, process
@@ -75,10 +70,7 @@ class BackgroundRun:
 class RunMonitor:
     """The training runs of a session, and the one that it follows: its newest weights answer.
 
-    Args:
-        get_model: returns the open model; None if none is open.
-        open_model: opens another model, by its name or path, and begins a new conversation.
-        reopen_model: opens another model and keeps the conversation.
+    `open_model` opens another model, by its name or path, and begins a new conversation; `reopen_model` keeps it.
     """
 
     def __init__(
@@ -132,14 +124,13 @@ class RunMonitor:
         if run is None:
             return
         run.poll()
-        if run.last is None:
-            if run.has_weights and self._model_of(run) is None:
-                self._open(run)
-        else:
-            is_open = self._model_of(run) is not None
+        is_open = self._model_of(run) is not None
+        if run.last is not None:
             self.follow(None)
             if isinstance(run.last, Ended) and is_open:
                 self._reopen_model(run.last.folder)
+        elif run.has_weights and not is_open:
+            self._open(run)
 
     def load_newest_weights(self, should_stop: Callable[[], bool]) -> None:
         """Load the newest weights of the followed run; the conversation goes on.

@@ -27,8 +27,6 @@ class Session:
         self._model: OpenModel | None = None
         self.runs = RunMonitor(lambda: self._model, self.open_model, self.reopen_model)
 
-    # --- the model -----------------------------------------------------------------------------------------------
-
     @property
     def model(self) -> OpenModel:
         """The open model.
@@ -66,11 +64,9 @@ class Session:
         Raises:
             ModelError: If there is no such model, or it is damaged; the open one stays.
         """
-        conversation = self.conversation
-        model = self.open_model(name)
-        self.conversation = conversation
-        model.preload()
-        return model
+        self._model = OpenModel(name, self.settings)
+        self._model.preload()
+        return self._model
 
     def choose_model(self, name: str) -> OpenModel:
         """Open and load another model; if a run of that name trains in the background, use its newest weights.
@@ -90,8 +86,6 @@ class Session:
         if self._model is not None:
             self._model.close()
 
-    # --- prompts and answers -------------------------------------------------------------------------------------
-
     @property
     def turns(self) -> list[Turn]:
         """The turns of the current branch of the conversation."""
@@ -100,9 +94,7 @@ class Session:
     def answer(self, prompt: str, should_stop: Callable[[], bool] = lambda: False) -> Iterator[Record]:
         """Answer a prompt as a new turn; yield the records of the answer, the last of them `Finished`.
 
-        Args:
-            prompt: as typed.
-            should_stop: called repeatedly; once it returns true, the answer ends as interrupted.
+        Once `should_stop` returns true, the answer ends as interrupted.
 
         Raises:
             ModelError: If no model is open, or it is damaged.
@@ -110,9 +102,8 @@ class Session:
         """
         self.runs.load_newest_weights(should_stop)
         model = self.model
-        history = model.history(self.turns)
         # `--conversation` numbers its prompts alike, so that the same seed gives the same answers there.
-        answer = model.make_answer(prompt, turns=history, index=len(history))
+        answer = model.make_answer(prompt, turns=model.history(self.turns))
         turn = Turn(prompt, list(answer.ids), model=model.reference, settings=answer.request.settings)
         turn.why_not_reproducible = self.runs.why_not_reproducible(model)
         self.conversation.add(turn)
@@ -138,29 +129,24 @@ class Session:
         """
         turn = self._last_turn()
         answer = self.model.make_answer(turn.prompt)
-        answer.resume(
-            self.model.ids_before(turn, len(turn.tokens)), [token.id for token in turn.tokens], num_generated=0
-        )
+        ids = self.model.ids_before(turn, len(turn.tokens))
+        answer.resume(ids, [token.id for token in turn.tokens], num_generated=0)
         turn.why_not_reproducible = "it was continued"
         return self._run(turn, answer, should_stop)
 
     def branch(
         self, position: int, forced_ids: Sequence[int], should_stop: Callable[[], bool] = lambda: False
     ) -> Iterator[Record]:
-        """Regenerate the last answer from a position on, forcing some tokens first, as a new turn.
+        """Regenerate the last answer from a token position on as a new turn; records are those of `answer`.
 
-        Args:
-            position: index of the first token to replace.
-            forced_ids: ids of the tokens to force there; they are the first records.
-            should_stop: called repeatedly; once it returns true, the answer ends as interrupted.
+        The first tokens are forced to be `forced_ids`.
 
         Raises:
             UsageError: If there is no answer yet.
         """
         old, model = self._last_turn(), self.model
         kept = old.tokens[:position]
-        history = model.history(self.turns[:-1])
-        answer = model.make_answer(old.prompt, turns=history, index=len(history))
+        answer = model.make_answer(old.prompt, turns=model.history(self.turns[:-1]))
         answer.resume(model.ids_before(old, position), [token.id for token in kept], num_generated=position)
         turn = replace(
             old, tokens=kept, finished=None, changes=[change for change in old.changes if change[0] < position],
@@ -172,10 +158,7 @@ class Session:
         return self._run(turn, answer, should_stop, forced_ids)
 
     def pick(self, number: int) -> Variant:
-        """Make an answer of the newest comparison the newest turn, and open the model that generated it.
-
-        Args:
-            number: of the answer, from 1.
+        """Make an answer of the newest comparison (from 1) the newest turn, and open the model that generated it.
 
         Raises:
             UsageError: If there is no such answer, it is empty, or another conversation has begun since.

@@ -3,6 +3,7 @@
 `Autosave` writes the conversations of a session to the user's data folder, and keeps the newest of them.
 """
 
+import itertools
 import json
 from collections.abc import Callable
 from contextlib import suppress
@@ -117,12 +118,7 @@ def _read_turn(values: dict[str, Any]) -> Turn:
 
 
 class Autosave:
-    """Saves the conversations of a session, each to a file named by the time at which it began.
-
-    Args:
-        session: whose conversations to save.
-        clock: returns the local time.
-    """
+    """Saves the conversations of a session, each to a file named by the local time at which it began."""
 
     def __init__(self, session: Session, clock: Callable[[], datetime] = datetime.now) -> None:
         self._session, self._clock = session, clock
@@ -139,7 +135,7 @@ class Autosave:
         session, conversation = self._session, self._session.conversation
         if not conversation.all:
             return
-        is_new = self.path is None or conversation is not self._conversation
+        is_new = conversation is not self._conversation
         if is_new:
             name = f"{self._clock():%Y-%m-%d-%H%M%S}"
             self._conversation, self.path = conversation, _unused_path(paths.transcripts_folder(), name)
@@ -153,8 +149,5 @@ class Autosave:
 
 def _unused_path(folder: Path, name: str) -> Path:
     """Return the path of a file that does not exist: another conversation may have begun in the same second."""
-    path, number = folder / f"{name}.json", 1
-    while path.exists():
-        number += 1
-        path = folder / f"{name}-{number}.json"
-    return path
+    names = itertools.chain([name], (f"{name}-{number}" for number in itertools.count(2)))
+    return next(path for one in names if not (path := folder / f"{one}.json").exists())
