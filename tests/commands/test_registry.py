@@ -7,10 +7,10 @@ import pytest
 from scripted import Talk
 
 from tinychat.commands import COMMANDS
+from tinychat.commands.models import complete_models
 from tinychat.commands.registry import (
     CATEGORIES,
     Command,
-    complete_models,
     complete_paths,
     is_command,
     parse_number,

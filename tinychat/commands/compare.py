@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from tinychat.commands.registry import Suggestion, command, complete_models, parse_number, unquote
+from tinychat.commands.models import complete_models
+from tinychat.commands.registry import Suggestion, command, first_word, parse_number, unquote
 from tinychat.commands.results import Message, ParallelAnswers, Result
 from tinychat.commands.settings import suggest_values
 from tinychat.config.option import Option
@@ -31,16 +32,14 @@ def samples(session: Session, text: str) -> Result:
     If a seed is set, the answers use it and the seeds that follow it.
     """
     count, _, prompt = text.partition(" ")
-    problem = f"/samples needs a number of answers from {MIN_ANSWERS} to {MAX_ANSWERS}" + (
-        f", not {count!r}" if count else ""
-    )
+    typed = f", not {count!r}" if count else ""
+    problem = f"/samples needs a number of answers from {MIN_ANSWERS} to {MAX_ANSWERS}{typed}"
     error = UsageError(problem, "for example `/samples 4`, or `/samples 4 hello there`")
     number = parse_number(count, MIN_ANSWERS, MAX_ANSWERS, error)
     settings = session.settings.current
     if settings.greedy:
         raise UsageError(*SAME_ANSWERS)
-    first = settings.seed
-    seeds = [fresh_seed() if first is None else first + index for index in range(number)]
+    seeds = [fresh_seed() if settings.seed is None else settings.seed + index for index in range(number)]
     return _compare(session, prompt, [Variant(f"seed {seed}", session.model, settings, seed) for seed in seeds])
 
 
@@ -96,8 +95,9 @@ def compare(session: Session, text: str) -> Result:
     return _compare(session, prompt, variants)
 
 
+@first_word
 def _complete_pick(session: Session, words: list[str]) -> Iterator[Suggestion]:
-    if session.comparison is not None and len(words) == 1:
+    if session.comparison is not None:
         for number, variant in enumerate(session.comparison.variants, start=1):
             yield Suggestion(str(number), variant.name)
 
@@ -115,11 +115,8 @@ def pick(session: Session, text: str) -> Result:
     number = parse_number(text, 0, math.inf, error)
     folder = session.model.info.folder
     variant = session.pick(number)
-    is_new = session.model.info.folder != folder
-    return Message(
-        (f"the conversation goes on from answer {number}: {variant.name}",),
-        (f"{session.model.name} answers from now on",) if is_new else (),
-    )
+    notes = () if session.model.info.folder == folder else (f"{session.model.name} answers from now on",)
+    return Message((f"the conversation goes on from answer {number}: {variant.name}",), notes)
 
 
 def _compare(session: Session, prompt: str, variants: list[Variant]) -> ParallelAnswers:
@@ -139,9 +136,8 @@ def _parse(text: str) -> tuple[dict[str, list[str]], bool, str]:
     values: dict[str, list[str]] = {}
     greedy = False
     while True:
-        if (match := ASSIGNMENT.match(text)) and (
-            not values or match["name"].lower() == "model" or _find(match["name"])
-        ):
+        match = ASSIGNMENT.match(text)
+        if match and (not values or match["name"].lower() == "model" or _find(match["name"])):
             values.setdefault(match["name"].lower(), []).extend(filter(None, match["values"].split(",")))
         elif match := GREEDY.match(text):
             greedy = True
@@ -166,12 +162,12 @@ def _sampling_setting(name: str) -> Option:
     Raises:
         UsageError: If there is none of that name.
     """
-    known, setting = ", ".join(SETTINGS[one].spelling for one in SAMPLING), _find(name)
-    if setting is None:
-        raise UsageError(f"there is no setting {name!r}", f"compared are {known} and model")
-    if setting.name not in SAMPLING:
-        raise UsageError(f"{setting.spelling} does not say how tokens are chosen", f"compared are {known} and model")
-    return setting
+    setting = _find(name)
+    if setting is not None and setting.name in SAMPLING:
+        return setting
+    known = ", ".join(SETTINGS[one].spelling for one in SAMPLING)
+    problem = f"{setting.spelling} does not say how tokens are chosen" if setting else f"there is no setting {name!r}"
+    raise UsageError(problem, f"compared are {known} and model")
 
 
 def _label(setting: Option, value: object) -> str:
@@ -194,12 +190,10 @@ def _model_variants(session: Session, names: list[str], seed: int) -> list[Varia
         )
     variants: list[Variant] = []
     for name in names:
-        if session.info is not None and name in (session.info.name, str(session.info.folder)):
-            variants.append(Variant(name, session.model, session.settings.current, seed))
-        else:
-            settings = copy.deepcopy(session.settings)
-            model = OpenModel(name, settings)
-            variants.append(Variant(name, model, settings.current, seed, closes_model=True))
+        is_open = session.info is not None and name in (session.info.name, str(session.info.folder))
+        settings = session.settings if is_open else copy.deepcopy(session.settings)
+        model = session.model if is_open else OpenModel(name, settings)
+        variants.append(Variant(name, model, settings.current, seed, closes_model=not is_open))
     return variants
 
 

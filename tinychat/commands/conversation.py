@@ -4,20 +4,12 @@ import json
 import math
 import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
-from tinychat.commands.registry import (
-    Suggestion,
-    command,
-    complete_paths,
-    complete_transcripts,
-    parse_number,
-    parse_token,
-    to_path,
-    unquote,
-)
+from tinychat.commands.registry import Suggestion, command, complete_paths, parse_number, parse_token, to_path, unquote
 from tinychat.commands.results import Answer, EditPrompt, Export, Message, Result, Tree, TreeRow
 from tinychat.config.option import Origin, escape
 from tinychat.config.settings import LOADING, SETTINGS
@@ -32,6 +24,9 @@ from tinychat.textutil import count, shorten
 MAX_QUOTE = 50
 MAX_PROMPT = 36
 """Number of characters of a prompt in a row of the tree."""
+MAX_TRANSCRIPTS = 20
+"""Number of saved conversations offered by completion."""
+NOTHING_YET = ("nothing has been said yet", "type a prompt first")
 BRANCH_EXAMPLE = 'for example `/branch 5 "blue"`; `/why` shows the tokens by their numbers'
 NUMBER_AND_TEXT = re.compile(r"(?P<number>-?\d+)(?:\s+(?P<text>.+))?\Z", re.DOTALL)
 NOT_REPEATED = ("seed", "slow")
@@ -48,8 +43,7 @@ def retry(session: Session, text: str) -> Result:
 @command("continue", "talk", "continue the answer", aliases=("more",))
 def continue_(session: Session, text: str) -> Result:
     """Continue the last answer where it stopped."""
-    answer = _last(session).answer
-    return Answer(session.continue_answer, answer.rpartition("\n")[2])
+    return Answer(session.continue_answer, _last(session).answer.rpartition("\n")[2])
 
 
 @command("undo", "talk", "take it back")
@@ -57,11 +51,9 @@ def undo(session: Session, text: str) -> Result:
     """Remove the last prompt and its answer; `/goto` returns to them."""
     turn = _undo(session)
     left = len(session.turns)
-    number = session.conversation.number(turn)
-    return Message(
-        (f"taken back: {shorten(turn.prompt, MAX_QUOTE)!r}",),
-        (f"{count(left, 'turn')} {'is' if left == 1 else 'are'} left · /goto {number} returns to it",),
-    )
+    left_words = f"{count(left, 'turn')} {'is' if left == 1 else 'are'} left"
+    note = f"{left_words} · /goto {session.conversation.number(turn)} returns to it"
+    return Message((f"taken back: {shorten(turn.prompt, MAX_QUOTE)!r}",), (note,))
 
 
 @command("edit", "talk", "change and resend")
@@ -89,7 +81,23 @@ def save(session: Session, text: str) -> Result:
     return Message((f"saved {count(len(session.turns), 'turn')} in {path}",))
 
 
-@command("open", "talk", "from a file", usage="FILE", example="/open talk.json", complete=complete_transcripts)
+def _complete_open(session: Session, words: list[str]) -> Iterator[Suggestion]:
+    """Complete a transcript: saved conversations, newest first, each with its first prompt; then files and folders."""
+    if len(words) == 1:
+        matches = [path for path in paths.list_transcripts() if path.name.startswith(words[0])]
+        for path in matches[:MAX_TRANSCRIPTS]:
+            yield Suggestion(path.stem, _first_prompt(path))
+    yield from complete_paths(session, words)
+
+
+def _first_prompt(path: Path) -> str:
+    try:
+        return str(json.loads(path.read_text(encoding="utf-8"))["turns"][0]["prompt"])
+    except (OSError, ValueError, LookupError, TypeError):
+        return ""
+
+
+@command("open", "talk", "from a file", usage="FILE", example="/open talk.json", complete=_complete_open)
 def open_(session: Session, text: str) -> Result:
     """Open a saved or automatically kept conversation and continue it."""
     path = _path(text, "open")
@@ -99,8 +107,8 @@ def open_(session: Session, text: str) -> Result:
     if path == Path(path.name) and not path.exists() and kept.exists():
         path = kept
     session.conversation = read_transcript(path)
-    lines = [line for turn in session.turns for line in (f"› {turn.prompt}", turn.answer)]
-    return Message(tuple(lines), (f"{count(len(session.turns), 'turn')} from {path}",))
+    lines = tuple(line for turn in session.turns for line in (f"› {turn.prompt}", turn.answer))
+    return Message(lines, (f"{count(len(session.turns), 'turn')} from {path}",))
 
 
 @command("export", "talk", "to read or show", usage="FILE", example="/export talk.html", complete=complete_paths)
@@ -113,13 +121,9 @@ def export(session: Session, text: str) -> Result:
     return Export(path)
 
 
-def _nothing_yet() -> UsageError:
-    return UsageError("nothing has been said yet", "type a prompt first")
-
-
 def _last(session: Session) -> Turn:
     if not session.turns:
-        raise _nothing_yet()
+        raise UsageError(*NOTHING_YET)
     return session.turns[-1]
 
 
@@ -159,25 +163,20 @@ def repeat(session: Session, text: str) -> Result:
     turns = session.turns[: index + 1] if chat else [turn]
     for earlier, other in enumerate(turns[:-1]):
         _check_reproducible(other, earlier, index)
-        if other.model != turn.model or _loading_values(other) != _loading_values(turn):
+        loaded_alike = all(getattr(other.settings, name) == getattr(turn.settings, name) for name in LOADING)
+        if other.model != turn.model or not loaded_alike:
             raise _not_reproducible(index, f"answer {earlier + 1}, which it follows, is of another model or device")
     if len(turns) == 1:
         return Message((_prompt_command(session, turn),))
-    return Message(
-        (_conversation_command(session, turns),), ('the last line has the answer: the text of its "completion"',)
-    )
+    note = 'the last line has the answer: the text of its "completion"'
+    return Message((_conversation_command(session, turns),), (note,))
 
 
 def _check_reproducible(turn: Turn, index: int, wanted: int) -> None:
-    """Check that a turn can be reproduced.
-
-    Args:
-        turn: the turn at `index`.
-        index: its index in the conversation.
-        wanted: index of the answer to reproduce, which may follow this turn.
+    """Check that the turn at an index can be reproduced; the wanted answer is its own, or follows it.
 
     Raises:
-        UsageError: If the turn cannot be reproduced.
+        UsageError: If it cannot.
     """
     reason = turn.why_not_reproducible
     if not reason and (turn.settings is None or turn.finished is None or not turn.model):
@@ -193,7 +192,7 @@ def _not_reproducible(index: int, why: str) -> UsageError:
 def _prompt_command(session: Session, turn: Turn) -> str:
     """Return a command for one prompt: `tinychat -m smalltalk -p hello --temperature 0.8 … --seed 123`."""
     assert turn.finished is not None
-    words = ["tinychat", "-m", turn.model, "-p", turn.prompt, *_flags(session, turn, tuple(SETTINGS))]
+    words = ["tinychat", "-m", turn.model, "-p", turn.prompt, *_flags(_explicit_settings(session, turn))]
     return shlex.join([*words, "--seed", str(turn.finished.seed)])
 
 
@@ -202,22 +201,18 @@ def _conversation_command(session: Session, turns: Sequence[Turn]) -> str:
     lines = []
     for turn in turns:
         assert turn.finished is not None
-        values = {
-            name: getattr(turn.settings, name) for name in _explicit_settings(session, turn) if name not in LOADING
-        }
+        values = _explicit_settings(session, turn)
+        loading = {name: values.pop(name) for name in LOADING if name in values}
         line = {"prompt": turn.prompt, **values, "seed": turn.finished.seed}
         lines.append(json.dumps(line, ensure_ascii=False))
-    words = ["tinychat", "-m", turns[-1].model, "--conversation", "--jsonl", *_flags(session, turns[-1], LOADING)]
+    words = ["tinychat", "-m", turns[-1].model, "--conversation", "--jsonl", *_flags(loading)]
     return f"printf '%s\\n' {shlex.join(lines)} | {shlex.join(words)}"
 
 
-def _flags(session: Session, turn: Turn, names: Sequence[str]) -> list[str]:
-    flags = []
-    for name in _explicit_settings(session, turn):
-        if name in names:
-            for text in _flag_values(getattr(turn.settings, name)):
-                flags += [SETTINGS[name].flag, text]
-    return flags
+def _flags(values: Mapping[str, object]) -> Iterator[str]:
+    for name, value in values.items():
+        for text in _flag_values(value):
+            yield from (SETTINGS[name].flag, text)
 
 
 def _flag_values(value: object) -> list[str]:
@@ -229,20 +224,16 @@ def _flag_values(value: object) -> list[str]:
     return ["none" if value is None else str(value)]
 
 
-def _explicit_settings(session: Session, turn: Turn) -> list[str]:
+def _explicit_settings(session: Session, turn: Turn) -> dict[str, Any]:
     """Return the settings that a command has to name: those on the toolbar, and those that are or were no defaults."""
-    names = []
+    values = {}
     for name, setting in SETTINGS.items():
         value = getattr(turn.settings, name)
         shown = setting.toolbar is not None and setting.toolbar(value)
         is_changed = value != setting.default or session.settings.origin(name) is not Origin.DEFAULT
         if name not in NOT_REPEATED and (shown or is_changed):
-            names.append(name)
-    return names
-
-
-def _loading_values(turn: Turn) -> list[object]:
-    return [getattr(turn.settings, name) for name in LOADING]
+            values[name] = value
+    return values
 
 
 # --- the tree of the conversation -------------------------------------------------------------------------------------
@@ -251,8 +242,7 @@ def _loading_values(turn: Turn) -> list[object]:
 def branch_at(session: Session, turn: Turn, index: int, forced_ids: list[int]) -> Answer:
     """Regenerate the answer of a turn from the token at an index (from 0), forcing other tokens there first."""
     session.conversation.current = turn
-    text = (turn.saved_text or "") + "".join(token.text for token in turn.tokens[:index])
-    return Answer(partial(session.branch, index, forced_ids), text.rpartition("\n")[2])
+    return Answer(partial(session.branch, index, forced_ids), turn.text_before(index).rpartition("\n")[2])
 
 
 @command("branch", "talk", "force other words", usage='N "TEXT"', example='/branch 5 "blue"')
@@ -262,8 +252,7 @@ def branch(session: Session, text: str) -> Result:
     The old answer stays as a branch of its own: `/tree` shows both, and `/goto` returns to it. Enter on an alternative
     shown by `/why` does the same.
     """
-    turn = session.turns[-1] if session.turns else None
-    if turn is None or not turn.tokens:
+    if not session.turns or not (turn := session.turns[-1]).tokens:
         raise UsageError("there is no answer to branch from", "type a prompt first")
     match = NUMBER_AND_TEXT.match(text)
     if match is None or not (replacement := unquote(match["text"] or "")):
@@ -286,16 +275,14 @@ def tree(session: Session, text: str) -> Result:
     """Show the conversation with all branches, also those left by `/retry`, `/undo`, `/edit`, `/branch` or `/pick`."""
     conversation = session.conversation
     if not conversation.all:
-        raise _nothing_yet()
+        raise UsageError(*NOTHING_YET)
     path = {id(turn) for turn in conversation.turns}
-    rows = tuple(
-        TreeRow(
-            prefix, f"{conversation.number(turn)}  {_row_text(turn)}", turn is conversation.current, id(turn) in path
-        )
-        for prefix, turn in _walk_tree(conversation, None, "")
-    )
+    rows = []
+    for prefix, turn in _walk_tree(conversation, None, ""):
+        text = f"{conversation.number(turn)}  {_row_text(turn)}"
+        rows.append(TreeRow(prefix, text, turn is conversation.current, id(turn) in path))
     current = "" if conversation.current else "before the first turn · "
-    return Tree(rows, (f"{current}/goto N goes to a turn, and on from there",))
+    return Tree(tuple(rows), (f"{current}/goto N goes to a turn, and on from there",))
 
 
 def _walk_tree(conversation: Conversation, turn: Turn | None, indent: str) -> Iterator[tuple[str, Turn]]:
@@ -326,15 +313,14 @@ def goto(session: Session, text: str) -> Result:
 
     0 is before the first turn.
     """
-    conversation = session.conversation
     error = UsageError(f"/goto needs the number of a turn, not {text!r}", "/tree shows them")
     number = parse_number(text, 0, math.inf, error)
     if number == 0:
-        conversation.current = None
+        session.conversation.current = None
         return Message(("before the first turn",))
-    turn = conversation.go_to(number)
-    earlier = len(conversation.turns) - 1
-    return Message((f"› {turn.prompt}", turn.answer), (f"turn {number}, after {count(earlier, 'other')}",))
+    turn = session.conversation.go_to(number)
+    note = f"turn {number}, after {count(len(session.turns) - 1, 'other')}"
+    return Message((f"› {turn.prompt}", turn.answer), (note,))
 
 
 COMMANDS = (retry, continue_, undo, edit, clear, save, open_, export, repeat, branch, tree, goto)

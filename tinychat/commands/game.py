@@ -1,11 +1,11 @@
 """`/play`: guess how a text continues, against the model (Shannon's guessing game)."""
 
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
-from tinychat.commands.registry import Command, Suggestion, command, complete_sources, to_path, unquote
+from tinychat.commands.registry import Command, command, complete_sources, first_word, to_path, unquote
 from tinychat.commands.results import GuessingGame, Result
 from tinychat.errors import Interrupted, UsageError
 from tinychat.evaluate.shannon_game import Game
@@ -22,11 +22,10 @@ CONTEXT_TOKENS = 40
 ShouldStop = Callable[[], bool]
 
 
-def _complete(session: Session, words: list[str]) -> Iterator[Suggestion]:
-    return complete_sources(session, words) if len(words) == 1 else iter(())
-
-
-@command("play", "inside", "guess along", usage="[PROMPT or FILE]", example="/play hello there", complete=_complete)
+@command(
+    "play", "inside", "guess along", usage="[PROMPT or FILE]", example="/play hello there",
+    complete=first_word(complete_sources),
+)  # fmt: skip
 def play(session: Session, text: str) -> Result:
     """Guess how a text continues, character by character or from choices: your bits against the model's.
 
@@ -51,12 +50,11 @@ def play(session: Session, text: str) -> Result:
 
 def _answer(session: Session, prompt: str, index: int, should_stop: ShouldStop) -> Game:
     """Return a game on the model's answer to a prompt, as turn `index` of the conversation."""
-    settings = session.settings.current
-    settings = replace(settings, max_tokens=min(settings.max_tokens, MAX_TOKENS))
-    model = session.model
+    model, current = session.model, session.settings.current
+    settings = replace(current, max_tokens=min(current.max_tokens, MAX_TOKENS))
     history = model.history(session.turns[:index])
     _wait(session, should_stop)
-    answer = model.make_answer(prompt, turns=history, settings=lambda: settings, index=len(history))
+    answer = model.make_answer(prompt, turns=history, settings=lambda: settings)
     start = len(answer.ids)
     for _ in stream(model.engine, answer, should_stop):
         pass
@@ -88,10 +86,9 @@ def _passage(session: Session, source: str, should_stop: ShouldStop) -> Game:
     texts = [tokenizer.token_text(id) for id in passage[:CONTEXT_TOKENS]]
     # Begin after a line break if there is one, else after a space.
     start = next((index + 1 for end in ("\n", " ") for index, text in enumerate(texts) if text.endswith(end)), 0)
-    passage = passage[start:]
+    passage = passage[start : start + CONTEXT_TOKENS + MAX_TOKENS]
     _wait(session, should_stop)
-    shown = tokenizer.decode(passage[:CONTEXT_TOKENS])
-    return _game(session, passage[: CONTEXT_TOKENS + MAX_TOKENS], CONTEXT_TOKENS, shown)
+    return _game(session, passage, CONTEXT_TOKENS, tokenizer.decode(passage[:CONTEXT_TOKENS]))
 
 
 def _game(session: Session, ids: Sequence[int], start: int, shown: str, source: tuple[int, ...] | None = None) -> Game:

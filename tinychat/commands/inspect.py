@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 
 MAX_ALTERNATIVES = 8
 """Number of tokens shown by `/why`."""
-
 CROSS = "cross"
 """Argument of `/attention` for attention to the encoder."""
 MAX_CELLS = 96
@@ -54,7 +53,6 @@ MAX_CANDIDATES = 5
 """Number of tokens in a row of `/lens`."""
 MIN_PROBABILITY = 0.001
 """Probability from which candidates after the first are shown."""
-
 MIN_SPAN = 12
 """Number of characters of a span; any two texts of a language share shorter ones."""
 MAX_SPANS = 8
@@ -73,7 +71,7 @@ def why(session: Session, text: str) -> Result:
     temperature and filters as the token was drawn. ←/→ move through the answer; ↑/↓ select an alternative, and Enter
     continues the answer with it.
     """
-    turn = last_answer(session)
+    turn = _last_answer(session)
     probabilities_at = cache(lambda index: _probabilities(session, turn, index))
 
     def bars_at(index: int) -> BarChart:
@@ -92,7 +90,7 @@ def color(session: Session, text: str) -> Result:
 
     Two lines below chart the surprisal of each token, and the entropy of the prediction before it.
     """
-    turn, model = last_answer(session), session.model
+    turn, model = _last_answer(session), session.model
     prefix = [(turn.saved_text, None)] if turn.saved_text else []
     entropies: list[float] = []
     if model.prompt_encoder.source_tokenizer is None:
@@ -129,10 +127,9 @@ def score(session: Session, text: str) -> Result:
 )
 def tokens(session: Session, text: str) -> Result:
     """Show the tokens of a text, or of the last prompt, with their ids."""
-    if not text:
-        if not session.turns:
-            raise UsageError("there is no text to cut", "for example `/tokens to be or not`")
-        text = session.turns[-1].prompt
+    if not text and not session.turns:
+        raise UsageError("there is no text to cut", "for example `/tokens to be or not`")
+    text = text or session.turns[-1].prompt
     pieces = session.model.source_tokenizer.pieces(text)
     notes = (f"{len(pieces):,} tokens for {len(text):,} characters", *_unknown(session.model, text))
     return Message(("  ".join(f"{piece!r} {id}" for piece, id in pieces),), notes)
@@ -143,12 +140,8 @@ def _unknown(model: OpenModel, text: str) -> tuple[str, ...]:
     return ("unknown to this model, left out: " + " ".join(map(repr, unknown)),) if unknown else ()
 
 
-def last_answer(session: Session) -> Turn:
-    """Return the newest turn whose answer has tokens.
-
-    Raises:
-        UsageError: If there is none.
-    """
+def _last_answer(session: Session) -> Turn:
+    """Return the newest turn whose answer has tokens."""
     turn = next((turn for turn in reversed(session.turns) if turn.tokens), None)
     if turn is None:
         raise UsageError("there is no answer to look into yet", "type a prompt first")
@@ -159,14 +152,20 @@ def _settings_at(session: Session, turn: Turn, index: int) -> Settings:
     return turn.settings_at(index) or session.settings.current
 
 
+def _ids_before(model: OpenModel, turn: Turn, index: int | None = None) -> tuple[list[int], tuple[int, ...] | None]:
+    """Return the ids before an index of an answer, default: all of them, and those that an encoder has read."""
+    ids = model.ids_before(turn, len(turn.tokens) if index is None else index)
+    return ids, model.prompt_encoder.encode_source(turn.prompt)
+
+
 def _probabilities(session: Session, turn: Turn, index: int) -> list[TokenProbability]:
     """Return the probabilities of the whole vocabulary at an index of an answer, likeliest first.
 
     The model computes them again for this index alone, so that generating answers costs nothing extra.
     """
-    model, settings = session.model, _settings_at(session, turn, index)
-    ids, source = model.ids_before(turn, index), model.prompt_encoder.encode_source(turn.prompt)
-    return model.engine.probabilities(Request(0, ids, index, settings, seed=0, source=source))
+    ids, source = _ids_before(session.model, turn, index)
+    request = Request(0, ids, index, _settings_at(session, turn, index), seed=0, source=source)
+    return session.model.engine.probabilities(request)
 
 
 def _shown(probabilities: list[TokenProbability], token: Token) -> list[TokenProbability]:
@@ -180,15 +179,16 @@ def _bar_chart(session: Session, turn: Turn, index: int, probabilities: list[Tok
     rank, drawn = next((rank, one) for rank, one in enumerate(probabilities, 1) if one.id == token.id)
     entropy = -sum(math.exp(one.logprob) * one.logprob for one in probabilities) / math.log(2)
     name = session.model.tokenizer.token_text
-    shown = _shown(probabilities, token)
     texts = [token.text for token in turn.tokens]
     return BarChart(
         f"token {index + 1} of {len(texts)} · rank {rank:,} of {len(probabilities):,}"
-        f" · log-probability {drawn.logprob:z.2f}"
-        f" · entropy {entropy:z.1f} bits",
-        tuple(Bar(repr(name(one.id)), math.exp(one.logprob), one is drawn, one.probability) for one in shown),
+        f" · log-probability {drawn.logprob:z.2f} · entropy {entropy:z.1f} bits",
+        tuple(
+            Bar(repr(name(one.id)), math.exp(one.logprob), one is drawn, one.probability)
+            for one in _shown(probabilities, token)
+        ),
         (f"before and after {' · '.join(describe_sampling(_settings_at(session, turn, index)))}",),
-        ((turn.saved_text or "") + "".join(texts[:index]), texts[index], "".join(texts[index + 1 :])),
+        (turn.text_before(index), texts[index], "".join(texts[index + 1 :])),
     )
 
 
@@ -197,12 +197,8 @@ def _shade(
 ) -> ShadedText:
     """Return a text coloured by surprisal, with notes on its perplexity and bits per character.
 
-    A token that holds only part of a character adds its surprisal to the token that completes the character.
-
-    Args:
-        tokens: texts and log-probabilities in nats; None for a text that is not scored.
-        entropies: of the predictions, in nats.
-        notes: more notes.
+    Tokens are texts with log-probabilities in nats, None if not scored; entropies are in nats. A token that holds only
+    part of a character adds its surprisal to the token that completes the character.
     """
     pieces: list[tuple[str, float | None]] = []
     logprobs: list[float] = []
@@ -249,7 +245,7 @@ def attention(session: Session, text: str) -> Result:
         raise UsageError(f"/attention takes a layer and a head, not {text!r}", "for example `/attention 2 1`")
     layer = _parse_index(numbers[:1], config.n_layer, "layer")
     head = _parse_index(numbers[1:], config.n_head, "head")
-    turn = last_answer(session)
+    turn = _last_answer(session)
     if layer is None or head is None:
         return _head_maps(model, turn, layer, cross)
     return _head_map(model, turn, layer, head, cross)
@@ -262,10 +258,10 @@ def lens(session: Session, text: str) -> Result:
     The output head is applied to the residual stream after each layer; the last row is the model's prediction. If that
     mixes in n-gram counts and a copy mechanism (matches), each has a row with its share of the mixture.
     """
-    turn, model = last_answer(session), session.model
+    turn, model = _last_answer(session), session.model
     index = parse_token(text, len(turn.tokens), "lens")
     name, token_id = model.tokenizer.token_text, turn.tokens[index].id
-    ids, source = model.ids_before(turn, index), model.prompt_encoder.encode_source(turn.prompt)
+    ids, source = _ids_before(model, turn, index)
     predictions = model.engine.lens(ids, token_id, source=source, likeliest=MAX_CANDIDATES)
     mixed = any(row.share is not None for row in predictions)
     rows = []
@@ -289,10 +285,10 @@ def lens(session: Session, text: str) -> Result:
 
 def _head_maps(model: OpenModel, turn: Turn, layer: int | None, cross: bool) -> HeatMaps:
     """Return small maps of the heads of all layers, or of one."""
-    ids = model.ids_before(turn, len(turn.tokens))
-    source = model.prompt_encoder.encode_source(turn.prompt)
+    ids, source = _ids_before(model, turn)
     layers = model.engine.heads(ids, source=source, layer=layer, cross=cross, cells=MAX_CELLS)
-    tokens = _describe_window(model, ids)
+    start = window_start(len(ids), model.engine.context_length)
+    tokens = f"the newest {len(ids) - start:,} of {len(ids):,} tokens" if start else f"{len(ids):,} tokens"
     if cross:
         tokens += f" look at the {len(source or ())} of the prompt"
     grid = tuple(
@@ -303,17 +299,10 @@ def _head_maps(model: OpenModel, turn: Turn, layer: int | None, cross: bool) -> 
         for number, heads in enumerate(layers, 1 if layer is None else layer + 1)
     )
     if layer is None:
-        note = "a row for each layer; `/attention LAYER` shows one larger"
-        return HeatMaps(f"attention, by layer and head: {tokens}", grid, (note,))
-    return HeatMaps(
-        f"layer {layer + 1}, by head: {tokens}", grid, (f"`/attention {layer + 1} HEAD` shows one with its tokens",)
-    )
-
-
-def _describe_window(model: OpenModel, ids: Sequence[int]) -> str:
-    """Return the number of tokens, and how many of them fit the context if not all do."""
-    start = window_start(len(ids), model.engine.context_length)
-    return f"the newest {len(ids) - start:,} of {len(ids):,} tokens" if start else f"{len(ids):,} tokens"
+        title, note = "attention, by layer and head", "a row for each layer; `/attention LAYER` shows one larger"
+    else:
+        title, note = f"layer {layer + 1}, by head", f"`/attention {layer + 1} HEAD` shows one with its tokens"
+    return HeatMaps(f"{title}: {tokens}", grid, (note,))
 
 
 def _main_pattern(head: Head) -> str:
@@ -324,14 +313,8 @@ def _main_pattern(head: Head) -> str:
 
 def _patterns(head: Head) -> list[tuple[str, float]]:
     """Return known patterns of attention with the weight of each, largest first."""
-    weights = {
-        "first": head.first,
-        "previous": head.previous,
-        "itself": head.itself,
-        "same": head.same,
-        "induction": head.followed,
-    }
-    return sorted(weights.items(), key=lambda pattern: -pattern[1])
+    weights = [("first", head.first), ("previous", head.previous), ("itself", head.itself), ("same", head.same)]
+    return sorted([*weights, ("induction", head.followed)], key=lambda pattern: -pattern[1])
 
 
 def _mask(cells: Sequence[Sequence[float]], cross: bool) -> tuple[tuple[float, ...], ...]:
@@ -342,8 +325,7 @@ def _mask(cells: Sequence[Sequence[float]], cross: bool) -> tuple[tuple[float, .
 
 def _head_map(model: OpenModel, turn: Turn, layer: int, head: int, cross: bool) -> HeatMap:
     """Return the map of one head, labelled with tokens."""
-    ids = model.ids_before(turn, len(turn.tokens))
-    source = model.prompt_encoder.encode_source(turn.prompt)
+    ids, source = _ids_before(model, turn)
     summary = model.engine.heads(ids, source=source, layer=layer, cross=cross, cells=1)[0][head]
     cells = model.engine.attention(ids, layer, head, source=source, cross=cross, newest=MAX_ROWS)
     window = ids[window_start(len(ids), model.engine.context_length) :]
@@ -371,16 +353,11 @@ def _percent(fraction: float) -> str:
 
 
 def _parse_index(words: Sequence[str], count: int, name: str) -> int | None:
-    """Return the index of a layer or head, from 0; None if no number was typed.
-
-    Raises:
-        UsageError: If there is none of that number.
-    """
+    """Return the index of a layer or head, from 0; None if no number was typed."""
     if not words:
         return None
-    (word,) = words
-    error = UsageError(f"there is no {name} {word}", f"the {name}s of this model are 1 to {count}")
-    return parse_number(word, 1, count, error) - 1
+    error = UsageError(f"there is no {name} {words[0]}", f"the {name}s of this model are 1 to {count}")
+    return parse_number(words[0], 1, count, error) - 1
 
 
 # --- memorized text ---------------------------------------------------------------------------------------------------
@@ -397,7 +374,7 @@ def copied(session: Session, text: str) -> Result:
     """
     from tinychat.corpus.overlap import find_copies
 
-    answer = last_answer(session).answer.strip()
+    answer = _last_answer(session).answer.strip()
     if not answer:
         raise UsageError("the last answer has no text", "type a prompt first")
     name, training = session.model.name, read_training(session.model.info.folder)
@@ -435,12 +412,7 @@ def copied(session: Session, text: str) -> Result:
 
 
 def _read_corpus(model: str, training: Mapping[str, Any], typed: list[str]) -> "SourceCorpus":
-    """Read the typed sources or, without any, those that a model was trained on.
-
-    Raises:
-        UsageError: If a data set has not been downloaded, or the training text is unknown or cannot be read.
-        SourceError: If a typed source cannot be read.
-    """
+    """Read the typed sources or, without any, those that a model was trained on."""
     from tinychat.corpus.corpus import TextCorpus
     from tinychat.corpus.readers import InlineTexts
     from tinychat.corpus.sources import read_sources
@@ -464,23 +436,17 @@ def _read_corpus(model: str, training: Mapping[str, Any], typed: list[str]) -> "
 
 
 def _check_available(source: str) -> None:
-    """Check that a data set is on this machine: `/copied` downloads nothing.
-
-    Raises:
-        UsageError: If it is not.
-    """
+    """Check that a data set is on this machine: `/copied` downloads nothing."""
     from tinychat.corpus.registry import KNOWN, is_complete
     from tinychat.corpus.sources import split_weight
 
     name = split_weight(source)[0].partition("/")[0]
-    if name in KNOWN and not Path(source).expanduser().exists():
-        is_generated = KNOWN[name].is_generated
-        mirror = None if is_generated else paths.mirror()
-        if not is_complete(KNOWN[name], (mirror or paths.datasets_folder()) / name):
-            remedy = (
-                f"`tinychat data make {name}` makes it" if is_generated else f"`tinychat data get {name}` fetches it"
-            )
-            raise UsageError(f"the data set {name} is not here", remedy)
+    known = KNOWN.get(name)
+    if known and not Path(source).expanduser().exists():
+        mirror = None if known.is_generated else paths.mirror()
+        if not is_complete(known, (mirror or paths.datasets_folder()) / name):
+            verb, does = ("make", "makes") if known.is_generated else ("get", "fetches")
+            raise UsageError(f"the data set {name} is not here", f"`tinychat data {verb} {name}` {does} it")
 
 
 def _remedy(sources: Sequence[str], training: Mapping[str, Any]) -> str:

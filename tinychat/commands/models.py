@@ -1,8 +1,9 @@
 """Commands on models and recipes: list them, open one, show its architecture."""
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from tinychat.commands.registry import command, complete_models, complete_recipes
+from tinychat.commands.registry import Suggestion, command, first_word
 from tinychat.commands.results import Architecture, Message, Result, Table
 from tinychat.model.config import ModelConfig, make_diagram
 from tinychat.session.session import Session
@@ -27,9 +28,14 @@ EXAMPLE_VOCAB_SIZE = 65
 
 def opened_message(info: ModelInfo) -> Message:
     """Return the message that a model is open, and how to use it."""
-    return Message(
-        (f"{info.summary} is open: {MODE_HINTS[info.mode]}",), (info.description,) if info.description else ()
-    )
+    notes = (info.description,) if info.description else ()
+    return Message((f"{info.summary} is open: {MODE_HINTS[info.mode]}",), notes)
+
+
+@first_word
+def complete_models(session: Session, words: list[str]) -> Iterable[Suggestion]:
+    """Complete the name of a model."""
+    return (Suggestion(info.name, info.summary.partition(" ")[2]) for info in list_models())
 
 
 @command(
@@ -44,34 +50,26 @@ def model(session: Session, text: str) -> Result:
     if text:
         return opened_message(session.choose_model(text).info)
     infos = list_bundled_models()
-    if session.info and not any(is_open(session, info) for info in infos):
+    if session.info and not any(_is_open(session, info) for info in infos):
         infos.insert(0, session.info)
-    rows = (("›" * is_open(session, info), info.name, MODE_SUMMARIES[info.mode], info.description) for info in infos)
+    rows = (("›" * _is_open(session, info), info.name, MODE_SUMMARIES[info.mode], info.description) for info in infos)
     notes = ("/model NAME opens one · /models lists yours, too · /show says what it is made of",)
     return Table(("", "model", "", "about"), tuple(rows), notes=notes)
 
 
-def is_open(session: Session, info: ModelInfo) -> bool:
-    """Return whether a model is the open one."""
+def _is_open(session: Session, info: ModelInfo) -> bool:
     return session.info is not None and session.info.folder.resolve() == info.folder.resolve()
 
 
 @command("models", "models", "list all", aliases=("ls", "list"))
 def models(session: Session, text: str) -> Result:
     """List all models: the bundled ones and your own."""
-    rows = (
-        (
-            "›" * is_open(session, info),
-            info.name,
-            info.mode,
-            info.tokenizer_kind,
-            compact(info.parameters),
-            info.description,
-        )
-        for info in list_models()
-    )
     columns = ("", "model", "mode", "tokenizer", "parameters", "about")
-    return Table(columns, tuple(rows), right=(4,), notes=("/model NAME opens one, /train TEXT makes one",))
+    rows = tuple(
+        ("›" * _is_open(session, one), one.name, one.mode, one.tokenizer_kind, compact(one.parameters), one.description)
+        for one in list_models()
+    )
+    return Table(columns, rows, right=(4,), notes=("/model NAME opens one, /train TEXT makes one",))
 
 
 @command("show", "models", "what it is made of", usage="[NAME]", aliases=("info",), complete=complete_models)
@@ -88,9 +86,16 @@ def describe_model(info: ModelInfo) -> Architecture:
     """
     diagram = make_diagram(ModelConfig.from_dict(info.architecture))
     options = (f"{name} {value}" for name, value in info.architecture.items() if value not in (None, False))
-    return Architecture(
-        info.summary, diagram, (*filter(None, (info.description,)), ", ".join(options), f"in {info.folder}")
-    )
+    notes = (info.description, ", ".join(options), f"in {info.folder}")
+    return Architecture(info.summary, diagram, tuple(filter(None, notes)))
+
+
+@first_word
+def complete_recipes(session: Session, words: list[str]) -> Iterable[Suggestion]:
+    """Complete the name of a recipe."""
+    from tinychat.train.recipe import list_recipes
+
+    return (Suggestion(recipe.name, recipe.about) for recipe in list_recipes())
 
 
 @command(
@@ -118,8 +123,7 @@ def describe_recipe(name: str) -> Architecture:
 
     info, recipe = find_recipe(name), load_recipe(name)
     notes = [f"after {info.origin}"] if info.origin else []
-    unset = [size for size in SIZES if getattr(recipe, size) is None]
-    if unset:
+    if unset := [size for size in SIZES if getattr(recipe, size) is None]:
         notes.append(f"chosen from the text, the machine and the time: {', '.join(unset)}")
     notes.append(_training_plan(recipe))
     source = "" if recipe.sources or recipe.texts else "TEXT "

@@ -32,10 +32,10 @@ def _complete(session: Session, words: list[str]) -> Iterator[Suggestion]:
         yield Suggestion("--by", "steps or minutes")
         yield Suggestion("--out", "a picture: .svg or .png")
     else:
-        runs = [Suggestion(run.name, "at work" if run.is_running() else "run") for run in list_runs()]
-        run_names = {run.text for run in runs}
-        models = [Suggestion(info.name, "model") for info in list_models() if info.name not in run_names]
-        yield from (suggestion for suggestion in (*runs, *models) if suggestion.text not in words[:-1])
+        kinds = {run.name: "at work" if run.is_running() else "run" for run in list_runs()}
+        for info in list_models():
+            kinds.setdefault(info.name, "model")
+        yield from (Suggestion(name, kind) for name, kind in kinds.items() if name not in words[:-1])
 
 
 @command(
@@ -57,7 +57,6 @@ def plot(session: Session, text: str) -> Result:
 def _parse(text: str) -> tuple[list[str], str, Path | None]:
     """Return the names without duplicates, the unit, and the file to write."""
     words, typed = split_flags(text)
-    names = list(dict.fromkeys(words))
     flags = {"by": "steps", "out": ""}
     for name, value in typed:
         if name not in flags:
@@ -65,6 +64,7 @@ def _parse(text: str) -> tuple[list[str], str, Path | None]:
         if not value:
             raise UsageError(f"--{name} needs a value", "for example `/plot --by minutes --out curves.svg`")
         flags[name] = value
+    names = list(dict.fromkeys(words))
     if len(names) > MAX_CURVES:
         raise UsageError(f"/plot takes up to {MAX_CURVES} runs, not {len(names)}", "plot some of them")
     if flags["by"] not in UNITS:
@@ -82,11 +82,7 @@ def _new_file(name: str) -> Path:
 
 
 def _find_curve(name: str, by: str) -> LossCurve:
-    """Return the curve of a run or, if there is none of that name, of a model.
-
-    Raises:
-        RunError: If there is neither, or it has no losses.
-    """
+    """Return the curve of a run or, if there is none of that name, of a model."""
     runs = {run.name: run for run in list_runs()}
     if name in runs:
         return _of_run(runs[name], by)
@@ -101,13 +97,11 @@ def _find_curve(name: str, by: str) -> LossCurve:
 
 def _default_curve(session: Session, by: str) -> LossCurve:
     runs = list_runs()
-    at_work = next((run for run in runs if run.is_running()), None)
-    if at_work is not None:
+    if at_work := next((run for run in runs if run.is_running()), None):
         return _of_run(at_work, by)
     if session.info is not None:
         training = read_training(session.info.folder)
-        own = next((run for run in runs if run.name == training.get("run")), None)
-        if own is not None:
+        if own := next((run for run in runs if run.name == training.get("run")), None):
             return _of_run(own, by)
         if training.get("curve"):
             return _of_model(session.info, by)
@@ -117,11 +111,7 @@ def _default_curve(session: Session, by: str) -> LossCurve:
 
 
 def _of_run(run: RunFolder, by: str) -> LossCurve:
-    """Return the curve recorded in the events of a run.
-
-    Raises:
-        RunError: If no step has been recorded.
-    """
+    """Return the curve recorded in the events of a run."""
     curves, times, split = Curves(), [(0.0, 0.0)], "val"
     for event in run.events():
         curves.update(event)
@@ -137,11 +127,7 @@ def _of_run(run: RunFolder, by: str) -> LossCurve:
 
 
 def _of_model(info: ModelInfo, by: str) -> LossCurve:
-    """Return the thinned-out curve stored with a model, spreading its training time evenly over the steps.
-
-    Raises:
-        RunError: If the model stores no curve.
-    """
+    """Return the thinned-out curve stored with a model, spreading its training time evenly over the steps."""
     training = read_training(info.folder)
     curve = training.get("curve") or {}
     losses, evaluations = ([(x, y) for x, y in curve.get(part, [])] for part in ("training", "validation"))
@@ -158,9 +144,9 @@ def _curve(name: str, training: Points, validation: Points, split: str, by: str,
         points = sorted(dict(points).items())  # the final evaluation may repeat an earlier step
         if by == "steps":
             return tuple(points)
-        steps, seconds = zip(*times, strict=True)
         import numpy as np
 
+        steps, seconds = zip(*times, strict=True)
         minutes = np.interp([step for step, _ in points], steps, seconds) / 60
         return tuple((float(minute), loss) for minute, (_, loss) in zip(minutes, points, strict=True))
 

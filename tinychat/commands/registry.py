@@ -1,12 +1,7 @@
-"""Slash commands: the registry that finds and runs them, and helpers to parse and complete their arguments.
-
-A command is declared once: a function, its usage, its completion and whether it may run while an answer is printed.
-Dispatch, hints for typos, completion and `/help` all read that declaration.
-"""
+"""Slash commands, each declared once for dispatch, typo hints, completion and `/help`, and their arguments."""
 
 import difflib
 import inspect
-import json
 import os
 import re
 import shlex
@@ -18,15 +13,10 @@ from typing import Any
 from tinychat.commands.results import Help, Message, Quit, Result
 from tinychat.errors import UsageError
 from tinychat.session.session import Session
-from tinychat.store.paths import list_transcripts
 
 PREFIX = "/"
 CATEGORIES = ("talk", "settings", "models", "training", "inside", "session")
 """Categories of commands, in the order in which `/help` shows them."""
-ESCAPED_SPACE = "\\ "
-"""A space within a file name."""
-MAX_TRANSCRIPTS = 20
-"""Number of saved conversations offered by completion."""
 
 
 @dataclass(frozen=True)
@@ -46,30 +36,21 @@ Complete = Callable[[Session, list[str]], Iterable[Suggestion]]
 
 @dataclass(frozen=True)
 class Command:
-    """A slash command.
-
-    Args:
-        name: without the slash.
-        function: runs the command.
-        category: one of `CATEGORIES`.
-        help: full text, for `/help NAME`; its first line is the summary.
-        brief: up to 20 characters for the overview; empty if the name says enough.
-        usage: arguments, as in `NAME [VALUE]`.
-        example: a complete line, with the slash.
-        aliases: other names.
-        while_busy: whether it may run while an answer is printed.
-        complete: completes the arguments.
-    """
+    """A slash command."""
 
     name: str
     function: Function
     category: str
     help: str
+    """Full text, for `/help NAME`; its first line is the summary."""
     brief: str = ""
+    """Up to 20 characters for the overview; empty if the name says enough."""
     usage: str = ""
+    """Arguments, as in `NAME [VALUE]`."""
     example: str = ""
     aliases: tuple[str, ...] = ()
     while_busy: bool = False
+    """Whether it may run while an answer is printed."""
     complete: Complete = lambda session, words: ()
 
     @property
@@ -89,14 +70,7 @@ class Command:
 
 
 def command(name: str, category: str, brief: str = "", **fields: Any) -> Callable[[Function], Command]:
-    """Return a decorator that turns a function into a command, with its docstring as the help.
-
-    Args:
-        name: without the slash.
-        category: one of `CATEGORIES`.
-        brief: up to 20 characters for the overview.
-        fields: the other fields of `Command`.
-    """
+    """Return a decorator that turns a function into a command, with its docstring as the help."""
     return lambda function: Command(name, function, category, inspect.getdoc(function) or "", brief, **fields)
 
 
@@ -130,7 +104,7 @@ class Registry(dict[str, Command]):
             return by_name[typed]
         matches = {command.name: command for known, command in by_name.items() if typed and known.startswith(typed)}
         if len(matches) == 1:
-            return next(iter(matches.values()))
+            return matches.popitem()[1]
         if matches:
             candidates = ", ".join(PREFIX + known for known in sorted(matches))
             raise UsageError(f"/{name} could be {candidates}", "type some more of it")
@@ -143,10 +117,8 @@ class Registry(dict[str, Command]):
         Raises:
             UsageError: If there is no such command.
         """
-        words = line.removeprefix(PREFIX).split(maxsplit=1)
-        if not words:
-            return self["help"], ""
-        return self.find(words[0]), words[1].strip() if len(words) > 1 else ""
+        name, text, *_ = (*line.removeprefix(PREFIX).split(maxsplit=1), "", "")
+        return self.find(name or "help"), text.strip()
 
     def command_of(self, line: str) -> Command | None:
         """Return the command of a line; None if the line is a prompt or there is no such command."""
@@ -165,9 +137,9 @@ class Registry(dict[str, Command]):
         return command.function(session, text)
 
     def _make_help(self) -> Command:
+        @first_word
         def complete(session: Session, words: list[str]) -> Iterator[Suggestion]:
-            if len(words) == 1:
-                yield from (Suggestion(command.name, command.summary) for command in self.values())
+            return (Suggestion(command.name, command.summary) for command in self.values())
 
         @command(
             "help", "session", "of one command", usage="[COMMAND]", example="/help temperature", aliases=("?",),
@@ -182,9 +154,7 @@ class Registry(dict[str, Command]):
                 return Help(briefs)
             command = self.find(text.removeprefix(PREFIX))
             lines = [command.synopsis, *(f"  {line}".rstrip() for line in command.help.splitlines())]
-            notes = []
-            if command.example:
-                notes.append(f"example: {command.example}")
+            notes = [f"example: {command.example}"] if command.example else []
             if command.aliases:
                 notes.append("also: " + " ".join(f"/{alias}" for alias in command.aliases))
             return Message(tuple(lines), tuple(notes))
@@ -225,11 +195,11 @@ def split_flags(text: str) -> tuple[list[str], list[tuple[str, str]]]:
     flags: list[tuple[str, str]] = []
     remaining = iter(split_words(text))
     for word in remaining:
-        if not word.startswith("--"):
+        if word.startswith("--"):
+            name, equals, value = word[2:].partition("=")
+            flags.append((name, value if equals else next(remaining, "")))
+        else:
             words.append(word)
-            continue
-        name, equals, value = word[2:].partition("=")
-        flags.append((name, value if equals else next(remaining, "")))
     return words, flags
 
 
@@ -246,12 +216,7 @@ def parse_number(text: str, low: int, high: float, error: UsageError) -> int:
 
 
 def parse_token(text: str, count: int, name: str) -> int:
-    """Parse the number of a token of an answer and return its index from 0.
-
-    Args:
-        text: as typed: 1 is the first token, -1 the last; empty is the last, too.
-        count: number of tokens of the answer.
-        name: name of the command, for the error.
+    """Parse the number of a token and return its index from 0; 1 is the first token, -1 or an empty text the last.
 
     Raises:
         UsageError: If there is no such token.
@@ -270,41 +235,15 @@ def unquote(text: str) -> str:
 
 def to_path(text: str) -> Path:
     """Return the path of a typed file name, in which a space may be written `\\ ` and the home folder `~`."""
-    return Path(text.replace(ESCAPED_SPACE, " ")).expanduser()
+    return Path(text.replace("\\ ", " ")).expanduser()
 
 
 # --- completion shared by several commands ---------------------------------------------------------------------------
 
 
-def complete_models(session: Session, words: list[str]) -> Iterator[Suggestion]:
-    """Complete the name of a model."""
-    from tinychat.store.models import list_models
-
-    if len(words) == 1:
-        yield from (Suggestion(info.name, info.summary.partition(" ")[2]) for info in list_models())
-
-
-def complete_recipes(session: Session, words: list[str]) -> Iterator[Suggestion]:
-    """Complete the name of a recipe."""
-    from tinychat.train.recipe import list_recipes
-
-    if len(words) == 1:
-        yield from (Suggestion(recipe.name, recipe.about) for recipe in list_recipes())
-
-
-def complete_run(session: Session, words: list[str]) -> Iterator[Suggestion]:
-    """Complete the name of one training run, newest first."""
-    if len(words) == 1:
-        yield from complete_runs(session, words)
-
-
-def complete_runs(session: Session, words: list[str]) -> Iterator[Suggestion]:
-    """Complete the names of several training runs, newest first, without those already typed."""
-    from tinychat.store.runs import list_runs
-
-    yield from (
-        Suggestion(run.name, "at work" if run.is_running() else "") for run in list_runs() if run.name not in words[:-1]
-    )
+def first_word(complete: Complete) -> Complete:
+    """Limit a completion to the first word."""
+    return lambda session, words: complete(session, words) if len(words) == 1 else ()
 
 
 def complete_paths(session: Session, words: list[str]) -> Iterator[Suggestion]:
@@ -315,10 +254,9 @@ def complete_paths(session: Session, words: list[str]) -> Iterator[Suggestion]:
     except OSError:
         return
     for entry in entries:
-        hidden = entry.name.startswith(".") and not name.startswith(".")
-        if entry.name.startswith(name) and not hidden:
+        if entry.name.startswith(name) and (name.startswith(".") or not entry.name.startswith(".")):
             path = os.path.join(folder, entry.name)  # noqa: PTH118 - `./` and `~/` stay as they were typed
-            yield Suggestion(path + ("/" if entry.is_dir() else ""))
+            yield Suggestion(path + "/" * entry.is_dir())
 
 
 def complete_sources(session: Session, words: list[str]) -> Iterator[Suggestion]:
@@ -327,19 +265,3 @@ def complete_sources(session: Session, words: list[str]) -> Iterator[Suggestion]
 
     yield from complete_paths(session, words)
     yield from (Suggestion(name, known.description) for name, known in KNOWN.items())
-
-
-def complete_transcripts(session: Session, words: list[str]) -> Iterator[Suggestion]:
-    """Complete a transcript: saved conversations, newest first, each with its first prompt; then files and folders."""
-    if len(words) == 1:
-        matches = [path for path in list_transcripts() if path.name.startswith(words[0])]
-        for path in matches[:MAX_TRANSCRIPTS]:
-            yield Suggestion(path.stem, _first_prompt(path))
-    yield from complete_paths(session, words)
-
-
-def _first_prompt(path: Path) -> str:
-    try:
-        return str(json.loads(path.read_text(encoding="utf-8"))["turns"][0]["prompt"])
-    except (OSError, ValueError, LookupError, TypeError):
-        return ""

@@ -71,19 +71,14 @@ class BarChart:
 
 @dataclass(frozen=True)
 class TokenBrowser:
-    """The tokens of an answer to browse, with the alternatives to each.
-
-    Args:
-        index: of the token to begin with, from 0.
-        count: number of tokens.
-        bars_at: returns the alternatives to the token at an index.
-        branch_from: continues from the token at an index, replaced by the alternative at a second one.
-    """
+    """The tokens of an answer to browse, beginning with that at `index`, with the alternatives to each."""
 
     index: int
     count: int
     bars_at: Callable[[int], BarChart]
+    """Returns the alternatives to the token at an index."""
     branch_from: "Callable[[int, int], Answer]"
+    """Continues from the token at an index, replaced by the alternative at a second one."""
 
 
 @dataclass(frozen=True)
@@ -193,22 +188,16 @@ class Help:
 
 @dataclass(frozen=True)
 class Answer:
-    """An answer to stream.
-
-    `start` receives a function that returns whether to stop, and yields the records. `before` is the last line of the
-    text that the answer continues, if any.
-    """
+    """An answer to stream; `before` is the last line of the text that it continues, if any."""
 
     start: Callable[[Callable[[], bool]], Iterator[Record]]
+    """Yields the records; receives a function that returns whether to stop."""
     before: str = ""
 
 
 @dataclass(frozen=True)
 class ParallelAnswers:
-    """Several answers to stream side by side, each under its label.
-
-    `start` is as in `Answer`, but yields each record with the index of its answer.
-    """
+    """Several answers to stream side by side, each under its label; records come with the index of their answer."""
 
     labels: tuple[str, ...]
     start: Callable[[Callable[[], bool]], Iterator[tuple[int, Record]]]
@@ -248,10 +237,7 @@ Result = (
     Drawable | TokenBrowser | Plot | GuessingGame | Answer | ParallelAnswers | WatchRun | EditPrompt | Export | Quit
 )
 
-
 _REASONS = {"length": "max tokens", "stop": "stop text", "interrupted": "interrupted"}
-_ENDS = {"chat": "end of turn"}
-"""Names of a regular end by the mode of the model, if not `end of text`."""
 
 
 def summary(finished: Finished, session: Session, *, show_seed: bool) -> str:
@@ -259,8 +245,8 @@ def summary(finished: Finished, session: Session, *, show_seed: bool) -> str:
     words = [count(finished.tokens, "token")]
     if finished.tokens and finished.tokens_per_second:
         words.append(f"{finished.tokens_per_second:,.0f} tok/s")
-    mode = session.info.mode if session.info else ""
-    words.append("stop: " + _REASONS.get(finished.reason, _ENDS.get(mode, "end of text")))
+    regular_end = "end of turn" if session.info and session.info.mode == "chat" else "end of text"
+    words.append("stop: " + _REASONS.get(finished.reason, regular_end))
     if session.runs.training_label:
         words.append(session.runs.training_label)
     elif show_seed:  # the weights of a run in training change: a seed reproduces nothing

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from tinychat.commands.registry import Command, Suggestion, command
+from tinychat.commands.registry import Command, Suggestion, command, first_word
 from tinychat.commands.results import Change, Message, Result, Table
 from tinychat.config.option import Option
 from tinychat.config.settings import LOADING, SETTINGS, UI_OPTIONS
@@ -22,12 +22,11 @@ def change(session: Session, name: str, value: object) -> Change:
     """
     setting = (SETTINGS | UI_OPTIONS).find(name)
     if setting.name in UI_OPTIONS:
-        raise UsageError(
-            f"{setting.spelling} is chosen when tinychat starts", f"`tinychat {setting.flag}`, or config.toml"
-        )
-    old = show(session, setting)
+        remedy = f"`tinychat {setting.flag}`, or config.toml"
+        raise UsageError(f"{setting.spelling} is chosen when tinychat starts", remedy)
+    old = _show(session, setting)
     session.settings.set(setting.name, value)
-    new = show(session, setting)
+    new = _show(session, setting)
     if setting.name in LOADING and old != new and session.info is not None:
         session.reopen_model(str(session.info.folder))
     return Change(setting.spelling, old, new)
@@ -46,19 +45,17 @@ def nudge(session: Session, name: str, step: float) -> Change:
 
 def toggle_greedy(session: Session) -> Change:
     """Switch from sampling to greedy decoding, or back."""
-    return resume_sampling(session) if session.settings.current.greedy else change(session, "temperature", 0)
+    return _resume_sampling(session) if session.settings.current.greedy else change(session, "temperature", 0)
 
 
-def resume_sampling(session: Session) -> Change:
-    """Sample at the last temperature above 0."""
+def _resume_sampling(session: Session) -> Change:
     setting = SETTINGS["temperature"]
-    old = show(session, setting)
+    old = _show(session, setting)
     session.settings.sample()
-    return Change(setting.spelling, old, show(session, setting))
+    return Change(setting.spelling, old, _show(session, setting))
 
 
-def show(session: Session, setting: Option) -> str:
-    """Return the current value as a person would type it."""
+def _show(session: Session, setting: Option) -> str:
     return setting.show(getattr(session.settings.current, setting.name))
 
 
@@ -78,12 +75,9 @@ def _setting_command(setting: Option) -> Command:
             return change(session, setting.name, text)
         origin = ORIGIN_NAMES[session.settings.origin(setting.name)]
         return Message(
-            (f"{setting.spelling} {show(session, setting)}",),
+            (f"{setting.spelling} {_show(session, setting)}",),
             (setting.help, f"{setting.expected} · default {setting.show(setting.default)} · now from: {origin}"),
         )
-
-    def complete(session: Session, words: list[str]) -> Iterator[Suggestion]:
-        return suggest_values(session, setting) if len(words) == 1 else iter(())
 
     return Command(
         name=setting.spelling,
@@ -94,7 +88,7 @@ def _setting_command(setting: Option) -> Command:
         example=f"/{setting.spelling} {setting.example}",
         aliases=setting.aliases,
         while_busy=setting.name not in LOADING,
-        complete=complete,
+        complete=first_word(lambda session, words: suggest_values(session, setting)),
     )
 
 
@@ -107,7 +101,7 @@ def greedy(session: Session, text: str) -> Result:
 @command("sample", "settings", while_busy=True)
 def sample(session: Session, text: str) -> Result:
     """Return from greedy decoding to sampling, at the last temperature above 0."""
-    return resume_sampling(session)
+    return _resume_sampling(session)
 
 
 @command("settings", "settings", aliases=("parameters",))
@@ -130,9 +124,7 @@ def _complete_set(session: Session, words: list[str]) -> Iterator[Suggestion]:
             return
 
 
-@command(
-    "set", "settings", usage="NAME VALUE", example="/set top-p 0.9", while_busy=True, complete=_complete_set
-)  # fmt: skip
+@command("set", "settings", usage="NAME VALUE", example="/set top-p 0.9", while_busy=True, complete=_complete_set)
 def set_(session: Session, text: str) -> Result:
     """Change a setting; `/set top-p 0.9` is the long form of `/top-p 0.9`."""
     name, _, value = text.partition(" ")
@@ -141,22 +133,14 @@ def set_(session: Session, text: str) -> Result:
     return change(session, name, value.strip())
 
 
-def _complete_reset(session: Session, words: list[str]) -> Iterator[Suggestion]:
-    return _complete_set(session, words) if len(words) == 1 else iter(())
-
-
-@command("reset", "settings", usage="[NAME]", example="/reset temperature", complete=_complete_reset)
+@command("reset", "settings", usage="[NAME]", example="/reset temperature", complete=first_word(_complete_set))
 def reset(session: Session, text: str) -> Result:
     """Undo what commands have changed: one setting, or all of them."""
     to_reset = [SETTINGS.find(text)] if text else list(SETTINGS.values())
-    old = {setting.name: show(session, setting) for setting in to_reset}
+    old = [_show(session, setting) for setting in to_reset]
     session.settings.reset(text or None)
-    lines = [
-        Change(setting.spelling, old[setting.name], new).text
-        for setting in to_reset
-        if (new := show(session, setting)) != old[setting.name]
-    ]
-    return Message(tuple(lines) or ("nothing to take back",))
+    changes = [Change(one.spelling, value, _show(session, one)) for one, value in zip(to_reset, old, strict=True)]
+    return Message(tuple(one.text for one in changes if one.old != one.new) or ("nothing to take back",))
 
 
 COMMANDS = (*map(_setting_command, SETTINGS.values()), greedy, sample, settings, set_, reset)

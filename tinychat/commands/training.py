@@ -2,7 +2,7 @@
 
 import difflib
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import partial
@@ -10,17 +10,14 @@ from pathlib import Path
 from subprocess import Popen
 from typing import TYPE_CHECKING, Any
 
-from tinychat.commands.models import opened_message
+from tinychat.commands.models import complete_models, complete_recipes, opened_message
 from tinychat.commands.registry import (
     Command,
     Suggestion,
     command,
-    complete_models,
     complete_paths,
-    complete_recipes,
-    complete_run,
-    complete_runs,
     complete_sources,
+    first_word,
     split_flags,
     unquote,
 )
@@ -50,6 +47,15 @@ MAX_SNAPSHOT_TOKENS = 100
 UNKNOWN = "–"
 
 
+def _complete_runs(session: Session, words: list[str]) -> Iterable[Suggestion]:
+    """Complete the names of runs, newest first, without those already typed."""
+    runs = (run for run in list_runs() if run.name not in words[:-1])
+    return (Suggestion(run.name, "at work" if run.is_running() else "") for run in runs)
+
+
+_complete_run = first_word(_complete_runs)
+
+
 def _flags() -> dict[str, str]:
     """Return all flags of `/train`, without dashes, with their descriptions."""
     from tinychat.train.recipe import RECIPE_FIELDS
@@ -65,14 +71,14 @@ def _complete_train(session: Session, words: list[str]) -> Iterator[Suggestion]:
     if previous == "--recipe":
         yield from complete_recipes(session, words[-1:])
     elif previous == "--resume":
-        yield from complete_run(session, words[-1:])
+        yield from _complete_runs(session, words[-1:])
     elif previous == "--from":
         yield from complete_models(session, words[-1:])
     elif previous == "--out":
         yield from complete_paths(session, words)
     elif previous.startswith("--") and "=" not in previous:
-        field = RECIPE_FIELDS.get(previous.removeprefix("--").replace("-", "_"))
-        yield from _suggest_values(field) if field is not None else ()
+        if field := RECIPE_FIELDS.get(previous.removeprefix("--").replace("-", "_")):
+            yield from _suggest_values(field)
     elif words[-1].startswith("-"):
         yield from (Suggestion(f"--{name}", about) for name, about in _flags().items())
     else:
@@ -121,12 +127,9 @@ def train(session: Session, text: str) -> Result:
         recipe = choose_recipe(run_flags.get("recipe"), flags | ({"sources": sources} if sources else {}))
         if not recipe.sources and not recipe.texts:
             raise UsageError("there is nothing to train on", "name a text: `/train my-novel.txt`")
-        run = prepare_run(
-            recipe,
-            run_flags.get("name"),
-            recipe_name=None if sources else run_flags.get("recipe"),
-            out=Path(run_flags["out"]) if "out" in run_flags else None,
-        )
+        recipe_name = None if sources else run_flags.get("recipe")
+        out = Path(run_flags["out"]) if "out" in run_flags else None
+        run = prepare_run(recipe, run_flags.get("name"), recipe_name=recipe_name, out=out)
     process = launch(run, stop_with_parent=not in_background, started=started)
     return _keep_in_background(session, run, process) if in_background else WatchRun(run, process)
 
@@ -134,20 +137,14 @@ def train(session: Session, text: str) -> Result:
 def _keep_in_background(session: Session, run: RunFolder, process: "Popen[bytes] | None") -> Message:
     """Let a run train in the background; a run new to the session answers from now on."""
     session.runs.add(run, process)
-    notes = ("prompts are answered by its newest weights · /attach shows it, /stop ends it",)
-    return Message((f"{run.name} trains on in the background",), notes)
+    note = "prompts are answered by its newest weights · /attach shows it, /stop ends it"
+    return Message((f"{run.name} trains on in the background",), (note,))
 
 
 def finish_training(
     session: Session, run: RunFolder, last_event: Ended | Failed | None, process: "Popen[bytes] | None" = None
 ) -> Result:
-    """Open the model of a run that was watched.
-
-    Args:
-        session: in which to open it.
-        run: the run.
-        last_event: how it ended; None if it stays in the background.
-        process: its trainer, if this session started it.
+    """Open the model of a run that was watched; if it has no last event yet, let it train on in the background.
 
     Raises:
         RunError: If the run failed.
@@ -163,14 +160,14 @@ def finish_training(
     return opened_message(model.info)
 
 
-@command("attach", "training", "watch one", usage="[NAME]", example="/attach my-novel", complete=complete_run)
+@command("attach", "training", "watch one", usage="[NAME]", example="/attach my-novel", complete=_complete_run)
 def attach(session: Session, text: str) -> Result:
     """Watch a training run in the background; the default is the newest."""
     run = _find_active(text)
     return WatchRun(run, next((one.process for one in session.runs.all if one.run == run), None))
 
 
-@command("finish", "training", "end one", usage="[NAME]", example="/finish my-novel", complete=complete_run)
+@command("finish", "training", "end one", usage="[NAME]", example="/finish my-novel", complete=_complete_run)
 def finish(session: Session, text: str) -> Result:
     """End a training run after its current step and keep everything; the default is the newest active run."""
     run = _find_active(text)
@@ -179,11 +176,7 @@ def finish(session: Session, text: str) -> Result:
 
 
 def _parse(text: str) -> tuple[tuple[str, ...], dict[str, Any]]:
-    """Return the sources and flags of `/train`; a flag that may be repeated has a list of values.
-
-    Raises:
-        UsageError: If a flag is unknown or has no value.
-    """
+    """Return the sources and flags of `/train`; a flag that may be repeated has a list of values."""
     from tinychat.train.recipe import RECIPE_FIELDS
 
     sources, typed_flags = split_flags(text)
@@ -215,11 +208,7 @@ def with_finish(setting: Command) -> Command:
 
 
 def _find_active(name: str) -> RunFolder:
-    """Return an active run by its name, or the newest one if the name is empty.
-
-    Raises:
-        RunError: If there is none.
-    """
+    """Return the active run of a name; if the name is empty, the newest active one."""
     if name:
         run = find_run(name)
         if not run.is_running():
@@ -267,15 +256,14 @@ def answer_with_snapshots(
 ) -> Iterator[Record]:
     """Answer a prompt with snapshots of the open model, all from one seed, without adding turns.
 
-    Args:
-        session: with the model whose snapshots these are.
-        prompt: the text to answer.
-        snapshots: names and weight files; missing files are skipped.
-        should_stop: returns whether to stop.
-
-    Returns:
-        The records of all answers, each answer after a `AnswerStart` with its name, then one `Finished`.
+    The snapshots are names and weight files; missing files are skipped. Yields the records of all answers, each answer
+    after an `AnswerStart` with its name, then one `Finished`.
     """
+
+    def settings() -> Settings:
+        current = session.settings.current
+        return replace(current, max_tokens=min(current.max_tokens, MAX_SNAPSHOT_TOKENS))
+
     model = session.model
     finished = Finished("interrupted", 0, 0.0, model.make_answer(prompt).request.seed)
     if notice := model.unknown_notice(prompt):
@@ -288,7 +276,7 @@ def answer_with_snapshots(
                     continue
                 engine.reload(replace(model.info, snapshot=path))
                 yield AnswerStart(name)
-                answer = model.make_answer(prompt, settings=lambda: _snapshot_settings(session), seed=finished.seed)
+                answer = model.make_answer(prompt, settings=settings, seed=finished.seed)
                 for record in stream(engine, answer, should_stop):
                     if isinstance(record, Finished):
                         tokens, seconds = finished.tokens + record.tokens, finished.seconds + record.seconds
@@ -300,15 +288,10 @@ def answer_with_snapshots(
     yield finished
 
 
-def _snapshot_settings(session: Session) -> Settings:
-    settings = session.settings.current
-    return replace(settings, max_tokens=min(settings.max_tokens, MAX_SNAPSHOT_TOKENS))
-
-
 # --- `/runs` ----------------------------------------------------------------------------------------------------------
 
 
-@command("runs", "training", "list or compare", usage="[RUN…]", example="/runs guide*", complete=complete_runs)
+@command("runs", "training", "list or compare", usage="[RUN…]", example="/runs guide*", complete=_complete_runs)
 def runs(session: Session, text: str) -> Result:
     """List the training runs, newest first, or compare some of them and the fields in which their recipes differ.
 
