@@ -157,11 +157,7 @@ def _find(name: str) -> Option | None:
 
 
 def _sampling_setting(name: str) -> Option:
-    """Return the sampling setting of a name.
-
-    Raises:
-        UsageError: If there is none of that name.
-    """
+    """Return the sampling setting of a name, or raise a UsageError."""
     setting = _find(name)
     if setting is not None and setting.name in SAMPLING:
         return setting
@@ -178,16 +174,10 @@ def _label(setting: Option, value: object) -> str:
 
 
 def _model_variants(session: Session, names: list[str], seed: int) -> list[Variant]:
-    """Return a variant for each model; models other than the open one get a copy of the settings.
-
-    Raises:
-        UsageError: If names repeat, or there are too few or too many.
-    """
+    """Return a variant for each model; models other than the open one get a copy of the settings."""
     if not MIN_ANSWERS <= len(set(names)) == len(names) <= MAX_MODELS:
-        raise UsageError(
-            f"/compare takes {MIN_ANSWERS} to {MAX_MODELS} different models, not {','.join(names)!r}",
-            "for example `/compare model=smalltalk,NAME`; /models lists them",
-        )
+        problem = f"/compare takes {MIN_ANSWERS} to {MAX_MODELS} different models, not {','.join(names)!r}"
+        raise UsageError(problem, "for example `/compare model=smalltalk,NAME`; /models lists them")
     variants: list[Variant] = []
     for name in names:
         is_open = session.info is not None and name in (session.info.name, str(session.info.folder))

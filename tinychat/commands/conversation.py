@@ -24,8 +24,7 @@ from tinychat.textutil import count, shorten
 MAX_QUOTE = 50
 MAX_PROMPT = 36
 """Number of characters of a prompt in a row of the tree."""
-MAX_TRANSCRIPTS = 20
-"""Number of saved conversations offered by completion."""
+MAX_COMPLETIONS = 20
 NOTHING_YET = ("nothing has been said yet", "type a prompt first")
 BRANCH_EXAMPLE = 'for example `/branch 5 "blue"`; `/why` shows the tokens by their numbers'
 NUMBER_AND_TEXT = re.compile(r"(?P<number>-?\d+)(?:\s+(?P<text>.+))?\Z", re.DOTALL)
@@ -85,7 +84,7 @@ def _complete_open(session: Session, words: list[str]) -> Iterator[Suggestion]:
     """Complete a transcript: saved conversations, newest first, each with its first prompt; then files and folders."""
     if len(words) == 1:
         matches = [path for path in paths.list_transcripts() if path.name.startswith(words[0])]
-        for path in matches[:MAX_TRANSCRIPTS]:
+        for path in matches[:MAX_COMPLETIONS]:
             yield Suggestion(path.stem, _first_prompt(path))
     yield from complete_paths(session, words)
 
@@ -158,53 +157,40 @@ def repeat(session: Session, text: str) -> Result:
     error = UsageError(f"/repeat takes the number of an answer, from 1 to {count}, not {text!r}", "see `/help repeat`")
     index = parse_number(text or str(count), 1, count, error) - 1
     turn = session.turns[index]
-    _check_reproducible(turn, index, index)
+
+    def refuse(why: str) -> UsageError:
+        return UsageError(f"no command makes answer {index + 1} again: {why}", "`/save FILE` keeps it")
+
+    if reason := _why_not_reproducible(turn):
+        raise refuse(reason)
     chat = read_info(find_model(turn.model)).mode == "chat"
     turns = session.turns[: index + 1] if chat else [turn]
-    for earlier, other in enumerate(turns[:-1]):
-        _check_reproducible(other, earlier, index)
+    for number, other in enumerate(turns[:-1], 1):
+        if reason := _why_not_reproducible(other):
+            raise refuse(f"it follows answer {number}: {reason}")
         loaded_alike = all(getattr(other.settings, name) == getattr(turn.settings, name) for name in LOADING)
         if other.model != turn.model or not loaded_alike:
-            raise _not_reproducible(index, f"answer {earlier + 1}, which it follows, is of another model or device")
+            raise refuse(f"answer {number}, which it follows, is of another model or device")
     if len(turns) == 1:
-        return Message((_prompt_command(session, turn),))
+        words = ["tinychat", "-m", turn.model, "-p", turn.prompt, *_flags(_explicit_settings(session, turn))]
+        return Message((shlex.join(words),))
     note = 'the last line has the answer: the text of its "completion"'
     return Message((_conversation_command(session, turns),), (note,))
 
 
-def _check_reproducible(turn: Turn, index: int, wanted: int) -> None:
-    """Check that the turn at an index can be reproduced; the wanted answer is its own, or follows it.
-
-    Raises:
-        UsageError: If it cannot.
-    """
-    reason = turn.why_not_reproducible
-    if not reason and (turn.settings is None or turn.finished is None or not turn.model):
-        reason = "it is not known how it was made"
-    if reason:
-        raise _not_reproducible(wanted, reason if index == wanted else f"it follows answer {index + 1}: {reason}")
-
-
-def _not_reproducible(index: int, why: str) -> UsageError:
-    return UsageError(f"no command makes answer {index + 1} again: {why}", "`/save FILE` keeps it")
-
-
-def _prompt_command(session: Session, turn: Turn) -> str:
-    """Return a command for one prompt: `tinychat -m smalltalk -p hello --temperature 0.8 … --seed 123`."""
-    assert turn.finished is not None
-    words = ["tinychat", "-m", turn.model, "-p", turn.prompt, *_flags(_explicit_settings(session, turn))]
-    return shlex.join([*words, "--seed", str(turn.finished.seed)])
+def _why_not_reproducible(turn: Turn) -> str:
+    """Return the reason why no command makes an answer again; empty if one does."""
+    is_known = turn.settings is not None and turn.finished is not None and turn.model
+    return turn.why_not_reproducible or ("" if is_known else "it is not known how it was made")
 
 
 def _conversation_command(session: Session, turns: Sequence[Turn]) -> str:
     """Return a command for a conversation: each turn is a line of JSON with its own settings and seed."""
     lines = []
     for turn in turns:
-        assert turn.finished is not None
         values = _explicit_settings(session, turn)
         loading = {name: values.pop(name) for name in LOADING if name in values}
-        line = {"prompt": turn.prompt, **values, "seed": turn.finished.seed}
-        lines.append(json.dumps(line, ensure_ascii=False))
+        lines.append(json.dumps({"prompt": turn.prompt, **values}, ensure_ascii=False))
     words = ["tinychat", "-m", turns[-1].model, "--conversation", "--jsonl", *_flags(loading)]
     return f"printf '%s\\n' {shlex.join(lines)} | {shlex.join(words)}"
 
@@ -225,7 +211,8 @@ def _flag_values(value: object) -> list[str]:
 
 
 def _explicit_settings(session: Session, turn: Turn) -> dict[str, Any]:
-    """Return the settings that a command has to name: those on the toolbar, and those that are or were no defaults."""
+    """Return what a command has to name: settings on the toolbar, others that are or were no defaults, and the seed."""
+    assert turn.finished is not None
     values = {}
     for name, setting in SETTINGS.items():
         value = getattr(turn.settings, name)
@@ -233,7 +220,7 @@ def _explicit_settings(session: Session, turn: Turn) -> dict[str, Any]:
         is_changed = value != setting.default or session.settings.origin(name) is not Origin.DEFAULT
         if name not in NOT_REPEATED and (shown or is_changed):
             values[name] = value
-    return values
+    return values | {"seed": turn.finished.seed}
 
 
 # --- the tree of the conversation -------------------------------------------------------------------------------------

@@ -56,7 +56,6 @@ MIN_PROBABILITY = 0.001
 MIN_SPAN = 12
 """Number of characters of a span; any two texts of a language share shorter ones."""
 MAX_SPANS = 8
-"""Number of spans shown."""
 BUNDLED_TEXT = "smalltalk.jsonl"
 """Training text of the bundled model, which tinychat can generate again byte for byte."""
 RECIPE = "the recipe's own text"

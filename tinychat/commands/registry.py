@@ -55,7 +55,6 @@ class Command:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The name and the aliases."""
         return (self.name, *self.aliases)
 
     @property

@@ -80,16 +80,12 @@ def _setting_command(setting: Option) -> Command:
         )
 
     return Command(
-        name=setting.spelling,
-        function=show_or_change,
-        category="settings",
-        help=f"{setting.help}\nTakes {setting.expected}; default {setting.show(setting.default)}.",
-        usage=f"[{setting.usage}]",
-        example=f"/{setting.spelling} {setting.example}",
-        aliases=setting.aliases,
+        setting.spelling, show_or_change, "settings",
+        f"{setting.help}\nTakes {setting.expected}; default {setting.show(setting.default)}.",
+        usage=f"[{setting.usage}]", example=f"/{setting.spelling} {setting.example}", aliases=setting.aliases,
         while_busy=setting.name not in LOADING,
         complete=first_word(lambda session, words: suggest_values(session, setting)),
-    )
+    )  # fmt: skip
 
 
 @command("greedy", "settings", while_busy=True)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from tinychat.commands.models import complete_models, complete_recipes, opened_message
 from tinychat.commands.registry import (
     Command,
+    Complete,
     Suggestion,
     command,
     complete_paths,
@@ -54,6 +55,9 @@ def _complete_runs(session: Session, words: list[str]) -> Iterable[Suggestion]:
 
 
 _complete_run = first_word(_complete_runs)
+FLAG_COMPLETIONS: dict[str, Complete] = {
+    "--recipe": complete_recipes, "--resume": _complete_runs, "--from": complete_models, "--out": complete_paths,
+}  # fmt: skip
 
 
 def _flags() -> dict[str, str]:
@@ -68,14 +72,8 @@ def _complete_train(session: Session, words: list[str]) -> Iterator[Suggestion]:
     from tinychat.train.recipe import RECIPE_FIELDS
 
     previous = words[-2] if len(words) > 1 else ""
-    if previous == "--recipe":
-        yield from complete_recipes(session, words[-1:])
-    elif previous == "--resume":
-        yield from _complete_runs(session, words[-1:])
-    elif previous == "--from":
-        yield from complete_models(session, words[-1:])
-    elif previous == "--out":
-        yield from complete_paths(session, words)
+    if previous in FLAG_COMPLETIONS:
+        yield from FLAG_COMPLETIONS[previous](session, words[-1:])
     elif previous.startswith("--") and "=" not in previous:
         if field := RECIPE_FIELDS.get(previous.removeprefix("--").replace("-", "_")):
             yield from _suggest_values(field)

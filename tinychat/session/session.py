@@ -88,7 +88,7 @@ class Session:
 
     @property
     def turns(self) -> list[Turn]:
-        """The turns of the current branch of the conversation."""
+        """The turns of the current branch."""
         return self.conversation.turns
 
     def answer(self, prompt: str, should_stop: Callable[[], bool] = lambda: False) -> Iterator[Record]:
@@ -102,7 +102,7 @@ class Session:
         """
         self.runs.load_newest_weights(should_stop)
         model = self.model
-        # `--conversation` numbers its prompts alike, so that the same seed gives the same answers there.
+        # Numbered by the turns before it, as by `--conversation`: the same seed gives the same answers there.
         answer = model.make_answer(prompt, turns=model.history(self.turns))
         turn = Turn(prompt, list(answer.ids), model=model.reference, settings=answer.request.settings)
         turn.why_not_reproducible = self.runs.why_not_reproducible(model)
@@ -137,9 +137,7 @@ class Session:
     def branch(
         self, position: int, forced_ids: Sequence[int], should_stop: Callable[[], bool] = lambda: False
     ) -> Iterator[Record]:
-        """Regenerate the last answer from a token position on as a new turn; records are those of `answer`.
-
-        The first tokens are forced to be `forced_ids`.
+        """Regenerate the last answer from a token position on as a new turn, which begins there with the forced tokens.
 
         Raises:
             UsageError: If there is no answer yet.
