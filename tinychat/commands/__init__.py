@@ -1,6 +1,6 @@
 """Slash commands: functions that take the session and return data. They know nothing of the terminal."""
 
-from tinychat.commands import compare, conversation, game, inspect, models, plot, settings, training
+from tinychat.commands import compare, conversation, game, inspect, models, settings, training
 from tinychat.commands.registry import Registry
 
 COMMANDS = Registry(
@@ -10,8 +10,6 @@ COMMANDS = Registry(
         *(training.with_finish(command) if command.name == "stop" else command for command in settings.COMMANDS),
         *models.COMMANDS,
         *training.COMMANDS,
-        models.recipes,
-        *plot.COMMANDS,
         *inspect.COMMANDS,
         *game.COMMANDS,
     )
