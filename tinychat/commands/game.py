@@ -1,7 +1,7 @@
 """`/play`: guess how a text continues, against the model (Shannon's guessing game)."""
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -11,15 +11,13 @@ from tinychat.errors import Interrupted, UsageError
 from tinychat.evaluate.shannon_game import Game
 from tinychat.generate.engine import Request, TokenProbability
 from tinychat.generate.stream import fresh_seed, stream
+from tinychat.session.open_model import ShouldStop
 from tinychat.session.session import Session
 from tinychat.store import paths
 
 MAX_TOKENS = 200
-"""Maximum number of tokens to guess."""
 CONTEXT_TOKENS = 40
 """Number of tokens shown before a passage of a file, less those up to the first line or word."""
-
-ShouldStop = Callable[[], bool]
 
 
 @command(

@@ -158,10 +158,7 @@ def _ids_before(model: OpenModel, turn: Turn, index: int | None = None) -> tuple
 
 
 def _probabilities(session: Session, turn: Turn, index: int) -> list[TokenProbability]:
-    """Return the probabilities of the whole vocabulary at an index of an answer, likeliest first.
-
-    The model computes them again for this index alone, so that generating answers costs nothing extra.
-    """
+    """Compute the probabilities of the whole vocabulary at an index again, so that generating answers costs no more."""
     ids, source = _ids_before(session.model, turn, index)
     request = Request(0, ids, index, _settings_at(session, turn, index), seed=0, source=source)
     return session.model.engine.probabilities(request)
@@ -270,16 +267,13 @@ def lens(session: Session, text: str) -> Result:
         likeliest = " · ".join(f"{name(id)!r} {_percent(probability)}" for id, probability in shown)
         token = (_percent(row.probability), f"{row.rank:,}") if row.likeliest else ("", "")
         rows.append((row.part, *weight, *token, likeliest or "nothing in sight is the same"))
+    columns = ["", repr(name(token_id)), "rank", "likeliest"]
     notes = ["each layer as if it were the last; before temperature and filters"]
     if mixed:
+        columns.insert(1, "share")
         notes.append("the mixture of the last layer, counts and matches is what the model says")
-    return Table(
-        ("", *(("share",) if mixed else ()), repr(name(token_id)), "rank", "likeliest"),
-        tuple(rows),
-        f"token {index + 1} of {len(turn.tokens)}: {name(token_id)!r}",
-        right=tuple(range(1, 4 if mixed else 3)),
-        notes=tuple(notes),
-    )
+    title = f"token {index + 1} of {len(turn.tokens)}: {name(token_id)!r}"
+    return Table(tuple(columns), tuple(rows), title, right=tuple(range(1, len(columns) - 1)), notes=tuple(notes))
 
 
 def _head_maps(model: OpenModel, turn: Turn, layer: int | None, cross: bool) -> HeatMaps:
@@ -323,7 +317,6 @@ def _mask(cells: Sequence[Sequence[float]], cross: bool) -> tuple[tuple[float, .
 
 
 def _head_map(model: OpenModel, turn: Turn, layer: int, head: int, cross: bool) -> HeatMap:
-    """Return the map of one head, labelled with tokens."""
     ids, source = _ids_before(model, turn)
     summary = model.engine.heads(ids, source=source, layer=layer, cross=cross, cells=1)[0][head]
     cells = model.engine.attention(ids, layer, head, source=source, cross=cross, newest=MAX_ROWS)
@@ -333,14 +326,10 @@ def _head_map(model: OpenModel, turn: Turn, layer: int, head: int, cross: bool) 
     facts = [f"{name} {percent(weight, 0)}" for name, weight in _patterns(summary) if weight >= MIN_LISTED_WEIGHT]
     if not cross:
         facts.append(f"{summary.distance:.1f} tokens back")
-    return HeatMap(
-        " · ".join([f"layer {layer + 1} head {head + 1}", *facts, f"entropy {summary.entropy:z.1f} bits"]),
-        labels[len(labels) - len(cells) :],
-        columns,
-        _mask(cells, cross),
-        marked=max(0, len(cells) - len(turn.tokens)),
-        notes=("a row looks at columns, to say the next row",),
-    )
+    title = " · ".join([f"layer {layer + 1} head {head + 1}", *facts, f"entropy {summary.entropy:z.1f} bits"])
+    rows, marked = labels[len(labels) - len(cells) :], max(0, len(cells) - len(turn.tokens))
+    note = "a row looks at columns, to say the next row"
+    return HeatMap(title, rows, columns, _mask(cells, cross), marked, (note,))
 
 
 def _labels(tokenizer: Tokenizer, ids: Sequence[int]) -> tuple[str, ...]:
@@ -401,13 +390,9 @@ def copied(session: Session, text: str) -> Result:
         for span, count in times.items()
     ]
     more = f", and {len(rows) - MAX_SPANS} more" if len(rows) > MAX_SPANS else ""
-    return Table(
-        ("characters", "first place", "span"),
-        tuple(rows[:MAX_SPANS]),
-        f"{percent(length / len(answer), 0)} of the answer stands word for word in {corpus.name}",
-        right=(0,),
-        notes=(f"spans of {min_length} characters or more{more}", *notes),
-    )
+    notes.insert(0, f"spans of {min_length} characters or more{more}")
+    title = f"{percent(length / len(answer), 0)} of the answer stands word for word in {corpus.name}"
+    return Table(("characters", "first place", "span"), tuple(rows[:MAX_SPANS]), title, right=(0,), notes=tuple(notes))
 
 
 def _read_corpus(model: str, training: Mapping[str, Any], typed: list[str]) -> "SourceCorpus":

@@ -80,9 +80,7 @@ def is_command(line: str) -> bool:
 
 def prompt_of(line: str) -> str:
     """Return the prompt in a line, without the escape of `//x`; empty for a command."""
-    if is_command(line):
-        return ""
-    return line.removeprefix(PREFIX) if line.startswith(PREFIX) else line
+    return "" if is_command(line) else line.removeprefix(PREFIX)
 
 
 class Registry(dict[str, Command]):
@@ -183,9 +181,7 @@ def split_words(text: str) -> list[str]:
 
 
 def split_flags(text: str) -> tuple[list[str], list[tuple[str, str]]]:
-    """Split a text into positional words and (flag, value) pairs; `--steps=5` is `--steps 5`.
-
-    Flags come without their dashes, in the order typed; a missing value is empty.
+    """Split a text into positional words and (flag without dashes, value or "") pairs; `--steps=5` is `--steps 5`.
 
     Raises:
         UsageError: If a quotation mark is not closed.

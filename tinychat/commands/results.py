@@ -8,6 +8,7 @@ from subprocess import Popen
 from tinychat.evaluate.shannon_game import Game
 from tinychat.events import Finished, Record
 from tinychat.model.config import Diagram
+from tinychat.session.open_model import ShouldStop
 from tinychat.session.session import Session
 from tinychat.store.runs import RunFolder
 from tinychat.textutil import count
@@ -48,15 +49,13 @@ class Table:
 
 @dataclass(frozen=True)
 class Bar:
-    """A bar as long as `fraction`, from 0 to 1.
-
-    `after` is that fraction after temperature and filters: 0 if it was cut, None if there is nothing to compare.
-    """
+    """A bar as long as `fraction`, from 0 to 1."""
 
     label: str
     fraction: float
     marked: bool = False
     after: float | None = None
+    """Fraction after temperature and filters: 0 if it was cut, None if there is nothing to compare."""
 
 
 @dataclass(frozen=True)
@@ -101,10 +100,7 @@ class Tree:
 
 @dataclass(frozen=True)
 class ShadedText:
-    """A text in pieces, each with its surprisal: −log₂ of its probability, in bits; None if unknown.
-
-    `entropies` are those of the prediction of each token, in bits.
-    """
+    """A text in pieces, each with its surprisal (None if unknown), and the entropy of each prediction, in bits."""
 
     pieces: tuple[tuple[str, float | None], ...]
     notes: tuple[str, ...] = ()
@@ -174,9 +170,9 @@ class HeatMaps:
 
 @dataclass(frozen=True)
 class GuessingGame:
-    """A guessing game; `start` receives a function that returns whether to stop, and makes the text to guess."""
+    """A guessing game; `start` makes the text to guess."""
 
-    start: Callable[[Callable[[], bool]], Game]
+    start: Callable[[ShouldStop], Game]
 
 
 @dataclass(frozen=True)
@@ -190,8 +186,7 @@ class Help:
 class Answer:
     """An answer to stream; `before` is the last line of the text that it continues, if any."""
 
-    start: Callable[[Callable[[], bool]], Iterator[Record]]
-    """Yields the records; receives a function that returns whether to stop."""
+    start: Callable[[ShouldStop], Iterator[Record]]
     before: str = ""
 
 
@@ -200,7 +195,7 @@ class ParallelAnswers:
     """Several answers to stream side by side, each under its label; records come with the index of their answer."""
 
     labels: tuple[str, ...]
-    start: Callable[[Callable[[], bool]], Iterator[tuple[int, Record]]]
+    start: Callable[[ShouldStop], Iterator[tuple[int, Record]]]
 
 
 @dataclass(frozen=True)

@@ -74,10 +74,8 @@ def _setting_command(setting: Option) -> Command:
         if text:
             return change(session, setting.name, text)
         origin = ORIGIN_NAMES[session.settings.origin(setting.name)]
-        return Message(
-            (f"{setting.spelling} {_show(session, setting)}",),
-            (setting.help, f"{setting.expected} · default {setting.show(setting.default)} · now from: {origin}"),
-        )
+        source = f"{setting.expected} · default {setting.show(setting.default)} · now from: {origin}"
+        return Message((f"{setting.spelling} {_show(session, setting)}",), (setting.help, source))
 
     return Command(
         setting.spelling, show_or_change, "settings",

@@ -2,7 +2,7 @@
 
 import difflib
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import partial
@@ -28,6 +28,7 @@ from tinychat.config.settings import Settings
 from tinychat.errors import ModelError, RunError, UsageError
 from tinychat.events import AnswerStart, Ended, Evaluated, Failed, Finished, Record, Stepped
 from tinychat.generate.stream import stream
+from tinychat.session.open_model import ShouldStop
 from tinychat.session.session import Session
 from tinychat.store import paths
 from tinychat.store.models import ModelInfo, find_model, list_models, read_info, read_training
@@ -255,10 +256,7 @@ def _snapshot_name(step: int, stepped: Sequence[Stepped]) -> str:
 
 
 def answer_with_snapshots(
-    session: Session,
-    prompt: str,
-    snapshots: Sequence[tuple[str, Path]],
-    should_stop: Callable[[], bool] = lambda: False,
+    session: Session, prompt: str, snapshots: Sequence[tuple[str, Path]], should_stop: ShouldStop = lambda: False
 ) -> Iterator[Record]:
     """Answer a prompt with snapshots of the open model, all from one seed, without adding turns.
 

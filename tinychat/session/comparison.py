@@ -1,6 +1,6 @@
 """A comparison: several answers to one prompt, generated together, of which one may become a turn."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tinychat.config.settings import Settings
@@ -8,7 +8,7 @@ from tinychat.errors import UsageError
 from tinychat.events import Finished, Record
 from tinychat.generate.stream import Answer, Batch, drive
 from tinychat.session.conversation import Conversation, Turn
-from tinychat.session.open_model import OpenModel
+from tinychat.session.open_model import OpenModel, ShouldStop
 from tinychat.session.run_monitor import RunMonitor
 
 
@@ -38,7 +38,7 @@ class Comparison:
         self._prompt, self._runs = prompt, runs
         self._history = conversation.turns[:index]
 
-    def answer(self, should_stop: Callable[[], bool] = lambda: False) -> Iterator[tuple[int, Record]]:
+    def answer(self, should_stop: ShouldStop = lambda: False) -> Iterator[tuple[int, Record]]:
         """Generate all answers, each model's in one batch; yield every record with the index of its answer.
 
         The last record of each answer is `Finished`.

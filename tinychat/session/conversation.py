@@ -31,7 +31,6 @@ class Turn:
 
     @property
     def answer(self) -> str:
-        """The text of the answer so far."""
         return self.text_before(len(self.tokens))
 
     def text_before(self, index: int) -> str:

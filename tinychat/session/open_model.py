@@ -14,6 +14,9 @@ from tinychat.session.conversation import Turn
 from tinychat.store.models import find_model, model_reference, read_info, read_source_tokenizer, read_tokenizer
 from tinychat.tokenizer.tokenizer import Tokenizer
 
+ShouldStop = Callable[[], bool]
+"""Returns whether to stop; called repeatedly."""
+
 
 class OpenModel:
     """A model, by its name or path, to generate with the given settings, in which its own defaults are set.
@@ -37,7 +40,6 @@ class OpenModel:
 
     @property
     def name(self) -> str:
-        """The model's name."""
         return self.info.name
 
     def preload(self) -> EngineLoader:
@@ -60,7 +62,7 @@ class OpenModel:
         """Whether the weights have loaded, so that an answer can begin at once."""
         return self._loading is not None and self._loading.wait(0)
 
-    def wait(self, should_stop: Callable[[], bool]) -> bool:
+    def wait(self, should_stop: ShouldStop) -> bool:
         """Wait for the weights to load; return whether they did before `should_stop` returned true."""
         loading = self.preload()
         while not loading.wait(0.05):
@@ -122,17 +124,13 @@ class OpenModel:
         """
         settings = settings or (lambda: self._settings.current)
         encoder = self.prompt_encoder
+        ids = encoder.encode(prompt, [(turn.prompt, turn.answer) for turn in turns], settings().max_tokens)
         seed = settings().seed if seed is None else seed
         return Answer(
-            self.tokenizer,
-            encoder.encode(prompt, [(turn.prompt, turn.answer) for turn in turns], settings().max_tokens),
-            settings,
-            seed=fresh_seed() if seed is None else seed,
-            prompt_index=len(turns) if index is None else index,
-            end_ids=encoder.end_ids,
-            top_logprobs=top_logprobs,
-            source=encoder.encode_source(prompt),
-        )
+            self.tokenizer, ids, settings,
+            seed=fresh_seed() if seed is None else seed, prompt_index=len(turns) if index is None else index,
+            end_ids=encoder.end_ids, top_logprobs=top_logprobs, source=encoder.encode_source(prompt),
+        )  # fmt: skip
 
     def ids_before(self, turn: Turn, position: int) -> list[int]:
         """Return the ids of all tokens before index `position` of an answer, those of its prompt included."""

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 
 from tinychat.events import Ended, Failed, LineReader, Stepped
-from tinychat.session.open_model import OpenModel
+from tinychat.session.open_model import OpenModel, ShouldStop
 from tinychat.store.models import CONFIG, WEIGHTS
 from tinychat.store.runs import RunFolder
 from tinychat.store.weights import read_step
@@ -14,6 +14,9 @@ POLL_INTERVAL = 0.02
 """Seconds between two checks for newer weights."""
 MAX_WAIT = 1.0
 """Seconds that an answer waits for the newest weights before it uses the previous ones."""
+
+Opener = Callable[[str], OpenModel]
+"""Opens a model by its name or path."""
 
 
 class BackgroundRun:
@@ -51,7 +54,7 @@ class BackgroundRun:
         """The training step of the published weights; None if unknown."""
         return read_step(self.run.model / WEIGHTS)
 
-    def request_weights(self, should_stop: Callable[[], bool] = lambda: False) -> None:
+    def request_weights(self, should_stop: ShouldStop) -> None:
         """Make the trainer publish its newest weights; wait for them up to `MAX_WAIT` seconds."""
         previous = self._version
         self.run.send("publish")
@@ -70,15 +73,10 @@ class BackgroundRun:
 class RunMonitor:
     """The training runs of a session, and the one that it follows: its newest weights answer.
 
-    `open_model` opens another model, by its name or path, and begins a new conversation; `reopen_model` keeps it.
+    `open_model` opens another model and begins a new conversation; `reopen_model` keeps the conversation.
     """
 
-    def __init__(
-        self,
-        get_model: Callable[[], OpenModel | None],
-        open_model: Callable[[str], OpenModel],
-        reopen_model: Callable[[str], OpenModel],
-    ) -> None:
+    def __init__(self, get_model: Callable[[], OpenModel | None], open_model: Opener, reopen_model: Opener) -> None:
         self.all: list[BackgroundRun] = []
         """Runs in training, newest last."""
         self.followed: BackgroundRun | None = None
@@ -132,7 +130,7 @@ class RunMonitor:
         elif run.has_weights and not is_open:
             self._open(run)
 
-    def load_newest_weights(self, should_stop: Callable[[], bool]) -> None:
+    def load_newest_weights(self, should_stop: ShouldStop) -> None:
         """Load the newest weights of the followed run; the conversation goes on.
 
         Raises:
@@ -160,7 +158,6 @@ class RunMonitor:
         return "the model was still in training" if self.training_label and model is self._get_model() else ""
 
     def _model_of(self, run: BackgroundRun) -> OpenModel | None:
-        """Return the open model if it is that of the run."""
         model = self._get_model()
         return model if model is not None and model.info.folder == run.run.model else None
 

@@ -1,6 +1,6 @@
 """A session: the settings, the open model, the conversation and the training runs that a front end works with."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from tinychat.config.settings import SettingStore, UiOptionStore
@@ -10,7 +10,7 @@ from tinychat.generate.engine import SampledToken
 from tinychat.generate.stream import Answer, stream
 from tinychat.session.comparison import Comparison, Variant
 from tinychat.session.conversation import Conversation, Turn
-from tinychat.session.open_model import OpenModel
+from tinychat.session.open_model import OpenModel, ShouldStop
 from tinychat.session.run_monitor import RunMonitor
 from tinychat.store.models import ModelInfo
 
@@ -91,7 +91,7 @@ class Session:
         """The turns of the current branch."""
         return self.conversation.turns
 
-    def answer(self, prompt: str, should_stop: Callable[[], bool] = lambda: False) -> Iterator[Record]:
+    def answer(self, prompt: str, should_stop: ShouldStop = lambda: False) -> Iterator[Record]:
         """Answer a prompt as a new turn; yield the records of the answer, the last of them `Finished`.
 
         Once `should_stop` returns true, the answer ends as interrupted.
@@ -111,7 +111,7 @@ class Session:
             yield notice
         yield from self._run(turn, answer, should_stop)
 
-    def retry(self, should_stop: Callable[[], bool] = lambda: False) -> Iterator[Record]:
+    def retry(self, should_stop: ShouldStop = lambda: False) -> Iterator[Record]:
         """Answer the last prompt again; arguments and records are those of `answer`.
 
         Raises:
@@ -121,7 +121,7 @@ class Session:
         self.conversation.back()
         return self.answer(turn.prompt, should_stop)
 
-    def continue_answer(self, should_stop: Callable[[], bool] = lambda: False) -> Iterator[Record]:
+    def continue_answer(self, should_stop: ShouldStop = lambda: False) -> Iterator[Record]:
         """Continue the last answer from where it stopped; arguments and records are those of `answer`.
 
         Raises:
@@ -135,7 +135,7 @@ class Session:
         return self._run(turn, answer, should_stop)
 
     def branch(
-        self, position: int, forced_ids: Sequence[int], should_stop: Callable[[], bool] = lambda: False
+        self, position: int, forced_ids: Sequence[int], should_stop: ShouldStop = lambda: False
     ) -> Iterator[Record]:
         """Regenerate the last answer from a token position on as a new turn, which begins there with the forced tokens.
 
@@ -175,14 +175,13 @@ class Session:
         return variant
 
     def _run(
-        self, turn: Turn, answer: Answer, should_stop: Callable[[], bool], forced_ids: Sequence[int] = ()
+        self, turn: Turn, answer: Answer, should_stop: ShouldStop, forced_ids: Sequence[int] = ()
     ) -> Iterator[Record]:
-        """Stream an answer and record it in its turn."""
         for record in self._stream(answer, should_stop, forced_ids):
             turn.record(record, answer.request.settings)
             yield record
 
-    def _stream(self, answer: Answer, should_stop: Callable[[], bool], forced_ids: Sequence[int]) -> Iterator[Record]:
+    def _stream(self, answer: Answer, should_stop: ShouldStop, forced_ids: Sequence[int]) -> Iterator[Record]:
         model = self.model
         if not model.wait(should_stop):
             yield Finished("interrupted", 0, 0.0, answer.request.seed)
