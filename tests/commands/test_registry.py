@@ -123,6 +123,7 @@ def test_models_and_paths_are_completed(talk: Talk, tmp_path: Path) -> None:
     (tmp_path / "novel.txt").write_text("x")
     (tmp_path / ".hidden").write_text("x")
     assert [one.text for one in complete_models(talk.session, [""])][:3] == ["parrot", "other", "smalltalk"]
+    assert list(complete_models(talk.session, ["parrot", ""])) == []
     assert [one.text for one in complete_paths(talk.session, ["n"])] == ["novel.txt"]
     assert "models/" in [one.text for one in complete_paths(talk.session, [""])]
     assert ".hidden" not in [one.text for one in complete_paths(talk.session, [""])]

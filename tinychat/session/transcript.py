@@ -1,7 +1,4 @@
-"""Transcripts: conversations as JSON files, with the model, the settings, the seeds, and every branch.
-
-`Autosave` writes the conversations of a session to the user's data folder, and keeps the newest of them.
-"""
+"""Transcripts: conversations as JSON files, with the model, the settings, the seeds, and every branch."""
 
 import itertools
 import json
@@ -20,7 +17,6 @@ from tinychat.session.session import Session
 from tinychat.store import paths
 
 FORMAT = 1
-"""Version of the file format."""
 MAX_SAVED = 200
 """Number of autosaved conversations to keep; older ones are deleted."""
 
@@ -118,7 +114,7 @@ def _read_turn(values: dict[str, Any]) -> Turn:
 
 
 class Autosave:
-    """Saves the conversations of a session, each to a file named by the local time at which it began."""
+    """Saves conversations to the user's data folder, each to a file named by the local time at which it began."""
 
     def __init__(self, session: Session, clock: Callable[[], datetime] = datetime.now) -> None:
         self._session, self._clock = session, clock
