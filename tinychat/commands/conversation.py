@@ -80,7 +80,7 @@ def save(session: Session, text: str) -> Result:
     return Message((f"saved {count(len(session.turns), 'turn')} in {path}",))
 
 
-def _complete_open(session: Session, words: list[str]) -> Iterator[Suggestion]:
+def complete_transcripts(session: Session, words: list[str]) -> Iterator[Suggestion]:
     """Complete a transcript: saved conversations, newest first, each with its first prompt; then files and folders."""
     if len(words) == 1:
         matches = [path for path in paths.list_transcripts() if path.name.startswith(words[0])]
@@ -96,7 +96,7 @@ def _first_prompt(path: Path) -> str:
         return ""
 
 
-@command("open", "talk", "from a file", usage="FILE", example="/open talk.json", complete=_complete_open)
+@command("open", "talk", "from a file", usage="FILE", example="/open talk.json", complete=complete_transcripts)
 def open_(session: Session, text: str) -> Result:
     """Open a saved or automatically kept conversation and continue it."""
     path = _path(text, "open")
