@@ -15,6 +15,8 @@ from typing import Any, BinaryIO
 
 MAX_DEPTH = 64
 """Maximum depth of nested arrays and objects; what Python can parse and write again is about 1,000."""
+MAX_DOTS = 1_000
+"""Maximum number of dots in a key of TOML."""
 MAX_FILE = 256 << 20
 """Maximum size of a file that is read as a whole, in bytes."""
 MAX_INTEGER = 2**63 - 1
@@ -144,6 +146,9 @@ def parse_toml(text: str) -> dict[str, Any]:
     Raises:
         ValueError: If the text is not TOML, is nested too deep, or has a number of thousands of digits.
     """
+    # A dotted key takes time with the square of its length; lines of a text may have some dots, but not so many.
+    if any(line.count(".") > MAX_DOTS and line.partition("=")[0].count(".") > MAX_DOTS for line in text.splitlines()):
+        raise ValueError("it is nested too deep")
     try:
         return tomllib.loads(text)
     except RecursionError:

@@ -50,7 +50,7 @@ def mutate_toml(random: random.Random, data: bytes) -> bytes:
 
 def read_transcript(arguments: list[str]) -> int:
     """Open the transcript that the arguments name, and complete its name."""
-    from tinychat.commands.registry import complete_transcripts
+    from tinychat.commands.conversation import complete_transcripts
     from tinychat.errors import TinychatError
     from tinychat.session.transcript import read_transcript
 

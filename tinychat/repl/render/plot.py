@@ -10,11 +10,13 @@ import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from tinychat.commands.results import Plot
 from tinychat.textutil import escape_controls
 from tinychat.train.event_log import smoothed
+
+if TYPE_CHECKING:
+    from tinychat.commands.results import Plot
 
 Point = tuple[float, float]
 Points = Sequence[Point]
@@ -241,7 +243,7 @@ class Figure(NamedTuple):
     shapes: tuple[Shape, ...]
 
 
-def make_figure(curves: Plot, legends: Sequence[str]) -> Figure:
+def make_figure(curves: "Plot", legends: Sequence[str]) -> Figure:
     """Lay out loss curves, at least one point in all, with a legend for each.
 
     The smoothed training loss is a thin line, the validation loss a thick one with dots.
