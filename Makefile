@@ -26,7 +26,7 @@ fast: $(VENV)/test-ready
 	$(PYTEST) -m "not slow" -n 2
 
 slow: $(VENV)/test-ready
-	$(PYTEST) -m slow
+	$(PYTEST) -m slow -n 2
 
 # The stamps are newer than pyproject.toml exactly when nothing has to be installed.
 $(VENV)/chat-ready: pyproject.toml | $(VENV)/pyvenv.cfg

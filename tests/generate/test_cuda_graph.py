@@ -21,6 +21,8 @@ from tinychat.model.transformer import Transformer
 from tinychat.store.models import WEIGHTS, ModelInfo
 from tinychat.store.weights import pack_weights
 
+pytestmark = pytest.mark.slow
+
 VOCABULARY = 13
 GREEDY, DRAWN = Settings(temperature=0), Settings(temperature=1.2, top_k=9, top_p=0.95, min_p=0.02)
 ARCHITECTURES: list[dict[str, Any]] = [

@@ -185,7 +185,7 @@ def test_a_crowd_says_what_each_says_alone_to_the_last_bit(tmp_path: Path) -> No
         {"threads": 2},  # each makes the keys and values of the heads that it looks with
         {"threads": 1, "most_threads": 2},  # one does the work of both
         {"threads": 3},  # heads are cut
-        {"threads": 11},  # some have no part of a matrix
+        pytest.param({"threads": 11}, marks=pytest.mark.slow),  # some have no part of a matrix
     ],
     ids=str,
 )

@@ -37,6 +37,7 @@ def test_greedy_answers_are_those_of_the_reference(info: ModelInfo, count: int) 
         assert [[token.id for token in drawn] for drawn in native.extend(requests, 16)] == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("precision", "most"), [("bf16", 0.002), ("int8", 0.005)])
 @names
 def test_perplexity_hardly_rises_in_a_coarser_precision(info: ModelInfo, precision: str, most: float) -> None:
@@ -48,6 +49,7 @@ def test_perplexity_hardly_rises_in_a_coarser_precision(info: ModelInfo, precisi
     assert math.exp(losses[1] - losses[0]) < 1 + most
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("settings", [Settings(temperature=1, top_p=1), Settings(temperature=1.2, top_k=12, top_p=0.9)])
 @names
 def test_tokens_are_drawn_as_often_as_they_are_likely(info: ModelInfo, settings: Settings) -> None:

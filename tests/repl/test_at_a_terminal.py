@@ -150,6 +150,7 @@ def test_slow_limits_the_tokens_per_second(sit_down: SitDown) -> None:
     person.sees(lambda lines: sum("stop: interrupted" in line for line in lines) == 1)
 
 
+@pytest.mark.slow
 def test_typeahead_goes_to_the_prompt(counting: Person) -> None:
     counting.type("a great big thingg", "\x7f", ENTER, "and half")
     counting.sees(lambda lines: lines[-1] == "› and half")
@@ -170,6 +171,7 @@ def test_a_command_typed_during_an_answer_acts_at_once(sit_down: SitDown) -> Non
     person.sees(answered)
 
 
+@pytest.mark.slow
 def test_keys_pressed_before_the_prompt_are_not_lost(sit_down: SitDown, model: Path, home: Path) -> None:
     person = Person(model, home)
     person.type("hello", ENTER)
@@ -208,6 +210,7 @@ def test_a_typo_gets_the_nearest_command_and_the_toolbar_follows_a_setting(sit_d
     person.sees("temperature takes a number from 0 to 100, not 'hot'")
 
 
+@pytest.mark.slow
 def test_two_slashes_are_a_prompt_with_one(sit_down: SitDown) -> None:
     person = sit_down()
     person.type("//help", ENTER)
@@ -351,9 +354,8 @@ def test_scrolling_text_is_complete_above_the_status_line(sit_down: SitDown) -> 
     assert numbers == list(range(numbers[0], numbers[0] + len(numbers)))
 
 
-@pytest.mark.parametrize(
-    ("columns", "rows"), [(100, 30), *(pytest.param(*size, marks=pytest.mark.slow) for size in [(100, 16), (66, 24)])]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("columns", "rows"), [(100, 30), (100, 16), (66, 24)])
 def test_the_window_may_be_resized_during_an_answer(sit_down: SitDown, columns: int, rows: int) -> None:
     person = sit_down(**SLOW)
     person.type("lines", ENTER)

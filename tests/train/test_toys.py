@@ -50,6 +50,7 @@ def test_statquest_has_37_parameters_and_answers_both_questions() -> None:
         assert (session.turns[-1].answer, last.reason) == ("awesome", "end")
 
 
+@pytest.mark.slow
 def test_translation_has_78_parameters_and_translates_both_phrases() -> None:
     run = train_recipe("translation")
     assert events(run, Planned)[0].parameters == 78
