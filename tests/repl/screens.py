@@ -44,15 +44,20 @@ class Screen(io.StringIO):
         return Terminal(self, lambda: (self.screen.columns, self.screen.lines), colour=colour, dumb=dumb)
 
 
-class Person:
-    """A simulated person at a pseudo-terminal that runs the REPL."""
+JOB = '"$0" "$@"; echo the shell is back; read -r; fg'
+"""Script of a shell that waits for a line when its job is suspended, then continues it."""
 
-    def __init__(self, model: Path, home: Path, columns: int = 80, rows: int = 24, **environment: str) -> None:
+
+class Person:
+    """A simulated person at a pseudo-terminal that runs the REPL, as a job of a shell if `in_shell`."""
+
+    def __init__(
+        self, model: Path, home: Path, columns: int = 80, rows: int = 24, *, in_shell: bool = False, **environment: str
+    ) -> None:
         clean = {name: value for name, value in os.environ.items() if not name.startswith(("TINYCHAT_", "NO_COLOR"))}
         env = clean | {"TINYCHAT_HOME": str(home), "TERM": "xterm-256color", "INPUTRC": os.devnull} | environment
-        self.process = pexpect.spawn(
-            sys.executable, [str(SCRIPT), str(model)], env=env, dimensions=(rows, columns), timeout=PATIENCE
-        )
+        command, *arguments = [*(["bash", "-mc", JOB] if in_shell else []), sys.executable, str(SCRIPT), str(model)]
+        self.process = pexpect.spawn(command, arguments, env=env, dimensions=(rows, columns), timeout=PATIENCE)
         self.process.delaybeforesend = None
         self.process.ptyproc.delayafterclose = 0
         self.screen = pyte.Screen(columns, rows)

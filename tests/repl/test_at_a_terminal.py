@@ -14,7 +14,7 @@ SitDown = Callable[..., Person]
 
 SLOW = {"TINYCHAT_TEST_DELAY": "0.03"}
 TOOLBAR = " parrot · temp 0.8 · top-p 0.95 · sample · max 256 · seed –"
-CTRL_C, CTRL_D, ESCAPE, ENTER = "\x03", "\x04", "\x1b", "\r"
+CTRL_C, CTRL_D, CTRL_Z, ESCAPE, ENTER = "\x03", "\x04", "\x1a", "\x1b", "\r"
 
 
 def follows(mark: str, text: str) -> Callable[[list[str]], bool]:
@@ -428,3 +428,20 @@ def test_random_keys_break_nothing(sit_down: SitDown) -> None:
 @pytest.mark.slow
 def test_random_keys_while_text_streams_break_nothing(tmp_path: Path) -> None:
     Stress(tmp_path, seed=1).run(600)
+
+
+def test_ctrl_z_suspends_an_answer_and_the_shell_continues_it(sit_down: SitDown) -> None:
+    person = sit_down(in_shell=True, **SLOW)
+    person.type("count", ENTER)
+    person.sees(lambda lines: "0 1 2 3" in lines[3])
+    person.type(CTRL_Z)
+    lines = person.sees("the shell is back")
+    assert not any("esc stop" in line or "top-p 0.95 · sample · " in line for line in lines[4:])
+    assert b"\x1b[r" in person.raw  # the whole screen scrolls again
+    person.type(ENTER)
+    person.sees(lambda lines: lines[-1].startswith("temp 0.8 · top-p 0.95 · sample · "))
+    person.type(ESCAPE)
+    person.sees(answered, lambda lines: lines[-1].startswith(TOOLBAR[:20]))
+    text = " ".join(person.lines).partition("count")[2]
+    numbers = [int(number) for number in re.findall(r"\b\d+\b", text.partition("the shell")[0])]
+    assert numbers[:4] == [0, 1, 2, 3]

@@ -19,9 +19,16 @@ ENTER = "\r"
 
 
 @pytest.fixture
-def person(sit_down: SitDown, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Person:
+def text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A file in the working folder."""
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "text.txt").write_text("the quick brown fox jumps over the lazy dog. " * 400)
+    path = tmp_path / "text.txt"
+    path.write_text("the quick brown fox jumps over the lazy dog. " * 400)
+    return path
+
+
+@pytest.fixture
+def person(sit_down: SitDown, text: Path) -> Person:
     return sit_down(TINYCHAT_TEST_TORCH="1")
 
 
@@ -55,6 +62,19 @@ def test_leave_a_run_in_the_background_attach_to_it_and_stop_it(person: Person) 
     person.type("/attach", ENTER)
     person.sees(has("step ", " % · "), KEYS)
     person.type("\x03")
+    person.sees(has("stopped at step"), has("tiny (char, ", "is open"))
+
+
+def test_ctrl_z_suspends_the_dashboard_while_the_run_goes_on(sit_down: SitDown, text: Path) -> None:
+    person = sit_down(in_shell=True, TINYCHAT_TEST_TORCH="1")
+    person.type(f"/train text.txt --minutes 3 {SMALL}", ENTER)
+    person.sees(has("step ", " % · "), KEYS)
+    person.type("\x1a")
+    lines = person.sees("the shell is back")
+    assert KEYS not in lines
+    person.type(ENTER)
+    person.sees(has("step ", " % · "), KEYS)
+    person.type("q")
     person.sees(has("stopped at step"), has("tiny (char, ", "is open"))
 
 

@@ -192,6 +192,8 @@ class LiveView(ABC):
         typing = bool(self._typed.line)
         if key.key in (Keys.ControlC, Keys.Escape):
             self._producer.stop()
+        elif key.key is Keys.ControlZ:
+            self._suspend()
         elif key.key == " " and not typing:
             self._toggle_pause()
         elif key.key is Keys.Right and self._producer.is_paused:
@@ -205,6 +207,18 @@ class LiveView(ABC):
             self._typed.line.clear()
         else:
             self._typed.press(key)
+
+    def _suspend(self) -> None:
+        """Leave the screen to the shell until it continues the program."""
+        self._terminal.set_bracketed_paste(False)
+        with self._hidden():
+            self._keyboard.suspend()
+        self._terminal.set_bracketed_paste(True)
+
+    @contextmanager
+    @abstractmethod
+    def _hidden(self) -> Iterator[None]:
+        """Remove from the screen what is redrawn in place, and draw it again at the end."""
 
     def _toggle_pause(self) -> None:
         self._producer.toggle_pause()
@@ -276,6 +290,12 @@ class AnswerView(LiveView):
                 self._terminal.fresh_line()
         finally:
             self._terminal.fresh_line()
+
+    @contextmanager
+    def _hidden(self) -> Iterator[None]:
+        self._terminal.fresh_line()  # the shell writes on a line of its own
+        with self._status.hidden():
+            yield
 
     def _advance(self) -> None:
         self._status.show(self._status_text())

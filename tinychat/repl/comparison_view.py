@@ -1,7 +1,8 @@
 """The view of several answers side by side, drawn in place as they stream; on a dumb terminal, written at their end."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import zip_longest
 
@@ -177,6 +178,13 @@ class ComparisonView(LiveView):
         self._producer: Producer[IndexedRecord] = Producer(
             answers.start, lambda indexed: self._delay_after(indexed[1]), QUEUE_SIZE * len(answers.labels)
         )
+
+    @contextmanager
+    def _hidden(self) -> Iterator[None]:
+        if not self._terminal.dumb:
+            self._region.erase()
+        yield
+        self._drawn = None
 
     def _advance(self) -> None:
         if not self._terminal.dumb:

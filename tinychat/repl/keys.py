@@ -81,6 +81,13 @@ class Keyboard:
         """Put the terminal into raw mode, in which `read` returns every key, Ctrl-C included."""
         return self.input.raw_mode()
 
+    def suspend(self) -> None:
+        """Stop the program, as Ctrl-Z does outside of raw mode; return when the shell continues it."""
+        if sys.platform == "win32":
+            return
+        with self.input.cooked_mode():
+            os.kill(0, signal.SIGTSTP)  # the whole process group, like the terminal itself
+
     def read(self, timeout: float = 0.0) -> list[KeyPress]:
         """Return the keys pressed so far; wait up to `timeout` seconds for the first."""
         if self._is_readable(timeout):

@@ -327,7 +327,9 @@ class Dashboard:
 
         def handle_keys() -> bool:
             for key in self._keyboard.read():
-                if key.key in (*PLAIN_KEYS_HANDLED, Keys.ControlC):
+                if key.key is Keys.ControlZ:
+                    self._keyboard.suspend()
+                elif key.key in (*PLAIN_KEYS_HANDLED, Keys.ControlC):
                     if self._press(key, run):
                         return True
                     self._terminal.line(self._message)
@@ -352,6 +354,11 @@ class Dashboard:
     def _press(self, key: KeyPress, run: RunFolder) -> bool:
         """Handle a key, and return whether to leave the run in the background."""
         self._drawn_at = -REDRAW_INTERVAL
+        if key.key is Keys.ControlZ:
+            if not self._terminal.dumb:
+                self._region.erase()
+            self._keyboard.suspend()
+            return False
         if self._editor is not None:
             self._edit(self._editor, key, run)
             return False

@@ -8,6 +8,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Self, TextIO
 
 from prompt_toolkit.utils import get_cwidth
@@ -207,6 +208,13 @@ class StatusLine:
             bottom = f"\x1b[{self._size[1]};1H"
             self._terminal.control(f"{SAVE_CURSOR}{SCROLL_WHOLE_SCREEN}{bottom}{ERASE_LINE}{RESTORE_CURSOR}")
             self._size = None
+
+    @contextmanager
+    def hidden(self) -> Iterator[None]:
+        """Hide the line inside a `with` block."""
+        self.__exit__()
+        yield
+        self._reserve()
 
     def handle_resize(self) -> None:
         """Hide the line if the window was resized, until the next line of text starts; call this before writing.
