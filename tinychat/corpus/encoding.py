@@ -9,6 +9,7 @@ encodings that it confuses.
 import codecs
 import gzip
 import io
+import os
 import re
 import unicodedata
 import zlib
@@ -16,9 +17,14 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
 from tinychat.corpus.types import Notes
 from tinychat.errors import SourceError
+from tinychat.untrusted import open_regular
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
 
 PIECE = 1 << 18
 """Bytes read at a time."""
@@ -88,13 +94,13 @@ _HIGH = bytes(range(0x80, 0x100))
 
 @contextmanager
 def open_bytes(path: Path) -> Iterator[io.BufferedIOBase]:
-    """Open a file for reading bytes, decompressing it if it is gzip.
+    """Open a regular file for reading bytes, up to its size by now, decompressing it if it is gzip.
 
     Raises:
         SourceError: If the file cannot be read, or its gzip data is damaged.
     """
     try:
-        with path.open("rb") as raw:
+        with open_regular(path) as file, io.BufferedReader(_Bounded(cast("io.BufferedReader", file)), PIECE) as raw:
             packed = raw.read(2) == b"\x1f\x8b"
             raw.seek(0)
             with gzip.GzipFile(fileobj=raw) if packed else nullcontext(raw) as file:
@@ -103,6 +109,28 @@ def open_bytes(path: Path) -> Iterator[io.BufferedIOBase]:
         raise SourceError(f"{path} is a damaged gzip file: {error}", "fetch or pack it again") from None
     except OSError as error:
         raise SourceError(f"{path} cannot be read: {error.strerror or error}", "") from None
+
+
+class _Bounded(io.RawIOBase):
+    """A file that ends where it did when it was opened: reading one that grows comes to an end."""
+
+    def __init__(self, file: io.BufferedReader) -> None:
+        self._file, self._size = file, os.fstat(file.fileno()).st_size
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: "WriteableBuffer") -> int:
+        return self._file.readinto(memoryview(buffer)[: max(0, self._size - self._file.tell())])
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        return self._file.seek(offset + self._size) if whence == os.SEEK_END else self._file.seek(offset, whence)
+
+    def tell(self) -> int:
+        return self._file.tell()
 
 
 def read_text(path: Path, encoding: str, notes: Notes, size: int = PIECE) -> Iterator[str]:

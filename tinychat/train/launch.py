@@ -23,7 +23,7 @@ from filelock import Timeout
 
 import tinychat
 from tinychat.atomic import atomic_file, atomic_write
-from tinychat.corpus.sources import STDIN, source_name, split_weight, with_weight
+from tinychat.corpus.sources import STDIN, check_is_file, source_name, split_weight, with_weight
 from tinychat.errors import ModelError, RunError, UsageError
 from tinychat.generate.loading import THREAD_ENVIRONMENT
 from tinychat.model.config import ModelConfig
@@ -70,6 +70,7 @@ def prepare_run(
     to the user's models folder under the run's name.
 
     Raises:
+        SourceError: If a source is a device or a socket.
         UsageError: If there is no source, the name is invalid, `out` cannot become a model's folder, or the recipe
             contradicts the base model.
         RunError: If the name is taken.
@@ -81,7 +82,7 @@ def prepare_run(
     if not recipe.sources and not recipe.texts:
         raise UsageError("there is nothing to train on", "name a text: `tinychat train my-novel.txt`")
     for source in recipe.sources:
-        split_weight(source)  # refuse an invalid weight before anything is written
+        _check_source(source)  # before anything is written
     if name is None:
         recipe_slug = slug(Path(recipe_name or "texts").stem)
         base = name_for(recipe.sources) if recipe.sources and not recipe_name else recipe_slug
@@ -246,17 +247,24 @@ def _is_taken(name: str) -> bool:
     return (paths.runs_folder() / name).exists() or (paths.models_folder() / name).exists()
 
 
+def _check_source(source: str) -> None:
+    """Check the weight of a source, and that it is no device or socket."""
+    path = Path(split_weight(source)[0]).expanduser()
+    if path.exists() and not (path.is_dir() or path.is_fifo()):
+        check_is_file(path)
+
+
 def _absolute_source(source: str, recipe: Recipe, run: RunFolder, stdin: BinaryIO | None) -> str:
     """Return a source that can be read again from any working directory; save one that can be read only once."""
     source, weight = split_weight(source)
     path = Path(source).expanduser()
     if source == STDIN:
         source = str(_save_stream(stdin or sys.stdin.buffer, recipe, run))
-    elif path.is_file() or path.is_dir() or (glob.has_magic(source) and not path.exists()):
-        source = str(path.absolute())
-    elif path.exists():  # a pipe, such as the shell's <(…)
+    elif path.is_fifo():  # such as the shell's <(…)
         with path.open("rb") as stream:
             source = str(_save_stream(stream, recipe, run))
+    elif path.exists() or glob.has_magic(source):
+        source = str(path.absolute())
     return with_weight(source, weight)  # else a data set by name, or a mistake reported when the text is read
 
 
