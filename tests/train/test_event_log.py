@@ -3,6 +3,8 @@
 import math
 import os
 import signal
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -113,6 +115,33 @@ def test_the_command_stop_requests_a_stop(run: RunFolder) -> None:
     run.send("stop")
     assert control.poll_commands() == []
     assert control.stop_requested
+
+
+@pytest.fixture
+def wakeup() -> Iterator[None]:
+    before = signal.set_wakeup_fd(-1)
+    yield
+    signal.set_wakeup_fd(before)
+
+
+@pytest.mark.usefixtures("wakeup")
+@pytest.mark.parametrize("begins", [False, True])
+def test_a_stop_before_the_first_step_ends_the_process(
+    run: RunFolder, monkeypatch: pytest.MonkeyPatch, begins: bool
+) -> None:
+    monkeypatch.setattr("tinychat.train.event_log.STOP_SECONDS", 0.0)
+    monkeypatch.setattr("tinychat.train.event_log.WATCH_INTERVAL", 0.01)
+    ended = threading.Event()
+    control = Control(run.control_file)
+    if begins:
+        control.begin_steps()
+    before = set(threading.enumerate())
+    control.watch(ended.set)
+    run.send("stop")
+    for thread in set(threading.enumerate()) - before:
+        thread.join(10)
+        assert not thread.is_alive()
+    assert ended.is_set() != begins
 
 
 def test_partial_lines_wait_and_malformed_lines_are_ignored(run: RunFolder) -> None:

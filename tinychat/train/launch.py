@@ -51,6 +51,8 @@ OUT_OF_MEMORY_REMEDY = (
     "go on in smaller parts, --resume NAME --grad-accum-steps 2, 4 or 8, or with a shard each, --strategy fsdp"
 )
 """remedy for a run of several processes that ran out of memory"""
+NOTHING_YET = "stopped before the first step: there is no model yet"
+"""problem of a run that was stopped while its trainer still read or planned"""
 WORKER_LOST = ("another process of this run is gone", "its log may say why; --resume goes on from the last checkpoint")
 
 
@@ -399,7 +401,7 @@ def _mentions(error: BaseException, *words: str) -> bool:
 
 def become_worker() -> NoReturn:
     """Replace this process, started by `torchrun` or SLURM, with a worker."""
-    os.execv(sys.executable, [sys.executable, "-m", "tinychat.train"])
+    os.execv(sys.executable, [sys.executable, "-m", "tinychat.train", "--parent", str(os.getppid())])
 
 
 def exit_with_parent(parent: int) -> None:
