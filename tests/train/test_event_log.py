@@ -144,6 +144,22 @@ def test_a_stop_before_the_first_step_ends_the_process(
     assert ended.is_set() != begins
 
 
+@pytest.mark.usefixtures("wakeup")
+def test_a_run_in_the_background_outlives_its_starter(run: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tinychat.train.event_log.STOP_SECONDS", 0.0)
+    monkeypatch.setattr("tinychat.train.event_log.WATCH_INTERVAL", 0.01)
+    polls, ended = threading.Semaphore(0), threading.Event()
+    poll = Control.poll_commands
+    monkeypatch.setattr(Control, "poll_commands", lambda control: (poll(control), polls.release())[0])
+    control = Control(run.control_file, parent=os.getppid() + 1)
+    run.send("background")
+    control.watch(ended.set)
+    for _ in range(3):  # the first would have ended it
+        assert polls.acquire(timeout=20)
+    assert not ended.is_set()
+    control.begin_steps()
+
+
 def test_partial_lines_wait_and_malformed_lines_are_ignored(run: RunFolder) -> None:
     control = Control(run.control_file)
     run.control_file.write_bytes(b'nonsense\n[1]\n{"command": "eval')

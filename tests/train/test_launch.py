@@ -15,6 +15,7 @@ from tinychat.train.launch import (
     ALONE,
     NOTHING_YET,
     ProcessRank,
+    become_worker,
     find_process_rank,
     name_for,
     prepare_run,
@@ -154,6 +155,16 @@ def test_a_trainer_ends_when_asked_whatever_it_waits_for(how: str) -> None:
     assert list(run.events()) == [Failed(NOTHING_YET, f"`tinychat train --resume {run.name}` begins again")]
     assert not run.is_running()
     assert not draft.exists()
+
+
+def test_a_worker_ends_with_what_started_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    replaced: list[str] = []
+    monkeypatch.setattr(os, "execv", lambda program, arguments: replaced.extend(arguments))
+    become_worker()
+    assert replaced[-2:] == ["--parent", str(os.getppid())]
+    orphan = [*replaced[:-1], str(os.getpid() + 1)]
+    two = {"RANK": "1", "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "1"}
+    assert subprocess.run(orphan, env=os.environ | two, timeout=30, check=False).returncode == 1
 
 
 def test_a_device_is_refused_before_anything_is_written() -> None:

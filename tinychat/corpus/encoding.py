@@ -11,6 +11,7 @@ import gzip
 import io
 import os
 import re
+import threading
 import unicodedata
 import zlib
 from collections.abc import Iterable, Iterator
@@ -196,25 +197,27 @@ class _Decoder:
     """An incremental decoder that counts undecodable bytes and reports the offset of the first."""
 
     def __init__(self, encoding: str, notes: Notes) -> None:
-        self.encoding, self.notes = encoding, notes
-        self._decoder = codecs.getincrementaldecoder(encoding)()
+        self._kind = f"bytes that are no {encoding}, shown as \ufffd: {{count}}, the first at offset {{first}}"
+        self._notes = notes
+        self._decoder = codecs.getincrementaldecoder(encoding)(_COUNT)
         self._num_read = 0
 
     def decode(self, data: bytes, final: bool) -> str:
         self._num_read += len(data)
-        out: list[str] = []
-        while True:
-            try:
-                out.append(self._decoder.decode(data, final))
-                return "".join(out)
-            except UnicodeDecodeError as error:
-                whole = error.object  # bytes that the decoder had held back, then `data`
-                first = self._num_read - len(whole) + error.start
-                kind = f"bytes that are no {self.encoding}, shown as \ufffd: {{count}}, the first at offset {{first}}"
-                self.notes.add(kind, error.end - error.start, f"{first:,}")
-                out += (whole[: error.start].decode(self.encoding), "\ufffd")
-                data = whole[error.end :]
-                self._decoder.reset()
+        _decoding.replace = self._replace
+        return self._decoder.decode(data, final)
+
+    def _replace(self, error: UnicodeDecodeError) -> tuple[str, int]:
+        # Its object has the bytes that the decoder had held back, then those of the call.
+        first = self._num_read - len(error.object) + error.start
+        self._notes.add(self._kind, error.end - error.start, f"{first:,}")
+        return "\ufffd", error.end
+
+
+_COUNT = "tinychat.count"
+"""Name of the error handler of the decoder that decodes in this thread; raising for each byte would take for ever."""
+_decoding = threading.local()
+codecs.register_error(_COUNT, lambda error: _decoding.replace(error))
 
 
 def find_encoding(path: Path) -> str:

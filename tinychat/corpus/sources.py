@@ -137,7 +137,9 @@ class _Finder:
         count, notes = len(self.parts), Notes()
         for path in files:
             if _is_special(path):
-                notes.add("pipes, devices and other special files left out: {count}, the first is {first}", 1, path.name)
+                notes.add(
+                    "pipes, devices and other special files left out: {count}, the first is {first}", 1, path.name
+                )
                 continue
             part = self._part(path)
             if part.format == ".json" and self.field is None and self.mode in (None, "completion") and folder.is_dir():
