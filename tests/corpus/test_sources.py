@@ -183,7 +183,7 @@ def test_a_text_that_changes_while_it_is_read_is_noticed(tmp_path: Path) -> None
     chunks = corpus.chunks()
     next(chunks)
     os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns + 1))  # as an editor that saves
-    with pytest.raises(SourceChangedError, match="log.txt changed while it was read"):
+    with pytest.raises(SourceChangedError, match=r"log\.txt changed while it was read"):
         list(chunks)
     with pytest.raises(SourceChangedError):
         next(corpus.chunks())

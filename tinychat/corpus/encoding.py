@@ -101,7 +101,10 @@ def open_bytes(path: Path) -> Iterator[io.BufferedIOBase]:
         SourceError: If the file cannot be read, or its gzip data is damaged.
     """
     try:
-        with open_regular(path) as file, io.BufferedReader(_Bounded(cast("io.BufferedReader", file)), PIECE) as raw:
+        with (
+            open_regular(path) as whole,
+            io.BufferedReader(_Bounded(cast("io.BufferedReader", whole)), PIECE) as raw,
+        ):
             packed = raw.read(2) == b"\x1f\x8b"
             raw.seek(0)
             with gzip.GzipFile(fileobj=raw) if packed else nullcontext(raw) as file:
