@@ -52,6 +52,11 @@ def test_each_event_can_be_read_as_soon_as_it_is_written(tmp_path: Path) -> None
     log.close()
 
 
+def test_names_that_are_not_text_can_be_written(tmp_path: Path) -> None:
+    write(tmp_path / "events", Noticed("\udcff.txt: the text is field '\ud800'"))
+    assert read(tmp_path / "events") == [Noticed("\ufffd.txt: the text is field '\ufffd'")]
+
+
 @pytest.mark.parametrize("last", [ended(30), Failed("no")])
 def test_rewind_removes_events_after_the_checkpoint(tmp_path: Path, last: Event) -> None:
     path = tmp_path / "events"

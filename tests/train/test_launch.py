@@ -173,6 +173,11 @@ def test_a_device_is_refused_before_anything_is_written() -> None:
     assert not paths.runs_folder().exists()
 
 
+def test_a_name_that_a_recipe_cannot_hold_is_refused() -> None:
+    with pytest.raises(SourceError, match="has a name that is not UTF-8"):
+        prepare_run(Recipe(sources=("novel\udcff.txt",)))
+
+
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes")
 def test_a_named_pipe_is_saved_in_the_run(tmp_path: Path) -> None:
     read_end, write_end = os.pipe()

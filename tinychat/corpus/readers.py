@@ -274,7 +274,7 @@ def _messages(record: Record, notes: Notes) -> list[Message]:
         else:
             role, text = ("user", "assistant")[number % 2], turn
         if role not in ROLES or not isinstance(text, str):
-            notes.add("messages left out that neither user nor bot says: {count}, the first by {first!r}", 1, role)
+            notes.add("messages left out that neither user nor bot says: {count}, the first by {first}", 1, repr(role))
         else:
             messages.append(Message(ROLES[role], text))
     return messages

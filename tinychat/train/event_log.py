@@ -27,7 +27,7 @@ SMOOTHING_FRACTION = 0.05
 MIN_RISE = 0.005
 """relative rise of validation loss above its minimum that counts as overfitting rather than noise"""
 
-STOP_SECONDS = 3.0
+STOP_SECONDS = 2.0
 """seconds from a request to stop until a trainer that still reads or plans is ended"""
 WATCH_INTERVAL = 0.25
 """seconds between two looks for such a request"""

@@ -24,7 +24,7 @@ from filelock import Timeout
 import tinychat
 from tinychat.atomic import atomic_file, atomic_write
 from tinychat.corpus.sources import STDIN, check_is_file, source_name, split_weight, with_weight
-from tinychat.errors import ModelError, RunError, UsageError
+from tinychat.errors import ModelError, RunError, SourceError, UsageError
 from tinychat.generate.loading import THREAD_ENVIRONMENT
 from tinychat.model.config import ModelConfig
 from tinychat.store import paths
@@ -33,6 +33,7 @@ from tinychat.store.runs import RunFolder, find_run
 from tinychat.train.checkpoint import newest_step
 from tinychat.train.event_log import rewind
 from tinychat.train.recipe import MODEL_FIELDS, RECIPE_FIELDS, Recipe, load_recipe
+from tinychat.untrusted import replace_surrogates
 
 FREE_FIELDS = ("context_length", "dropout", "attention_dropout", "initialization")
 """fields of the architecture that a base model's weights do not depend on; the context length may only shrink"""
@@ -72,7 +73,7 @@ def prepare_run(
     to the user's models folder under the run's name.
 
     Raises:
-        SourceError: If a source is a device or a socket.
+        SourceError: If a source is a device or a socket, or its name is not UTF-8.
         UsageError: If there is no source, the name is invalid, `out` cannot become a model's folder, or the recipe
             contradicts the base model.
         RunError: If the name is taken.
@@ -250,8 +251,11 @@ def _is_taken(name: str) -> bool:
 
 
 def _check_source(source: str) -> None:
-    """Check the weight of a source, and that it is no device or socket."""
+    """Check the weight of a source, that it is no device or socket, and that a recipe can hold its path."""
     path = Path(split_weight(source)[0]).expanduser()
+    absolute = str(path.absolute())
+    if source != STDIN and (shown := replace_surrogates(absolute)) != absolute:
+        raise SourceError(f"{shown} has a name that is not UTF-8", "rename it")
     if path.exists() and not (path.is_dir() or path.is_fifo()):
         check_is_file(path)
 
