@@ -40,6 +40,13 @@ class SourceError(TinychatError):
     """A text cannot be found or read."""
 
 
+class SourceChangedError(SourceError):
+    """A text changed while it was read; another reading may succeed."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"{name} changed while it was read", "try again when nothing writes to it any more")
+
+
 class TokenizerError(TinychatError):
     """A tokenizer cannot be trained, read or used."""
 

@@ -13,7 +13,10 @@ from typing import Any
 import pytest
 
 from tinychat.cli.main import run
-from tinychat.cli.train import COMMON_OPTIONS
+from tinychat.cli.train import COMMON_OPTIONS, STOPPED, _exit_code
+from tinychat.events import Failed
+from tinychat.repl.training_view import RunOutcome
+from tinychat.train.launch import NOTHING_YET
 from tinychat.train.recipe import RECIPE_FIELDS
 
 SMALL = ["--n-layer", "1", "--d-model", "32", "--n-head", "1", "--context-length", "32", "--batch-size", "8"]
@@ -130,6 +133,15 @@ def test_conversations_become_a_chat_model(tmp_path: Path) -> None:
     assert log[-1]["event"] == "ended"
     assert json.loads(tinychat("show", "talk", "--json").stdout)["mode"] == "chat"
     assert tinychat("-m", "talk", "-p", "ba de?", "--greedy").stdout == b"ki lo.\n"
+
+
+@pytest.mark.parametrize(
+    ("last", "code"),
+    [(None, 0), (Failed("there is no text"), 1), (Failed(NOTHING_YET), STOPPED)],
+    ids=["left in the background", "failed", "stopped before the first step"],
+)
+def test_the_exit_code_tells_a_stop_from_a_failure(last: RunOutcome, code: int) -> None:
+    assert _exit_code(last) == code
 
 
 @pytest.mark.slow

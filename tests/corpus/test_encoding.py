@@ -1,6 +1,7 @@
 """Decoding: encodings, newlines, damage, and independence of the piece size."""
 
 import gzip
+import time
 from pathlib import Path
 
 import pytest
@@ -118,6 +119,13 @@ def test_gzip_is_decompressed_and_damaged_gzip_refused(tmp_path: Path) -> None:
     assert read(write(tmp_path, packed))[0] == RUSSIAN * 100
     with pytest.raises(SourceError, match="damaged gzip"):
         read(write(tmp_path, packed[:-20]))
+
+
+def test_many_damaged_bytes_take_no_longer_than_few(tmp_path: Path) -> None:
+    began = time.process_time()
+    text, _ = read(write(tmp_path, b"hello " * 100 + b"\xa7" * 400_000))
+    assert text == "hello " * 100 + "\ufffd" * 400_000
+    assert time.process_time() - began < 10  # it took minutes
 
 
 def test_a_missing_file_is_an_error(tmp_path: Path) -> None:

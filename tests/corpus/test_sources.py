@@ -4,6 +4,7 @@ import gzip
 import io
 import json
 import os
+import socket
 import tracemalloc
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,9 +13,10 @@ from typing import Any
 import pytest
 
 from tinychat.corpus.corpus import Corpus
+from tinychat.corpus.encoding import open_bytes
 from tinychat.corpus.sources import read_sources, source_name
 from tinychat.corpus.types import Conversation
-from tinychat.errors import SourceError
+from tinychat.errors import SourceChangedError, SourceError
 
 LONG = "a text that is rather longer than the others: number"
 RUSSIAN = "Сегодня мы пошли в лес, и там было тихо.\n"
@@ -144,6 +146,72 @@ def test_a_pipe_is_read_as_stdin_is(tmp_path: Path) -> None:
     assert list(corpus.documents()) == ["through a pipe"]
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes")
+def test_special_files_of_a_folder_are_never_opened(tmp_path: Path) -> None:
+    folder = tmp_path / "notes"
+    write(folder / "a.txt", "first")
+    os.mkfifo(folder / "b.txt")
+    (folder / "c.txt").symlink_to("/dev/zero")
+    (folder / "d.txt").symlink_to("d.txt")
+    with socket.socket(socket.AF_UNIX) as bound:
+        bound.bind(os.path.relpath(folder / "e.txt"))  # the path of a socket is short
+    for spec in (folder, folder / "*.txt"):
+        corpus = read(tmp_path, [spec])
+        assert list(corpus.documents()) == ["first"]
+        assert corpus.notices == (
+            f"{spec}: pipes, devices and other special files left out: 3, the first is b.txt",
+            f"{spec}: files without text that can be read, left out: 1, the first is d.txt",
+        )
+
+
+@pytest.mark.skipif(not Path("/dev/zero").exists(), reason="there are no such devices")
+@pytest.mark.parametrize("device", ["/dev/zero", "/dev/null", "/proc/self/maps"])
+def test_a_device_is_no_text(tmp_path: Path, device: str) -> None:
+    if not Path(device).exists():
+        pytest.skip(f"there is no {device}")
+    with pytest.raises(SourceError, match=f"{device} is a .*, which cannot be read as a text"):
+        read(tmp_path, [device])
+
+
+# --- texts that change while they are read ----------------------------------------------------------------------------
+
+
+def test_a_text_that_changes_while_it_is_read_is_noticed(tmp_path: Path) -> None:
+    path = write(tmp_path / "log.txt", "a line\n" * 100_000)
+    corpus = read(tmp_path, [path])
+    status = path.stat()
+    chunks = corpus.chunks()
+    next(chunks)
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns + 1))  # as an editor that saves
+    with pytest.raises(SourceChangedError, match=r"log\.txt changed while it was read"):
+        list(chunks)
+    with pytest.raises(SourceChangedError):
+        next(corpus.chunks())
+    corpus = read(tmp_path, [path])
+    write(tmp_path / "new.txt", "a line\n" * 100_000).replace(path)
+    with pytest.raises(SourceChangedError):
+        list(corpus.chunks())
+
+
+def test_half_of_a_new_file_is_told_as_a_change_rather_than_as_damage(tmp_path: Path) -> None:
+    path = write(tmp_path / "t.txt.gz", gzip.compress(os.urandom(100_000).hex().encode()))
+    corpus = read(tmp_path, [path])
+    write(path, path.read_bytes()[:50_000])
+    with pytest.raises(SourceChangedError):
+        list(corpus.chunks())
+
+
+def test_a_file_that_grows_is_read_up_to_the_size_that_it_had(tmp_path: Path) -> None:
+    path = write(tmp_path / "log.txt", "a line\n" * 100_000)
+    with open_bytes(path) as file, path.open("ab") as more:
+        size = 0
+        while piece := file.read(10_000):
+            size += len(piece)
+            more.write(b"another line\n" * 1000)
+            more.flush()
+    assert size == 700_000
+
+
 @pytest.mark.parametrize(
     ("spec", "said"),
     [
@@ -198,6 +266,12 @@ def test_the_text_column_is_found_and_named(tmp_path: Path) -> None:
     assert corpus.notices == (
         f"{longest}: the text is column 'abstract', the longest (--column takes another: id, title)",
     )
+
+
+@pytest.mark.parametrize("column", ["0", "4", "9" * 20])
+def test_a_column_number_beyond_the_table_is_refused(tmp_path: Path, column: str) -> None:
+    with pytest.raises(SourceError, match=f"has no column '{column}'"):
+        read(tmp_path, [write(tmp_path / "t.csv", f"id,title,text\n1,a,{LONG}\n")], column=column)
 
 
 @pytest.mark.parametrize("column", ["title", "TITLE", "2"])

@@ -1,4 +1,4 @@
-"""Going on with a model: what is taken over, what is refused, and what is said of the text."""
+"""Texts that change while they are read; going on with a model: what is taken over, refused, and said of the text."""
 
 import shutil
 from pathlib import Path
@@ -6,12 +6,16 @@ from pathlib import Path
 import pytest
 from training import QUICK, events, train
 
+from tinychat.corpus.corpus import Corpus
+from tinychat.corpus.types import Mode
 from tinychat.errors import ModelError, UsageError
 from tinychat.events import Ended, Failed, Noticed, Planned
 from tinychat.store.models import find_model, read_info, read_tokenizer, read_training, read_weights
 from tinychat.store.runs import RunFolder
+from tinychat.tokenizer.tokenizer import Tokenizer, load_tokenizer
+from tinychat.train import data
 from tinychat.train.launch import prepare_run
-from tinychat.train.recipe import CONTINUING_RECIPE, choose_recipe, load_recipe
+from tinychat.train.recipe import CONTINUING_RECIPE, Recipe, choose_recipe, load_recipe
 
 LINES = "the fox sees a bird in the old tree\n" * 60
 FIELDS = QUICK | {"steps": 3, "batch_size": 4, "sample_tokens": 8}
@@ -57,6 +61,42 @@ def test_what_is_written_down_makes_the_same_model_again(letters: Path) -> None:
     assert train(again) == 0
     first, second = (read_weights(read_info(each.model)) for each in (run, again))
     assert all(first[name].equal(second[name]) for name in first)
+
+
+def test_a_text_that_changes_is_read_again_and_all_is_of_one_reading(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = prepare_run(load_recipe().merged({**FIELDS, "sources": ["more.txt"]}))
+    changes = ["first", "second"]
+
+    def find(path: Path, recipe: Recipe, corpus: Corpus, mode: Mode) -> Tokenizer:
+        tokenizer = find_tokenizer(path, recipe, corpus, mode)
+        if changes:
+            Path("more.txt").write_text(LINES + changes.pop(0) * 100, encoding="utf-8")
+        return tokenizer
+
+    find_tokenizer = data._find_tokenizer
+    monkeypatch.setattr(data, "_find_tokenizer", find)
+    text = data.read_text(load_recipe(run.recipe_file), run)
+    told = f"{Path('more.txt').absolute()} changed while it was read, and is read again"
+    assert text.notices == (told, told)
+    assert text.tokenizer.decode([*text.train.tolist(), *data._flat(text.val).tolist()]) == LINES + "second" * 100
+    assert load_tokenizer(run.tokenizer_file).fingerprint == text.tokenizer.fingerprint
+
+
+def test_a_text_that_never_stays_as_it_is_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = prepare_run(load_recipe().merged({**FIELDS, "sources": ["more.txt"]}))
+    find_tokenizer = data._find_tokenizer
+
+    def find(path: Path, recipe: Recipe, corpus: Corpus, mode: Mode) -> Tokenizer:
+        tokenizer = find_tokenizer(path, recipe, corpus, mode)
+        with Path("more.txt").open("a", encoding="utf-8") as file:
+            file.write("more\n")
+        return tokenizer
+
+    monkeypatch.setattr(data, "_find_tokenizer", find)
+    assert train(run) == 1
+    (failed,) = events(run, Failed)
+    assert failed.problem == f"{Path('more.txt').absolute()} changed while it was read"
+    assert not run.tokenizer_file.exists()
 
 
 def test_it_learns_more_slowly_than_a_new_model_and_by_a_recipe_of_its_own(letters: Path) -> None:

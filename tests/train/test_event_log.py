@@ -3,6 +3,8 @@
 import math
 import os
 import signal
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -48,6 +50,11 @@ def test_each_event_can_be_read_as_soon_as_it_is_written(tmp_path: Path) -> None
     log.write(Noticed("«text» is in UTF-16"))
     assert read(tmp_path / "events") == [Noticed("«text» is in UTF-16")]
     log.close()
+
+
+def test_names_that_are_not_text_can_be_written(tmp_path: Path) -> None:
+    write(tmp_path / "events", Noticed("\udcff.txt: the text is field '\ud800'"))
+    assert read(tmp_path / "events") == [Noticed("\ufffd.txt: the text is field '\ufffd'")]
 
 
 @pytest.mark.parametrize("last", [ended(30), Failed("no")])
@@ -113,6 +120,49 @@ def test_the_command_stop_requests_a_stop(run: RunFolder) -> None:
     run.send("stop")
     assert control.poll_commands() == []
     assert control.stop_requested
+
+
+@pytest.fixture
+def wakeup() -> Iterator[None]:
+    before = signal.set_wakeup_fd(-1)
+    yield
+    signal.set_wakeup_fd(before)
+
+
+@pytest.mark.usefixtures("wakeup")
+@pytest.mark.parametrize("begins", [False, True])
+def test_a_stop_before_the_first_step_ends_the_process(
+    run: RunFolder, monkeypatch: pytest.MonkeyPatch, begins: bool
+) -> None:
+    monkeypatch.setattr("tinychat.train.event_log.STOP_SECONDS", 0.0)
+    monkeypatch.setattr("tinychat.train.event_log.WATCH_INTERVAL", 0.01)
+    ended = threading.Event()
+    control = Control(run.control_file)
+    if begins:
+        control.begin_steps()
+    before = set(threading.enumerate())
+    control.watch(ended.set)
+    run.send("stop")
+    for thread in set(threading.enumerate()) - before:
+        thread.join(10)
+        assert not thread.is_alive()
+    assert ended.is_set() != begins
+
+
+@pytest.mark.usefixtures("wakeup")
+def test_a_run_in_the_background_outlives_its_starter(run: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tinychat.train.event_log.STOP_SECONDS", 0.0)
+    monkeypatch.setattr("tinychat.train.event_log.WATCH_INTERVAL", 0.01)
+    polls, ended = threading.Semaphore(0), threading.Event()
+    poll = Control.poll_commands
+    monkeypatch.setattr(Control, "poll_commands", lambda control: (poll(control), polls.release())[0])
+    control = Control(run.control_file, parent=os.getppid() + 1)
+    run.send("background")
+    control.watch(ended.set)
+    for _ in range(3):  # the first would have ended it
+        assert polls.acquire(timeout=20)
+    assert not ended.is_set()
+    control.begin_steps()
 
 
 def test_partial_lines_wait_and_malformed_lines_are_ignored(run: RunFolder) -> None:

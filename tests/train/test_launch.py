@@ -8,9 +8,20 @@ from pathlib import Path
 
 import pytest
 
-from tinychat.errors import RunError, UsageError
+from tinychat.errors import RunError, SourceError, UsageError
+from tinychat.events import Failed
 from tinychat.store import paths
-from tinychat.train.launch import ALONE, ProcessRank, find_process_rank, name_for, prepare_run, resume_run, slug
+from tinychat.train.launch import (
+    ALONE,
+    NOTHING_YET,
+    ProcessRank,
+    become_worker,
+    find_process_rank,
+    name_for,
+    prepare_run,
+    resume_run,
+    slug,
+)
 from tinychat.train.recipe import Recipe, load_recipe
 
 
@@ -103,6 +114,79 @@ def test_launching_needs_no_torch() -> None:
     code = f"import {modules}; print('torch' in sys.modules)"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=os.environ)
     assert out.stdout.strip() == "False"
+
+
+WAITING = """
+import os, sys, types
+from tinychat.train import __main__ as trainer, event_log
+
+def wait(recipe, run):
+    print("waiting", flush=True)
+    open(run.path / "pipe")
+
+event_log.STOP_SECONDS, trainer.read_text = 0.1, wait
+trainer.importlib = types.SimpleNamespace(import_module=lambda name: None)  # torch takes seconds
+os._exit(trainer.main(sys.argv[1:], may_exit=True))
+"""
+"""A trainer whose main thread waits for a named pipe that nobody writes to, instead of reading its text."""
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes")
+@pytest.mark.parametrize("how", ["stop", "SIGTERM", "its starter is gone"])
+def test_a_trainer_ends_when_asked_whatever_it_waits_for(how: str) -> None:
+    run = prepare_run(Recipe(sources=("novel.txt",)))
+    os.mkfifo(run.path / "pipe")
+    draft = run.path / ".recipe.toml.1-a.tmp"
+    arguments = [sys.executable, "-c", WAITING, str(run.path)]
+    if how == "its starter is gone":
+        arguments += ["--parent", str(os.getpid() + 1)]
+    with subprocess.Popen(arguments, stdout=subprocess.PIPE, start_new_session=True) as trainer:
+        try:
+            assert trainer.stdout is not None
+            assert trainer.stdout.readline() == b"waiting\n"
+            draft.touch()
+            if how == "stop":
+                run.send("stop")
+            elif how == "SIGTERM":
+                trainer.terminate()
+            assert trainer.wait(30) != 0
+        finally:
+            trainer.kill()
+    assert list(run.events()) == [Failed(NOTHING_YET, f"`tinychat train --resume {run.name}` begins again")]
+    assert not run.is_running()
+    assert not draft.exists()
+
+
+def test_a_worker_ends_with_what_started_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    replaced: list[str] = []
+    monkeypatch.setattr(os, "execv", lambda program, arguments: replaced.extend(arguments))
+    become_worker()
+    assert replaced[-2:] == ["--parent", str(os.getppid())]
+    orphan = [*replaced[:-1], str(os.getpid() + 1)]
+    two = {"RANK": "1", "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "1"}
+    assert subprocess.run(orphan, env=os.environ | two, timeout=30, check=False).returncode == 1
+
+
+def test_a_device_is_refused_before_anything_is_written() -> None:
+    with pytest.raises(SourceError, match="/dev/null is a device"):
+        prepare_run(Recipe(sources=("/dev/null:2",)))
+    assert not paths.runs_folder().exists()
+
+
+def test_a_name_that_a_recipe_cannot_hold_is_refused() -> None:
+    with pytest.raises(SourceError, match="has a name that is not UTF-8"):
+        prepare_run(Recipe(sources=("novel\udcff.txt",)))
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes")
+def test_a_named_pipe_is_saved_in_the_run(tmp_path: Path) -> None:
+    read_end, write_end = os.pipe()
+    os.write(write_end, b"through a pipe")
+    os.close(write_end)
+    run = prepare_run(Recipe(sources=(f"/dev/fd/{read_end}",)), "piped")
+    os.close(read_end)
+    (source,) = load_recipe(run.recipe_file).sources
+    assert Path(source).read_bytes() == b"through a pipe"
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,15 @@ from tinychat.errors import UsageError
 from tinychat.events import Ended, Failed
 from tinychat.store.runs import RunFolder, find_run
 from tinychat.textutil import escape_controls
-from tinychat.train.launch import become_worker, change_recipe, find_process_rank, launch, name_for, prepare_run
+from tinychat.train.launch import (
+    NOTHING_YET,
+    become_worker,
+    change_recipe,
+    find_process_rank,
+    launch,
+    name_for,
+    prepare_run,
+)
 from tinychat.train.recipe import RECIPE_FIELDS, choose_recipe
 
 if TYPE_CHECKING:
@@ -172,5 +180,5 @@ def _echo(line: str) -> None:
 def _exit_code(last: "RunOutcome") -> int:
     """Return 0 if the run is done or left in the background, 1 if it failed, `STOPPED` if it was stopped."""
     if isinstance(last, Failed):
-        return 1
+        return STOPPED if last.problem == NOTHING_YET else 1
     return STOPPED if isinstance(last, Ended) and last.reason == "stopped" else 0

@@ -9,16 +9,23 @@ encodings that it confuses.
 import codecs
 import gzip
 import io
+import os
 import re
+import threading
 import unicodedata
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
 from tinychat.corpus.types import Notes
 from tinychat.errors import SourceError
+from tinychat.untrusted import open_regular
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
 
 PIECE = 1 << 18
 """Bytes read at a time."""
@@ -88,13 +95,16 @@ _HIGH = bytes(range(0x80, 0x100))
 
 @contextmanager
 def open_bytes(path: Path) -> Iterator[io.BufferedIOBase]:
-    """Open a file for reading bytes, decompressing it if it is gzip.
+    """Open a regular file for reading bytes, up to its size by now, decompressing it if it is gzip.
 
     Raises:
         SourceError: If the file cannot be read, or its gzip data is damaged.
     """
     try:
-        with path.open("rb") as raw:
+        with (
+            open_regular(path) as whole,
+            io.BufferedReader(_Bounded(cast("io.BufferedReader", whole)), PIECE) as raw,
+        ):
             packed = raw.read(2) == b"\x1f\x8b"
             raw.seek(0)
             with gzip.GzipFile(fileobj=raw) if packed else nullcontext(raw) as file:
@@ -103,6 +113,28 @@ def open_bytes(path: Path) -> Iterator[io.BufferedIOBase]:
         raise SourceError(f"{path} is a damaged gzip file: {error}", "fetch or pack it again") from None
     except OSError as error:
         raise SourceError(f"{path} cannot be read: {error.strerror or error}", "") from None
+
+
+class _Bounded(io.RawIOBase):
+    """A file that ends where it did when it was opened: reading one that grows comes to an end."""
+
+    def __init__(self, file: io.BufferedReader) -> None:
+        self._file, self._size = file, os.fstat(file.fileno()).st_size
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: "WriteableBuffer") -> int:
+        return self._file.readinto(memoryview(buffer)[: max(0, self._size - self._file.tell())])
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        return self._file.seek(offset + self._size) if whence == os.SEEK_END else self._file.seek(offset, whence)
+
+    def tell(self) -> int:
+        return self._file.tell()
 
 
 def read_text(path: Path, encoding: str, notes: Notes, size: int = PIECE) -> Iterator[str]:
@@ -168,25 +200,27 @@ class _Decoder:
     """An incremental decoder that counts undecodable bytes and reports the offset of the first."""
 
     def __init__(self, encoding: str, notes: Notes) -> None:
-        self.encoding, self.notes = encoding, notes
-        self._decoder = codecs.getincrementaldecoder(encoding)()
+        self._kind = f"bytes that are no {encoding}, shown as \ufffd: {{count}}, the first at offset {{first}}"
+        self._notes = notes
+        self._decoder = codecs.getincrementaldecoder(encoding)(_COUNT)
         self._num_read = 0
 
     def decode(self, data: bytes, final: bool) -> str:
         self._num_read += len(data)
-        out: list[str] = []
-        while True:
-            try:
-                out.append(self._decoder.decode(data, final))
-                return "".join(out)
-            except UnicodeDecodeError as error:
-                whole = error.object  # bytes that the decoder had held back, then `data`
-                first = self._num_read - len(whole) + error.start
-                kind = f"bytes that are no {self.encoding}, shown as \ufffd: {{count}}, the first at offset {{first}}"
-                self.notes.add(kind, error.end - error.start, f"{first:,}")
-                out += (whole[: error.start].decode(self.encoding), "\ufffd")
-                data = whole[error.end :]
-                self._decoder.reset()
+        _decoding.replace = self._replace
+        return self._decoder.decode(data, final)
+
+    def _replace(self, error: UnicodeDecodeError) -> tuple[str, int]:
+        # Its object has the bytes that the decoder had held back, then those of the call.
+        first = self._num_read - len(error.object) + error.start
+        self._notes.add(self._kind, error.end - error.start, f"{first:,}")
+        return "\ufffd", error.end
+
+
+_COUNT = "tinychat.count"
+"""Name of the error handler of the decoder that decodes in this thread; raising for each byte would take for ever."""
+_decoding = threading.local()
+codecs.register_error(_COUNT, lambda error: _decoding.replace(error))
 
 
 def find_encoding(path: Path) -> str:

@@ -13,13 +13,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from tinychat.corpus.encoding import clean, describe_encoding, find_encoding, open_bytes, read_lines, read_text
 from tinychat.corpus.types import Chunk, Conversation, Message, Notes, Role
-from tinychat.errors import SourceError
+from tinychat.errors import SourceChangedError, SourceError
 
 Record = dict[str, Any]
+_Item = TypeVar("_Item")
 
 SAMPLE = 200
 """Records, or rows, from which separator, quotes, header and fields are inferred."""
@@ -69,6 +70,9 @@ class Part:
     field: str | None = None
     separator: str = ""
 
+    def __post_init__(self) -> None:
+        self._version = _file_version(self.path)
+
     @cached_property
     def encoding(self) -> str:
         """The encoding of the file, as Python names it."""
@@ -81,6 +85,27 @@ class Part:
 
     def chunks(self, notes: Notes) -> Iterator[Chunk]:
         """Yield the documents, a running text in pieces; `notes` take what the readers change or leave out."""
+        return self._watched(self._chunks(notes))
+
+    def conversations(self, notes: Notes) -> Iterator[Conversation]:
+        """Yield the conversation in each record that has an answer; plain text is read as two columns with a tab."""
+        return self._watched(self._conversations(notes))
+
+    def _watched(self, items: Iterator[_Item]) -> Iterator[_Item]:
+        """Yield items of the file; raise SourceChangedError if it is no longer what it was when this was created."""
+        self._check_version()
+        try:
+            yield from items
+        except SourceError:
+            self._check_version()  # it may be whole, but half old and half new
+            raise
+        self._check_version()
+
+    def _check_version(self) -> None:
+        if _file_version(self.path) != self._version:
+            raise SourceChangedError(str(self.path))
+
+    def _chunks(self, notes: Notes) -> Iterator[Chunk]:
         if self.is_running_text:
             piece = None
             for piece in self.pieces(notes):
@@ -91,8 +116,7 @@ class Part:
             texts = self._texts(notes) if self.format else _split_documents(self.pieces(notes), self.separator)
             yield from (Chunk(text, True) for text in texts)
 
-    def conversations(self, notes: Notes) -> Iterator[Conversation]:
-        """Yield the conversation in each record that has an answer; plain text is read as two columns with a tab."""
+    def _conversations(self, notes: Notes) -> Iterator[Conversation]:
         sample, records = _peek(self._records(notes))
         sides = self._choose_sides(sample) if sample else None
         for number, record in enumerate(records, 1):
@@ -174,6 +198,15 @@ class Part:
         return f"its {self._kind}s: {_join_names(names)}" if (names := _names(sample)) else ""
 
 
+def _file_version(path: Path) -> tuple[int, ...]:
+    """Return numbers that differ once a file is written or replaced; none if it cannot be opened."""
+    try:
+        status = path.stat()
+    except OSError:  # reading it says why
+        return ()
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+
+
 def _names(sample: Sequence[Record]) -> list[str]:
     return list(dict.fromkeys(name for record in sample for name, _ in _leaves(record)))
 
@@ -194,7 +227,7 @@ def _find(record: Record, path: str) -> object:
     if path.lower() in lower:
         return record[lower[path.lower()]]
     if path.isdecimal():
-        return next(islice(record.values(), int(path) - 1, None), None) if int(path) > 0 else None
+        return next(islice(record.values(), int(path) - 1, None), None) if 0 < int(path) <= len(record) else None
     value: object = record
     for name in path.split("."):
         if isinstance(value, list) and name.isdecimal() and int(name) < len(value):
@@ -241,7 +274,7 @@ def _messages(record: Record, notes: Notes) -> list[Message]:
         else:
             role, text = ("user", "assistant")[number % 2], turn
         if role not in ROLES or not isinstance(text, str):
-            notes.add("messages left out that neither user nor bot says: {count}, the first by {first!r}", 1, role)
+            notes.add("messages left out that neither user nor bot says: {count}, the first by {first}", 1, repr(role))
         else:
             messages.append(Message(ROLES[role], text))
     return messages

@@ -20,7 +20,8 @@ from tinychat.corpus.encoding import PIECE
 from tinychat.corpus.readers import JSON_FORMATS, Part, format_of
 from tinychat.corpus.registry import KNOWN, Dataset, fetch, find_file, is_complete
 from tinychat.corpus.types import Mode, Notes
-from tinychat.errors import SourceError, UsageError
+from tinychat.errors import SourceChangedError, SourceError, UsageError
+from tinychat.untrusted import why_not_regular
 
 STDIN = "-"
 """The source that stands for standard input."""
@@ -103,16 +104,17 @@ class _Finder:
             self._add_stream(self.stdin or sys.stdin.buffer, "stdin")
         elif path.is_dir():
             self._add_folder(path, sorted(_walk(path)))
-        elif path.is_file():
-            self.parts.append(self._part(path))
-        elif path.exists():  # a pipe or a device, which can be read only once
+        elif path.is_fifo():  # such as the shell's <(…), which can be read only once
             with path.open("rb") as stream:
                 self._add_stream(stream, spec)
+        elif path.exists():
+            check_is_file(path)
+            self.parts.append(self._part(path))
         elif name in KNOWN:
             self._add_dataset(KNOWN[name], file)
         elif glob.has_magic(spec):
             found = sorted(Path(match) for match in glob.glob(str(path), recursive=True))  # noqa: PTH207
-            self._add_folder(path, [path for path in found if path.is_file()])
+            self._add_folder(path, [path for path in found if not path.is_dir()])
         else:
             near = get_close_matches(spec, [*KNOWN, *(entry.name for entry in Path().iterdir())], 1)
             hint = f"is it {near[0]}?" if near else "known data sets: " + ", ".join(KNOWN)
@@ -128,9 +130,17 @@ class _Finder:
         return first if first is not None else second
 
     def _add_folder(self, folder: Path, files: Sequence[Path]) -> None:
-        """Add all files with text; JSON files of a folder are plain text unless a field of them is asked for."""
+        """Add all files with text; JSON files of a folder are plain text unless a field of them is asked for.
+
+        Pipes, devices and the like are never opened: nobody named them, and reading them may wait for ever.
+        """
         count, notes = len(self.parts), Notes()
         for path in files:
+            if _is_special(path):
+                notes.add(
+                    "pipes, devices and other special files left out: {count}, the first is {first}", 1, path.name
+                )
+                continue
             part = self._part(path)
             if part.format == ".json" and self.field is None and self.mode in (None, "completion") and folder.is_dir():
                 part.format = ""
@@ -147,6 +157,8 @@ class _Finder:
             if self.mode in (None, "completion"):
                 return any(chunk.text for chunk in part.chunks(Notes()))
             return next(part.conversations(Notes()), None) is not None
+        except SourceChangedError:
+            raise
         except SourceError:
             return False
 
@@ -177,6 +189,23 @@ class _Finder:
         is_json = self.field is not None or (self.mode not in (None, "completion") and _begins_as_json(path))
         format = ".jsonl" if is_json else ".csv" if self.column is not None else ""
         self.parts.append(Part(path, name, format, self._field_of(format)))
+
+
+def check_is_file(path: Path) -> None:
+    """Check that a source is a regular file, which can be read again and again.
+
+    Raises:
+        SourceError: If it is a device, a socket or a file of `/proc`, for instance.
+    """
+    if kind := why_not_regular(path):
+        raise SourceError(f"{path} is {kind}, which cannot be read as a text", "name a file, or - for standard input")
+
+
+def _is_special(path: Path) -> bool:
+    try:
+        return bool(why_not_regular(path))
+    except OSError:  # a link to nothing, which cannot be read either, and is told so
+        return False
 
 
 def _begins_as_json(path: Path) -> bool:

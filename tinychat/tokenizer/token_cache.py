@@ -15,7 +15,7 @@ import numpy.typing as npt
 from tinychat.atomic import atomic_file, atomic_write
 from tinychat.corpus.corpus import Corpus, Digest
 from tinychat.corpus.types import Chunk, Conversation
-from tinychat.errors import SourceError, TokenizerError
+from tinychat.errors import SourceChangedError, TokenizerError
 from tinychat.tokenizer.chat_template import ChatTemplate
 from tinychat.tokenizer.tokenizer import Tokenizer
 
@@ -45,7 +45,7 @@ def encode_corpus(corpus: Corpus, tokenizer: Tokenizer, cache: Path, *, template
     Without a template of conversations, each message is a document.
 
     Raises:
-        SourceError: If the corpus cannot be read, or changed since it was created.
+        SourceError: If the corpus cannot be read; SourceChangedError if it changed since it was created.
         TokenizerError: If the tokenizer has no token for anything in the corpus, or lacks one of the template.
     """
     key = (FORMAT, corpus.fingerprint, tokenizer.fingerprint, template and template.to_dict())
@@ -82,7 +82,7 @@ def _write(path: Path, ends_path: Path, corpus: Corpus, tokenizer: Tokenizer, te
             if ends_document:
                 ends.append(count)
         if digest.fingerprint != corpus.fingerprint:
-            raise SourceError(f"{corpus.name} changed while it was read", "try again")
+            raise SourceChangedError(corpus.name)
         if not count:
             raise TokenizerError(f"the tokenizer has no token for anything in {corpus.name}", "train one on it")
         atomic_write(ends_path, ends.tobytes())

@@ -15,11 +15,13 @@ import traceback
 from contextlib import closing
 from functools import partial
 from pathlib import Path
+from typing import NoReturn
 
 from filelock import Timeout
 
 from tinychat.errors import TinychatError, describe_os_error
 from tinychat.events import Failed
+from tinychat.store import paths
 from tinychat.store.runs import RunFolder
 from tinychat.train import launch
 from tinychat.train.checkpoint import newest_step
@@ -32,8 +34,11 @@ LOCK_TIMEOUT = 2.0
 """seconds to wait for the run's lock, which a process that checks on the run holds for a moment"""
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Train a run, or act as a worker; return the exit code: 0 if the run is done or was stopped, else 1."""
+def main(arguments: list[str] | None = None, *, may_exit: bool = False) -> int:
+    """Train a run, or act as a worker; return the exit code: 0 if the run is done or was stopped, else 1.
+
+    With `may_exit`, the process exits if it is to stop before the first step, whatever it waits for.
+    """
     parser = argparse.ArgumentParser(prog="python -m tinychat.train", description=__doc__)
     parser.add_argument("run", type=Path, nargs="?", help="the run's folder")
     now = time.monotonic()
@@ -48,7 +53,7 @@ def main(arguments: list[str] | None = None) -> int:
     run = RunFolder(options.run)
     try:
         with run.lock(timeout=LOCK_TIMEOUT):
-            return _train(run, options.started, options.parent, process)
+            return _train(run, options.started, options.parent, process, may_exit=may_exit)
     except Timeout:
         problem = f"the run {run.name!r} is at work already"
     except OSError as error:
@@ -85,10 +90,12 @@ def run_worker(process: ProcessRank, parent: int | None) -> int:
     return 0
 
 
-def _train(run: RunFolder, started: float, parent: int | None, process: ProcessRank) -> int:
+def _train(run: RunFolder, started: float, parent: int | None, process: ProcessRank, *, may_exit: bool) -> int:
     """Train the run that this process leads; return the exit code."""
     control = Control(run.control_file, parent)
     control.install_signal_handlers()
+    if may_exit:
+        control.watch(partial(_exit_early, run))
     _remove_drafts(run)
     rewind(run.events_file, newest_step(run.checkpoints))
     # Importing torch and lightning takes three seconds: read the text meanwhile.
@@ -127,6 +134,19 @@ def _fail(run: RunFolder, problem: str, remedy: str) -> int:
     return 1
 
 
+def _exit_early(run: RunFolder) -> NoReturn:
+    """Exit before the first step, while the main thread still reads or plans; leave no drafts behind."""
+    try:
+        _fail(run, launch.NOTHING_YET, f"`tinychat train --resume {run.name}` begins again")
+        _remove_drafts(run)
+        for draft in paths.ids_folder().glob(f".*.{os.getpid()}-*.tmp"):
+            draft.unlink(missing_ok=True)
+        if os.name == "posix" and os.getpgrp() == os.getpid():
+            os.killpg(0, signal.SIGKILL)  # workers, and a program that makes a data set
+    finally:
+        os._exit(1)
+
+
 def _remove_drafts(run: RunFolder) -> None:
     """Remove the drafts of a trainer that was killed while writing."""
     for folder in (run.path, run.checkpoints, run.snapshots, run.model):
@@ -135,7 +155,7 @@ def _remove_drafts(run: RunFolder) -> None:
 
 
 if __name__ == "__main__":
-    code = main()
+    code = main(may_exit=True)
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)  # everything is written; an ordinary exit would spend a second on torch's clean-up

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain, islice
 from pathlib import Path
@@ -13,7 +13,7 @@ from tinychat.corpus.readers import InlineTexts
 from tinychat.corpus.registry import KNOWN, fetch
 from tinychat.corpus.sources import read_sources
 from tinychat.corpus.types import Mode
-from tinychat.errors import SourceError, UsageError
+from tinychat.errors import SourceChangedError, SourceError, UsageError
 from tinychat.model.config import ModelConfig
 from tinychat.store import paths
 from tinychat.store.models import CONFIG, WEIGHTS, ModelInfo, read_info, read_weights
@@ -33,6 +33,8 @@ INLINE_NAME = "the recipe's own text"
 """Name of the texts that a recipe holds itself."""
 SAMPLE_CHARACTERS = 100_000
 """Number of characters that the choice of a tokenizer is based on."""
+MAX_READINGS = 3
+"""Number of times that a text which changes while it is read is tried."""
 MAX_SHOWN = 8
 """Maximum number of unknown characters that a notice lists."""
 
@@ -125,11 +127,25 @@ class TrainingText:
 def read_text(recipe: Recipe, run: RunFolder) -> TrainingText:
     """Read the sources of a recipe and encode them with the run's tokenizer, which is trained if there is none yet.
 
+    All of it is of one state of the files: if one of them changes meanwhile, they are read again.
+
     Raises:
-        SourceError: If a source cannot be read or contains no text.
+        SourceError: If a source cannot be read, contains no text, or changes again and again.
         TokenizerError: If the tokenizer cannot be trained or read.
         UsageError: If options contradict the kind of text, or the base model lacks the tokens to chat.
     """
+    changes: list[str] = []
+    while True:
+        try:
+            text = _read_text(recipe, run)
+            return replace(text, notices=(*changes, *text.notices))
+        except SourceChangedError as error:
+            changes.append(f"{error.problem}, and is read again")
+            if len(changes) == MAX_READINGS:
+                raise
+
+
+def _read_text(recipe: Recipe, run: RunFolder) -> TrainingText:
     corpus = _read_corpus(recipe)
     base = _read_base_model(run)
     _check(recipe, corpus)
@@ -148,6 +164,9 @@ def read_text(recipe: Recipe, run: RunFolder) -> TrainingText:
         else encode_corpus(source.corpus, tokenizer, cache, template=template).ids
         for source in corpus.sources
     ]
+    # Only now: a resumed run must not find the tokenizer of a text that has changed since.
+    _save_tokenizer(tokenizer, run.tokenizer_file)
+    _save_tokenizer(source_tokenizer, run.source_tokenizer_file)
     sources = tuple(map(_facts, corpus.sources, texts))
     facts = TextFacts(
         name=corpus.name,
@@ -237,24 +256,26 @@ def _facts(source: Source, text: Ids | Rows) -> SourceFacts:
 
 
 def _find_tokenizer(path: Path, recipe: Recipe, corpus: Corpus, mode: Mode) -> Tokenizer:
-    """Load a run's tokenizer; if there is none yet, load or train the recipe's and save it."""
+    """Load a run's tokenizer; if there is none yet, load or train the recipe's."""
     if path.is_file():
         return load_tokenizer(path)
     sample = "".join(chunk.text for chunk in islice(corpus.chunks(), 4))[:SAMPLE_CHARACTERS]
     kind, vocab_size = choose_tokenizer(recipe, corpus.characters, sample, mode)
     if Path(kind).exists():
-        tokenizer = load_tokenizer(Path(kind))
-    elif kind in KNOWN:
-        tokenizer = load_tokenizer(fetch(kind, cache=paths.datasets_folder(), mirror=paths.mirror()))
-    else:
-        special_tokens: dict[Mode, tuple[str, ...]] = {
-            "completion": () if corpus.single else ("end",),
-            "chat": ("end", "user", "assistant") if recipe.role_tokens else ("end",),
-            "translation": ("begin", "end"),
-        }
-        tokenizer = train_tokenizer(kind, corpus, vocab_size, special_tokens[mode])
-    tokenizer.save(path)
-    return tokenizer
+        return load_tokenizer(Path(kind))
+    if kind in KNOWN:
+        return load_tokenizer(fetch(kind, cache=paths.datasets_folder(), mirror=paths.mirror()))
+    special_tokens: dict[Mode, tuple[str, ...]] = {
+        "completion": () if corpus.single else ("end",),
+        "chat": ("end", "user", "assistant") if recipe.role_tokens else ("end",),
+        "translation": ("begin", "end"),
+    }
+    return train_tokenizer(kind, corpus, vocab_size, special_tokens[mode])
+
+
+def _save_tokenizer(tokenizer: Tokenizer | None, path: Path) -> None:
+    if tokenizer is not None and not path.is_file():
+        tokenizer.save(path)
 
 
 def _first_prompt(corpus: Corpus, tokenizer: Tokenizer) -> str:

@@ -6,8 +6,11 @@ its control file, or by the exit of its parent. Needs no torch.
 
 import json
 import os
+import select
 import signal
-from collections.abc import Iterable, Sequence
+import socket
+import threading
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,6 +26,11 @@ SMOOTHING_FRACTION = 0.05
 """fraction of a run over which training loss is averaged"""
 MIN_RISE = 0.005
 """relative rise of validation loss above its minimum that counts as overfitting rather than noise"""
+
+STOP_SECONDS = 2.0
+"""seconds from a request to stop until a trainer that still reads or plans is ended"""
+WATCH_INTERVAL = 0.25
+"""seconds between two looks for such a request"""
 
 Points = Sequence[tuple[float, float]]
 """(step, loss) pairs in the order of steps"""
@@ -81,7 +89,9 @@ class Control:
 
     def __init__(self, path: Path, parent: int | None = None) -> None:
         self.stop_requested = False
-        self._reader, self._parent = LineReader(path), parent
+        self._path, self._reader, self._parent = path, LineReader(path), parent
+        self._training = threading.Event()
+        self._deciding = threading.Lock()
 
     def install_signal_handlers(self) -> None:
         """Let SIGINT and SIGTERM stop the run after the current step; a second signal ends the process at once."""
@@ -107,6 +117,34 @@ class Control:
         if self._parent is not None and os.getppid() != self._parent:
             self.stop_requested = True
         return commands
+
+    def watch(self, end: Callable[[], object]) -> None:
+        """Call `end`, which ends the process, if a stop is requested and the steps do not begin soon: nothing is lost.
+
+        A thread sees to that, as the main thread may wait for a file or compute for long before its first step, and
+        runs no handlers of signals meanwhile. Only the main thread may call this.
+        """
+        # Kept open as long as this object: numbers of signals must never go to another file of the same descriptor.
+        self._signals, self._wakeup = socket.socketpair()
+        self._wakeup.setblocking(False)
+        signal.set_wakeup_fd(self._wakeup.fileno(), warn_on_full_buffer=False)
+        own = Control(self._path, self._parent)  # reads the commands beside the loop
+
+        def wait() -> None:
+            while not (own.stop_requested or self._training.is_set()):
+                own.poll_commands()
+                own.stop_requested |= bool(select.select([self._signals], [], [], WATCH_INTERVAL)[0])
+            if not self._training.wait(STOP_SECONDS):
+                with self._deciding:
+                    if not self._training.is_set():
+                        end()
+
+        threading.Thread(target=wait, daemon=True).start()
+
+    def begin_steps(self) -> None:
+        """Tell the watching thread that steps begin, after which the loop stops by itself and saves."""
+        with self._deciding:
+            self._training.set()
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         self.stop_requested = True

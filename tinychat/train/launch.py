@@ -23,8 +23,8 @@ from filelock import Timeout
 
 import tinychat
 from tinychat.atomic import atomic_file, atomic_write
-from tinychat.corpus.sources import STDIN, source_name, split_weight, with_weight
-from tinychat.errors import ModelError, RunError, UsageError
+from tinychat.corpus.sources import STDIN, check_is_file, source_name, split_weight, with_weight
+from tinychat.errors import ModelError, RunError, SourceError, UsageError
 from tinychat.generate.loading import THREAD_ENVIRONMENT
 from tinychat.model.config import ModelConfig
 from tinychat.store import paths
@@ -33,6 +33,7 @@ from tinychat.store.runs import RunFolder, find_run
 from tinychat.train.checkpoint import newest_step
 from tinychat.train.event_log import rewind
 from tinychat.train.recipe import MODEL_FIELDS, RECIPE_FIELDS, Recipe, load_recipe
+from tinychat.untrusted import replace_surrogates
 
 FREE_FIELDS = ("context_length", "dropout", "attention_dropout", "initialization")
 """fields of the architecture that a base model's weights do not depend on; the context length may only shrink"""
@@ -51,6 +52,8 @@ OUT_OF_MEMORY_REMEDY = (
     "go on in smaller parts, --resume NAME --grad-accum-steps 2, 4 or 8, or with a shard each, --strategy fsdp"
 )
 """remedy for a run of several processes that ran out of memory"""
+NOTHING_YET = "stopped before the first step: there is no model yet"
+"""problem of a run that was stopped while its trainer still read or planned"""
 WORKER_LOST = ("another process of this run is gone", "its log may say why; --resume goes on from the last checkpoint")
 
 
@@ -70,6 +73,7 @@ def prepare_run(
     to the user's models folder under the run's name.
 
     Raises:
+        SourceError: If a source is a device or a socket, or its name is not UTF-8.
         UsageError: If there is no source, the name is invalid, `out` cannot become a model's folder, or the recipe
             contradicts the base model.
         RunError: If the name is taken.
@@ -81,7 +85,7 @@ def prepare_run(
     if not recipe.sources and not recipe.texts:
         raise UsageError("there is nothing to train on", "name a text: `tinychat train my-novel.txt`")
     for source in recipe.sources:
-        split_weight(source)  # refuse an invalid weight before anything is written
+        _check_source(source)  # before anything is written
     if name is None:
         recipe_slug = slug(Path(recipe_name or "texts").stem)
         base = name_for(recipe.sources) if recipe.sources and not recipe_name else recipe_slug
@@ -246,17 +250,27 @@ def _is_taken(name: str) -> bool:
     return (paths.runs_folder() / name).exists() or (paths.models_folder() / name).exists()
 
 
+def _check_source(source: str) -> None:
+    """Check the weight of a source, that it is no device or socket, and that a recipe can hold its path."""
+    path = Path(split_weight(source)[0]).expanduser()
+    absolute = str(path.absolute())
+    if source != STDIN and (shown := replace_surrogates(absolute)) != absolute:
+        raise SourceError(f"{shown} has a name that is not UTF-8", "rename it")
+    if path.exists() and not (path.is_dir() or path.is_fifo()):
+        check_is_file(path)
+
+
 def _absolute_source(source: str, recipe: Recipe, run: RunFolder, stdin: BinaryIO | None) -> str:
     """Return a source that can be read again from any working directory; save one that can be read only once."""
     source, weight = split_weight(source)
     path = Path(source).expanduser()
     if source == STDIN:
         source = str(_save_stream(stdin or sys.stdin.buffer, recipe, run))
-    elif path.is_file() or path.is_dir() or (glob.has_magic(source) and not path.exists()):
-        source = str(path.absolute())
-    elif path.exists():  # a pipe, such as the shell's <(…)
+    elif path.is_fifo():  # such as the shell's <(…)
         with path.open("rb") as stream:
             source = str(_save_stream(stream, recipe, run))
+    elif path.exists() or glob.has_magic(source):
+        source = str(path.absolute())
     return with_weight(source, weight)  # else a data set by name, or a mistake reported when the text is read
 
 
@@ -391,7 +405,7 @@ def _mentions(error: BaseException, *words: str) -> bool:
 
 def become_worker() -> NoReturn:
     """Replace this process, started by `torchrun` or SLURM, with a worker."""
-    os.execv(sys.executable, [sys.executable, "-m", "tinychat.train"])
+    os.execv(sys.executable, [sys.executable, "-m", "tinychat.train", "--parent", str(os.getppid())])
 
 
 def exit_with_parent(parent: int) -> None:

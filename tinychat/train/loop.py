@@ -108,6 +108,7 @@ class Loop:
         Raises:
             RunError: If the loss became NaN or infinite after the learning rate had been halved twice.
         """
+        self.control.begin_steps()
         self._began = time.perf_counter()
         if self._resume_from is not None:
             self._began -= self._resume_from.seconds

@@ -1,0 +1,16 @@
+"""Some rounds of each soak; alone, they run for as long as one likes."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="forks")
+def test_killed_runs_lose_nothing() -> None:
+    soak = Path(__file__).with_name("kills.py")
+    done = subprocess.run([sys.executable, str(soak), "--count", "12"], capture_output=True, text=True, timeout=240)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "12 kills" in done.stdout
