@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
+from tinychat.textutil import json_line
+
 # --- generation --------------------------------------------------------------------------------------------------
 
 FinishReason = Literal["end", "length", "stop", "interrupted"]
@@ -225,7 +227,7 @@ EVENTS: dict[str, type[Event]] = {kind.__name__.lower(): kind for kind in get_ar
 
 def to_json(event: Event) -> str:
     """Serialize an event as a line of JSON without the newline: `{"event": "stepped", "step": 10, …}`."""
-    return json.dumps({"event": type(event).__name__.lower()} | dataclasses.asdict(event), ensure_ascii=False)
+    return json_line({"event": type(event).__name__.lower()} | dataclasses.asdict(event))
 
 
 def from_json(line: str) -> Event:
