@@ -5,7 +5,7 @@ import unicodedata
 
 import pytest
 
-from tinychat.textutil import DIRECTIONAL, compact, count, duration, escape_controls, json_line, one_line, percent
+from tinychat.textutil import LAYOUT_CONTROLS, compact, count, duration, escape_controls, json_line, one_line, percent
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,8 @@ def test_no_character_that_controls_the_terminal_is_left_out() -> None:
     left = {char for char in escape_controls(text) if unicodedata.category(char) in ("Cc", "Zl", "Zp")}
     assert left == {"\n", "\t"}
     directional = {char for char in text if unicodedata.bidirectional(char) in DIRECTIONAL_CLASSES}
-    assert directional == set(DIRECTIONAL) - set("\u061c\u200e\u200f")  # marks, whose classes are those of letters
+    marks = set("\u061c\u200e\u200f")  # whose classes are those of letters
+    assert directional | marks | set("\u2028\u2029") == set(LAYOUT_CONTROLS)
 
 
 DIRECTIONAL_CLASSES = {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}

@@ -2,11 +2,11 @@
 
 import json
 
-DIRECTIONAL = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
-"""Characters that change the direction of the text around them: with them, a name can look like another one."""
-_C1, _SEPARATORS = range(0x80, 0xA0), "\u2028\u2029"
+LAYOUT_CONTROLS = "\u061c\u200e\u200f\u2028\u2029\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+"""Characters that end a line, or change the direction of text, so that a name can look like another one."""
+_C1 = range(0x80, 0xA0)
 _PICTURES = {code: chr(0x2400 + code) for code in range(32) if chr(code) not in "\n\t"} | {0x7F: "␡"}
-_CODES = {ord(char): f"\\u{ord(char):04x}" for char in DIRECTIONAL + _SEPARATORS}
+_CODES = {ord(char): f"\\u{ord(char):04x}" for char in LAYOUT_CONTROLS}
 _CONTROLS = _PICTURES | {code: f"\\x{code:02x}" for code in _C1} | _CODES
 _IN_JSON = {code: f"\\u{code:04x}" for code in (0x7F, *_C1)} | _CODES
 _VISIBLE = {ord("\n"): "⏎", ord("\t"): "⇥", ord(" "): "␣"}

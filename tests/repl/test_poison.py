@@ -19,7 +19,7 @@ from tinychat.repl.prompt import CommandCompleter
 from tinychat.repl.render.results import draw
 from tinychat.repl.render.terminal import DIM, Region, StatusLine
 from tinychat.session.session import Session
-from tinychat.textutil import DIRECTIONAL
+from tinychat.textutil import LAYOUT_CONTROLS
 
 SitDown = Callable[..., Person]
 ESCAPE, ENTER, CTRL_C = "\x1b", "\r", "\x03"
@@ -120,7 +120,7 @@ def test_lines_drawn_in_place_are_escaped() -> None:
     assert screen.getvalue().count("esrever") == 3
 
 
-@pytest.mark.parametrize("char", [*DIRECTIONAL, "\x1b", "\x7f", "\x9b"])
+@pytest.mark.parametrize("char", [*LAYOUT_CONTROLS, "\x1b", "\x7f", "\x9b"])
 def test_the_prompt_shows_control_characters(char: str) -> None:
     assert Char(char).char.isprintable()
     assert Char(char).char != char

@@ -41,7 +41,7 @@ from tinychat.repl import keys
 from tinychat.repl.render.terminal import SEPARATOR, Terminal, fit
 from tinychat.session.run_monitor import BackgroundRun
 from tinychat.session.session import Session
-from tinychat.textutil import DIRECTIONAL, count, duration, escape_controls
+from tinychat.textutil import LAYOUT_CONTROLS, count, duration, escape_controls
 
 MARKS = {"chat": "›", "completion": "¶", "translation": "→"}
 """The prompt mark of each mode."""
@@ -77,7 +77,7 @@ STYLES = {"dark": Style.from_dict(COLOURS), "light": Style.from_dict(COLOURS | {
 PLAIN = Style.from_dict({"bottom-toolbar": "noreverse"})
 
 # prompt_toolkit shows the other control characters of the text, the menu and the toolbar already
-Char.display_mappings.update((char, escape_controls(char)) for char in DIRECTIONAL)
+Char.display_mappings.update((char, escape_controls(char)) for char in LAYOUT_CONTROLS)
 
 
 def mark(session: Session, *, plain: bool = False) -> str:

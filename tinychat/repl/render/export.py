@@ -16,7 +16,7 @@ from tinychat.repl.render.plot import replace_not_in_xml
 from tinychat.repl.render.terminal import Terminal
 from tinychat.session.session import Session
 from tinychat.session.transcript import transcript_of
-from tinychat.textutil import escape_controls, json_line
+from tinychat.textutil import escape_controls, json_line, one_line
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -37,7 +37,7 @@ def export(session: Session, terminal: Terminal, path: Path) -> None:
 
 def _markdown(session: Session, terminal: Terminal) -> str:
     """Fence each text, so that no markup in it has an effect and all spaces are preserved."""
-    name = re.sub(r"([^\w\s])", r"\\\1", session.model.name)
+    name = re.sub(r"([^\w\s])", r"\\\1", one_line(session.model.name))
     parts = [f"# A conversation with {name}"]
     for turn in session.turns:
         parts += ["**Prompt**", _fence(turn.prompt), "**Answer**", _fence(turn.answer)]
@@ -84,7 +84,7 @@ def as_svg(record: "Console", title: str) -> str:
 
     # rich's template fetches a font from the network
     template = re.sub(r"@font-face \{\{.*?\}\}\s*", "", CONSOLE_SVG_FORMAT, flags=re.DOTALL)
-    return record.export_svg(title=title, theme=MONOKAI, code_format=template)
+    return record.export_svg(title=replace_not_in_xml(title), theme=MONOKAI, code_format=template)
 
 
 def _record(session: Session, terminal: Terminal) -> "Console":
