@@ -55,7 +55,7 @@ PLAIN = {
 SLOW = {
     "a missing text": ("train", "--plain", f"missing {POISON}"),
     "a text to train on": ("train", "--plain", "--steps", "2", f"text {POISON}.csv"),
-    "a text to score": ("eval", "venom", f"text {POISON}.csv"),
+    "a text to score": ("eval", "venom", f"missing {POISON}"),
 }
 JSON = {
     "models": ("models", "--json"),

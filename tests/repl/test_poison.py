@@ -19,6 +19,7 @@ from tinychat.repl.prompt import CommandCompleter
 from tinychat.repl.render.results import draw
 from tinychat.repl.render.terminal import DIM, Region, StatusLine
 from tinychat.session.session import Session
+from tinychat.store import paths
 from tinychat.textutil import LAYOUT_CONTROLS
 
 SitDown = Callable[..., Person]
@@ -63,6 +64,24 @@ def test_no_control_sequence_reaches_the_terminal(sit_down: SitDown) -> None:
     assert find_foreign(person.raw.decode()) == []
     assert person.raw.decode().count("esrever") > len(COMMAND_LINES)
     assert b"unexpected" not in person.raw
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", [{}, {"TERM": "dumb"}], ids=["colours", "plain"])
+def test_a_line_of_the_history_is_shown_safely(sit_down: SitDown, home: Path, mode: dict[str, str]) -> None:
+    paths.history_file().write_text(f"\n# a line\n+first {POISON}\n\n# another\n+/recipes {POISON}\n", "utf-8")
+    person = sit_down(columns=120, **mode)
+    person.type("\x10")  # Ctrl-P: the line before
+    person.sees(lambda lines: any("/recipes" in line for line in lines))
+    person.type("\x10", ENTER)
+    person.sees(lambda lines: any(line.startswith("you said: first ") for line in lines))
+    person.sees(answered)
+    person.type("/edit", ENTER)
+    person.sees(lambda lines: sum(line.startswith(("› first", "> first")) for line in lines) == 2)
+    person.type("\x15", "/model p", "" if mode else "\t\t")
+    person.sees(lambda lines: any(line.startswith((" parrot", "> /model p")) for line in lines[1:-1]))
+    assert find_foreign(person.raw.decode()) == []
+    assert "esrever" in person.raw.decode()
 
 
 @pytest.fixture
