@@ -1,6 +1,7 @@
 """The house: a file imports only what lies below it, in no circle, and heavy libraries only where they belong."""
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -58,6 +59,9 @@ WITHOUT_TORCH = {
 }
 """Files that the REPL and the command line read before anything is trained or generated."""
 
+WRITERS = {"tinychat.cli.output", "tinychat.repl.render.console", "tinychat.repl.render.terminal"}
+"""The files that write to a terminal: they escape what drives it, so all others write through them."""
+
 LONGEST = 700
 
 
@@ -100,6 +104,17 @@ def broken_walls(module: str, tree: ast.AST) -> list[str]:
         if other.split(".")[0] == "torch" and own not in LIBRARIES["torch"]:
             broken.append(f"{module} imports {other} before it is needed")
     return broken
+
+
+def raw_writes(tree: ast.AST) -> list[str]:
+    """The expressions that write to stdout or stderr past the files that escape control characters."""
+    wrong = re.compile(
+        r"click\.(echo\w*|secho|prompt|confirm|progressbar)|(rich\.)?print|(rich\.console\.)?Console|(traceback\.)?print_exc"
+        r"|(sys\.)?(__)?std(out|err)(__)?\.(buffer|write|writelines)|print_formatted_text|\w*terminal\.(control|out)"
+    )
+    called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
+    nodes = [node for node in ast.walk(tree) if isinstance(node, ast.Attribute) or id(node) in called]
+    return [text for node in nodes if wrong.fullmatch(text := ast.unparse(node).removeprefix("self._"))]
 
 
 def find_circle(graph: Mapping[str, set[str]]) -> list[str]:
@@ -162,6 +177,29 @@ def test_broken_walls_are_found() -> None:
     assert broken_walls(module, ast.parse("def f():\n    import click"))
     assert broken_walls(module, ast.parse("import torch"))
     assert not broken_walls(module, ast.parse("def f():\n    import torch"))
+
+
+@pytest.mark.parametrize("module", sorted(TREES.keys() - WRITERS))
+def test_all_output_is_written_where_it_is_escaped(module: str) -> None:
+    assert raw_writes(TREES[module]) == []
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "click.echo(text)",
+        "write_lines(run, click.echo)",
+        "print(text)",
+        "sys.stdout.write(text)",
+        "sys.stdout.buffer.write(data)",
+        "sys.stderr.write(text)",
+        "traceback.print_exc()",
+        "Console().print(text)",
+        "self._terminal.control(text)",
+    ],
+)
+def test_output_past_the_writers_is_found(source: str) -> None:
+    assert raw_writes(ast.parse(source))
 
 
 def test_front_ends_start_without_torch() -> None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
+from tinychat.textutil import json_line
 from tinychat.untrusted import replace_surrogates
 
 # --- generation --------------------------------------------------------------------------------------------------
@@ -228,7 +229,7 @@ EVENTS: dict[str, type[Event]] = {kind.__name__.lower(): kind for kind in get_ar
 def to_json(event: Event) -> str:
     """Serialize an event as a line of JSON without the newline: `{"event": "stepped", "step": 10, …}`."""
     values = {"event": type(event).__name__.lower()} | dataclasses.asdict(event)
-    return replace_surrogates(json.dumps(values, ensure_ascii=False))  # of names of files and of fields
+    return replace_surrogates(json_line(values))  # of names of files and of fields
 
 
 def from_json(line: str) -> Event:

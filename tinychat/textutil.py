@@ -1,13 +1,33 @@
 """Format numbers and texts for people, and make text safe for a terminal."""
 
+import json
+
+LAYOUT_CONTROLS = "\u061c\u200e\u200f\u2028\u2029\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+"""Characters that end a line, or change the direction of text, so that a name can look like another one."""
+_C1 = range(0x80, 0xA0)
 _PICTURES = {code: chr(0x2400 + code) for code in range(32) if chr(code) not in "\n\t"} | {0x7F: "␡"}
-_CONTROLS = _PICTURES | {code: f"\\x{code:02x}" for code in range(0x80, 0xA0)}
+_CODES = {ord(char): f"\\u{ord(char):04x}" for char in LAYOUT_CONTROLS}
+_CONTROLS = _PICTURES | {code: f"\\x{code:02x}" for code in _C1} | _CODES
+_IN_JSON = {code: f"\\u{code:04x}" for code in (0x7F, *_C1)} | _CODES
 _VISIBLE = {ord("\n"): "⏎", ord("\t"): "⇥", ord(" "): "␣"}
 
 
 def escape_controls(text: str) -> str:
-    """Replace control characters except newlines and tabs by visible ones (ESC by ␛), to be safe on a terminal."""
-    return text.translate(_CONTROLS)
+    """Replace control characters except newlines and tabs by visible ones (ESC by ␛), to be safe on a terminal.
+
+    Those that change the direction of text are included; letters of scripts that run from right to left stay.
+    """
+    return text if text.isprintable() else text.translate(_CONTROLS)
+
+
+def json_line(values: object) -> str:
+    """Return values as one line of JSON that is safe on a terminal: all that `escape_controls` replaces is escaped."""
+    return json.dumps(values, ensure_ascii=False).translate(_IN_JSON)
+
+
+def one_line(text: str) -> str:
+    """Return a text on one line, without control characters: safe as an entry of a table."""
+    return escape_controls(" ".join(text.splitlines()).replace("\t", " "))
 
 
 def visible(text: str) -> str:

@@ -2,8 +2,6 @@
 
 import dataclasses
 import itertools
-import json
-import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tinychat.cli.options import debug_option, json_option, make_session, set_flags, setting_options
+from tinychat.cli.output import echo, echo_json, echo_progress
 from tinychat.config.settings import Settings, SettingStore
 from tinychat.errors import UsageError
 from tinychat.evaluate.suite import Outcome, Suite, Tally, read_suite, run, tally
 from tinychat.session.session import Session
 from tinychat.store.models import find_model, read_info
-from tinychat.textutil import escape_controls, percent
+from tinychat.textutil import escape_controls, one_line, percent
 
 if TYPE_CHECKING:
     from tinychat.evaluate.bench import Rate
@@ -63,18 +62,18 @@ def eval_(
         settings=settings.current, column=column, field=field, exact=exact,
     )  # fmt: skip
     for notice in result.notices:
-        click.echo(f"tinychat: {notice}", err=True)
+        echo(f"tinychat: {notice}", err=True)
     if as_json:
-        click.echo(json.dumps({name: value for name, value in vars(result).items() if name != "notices"}))
+        echo_json({name: value for name, value in vars(result).items() if name != "notices"})
         return
-    click.echo(f"loss                {result.loss:.4f} nats per token")
-    click.echo(f"perplexity          {result.perplexity:.4g}")
-    click.echo(f"bits per character  {result.bits_per_character:.4f}")
+    echo(f"loss                {result.loss:.4f} nats per token")
+    echo(f"perplexity          {result.perplexity:.4g}")
+    echo(f"bits per character  {result.bits_per_character:.4f}")
     if result.accuracy is not None:
-        click.echo(f"accuracy            {100 * result.accuracy:.2f} % of the tokens were the likeliest")
+        echo(f"accuracy            {100 * result.accuracy:.2f} % of the tokens were the likeliest")
     if result.exact_match is not None:
-        click.echo(f"exact match         {100 * result.exact_match:.2f} % of the pairs, translated greedily")
-    click.echo(f"over                {result.tokens:,} tokens, {result.characters:,} characters ({split})")
+        echo(f"exact match         {100 * result.exact_match:.2f} % of the pairs, translated greedily")
+    echo(f"over                {result.tokens:,} tokens, {result.characters:,} characters ({split})")
 
 
 @click.command("bench")
@@ -90,17 +89,17 @@ def bench(model: str | None, as_json: bool, **flags: Any) -> None:
 
     result = run_bench(session)
     if as_json:
-        click.echo(json.dumps(result.to_dict()))
+        echo_json(result.to_dict())
         return
-    click.echo(f"{result.model.summary} on {result.device}")
-    click.echo(f"{'tokens a second':16}threads{'prefill':>9}{'decode':>30}")
+    echo(f"{result.model.summary} on {result.device}")
+    echo(f"{'tokens a second':16}threads{'prefill':>9}{'decode':>30}")
     for rates in result.engines:
         shown = f"{_show(rates.prefill, 'GFLOP/s'):31}{_show(rates.decode, 'GB/s')}"
-        click.echo(f"{rates.engine + ' ' + rates.precision:16}{rates.threads:5}{shown}")
+        echo(f"{rates.engine + ' ' + rates.precision:16}{rates.threads:5}{shown}")
     training = f"{result.training_threads:5}{_show(result.training, 'GFLOP/s')}"
-    click.echo(f"{'training ' + result.training_precision:16}{training}")
-    click.echo(f"{'':21}{percent(result.loop_overhead):>11} of it goes to batches, events and checkpoints")
-    click.echo(f"{'start-up':21}{result.start_up:9.2f}  s to an answer of one token")
+    echo(f"{'training ' + result.training_precision:16}{training}")
+    echo(f"{'':21}{percent(result.loop_overhead):>11} of it goes to batches, events and checkpoints")
+    echo(f"{'start-up':21}{result.start_up:9.2f}  s to an answer of one token")
 
 
 def _show(rate: "Rate", unit: str) -> str:
@@ -121,11 +120,11 @@ def _run_suite(model: str, path: Path, flags: Mapping[str, str | None], *, as_js
         variants[f"temperature {current.temperature:g}"] = current
     outcomes = {label: _run(session, suite, variant, label) for label, variant in variants.items()}
     if as_json:
-        click.echo(json.dumps({label: _to_dict(found) for label, found in outcomes.items()}, ensure_ascii=False))
+        echo_json({label: _to_dict(found) for label, found in outcomes.items()})
         return
     if verbose:
         for line in itertools.chain(*(_failures(label, found) for label, found in outcomes.items())):
-            click.echo(escape_controls(line))
+            echo(escape_controls(line))
     _print_table({label: tally(found) for label, found in outcomes.items()})
 
 
@@ -134,22 +133,22 @@ def _run(session: Session, suite: Suite, settings: Settings, label: str) -> list
     outcomes = []
     for done, outcome in enumerate(run(session, suite, settings), 1):
         outcomes.append(outcome)
-        if sys.stderr.isatty() and done % 20 == 0:
-            click.echo(f"\r{label}: {done:,} of {len(suite.checks):,}", err=True, nl=False)
-    if sys.stderr.isatty():
-        click.echo("\r\x1b[K", err=True, nl=False)
+        if done % 20 == 0:
+            echo_progress(f"{label}: {done:,} of {len(suite.checks):,}")
+    echo_progress()
     return sorted(outcomes, key=lambda outcome: outcome.index)
 
 
 def _print_table(tallies: Mapping[str, Mapping[str, Tally]]) -> None:
     """Print a line for each group: its number of checks, and the number and percentage passed by each variant."""
     names = list(next(iter(tallies.values())))
-    width = max(map(len, names))
-    click.echo(f"{'':{width}} {'checks':>7}" + "".join(f"{label:>18}" for label in tallies))
-    for name in names:
+    labels = {name: one_line(name) for name in names}
+    width = max(map(len, labels.values()))
+    echo(f"{'':{width}} {'checks':>7}" + "".join(f"{label:>18}" for label in tallies))
+    for name, label in labels.items():
         groups = [groups[name] for groups in tallies.values()]
         passed = "".join(f"{group.passed:>10,} {100 * group.pass_rate:5.1f} %" for group in groups)
-        click.echo(f"{name:{width}} {max(group.count for group in groups):>7,}{passed}")
+        echo(f"{label:{width}} {max(group.count for group in groups):>7,}{passed}")
 
 
 def _failures(label: str, outcomes: Iterable[Outcome]) -> Iterable[str]:

@@ -12,10 +12,10 @@ import click
 
 from tinychat import __version__
 from tinychat.cli.options import add_flags, debug_option, make_session, setting_options
+from tinychat.cli.output import echo, echo_problem
 from tinychat.config.settings import UI_OPTIONS
 from tinychat.errors import TinychatError, UsageError, describe_os_error
 from tinychat.generate.loading import THREAD_ENVIRONMENT
-from tinychat.textutil import escape_controls
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "train": ("tinychat.cli.train", "Train a model on your own text."),
@@ -151,10 +151,6 @@ def _call(arguments: list[str]) -> int:
 
 def _report(problem: str, remedy: str, code: int) -> int:
     if "--debug" in sys.argv:  # of whichever command
-        traceback.print_exc()
-    colour = sys.stderr.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
-    name = click.style("tinychat: ", fg="red" if colour else None)
-    click.echo(name + escape_controls(problem), err=True, color=colour)
-    if remedy:
-        click.echo(f"  {escape_controls(remedy)}", err=True)
+        echo(traceback.format_exc(), err=True, end="")
+    echo_problem(problem, remedy)
     return code

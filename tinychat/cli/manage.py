@@ -1,16 +1,15 @@
 """`tinychat models`, `show`, `recipes`, `runs`, `data`, `config`, `export` and `import`."""
 
 import dataclasses
-import json
 import re
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from tinychat.cli.options import debug_option, json_option, load_settings, load_ui_options
+from tinychat.cli.output import echo, echo_columns, echo_json, is_terminal
 from tinychat.errors import ModelError, UsageError
 from tinychat.formats.huggingface import FORMATS, export_model, import_model
 from tinychat.store import paths
@@ -28,12 +27,12 @@ def models(as_json: bool) -> None:
     """List the models: bundled, your own, and those in training."""
     found = list_models()
     if as_json:
-        _print_json([_model_facts(info) | {"description": info.description} for info in found])
+        echo_json([_model_facts(info) | {"description": info.description} for info in found])
     elif found:
         rows = [(one.name, one.mode, one.tokenizer_kind, compact(one.parameters), one.description) for one in found]
-        _print_columns(rows)
+        echo_columns(rows)
     else:
-        click.echo("no models yet: `tinychat train TEXT` makes one")
+        echo("no models yet: `tinychat train TEXT` makes one")
 
 
 @click.command("show")
@@ -48,7 +47,7 @@ def show(model: str, as_json: bool) -> None:
 
         parts = [dataclasses.asdict(part) for part in list_parts(info.architecture)]
         facts = {"parts": parts, "config": info.architecture, "training": read_training(info.folder)}
-        _print_json(_model_facts(info) | facts)
+        echo_json(_model_facts(info) | facts)
     else:
         from tinychat.commands.models import describe_model
 
@@ -67,11 +66,11 @@ def recipes(recipe: str | None, as_toml: bool, as_json: bool) -> None:
     if recipe is None:
         found = list_recipes()
         if as_json:
-            _print_json([info.to_dict() for info in found])
+            echo_json([info.to_dict() for info in found])
         else:
-            _print_columns([(info.name, info.about) for info in found])
+            echo_columns([(info.name, info.about) for info in found])
     elif as_toml:
-        click.echo(load_recipe(recipe).to_toml(), nl=False)
+        echo(load_recipe(recipe).to_toml(), end="")
     else:
         from tinychat.commands.models import describe_recipe
 
@@ -81,7 +80,7 @@ def recipes(recipe: str | None, as_toml: bool, as_json: bool) -> None:
             return
         diagram = described.diagram
         sizes = {"parameters": diagram.parameters, "stages": diagram.to_list()} if described.is_sized else {}
-        _print_json(find_recipe(recipe).to_dict() | sizes | load_recipe(recipe).to_dict())
+        echo_json(find_recipe(recipe).to_dict() | sizes | load_recipe(recipe).to_dict())
 
 
 @click.command("runs")
@@ -96,13 +95,13 @@ def runs(names: tuple[str, ...], as_json: bool) -> None:
     from tinychat.commands.training import find_run_summaries, runs_table
 
     if as_json:
-        _print_json([dataclasses.asdict(summary) for summary in find_run_summaries(names)])
+        echo_json([dataclasses.asdict(summary) for summary in find_run_summaries(names)])
         return
     table = runs_table(names)
     if table.rows:
-        _print_columns([table.columns, *table.rows], right=table.right)
+        echo_columns([table.columns, *table.rows], right=table.right)
     else:
-        click.echo("no runs yet: `tinychat train TEXT` begins one")
+        echo("no runs yet: `tinychat train TEXT` begins one")
 
 
 @click.group("data", invoke_without_command=True)
@@ -116,9 +115,9 @@ def data(context: click.Context, as_json: bool) -> None:
     from tinychat.corpus.registry import KNOWN
 
     if as_json:
-        _print_json([dataclasses.asdict(dataset) for dataset in KNOWN.values()])
+        echo_json([dataclasses.asdict(dataset) for dataset in KNOWN.values()])
     else:
-        _print_columns([(name, _size(known.bytes), known.licence, known.description) for name, known in KNOWN.items()])
+        echo_columns([(name, _size(known.bytes), known.licence, known.description) for name, known in KNOWN.items()])
 
 
 @data.command("get")
@@ -129,7 +128,7 @@ def data_get(name: str) -> None:
 
     Its checksum is verified. The mirror in TINYCHAT_MIRROR is tried first.
     """
-    click.echo(fetch_with_bar(name, plain=load_ui_options().plain))
+    echo(fetch_with_bar(name, plain=load_ui_options().plain))
 
 
 @data.command("make")
@@ -150,8 +149,8 @@ def data_make(name: str, out: Path | None, seed: int, count: int | None) -> None
     if not find_dataset(name).is_generated:
         raise UsageError(f"{name} is not made but published", f"`tinychat data get {name}` fetches it")
     folder = out or paths.datasets_folder() / name
-    click.echo(generate(name, folder, seed, count), err=True)
-    click.echo(folder)
+    echo(generate(name, folder, seed, count), err=True)
+    echo(folder)
 
 
 @click.command("config")
@@ -172,11 +171,11 @@ def config(as_json: bool) -> None:
     if as_json:
         values = {setting.name: {"value": value, "from": origin} for setting, value, origin in in_force}
         paths_json = {name: str(path) if path else None for name, path in folders.items()}
-        _print_json({**paths_json, "model": ui_options.current.model, "settings": values})
+        echo_json({**paths_json, "model": ui_options.current.model, "settings": values})
         return
-    _print_columns([(name, str(path) if path else "–") for name, path in folders.items()])
-    click.echo()
-    _print_columns([(setting.name, setting.show(value), origin) for setting, value, origin in in_force])
+    echo_columns([(name, str(path) if path else "–") for name, path in folders.items()])
+    echo()
+    echo_columns([(setting.name, setting.show(value), origin) for setting, value, origin in in_force])
 
 
 @click.command("export")
@@ -191,7 +190,7 @@ def export(model: str, to: str, out: Path | None) -> None:
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UsageError(f"{folder} is there already", "give another --out")
     export_model(info, to, folder)
-    click.echo(folder)
+    echo(folder)
 
 
 @click.command("import")
@@ -208,7 +207,7 @@ def import_(path: Path, name: str | None, out: Path | None) -> None:
     if folder.exists():
         raise ModelError(f"{folder} is there already", "give another --name, or remove it")
     info = import_model(path, name, folder)
-    click.echo(f"{info.summary}: `tinychat -m {out or name}` talks to it")
+    echo(f"{info.summary}: `tinychat -m {out or name}` talks to it")
 
 
 def fetch_with_bar(name: str, *, plain: bool = False) -> Path:
@@ -221,15 +220,16 @@ def fetch_with_bar(name: str, *, plain: bool = False) -> Path:
 
     dataset, cache, mirror = find_dataset(name), paths.datasets_folder(), paths.mirror()
     if dataset.is_generated and not is_complete(dataset, cache / name):
-        sys.stderr.write(f"making {name}, which takes some seconds, once\n")
-    if dataset.is_generated or plain or mirror is not None or not sys.stderr.isatty():
+        echo(f"making {name}, which takes some seconds, once", err=True)
+    if dataset.is_generated or plain or mirror is not None or not is_terminal(sys.stderr):
         return fetch(name, cache=cache, mirror=mirror)
 
-    from rich.console import Console
     from rich.progress import DownloadColumn, Progress, TransferSpeedColumn
 
+    from tinychat.repl.render.console import SafeConsole
+
     columns = (*Progress.get_default_columns(), DownloadColumn(), TransferSpeedColumn())
-    with Progress(*columns, console=Console(stderr=True)) as bar:
+    with Progress(*columns, console=SafeConsole(stderr=True)) as bar:
         task = bar.add_task(name, total=None)
         return fetch(
             name, cache=cache, mirror=mirror, progress=lambda done, total: bar.update(task, completed=done, total=total)
@@ -254,16 +254,3 @@ def _model_facts(info: ModelInfo) -> dict[str, Any]:
 
 def _size(count: int) -> str:
     return f"{count / 1e6:.1f} MB" if count >= 100_000 else f"{count / 1e3:.1f} kB"
-
-
-def _print_json(values: object) -> None:
-    click.echo(json.dumps(values, ensure_ascii=False))
-
-
-def _print_columns(rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> None:
-    """Write columns as wide as their longest entry; `right` has the indices of those aligned right."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    signs = [">" if index in right else "<" for index in range(len(widths))]
-    for row in rows:
-        cells = (f"{cell:{sign}{width}}" for cell, sign, width in zip(row, signs, widths, strict=True))
-        click.echo("  ".join(cells).rstrip())

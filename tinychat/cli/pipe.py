@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any, BinaryIO
 
+from tinychat.cli.output import echo, write
 from tinychat.config.option import unescape
 from tinychat.config.settings import LOADING, SETTINGS, Settings
 from tinychat.errors import TinychatError, UsageError
@@ -23,7 +24,7 @@ from tinychat.events import Finished, Notice, Token
 from tinychat.generate.stream import Answer, Batch, drive, fresh_seed
 from tinychat.session.conversation import Turn
 from tinychat.session.session import Session
-from tinychat.textutil import escape_controls
+from tinychat.textutil import json_line
 
 CHUNK_SIZE = 1 << 16
 """Bytes to read at once, at most."""
@@ -112,7 +113,7 @@ class _Pipe:
         """Answer all prompts and return the exit code."""
         engine = self._session.model.engine
         if self._options.verbose:
-            sys.stderr.write(f"tinychat: {engine.about}\n")
+            echo(f"tinychat: {engine.about}", err=True)
         batch = Batch(engine, lambda: self._interrupted)
         before = signal.signal(signal.SIGINT, self._interrupt)
         try:
@@ -204,7 +205,7 @@ class _Pipe:
                 speed = f"{end.tokens_per_second:,.0f} tok/s"
                 self._log(job, f"{end.tokens:,} tokens, {speed}, stop: {end.reason}, seed {end.seed}")
             if self._options.jsonl:
-                _put(json.dumps(self._as_json(job), ensure_ascii=False) + "\n")
+                write(json_line(self._as_json(job)), end="\n")
             if self._options.conversation and job.error is None:
                 self._turns.append(Turn(job.prompt, tokens=job.tokens, finished=job.finished))
             self._jobs.popleft()
@@ -214,12 +215,9 @@ class _Pipe:
         if self._options.echo and job.written == 0 and (new or job.done):
             new = job.prompt + new
         job.written = len(job.tokens)
-        if sys.stdout.isatty():
-            new = escape_controls(new)
-        if job.done:
-            new += "\0" if self._options.null else "\n"
-        if new:
-            _put(new)
+        end = "" if not job.done else "\0" if self._options.null else "\n"
+        if new or end:
+            write(new, end)
 
     def _as_json(self, job: _Job) -> dict[str, Any]:
         finished = job.finished
@@ -238,12 +236,7 @@ class _Pipe:
         return values
 
     def _log(self, job: _Job, text: str) -> None:
-        sys.stderr.write(f"tinychat: prompt {job.position + 1}: {text}\n")
-
-
-def _put(text: str) -> None:
-    sys.stdout.buffer.write(text.encode("utf-8", "replace"))
-    sys.stdout.buffer.flush()
+        echo(f"tinychat: prompt {job.position + 1}: {text}", err=True)
 
 
 def _parse_line(line: str, settings: Settings) -> tuple[str, Settings, dict[str, Any]]:

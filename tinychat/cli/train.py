@@ -4,17 +4,18 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from tinychat.cli.options import add_flags, debug_option, json_option, load_ui_options
+from tinychat.cli.output import echo
 from tinychat.config.settings import UI_OPTIONS, UiOptions
 from tinychat.errors import UsageError
 from tinychat.events import Ended, Failed
 from tinychat.store.runs import RunFolder, find_run
-from tinychat.textutil import escape_controls
 from tinychat.train.launch import (
     NOTHING_YET,
     become_worker,
@@ -65,7 +66,7 @@ class TrainCommand(click.Command):
 def _show_full_help(context: click.Context, _: click.Parameter, value: bool) -> None:
     if value:
         context.meta[HELP_ALL] = True
-        click.echo(context.get_help())
+        echo(context.get_help())
         context.exit()
 
 
@@ -154,27 +155,24 @@ def watch(
 
     # On SIGTERM the trainer finishes its step and saves everything.
     signal.signal(signal.SIGTERM, lambda *_: run.send("stop"))
+    echo_error = partial(echo, err=True)
     terminal = Terminal.standard(sys.stdout, plain=ui_options.plain, theme=ui_options.theme)
     if as_json:
-        last = write_lines(run, process, click.echo, as_json=True)
+        last = write_lines(run, process, echo, as_json=True)
     elif sys.stdout.isatty() and sys.stderr.isatty() and not terminal.dumb:
         last = Dashboard(terminal, Keyboard()).show(run, process)
     else:
-        last = write_lines(run, process, _echo)
+        last = write_lines(run, process, echo_error)
     if isinstance(last, Failed):
-        _echo(f"tinychat: {last.problem}")
+        echo_error(f"tinychat: {last.problem}")
         if last.remedy:
-            _echo(f"  {last.remedy}")
+            echo_error(f"  {last.remedy}")
     elif last is None:
         terminal.line(f"{run.name} trains on in the background: `tinychat train --resume {run.name}` shows it again")
     elif not as_json:
         for line in next_steps(run, last):
-            _echo(line)
+            echo_error(line)
     return last
-
-
-def _echo(line: str) -> None:
-    click.echo(escape_controls(line), err=True)
 
 
 def _exit_code(last: "RunOutcome") -> int:

@@ -19,7 +19,7 @@ from tinychat.session.session import Session
 from tinychat.session.transcript import read_transcript, write_transcript
 from tinychat.store import paths
 from tinychat.store.models import find_model, read_info
-from tinychat.textutil import count, shorten
+from tinychat.textutil import count, json_line, shorten
 
 MAX_QUOTE = 50
 MAX_PROMPT = 36
@@ -190,7 +190,7 @@ def _conversation_command(session: Session, turns: Sequence[Turn]) -> str:
     for turn in turns:
         values = _explicit_settings(session, turn)
         loading = {name: values.pop(name) for name in LOADING if name in values}
-        lines.append(json.dumps({"prompt": turn.prompt, **values}, ensure_ascii=False))
+        lines.append(json_line({"prompt": turn.prompt, **values}))
     words = ["tinychat", "-m", turns[-1].model, "--conversation", "--jsonl", *_flags(loading)]
     return f"printf '%s\\n' {shlex.join(lines)} | {shlex.join(words)}"
 

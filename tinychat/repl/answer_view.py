@@ -25,7 +25,7 @@ from tinychat.errors import TinychatError
 from tinychat.events import AnswerStart, Finished, Notice, Record, SettingsChanged, Token
 from tinychat.repl.keys import Keyboard, TypeAhead
 from tinychat.repl.prompt import mark
-from tinychat.repl.render.terminal import DIM, RESET, SEPARATOR, Region, StatusLine, Terminal, fit
+from tinychat.repl.render.terminal import DIM, SEPARATOR, Region, StatusLine, Terminal, fit
 from tinychat.session.session import Session
 
 POLL_INTERVAL = 0.02
@@ -468,12 +468,7 @@ class _WalkView:
         from tinychat.repl.render.results import render_bars
 
         width, height = self._terminal.size()
-        lines = self._terminal.render(render_bars(self._bars, width - 1, self._selected), width - 1).splitlines()
+        lines = self._terminal.render_lines(render_bars(self._bars, width - 1, self._selected), width - 1)
         if hint:
-            lines = [*lines[: height - 2], dimmed(fit(hint, width - 1), self._terminal)]
+            lines = [*lines[: height - 2], self._terminal.styled(fit(hint, width - 1), DIM)]
         self._region.draw(lines)
-
-
-def dimmed(text: str, terminal: Terminal) -> str:
-    """Return the text in the dim style, if the terminal has styles."""
-    return f"{DIM}{text}{RESET}" if terminal.colour else text

@@ -12,7 +12,7 @@ from prompt_toolkit.utils import get_cwidth
 from tinychat.commands.registry import Command
 from tinychat.commands.results import Change, ParallelAnswers
 from tinychat.events import Finished, Notice, Record, Token
-from tinychat.repl.answer_view import QUEUE_SIZE, LiveView, Producer, dimmed
+from tinychat.repl.answer_view import QUEUE_SIZE, LiveView, Producer
 from tinychat.repl.keys import Keyboard
 from tinychat.repl.render.terminal import DIM, SEPARATOR, TAB, Region, Size, Terminal, fit, pad
 from tinychat.session.session import Session
@@ -220,7 +220,7 @@ class ComparisonView(LiveView):
             self._draw_lines(lines)
 
     def _draw_lines(self, lines: Sequence[Line]) -> None:
-        self._region.draw([dimmed(line.text, self._terminal) if line.is_heading else line.text for line in lines])
+        self._region.draw([self._terminal.styled(line.text, DIM if line.is_heading else "") for line in lines])
 
     def _close(self) -> None:
         """Leave the complete answers on screen, followed by the notices."""

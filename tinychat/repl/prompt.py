@@ -26,6 +26,7 @@ from prompt_toolkit.history import FileHistory
 from prompt_toolkit.input import Input
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.layout.processors import Processor, Transformation, TransformationInput
+from prompt_toolkit.layout.screen import Char
 from prompt_toolkit.output import ColorDepth, Output
 from prompt_toolkit.styles import Style
 from prompt_toolkit.utils import get_cwidth
@@ -40,7 +41,7 @@ from tinychat.repl import keys
 from tinychat.repl.render.terminal import SEPARATOR, Terminal, fit
 from tinychat.session.run_monitor import BackgroundRun
 from tinychat.session.session import Session
-from tinychat.textutil import count, duration
+from tinychat.textutil import LAYOUT_CONTROLS, count, duration, escape_controls
 
 MARKS = {"chat": "›", "completion": "¶", "translation": "→"}
 """The prompt mark of each mode."""
@@ -74,6 +75,9 @@ COLOURS = {
 }
 STYLES = {"dark": Style.from_dict(COLOURS), "light": Style.from_dict(COLOURS | {"mark": "bold #008787"})}
 PLAIN = Style.from_dict({"bottom-toolbar": "noreverse"})
+
+# prompt_toolkit shows the other control characters of the text, the menu and the toolbar already
+Char.display_mappings.update((char, escape_controls(char)) for char in LAYOUT_CONTROLS)
 
 
 def mark(session: Session, *, plain: bool = False) -> str:
@@ -428,7 +432,8 @@ class CommandCompleter(Completer):
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
         typed, completions = complete(self._session, document.text_before_cursor)
         for text, suggestion in completions:
-            yield Completion(text, start_position=-len(typed), display=suggestion.text, display_meta=suggestion.about)
+            display, about = map(keys.show_on_one_line, (suggestion.text, suggestion.about))
+            yield Completion(text, start_position=-len(typed), display=display, display_meta=about)
 
 
 def complete(session: Session, line: str) -> tuple[str, list[tuple[str, Suggestion]]]:
@@ -501,7 +506,7 @@ class PlainPrompt:
         if line.strip():
             self._history.store_string(line)
             if self._readline is not None:
-                self._readline.add_history(line)
+                self._readline.add_history(escape_controls(line))
         return keys.strip_block(line)
 
     def _set_up(self, readline: ModuleType) -> None:
@@ -516,13 +521,15 @@ class PlainPrompt:
         readline.set_completer(self._complete)
         readline.set_completion_display_matches_hook(self._show_suggestions)
         for line in list(self._history.load_history_strings())[MAX_HISTORY - 1 :: -1]:
-            readline.add_history(line)
+            readline.add_history(escape_controls(line))
 
     def _complete(self, line: str, index: int) -> str | None:
         """Return the whole line as completed by suggestion `index`; None after the last."""
         if index == 0:
             typed, completions = complete(self._session, line)
-            self._completions = [line[: len(line) - len(typed)] + text for text, _ in completions]
+            # readline would write the control characters of a name as they are
+            safe = (text for text, _ in completions if escape_controls(text) == text)
+            self._completions = [line[: len(line) - len(typed)] + text for text in safe]
         return self._completions[index] if index < len(self._completions) else None
 
     def _show_suggestions(self, line: str, matches: list[str], longest: int) -> None:
@@ -545,7 +552,7 @@ def read_line(terminal: Terminal, before: str, prefill: str = "") -> str:
     """
     readline = _load_readline()
     if readline is not None:
-        readline.set_startup_hook(lambda: readline.insert_text(prefill))
+        readline.set_startup_hook(lambda: readline.insert_text(escape_controls(prefill)))
     try:
         with keys.raised_interrupts():
             return input(before)

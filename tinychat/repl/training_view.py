@@ -36,6 +36,7 @@ from tinychat.repl.render.terminal import (
     SEPARATOR,
     YELLOW,
     Region,
+    Styled,
     Terminal,
     fit,
     wrap_items,
@@ -397,7 +398,7 @@ class Dashboard:
             self._editor = None
             self._terminal.set_bracketed_paste(False)
 
-    def _lines(self, live: bool = True) -> list[str]:
+    def _lines(self, live: bool = True) -> list[Styled]:
         """Return the lines of the panel; without messages and keys if it is not live."""
         columns, rows = self._terminal.size()
         step = self._progress.stepped
@@ -406,7 +407,7 @@ class Dashboard:
         if self._editor is not None:
             message, keys = PROMPT + self._editor.view(columns - 1 - len(PROMPT)), EDITING_KEYS
         drawing = panel(self._terminal.console(columns - 1), self._progress, rows, message, keys)
-        return self._terminal.render(drawing, columns - 1).splitlines()[: rows - 1]
+        return self._terminal.render_lines(drawing, columns - 1)[: rows - 1]
 
     def _close(self) -> None:
         """Leave the last panel on screen, without the keys."""

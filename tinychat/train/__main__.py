@@ -23,6 +23,7 @@ from tinychat.errors import TinychatError, describe_os_error
 from tinychat.events import Failed
 from tinychat.store import paths
 from tinychat.store.runs import RunFolder
+from tinychat.textutil import escape_controls
 from tinychat.train import launch
 from tinychat.train.checkpoint import newest_step
 from tinychat.train.data import read_text
@@ -58,7 +59,7 @@ def main(arguments: list[str] | None = None, *, may_exit: bool = False) -> int:
         problem = f"the run {run.name!r} is at work already"
     except OSError as error:
         problem = describe_os_error(error)
-    print(problem, file=sys.stderr)  # noqa: T201 - goes to the log
+    print(escape_controls(problem), file=sys.stderr)  # noqa: T201 - goes to the log
     return 1
 
 
@@ -84,7 +85,8 @@ def run_worker(process: ProcessRank, parent: int | None) -> int:
             else:
                 getattr(learner, method)(*arguments)
     except Exception as error:
-        print(f"process {process.rank + 1} of {process.size}: {error}", file=sys.stderr)  # noqa: T201 - goes to the log
+        problem = escape_controls(f"process {process.rank + 1} of {process.size}: {error}")
+        print(problem, file=sys.stderr)  # noqa: T201 - goes to the log
         return launch.OUT_OF_MEMORY if is_out_of_memory(error) else 1
     group.leave()
     return 0

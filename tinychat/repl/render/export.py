@@ -4,7 +4,6 @@ The text is quoted or escaped, so the file can run nothing when it is opened, an
 """
 
 import io
-import json
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -17,7 +16,7 @@ from tinychat.repl.render.plot import replace_not_in_xml
 from tinychat.repl.render.terminal import Terminal
 from tinychat.session.session import Session
 from tinychat.session.transcript import transcript_of
-from tinychat.textutil import escape_controls
+from tinychat.textutil import escape_controls, json_line, one_line
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -38,7 +37,7 @@ def export(session: Session, terminal: Terminal, path: Path) -> None:
 
 def _markdown(session: Session, terminal: Terminal) -> str:
     """Fence each text, so that no markup in it has an effect and all spaces are preserved."""
-    name = re.sub(r"([^\w\s])", r"\\\1", session.model.name)
+    name = re.sub(r"([^\w\s])", r"\\\1", one_line(session.model.name))
     parts = [f"# A conversation with {name}"]
     for turn in session.turns:
         parts += ["**Prompt**", _fence(turn.prompt), "**Answer**", _fence(turn.answer)]
@@ -65,7 +64,7 @@ def _json_lines(session: Session, terminal: Terminal) -> str:
         | ({"finish_reason": turn.finished.reason, "seed": turn.finished.seed} if turn.finished else {})
         for turn in session.turns
     ]
-    return "".join(json.dumps(turn, ensure_ascii=False) + "\n" for turn in turns)
+    return "".join(json_line(turn) + "\n" for turn in turns)
 
 
 def _html(session: Session, terminal: Terminal) -> str:
@@ -85,15 +84,16 @@ def as_svg(record: "Console", title: str) -> str:
 
     # rich's template fetches a font from the network
     template = re.sub(r"@font-face \{\{.*?\}\}\s*", "", CONSOLE_SVG_FORMAT, flags=re.DOTALL)
-    return record.export_svg(title=title, theme=MONOKAI, code_format=template)
+    return record.export_svg(title=replace_not_in_xml(title), theme=MONOKAI, code_format=template)
 
 
 def _record(session: Session, terminal: Terminal) -> "Console":
     """Record the conversation as it looks on a screen with colours, as wide as this one."""
-    from rich.console import Console
     from rich.text import Text
 
-    console = Console(
+    from tinychat.repl.render.console import SafeConsole
+
+    console = SafeConsole(
         record=True, file=io.StringIO(), width=terminal.width, force_terminal=True, color_system="standard",
         no_color=False, highlight=False, markup=False, emoji=False, legacy_windows=False,
     )  # fmt: skip

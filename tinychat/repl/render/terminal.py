@@ -9,7 +9,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Self, TextIO
+from typing import TYPE_CHECKING, NewType, Self, TextIO
 
 from prompt_toolkit.utils import get_cwidth
 
@@ -38,6 +38,8 @@ SCROLL_WHOLE_SCREEN = "\x1b[r"
 
 Size = tuple[int, int]
 """Columns and rows."""
+Styled = NewType("Styled", str)
+"""Text without control characters, and our sequences of styles: `Terminal.styled` and `render` make it."""
 
 
 class Terminal:
@@ -71,7 +73,11 @@ class Terminal:
             return
         text = escape_controls(text)
         self._track_cursor(text)
-        self.control(f"{self._apply_theme(style)}{text}{RESET}" if style and self.colour else text)
+        self.control(self._style(text, style))
+
+    def styled(self, text: str, style: str = "") -> Styled:
+        """Return text with its control characters escaped, in a style if the terminal has styles."""
+        return self._style(escape_controls(text), style)
 
     def line(self, text: str = "", style: str = "") -> None:
         self.fresh_line()
@@ -89,7 +95,7 @@ class Terminal:
             self.line(remedy, DIM)
 
     def control(self, sequence: str) -> None:
-        """Write a sequence as it is, without tracking the cursor."""
+        """Write a sequence as it is, without tracking the cursor; its text must be `Styled`."""
         encoding = self.out.encoding or "utf-8"  # unencodable characters, such as lone surrogates, become `?`
         self.out.write(sequence.encode(encoding, "replace").decode(encoding))
         self.out.flush()
@@ -100,26 +106,33 @@ class Terminal:
             self.control("\x1b[?2004h" if enabled else "\x1b[?2004l")
 
     def show(self, drawing: "RenderableType") -> None:
-        """Write a rich renderable, whose text must hold no control characters."""
+        """Write a rich renderable, with the control characters of its text escaped."""
         self.fresh_line()
         self.control(self.render(drawing))
 
-    def render(self, drawing: "RenderableType", width: int | None = None) -> str:
+    def render(self, drawing: "RenderableType", width: int | None = None) -> Styled:
         """Return the lines of a rich renderable, each with its newline."""
         console = self.console(width)
         with console.capture() as capture:
             console.print(drawing)
-        return self._apply_theme(capture.get())
+        return Styled(self._apply_theme(capture.get()))
+
+    def render_lines(self, drawing: "RenderableType", width: int | None = None) -> list[Styled]:
+        """Return the lines of a rich renderable, without their newlines."""
+        return [Styled(line) for line in self.render(drawing, width).splitlines()]
 
     def console(self, width: int | None = None) -> "Console":
         """Return a rich console with the width and colours of this terminal."""
-        from rich.console import Console
+        from tinychat.repl.render.console import SafeConsole
 
-        return Console(
+        return SafeConsole(
             file=io.StringIO(), width=width or self.width, force_terminal=self.colour, no_color=not self.colour,
             color_system="standard" if self.colour else None, legacy_windows=False, highlight=False, markup=False,
             emoji=False, safe_box=False,
         )  # fmt: skip
+
+    def _style(self, escaped: str, style: str) -> Styled:
+        return Styled(f"{self._apply_theme(style)}{escaped}{RESET}" if style and self.colour else escaped)
 
     def _apply_theme(self, styled: str) -> str:
         """Replace the colours that are hard to read on the background."""
@@ -155,8 +168,8 @@ class Region:
         self._size = terminal.size()
         self._is_cut = False  # whether it fills the screen, so that resizing may have moved its start off the screen
 
-    def draw(self, lines: Sequence[str]) -> None:
-        """Replace the lines with styled ones, each narrower than the screen."""
+    def draw(self, lines: Sequence[Styled]) -> None:
+        """Replace the lines with others, each narrower than the screen."""
         text = "".join(f"{line}{ERASE_LINE_END}\n" for line in lines)
         self._terminal.control(f"{HIDE_CURSOR}{self._to_start()}{text}{ERASE_SCREEN_BELOW}{SHOW_CURSOR}")
         self._widths = [get_cwidth(STYLE.sub("", line).rstrip()) for line in lines]
@@ -237,7 +250,7 @@ class StatusLine:
         text = fit(text, width - 1)
         # After a full line the next character wraps; saving and restoring the cursor would lose that, so skip it.
         if text != self._shown and self._terminal.column < width:
-            styled = f"{DIM}{text}{RESET}" if self._terminal.colour else text
+            styled = self._terminal.styled(text, DIM)
             self._terminal.control(f"{SAVE_CURSOR}\x1b[{height};1H{ERASE_LINE}{styled}{RESTORE_CURSOR}")
             self._shown = text
 
