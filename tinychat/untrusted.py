@@ -117,8 +117,7 @@ def parse_json(text: str) -> Any:
         ValueError: If the text is not JSON, is nested more than `MAX_DEPTH` deep, has a key twice in one object, or
             has a number that is not finite or does not fit in 64 bits.
     """
-    # Only a text with more brackets than that can be nested too deep: most need no second look.
-    if text.count("[") + text.count("{") > MAX_DEPTH and _depth(text) > MAX_DEPTH:
+    if is_nested(text, MAX_DEPTH):
         raise ValueError(f"it is nested more than {MAX_DEPTH} deep")
     values = json.loads(
         text,
@@ -128,6 +127,19 @@ def parse_json(text: str) -> Any:
         parse_constant=_refuse_constant,
     )
     return _replace_surrogates(values) if _SURROGATE.search(text) else values
+
+
+def is_nested(text: str, limit: int) -> bool:
+    """Return whether arrays and objects of JSON are nested more than `limit` deep."""
+    # Only a text with more brackets than that can be: most need no second look.
+    if text.count("[") + text.count("{") <= limit:
+        return False
+    depth = 0
+    for bracket in re.findall(r"[\[\]{}]", _STRING.sub("", text)):
+        depth += 1 if bracket in "[{" else -1
+        if depth > limit:
+            return True
+    return False
 
 
 def read_toml(path: Path, limit: int = MAX_FILE) -> dict[str, Any]:
@@ -168,17 +180,6 @@ def _replace_surrogates(value: Any) -> Any:
     if isinstance(value, dict):
         return {replace_surrogates(key): _replace_surrogates(one) for key, one in value.items()}
     return value
-
-
-def _depth(text: str) -> int:
-    """Return how deep brackets are nested, up to the first that is too deep; those in strings do not count."""
-    depth = deepest = 0
-    for bracket in re.findall(r"[\[\]{}]", _STRING.sub("", text)):
-        depth += 1 if bracket in "[{" else -1
-        deepest = max(deepest, depth)
-        if deepest > MAX_DEPTH:
-            break
-    return deepest
 
 
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

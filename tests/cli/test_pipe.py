@@ -6,11 +6,13 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from itertools import zip_longest
 from pathlib import Path
 
 import pytest
 
 from tinychat.cli.main import run
+from tinychat.tokenizer.tokenizer import Tokenizer
 
 Call = Callable[..., tuple[int, str, str]]
 
@@ -324,3 +326,50 @@ code = run({arguments!r})
 sys.exit(code or bool(set({libraries.split()!r}) & set(sys.modules)))
 """
     return subprocess.run([sys.executable, "-c", code], check=False, capture_output=True).returncode == 0
+
+
+NOT_ANSWERED = (
+    "[" * 100_000,
+    '{"a":' * 100_000,
+    '{"prompt": "abc", "top_k": 9223372036854775808}',
+    '{"prompt": "abc", "top_k": 1e300}',
+    '{"prompt": "abc", "max_tokens": 9223372036854775807}',
+    '{"prompt": "abc", "seed": 1' + "0" * 5000 + "}",
+    '{"prompt": "abc", "temperature": NaN}',
+    '{"prompt": "abc", "prompt": "abc"}',
+    '{"prompt": "abc", "id": ' + "[" * 2000 + "]" * 2000 + "}",
+    '{"prompt": {"a": ' + "[" * 40 + "]" * 40 + "}}",
+)
+ANSWERED = (
+    r'{"prompt": "a\ud800b", "id": "\ud800", "stop": ["\ud800"]}',
+    '{"prompt": "abc", "id": [{"a": null}, 9223372036854775807]}',
+    '{"prompt": "abc", "top_k": 9007199254740992, "seed": 9007199254740992, "slow": 1e308}',
+    '{"prompt": "abc", "temperature": 1e-320, "min_p": 5e-324, "top_p": 5e-324, "repetition_penalty": 0.01}',
+    '{"prompt": "abc", "temperature": 1e-6, "repetition_penalty": 0.01, "top_p": 5e-324}',
+    '{"prompt": "abc", "temperature": 100, "min_p": 1, "repetition_penalty": 100}',
+)
+
+
+@pytest.mark.parametrize("engine", ["torch", "native"])
+def test_each_line_of_json_stands_alone(call: Call, engine: str) -> None:
+    lines = [line for bad, good in zip_longest(NOT_ANSWERED, ANSWERED, fillvalue='"abc"') for line in (bad, good)]
+    code, out, err = call("--jsonl", "-n", "2", "--engine", engine, stdin="\n".join(lines))
+    assert (code, err) == (1, "tinychat: prompt 2: unknown to this model, left out: '�'\n")
+    answers = list(map(json.loads, out.splitlines()))
+    assert [answer.get("line") for answer in answers[::2]] == list(range(1, len(lines), 2))
+    assert all(len(answer["completion"]) == 2 for answer in answers[1::2])
+    assert answers[1]["id"] == "�"
+
+
+def test_a_long_conversation_is_read_as_far_as_the_context_reaches(
+    chatter: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    encoded = []
+    encode = Tokenizer.encode
+    monkeypatch.setattr(Tokenizer, "encode", lambda self, text: encoded.append(text) or encode(self, text))
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"hello there\n" * 60)))
+    assert run(["-m", str(chatter), "--conversation", "-n", "2"]) == 0
+    late = len(encoded)
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"hello there\n" * 120)))
+    assert run(["-m", str(chatter), "--conversation", "-n", "2"]) == 0
+    assert len(encoded) - late < 2.2 * late

@@ -59,10 +59,10 @@ def test_typed_text_and_json_values_are_parsed(name: str, typed: object, value: 
         ("temperature", True, "temperature takes a number from 0 to 100, not True"),
         ("temperature", None, "temperature takes a number from 0 to 100, not None"),
         ("top_p", 0, "top-p takes a number above 0 and at most 1, not 0"),
-        ("top_k", 0, "top-k takes a whole number of at least 1 or none, not 0"),
-        ("top_k", "2.5", "top-k takes a whole number of at least 1 or none, not '2.5'"),
-        ("max_tokens", "9" * 400, f"max-tokens takes a whole number of at least 1, not '{'9' * 400}'"),
-        ("max_tokens", 2.5, "max-tokens takes a whole number of at least 1, not 2.5"),
+        ("top_k", 0, "top-k takes a whole number from 1 to 9007199254740992 or none, not 0"),
+        ("top_k", "2.5", "top-k takes a whole number from 1 to 9007199254740992 or none, not '2.5'"),
+        ("max_tokens", "9" * 400, f"max-tokens takes a whole number from 1 to 9007199254740992, not '{'9' * 400}'"),
+        ("max_tokens", 2.5, "max-tokens takes a whole number from 1 to 9007199254740992, not 2.5"),
         ("stop", [1], "stop takes text or none, not [1]"),
         ("device", "tpu", "device takes one of auto, cpu, cuda, mps, not 'tpu'"),
     ],
@@ -253,3 +253,20 @@ def test_interface_options_are_layered() -> None:
     assert (ui_options.current.theme, ui_options.origin("theme")) == ("none", Origin.FLAG)
     with pytest.raises(SettingError):
         ui_options.set("keys", "nano")
+
+
+def test_a_temperature_too_small_to_divide_by_is_greedy() -> None:
+    assert Settings(temperature=9e-7).greedy
+    assert not Settings(temperature=1e-6).greedy
+
+
+def test_every_number_of_a_setting_has_bounds_that_fit_in_64_bits() -> None:
+    numbers = [one for one in SETTINGS.values() if one.kind is int]
+    assert len(numbers) == 4
+    for one in numbers:
+        assert one.low is not None
+        assert one.high is not None
+        assert one.high < 2**63
+        for value in (one.high + 1, one.low - 1, 2**63, 10**400, 1e300):
+            with pytest.raises(SettingError):
+                one.parse(value)

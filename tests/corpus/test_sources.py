@@ -14,6 +14,7 @@ import pytest
 
 from tinychat.corpus.corpus import Corpus
 from tinychat.corpus.encoding import open_bytes
+from tinychat.corpus.readers import MAX_NESTING
 from tinychat.corpus.sources import read_sources, source_name
 from tinychat.corpus.types import Conversation
 from tinychat.errors import SourceChangedError, SourceError
@@ -494,3 +495,15 @@ def test_known_data_sets(
     assert (corpus.mode, corpus.documents_count, corpus.single) == (mode, documents, single)
     assert characters in (None, corpus.characters)
     assert corpus.name == name.partition("/")[0]
+
+
+@pytest.mark.parametrize("depth", [300, 700, 950, 100_000])
+def test_records_nested_too_deep_are_left_out_or_refused(tmp_path: Path, depth: int) -> None:
+    deep = '{"a":' * depth + "1" + "}" * depth
+    lines = f'{{"text": "first"}}\n{deep}\n{{"text": "last"}}\n'
+    lines += '{"text": "big", "n": 123456789012345678901234567890, "n": 1}\n'
+    corpus = read(tmp_path, [write(tmp_path / "t.jsonl", lines)])
+    assert list(corpus.documents()) == ["first", "last", "big"]
+    if depth > MAX_NESTING:
+        with pytest.raises(SourceError, match=r"nested more than 400 deep|is no JSON"):
+            read(tmp_path, [write(tmp_path / "t.json", f'[{{"text": "first"}}, {deep}]')])

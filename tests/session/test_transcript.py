@@ -1,6 +1,7 @@
 """Transcripts of conversations."""
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -68,3 +69,26 @@ def test_other_files_are_refused(tmp_path: Path, broken: Any) -> None:
     path.write_text(json.dumps(broken))
     with pytest.raises(TinychatError, match="is no transcript"):
         read_transcript(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("[" * 100_000, "is no transcript: it is nested more than 64 deep"),
+        ('{"turns": [], "turns": []}', "is no transcript: it has the key 'turns' twice"),
+        ('{"turns": [{"prompt": 1' + "0" * 5000 + "}]}", "does not fit in 64 bits"),
+        ('{"turns": [], "branches": [{"prompt": "a", "answer": "b", "number": 1, "parent": null}, '
+         '{"prompt": "c", "answer": "d", "number": 1, "parent": null}]}', "two turns have the same number"),
+    ],
+)  # fmt: skip
+def test_a_damaged_file_is_refused_with_the_reason(tmp_path: Path, text: str, why: str) -> None:
+    path = tmp_path / "talk.json"
+    path.write_text(text)
+    with pytest.raises(TinychatError, match=why):
+        read_transcript(path)
+
+
+def test_a_pipe_is_refused_without_being_opened(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "talk.json")
+    with pytest.raises(TinychatError, match="cannot be read: it is a named pipe, not a file"):
+        read_transcript(tmp_path / "talk.json")

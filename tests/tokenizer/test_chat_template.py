@@ -1,6 +1,12 @@
 """Chat template: encoding of messages, and truncation to a maximum length."""
 
+from collections.abc import Iterator
+from itertools import chain
+from typing import Any
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tinychat.corpus.types import Message
 from tinychat.errors import TokenizerError
@@ -109,3 +115,40 @@ def test_messages_in_capitals_may_be_encoded_in_lower_case(said: str, read: str)
     read_by = {lowers: ChatTemplate(lowercase_all_caps=lowers).encode(messages, tokenizer) for lowers in (False, True)}
     assert tokenizer.decode(read_by[True]) == read + said
     assert tokenizer.decode(read_by[False]) == said + said
+
+
+def test_a_long_conversation_is_read_from_its_newest_message_back_until_the_length_is_reached() -> None:
+    read = 0
+
+    def newest_first() -> Iterator[Message]:
+        nonlocal read
+        for message in reversed(TALK * 1000):
+            read += 1
+            yield message
+
+    ids = TEMPLATE.encode_newest(newest_first(), TOKENIZER, for_answer=True, max_length=30)
+    assert ids == TEMPLATE.encode(TALK * 3, TOKENIZER, for_answer=True, max_length=30)
+    assert read < 15
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(("user", "assistant")), st.text("abcdef", max_size=6)), max_size=9),
+    st.integers(1, 60),
+    st.booleans(),
+)
+def test_the_newest_turns_that_fit_are_kept(said: list[tuple[Any, str]], length: int, for_answer: bool) -> None:
+    turns: list[list[Message]] = []
+    for role, text in said:
+        if role == "user" or not turns:
+            turns.append([])
+        turns[-1].append(Message(role, text))
+
+    def encode(turns: list[list[Message]], max_length: int | None = None) -> list[int]:
+        return TEMPLATE.encode(list(chain(*turns)), TOKENIZER, for_answer=for_answer, max_length=max_length)
+
+    kept = encode(turns, length)
+    while len(turns) > 1 and len(encode(turns)) > length:
+        turns.pop(0)
+    whole = encode(turns)
+    first = whole[:1] if length > 1 else []
+    assert kept == (whole if len(whole) <= length else [*first, *whole[len(whole) - length + len(first) :]])

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tokenizers import decoders, models, normalizers, pre_tokenizers
 
 from tinychat.errors import TokenizerError
-from tinychat.tokenizer.tokenizer import SEGMENT, Tokenizer, load_tokenizer
+from tinychat.tokenizer.tokenizer import LONGEST_WHOLE, SEGMENT, Tokenizer, load_tokenizer
 from tinychat.tokenizer.training import train_vocabulary
 
 TEXT = (
@@ -287,3 +287,32 @@ def test_a_million_characters_are_encoded_at_once() -> None:
     ids = tokenizer.encode_array(text)
     assert time.perf_counter() - began < 0.2
     assert tokenizer.decode(ids.tolist()) == text
+
+
+@pytest.mark.parametrize("kind", [*KINDS, *FOREIGN])
+@pytest.mark.parametrize("text", ["a cat sat, on a mat.\nab ba a b\n\n", "ab", "ab \x00"])
+def test_the_ends_of_a_long_text_have_the_ids_of_the_whole(kind: str, text: str) -> None:
+    tokenizer = (TOKENIZERS | FOREIGN)[kind]
+    text *= 3 * LONGEST_WHOLE // len(text)
+    ids, length = tokenizer.encode(text), 100
+    assert tokenizer.encode_end(text, length)[-length:] == ids[-length:]
+    assert tokenizer.encode_start(text, length)[:length] == ids[:length]
+    assert tokenizer.encode_end(text[:1000], length) == tokenizer.encode_start(text[:1000], length)
+    assert tokenizer.encode_end(text[:1000], length) == tokenizer.encode(text[:1000])
+
+
+@pytest.mark.parametrize("kind", [*KINDS, *FOREIGN])
+def test_only_the_ends_of_a_long_text_are_encoded(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    tokenizer = (TOKENIZERS | FOREIGN)[kind]
+    text = "ab a ab b\n" * LONGEST_WHOLE
+    encoded: list[int] = []
+    encode = Tokenizer.encode
+    monkeypatch.setattr(Tokenizer, "encode", lambda self, text: encoded.append(len(text)) or encode(self, text))
+    assert len(tokenizer.encode_end(text, 100)) == len(tokenizer.encode_start(text, 100)) == 100
+    assert sum(encoded) < len(text) / 2
+
+
+def test_an_end_that_is_mostly_unknown_is_still_found() -> None:
+    tokenizer = TOKENIZERS["char"]
+    text = "a cat" + "犬" * 20 * LONGEST_WHOLE
+    assert tokenizer.encode_end(text, 100) == tokenizer.encode("a cat")

@@ -25,6 +25,7 @@ from tinychat.generate.stream import Answer, Batch, drive, fresh_seed
 from tinychat.session.conversation import Turn
 from tinychat.session.session import Session
 from tinychat.textutil import json_line
+from tinychat.untrusted import parse_json
 
 CHUNK_SIZE = 1 << 16
 """Bytes to read at once, at most."""
@@ -248,7 +249,7 @@ def _parse_line(line: str, settings: Settings) -> tuple[str, Settings, dict[str,
         UsageError: If the line is not JSON, has no prompt, or has a field that is no setting or has a wrong value.
     """
     try:
-        values = json.loads(line)
+        values = parse_json(line)
     except ValueError as error:
         raise UsageError(f"no JSON: {error}") from None
     if isinstance(values, str):

@@ -20,6 +20,7 @@ from tinychat.session.transcript import read_transcript, write_transcript
 from tinychat.store import paths
 from tinychat.store.models import find_model, read_info
 from tinychat.textutil import count, json_line, shorten
+from tinychat.untrusted import read_json
 
 MAX_QUOTE = 50
 MAX_PROMPT = 36
@@ -91,7 +92,7 @@ def complete_transcripts(session: Session, words: list[str]) -> Iterator[Suggest
 
 def _first_prompt(path: Path) -> str:
     try:
-        return str(json.loads(path.read_text(encoding="utf-8"))["turns"][0]["prompt"])
+        return str(read_json(path)["turns"][0]["prompt"])
     except (OSError, ValueError, LookupError, TypeError):
         return ""
 
@@ -141,7 +142,7 @@ def _path(text: str, name: str, example: str = "talk.json") -> Path:
 
 def _is_transcript(path: Path) -> bool:
     try:
-        return "turns" in json.loads(path.read_text(encoding="utf-8"))
+        return "turns" in read_json(path)
     except (OSError, ValueError, TypeError):
         return False
 

@@ -8,6 +8,11 @@ from dataclasses import dataclass
 
 from tinychat.config.option import LayeredOptions, Options, Origin, option
 
+MAX_INTEGER = 2**53
+"""Largest integer of a setting: exact in JSON, and in every engine."""
+MIN_TEMPERATURE = 1e-6
+"""Temperature below which sampling is greedy: engines divide logits by it, in f32, which would overflow."""
+
 
 @dataclass(frozen=True, slots=True)
 class Settings:
@@ -28,7 +33,7 @@ class Settings:
         toolbar=lambda value: f"temp {value:g}",
     )  # fmt: skip
     top_k: int | None = option(
-        None, "sample from the k most likely tokens only", low=1, section="sampling",
+        None, "sample from the k most likely tokens only", low=1, high=MAX_INTEGER, section="sampling",
         flags=("-k",), aliases=("topk",), example="40", trend="lower: less random",
         values={"none": "all tokens", "5": "only very likely tokens", "40": "a common value"},
         toolbar=lambda value: f"top-k {value}" if value else "",
@@ -46,19 +51,19 @@ class Settings:
         toolbar=lambda value: f"min-p {value:g}" if value else "",
     )  # fmt: skip
     repetition_penalty: float = option(
-        1.0, "above 1, makes tokens that were already used less likely", above=0, high=100, neutral=1,
+        1.0, "above 1, makes tokens that were already used less likely", low=0.01, high=100, neutral=1,
         section="penalty", aliases=("penalty",), example="1.1", trend="higher: less repetition",
         values={"1": "off", "1.1": "mild", "1.3": "strong"},
         toolbar=lambda value: f"penalty {value:g}" if value != 1 else "",
     )  # fmt: skip
     max_tokens: int = option(
-        256, "maximum number of tokens in an answer", low=1,
+        256, "maximum number of tokens in an answer", low=1, high=MAX_INTEGER,
         flags=("-n",), aliases=("max", "length"), example="100", trend="higher: longer answers",
         values={"32": "a line or two", "100": "a paragraph", "1000": "a page or two"},
         toolbar=lambda value: f"max {value}",
     )  # fmt: skip
     seed: int | None = option(
-        None, "random seed, for reproducible answers; none draws a new one for each answer", low=0, high=2**53,
+        None, "random seed, for reproducible answers; none draws a new one for each answer", low=0, high=MAX_INTEGER,
         flags=("-s",), example="7", trend="same seed: same answer",
         values={"none": "a new one for each answer", "7": "any number will do"},
         toolbar=lambda value: f"seed {'–' if value is None else value}",
@@ -69,7 +74,7 @@ class Settings:
         toolbar=lambda value: "stop " + " ".join(repr(text) for text in value) if value else "",
     )  # fmt: skip
     slow: float | None = option(
-        None, "maximum number of tokens shown per second", above=0, example="20", trend="tokens per second",
+        None, "maximum number of tokens shown per second", low=0.001, example="20", trend="tokens per second",
         values={"none": "unlimited", "5": "to read aloud", "20": "to read along"},
         toolbar=lambda value: f"slow {value:g}" if value else "",
     )  # fmt: skip
@@ -100,6 +105,8 @@ class Settings:
 
     def __post_init__(self) -> None:
         SETTINGS.parse_fields(self)
+        if self.temperature < MIN_TEMPERATURE:
+            object.__setattr__(self, "temperature", 0.0)
 
     @property
     def greedy(self) -> bool:

@@ -18,9 +18,13 @@ from typing import Any, TypeVar
 from tinychat.corpus.encoding import clean, describe_encoding, find_encoding, open_bytes, read_lines, read_text
 from tinychat.corpus.types import Chunk, Conversation, Message, Notes, Role
 from tinychat.errors import SourceChangedError, SourceError
+from tinychat.untrusted import is_nested
 
 Record = dict[str, Any]
 _Item = TypeVar("_Item")
+
+MAX_NESTING = 400
+"""Maximum depth of arrays and objects in a record: Python's stack holds no more than about 1,000."""
 
 SAMPLE = 200
 """Records, or rows, from which separator, quotes, header and fields are inferred."""
@@ -293,9 +297,13 @@ def _read_jsonl(part: Part, notes: Notes) -> Iterator[Record]:
         if line.isspace():
             continue
         try:
-            yield _as_record(json.loads(line))
-        except (ValueError, RecursionError):
+            if is_nested(line, MAX_NESTING):
+                raise ValueError("too deep")
+            value = json.loads(line)
+        except ValueError:
             notes.add("lines that are no JSON left out: {count}, the first is line {first}", 1, f"{number:,}")
+        else:
+            yield _as_record(value)
 
 
 def _read_json(part: Part, notes: Notes) -> Iterator[Record]:
@@ -311,6 +319,8 @@ def _read_json(part: Part, notes: Notes) -> Iterator[Record]:
             return
         try:
             value, end = decoder.raw_decode(buffer)
+            if is_nested(buffer[:end], MAX_NESTING):
+                raise SourceError(f"{part.path} cannot be read: a value is nested more than {MAX_NESTING} deep")
             if end < len(buffer) or not more:  # else a number may continue
                 buffer = buffer[end:]
                 yield _as_record(value)

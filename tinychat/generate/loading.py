@@ -20,6 +20,8 @@ MAX_SINGLE_THREAD_PARAMETERS = 4_000_000
 MAX_NATIVE_PARAMETERS = 20_000_000
 """Number of parameters up to which the native engine takes about a millisecond per token; a GPU may take less, but
 torch takes a second or more to load."""
+MAX_SHARING_THREADS = 16
+"""Maximum number of threads that is asked for where there are fewer processors."""
 DEFAULT_MAX_THREADS = 4
 """Maximum number of threads of the native engine: decoding is limited by memory bandwidth, which a few saturate."""
 
@@ -76,8 +78,12 @@ def device_of(settings: Settings, info: ModelInfo | None = None) -> str:
 
 def native_threads(info: ModelInfo, settings: Settings) -> tuple[int, int]:
     """Return the number of threads with which the native engine begins, and its maximum number."""
-    max_threads = settings.threads or min(DEFAULT_MAX_THREADS, os.cpu_count() or 1)
-    return settings.threads or (1 if info.parameters <= MAX_SINGLE_THREAD_PARAMETERS else max_threads), max_threads
+    processors = os.cpu_count() or 1
+    if settings.threads:  # threads that share a processor wait for each other, hundreds of them for minutes
+        threads = min(settings.threads, max(MAX_SHARING_THREADS, processors))
+        return threads, threads
+    max_threads = min(DEFAULT_MAX_THREADS, processors)
+    return (1 if info.parameters <= MAX_SINGLE_THREAD_PARAMETERS else max_threads), max_threads
 
 
 def _open_native(info: ModelInfo, settings: Settings) -> Engine:

@@ -46,7 +46,8 @@ def keep_top_p(logits: Tensor, top_p: float) -> Tensor:
     ordered, order = logits.sort(dim=-1, descending=True)
     probabilities = ordered.softmax(dim=-1)
     likelier = probabilities.cumsum(dim=-1) - probabilities  # 0 for the likeliest token, which is always kept
-    ordered = ordered.masked_fill(likelier >= top_p, NEGATIVE_INFINITY)
+    # At least the smallest f32: one below it would be 0 in f32, and mask all.
+    ordered = ordered.masked_fill(likelier >= max(top_p, torch.finfo(torch.float32).tiny), NEGATIVE_INFINITY)
     return torch.empty_like(logits).scatter_(-1, order, ordered)
 
 

@@ -7,18 +7,22 @@ at once with one engine, a call at a time; `drive` runs batches until all their 
 import math
 import secrets
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from tinychat.config.settings import Settings, describe_sampling
 from tinychat.corpus.types import Message
 from tinychat.events import Finished, FinishReason, Notice, Record, SettingsChanged, Token, TopLogprob
 from tinychat.generate.engine import Engine, Request, SampledToken
 from tinychat.tokenizer.chat_template import ChatTemplate
-from tinychat.tokenizer.tokenizer import Tokenizer
+from tinychat.tokenizer.tokenizer import LONGEST_WHOLE, Tokenizer
 
 MAX_CALL_SECONDS = 0.015
 """Duration of a call of the engine: keys and Ctrl-C act within this time."""
+
+MAX_TOKEN_CHARACTERS = 64
+"""Characters that a token has at most, on average over a context."""
 
 
 @dataclass(frozen=True)
@@ -37,19 +41,27 @@ class PromptEncoder:
         """The ids of the tokens that end an answer."""
         return self.template.end_ids(self.tokenizer) if self.template else frozenset(_special(self.tokenizer, "end"))
 
-    def encode(self, prompt: str, history: Sequence[tuple[str, str]] = (), max_tokens: int = 0) -> list[int]:
+    def encode(self, prompt: str, history: Iterable[tuple[str, str]] = (), max_tokens: int = 0) -> list[int]:
         """Return the ids that an answer of up to `max_tokens` continues; at least one.
 
-        `history` holds the prompts and answers so far; a chat drops the oldest turns that leave no room in the context.
+        `history` yields the prompts and answers so far, newest first, and is read as far as the context has room. Of
+        texts much longer than the context, only the ids of the end are returned.
         """
         if self.source_tokenizer is not None:
             return self._beginning() or [0]
         if self.template is not None:
-            turns = [(Message("user", question), Message("assistant", answer)) for question, answer in history]
-            messages = [*(message for turn in turns for message in turn), Message("user", prompt)]
-            return self.template.encode(messages, self.tokenizer, for_answer=True, max_length=self.room(max_tokens))
-        text = "".join(f"{question}{answer}\n" for question, answer in history) + prompt
-        return self._beginning() + self.tokenizer.encode(text) or [0]
+            turns = ((Message("assistant", answer), Message("user", question)) for question, answer in history)
+            newest_first = chain((Message("user", prompt),), chain.from_iterable(turns))
+            room = self.room(max_tokens)
+            return self.template.encode_newest(newest_first, self.tokenizer, for_answer=True, max_length=room)
+        texts, left = [prompt], max(LONGEST_WHOLE, MAX_TOKEN_CHARACTERS * self.context_length) - len(prompt)
+        for question, answer in history:
+            if left < 0:
+                break
+            texts.append(f"{question}{answer}\n")
+            left -= len(texts[-1])
+        text = "".join(reversed(texts))
+        return self._beginning() + self.tokenizer.encode_end(text, self.context_length) or [0]
 
     def room(self, max_tokens: int) -> int:
         """Return the maximum number of ids of a chat's prompt and history: half of the context stays free, at most."""
@@ -66,7 +78,7 @@ class PromptEncoder:
         if self.source_tokenizer is None:
             return None
         begin, end = (_special(self.source_tokenizer, role) for role in ("begin", "end"))
-        return (*begin, *self.source_tokenizer.encode(prompt), *end)[: self.context_length]
+        return (*begin, *self.source_tokenizer.encode_start(prompt, self.context_length), *end)[: self.context_length]
 
     def _beginning(self) -> list[int]:
         """Return the token that precedes a document: its begin token, or else the end token of the previous one."""

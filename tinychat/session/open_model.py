@@ -84,7 +84,7 @@ class OpenModel:
         """The tokenizer of prompts: that of the encoder, or else `tokenizer`."""
         return read_source_tokenizer(self.info.folder) or self.tokenizer
 
-    @property
+    @cached_property
     def prompt_encoder(self) -> PromptEncoder:
         """The encoder of prompts for the model's mode.
 
@@ -124,7 +124,8 @@ class OpenModel:
         """
         settings = settings or (lambda: self._settings.current)
         encoder = self.prompt_encoder
-        ids = encoder.encode(prompt, [(turn.prompt, turn.answer) for turn in turns], settings().max_tokens)
+        history = ((turn.prompt, turn.answer) for turn in reversed(turns))
+        ids = encoder.encode(prompt, history, settings().max_tokens)
         seed = settings().seed if seed is None else seed
         return Answer(
             self.tokenizer, ids, settings,

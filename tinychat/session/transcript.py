@@ -15,6 +15,7 @@ from tinychat.events import Finished, FinishReason
 from tinychat.session.conversation import Conversation, Turn
 from tinychat.session.session import Session
 from tinychat.store import paths
+from tinychat.untrusted import read_json
 
 FORMAT = 1
 MAX_SAVED = 200
@@ -71,11 +72,13 @@ def read_transcript(path: Path) -> Conversation:
         TinychatError: If the file cannot be read or is no transcript.
     """
     try:
-        values = json.loads(path.read_text(encoding="utf-8"))
+        values = read_json(path)
         return _read_tree(values["turns"], values.get("branches", []))
     except OSError as error:
         raise TinychatError(f"{path} cannot be read: {error.strerror or error}") from None
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except ValueError as error:
+        raise TinychatError(f"{path} is no transcript: {error}", "`/save FILE` writes one") from None
+    except (KeyError, TypeError, AttributeError):
         raise TinychatError(f"{path} is no transcript", "`/save FILE` writes one") from None
 
 
@@ -87,6 +90,8 @@ def _read_tree(turns: list[dict[str, Any]], branches: list[dict[str, Any]]) -> C
     current = conversation.current
     read = [*zip(turns, conversation.all, strict=True), *((values, _read_turn(values)) for values in branches)]
     by_number = {int(values["number"]): (values["parent"], turn) for values, turn in read}
+    if len(by_number) != len(read):
+        raise ValueError("two turns have the same number")
     conversation.all = [turn for _, (_, turn) in sorted(by_number.items())]
     for number, (parent, turn) in by_number.items():
         if parent is not None and not 0 < parent < number:

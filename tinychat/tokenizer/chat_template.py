@@ -5,7 +5,8 @@
 A template without role tokens marks only the ends of messages: how are you? <|end|> fine, and you? <|end|>
 """
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -44,17 +45,37 @@ class ChatTemplate:
         Raises:
             TokenizerError: If the tokenizer lacks a special token.
         """
+        return self.encode_newest(reversed(messages), tokenizer, for_answer=for_answer, max_length=max_length)
+
+    def encode_newest(
+        self,
+        newest_first: Iterable[Message],
+        tokenizer: Tokenizer,
+        *,
+        for_answer: bool = False,
+        max_length: int | None = None,
+    ) -> list[int]:
+        """Encode a conversation like `encode`, given its newest message first; reads only the turns that are kept.
+
+        Raises:
+            TokenizerError: If the tokenizer lacks a special token.
+        """
         user, assistant, end = (self._ids(token, tokenizer) for token in (self.user, self.assistant, self.end))
-        prompt_end = assistant if for_answer else []
-        turns: list[list[int]] = []
-        for message in messages:
-            if message.role == "user" or not turns:
-                turns.append([])
-            role, text = (user, self._normalize(message.text)) if message.role == "user" else (assistant, message.text)
-            turns[-1] += (*role, *tokenizer.encode(text), *end)
-        while max_length is not None and len(turns) > 1 and sum(map(len, turns)) + len(prompt_end) > max_length:
-            turns.pop(0)
-        ids = [id for turn in turns for id in turn] + prompt_end
+        ids, room = assistant if for_answer else [], math.inf if max_length is None else max_length
+        turns, total = [ids], len(ids)
+        for turn in _group_turns(newest_first):
+            ids = []
+            for message in turn:
+                role, text = (assistant, message.text)
+                if message.role == "user":
+                    role, text = user, self._normalize(text)
+                encoded = tokenizer.encode(text) if max_length is None else tokenizer.encode_end(text, max_length)
+                ids += (*role, *encoded, *end)
+            total += len(ids)
+            if total > room and len(turns) > 1:
+                break
+            turns.append(ids)
+        ids = [id for turn in reversed(turns) for id in turn]
         if max_length is not None and len(ids) > max_length:
             first = ids[: len(user)] if max_length > 1 else []
             return [*first, *ids[len(ids) - max_length + len(first) :]]
@@ -93,3 +114,15 @@ class ChatTemplate:
         if id is None:
             raise TokenizerError(f"the tokenizer has no special token {token}", "train it on conversations")
         return [id]
+
+
+def _group_turns(newest_first: Iterable[Message]) -> Iterator[list[Message]]:
+    """Yield the turns of messages, newest first, the messages of each oldest first."""
+    turn: list[Message] = []
+    for message in newest_first:
+        turn.append(message)
+        if message.role == "user":
+            yield turn[::-1]
+            turn = []
+    if turn:
+        yield turn[::-1]

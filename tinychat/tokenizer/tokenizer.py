@@ -39,6 +39,12 @@ SPECIAL_TOKENS = {
 LONGEST_UNCUT = 1 << 18
 """Characters after which a text is cut even where that may change its tokens."""
 
+LONGEST_WHOLE = 1 << 15
+"""Characters up to which a text is encoded as a whole even if only its beginning or end is needed."""
+
+MARGIN = 16
+"""Ids next to a cut that do not count: a tokenizer that does not split texts into words may choose others there."""
+
 SEGMENT = 1 << 14
 """Minimum characters of a piece: small enough to share the work among processors."""
 
@@ -125,6 +131,34 @@ class Tokenizer:
             started = (thread.submit(self._encode_batch, texts) for texts in gather(self._cut_all(pieces)))
             for encoded, _ in pairwise(chain(started, [Future()])):  # once the next one has started
                 yield from map(self._to_array, encoded.result())
+
+    def encode_end(self, text: str, length: int) -> list[int]:
+        """Encode the end of a text: return its last `length` ids, or more; all ids of a short text.
+
+        The time depends on the length of the end, not on that of the text.
+        """
+        size = LONGEST_WHOLE
+        while size < len(text):
+            ids = self.encode(self._end(text, size))
+            # Where the beginning of a text is encoded differently, a longer end has to confirm the ids.
+            is_sure = self._characters is not None or self._is_cuttable
+            if len(ids) >= length + MARGIN and (
+                is_sure or ids[-length:] == self.encode(self._end(text, 2 * size))[-length:]
+            ):
+                return ids[-length:]
+            size *= 4
+        return self.encode(text) if len(text) <= LONGEST_WHOLE else list(map(int, self.encode_array(text)))
+
+    def encode_start(self, text: str, length: int) -> list[int]:
+        """Encode the beginning of a text: return its first `length` ids, or more; all ids of a short text."""
+        size = LONGEST_WHOLE
+        while size < len(text):
+            found = _CUT.search(text, size // 2, size)
+            ids = self.encode(text[: found.end() if found else size])
+            if len(ids) >= length + MARGIN:
+                return ids[:length]
+            size *= 4
+        return self.encode(text) if len(text) <= LONGEST_WHOLE else list(map(int, self.encode_array(text)))
 
     def encode_batch(self, texts: Sequence[str]) -> "list[Ids]":
         """Encode several texts on all processors; returns the ids of each."""
@@ -271,6 +305,12 @@ class Tokenizer:
         ends = [end for _, (_, end) in splitter.pre_tokenize_str(rest)] if splitter is not None else []
         end = next((end for end in reversed(ends) if end < len(rest) - 100), len(rest))
         return [*pieces[:-1], rest[:end], rest[end:]]
+
+    def _end(self, text: str, size: int) -> str:
+        """Return up to `size` characters of the end of a text, from where it may be cut."""
+        start = max(0, len(text) - size)
+        found = _CUT.search(text, start, start + size // 2) if start else None
+        return text[found.end() if found else start :]
 
     def _knows(self, char: str) -> bool:
         ids = self.encode(char)
