@@ -14,15 +14,16 @@ from pathlib import Path
 import pytest
 
 HOOK = """
-import os, signal, sys
+import _signal, os, signal, sys
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored if the tests run in the background
 at, count = int(os.environ.pop("INTERRUPT_AT")), -1
 
 def interrupt(frame, event, arg):
     global count
     if count >= 0:
         count += 1
-    elif event == "c_return" and arg is sys.modules["_signal"].signal and frame.f_globals["__name__"] in NAMES:
+    elif event == "c_return" and arg is _signal.signal and frame.f_globals["__name__"] in NAMES:
         count = 0
     if count == at:
         sys.setprofile(None)
@@ -60,10 +61,10 @@ def hook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def run(command: str, *arguments: str, **options: object) -> Ended:
-    """Run the program with the shell's redirections in `command`, such as `>&-`."""
-    line = ["bash", "-c", f'"$@" {command}', "bash", sys.executable, *MODULE, *arguments]
-    done = subprocess.run(line, capture_output=True, text=True, timeout=60, **options)  # type: ignore[call-overload]
+def run(redirections: str, *arguments: str, limit: str = ":") -> Ended:
+    """Run the program with redirections of the shell, such as `>&-`, under a limit, such as `ulimit -v 60000`."""
+    line = ["bash", "-c", f'{limit}; "$@" {redirections}', "bash", sys.executable, *MODULE, *arguments]
+    done = subprocess.run(line, capture_output=True, text=True, timeout=60)
     return Ended(done.returncode, done.stdout, done.stderr)
 
 
@@ -130,3 +131,45 @@ def test_an_interrupt_is_quiet_at_every_moment(hook: Path, name: str) -> None:
     for number in range(50):
         start = MODULE if number % 2 else [str(hook / "script")]
         interrupt(start, CALLS[name], last * number // 49, [0, 130])
+
+
+@pytest.mark.parametrize(
+    ("command", "arguments", "code", "said"),
+    [
+        ("<&-", ["-p", "hi", "--max-tokens", "3"], 0, ""),
+        ("<&- 2>&-", ["models"], 0, ""),
+        ("<&-", [], 1, "stdin or stdout is closed"),
+        ("<&- >&-", ["-p", "hi"], 1, "stdin or stdout is closed"),
+        (">&-", ["models"], 1, "stdin or stdout is closed"),
+        (">&- 2>&-", ["--help"], 1, ""),
+        (">/dev/full", ["models"], 1, "No space left on device"),
+        (">/dev/full 2>/dev/full", ["--help"], 1, ""),
+    ],
+)
+def test_closed_and_full_streams(letters: Path, command: str, arguments: list[str], code: int, said: str) -> None:
+    ended = run(command, "-m", str(letters), *arguments) if arguments[:1] == ["-p"] else run(command, *arguments)
+    assert ended.code == code, ended.err
+    assert (said in ended.err) if said else (ended.err == ""), ended.err
+
+
+def test_a_file_does_not_take_the_place_of_a_closed_stream(letters: Path) -> None:
+    """What is opened first, the weights for example, must not get the number of stderr or stdout."""
+    before = (letters / "model.safetensors").read_bytes()
+    assert run("<&- >&- 2>&-", "-m", str(letters), "-p", "hi", "-v").code == 1
+    assert (letters / "model.safetensors").read_bytes() == before
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems do not limit the address space")
+@pytest.mark.parametrize("megabytes", [30, 60])
+def test_too_little_memory_is_told_in_a_line(megabytes: int) -> None:
+    ended = run("", "-m", "translate", "-p", "hi", limit=f"ulimit -v {megabytes}000")
+    assert ended.code == 1
+    assert re.match(r"tinychat: .*(failed to map|[Mm]emory|cannot load)", ended.err), ended.err
+    assert ended.err.count("\n") <= 2
+
+
+def test_a_disk_without_room_is_told_in_a_line(home: Path, letters: Path) -> None:
+    ended = run("", "import", str(letters), "--name", "copy", limit="ulimit -f 2")
+    assert (ended.code, ended.err.count("\n") <= 2) == (1, True), ended.err
+    assert "File too large" in ended.err
+    assert not list(home.glob("models/*"))

@@ -13,7 +13,7 @@ import tinychat
 PACKAGE = Path(tinychat.__file__).parent
 
 FLOORS = (
-    "",  # errors, events, atomic, textutil: the standard library alone
+    "",  # errors, events, atomic, interrupts, textutil, untrusted: the standard library alone
     "config",
     "corpus",
     "tokenizer",

@@ -3,7 +3,7 @@
 Until the command line runs, and again after it, there is nothing to clean up: SIGINT ends the process at once.
 """
 
-# These are part of the interpreter. Importing others (`signal` too) takes milliseconds, in which SIGINT prints a traceback.
+# Built in or loaded already; others, even `signal`, take milliseconds, in which SIGINT would print a traceback.
 import _signal  # type: ignore[import-not-found]
 import os
 import sys

@@ -7,7 +7,7 @@ from types import FrameType
 
 
 def raise_once(leave: Callable[[], None]) -> None:
-    """Raise KeyboardInterrupt on the first SIGINT, and `leave` the process on the next, and wherever none can be raised.
+    """Raise KeyboardInterrupt on the first SIGINT; `leave` the process on the next, and wherever none can be raised.
 
     None can be raised during an import, where callbacks of weak references run, and in finalizers: Python would print
     the exception and go on.

@@ -289,9 +289,8 @@ def _read_info(path: Path) -> RecipeInfo:
     info = {name: values[name] for name in INFO_FIELDS if name in values}
     for name, value in info.items():
         if not isinstance(value, int if name == "year" else str):
-            raise RunError(
-                f"{path} has the {name} {shorten(repr(value), 40)}", "write a text, or a number for the year"
-            )
+            problem = f"{path}: {name} cannot be {shorten(repr(value), 40)}"
+            raise RunError(problem, "write a text, or a whole number for the year")
     return RecipeInfo(path.stem, path, **info)
 
 
