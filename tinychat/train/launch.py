@@ -86,7 +86,7 @@ def prepare_run(
     try:
         f"{recipe.to_toml()}{out}".encode()
     except UnicodeEncodeError as error:
-        line = error.object[: error.end].splitlines()[-1]
+        line = error.object[: error.end].splitlines()[-1].strip(' "')
         raise UsageError(f"not UTF-8: {shorten(ascii(line), 200)}", "rename the file: a recipe is text") from None
     if name is None:
         recipe_slug = slug(Path(recipe_name or "texts").stem)
