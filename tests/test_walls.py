@@ -14,7 +14,7 @@ import tinychat
 PACKAGE = Path(tinychat.__file__).parent
 
 FLOORS = (
-    "",  # errors, events, atomic, textutil: the standard library alone
+    "",  # errors, events, atomic, interrupts, textutil, untrusted: the standard library alone
     "config",
     "corpus",
     "tokenizer",

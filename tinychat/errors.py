@@ -4,6 +4,9 @@ Each states the problem, with the value that caused it, and the remedy: one or t
 print.
 """
 
+MAX_SHOWN = 500
+"""Maximum number of characters of an invalid value in an error."""
+
 
 class TinychatError(Exception):
     """Base class of all errors: `problem` is a sentence without a full stop, `remedy` advice to the user, if any."""
@@ -23,6 +26,14 @@ def describe_os_error(error: OSError) -> str:
     return f"{error.filename}: {error.strerror}" if error.filename else str(error.strerror or error)
 
 
+def describe_import_error(error: ImportError) -> str:
+    """Describe in one line why a library cannot be loaded: it is missing, or does not fit into memory."""
+    cause: BaseException = error
+    while cause.__cause__ is not None:  # numpy raises pages of advice from the error of the system
+        cause = cause.__cause__
+    return f"cannot load a library: {' '.join(str(cause).split())[:MAX_SHOWN]}"
+
+
 class UsageError(TinychatError):
     """Invalid options or arguments: unknown, missing or mutually exclusive."""
 
@@ -33,7 +44,10 @@ class SettingError(UsageError):
     """Invalid value of a setting; `expected` describes the valid ones."""
 
     def __init__(self, name: str, expected: str, seen: object) -> None:
-        super().__init__(f"{name.replace('_', '-')} takes {expected}, not {seen!r}")
+        shown = repr(seen)
+        if len(shown) > MAX_SHOWN:
+            shown = f"{shown[:MAX_SHOWN]}… of {len(shown):,} characters"
+        super().__init__(f"{name.replace('_', '-')} takes {expected}, not {shown}")
 
 
 class SourceError(TinychatError):

@@ -15,10 +15,12 @@ from typing import Any, BinaryIO
 
 MAX_DEPTH = 64
 """Maximum depth of nested arrays and objects; what Python can parse and write again is about 1,000."""
-MAX_DOTS = 1_000
-"""Maximum number of dots in a key of TOML."""
+MAX_DOTTED = 10_000_000
+"""Maximum sum over the lines of TOML of the squared number of dots in their keys: about a second of work."""
 MAX_FILE = 256 << 20
 """Maximum size of a file that is read as a whole, in bytes."""
+MAX_TOML = 4 << 20
+"""Maximum size of a file of TOML, in bytes; some take a second for each million."""
 MAX_INTEGER = 2**63 - 1
 """Largest integer, positive or negative: one that fits in 64 bits."""
 
@@ -142,7 +144,7 @@ def is_nested(text: str, limit: int) -> bool:
     return False
 
 
-def read_toml(path: Path, limit: int = MAX_FILE) -> dict[str, Any]:
+def read_toml(path: Path, limit: int = MAX_TOML) -> dict[str, Any]:
     """Read a regular file of TOML, as `parse_toml` does.
 
     Raises:
@@ -156,15 +158,25 @@ def parse_toml(text: str) -> dict[str, Any]:
     """Parse TOML 1.0.
 
     Raises:
-        ValueError: If the text is not TOML, is nested too deep, or has a number of thousands of digits.
+        ValueError: If the text is not TOML, is nested too deep, or has a whole number that does not fit in 64 bits.
     """
-    # A dotted key takes time with the square of its length; lines of a text may have some dots, but not so many.
-    if any(line.count(".") > MAX_DOTS and line.partition("=")[0].count(".") > MAX_DOTS for line in text.splitlines()):
-        raise ValueError("it is nested too deep")
+    # A dotted key takes time with the square of its length. Lines of a text count too, but have few dots before a `=`.
+    if sum(line.partition("=")[0].count(".") ** 2 for line in text.splitlines()) > MAX_DOTTED:
+        raise ValueError("its keys have too many dots")
     try:
-        return tomllib.loads(text)
+        values = tomllib.loads(text)
+        _check_integers(values)
     except RecursionError:
         raise ValueError("it is nested too deep") from None
+    return values
+
+
+def _check_integers(value: Any) -> None:
+    """Raise an error if there is an integer that TOML does not allow; Python could not even show some of them."""
+    if isinstance(value, int) and abs(value) > MAX_INTEGER:
+        raise ValueError("it has a whole number that does not fit in 64 bits")
+    for one in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        _check_integers(one)
 
 
 def replace_surrogates(text: str) -> str:

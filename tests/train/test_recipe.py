@@ -1,7 +1,9 @@
 """A recipe is declared once; flags, TOML and checks agree with it. The rate over a run, and when the run is over."""
 
 import dataclasses
+import os
 import re
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -187,3 +189,25 @@ def test_a_budget_of_seconds_has_no_room_for_a_step_that_would_end_too_late() ->
     assert budget.progress(1, seconds=30) == 0.5
     assert budget.expected_steps(100, seconds=30, step_seconds=0.5) == 160
     assert budget.remaining(100, seconds=30, step_seconds=0.5) == 30
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (b"\xff", "not UTF-8"),
+        (b"about = 5", "about cannot be 5"),
+        (b"a" + b".a" * 20_000 + b" = 1", "too many dots"),
+        (b"[training]\nsteps = " + b"[" * 5_000, "nested too deep"),
+        (b"[training]\nsteps = " + b"1" * 5_000, "digits"),
+    ],
+)
+def test_a_damaged_recipe_is_refused_in_a_line(tmp_path: Path, data: bytes, said: str) -> None:
+    (tmp_path / "mine.toml").write_bytes(data)
+    with pytest.raises(RunError, match=said):
+        load_recipe(tmp_path / "mine.toml")
+
+
+def test_a_pipe_is_no_recipe(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "mine.toml")
+    with pytest.raises(RunError, match="it is a named pipe"):
+        load_recipe(tmp_path / "mine.toml")

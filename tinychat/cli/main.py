@@ -2,11 +2,13 @@
 
 import dataclasses
 import difflib
+import errno
 import importlib
 import os
 import sys
 import traceback
-from typing import Any, NoReturn
+from contextlib import suppress
+from typing import Any
 
 import click
 
@@ -14,8 +16,8 @@ from tinychat import __version__
 from tinychat.cli.options import add_flags, debug_option, make_session, setting_options
 from tinychat.cli.output import echo, echo_problem
 from tinychat.config.settings import UI_OPTIONS
-from tinychat.errors import TinychatError, UsageError, describe_os_error
-from tinychat.generate.loading import THREAD_ENVIRONMENT
+from tinychat.errors import TinychatError, UsageError, describe_import_error, describe_os_error
+from tinychat.textutil import shorten
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "train": ("tinychat.cli.train", "Train a model on your own text."),
@@ -31,6 +33,9 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "import": ("tinychat.cli.manage", "Import a model from another tool."),
 }
 """Module and help line of each command, so that `--help` imports none of them."""
+MAX_REPORT = 2_000
+"""Maximum number of characters of a problem, and of its remedy: an argument or a variable may hold a megabyte."""
+MEMORY_REMEDY = "end other programs, or raise the limit of this one (`ulimit -v`)"
 
 
 class Commands(click.Group):
@@ -109,13 +114,6 @@ def tinychat(context: click.Context, /, prompts: tuple[str, ...], **flags: Any) 
     return answer_prompts(session, options, prompts)
 
 
-def main() -> NoReturn:
-    """Run the command line of this process and exit with its code."""
-    for name, value in THREAD_ENVIRONMENT.items():
-        os.environ.setdefault(name, value)
-    sys.exit(run(sys.argv[1:]))
-
-
 def run(arguments: list[str]) -> int:
     """Run a command line and return its exit code; an error is written to stderr as the problem and its remedy."""
     try:
@@ -134,8 +132,17 @@ def run(arguments: list[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except OSError as error:  # such as a full disk, or a folder without write permission
+        if error.errno == errno.EBADF and not error.filename:  # see `__main__`
+            return _report("stdin or stdout is closed", "connect it to a file, a pipe or /dev/null", 1)
         return _report(describe_os_error(error), "", 1)
-    except Exception as error:  # a bug: one line, and a traceback with --debug
+    except MemoryError:
+        return _report("out of memory", MEMORY_REMEDY, 1)
+    except ImportError as error:
+        return _report(describe_import_error(error), MEMORY_REMEDY, 1)
+    except Exception as error:
+        if str(error) == "can't start new thread":
+            return _report("the system allows no more threads or memory", MEMORY_REMEDY, 1)
+        # A bug: one line, and a traceback with --debug.
         return _report(f"unexpected {type(error).__name__}: {error}", "run it again with --debug and report it", 1)
 
 
@@ -152,5 +159,6 @@ def _call(arguments: list[str]) -> int:
 def _report(problem: str, remedy: str, code: int) -> int:
     if "--debug" in sys.argv:  # of whichever command
         echo(traceback.format_exc(), err=True, end="")
-    echo_problem(problem, remedy)
+    with suppress(OSError):  # nobody can be told if stderr is full or closed
+        echo_problem(shorten(problem, MAX_REPORT), shorten(remedy, MAX_REPORT))
     return code

@@ -1,7 +1,6 @@
 """Command-line flags, made from the option tables, and the settings in force: a flag, a variable or a config file's."""
 
 import os
-import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
@@ -13,11 +12,15 @@ from tinychat.config.settings import SETTINGS, UI_OPTIONS, SettingStore, UiOptio
 from tinychat.errors import SettingError, UsageError
 from tinychat.session.session import Session
 from tinychat.store import paths
+from tinychat.untrusted import read_toml
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 debug_option = click.option("--debug", is_flag=True, expose_value=False, help="show tracebacks")
 """The flag is declared for the help only: `main` looks for it in `sys.argv`."""
+
+MAX_CONFIG = 1 << 20
+"""Maximum size of the config file, in bytes."""
 
 json_option = click.option("--json", "as_json", is_flag=True, help="write JSON")
 
@@ -119,12 +122,12 @@ def set_flags(settings: SettingStore, flags: Mapping[str, Any]) -> None:
 
 def _read_config(path: Path) -> dict[str, Any]:
     """Return the settings of the user's config file, `-` in names replaced by `_`; empty if there is no file."""
-    if not path.is_file():
-        return {}
     try:
-        values = tomllib.loads(path.read_text(encoding="utf-8"))
+        values = read_toml(path, MAX_CONFIG)
+    except FileNotFoundError:
+        return {}
     except OSError as error:
-        raise UsageError(f"{path} cannot be read: {error.strerror or error}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror or error}", "correct it, or move it away") from None
+    except ValueError as error:
         raise UsageError(f"{path} is no TOML: {error}", "correct it, or move it away") from None
     return {name.replace("-", "_"): value for name, value in values.items()}

@@ -99,7 +99,7 @@ class _Pipe:
 
     def __init__(self, session: Session, options: PipeOptions, prompts: Iterable[str]) -> None:
         self._session, self._options = session, options
-        self._prompts: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+        self._prompts: queue.SimpleQueue[str | OSError | None] = queue.SimpleQueue()
         self._has_all_prompts = False
         threading.Thread(target=self._queue, args=(prompts,), name="prompts", daemon=True).start()
         seed = session.settings.current.seed
@@ -136,6 +136,8 @@ class _Pipe:
         try:
             for prompt in prompts:
                 self._prompts.put(prompt)
+        except OSError as error:  # stdin is closed, or its terminal is gone
+            self._prompts.put(error)
         finally:
             self._prompts.put(None)
 
@@ -145,6 +147,8 @@ class _Pipe:
             prompt = None if self._has_all_prompts else self._prompts.get(block=not self._jobs, timeout=0.1)
         except queue.Empty:
             return None
+        if isinstance(prompt, OSError):
+            raise prompt
         self._has_all_prompts = prompt is None
         return prompt
 

@@ -1,6 +1,5 @@
 """Commands on the conversation: retry, continue, edit, save, open, export, repeat, and its tree of branches."""
 
-import json
 import math
 import re
 import shlex

@@ -32,6 +32,7 @@ from prompt_toolkit.keys import Keys
 from prompt_toolkit.utils import get_cwidth
 
 from tinychat.errors import UsageError
+from tinychat.interrupts import is_importing
 from tinychat.repl.render.terminal import Terminal
 from tinychat.textutil import escape_controls
 
@@ -348,7 +349,7 @@ def raised_interrupts() -> Iterator[None]:
     """
 
     def interrupt(number: int, frame: FrameType | None) -> None:
-        if _is_importing(frame):
+        if is_importing(frame):
             threading.Timer(SIGNAL_RETRY_DELAY, _send_again).start()
             return
         signal.signal(number, lambda *_: None)
@@ -376,15 +377,6 @@ def _send_again() -> None:
         signal.raise_signal(signal.SIGINT)
     else:
         signal.pthread_kill(main, signal.SIGINT)  # also ends a blocking call of the main thread
-
-
-def _is_importing(frame: FrameType | None) -> bool:
-    """Return whether a module is being imported, which an exception would leave half initialized."""
-    while frame is not None:
-        if frame.f_code.co_filename.startswith("<frozen importlib"):
-            return True
-        frame = frame.f_back
-    return False
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from typing import NoReturn
 
 from filelock import Timeout
 
-from tinychat.errors import TinychatError, describe_os_error
+from tinychat.errors import TinychatError, describe_import_error, describe_os_error
 from tinychat.events import Failed
 from tinychat.store import paths
 from tinychat.store.runs import RunFolder
@@ -101,7 +101,9 @@ def _train(run: RunFolder, started: float, parent: int | None, process: ProcessR
     _remove_drafts(run)
     rewind(run.events_file, newest_step(run.checkpoints))
     # Importing torch and lightning takes three seconds: read the text meanwhile.
-    threading.Thread(target=importlib.import_module, args=("tinychat.train.trainer",), daemon=True).start()
+    failed = list[BaseException]()
+    importing = threading.Thread(target=_import_trainer, args=(failed,), daemon=True)
+    importing.start()
     workers: Workers | None = None
     try:
         recipe = load_recipe(run.recipe_file)
@@ -109,6 +111,9 @@ def _train(run: RunFolder, started: float, parent: int | None, process: ProcessR
             workers = Workers(recipe.devices, partial(_fail, run))
             process = ProcessRank(0, recipe.devices, 0, recipe.devices)
         text = read_text(recipe, run)
+        importing.join()
+        if failed:
+            raise failed[0]
         from tinychat.train.trainer import train
 
         train(run, recipe, text, control, started, process)
@@ -116,6 +121,10 @@ def _train(run: RunFolder, started: float, parent: int | None, process: ProcessR
         return _fail(run, error.problem, error.remedy)
     except OSError as error:
         return _fail(run, describe_os_error(error), f"`tinychat train --resume {run.name}` goes on from what was saved")
+    except ImportError as error:
+        return _fail(
+            run, describe_import_error(error), "end other programs, or raise its limit of memory (`ulimit -v`)"
+        )
     except Exception as error:
         if is_out_of_memory(error):
             return _fail(run, "there is not enough memory", "try a smaller --batch-size, --context-length or --d-model")
@@ -127,6 +136,13 @@ def _train(run: RunFolder, started: float, parent: int | None, process: ProcessR
         if workers is not None:
             workers.stop()
     return 0
+
+
+def _import_trainer(failed: list[BaseException]) -> None:
+    try:
+        importlib.import_module("tinychat.train.trainer")
+    except BaseException as error:
+        failed.append(error)
 
 
 def _fail(run: RunFolder, problem: str, remedy: str) -> int:

@@ -30,6 +30,7 @@ from tinychat.model.config import ModelConfig
 from tinychat.store import paths
 from tinychat.store.models import CONFIG, TOKENIZER, WEIGHTS, ModelInfo, find_model, read_info
 from tinychat.store.runs import RunFolder, find_run
+from tinychat.textutil import shorten
 from tinychat.train.checkpoint import newest_step
 from tinychat.train.event_log import rewind
 from tinychat.train.recipe import MODEL_FIELDS, RECIPE_FIELDS, Recipe, load_recipe
@@ -86,6 +87,11 @@ def prepare_run(
         raise UsageError("there is nothing to train on", "name a text: `tinychat train my-novel.txt`")
     for source in recipe.sources:
         _check_source(source)  # before anything is written
+    try:
+        f"{recipe.to_toml()}{out}".encode()
+    except UnicodeEncodeError as error:
+        line = error.object[: error.end].splitlines()[-1].strip(' "')
+        raise UsageError(f"not UTF-8: {shorten(ascii(line), 200)}", "rename the file: a recipe is text") from None
     if name is None:
         recipe_slug = slug(Path(recipe_name or "texts").stem)
         base = name_for(recipe.sources) if recipe.sources and not recipe_name else recipe_slug

@@ -6,7 +6,6 @@ from `ModelConfig`, so a new option is one field. `None` leaves a choice to the 
 
 import dataclasses
 import math
-import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -19,6 +18,8 @@ from tinychat.config.option import AUTO, Options, option
 from tinychat.corpus.types import MODES
 from tinychat.errors import RunError, UsageError
 from tinychat.model.config import ARCHITECTURE, ModelConfig
+from tinychat.textutil import shorten
+from tinychat.untrusted import MAX_TOML, parse_toml, read_text
 
 RECIPES = Path(__file__).parent / "recipes"
 DEFAULT_RECIPE = "default"
@@ -285,7 +286,12 @@ def find_recipe(name: str | Path) -> RecipeInfo:
 
 def _read_info(path: Path) -> RecipeInfo:
     values = _parse(_read(path), path.name)
-    return RecipeInfo(path.stem, path, **{name: values[name] for name in INFO_FIELDS if name in values})
+    info = {name: values[name] for name in INFO_FIELDS if name in values}
+    for name, value in info.items():
+        if not isinstance(value, int if name == "year" else str):
+            problem = f"{path}: {name} cannot be {shorten(repr(value), 40)}"
+            raise RunError(problem, "write a text, or a whole number for the year")
+    return RecipeInfo(path.stem, path, **info)
 
 
 def choose_recipe(name: str | None, overrides: Mapping[str, object]) -> Recipe:
@@ -315,17 +321,20 @@ def load_recipe(name: str | Path = DEFAULT_RECIPE) -> Recipe:
 
 def _read(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+        return read_text(path, MAX_TOML)
+    except FileNotFoundError:
         names = ", ".join(info.name for info in list_recipes())
-        problem = f"there is no recipe {str(path)!r} ({error})"
-        raise RunError(problem, f"recipes: {names}, or the path of a file") from None
+        raise RunError(f"there is no recipe {str(path)!r}", f"recipes: {names}, or the path of a file") from None
+    except OSError as error:
+        raise RunError(f"the recipe {str(path)!r} cannot be read: {error.strerror or error}") from None
+    except ValueError as error:
+        raise RunError(f"{path} is no TOML: {error}") from None
 
 
 def _parse(text: str, name: str) -> dict[str, Any]:
     try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+        return parse_toml(text)
+    except ValueError as error:
         raise RunError(f"{name} is no TOML: {error}") from None
 
 

@@ -1,0 +1,45 @@
+"""The config file, which may be anything: it is used, or refused in a line that names it."""
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from tinychat.cli.options import MAX_CONFIG, load_settings
+from tinychat.errors import UsageError
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (b"seed = " + b"[" * 5_000, "nested too deep"),
+        (b"seed = " + b"1" * 5_000, "digits"),
+        (b"seed = 0x" + b"f" * 5_000, "64 bits"),
+        (b"a" + b".a" * 20_000 + b" = 1", "too many dots"),
+        (b"system = '\xff'", "not UTF-8"),
+        (b"#" * (MAX_CONFIG + 1), "longer than"),
+        (b"seed = [[1], [2]]", "seed takes a whole number"),
+        (b"theme = '" + b"x" * 100_000 + b"'", "theme takes"),
+    ],
+)
+def test_an_odd_config_file_is_refused_in_a_line(home: Path, data: bytes, said: str) -> None:
+    (home / "config.toml").write_bytes(data)
+    began = time.monotonic()
+    with pytest.raises(UsageError, match=said) as caught:
+        load_settings()
+    assert str(home / "config.toml") in caught.value.problem
+    assert len(caught.value.problem) < 1_000
+    assert time.monotonic() - began < 5
+
+
+@pytest.mark.parametrize("kind", ["folder", "pipe"])
+def test_what_is_not_a_file_is_never_opened(home: Path, kind: str) -> None:
+    path = home / "config.toml"
+    path.mkdir() if kind == "folder" else os.mkfifo(path)
+    with pytest.raises(UsageError, match="cannot be read: it is a"):
+        load_settings()
+
+
+def test_there_may_be_no_config_file(home: Path) -> None:
+    assert load_settings()[0].current.seed is None
