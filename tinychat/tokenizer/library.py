@@ -61,12 +61,12 @@ def call(function: Callable[P, T], *arguments: P.args, **options: P.kwargs) -> T
                 os.dup2(sink, 2)
             return function(*arguments, **options)
         except Exception as error:  # the library raises no narrower one
-            raise TokenizerError(_first_line(error)) from None
+            raise _describe(error) from None
         except BaseException as error:
             panicked = type(error).__name__ == "PanicException"
             if not panicked:
                 raise
-            raise TokenizerError(_first_line(error)) from None
+            raise _describe(error) from None
         finally:
             if stderr >= 0:
                 os.dup2(stderr, 2)
@@ -218,8 +218,11 @@ def _shorten(value: object) -> str:
     return text if len(text) <= 40 else text[:39] + "…"
 
 
-def _first_line(error: BaseException) -> str:
-    return next(iter(str(error).splitlines()), type(error).__name__)[:200]
+def _describe(error: BaseException) -> TokenizerError:
+    """Return an error with the first line of the library's."""
+    line = next(iter(str(error).splitlines()), type(error).__name__)
+    problem = f"the tokenizer fails: {line[:200]}"
+    return TokenizerError(problem, "its tokenizer.json may be damaged: train or import the model again")
 
 
 @cache
