@@ -1,6 +1,7 @@
 """Model folders: saving, lookup by name, and errors."""
 
 import json
+import os
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -8,10 +9,19 @@ from pathlib import Path
 import pytest
 import torch
 
-from tinychat.errors import ModelError
+from tinychat.errors import ModelError, TokenizerError
 from tinychat.model.loading import list_parts, load_model
 from tinychat.store import paths
-from tinychat.store.models import find_model, list_models, read_info, read_tokenizer, read_training
+from tinychat.store.models import (
+    SOURCE_TOKENIZER,
+    find_model,
+    list_models,
+    read_info,
+    read_source_tokenizer,
+    read_tokenizer,
+    read_tokenizers,
+    read_training,
+)
 
 
 def test_saving_and_loading_preserves_a_model(letters: Path) -> None:
@@ -94,3 +104,26 @@ def test_bf16_weights_load_as_f32(letters: Path, tmp_path: Path) -> None:
     whole, half = load_model(info), load_model(read_info(tmp_path / "half"))
     assert half.head.weight.dtype is torch.float32
     torch.testing.assert_close(half.head.weight, whole.head.weight.bfloat16().float())
+
+
+def test_a_tokenizer_with_ids_that_the_model_does_not_know_is_refused(letters: Path) -> None:
+    info = read_info(letters)
+    tokenizer, source = read_tokenizers(info)
+    assert tokenizer is source
+    vocab_size = info.architecture["vocab_size"]
+    assert tokenizer.vocab_size == vocab_size
+    read_tokenizers(replace(info, architecture=info.architecture | {"vocab_size": vocab_size + 1}))
+    smaller = replace(info, architecture=info.architecture | {"vocab_size": vocab_size - 1})
+    with pytest.raises(TokenizerError, match=f"ids up to {vocab_size - 1}, and the model has {vocab_size - 1} tokens"):
+        read_tokenizers(smaller)
+    encoder = info.architecture | {"source_vocab_size": vocab_size - 1}
+    with pytest.raises(TokenizerError, match="ids up to"):
+        read_tokenizers(replace(info, mode="translation", architecture=encoder))
+
+
+def test_a_pipe_in_a_tokenizers_place_is_refused(letters: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "model"
+    shutil.copytree(letters, folder)
+    os.mkfifo(folder / SOURCE_TOKENIZER)
+    with pytest.raises(TokenizerError, match="named pipe"):
+        read_source_tokenizer(folder)

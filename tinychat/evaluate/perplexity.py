@@ -15,7 +15,7 @@ from tinychat.generate.stream import PromptEncoder
 from tinychat.model.loading import choose_device, choose_matmul_precision, load_model
 from tinychat.model.transformer import Transformer
 from tinychat.store import paths
-from tinychat.store.models import ModelInfo, read_source_tokenizer, read_tokenizer, read_training
+from tinychat.store.models import ModelInfo, read_tokenizers, read_training
 from tinychat.tokenizer.token_cache import Ids, encode_corpus, join
 from tinychat.tokenizer.token_cache import split as split_ids
 from tinychat.tokenizer.tokenizer import Tokenizer
@@ -69,11 +69,11 @@ def score(
     if exact and info.mode != "translation":
         problem = f"{info.name} is for {info.mode}: exact matches are counted of translations"
         raise UsageError(problem, "leave out --exact")
-    tokenizer = read_tokenizer(info.folder)
+    tokenizer, source = read_tokenizers(info)
     corpus = read_sources(
         sources, cache=paths.datasets_folder(), mirror=paths.mirror(), column=column, field=field, mode=info.mode
     )
-    source_tokenizer = (read_source_tokenizer(info.folder) or tokenizer) if info.mode == "translation" else None
+    source_tokenizer = source if info.mode == "translation" else None
     texts = _read(info, corpus, tokenizer, source_tokenizer, split)
     ids = texts.flat() if isinstance(texts, Rows) else texts
     if len(ids) < 2:

@@ -11,7 +11,7 @@ from tinychat.generate.engine import Engine
 from tinychat.generate.loading import EngineLoader
 from tinychat.generate.stream import Answer, PromptEncoder, fresh_seed
 from tinychat.session.conversation import Turn
-from tinychat.store.models import find_model, model_reference, read_info, read_source_tokenizer, read_tokenizer
+from tinychat.store.models import find_model, model_reference, read_info, read_tokenizers
 from tinychat.tokenizer.tokenizer import Tokenizer
 
 ShouldStop = Callable[[], bool]
@@ -75,14 +75,18 @@ class OpenModel:
         self._loading = None
 
     @cached_property
+    def _tokenizers(self) -> tuple[Tokenizer, Tokenizer]:
+        return read_tokenizers(self.info)
+
+    @property
     def tokenizer(self) -> Tokenizer:
         """The tokenizer of the generated text."""
-        return read_tokenizer(self.info.folder)
+        return self._tokenizers[0]
 
-    @cached_property
+    @property
     def source_tokenizer(self) -> Tokenizer:
         """The tokenizer of prompts: that of the encoder, or else `tokenizer`."""
-        return read_source_tokenizer(self.info.folder) or self.tokenizer
+        return self._tokenizers[1]
 
     @cached_property
     def prompt_encoder(self) -> PromptEncoder:

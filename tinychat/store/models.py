@@ -4,6 +4,7 @@ Loading runs no code: weights are safetensors, all else is JSON. Saving is atomi
 """
 
 import json
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from tinychat.atomic import atomic_folder
 from tinychat.corpus.types import MODES, Mode
-from tinychat.errors import ModelError, TinychatError
+from tinychat.errors import ModelError, TinychatError, TokenizerError
 from tinychat.store import paths
 from tinychat.store.runs import RunFolder
 from tinychat.store.weights import pack_weights
@@ -149,7 +150,34 @@ def read_source_tokenizer(folder: Path) -> Tokenizer | None:
         TokenizerError: If the file is not a tokenizer.
     """
     path = folder / SOURCE_TOKENIZER
-    return load_tokenizer(path) if path.is_file() else None
+    return load_tokenizer(path) if os.path.lexists(path) else None
+
+
+def read_tokenizers(info: ModelInfo) -> tuple[Tokenizer, Tokenizer]:
+    """Read the tokenizers of what a model generates and of its prompts, which differ if it has an encoder of its own.
+
+    Raises:
+        TokenizerError: If a file is missing, is not a tokenizer, or has ids that the model does not know.
+    """
+    tokenizer = read_tokenizer(info.folder)
+    source = read_source_tokenizer(info.folder)
+    vocab_size = info.architecture["vocab_size"]
+    check_ids(tokenizer, vocab_size, info.folder / TOKENIZER)
+    if info.mode == "translation":
+        path = info.folder / (SOURCE_TOKENIZER if source else TOKENIZER)
+        check_ids(source or tokenizer, info.architecture.get("source_vocab_size") or vocab_size, path)
+    return tokenizer, source or tokenizer
+
+
+def check_ids(tokenizer: Tokenizer, vocab_size: int, path: Path) -> None:
+    """Check that a model with a vocabulary of that size knows all ids of a tokenizer, which was read from `path`.
+
+    Raises:
+        TokenizerError: If it does not.
+    """
+    if tokenizer.vocab_size > vocab_size:
+        problem = f"{path} has ids up to {tokenizer.vocab_size - 1:,}, and the model has {vocab_size:,} tokens"
+        raise TokenizerError(problem, DAMAGED)
 
 
 def read_training(folder: Path) -> dict[str, Any]:

@@ -19,6 +19,8 @@ from tokenizers import AddedToken, decoders, models, normalizers, pre_tokenizers
 
 from tinychat.atomic import atomic_write
 from tinychat.errors import TokenizerError
+from tinychat.tokenizer.library import BYTE_CODES, call, check_file
+from tinychat.untrusted import read_text
 
 if TYPE_CHECKING:  # numpy is imported for long texts alone: prompts are short
     import numpy as np
@@ -51,12 +53,6 @@ SEGMENT = 1 << 14
 _CUT = re.compile(r"[^\W_](?=[ \n])|\S\n(?=\S)")
 """After a letter or digit before a space, or after a single newline: no tokenizer that splits a text into words has a
 token across these positions, or splits the text before them differently because of what follows."""
-
-_PLAIN_BYTES = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
-BYTE_CODES = {chr(byte): byte for byte in _PLAIN_BYTES} | {
-    chr(0x100 + index): byte for index, byte in enumerate(sorted({*range(256)} - {*_PLAIN_BYTES}))
-}
-"""The bytes of the visible characters that represent them in byte-level vocabularies (Radford et al. 2019)."""
 
 
 class Tokenizer:
@@ -113,7 +109,7 @@ class Tokenizer:
         """Encode a text; characters that the vocabulary lacks become the unknown token, or are dropped without one."""
         if self._characters is not None:
             return [self._characters[char] for char in text if char in self._characters]
-        return list(self.inner.encode(_replace_surrogates(text), add_special_tokens=False).ids)
+        return list(call(self.inner.encode, _replace_surrogates(text), add_special_tokens=False).ids)
 
     def encode_array(self, text: str) -> "Ids":
         """Encode a text like `encode`, but faster for long texts; returns [T]."""
@@ -183,7 +179,7 @@ class Tokenizer:
         """Decode ids; special tokens have no text, and bytes that form no character become \ufffd."""
         if self._bytes_of is not None:
             return b"".join(map(self._bytes_of.__getitem__, ids)).decode("utf-8", "replace")
-        return str(self.inner.decode(list(ids)))
+        return str(call(self.inner.decode, list(ids)))
 
     def stream(self) -> "StreamDecoder":
         """Return a decoder for ids that come one at a time; its texts, joined, are what `decode` returns for all."""
@@ -221,9 +217,10 @@ class Tokenizer:
             TokenizerError: If the text is not a tokenizer.
         """
         try:
-            return cls(tokenizers.Tokenizer.from_str(text))
-        except Exception as error:  # the library raises no narrower one
-            raise TokenizerError(f"this is no tokenizer.json: {error}") from None
+            check_file(text)
+            return cls(call(tokenizers.Tokenizer.from_str, text))
+        except TokenizerError as error:
+            raise TokenizerError(f"this is no tokenizer.json: {error.problem}") from None
 
     def save(self, path: Path) -> None:
         """Write a `tokenizer.json`, whole or not at all."""
@@ -272,7 +269,8 @@ class Tokenizer:
         return ids[ids >= 0].astype(self.dtype)
 
     def _encode_batch(self, texts: Sequence[str]) -> list[tokenizers.Encoding]:
-        return self.inner.encode_batch_fast([_replace_surrogates(text) for text in texts], add_special_tokens=False)
+        texts = [_replace_surrogates(text) for text in texts]
+        return call(self.inner.encode_batch_fast, texts, add_special_tokens=False)
 
     def _to_array(self, encoding: tokenizers.Encoding) -> "Ids":
         import numpy as np
@@ -302,7 +300,7 @@ class Tokenizer:
             return pieces
         # No word has ended for long: cut where the tokenizer itself splits, but not at the end, which may still change.
         splitter = self.inner.pre_tokenizer
-        ends = [end for _, (_, end) in splitter.pre_tokenize_str(rest)] if splitter is not None else []
+        ends = [end for _, (_, end) in call(splitter.pre_tokenize_str, rest)] if splitter is not None else []
         end = next((end for end in reversed(ends) if end < len(rest) - 100), len(rest))
         return [*pieces[:-1], rest[:end], rest[end:]]
 
@@ -392,11 +390,11 @@ def load_tokenizer(path: Path) -> Tokenizer:
             raise TokenizerError(f"{path} holds neither tokenizer.json nor vocab.txt")
         path = found[0]
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_text(path)
     except OSError as error:
         raise TokenizerError(f"{path} cannot be read: {error.strerror or error}") from None
-    except UnicodeDecodeError:
-        raise TokenizerError(f"{path} is no tokenizer: it is not UTF-8") from None
+    except ValueError as error:
+        raise TokenizerError(f"{path} is no tokenizer: {error}") from None
     try:
         return Tokenizer(read_bert_vocabulary(text)) if path.suffix == ".txt" else Tokenizer.from_json(text)
     except TokenizerError as error:

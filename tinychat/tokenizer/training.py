@@ -17,7 +17,8 @@ from tokenizers import AddedToken, Regex, decoders, models, pre_tokenizers, trai
 from tinychat.corpus.corpus import Corpus
 from tinychat.corpus.types import Chunk
 from tinychat.errors import TokenizerError
-from tinychat.tokenizer.tokenizer import BYTE_CODES, SEGMENT, SPECIAL_TOKENS, Tokenizer, cut, gather
+from tinychat.tokenizer.library import BYTE_CODES
+from tinychat.tokenizer.tokenizer import SEGMENT, SPECIAL_TOKENS, Tokenizer, cut, gather
 
 WORD_PATTERN = r"[\p{L}\p{M}\p{N}_]{1,32}| {1,32}|\n{1,8}|[^\p{L}\p{M}\p{N}_ \n]"
 

@@ -16,7 +16,7 @@ from tinychat.corpus.types import Mode
 from tinychat.errors import SourceChangedError, SourceError, UsageError
 from tinychat.model.config import ModelConfig
 from tinychat.store import paths
-from tinychat.store.models import CONFIG, WEIGHTS, ModelInfo, read_info, read_weights
+from tinychat.store.models import CONFIG, WEIGHTS, ModelInfo, check_ids, read_info, read_weights
 from tinychat.store.runs import RunFolder
 from tinychat.tokenizer.chat_template import ChatTemplate
 from tinychat.tokenizer.token_cache import Ids, encode_corpus, join
@@ -151,6 +151,8 @@ def _read_text(recipe: Recipe, run: RunFolder) -> TrainingText:
     _check(recipe, corpus)
     translates = corpus.mode == "translation"
     tokenizer = _find_tokenizer(run.tokenizer_file, recipe, corpus.target_side if translates else corpus, corpus.mode)
+    if base is not None:
+        check_ids(tokenizer, base.config.vocab_size, run.tokenizer_file)
     source_tokenizer = None
     if translates:
         source_tokenizer = _find_tokenizer(run.source_tokenizer_file, recipe, corpus.source_side, corpus.mode)

@@ -16,8 +16,12 @@ import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tinychat.errors import GenerationError
+
+if TYPE_CHECKING:
+    from filelock import FileLock
 
 SOURCE = Path(__file__).with_name("kernel.c")
 COMPILERS = ("cc", "gcc", "clang")
@@ -51,7 +55,7 @@ def load_library() -> ctypes.CDLL:
     """
     path = library_file()
     if not path.exists():
-        compile_kernel(path)
+        compile_once(path)
     try:
         return ctypes.CDLL(str(path))
     except OSError as error:
@@ -64,8 +68,12 @@ def is_compiled() -> bool:
 
 
 def start_compiling() -> None:
-    """Compile the library in a process that outlives this one, and ignore failures."""
-    with contextlib.suppress(OSError):
+    """Compile the library in a process that outlives this one, unless another process compiles it; ignore failures."""
+    from filelock import Timeout
+
+    with contextlib.suppress(OSError, Timeout):
+        with lock(library_file()).acquire(blocking=False):
+            pass  # nobody compiles: what starts below may find that somebody does by then
         subprocess.Popen(
             [sys.executable, "-m", __spec__.name], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL, start_new_session=True,
@@ -98,6 +106,38 @@ def shipped_file() -> Path:
     sources = sorted(SOURCE.parent.glob("*.[ch]"))
     inputs = b"".join(source.read_bytes() for source in sources) + repr((FLAGS, levels())).encode()
     return SOURCE.with_name(f"kernel-{hashlib.sha256(inputs).hexdigest()[:16]}.so")
+
+
+def lock(path: Path) -> "FileLock":
+    """Return the lock that a process holds while it compiles into the folder of `path`, not yet acquired.
+
+    Raises:
+        OSError: the folder cannot be created.
+    """
+    from filelock import FileLock
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return FileLock(path.with_name("lock"))
+
+
+def compile_once(path: Path, wait: bool = True) -> None:
+    """Compile the kernel, unless another process has done so in the meantime or, without `wait`, is doing so.
+
+    Raises:
+        Unavailable: there is no compiler, it fails, or the folder cannot be written to.
+    """
+    from filelock import Timeout
+
+    try:
+        with lock(path).acquire(blocking=wait):
+            for left in path.parent.glob("tmp*"):  # by a process that was killed: no other compiles now
+                shutil.rmtree(left, ignore_errors=True)
+            if not path.exists():
+                compile_kernel(path)
+    except Timeout:
+        return
+    except OSError as error:
+        raise Unavailable(f"the native engine cannot be compiled: {error}") from None
 
 
 def compile_kernel(path: Path, flags: Sequence[str] = FLAGS) -> None:
@@ -157,4 +197,4 @@ def _first_line(output: str, compiler: str) -> str:
 
 if __name__ == "__main__":
     with contextlib.suppress(Unavailable):
-        load_library()
+        compile_once(library_file(), wait=False)

@@ -471,14 +471,21 @@ INLINE void multiply_tile(
         }
 }
 
+/* Round products to integers up to ±127. Those beyond are clamped, and so is NaN, which activations can become. */
+INLINE Integers to_steps(Lanes x, float share) {
+    x = x * share + 0x1.8p23f; /* 1.5 · 2^23 leaves no fraction bits */
+    x = -larger(-larger(x, all(0x1.8p23f - 127)), all(-0x1.8p23f - 127));
+    return (Integers)x - 0x4B400000;
+}
+
 /* Quantize numbers to integers up to 127 with one scale. */
 INLINE void quantize_group(const float *from, const int vectors, int8_t *to, float *scale, int32_t *offset) {
     Lanes most = all(0);
     Integers total = {0};
     for (int i = 0; i < vectors; i++) most = larger(most, (Lanes)((Integers)load(from + i * LANES) & 0x7FFFFFFF));
     const float highest = largest(most), share = highest > 0 ? 127 / highest : 0;
-    for (int i = 0; i < vectors; i++) { /* adding 1.5 · 2^23 leaves no fraction bits */
-        Integers whole = (Integers)(load(from + i * LANES) * share + 0x1.8p23f) - 0x4B400000;
+    for (int i = 0; i < vectors; i++) {
+        Integers whole = to_steps(load(from + i * LANES), share);
         *(Bytes *)(to + i * LANES) = __builtin_convertvector(whole, Bytes);
         total += whole;
     }
@@ -1597,8 +1604,7 @@ static float quantize_weights(const float numbers[GROUP], int32_t steps[GROUP]) 
     Lanes most = all(0);
     for (int i = 0; i < GROUP; i += LANES) most = larger(most, larger(load(numbers + i), -load(numbers + i)));
     const float highest = largest(most), share = highest > 0 ? 127 / highest : 0;
-    for (int i = 0; i < GROUP; i += LANES) /* adding 1.5 · 2^23 leaves no fraction bits */
-        *(Integers *)(steps + i) = (Integers)(load(numbers + i) * share + 0x1.8p23f) - 0x4B400000;
+    for (int i = 0; i < GROUP; i += LANES) *(Integers *)(steps + i) = to_steps(load(numbers + i), share);
     return is_finite(numbers, GROUP) ? highest / 127 : NAN; /* NaN reaches the logits, which are checked */
 }
 

@@ -1,0 +1,143 @@
+"""Mutated weights in the kernel, compiled to watch its memory and its arithmetic: it answers, or refuses the model."""
+
+import os
+import random
+import struct
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from harness import Case, main
+
+KERNEL = "SANITIZED_KERNEL"
+"""Environment variable with the path of the compiled kernel."""
+FLAGS = ("-std=gnu11", "-O1", "-g", "-fPIC", "-pthread", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+VOCABULARY = 21
+ODD = (float("nan"), float("inf"), -float("inf"), 3.4e38, -3.4e38, 1e30, 1e-30, 1e-38, 1e-45, -1e-45, 0.0, 1e5)
+VARIANTS: tuple[dict[str, Any], ...] = (
+    {},
+    {"n_kv_head": 1, "bias": True, "norm_affine": True, "d_model": 72},
+    {"n_head": 1, "output_projection": False, "scale_embedding": True, "tie_embeddings": True},
+    {"previous_token_embeddings": 3, "bigram_embedding": True, "norm": "layernorm", "d_model": 40},
+    {"ngram_order": 4, "n_head": 4, "feed_forward": "relu2"},
+    {"qk_norm": False, "final_norm": False, "d_ff": 100, "head_bias": True, "feed_forward": "swiglu"},
+    {"position": "learned", "feed_forward": "gelu"},
+)
+
+
+@cache
+def originals() -> list[tuple[dict[str, Any], bytes]]:
+    """Return the architectures and the weights of small models."""
+    import torch
+
+    from tinychat.model.config import ModelConfig
+    from tinychat.model.transformer import Transformer
+    from tinychat.store.weights import pack_weights
+
+    made: list[tuple[dict[str, Any], bytes]] = []
+    for index, options in enumerate(VARIANTS):
+        torch.manual_seed(index)
+        sizes = {"context_length": 24, "n_layer": 2, "n_head": 2, "d_model": 24} | options
+        model = Transformer(ModelConfig(VOCABULARY, **sizes)).eval()
+        if model.ngrams is not None:
+            model.ngrams.count([torch.randint(VOCABULARY, (300,)).numpy()])
+        weights = pack_weights(model.state_dict(), tied=model.config.tie_embeddings, bf16=index % 2 == 1)
+        made.append((model.config.to_dict(), weights))
+    return made
+
+
+def mutate_numbers(random: random.Random, data: bytes) -> bytes:
+    """Return a safetensors file in which some numbers are odd, or any bits at all."""
+    start = 8 + int.from_bytes(data[:8], "little")
+    out = bytearray(data)
+    for _ in range(random.choice((1, 10, 100, 10_000))):
+        bits = random.getrandbits(32).to_bytes(4, "little")
+        number = bits if random.random() < 0.2 else struct.pack("<f", random.choice(ODD))
+        at = random.randrange(start, len(out) - 4, random.choice((1, 4)))
+        out[at : at + 4] = number
+    return bytes(out)
+
+
+def use(folder: Path, architecture: dict[str, Any], seed: int) -> Callable[[list[str]], int]:
+    """Return a function that generates, scores and drafts with a model, as a random generator says."""
+
+    def run(_: list[str]) -> int:
+        from tinychat.config.settings import Settings
+        from tinychat.errors import TinychatError
+        from tinychat.generate.engine import Request
+        from tinychat.generate.native.build import levels_here
+        from tinychat.generate.native.engine import NativeEngine
+        from tinychat.store.models import ModelInfo
+
+        dice = random.Random(seed)
+        info = ModelInfo("mutated", folder, "completion", architecture, "char", 0)
+        settings = Settings(
+            temperature=dice.choice((0, 0.5, 1, 100)), top_p=dice.choice((1, 0.5)), top_k=dice.choice((None, 1, 7)),
+            min_p=dice.choice((0, 0.3)), repetition_penalty=dice.choice((1, 1.5)),
+        )  # fmt: skip
+        ids = [dice.randrange(VOCABULARY) for _ in range(dice.choice((1, 5, 40)))]
+        request = Request(slot=0, ids=ids, num_generated=0, settings=settings, seed=seed)
+        try:
+            engine = NativeEngine(
+                info, dice.choice((1, 2)), precision=dice.choice(("f32", "bf16", "int8")),
+                level=dice.choice(levels_here()), drafts=dice.choice(("never", "auto", "always")),
+            )  # fmt: skip
+            for call in (
+                lambda: engine.extend([request], 30, dice.choice((0, 3))),
+                lambda: engine.probabilities(request),
+                lambda: engine.score(ids),
+                lambda: engine.entropies(ids),
+            ):
+                call()
+        except TinychatError as error:
+            sys.stderr.write(f"tinychat: {error.problem}\n")
+            return error.exit_code
+        return 0
+
+    return run
+
+
+def cases(random: random.Random, folder: Path) -> Iterator[Case]:
+    """Yield one use of one model."""
+    architecture, weights = random.choice(originals())
+    (folder / "model.safetensors").write_bytes(mutate_numbers(random, weights))
+    seed = random.randrange(1 << 30)
+    yield Case("kernel", [str(seed)], folder, run=use(folder, architecture, seed))
+
+
+def start_sanitized() -> int:
+    """Compile the kernel with the sanitizers of gcc, and run this file again with their libraries loaded before all."""
+    from tinychat.generate.native import build
+
+    os.environ["CC"] = "gcc"
+    build.levels = lambda: build.PLAIN  # the others take minutes to compile
+    build.COMPILER_TIMEOUT = 600
+    with TemporaryDirectory() as folder:
+        kernel = Path(folder, "kernel.so")
+        try:
+            build.compile_kernel(kernel, FLAGS)
+        except build.Unavailable as error:
+            sys.stdout.write(f"not run: {error.problem}\n")
+            return 0
+        find = ["gcc", "-print-file-name=libasan.so", "-print-file-name=libubsan.so"]
+        found = [subprocess.run([find[0], name], capture_output=True, text=True, check=True) for name in find[1:]]
+        environment = os.environ | {
+            KERNEL: str(kernel),
+            "LD_PRELOAD": " ".join(done.stdout.strip() for done in found),
+            "ASAN_OPTIONS": "detect_leaks=0:exitcode=99:quarantine_size_mb=16",
+            "UBSAN_OPTIONS": "exitcode=99:print_stacktrace=1",
+        }
+        return subprocess.run([sys.executable, *sys.argv], env=environment, check=False).returncode
+
+
+if __name__ == "__main__":
+    if KERNEL not in os.environ:
+        sys.exit(start_sanitized())
+    from tinychat.generate.native import build
+
+    build.library_file = lambda: Path(os.environ[KERNEL])
+    main(cases)
