@@ -60,6 +60,19 @@ def test_models_lists_the_users_own(call: Call, letters: Path, tmp_path: Path) -
     assert call("import", str(letters), "--name", "../x")[0] == 2
 
 
+def test_a_damaged_model_is_listed_with_the_reason(call: Call, home: Path) -> None:
+    folder = home / "models" / "bad"
+    folder.mkdir(parents=True)
+    (folder / "config.json").write_text("[" * 100_000)
+    reason = f"{folder / 'config.json'} is damaged: it is nested more than 64 deep"
+    code, out, _ = call("models", "--json")
+    assert (code, json.loads(out)[-1]) == (0, {"name": "bad", "folder": str(folder), "error": reason})
+    code, out, _ = call("models")
+    assert code == 0
+    assert out.splitlines()[-1].split(maxsplit=2) == ["bad", "damaged", reason]
+    assert "smalltalk" in out
+
+
 def test_recipes_are_listed_and_printed(call: Call) -> None:
     names = [recipe["name"] for recipe in json.loads(call("recipes", "--json")[1])]
     assert names[0] == "default"

@@ -4,24 +4,29 @@ Loading runs no code: weights are safetensors, all else is JSON. Saving is atomi
 """
 
 import json
-from collections.abc import Iterator, Mapping
+import os
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from tinychat.atomic import atomic_folder
+from tinychat.config.settings import SETTINGS
 from tinychat.corpus.types import MODES, Mode
-from tinychat.errors import ModelError, TinychatError
+from tinychat.errors import ModelError, UsageError
 from tinychat.store import paths
 from tinychat.store.runs import RunFolder
 from tinychat.store.weights import pack_weights
 from tinychat.textutil import compact
 from tinychat.tokenizer.chat_template import ChatTemplate
 from tinychat.tokenizer.tokenizer import Tokenizer, load_tokenizer
+from tinychat.untrusted import read_json, read_text
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+T = TypeVar("T")
 
 FORMAT = 1
 CONFIG, WEIGHTS, TRAINING, CARD = "config.json", "model.safetensors", "training.json", "README.md"
@@ -29,6 +34,10 @@ TOKENIZER = "tokenizer.json"
 SOURCE_TOKENIZER = "source_tokenizer.json"
 """Tokenizer of the texts that the encoder of a translation model reads."""
 DAMAGED = "the model is incomplete or damaged: train or import it again"
+MAX_CONFIG, MAX_TRAINING = 1 << 20, 64 << 20
+"""Maximum sizes of `config.json` and `training.json` in bytes."""
+KINDS: Mapping[type, str] = {str: "text", dict: "an object", int: "a whole number"}
+"""Types of fields in `config.json`, in words."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +69,22 @@ class ModelInfo:
         return f"{self.name} ({self.tokenizer_kind}, {compact(self.parameters)}, {self.mode})"
 
 
+@dataclass(frozen=True)
+class DamagedModel:
+    """A model folder whose `config.json` cannot be read, and the reason."""
+
+    name: str
+    folder: Path
+    error: str
+
+
+class Models(NamedTuple):
+    """The models in some folders, in lookup order: those that can be opened, and those whose `config.json` is bad."""
+
+    sound: list[ModelInfo]
+    damaged: list[DamagedModel]
+
+
 def find_model(name: str) -> Path:
     """Return a model's folder by path, or by name in `./models`, the user's or the bundled models, or last the runs.
 
@@ -69,11 +94,16 @@ def find_model(name: str) -> Path:
     if not name.strip():
         raise ModelError("the name of the model is empty", "see `tinychat models`")
     named = [parent / name for parent in _search_path()]
-    for folder in (Path(name).expanduser(), *named, RunFolder(paths.runs_folder() / name).model):
-        if (folder / CONFIG).is_file():
+    path = Path(name)
+    with suppress(RuntimeError):  # `~NAME` of an unknown user is a name like any other
+        path = path.expanduser()
+    for folder in (path, *named, RunFolder(paths.runs_folder() / name).model):
+        if os.path.lexists(folder / CONFIG):
             return folder
-    if Path(name).is_dir():
-        raise ModelError(f"{name} holds no model: it has no {CONFIG}", "`tinychat import` reads other tools' folders")
+    with suppress(OSError):  # a name may be too long for a path
+        if Path(name).is_dir():
+            problem = f"{name} holds no model: it has no {CONFIG}"
+            raise ModelError(problem, "`tinychat import` reads other tools' folders")
     known = sorted({folder.name for folder in _folders(*_search_path())})
     names = ", ".join(known) or "none yet; `tinychat train TEXT` makes one"
     raise ModelError(f"there is no model {name!r}", f"models: {names}")
@@ -87,22 +117,26 @@ def model_reference(info: ModelInfo) -> str:
     return str(info.folder.absolute())
 
 
-def list_models() -> list[ModelInfo]:
-    """Return all models that can be found by name, in lookup order; damaged ones are skipped."""
+def list_models() -> Models:
+    """Return all models that can be found by name."""
     return _read_all(*_search_path())
 
 
-def list_bundled_models() -> list[ModelInfo]:
+def list_bundled_models() -> Models:
     """Return the models that come with tinychat."""
     return _read_all(paths.bundled_models())
 
 
-def _read_all(*parents: Path) -> list[ModelInfo]:
-    models: dict[str, ModelInfo] = {}
+def _read_all(*parents: Path) -> Models:
+    models, first = Models([], []), dict[str, Path]()
     for folder in _folders(*parents):
-        with suppress(TinychatError):
-            models.setdefault(folder.name, read_info(folder))
-    return list(models.values())
+        first.setdefault(folder.name, folder)  # which a name stands for, damaged or not
+    for folder in first.values():
+        try:
+            models.sound.append(read_info(folder))
+        except ModelError as error:
+            models.damaged.append(DamagedModel(folder.name, folder, error.problem))
+    return models
 
 
 def read_info(folder: Path) -> ModelInfo:
@@ -111,26 +145,57 @@ def read_info(folder: Path) -> ModelInfo:
     Raises:
         ModelError: If the file is missing, is not JSON or has invalid fields.
     """
-    values = _read_json(folder / CONFIG)
+    path = folder / CONFIG
+    values = _read_json(path, MAX_CONFIG)
+    if "format" in values and values["format"] != FORMAT:
+        raise ModelError(
+            f"{folder} has format {_show(values['format'])}, not {FORMAT}", "was it made by a newer tinychat?"
+        )
     try:
-        if (seen := values["format"]) != FORMAT:
-            raise ModelError(f"{folder} has format {seen!r}, not {FORMAT}", "was it made by a newer tinychat?")
-        template = values.get("template")
+        if lacking := [
+            name for name in ("format", "mode", "architecture", "tokenizer", "parameters") if name not in values
+        ]:
+            raise ValueError(f"it lacks {', '.join(lacking)}")
         if values["mode"] not in MODES:
-            raise ModelError(f"{folder} has mode {values['mode']!r}", "it is one of " + ", ".join(MODES))
+            raise ValueError(f"mode is {_show(values['mode'])}, not one of {', '.join(MODES)}")
+        parameters, template = _typed(values, "parameters", int), _typed(values, "template", dict)
+        if parameters < 0:
+            raise ValueError(f"parameters is {parameters}, which is negative")
         return ModelInfo(
-            name=str(values.get("name") or folder.name),
+            name=_typed(values, "name", str) or folder.name,
             folder=folder,
             mode=values["mode"],
-            architecture=dict(values["architecture"]),
-            tokenizer_kind=str(values["tokenizer"]),
-            parameters=int(values["parameters"]),
+            architecture=_typed(values, "architecture", dict),
+            tokenizer_kind=_typed(values, "tokenizer", str),
+            parameters=parameters,
             template=ChatTemplate.from_dict(template) if template else None,
-            settings=dict(values.get("settings") or {}),
-            description=str(values.get("description") or ""),
+            settings={
+                name: SETTINGS.find(name).parse(value) for name, value in _typed(values, "settings", dict).items()
+            },
+            description=_typed(values, "description", str),
         )
-    except (KeyError, TypeError, ValueError) as error:
-        raise ModelError(f"{folder / CONFIG} cannot be read: {error!r}", DAMAGED) from None
+    except (ValueError, UsageError) as error:
+        raise ModelError(f"{path} cannot be read: {error}", DAMAGED) from None
+
+
+def _typed(values: Mapping[str, Any], name: str, kind: type[T]) -> T:
+    """Return a field of a type; an empty value of that type if it is null or missing.
+
+    Raises:
+        ValueError: If it is of another type.
+    """
+    value = values.get(name)
+    if value is None:
+        return kind()
+    if type(value) is not kind:
+        raise ValueError(f"{name} is {_show(value)}, not {KINDS[kind]}")
+    return value
+
+
+def _show(value: object) -> str:
+    """Return a value as JSON, shortened."""
+    text = json.dumps(value)
+    return text if len(text) <= 60 else text[:60] + "…"
 
 
 def read_tokenizer(folder: Path) -> Tokenizer:
@@ -149,7 +214,7 @@ def read_source_tokenizer(folder: Path) -> Tokenizer | None:
         TokenizerError: If the file is not a tokenizer.
     """
     path = folder / SOURCE_TOKENIZER
-    return load_tokenizer(path) if path.is_file() else None
+    return load_tokenizer(path) if os.path.lexists(path) else None
 
 
 def read_training(folder: Path) -> dict[str, Any]:
@@ -159,13 +224,17 @@ def read_training(folder: Path) -> dict[str, Any]:
         ModelError: If the file is not a JSON object.
     """
     path = folder / TRAINING
-    return _read_json(path) if path.is_file() else {}
+    return _read_json(path, MAX_TRAINING) if os.path.lexists(path) else {}
 
 
 def read_card(folder: Path) -> str:
-    """Read `README.md`, the model card; empty if there is none."""
+    """Read `README.md`, the model card; empty if there is none.
+
+    Raises:
+        ModelError: If the file cannot be read, or is not text.
+    """
     path = folder / CARD
-    return path.read_text(encoding="utf-8") if path.is_file() else ""
+    return _read(read_text, path, MAX_TRAINING) if os.path.lexists(path) else ""
 
 
 def save_model(
@@ -228,19 +297,29 @@ def _search_path() -> tuple[Path, ...]:
 
 
 def _folders(*parents: Path) -> Iterator[Path]:
-    """Yield the model folders in some folders, in lookup order."""
+    """Yield the model folders in some folders, in lookup order; not those that are being written."""
     for parent in parents:
-        yield from sorted(config.parent for config in parent.glob(f"*/{CONFIG}"))
+        with suppress(OSError):
+            yield from sorted(filter(_is_model, parent.iterdir()))
 
 
-def _read_json(path: Path) -> dict[str, Any]:
+def _is_model(folder: Path) -> bool:
+    return not folder.name.startswith(".") and os.path.lexists(folder / CONFIG)
+
+
+def _read_json(path: Path, limit: int) -> dict[str, Any]:
+    values = _read(read_json, path, limit)
+    if not isinstance(values, dict):
+        raise ModelError(f"{path} holds no object", DAMAGED)
+    return values
+
+
+def _read(read: Callable[[Path, int], T], path: Path, limit: int) -> T:
+    """Read a file with a function of `untrusted`, whose errors become ours."""
     try:
-        values = json.loads(path.read_text(encoding="utf-8"))
+        return read(path, limit)
     except OSError as error:
         problem = f"{path} cannot be read: {error.strerror or error}"
         raise ModelError(problem, "is this the folder of a model?") from None
     except ValueError as error:
-        raise ModelError(f"{path} is no JSON: {error}", DAMAGED) from None
-    if not isinstance(values, dict):
-        raise ModelError(f"{path} holds no object", DAMAGED)
-    return values
+        raise ModelError(f"{path} is damaged: {error}", DAMAGED) from None
