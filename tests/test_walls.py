@@ -18,8 +18,8 @@ FLOORS = (
     "corpus",
     "tokenizer",
     "store",
-    "formats",
     "model",
+    "formats",
     "generate",
     "train",
     "session",
@@ -47,6 +47,7 @@ LAZY = {"torch", "safetensors"}
 WITHOUT_TORCH = {
     "generate/engine.py",
     "model/config.py",
+    "model/shapes.py",
     "train/batches.py",
     "train/checkpoint.py",
     "train/data.py",

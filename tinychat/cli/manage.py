@@ -46,7 +46,9 @@ def show(model: str, as_json: bool) -> None:
     info = read_info(find_model(model))
     if as_json:
         from tinychat.model.loading import list_parts
+        from tinychat.model.shapes import checked_config
 
+        checked_config(info)
         parts = [dataclasses.asdict(part) for part in list_parts(info.architecture)]
         facts = {"parts": parts, "config": info.architecture, "training": read_training(info.folder)}
         _print_json(_model_facts(info) | facts)

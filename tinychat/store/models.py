@@ -17,7 +17,7 @@ from tinychat.corpus.types import MODES, Mode
 from tinychat.errors import ModelError, UsageError
 from tinychat.store import paths
 from tinychat.store.runs import RunFolder
-from tinychat.store.weights import pack_weights
+from tinychat.store.weights import DAMAGED, MappedTensor, map_tensors, pack_weights
 from tinychat.textutil import compact
 from tinychat.tokenizer.chat_template import ChatTemplate
 from tinychat.tokenizer.tokenizer import Tokenizer, load_tokenizer
@@ -33,7 +33,6 @@ CONFIG, WEIGHTS, TRAINING, CARD = "config.json", "model.safetensors", "training.
 TOKENIZER = "tokenizer.json"
 SOURCE_TOKENIZER = "source_tokenizer.json"
 """Tokenizer of the texts that the encoder of a translation model reads."""
-DAMAGED = "the model is incomplete or damaged: train or import it again"
 MAX_CONFIG, MAX_TRAINING = 1 << 20, 64 << 20
 """Maximum sizes of `config.json` and `training.json` in bytes."""
 KINDS: Mapping[type, str] = {str: "text", dict: "an object", int: "a whole number"}
@@ -146,7 +145,7 @@ def read_info(folder: Path) -> ModelInfo:
         ModelError: If the file is missing, is not JSON or has invalid fields.
     """
     path = folder / CONFIG
-    values = _read_json(path, MAX_CONFIG)
+    values = read_object(path, MAX_CONFIG)
     if "format" in values and values["format"] != FORMAT:
         raise ModelError(
             f"{folder} has format {_show(values['format'])}, not {FORMAT}", "was it made by a newer tinychat?"
@@ -198,6 +197,18 @@ def _show(value: object) -> str:
     return text if len(text) <= 60 else text[:60] + "…"
 
 
+def read_object(path: Path, limit: int) -> dict[str, Any]:
+    """Read a JSON object from a file of up to `limit` bytes.
+
+    Raises:
+        ModelError: If the file cannot be read, or holds no JSON object.
+    """
+    values = _read(read_json, path, limit)
+    if not isinstance(values, dict):
+        raise ModelError(f"{path} holds no object", DAMAGED)
+    return values
+
+
 def read_tokenizer(folder: Path) -> Tokenizer:
     """Read `tokenizer.json`.
 
@@ -224,7 +235,7 @@ def read_training(folder: Path) -> dict[str, Any]:
         ModelError: If the file is not a JSON object.
     """
     path = folder / TRAINING
-    return _read_json(path, MAX_TRAINING) if os.path.lexists(path) else {}
+    return read_object(path, MAX_TRAINING) if os.path.lexists(path) else {}
 
 
 def read_card(folder: Path) -> str:
@@ -270,23 +281,40 @@ def save_model(
         (draft / CARD).write_text(card, encoding="utf-8")
 
 
-def read_weights(info: ModelInfo) -> "dict[str, Tensor]":
-    """Read a model's `state_dict()`: floating-point tensors in f32, n-gram counts in their own type.
+def map_weights(info: ModelInfo) -> dict[str, MappedTensor]:
+    """Map a model's weights into memory; only the header of the file is read.
 
     Raises:
         ModelError: If the file is missing or damaged.
     """
-    from safetensors import SafetensorError
-    from safetensors.torch import load_file
+    weights = map_tensors(info.weights_file)
+    if info.snapshot:  # n-gram counts never change: only the folder's own file holds them
+        own = map_tensors(info.folder / WEIGHTS)
+        weights |= {name: value for name, value in own.items() if not value.is_floating_point}
+    return weights
 
-    try:
-        weights = load_file(info.weights_file)
-        weights = {name: weight.float() if weight.is_floating_point() else weight for name, weight in weights.items()}
-        if info.snapshot:  # n-gram counts never change: only the folder's own file holds them
-            own = load_file(info.folder / WEIGHTS)
-            weights |= {name: value for name, value in own.items() if not value.is_floating_point()}
-    except (OSError, SafetensorError) as error:
-        raise ModelError(f"{info.weights_file} cannot be read: {error}", DAMAGED) from None
+
+def refuse_infinite(weights: Mapping[str, MappedTensor], path: Path) -> None:
+    """Raise an error if some weights of a file are NaN or infinite.
+
+    Raises:
+        ModelError: If some are.
+    """
+    if name := next((name for name, weight in weights.items() if not weight.is_finite()), ""):
+        problem = f"{path} has weights that are NaN or infinite, in {name[:80]}"
+        raise ModelError(problem, "the model is damaged: train it again, at a lower rate")
+
+
+def read_weights(info: ModelInfo) -> "dict[str, Tensor]":
+    """Read a model's `state_dict()`: floating-point tensors in f32, n-gram counts in their own type.
+
+    Raises:
+        ModelError: If the file is missing or damaged, or has weights that are not finite.
+    """
+    mapped = map_weights(info)
+    refuse_infinite(mapped, info.weights_file)
+    tensors = {name: weight.to_torch() for name, weight in mapped.items()}
+    weights = {name: tensor.float() if tensor.is_floating_point() else tensor for name, tensor in tensors.items()}
     if info.architecture.get("tie_embeddings") and "decoder.embedding.weight" in weights:
         weights["head.weight"] = weights["decoder.embedding.weight"]
     return weights
@@ -305,13 +333,6 @@ def _folders(*parents: Path) -> Iterator[Path]:
 
 def _is_model(folder: Path) -> bool:
     return not folder.name.startswith(".") and os.path.lexists(folder / CONFIG)
-
-
-def _read_json(path: Path, limit: int) -> dict[str, Any]:
-    values = _read(read_json, path, limit)
-    if not isinstance(values, dict):
-        raise ModelError(f"{path} holds no object", DAMAGED)
-    return values
 
 
 def _read(read: Callable[[Path, int], T], path: Path, limit: int) -> T:
