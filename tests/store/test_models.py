@@ -134,6 +134,24 @@ def test_what_is_no_file_is_never_read(letters: Path, tmp_path: Path, name: str,
         read(find_model(str(folder)))
 
 
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({"recipe": []}, r"recipe is \[\], not an object"),
+        ({"recipe": {"data": {"sources": [5]}}}, r"recipe.data.sources is \[5\], not a list of texts"),
+        ({"data": None}, "data is null, not an object"),
+        ({"data": {"tokens": "x"}}, 'data.tokens is "x", not a number'),
+        ({"from": {"name": 1}}, "from.name is 1, not text"),
+        ({"curve": {"training": [[1, "x"]]}}, "curve.training is .*, not a list of pairs of numbers"),
+        ({"seconds": "x"}, 'seconds is "x", not a number'),
+    ],
+)
+def test_a_damaged_record_of_training_is_an_error(tmp_path: Path, values: dict[str, object], said: str) -> None:
+    (tmp_path / "training.json").write_text(json.dumps(values))
+    with pytest.raises(ModelError, match=f"training.json is damaged: {said}"):
+        read_training(tmp_path)
+
+
 def test_neither_drafts_nor_hidden_folders_are_listed_and_the_nearest_of_a_name_is(
     letters: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

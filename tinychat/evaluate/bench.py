@@ -115,9 +115,9 @@ def run_bench(session: Session) -> Bench:
     info, settings = session.model.info, session.settings.current
     if info.mode == "translation":
         raise UsageError(f"{info.name} translates, and bench measures what goes on with a text", "name another model")
-    start_up = sorted(_time_start_up(info) for _ in range(3))[1]
     device = choose_device(settings.device)
-    model = load_model(info, device)
+    model = load_model(info, device)  # refuses a damaged model before other processes open it
+    start_up = sorted(_time_start_up(info) for _ in range(3))[1]
     engines: list[EngineRates] = []
     default_threads = torch.get_num_threads()
     for name, precision in _combinations(info, settings):

@@ -182,10 +182,9 @@ def export_model(info: ModelInfo, to: str, folder: Path) -> None:
 def _export_tinychat(info: ModelInfo, folder: Path) -> None:
     checked_config(info)
     training = read_training(info.folder)
-    recipe = training.get("recipe")
-    data = recipe.get("data") if isinstance(recipe, dict) else None
-    if isinstance(data, dict) and isinstance(sources := data.get("sources"), list):
-        data["sources"] = [Path(str(source)).name for source in sources]
+    data = training.get("recipe", {}).get("data", {})
+    if "sources" in data:
+        data["sources"] = [Path(source).name for source in data["sources"]]
     tokenizers = read_tokenizer(info.folder), read_source_tokenizer(info.folder)
     card = read_card(info.folder)
     save_model(replace(info, folder=folder), read_weights(info), *tokenizers, training=training, card=card, bf16=True)

@@ -39,6 +39,20 @@ KINDS: Mapping[type, str] = {str: "text", dict: "an object", int: "a whole numbe
 """Types of fields in `config.json`, in words."""
 
 
+TEXT, WHOLE, NUMBER, OBJECT = "text", "a whole number", "a number", "an object"
+TEXTS, POINTS = "a list of texts", "a list of pairs of numbers"
+TRAINING_FIELDS: Mapping[str, str] = {
+    "run": TEXT, "seed": WHOLE, "seconds": NUMBER, "split": TEXT,
+    "recipe": OBJECT, "recipe.data": OBJECT, "recipe.data.sources": TEXTS, "recipe.data.texts": TEXTS,
+    "recipe.data.mode": TEXT, "recipe.data.column": TEXT, "recipe.data.field": TEXT,
+    "data": OBJECT, "data.documents": WHOLE, "data.tokens": NUMBER, "data.train_tokens": NUMBER,
+    "from": OBJECT, "from.name": TEXT,
+    "curve": OBJECT, "curve.training": POINTS, "curve.validation": POINTS,
+}  # fmt: skip
+"""Fields of `training.json` that commands read, and the type of each, unless it is missing."""
+NULLABLE = ("from", "recipe.data.mode", "recipe.data.column", "recipe.data.field")
+
+
 @dataclass(frozen=True)
 class ModelInfo:
     """Metadata of a model, read without its weights and without torch."""
@@ -232,10 +246,37 @@ def read_training(folder: Path) -> dict[str, Any]:
     """Read `training.json`: recipe, data, seed, versions and loss curve; empty if there is none.
 
     Raises:
-        ModelError: If the file is not a JSON object.
+        ModelError: If the file is not a JSON object, or a field is of another type than `TRAINING_FIELDS` says.
     """
     path = folder / TRAINING
-    return read_object(path, MAX_TRAINING) if os.path.lexists(path) else {}
+    values = read_object(path, MAX_TRAINING) if os.path.lexists(path) else {}
+    for name, kind in TRAINING_FIELDS.items():
+        *parents, key = name.split(".")
+        owner = values
+        for parent in parents:
+            owner = owner.get(parent) or {}
+        value = owner.get(key)
+        if key in owner and not (_is(kind, value) or (value is None and name in NULLABLE)):
+            raise ModelError(f"{path} is damaged: {name} is {_show(value)}, not {kind}", DAMAGED)
+    return values
+
+
+def _is(kind: str, value: Any) -> bool:
+    """Return whether a value of JSON is of one of the types of `TRAINING_FIELDS`."""
+    match kind:
+        case "text":
+            return isinstance(value, str)
+        case "a whole number":
+            return type(value) is int
+        case "a number":
+            return type(value) in (int, float)
+        case "an object":
+            return isinstance(value, dict)
+        case "a list of texts":
+            return isinstance(value, list) and all(isinstance(one, str) for one in value)
+    return isinstance(value, list) and all(
+        isinstance(pair, list) and len(pair) == 2 and all(type(one) in (int, float) for one in pair) for pair in value
+    )
 
 
 def read_card(folder: Path) -> str:
