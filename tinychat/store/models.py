@@ -7,21 +7,21 @@ import json
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, TypeVar
 
 from tinychat.atomic import atomic_folder
 from tinychat.config.settings import SETTINGS
 from tinychat.corpus.types import MODES, Mode
-from tinychat.errors import ModelError, UsageError
+from tinychat.errors import ModelError, TokenizerError, UsageError
 from tinychat.store import paths
 from tinychat.store.runs import RunFolder
 from tinychat.store.weights import DAMAGED, MappedTensor, map_tensors, pack_weights
 from tinychat.textutil import compact
 from tinychat.tokenizer.chat_template import ChatTemplate
 from tinychat.tokenizer.tokenizer import Tokenizer, load_tokenizer
-from tinychat.untrusted import read_json, read_text
+from tinychat.untrusted import open_regular, read_json, read_text
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -33,6 +33,9 @@ CONFIG, WEIGHTS, TRAINING, CARD = "config.json", "model.safetensors", "training.
 TOKENIZER = "tokenizer.json"
 SOURCE_TOKENIZER = "source_tokenizer.json"
 """Tokenizer of the texts that the encoder of a translation model reads."""
+MODEL_FILES = (CONFIG, TOKENIZER, SOURCE_TOKENIZER, WEIGHTS, TRAINING)
+MAX_OPENINGS = 100
+"""Attempts to open the files of a model before its folder is replaced again."""
 MAX_CONFIG, MAX_TRAINING = 1 << 20, 64 << 20
 """Maximum sizes of `config.json` and `training.json` in bytes."""
 KINDS: Mapping[type, str] = {str: "text", dict: "an object", int: "a whole number"}
@@ -53,6 +56,60 @@ TRAINING_FIELDS: Mapping[str, str] = {
 NULLABLE = ("from", "recipe.data.mode", "recipe.data.column", "recipe.data.field")
 
 
+class ModelFiles:
+    """The files of a model, opened together: those of one version, also while another process replaces the folder.
+
+    Raises:
+        ModelError: If there is no such folder.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._opened: dict[str, BinaryIO | OSError] = {}
+        try:
+            for _ in range(MAX_OPENINGS):
+                descriptor = os.open(folder, os.O_RDONLY)  # as long as it is open, no new folder has its number
+                try:
+                    self._opened = {name: _try_open(folder / name) for name in MODEL_FILES}
+                    if os.path.samestat(os.fstat(descriptor), folder.stat()):
+                        return
+                finally:
+                    os.close(descriptor)
+                self._close()
+        except OSError as error:
+            raise ModelError(f"{folder} cannot be read: {error.strerror or error}") from None
+        raise ModelError(f"{folder} is being replaced all the time", "try again in a moment")
+
+    def _close(self) -> None:
+        for one in self._opened.values():
+            if not isinstance(one, OSError):
+                one.close()
+
+    def __del__(self) -> None:
+        self._close()
+
+    def has(self, name: str) -> bool:
+        """Return whether there is a file of that name, be it one that cannot be opened."""
+        return not isinstance(self._opened[name], FileNotFoundError)
+
+    def open(self, name: str) -> BinaryIO:
+        """Return the open file of that name.
+
+        Raises:
+            OSError: If it could not be opened.
+        """
+        found = self._opened[name]
+        if isinstance(found, OSError):
+            raise found
+        return found
+
+
+def _try_open(path: Path) -> BinaryIO | OSError:
+    try:
+        return open_regular(path)
+    except OSError as error:
+        return error
+
+
 @dataclass(frozen=True)
 class ModelInfo:
     """Metadata of a model, read without its weights and without torch."""
@@ -71,6 +128,8 @@ class ModelInfo:
     """Purpose of the model, in one line."""
     snapshot: Path | None = None
     """File of weights to load instead of the folder's own."""
+    files: ModelFiles | None = field(default=None, repr=False, compare=False)
+    """Open files to read instead of those that are in the folder by now."""
 
     @property
     def weights_file(self) -> Path:
@@ -152,14 +211,24 @@ def _read_all(*parents: Path) -> Models:
     return models
 
 
-def read_info(folder: Path) -> ModelInfo:
-    """Read `config.json`.
+def open_info(folder: Path) -> ModelInfo:
+    """Read `config.json` and open the other files of a model, all of one version.
+
+    Raises:
+        ModelError: If the file is missing, is not JSON or has invalid fields.
+    """
+    files = ModelFiles(folder)
+    return replace(read_info(folder, files), files=files)
+
+
+def read_info(folder: Path, files: ModelFiles | None = None) -> ModelInfo:
+    """Read `config.json`, from the open files of the model if there are any.
 
     Raises:
         ModelError: If the file is missing, is not JSON or has invalid fields.
     """
     path = folder / CONFIG
-    values = read_object(path, MAX_CONFIG)
+    values = read_object(path, MAX_CONFIG, files)
     if "format" in values and values["format"] != FORMAT:
         raise ModelError(
             f"{folder} has format {_show(values['format'])}, not {FORMAT}", "was it made by a newer tinychat?"
@@ -211,45 +280,62 @@ def _show(value: object) -> str:
     return text if len(text) <= 60 else text[:60] + "…"
 
 
-def read_object(path: Path, limit: int) -> dict[str, Any]:
-    """Read a JSON object from a file of up to `limit` bytes.
+def read_object(path: Path, limit: int, files: ModelFiles | None = None) -> dict[str, Any]:
+    """Read a JSON object from a file of up to `limit` bytes, or from the open file of that name.
 
     Raises:
         ModelError: If the file cannot be read, or holds no JSON object.
     """
-    values = _read(read_json, path, limit)
+    values = _read(read_json, path, limit, files)
     if not isinstance(values, dict):
         raise ModelError(f"{path} holds no object", DAMAGED)
     return values
 
 
-def read_tokenizer(folder: Path) -> Tokenizer:
-    """Read `tokenizer.json`.
+def read_tokenizer(folder: Path, files: ModelFiles | None = None) -> Tokenizer:
+    """Read `tokenizer.json`, from the open files of the model if there are any.
 
     Raises:
         TokenizerError: If the file is missing or is not a tokenizer.
     """
-    return load_tokenizer(folder / TOKENIZER)
+    return _read_tokenizer(folder / TOKENIZER, files)
 
 
-def read_source_tokenizer(folder: Path) -> Tokenizer | None:
-    """Read `source_tokenizer.json`; None if there is none.
+def read_source_tokenizer(folder: Path, files: ModelFiles | None = None) -> Tokenizer | None:
+    """Read `source_tokenizer.json`, as `read_tokenizer` does; None if there is none.
 
     Raises:
         TokenizerError: If the file is not a tokenizer.
     """
     path = folder / SOURCE_TOKENIZER
-    return load_tokenizer(path) if os.path.lexists(path) else None
+    is_there = os.path.lexists(path) if files is None else files.has(SOURCE_TOKENIZER)
+    return _read_tokenizer(path, files) if is_there else None
 
 
-def read_training(folder: Path) -> dict[str, Any]:
+def _read_tokenizer(path: Path, files: ModelFiles | None) -> Tokenizer:
+    if files is None:
+        return load_tokenizer(path)
+    try:
+        return Tokenizer.from_json(read_text(files.open(path.name)))
+    except OSError as error:
+        raise TokenizerError(f"{path} cannot be read: {error.strerror or error}") from None
+    except ValueError as error:
+        raise TokenizerError(f"{path} is no tokenizer: {error}") from None
+    except TokenizerError as error:
+        raise TokenizerError(f"{path}: {error.problem}", error.remedy) from None
+
+
+def read_training(folder: Path, files: ModelFiles | None = None) -> dict[str, Any]:
     """Read `training.json`: recipe, data, seed, versions and loss curve; empty if there is none.
+
+    It is read from the open files of the model if there are any.
 
     Raises:
         ModelError: If the file is not a JSON object, or a field is of another type than `TRAINING_FIELDS` says.
     """
     path = folder / TRAINING
-    values = read_object(path, MAX_TRAINING) if os.path.lexists(path) else {}
+    is_there = os.path.lexists(path) if files is None else files.has(TRAINING)
+    values = read_object(path, MAX_TRAINING, files) if is_there else {}
     for name, kind in TRAINING_FIELDS.items():
         *parents, key = name.split(".")
         owner = values
@@ -328,9 +414,14 @@ def map_weights(info: ModelInfo) -> dict[str, MappedTensor]:
     Raises:
         ModelError: If the file is missing or damaged.
     """
-    weights = map_tensors(info.weights_file)
+    path = info.folder / WEIGHTS
+    try:
+        file = None if info.files is None else info.files.open(WEIGHTS)
+    except OSError as error:
+        raise ModelError(f"{path} cannot be read: {error.strerror or error}", DAMAGED) from None
+    own = map_tensors(path, file)
+    weights = map_tensors(info.snapshot) if info.snapshot else own
     if info.snapshot:  # n-gram counts never change: only the folder's own file holds them
-        own = map_tensors(info.folder / WEIGHTS)
         weights |= {name: value for name, value in own.items() if not value.is_floating_point}
     return weights
 
@@ -376,10 +467,10 @@ def _is_model(folder: Path) -> bool:
     return not folder.name.startswith(".") and os.path.lexists(folder / CONFIG)
 
 
-def _read(read: Callable[[Path, int], T], path: Path, limit: int) -> T:
+def _read(read: Callable[[Path | BinaryIO, int], T], path: Path, limit: int, files: ModelFiles | None = None) -> T:
     """Read a file with a function of `untrusted`, whose errors become ours."""
     try:
-        return read(path, limit)
+        return read(path if files is None else files.open(path.name), limit)
     except OSError as error:
         problem = f"{path} cannot be read: {error.strerror or error}"
         raise ModelError(problem, "is this the folder of a model?") from None

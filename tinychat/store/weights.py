@@ -4,9 +4,10 @@ import ctypes
 import math
 import mmap
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeGuard
 
 from tinychat.errors import ModelError
 from tinychat.store.runs import RunFolder
@@ -126,15 +127,17 @@ class MappedTensor:
         return flat.reshape(self.shape)
 
 
-def map_tensors(path: Path) -> dict[str, MappedTensor]:
+def map_tensors(path: Path, file: BinaryIO | None = None) -> dict[str, MappedTensor]:
     """Map a safetensors file into memory, without a copy and without torch, and return its tensors by name.
+
+    `file` is that file if it is open already.
 
     Raises:
         ModelError: If the file cannot be read or is not a valid safetensors file.
     """
     try:
-        with open_regular(path) as file:
-            memory = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
+        with open_regular(path) if file is None else nullcontext(file) as opened:
+            memory = mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_COPY)
         return _read_header(memory)
     except OSError as error:
         raise ModelError(f"{path} cannot be read: {error.strerror or error}", DAMAGED) from None

@@ -442,7 +442,7 @@ def choose_precision(info: ModelInfo, threads: int) -> str:
     cached = paths.cache_folder() / "precision" / f"{digest[:16]}.json"
     with suppress(OSError, ValueError, KeyError, TypeError):
         return _choose(json.loads(cached.read_text(encoding="utf-8")))
-    ids = read_training(info.folder).get(VALIDATION_IDS)
+    ids = read_training(info.folder, info.files).get(VALIDATION_IDS)
     if not isinstance(ids, list) or len(ids) < 2 or not all(isinstance(id, int) for id in ids):
         return "f32"
     losses: dict[str, float] = {}
