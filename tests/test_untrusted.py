@@ -52,6 +52,8 @@ def test_a_file_is_read_up_to_a_limit(tmp_path: Path) -> None:
     assert untrusted.read_text(path) == "abc"
     with pytest.raises(ValueError, match="longer than 5 bytes"):
         untrusted.read_bytes(path, 5)
+    with untrusted.open_regular(path) as file:
+        assert untrusted.read_text(file) == untrusted.read_text(file) == "abc"
     path.write_bytes(b"ab\xff")
     with pytest.raises(ValueError, match="not UTF-8: byte 2 is 0xff"):
         untrusted.read_text(path)

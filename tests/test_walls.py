@@ -19,8 +19,8 @@ FLOORS = (
     "corpus",
     "tokenizer",
     "store",
-    "formats",
     "model",
+    "formats",
     "generate",
     "train",
     "session",
@@ -48,6 +48,7 @@ LAZY = {"torch", "safetensors"}
 WITHOUT_TORCH = {
     "generate/engine.py",
     "model/config.py",
+    "model/shapes.py",
     "train/batches.py",
     "train/checkpoint.py",
     "train/data.py",

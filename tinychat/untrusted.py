@@ -9,6 +9,7 @@ import re
 import stat
 import tomllib
 from collections.abc import Callable
+from contextlib import nullcontext
 from functools import cache
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -73,21 +74,22 @@ def refuse_special(path: Path, status: os.stat_result) -> None:
         raise OSError(None, f"it is {kind}, not a file", str(path))
 
 
-def read_bytes(path: Path, limit: int = MAX_FILE) -> bytes:
-    """Read a regular file.
+def read_bytes(path: Path | BinaryIO, limit: int = MAX_FILE) -> bytes:
+    """Read a regular file, or one that `open_regular` has opened, from its beginning.
 
     Raises:
         OSError: If the file cannot be read, or is not a regular file.
         ValueError: If it is longer than `limit` bytes.
     """
-    with open_regular(path) as file:
+    with open_regular(path) if isinstance(path, Path) else nullcontext(path) as file:
+        file.seek(0)
         data = file.read(limit + 1)
     if len(data) > limit:
         raise ValueError(f"it is longer than {limit:,} bytes")
     return data
 
 
-def read_text(path: Path, limit: int = MAX_FILE) -> str:
+def read_text(path: Path | BinaryIO, limit: int = MAX_FILE) -> str:
     """Read a regular file of UTF-8, with a byte order mark or without.
 
     Raises:
@@ -100,7 +102,7 @@ def read_text(path: Path, limit: int = MAX_FILE) -> str:
         raise ValueError(f"it is not UTF-8: byte {error.start:,} is 0x{error.object[error.start]:02x}") from None
 
 
-def read_json(path: Path, limit: int = MAX_FILE) -> Any:
+def read_json(path: Path | BinaryIO, limit: int = MAX_FILE) -> Any:
     """Read a regular file of JSON, as `parse_json` does.
 
     Raises:

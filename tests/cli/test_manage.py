@@ -1,6 +1,7 @@
 """`tinychat models`, `show`, `recipes`, `runs`, `data`, `config`, `export` and `eval`, as text and as JSON."""
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -58,6 +59,19 @@ def test_models_lists_the_users_own(call: Call, letters: Path, tmp_path: Path) -
     assert code == 1
     assert "is there already" in err
     assert call("import", str(letters), "--name", "../x")[0] == 2
+
+
+def test_a_damaged_model_is_listed_with_the_reason(call: Call, home: Path) -> None:
+    folder = home / "models" / "bad"
+    folder.mkdir(parents=True)
+    (folder / "config.json").write_text("[" * 100_000)
+    reason = f"{folder / 'config.json'} is damaged: it is nested more than 64 deep"
+    code, out, _ = call("models", "--json")
+    assert (code, json.loads(out)[-1]) == (0, {"name": "bad", "folder": str(folder), "error": reason})
+    code, out, _ = call("models")
+    assert code == 0
+    assert out.splitlines()[-1].split(maxsplit=2) == ["bad", "damaged", reason]
+    assert "smalltalk" in out
 
 
 def test_recipes_are_listed_and_printed(call: Call) -> None:
@@ -141,6 +155,27 @@ def test_eval_scores_a_text(call: Call, letters: Path, tmp_path: Path) -> None:
     code, _, err = call("eval", str(letters), "nowhere.txt")
     assert code == 1
     assert "nowhere.txt" in err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    ["show MODEL --json", "eval MODEL text.txt --split all", "bench MODEL", "import MODEL --name x",
+     "export MODEL --to tinychat --out x", "export MODEL --to transformers --out x"],
+)  # fmt: skip
+def test_every_command_refuses_weights_of_another_architecture(
+    call: Call, letters: Path, tmp_path: Path, arguments: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "huge"
+    shutil.copytree(letters, folder)
+    config = json.loads((folder / "config.json").read_text())
+    config["architecture"]["n_layer"] = 4096
+    (folder / "config.json").write_text(json.dumps(config))
+    (tmp_path / "text.txt").write_text("the quick brown fox\n" * 20)
+    code, out, err = call(*(str(folder) if word == "MODEL" else word for word in arguments.split()))
+    assert (code, out) == (1, "")
+    assert "do not fit its architecture: decoder.blocks.1.attention.sublayer.query.weight is missing" in err
+    assert len(err.splitlines()) == 2
 
 
 def test_export_does_not_overwrite(call: Call, letters: Path, tmp_path: Path) -> None:

@@ -1,9 +1,11 @@
 """Commands on models: which one speaks, what there is, what models can be trained like, what they are made of."""
 
+from pathlib import Path
+
 import pytest
 from scripted import Talk
 
-from tinychat.commands.models import describe_recipe
+from tinychat.commands.models import complete_models, describe_recipe
 from tinychat.commands.results import Architecture, Message, Table
 from tinychat.errors import ModelError, RunError
 from tinychat.model.config import ModelConfig, make_diagram
@@ -83,7 +85,7 @@ def test_a_model_that_is_not_there_leaves_the_one_at_hand(talk: Talk) -> None:
 def test_models_marks_the_one_that_is_open(talk: Talk) -> None:
     table = talk.do("/models")
     assert isinstance(table, Table)
-    bundled = [("", info.name) for info in list_bundled_models()]
+    bundled = [("", info.name) for info in list_bundled_models().sound]
     assert [(row[0], row[1]) for row in table.rows] == [("›", "parrot"), ("", "other"), *bundled]
 
 
@@ -91,10 +93,21 @@ def test_model_alone_offers_what_is_bundled_and_what_is_open(talk: Talk) -> None
     table = talk.do("/model")
     assert isinstance(table, Table)
     assert table.rows[0][:3] == ("›", "parrot", "answers in turns")
-    assert [row[1] for row in table.rows[1:]] == [info.name for info in list_bundled_models()]
+    assert [row[1] for row in table.rows[1:]] == [info.name for info in list_bundled_models().sound]
     assert all(row[3] for row in table.rows[1:])  # each says what it is for
     talk.do("/model smalltalk")
     offered = talk.do("/model")
     assert isinstance(offered, Table)
     assert [row[1] for row in offered.rows if row[0] == "›"] == ["smalltalk"]
     assert "parrot" not in [row[1] for row in offered.rows]
+
+
+def test_a_damaged_model_is_listed_with_the_reason_and_never_completed(talk: Talk, home: Path) -> None:
+    folder = home / "models" / "bad"
+    folder.mkdir()
+    (folder / "config.json").write_text('{"format": 1, "template": 5}')
+    table = talk.do("/models")
+    assert isinstance(table, Table)
+    assert [row[:3] for row in table.rows if row[2] == "damaged"] == [("", "bad", "damaged")]
+    assert table.rows[-1][-1].startswith(f"{folder / 'config.json'} cannot be read: it lacks mode, ")
+    assert "bad" not in [one.text for one in complete_models(talk.session, ["b"])]

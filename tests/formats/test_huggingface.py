@@ -90,7 +90,7 @@ def test_unsupported_architectures_are_refused_with_the_reason(letters: Path, tm
 
 @pytest.mark.parametrize(
     ("config", "said"),
-    [(None, "holds no config.json"), ("{", "is no JSON"), ('{"model_type": "mamba"}', "'mamba' is not known here"),
+    [(None, "holds no config.json"), ("{", "is damaged"), ('{"model_type": "mamba"}', "'mamba' is not known here"),
      ('{"model_type": "gpt2"}', "lacks")],
 )  # fmt: skip
 def test_a_folder_without_a_model_is_refused(tmp_path: Path, config: str | None, said: str) -> None:

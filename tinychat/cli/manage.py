@@ -14,7 +14,6 @@ from tinychat.errors import ModelError, UsageError
 from tinychat.formats.huggingface import FORMATS, export_model, import_model
 from tinychat.store import paths
 from tinychat.store.models import ModelInfo, find_model, list_models, read_info, read_training
-from tinychat.textutil import compact
 
 if TYPE_CHECKING:
     from tinychat.commands.results import Architecture
@@ -24,13 +23,15 @@ if TYPE_CHECKING:
 @json_option
 @debug_option
 def models(as_json: bool) -> None:
-    """List the models: bundled, your own, and those in training."""
+    """List the models: bundled, your own, and those in training; damaged ones with the reason."""
     found = list_models()
     if as_json:
-        echo_json([_model_facts(info) | {"description": info.description} for info in found])
-    elif found:
-        rows = [(one.name, one.mode, one.tokenizer_kind, compact(one.parameters), one.description) for one in found]
-        echo_columns(rows)
+        damaged = [{"name": one.name, "folder": str(one.folder), "error": one.error} for one in found.damaged]
+        echo_json([_model_facts(info) | {"description": info.description} for info in found.sound] + damaged)
+    elif any(found):
+        from tinychat.commands.models import model_rows
+
+        echo_columns(model_rows(found))
     else:
         echo("no models yet: `tinychat train TEXT` makes one")
 
@@ -44,7 +45,9 @@ def show(model: str, as_json: bool) -> None:
     info = read_info(find_model(model))
     if as_json:
         from tinychat.model.loading import list_parts
+        from tinychat.model.shapes import checked_config
 
+        checked_config(info)
         parts = [dataclasses.asdict(part) for part in list_parts(info.architecture)]
         facts = {"parts": parts, "config": info.architecture, "training": read_training(info.folder)}
         echo_json(_model_facts(info) | facts)

@@ -369,7 +369,7 @@ def copied(session: Session, text: str) -> Result:
     corpus = _read_corpus(name, training, split_words(text))
     data = training.get("data", {})
     is_own = corpus.fingerprint == data.get("fingerprint")
-    fraction = data["train_tokens"] / data["tokens"] if is_own else 1.0
+    fraction = data.get("train_tokens", 1) / max(1, data.get("tokens", 1)) if is_own else 1.0
     min_length = min(MIN_SPAN, len(answer))
     copies = find_copies(answer, _training_passages(corpus, fraction), min_length)
     notes = []
@@ -379,7 +379,7 @@ def copied(session: Session, text: str) -> Result:
     elif fraction < 1:
         notes.append(f"looked at: the {percent(fraction, 0)} of the text that {name} was trained on")
     if training.get("from"):
-        notes.append(f"{name} was begun from {training['from']['name']}, whose text was not looked at")
+        notes.append(f"{name} was begun from {training['from'].get('name')}, whose text was not looked at")
     if not copies:
         return Message((f"no {min_length} characters in a row stand word for word in {corpus.name}",), tuple(notes))
     length = sum(len(copy.text) for copy in copies)
@@ -434,8 +434,8 @@ def _check_available(source: str) -> None:
 
 
 def _remedy(sources: Sequence[str], training: Mapping[str, Any]) -> str:
-    if list(sources) == [BUNDLED_TEXT]:
-        count, seed = training["data"]["documents"], training["seed"]
+    count, seed = training.get("data", {}).get("documents"), training.get("seed")
+    if list(sources) == [BUNDLED_TEXT] and None not in (count, seed):
         make = f"tinychat data make smalltalk --count {count} --seed {seed} --out corpus"
         return f"`{make}` makes it anew; then `/copied corpus/train.jsonl`"
     return ELSEWHERE

@@ -7,7 +7,7 @@ from tinychat.commands.registry import Suggestion, command, first_word
 from tinychat.commands.results import Architecture, Message, Result, Table
 from tinychat.model.config import ModelConfig, make_diagram
 from tinychat.session.session import Session
-from tinychat.store.models import ModelInfo, find_model, list_bundled_models, list_models, read_info
+from tinychat.store.models import ModelInfo, Models, find_model, list_bundled_models, list_models, read_info
 from tinychat.textutil import compact, count
 
 if TYPE_CHECKING:
@@ -19,6 +19,9 @@ MODE_HINTS = {
     "translation": "type a text to translate",
 }
 MODE_SUMMARIES = {"chat": "answers in turns", "completion": "goes on with a text", "translation": "translates"}
+
+DAMAGED = "damaged"
+"""Mode that lists show of a model that cannot be read."""
 
 SIZES = ("vocab_size", "n_layer", "n_head", "d_model", "context_length")
 """Fields of a recipe that shapes and parameter counts depend on."""
@@ -35,7 +38,7 @@ def opened_message(info: ModelInfo) -> Message:
 @first_word
 def complete_models(session: Session, words: list[str]) -> Iterable[Suggestion]:
     """Complete the name of a model."""
-    return (Suggestion(info.name, info.summary.partition(" ")[2]) for info in list_models())
+    return (Suggestion(info.name, info.summary.partition(" ")[2]) for info in list_models().sound)
 
 
 @command(
@@ -49,10 +52,11 @@ def model(session: Session, text: str) -> Result:
     """
     if text:
         return opened_message(session.choose_model(text).info)
-    infos = list_bundled_models()
+    infos, damaged = list_bundled_models()
     if session.info and not any(_is_open(session, info) for info in infos):
         infos.insert(0, session.info)
-    rows = (("›" * _is_open(session, info), info.name, MODE_SUMMARIES[info.mode], info.description) for info in infos)
+    rows = [("›" * _is_open(session, info), info.name, MODE_SUMMARIES[info.mode], info.description) for info in infos]
+    rows += [("", one.name, DAMAGED, one.error) for one in damaged]
     notes = ("/model NAME opens one · /models lists yours, too · /show says what it is made of",)
     return Table(("", "model", "", "about"), tuple(rows), notes=notes)
 
@@ -63,13 +67,18 @@ def _is_open(session: Session, info: ModelInfo) -> bool:
 
 @command("models", "models", "list all", aliases=("ls", "list"))
 def models(session: Session, text: str) -> Result:
-    """List all models: the bundled ones and your own."""
+    """List all models: the bundled ones and your own; damaged ones last, with the reason."""
     columns = ("", "model", "mode", "tokenizer", "parameters", "about")
-    rows = tuple(
-        ("›" * _is_open(session, one), one.name, one.mode, one.tokenizer_kind, compact(one.parameters), one.description)
-        for one in list_models()
-    )
+    found = list_models()
+    marks = ["›" * _is_open(session, info) for info in found.sound] + [""] * len(found.damaged)
+    rows = tuple((mark, *row) for mark, row in zip(marks, model_rows(found), strict=True))
     return Table(columns, rows, right=(4,), notes=("/model NAME opens one, /train TEXT makes one",))
+
+
+def model_rows(models: Models) -> list[tuple[str, str, str, str, str]]:
+    """Return name, mode, tokenizer, size and description of models; of damaged ones, the reason."""
+    sound = [(one.name, one.mode, one.tokenizer_kind, compact(one.parameters), one.description) for one in models.sound]
+    return [*sound, *((one.name, DAMAGED, "", "", one.error) for one in models.damaged)]
 
 
 @command("show", "models", "what it is made of", usage="[NAME]", aliases=("info",), complete=complete_models)

@@ -387,7 +387,7 @@ def _complete_plot(session: Session, words: list[str]) -> Iterator[Suggestion]:
         yield Suggestion("--out", "a picture: .svg or .png")
     else:
         kinds = {run.name: "at work" if run.is_running() else "run" for run in list_runs()}
-        for info in list_models():
+        for info in list_models().sound:
             kinds.setdefault(info.name, "model")
         yield from (Suggestion(name, kind) for name, kind in kinds.items() if name not in words[:-1])
 

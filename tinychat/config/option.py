@@ -137,6 +137,8 @@ class Option:
         """Return whether a value has the option's type; an int is also a valid float."""
         if value is None:
             return self.optional
+        if isinstance(value, bool):
+            return self.kind is bool
         return isinstance(value, self.kind) or (self.kind is float and isinstance(value, int))
 
     def fault(self, value: Any) -> str:

@@ -31,9 +31,8 @@ from tinychat.model.loading import choose_device, load_model
 from tinychat.model.transformer import Transformer
 from tinychat.session.session import Session
 from tinychat.store import paths
-from tinychat.store.models import ModelInfo, read_tokenizer
+from tinychat.store.models import ModelInfo, map_weights, read_tokenizer
 from tinychat.store.runs import RunFolder
-from tinychat.store.weights import TensorFile
 from tinychat.tokenizer.tokenizer import Tokenizer
 from tinychat.train.batches import Batch, Batches
 from tinychat.train.checkpoint import Publisher, State, save_checkpoint
@@ -116,9 +115,9 @@ def run_bench(session: Session) -> Bench:
     info, settings = session.model.info, session.settings.current
     if info.mode == "translation":
         raise UsageError(f"{info.name} translates, and bench measures what goes on with a text", "name another model")
-    start_up = sorted(_time_start_up(info) for _ in range(3))[1]
     device = choose_device(settings.device)
-    model = load_model(info, device)
+    model = load_model(info, device)  # refuses a damaged model before other processes open it
+    start_up = sorted(_time_start_up(info) for _ in range(3))[1]
     engines: list[EngineRates] = []
     default_threads = torch.get_num_threads()
     for name, precision in _combinations(info, settings):
@@ -142,7 +141,7 @@ def run_bench(session: Session) -> Bench:
 
 def _combinations(info: ModelInfo, settings: Settings) -> list[tuple[str, str]]:
     """Return the engines and precisions to measure; the default of the model comes first."""
-    is_half = TensorFile(info.weights_file).tensors["decoder.embedding.weight"].dtype == "BF16"
+    is_half = map_weights(info)["decoder.embedding.weight"].dtype == "BF16"
     possible = {"native": NATIVE_PRECISIONS, "torch": ("f32", "bf16")}
     found = [
         # The native engine keeps bf16 weights as they are.

@@ -5,6 +5,7 @@ prevent it.
 """
 
 import json
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from itertools import product
@@ -13,13 +14,17 @@ from typing import TYPE_CHECKING, Any
 
 from tinychat.atomic import atomic_folder
 from tinychat.errors import ModelError, TokenizerError, UsageError
+from tinychat.model.config import ModelConfig
+from tinychat.model.shapes import check_shapes, checked_config
 from tinychat.store.models import (
     CONFIG,
+    MAX_CONFIG,
     TOKENIZER,
     WEIGHTS,
     ModelInfo,
     read_card,
     read_info,
+    read_object,
     read_source_tokenizer,
     read_tokenizer,
     read_training,
@@ -27,6 +32,7 @@ from tinychat.store.models import (
     save_model,
 )
 from tinychat.tokenizer.tokenizer import Tokenizer, load_tokenizer
+from tinychat.untrusted import refuse_special
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -71,7 +77,7 @@ def _gpt2_to(ours: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _gpt2_from(theirs: Mapping[str, Any]) -> dict[str, Any]:
-    activation = theirs.get("activation_function", "gelu_new")
+    activation = str(theirs.get("activation_function", "gelu_new"))
     if activation not in GPT2_ACTIVATIONS:
         raise ModelError(f"the activation {activation!r} is not known here", "known: " + ", ".join(GPT2_ACTIVATIONS))
     return {
@@ -94,13 +100,14 @@ def _llama_to(ours: Mapping[str, Any]) -> dict[str, Any]:
 
 def _llama_from(theirs: Mapping[str, Any]) -> dict[str, Any]:
     # Newer versions of transformers store the base in `rope_parameters`.
-    rope = theirs.get("rope_parameters") or {}
+    rope = theirs.get("rope_parameters")
+    base = theirs.get("rope_theta") or (rope.get("rope_theta") if isinstance(rope, dict) else None)
     return {
         "context_length": theirs["max_position_embeddings"], "d_model": theirs["hidden_size"],
         "n_layer": theirs["num_hidden_layers"], "n_head": theirs["num_attention_heads"],
         "n_kv_head": theirs.get("num_key_value_heads"), "d_ff": theirs["intermediate_size"],
         "norm_eps": theirs.get("rms_norm_eps", 1e-6),
-        "rotary_base": float(theirs.get("rope_theta") or rope.get("rope_theta") or 10_000.0),
+        "rotary_base": base or 10_000.0,
     }  # fmt: skip
 
 
@@ -173,6 +180,7 @@ def export_model(info: ModelInfo, to: str, folder: Path) -> None:
 
 
 def _export_tinychat(info: ModelInfo, folder: Path) -> None:
+    checked_config(info)
     training = read_training(info.folder)
     data = training.get("recipe", {}).get("data", {})
     if "sources" in data:
@@ -185,6 +193,7 @@ def _export_tinychat(info: ModelInfo, folder: Path) -> None:
 def _export_transformers(info: ModelInfo, folder: Path) -> None:
     from safetensors.torch import save
 
+    info = replace(info, architecture=checked_config(info).to_dict())
     architecture = _find_architecture(info)
     weights = _convert_weights(architecture, read_weights(info), int(info.architecture["n_layer"]), to_theirs=True)
     tied = bool(info.architecture["tie_embeddings"])
@@ -212,14 +221,12 @@ def import_model(path: Path, name: str, folder: Path) -> ModelInfo:
     Raises:
         ModelError: If the folder holds no model, or one of an unsupported model type.
     """
-    try:
-        theirs = json.loads((path / CONFIG).read_text(encoding="utf-8"))
-    except OSError:
-        raise ModelError(f"{path} holds no {CONFIG}", "give the folder of a model, as transformers saves it") from None
-    except ValueError as error:
-        raise ModelError(f"{path / CONFIG} is no JSON: {error}") from None
+    if not os.path.lexists(path / CONFIG):
+        raise ModelError(f"{path} holds no {CONFIG}", "give the folder of a model, as transformers saves it")
+    theirs = read_object(path / CONFIG, MAX_CONFIG)
     if "architecture" in theirs:
         info = read_info(path)
+        checked_config(info)
         weights, tokenizer = read_weights(info), read_tokenizer(path)
     else:
         architecture, weights, tokenizer = _read_transformers(path, theirs)
@@ -234,9 +241,6 @@ def import_model(path: Path, name: str, folder: Path) -> ModelInfo:
 
 
 def _read_transformers(path: Path, theirs: Mapping[str, Any]) -> tuple[dict[str, Any], "Weights", Tokenizer]:
-    from safetensors import SafetensorError
-    from safetensors.torch import load_file
-
     architecture = next((one for one in ARCHITECTURES if one.model_type == theirs.get("model_type")), None)
     if architecture is None:
         known = ", ".join(one.model_type for one in ARCHITECTURES)
@@ -244,26 +248,41 @@ def _read_transformers(path: Path, theirs: Mapping[str, Any]) -> tuple[dict[str,
     tied = bool(theirs.get("tie_word_embeddings", architecture.model_type == "gpt2"))
     try:
         ours = {**architecture.required, **architecture.from_config(theirs)}
-        ours |= {"vocab_size": theirs["vocab_size"], "tie_embeddings": tied}
-        found = {name: weight.float() for name, weight in load_file(path / WEIGHTS).items()}
+        config = ModelConfig.from_dict(ours | {"vocab_size": theirs["vocab_size"], "tie_embeddings": tied})
         tokenizer = load_tokenizer(path)
     except KeyError as error:
         raise ModelError(f"{path / CONFIG} lacks {error}", "is it complete?") from None
-    except (OSError, SafetensorError) as error:
-        raise ModelError(f"{path / WEIGHTS} cannot be read: {error}", "weights must be one safetensors file") from None
     except TokenizerError as error:
         raise ModelError(f"{path} has no tokenizer that can be read: {error.problem}", error.remedy) from None
+    found = _read_theirs(path / WEIGHTS)
     # The names of a model saved without its head have no prefix: `wte.weight` instead of `transformer.wte.weight`.
     prefix = "transformer." if architecture.model_type == "gpt2" else "model."
     if not any(name.startswith(prefix) for name in found):
         found = {prefix + name: weight for name, weight in found.items()}
     try:
-        weights = _convert_weights(architecture, found, int(ours["n_layer"]), to_theirs=False)
+        weights = _convert_weights(architecture, found, config.n_layer, to_theirs=False)
     except KeyError as error:
         raise ModelError(f"{path / WEIGHTS} lacks {error}", "is it complete?") from None
+    shapes = {name: tuple(weight.shape) for name, weight in weights.items() if not (tied and name == "head.weight")}
+    check_shapes(config, shapes, f"the weights in {path}")
     if tied:
         weights["head.weight"] = weights["decoder.embedding.weight"]
-    return ours, weights, tokenizer
+    return config.to_dict(), weights, tokenizer
+
+
+def _read_theirs(path: Path) -> "Weights":
+    """Read a safetensors file of any types, in f32."""
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
+    try:
+        refuse_special(path, path.stat())
+        weights = {name: weight.float() for name, weight in load_file(path).items()}
+    except (OSError, SafetensorError) as error:
+        raise ModelError(f"{path} cannot be read: {error}", "weights must be one safetensors file") from None
+    if name := next((name for name, weight in weights.items() if not weight.isfinite().all()), ""):
+        raise ModelError(f"{path} has weights that are NaN or infinite, in {name[:80]}", "is it complete?")
+    return weights
 
 
 def _find_architecture(info: ModelInfo) -> Architecture:

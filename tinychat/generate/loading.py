@@ -100,6 +100,10 @@ def _open_native(info: ModelInfo, settings: Settings) -> Engine:
 
 def _open_reference(info: ModelInfo, settings: Settings, why: str) -> Engine:
     """Load a model into the torch engine. Importing torch takes a second or two."""
+    from tinychat.model.shapes import checked_config
+
+    checked_config(info)  # refuses a damaged model before that
+
     import torch
 
     from tinychat.generate.cuda_graph import capture_graph

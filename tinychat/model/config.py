@@ -37,24 +37,24 @@ class ModelConfig:
         ModelError: If a value is impossible, or two do not fit each other.
     """
 
-    vocab_size: int = option(REQUIRED, "number of tokens in the vocabulary", low=1)
-    context_length: int = option(256, "number of tokens that the model sees at once", low=1)
-    n_layer: int = option(4, "number of layers", low=0)
-    n_head: int = option(2, "number of attention heads per layer", low=1)
-    n_kv_head: int | None = option(None, "number of key and value heads; default: n_head", low=1)
+    vocab_size: int = option(REQUIRED, "number of tokens in the vocabulary", low=1, high=1 << 22)
+    context_length: int = option(256, "number of tokens that the model sees at once", low=1, high=1 << 17)
+    n_layer: int = option(4, "number of layers", low=0, high=1 << 12)
+    n_head: int = option(2, "number of attention heads per layer", low=1, high=1 << 14)
+    n_kv_head: int | None = option(None, "number of key and value heads; default: n_head", low=1, high=1 << 14)
     """Each is shared by n_head / n_kv_head query heads (grouped-query attention, Ainslie et al. 2023)."""
-    d_model: int = option(128, "width of the embeddings and of the residual stream", low=1)
-    d_ff: int | None = option(None, "hidden width of the feed-forward", low=1)
+    d_model: int = option(128, "width of the embeddings and of the residual stream", low=1, high=1 << 16)
+    d_ff: int | None = option(None, "hidden width of the feed-forward", low=1, high=1 << 20)
     """None: 4 · d_model, or 8/3 · d_model for `swiglu`."""
     norm: str = option("layernorm", "kind of normalization", choices=NORMS)
     norm_position: str = option("pre", "norms before or after each sublayer", choices=NORM_POSITIONS)
     norm_affine: bool = option(False, "norms have learned weights")
     """With `bias`, they have learned biases too."""
-    norm_eps: float = option(1e-5, "epsilon in the norm's denominator", low=0)
+    norm_eps: float = option(1e-5, "epsilon in the norm's denominator", low=0, high=1)
     final_norm: bool = option(True, "norm before the output head")
     feed_forward: str = option("relu2", "activation of the feed-forward", choices=FEED_FORWARDS)
     position: str = option("rotary", "positional encoding", choices=POSITIONS)
-    rotary_base: float = option(10_000.0, "base of the rotary frequencies", above=0)
+    rotary_base: float = option(10_000.0, "base of the rotary frequencies", low=1, high=1e12)
     output_projection: bool = option(True, "linear layer after the attention heads")
     bias: bool = option(False, "linear layers and norms have biases")
     head_bias: bool | None = option(None, "the output head has a bias; default: bias")
@@ -79,9 +79,11 @@ class ModelConfig:
     initialization: str = option("zero", "initialization of the weights", choices=INITIALIZATIONS)
     """`zero`: output projections and head start at 0; `gpt2`: normal with σ = 0.02 (Radford et al. 2019, §2.3);
     `torch`: the defaults of torch."""
-    n_encoder_layer: int = option(0, "number of encoder layers of a translation model; default: n_layer", low=0)
+    n_encoder_layer: int = option(
+        0, "number of encoder layers of a translation model; default: n_layer", low=0, high=1 << 12
+    )
     """0: a decoder alone."""
-    source_vocab_size: int | None = option(None, "number of tokens in the encoder's vocabulary", low=1)
+    source_vocab_size: int | None = option(None, "number of tokens in the encoder's vocabulary", low=1, high=1 << 22)
     """None: the decoder's vocabulary."""
 
     def __post_init__(self) -> None:

@@ -8,8 +8,10 @@ import torch
 
 from tinychat.errors import ModelError, UsageError
 from tinychat.model.config import ModelConfig
+from tinychat.model.shapes import checked_config
 from tinychat.model.transformer import Transformer
-from tinychat.store.models import DAMAGED, ModelInfo, read_weights
+from tinychat.store.models import ModelInfo, read_weights
+from tinychat.store.weights import DAMAGED
 
 
 def choose_device(name: str) -> str:
@@ -44,7 +46,7 @@ def load_model(info: ModelInfo, device: str = "cpu") -> Transformer:
     Raises:
         ModelError: its weights are missing, damaged, or of another architecture.
     """
-    model = Transformer(ModelConfig.from_dict(info.architecture))
+    model = Transformer(checked_config(info))
     load_weights(model, info)
     return model.to(device).eval()
 

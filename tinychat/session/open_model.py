@@ -1,6 +1,7 @@
 """An open model: its description, its tokenizers, and its engine, which loads in a thread."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cached_property
 
 from tinychat.config.option import Origin
@@ -11,7 +12,7 @@ from tinychat.generate.engine import Engine
 from tinychat.generate.loading import EngineLoader
 from tinychat.generate.stream import Answer, PromptEncoder, fresh_seed
 from tinychat.session.conversation import Turn
-from tinychat.store.models import find_model, model_reference, read_info, read_tokenizers
+from tinychat.store.models import find_model, model_reference, open_info, read_tokenizers
 from tinychat.tokenizer.tokenizer import Tokenizer
 
 ShouldStop = Callable[[], bool]
@@ -30,7 +31,7 @@ class OpenModel:
     def __init__(self, name: str, settings: SettingStore) -> None:
         from tinychat.model.config import ModelConfig
 
-        self.info = read_info(find_model(name))
+        self.info = open_info(find_model(name))
         self.reference = model_reference(self.info)
         """A reference that resolves to this model: its name, or its path if the name finds another model."""
         ModelConfig.from_dict(self.info.architecture)  # reports a faulty architecture before the weights load
@@ -71,8 +72,9 @@ class OpenModel:
         return True
 
     def close(self) -> None:
-        """Free the weights; they load again when they are next needed."""
+        """Free the weights; those that are in the folder by then load when they are next needed."""
         self._loading = None
+        self.info = replace(self.info, files=None)
 
     @cached_property
     def _tokenizers(self) -> tuple[Tokenizer, Tokenizer]:

@@ -3,6 +3,7 @@
 import subprocess
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
 from tinychat.events import Ended, Failed, LineReader, Stepped
 from tinychat.session.open_model import OpenModel, ShouldStop
@@ -142,7 +143,7 @@ class RunMonitor:
             return
         run.request_weights(should_stop)
         if run.weights_step != self._step:
-            model.engine.reload(model.info)
+            model.engine.reload(replace(model.info, files=None))  # the newest weights, not those opened
             self._step = run.weights_step
 
     @property
@@ -162,6 +163,7 @@ class RunMonitor:
         return model if model is not None and model.info.folder == run.run.model else None
 
     def _open(self, run: BackgroundRun) -> None:
+        step = run.weights_step  # before: newer weights may be saved meanwhile
         model = self._open_model(str(run.run.model))
-        self._step = run.weights_step
+        self._step = step
         model.preload()

@@ -5,31 +5,109 @@ Loading runs no code: weights are safetensors, all else is JSON. Saving is atomi
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, TypeVar
 
 from tinychat.atomic import atomic_folder
+from tinychat.config.settings import SETTINGS
 from tinychat.corpus.types import MODES, Mode
-from tinychat.errors import ModelError, TinychatError, TokenizerError
+from tinychat.errors import ModelError, TokenizerError, UsageError
 from tinychat.store import paths
 from tinychat.store.runs import RunFolder
-from tinychat.store.weights import pack_weights
+from tinychat.store.weights import DAMAGED, MappedTensor, map_tensors, pack_weights
 from tinychat.textutil import compact
 from tinychat.tokenizer.chat_template import ChatTemplate
 from tinychat.tokenizer.tokenizer import Tokenizer, load_tokenizer
+from tinychat.untrusted import open_regular, read_json, read_text
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+T = TypeVar("T")
 
 FORMAT = 1
 CONFIG, WEIGHTS, TRAINING, CARD = "config.json", "model.safetensors", "training.json", "README.md"
 TOKENIZER = "tokenizer.json"
 SOURCE_TOKENIZER = "source_tokenizer.json"
 """Tokenizer of the texts that the encoder of a translation model reads."""
-DAMAGED = "the model is incomplete or damaged: train or import it again"
+MODEL_FILES = (CONFIG, TOKENIZER, SOURCE_TOKENIZER, WEIGHTS, TRAINING)
+MAX_OPENINGS = 100
+"""Attempts to open the files of a model before its folder is replaced again."""
+MAX_CONFIG, MAX_TRAINING = 1 << 20, 64 << 20
+"""Maximum sizes of `config.json` and `training.json` in bytes."""
+KINDS: Mapping[type, str] = {str: "text", dict: "an object", int: "a whole number"}
+"""Types of fields in `config.json`, in words."""
+
+
+TEXT, WHOLE, NUMBER, OBJECT = "text", "a whole number", "a number", "an object"
+TEXTS, POINTS = "a list of texts", "a list of pairs of numbers"
+TRAINING_FIELDS: Mapping[str, str] = {
+    "run": TEXT, "seed": WHOLE, "seconds": NUMBER, "split": TEXT,
+    "recipe": OBJECT, "recipe.data": OBJECT, "recipe.data.sources": TEXTS, "recipe.data.texts": TEXTS,
+    "recipe.data.mode": TEXT, "recipe.data.column": TEXT, "recipe.data.field": TEXT,
+    "data": OBJECT, "data.documents": WHOLE, "data.tokens": NUMBER, "data.train_tokens": NUMBER,
+    "from": OBJECT, "from.name": TEXT,
+    "curve": OBJECT, "curve.training": POINTS, "curve.validation": POINTS,
+}  # fmt: skip
+"""Fields of `training.json` that commands read, and the type of each, unless it is missing."""
+NULLABLE = ("from", "recipe.data.mode", "recipe.data.column", "recipe.data.field")
+
+
+class ModelFiles:
+    """The files of a model, opened together: those of one version, also while another process replaces the folder.
+
+    Raises:
+        ModelError: If there is no such folder.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._opened: dict[str, BinaryIO | OSError] = {}
+        try:
+            for _ in range(MAX_OPENINGS):
+                descriptor = os.open(folder, os.O_RDONLY)  # as long as it is open, no new folder has its number
+                try:
+                    self._opened = {name: _try_open(folder / name) for name in MODEL_FILES}
+                    if os.path.samestat(os.fstat(descriptor), folder.stat()):
+                        return
+                finally:
+                    os.close(descriptor)
+                self._close()
+        except OSError as error:
+            raise ModelError(f"{folder} cannot be read: {error.strerror or error}") from None
+        raise ModelError(f"{folder} is being replaced all the time", "try again in a moment")
+
+    def _close(self) -> None:
+        for one in self._opened.values():
+            if not isinstance(one, OSError):
+                one.close()
+
+    def __del__(self) -> None:
+        self._close()
+
+    def has(self, name: str) -> bool:
+        """Return whether there is a file of that name, be it one that cannot be opened."""
+        return not isinstance(self._opened[name], FileNotFoundError)
+
+    def open(self, name: str) -> BinaryIO:
+        """Return the open file of that name.
+
+        Raises:
+            OSError: If it could not be opened.
+        """
+        found = self._opened[name]
+        if isinstance(found, OSError):
+            raise found
+        return found
+
+
+def _try_open(path: Path) -> BinaryIO | OSError:
+    try:
+        return open_regular(path)
+    except OSError as error:
+        return error
 
 
 @dataclass(frozen=True)
@@ -50,6 +128,8 @@ class ModelInfo:
     """Purpose of the model, in one line."""
     snapshot: Path | None = None
     """File of weights to load instead of the folder's own."""
+    files: ModelFiles | None = field(default=None, repr=False, compare=False)
+    """Open files to read instead of those that are in the folder by now."""
 
     @property
     def weights_file(self) -> Path:
@@ -61,6 +141,22 @@ class ModelInfo:
         return f"{self.name} ({self.tokenizer_kind}, {compact(self.parameters)}, {self.mode})"
 
 
+@dataclass(frozen=True)
+class DamagedModel:
+    """A model folder whose `config.json` cannot be read, and the reason."""
+
+    name: str
+    folder: Path
+    error: str
+
+
+class Models(NamedTuple):
+    """The models in some folders, in lookup order: those that can be opened, and those whose `config.json` is bad."""
+
+    sound: list[ModelInfo]
+    damaged: list[DamagedModel]
+
+
 def find_model(name: str) -> Path:
     """Return a model's folder by path, or by name in `./models`, the user's or the bundled models, or last the runs.
 
@@ -70,11 +166,16 @@ def find_model(name: str) -> Path:
     if not name.strip():
         raise ModelError("the name of the model is empty", "see `tinychat models`")
     named = [parent / name for parent in _search_path()]
-    for folder in (Path(name).expanduser(), *named, RunFolder(paths.runs_folder() / name).model):
-        if (folder / CONFIG).is_file():
+    path = Path(name)
+    with suppress(RuntimeError):  # `~NAME` of an unknown user is a name like any other
+        path = path.expanduser()
+    for folder in (path, *named, RunFolder(paths.runs_folder() / name).model):
+        if os.path.lexists(folder / CONFIG):
             return folder
-    if Path(name).is_dir():
-        raise ModelError(f"{name} holds no model: it has no {CONFIG}", "`tinychat import` reads other tools' folders")
+    with suppress(OSError):  # a name may be too long for a path
+        if Path(name).is_dir():
+            problem = f"{name} holds no model: it has no {CONFIG}"
+            raise ModelError(problem, "`tinychat import` reads other tools' folders")
     known = sorted({folder.name for folder in _folders(*_search_path())})
     names = ", ".join(known) or "none yet; `tinychat train TEXT` makes one"
     raise ModelError(f"there is no model {name!r}", f"models: {names}")
@@ -88,69 +189,127 @@ def model_reference(info: ModelInfo) -> str:
     return str(info.folder.absolute())
 
 
-def list_models() -> list[ModelInfo]:
-    """Return all models that can be found by name, in lookup order; damaged ones are skipped."""
+def list_models() -> Models:
+    """Return all models that can be found by name."""
     return _read_all(*_search_path())
 
 
-def list_bundled_models() -> list[ModelInfo]:
+def list_bundled_models() -> Models:
     """Return the models that come with tinychat."""
     return _read_all(paths.bundled_models())
 
 
-def _read_all(*parents: Path) -> list[ModelInfo]:
-    models: dict[str, ModelInfo] = {}
+def _read_all(*parents: Path) -> Models:
+    models, first = Models([], []), dict[str, Path]()
     for folder in _folders(*parents):
-        with suppress(TinychatError):
-            models.setdefault(folder.name, read_info(folder))
-    return list(models.values())
+        first.setdefault(folder.name, folder)  # which a name stands for, damaged or not
+    for folder in first.values():
+        try:
+            models.sound.append(read_info(folder))
+        except ModelError as error:
+            models.damaged.append(DamagedModel(folder.name, folder, error.problem))
+    return models
 
 
-def read_info(folder: Path) -> ModelInfo:
-    """Read `config.json`.
+def open_info(folder: Path) -> ModelInfo:
+    """Read `config.json` and open the other files of a model, all of one version.
 
     Raises:
         ModelError: If the file is missing, is not JSON or has invalid fields.
     """
-    values = _read_json(folder / CONFIG)
+    files = ModelFiles(folder)
+    return replace(read_info(folder, files), files=files)
+
+
+def read_info(folder: Path, files: ModelFiles | None = None) -> ModelInfo:
+    """Read `config.json`, from the open files of the model if there are any.
+
+    Raises:
+        ModelError: If the file is missing, is not JSON or has invalid fields.
+    """
+    path = folder / CONFIG
+    values = read_object(path, MAX_CONFIG, files)
+    if "format" in values and values["format"] != FORMAT:
+        raise ModelError(
+            f"{folder} has format {_show(values['format'])}, not {FORMAT}", "was it made by a newer tinychat?"
+        )
     try:
-        if (seen := values["format"]) != FORMAT:
-            raise ModelError(f"{folder} has format {seen!r}, not {FORMAT}", "was it made by a newer tinychat?")
-        template = values.get("template")
+        if lacking := [
+            name for name in ("format", "mode", "architecture", "tokenizer", "parameters") if name not in values
+        ]:
+            raise ValueError(f"it lacks {', '.join(lacking)}")
         if values["mode"] not in MODES:
-            raise ModelError(f"{folder} has mode {values['mode']!r}", "it is one of " + ", ".join(MODES))
+            raise ValueError(f"mode is {_show(values['mode'])}, not one of {', '.join(MODES)}")
+        parameters, template = _typed(values, "parameters", int), _typed(values, "template", dict)
+        if parameters < 0:
+            raise ValueError(f"parameters is {parameters}, which is negative")
         return ModelInfo(
-            name=str(values.get("name") or folder.name),
+            name=_typed(values, "name", str) or folder.name,
             folder=folder,
             mode=values["mode"],
-            architecture=dict(values["architecture"]),
-            tokenizer_kind=str(values["tokenizer"]),
-            parameters=int(values["parameters"]),
+            architecture=_typed(values, "architecture", dict),
+            tokenizer_kind=_typed(values, "tokenizer", str),
+            parameters=parameters,
             template=ChatTemplate.from_dict(template) if template else None,
-            settings=dict(values.get("settings") or {}),
-            description=str(values.get("description") or ""),
+            settings={
+                name: SETTINGS.find(name).parse(value) for name, value in _typed(values, "settings", dict).items()
+            },
+            description=_typed(values, "description", str),
         )
-    except (KeyError, TypeError, ValueError) as error:
-        raise ModelError(f"{folder / CONFIG} cannot be read: {error!r}", DAMAGED) from None
+    except (ValueError, UsageError) as error:
+        raise ModelError(f"{path} cannot be read: {error}", DAMAGED) from None
 
 
-def read_tokenizer(folder: Path) -> Tokenizer:
-    """Read `tokenizer.json`.
+def _typed(values: Mapping[str, Any], name: str, kind: type[T]) -> T:
+    """Return a field of a type; an empty value of that type if it is null or missing.
+
+    Raises:
+        ValueError: If it is of another type.
+    """
+    value = values.get(name)
+    if value is None:
+        return kind()
+    if type(value) is not kind:
+        raise ValueError(f"{name} is {_show(value)}, not {KINDS[kind]}")
+    return value
+
+
+def _show(value: object) -> str:
+    """Return a value as JSON, shortened."""
+    text = json.dumps(value)
+    return text if len(text) <= 60 else text[:60] + "…"
+
+
+def read_object(path: Path, limit: int, files: ModelFiles | None = None) -> dict[str, Any]:
+    """Read a JSON object from a file of up to `limit` bytes, or from the open file of that name.
+
+    Raises:
+        ModelError: If the file cannot be read, or holds no JSON object.
+    """
+    values = _read(read_json, path, limit, files)
+    if not isinstance(values, dict):
+        raise ModelError(f"{path} holds no object", DAMAGED)
+    return values
+
+
+def read_tokenizer(folder: Path, files: ModelFiles | None = None) -> Tokenizer:
+    """Read `tokenizer.json`, from the open files of the model if there are any.
 
     Raises:
         TokenizerError: If the file is missing or is not a tokenizer.
     """
-    return load_tokenizer(folder / TOKENIZER)
+    return _read_tokenizer(folder / TOKENIZER, files)
 
 
-def read_source_tokenizer(folder: Path) -> Tokenizer | None:
-    """Read `source_tokenizer.json`; None if there is none.
+def read_source_tokenizer(folder: Path, files: ModelFiles | None = None) -> Tokenizer | None:
+    """Read `source_tokenizer.json`, as `read_tokenizer` does; None if there is none.
 
     Raises:
         TokenizerError: If the file is not a tokenizer.
     """
     path = folder / SOURCE_TOKENIZER
-    return load_tokenizer(path) if os.path.lexists(path) else None
+    is_there = os.path.lexists(path) if files is None else files.has(SOURCE_TOKENIZER)
+    return _read_tokenizer(path, files) if is_there else None
 
 
 def read_tokenizers(info: ModelInfo) -> tuple[Tokenizer, Tokenizer]:
@@ -159,8 +318,8 @@ def read_tokenizers(info: ModelInfo) -> tuple[Tokenizer, Tokenizer]:
     Raises:
         TokenizerError: If a file is missing, is not a tokenizer, or has ids that the model does not know.
     """
-    tokenizer = read_tokenizer(info.folder)
-    source = read_source_tokenizer(info.folder)
+    tokenizer = read_tokenizer(info.folder, info.files)
+    source = read_source_tokenizer(info.folder, info.files)
     vocab_size = info.architecture["vocab_size"]
     check_ids(tokenizer, vocab_size, info.folder / TOKENIZER)
     if info.mode == "translation":
@@ -180,20 +339,67 @@ def check_ids(tokenizer: Tokenizer, vocab_size: int, path: Path) -> None:
         raise TokenizerError(problem, DAMAGED)
 
 
-def read_training(folder: Path) -> dict[str, Any]:
+def _read_tokenizer(path: Path, files: ModelFiles | None) -> Tokenizer:
+    if files is None:
+        return load_tokenizer(path)
+    try:
+        return Tokenizer.from_json(read_text(files.open(path.name)))
+    except OSError as error:
+        raise TokenizerError(f"{path} cannot be read: {error.strerror or error}") from None
+    except ValueError as error:
+        raise TokenizerError(f"{path} is no tokenizer: {error}") from None
+    except TokenizerError as error:
+        raise TokenizerError(f"{path}: {error.problem}", error.remedy) from None
+
+
+def read_training(folder: Path, files: ModelFiles | None = None) -> dict[str, Any]:
     """Read `training.json`: recipe, data, seed, versions and loss curve; empty if there is none.
 
+    It is read from the open files of the model if there are any.
+
     Raises:
-        ModelError: If the file is not a JSON object.
+        ModelError: If the file is not a JSON object, or a field is of another type than `TRAINING_FIELDS` says.
     """
     path = folder / TRAINING
-    return _read_json(path) if path.is_file() else {}
+    is_there = os.path.lexists(path) if files is None else files.has(TRAINING)
+    values = read_object(path, MAX_TRAINING, files) if is_there else {}
+    for name, kind in TRAINING_FIELDS.items():
+        *parents, key = name.split(".")
+        owner = values
+        for parent in parents:
+            owner = owner.get(parent) or {}
+        value = owner.get(key)
+        if key in owner and not (_is(kind, value) or (value is None and name in NULLABLE)):
+            raise ModelError(f"{path} is damaged: {name} is {_show(value)}, not {kind}", DAMAGED)
+    return values
+
+
+def _is(kind: str, value: Any) -> bool:
+    """Return whether a value of JSON is of one of the types of `TRAINING_FIELDS`."""
+    match kind:
+        case "text":
+            return isinstance(value, str)
+        case "a whole number":
+            return type(value) is int
+        case "a number":
+            return type(value) in (int, float)
+        case "an object":
+            return isinstance(value, dict)
+        case "a list of texts":
+            return isinstance(value, list) and all(isinstance(one, str) for one in value)
+    return isinstance(value, list) and all(
+        isinstance(pair, list) and len(pair) == 2 and all(type(one) in (int, float) for one in pair) for pair in value
+    )
 
 
 def read_card(folder: Path) -> str:
-    """Read `README.md`, the model card; empty if there is none."""
+    """Read `README.md`, the model card; empty if there is none.
+
+    Raises:
+        ModelError: If the file cannot be read, or is not text.
+    """
     path = folder / CARD
-    return path.read_text(encoding="utf-8") if path.is_file() else ""
+    return _read(read_text, path, MAX_TRAINING) if os.path.lexists(path) else ""
 
 
 def save_model(
@@ -229,23 +435,45 @@ def save_model(
         (draft / CARD).write_text(card, encoding="utf-8")
 
 
-def read_weights(info: ModelInfo) -> "dict[str, Tensor]":
-    """Read a model's `state_dict()`: floating-point tensors in f32, n-gram counts in their own type.
+def map_weights(info: ModelInfo) -> dict[str, MappedTensor]:
+    """Map a model's weights into memory; only the header of the file is read.
 
     Raises:
         ModelError: If the file is missing or damaged.
     """
-    from safetensors import SafetensorError
-    from safetensors.torch import load_file
-
+    path = info.folder / WEIGHTS
     try:
-        weights = load_file(info.weights_file)
-        weights = {name: weight.float() if weight.is_floating_point() else weight for name, weight in weights.items()}
-        if info.snapshot:  # n-gram counts never change: only the folder's own file holds them
-            own = load_file(info.folder / WEIGHTS)
-            weights |= {name: value for name, value in own.items() if not value.is_floating_point()}
-    except (OSError, SafetensorError) as error:
-        raise ModelError(f"{info.weights_file} cannot be read: {error}", DAMAGED) from None
+        file = None if info.files is None else info.files.open(WEIGHTS)
+    except OSError as error:
+        raise ModelError(f"{path} cannot be read: {error.strerror or error}", DAMAGED) from None
+    own = map_tensors(path, file)
+    weights = map_tensors(info.snapshot) if info.snapshot else own
+    if info.snapshot:  # n-gram counts never change: only the folder's own file holds them
+        weights |= {name: value for name, value in own.items() if not value.is_floating_point}
+    return weights
+
+
+def refuse_infinite(weights: Mapping[str, MappedTensor], path: Path) -> None:
+    """Raise an error if some weights of a file are NaN or infinite.
+
+    Raises:
+        ModelError: If some are.
+    """
+    if name := next((name for name, weight in weights.items() if not weight.is_finite()), ""):
+        problem = f"{path} has weights that are NaN or infinite, in {name[:80]}"
+        raise ModelError(problem, "the model is damaged: train it again, at a lower rate")
+
+
+def read_weights(info: ModelInfo) -> "dict[str, Tensor]":
+    """Read a model's `state_dict()`: floating-point tensors in f32, n-gram counts in their own type.
+
+    Raises:
+        ModelError: If the file is missing or damaged, or has weights that are not finite.
+    """
+    mapped = map_weights(info)
+    refuse_infinite(mapped, info.weights_file)
+    tensors = {name: weight.to_torch() for name, weight in mapped.items()}
+    weights = {name: tensor.float() if tensor.is_floating_point() else tensor for name, tensor in tensors.items()}
     if info.architecture.get("tie_embeddings") and "decoder.embedding.weight" in weights:
         weights["head.weight"] = weights["decoder.embedding.weight"]
     return weights
@@ -256,19 +484,22 @@ def _search_path() -> tuple[Path, ...]:
 
 
 def _folders(*parents: Path) -> Iterator[Path]:
-    """Yield the model folders in some folders, in lookup order."""
+    """Yield the model folders in some folders, in lookup order; not those that are being written."""
     for parent in parents:
-        yield from sorted(config.parent for config in parent.glob(f"*/{CONFIG}"))
+        with suppress(OSError):
+            yield from sorted(filter(_is_model, parent.iterdir()))
 
 
-def _read_json(path: Path) -> dict[str, Any]:
+def _is_model(folder: Path) -> bool:
+    return not folder.name.startswith(".") and os.path.lexists(folder / CONFIG)
+
+
+def _read(read: Callable[[Path | BinaryIO, int], T], path: Path, limit: int, files: ModelFiles | None = None) -> T:
+    """Read a file with a function of `untrusted`, whose errors become ours."""
     try:
-        values = json.loads(path.read_text(encoding="utf-8"))
+        return read(path if files is None else files.open(path.name), limit)
     except OSError as error:
         problem = f"{path} cannot be read: {error.strerror or error}"
         raise ModelError(problem, "is this the folder of a model?") from None
     except ValueError as error:
-        raise ModelError(f"{path} is no JSON: {error}", DAMAGED) from None
-    if not isinstance(values, dict):
-        raise ModelError(f"{path} holds no object", DAMAGED)
-    return values
+        raise ModelError(f"{path} is damaged: {error}", DAMAGED) from None

@@ -97,10 +97,15 @@ class ChatTemplate:
         """Create a template from fields that `to_dict` returned; missing ones get their defaults.
 
         Raises:
-            TypeError: If a key is unknown.
+            ValueError: If a field is unknown or of the wrong type.
         """
         kinds = {name: type(value) for name, value in cls().to_dict().items()}
-        return cls(**{name: kinds.get(name, str)(value) for name, value in values.items()})
+        for name, value in values.items():
+            if name not in kinds:
+                raise ValueError(f"the template has no field {name[:40]!r}")
+            if type(value) is not kinds[name]:
+                raise ValueError(f"{name} of the template must be {'text' if kinds[name] is str else 'true or false'}")
+        return cls(**values)
 
     def _normalize(self, text: str) -> str:
         """Return a user message as the model reads it; a single letter, as in `I`, is not all caps."""

@@ -26,7 +26,7 @@ from tinychat.atomic import atomic_file, atomic_write
 from tinychat.corpus.sources import STDIN, check_is_file, source_name, split_weight, with_weight
 from tinychat.errors import ModelError, RunError, SourceError, UsageError
 from tinychat.generate.loading import THREAD_ENVIRONMENT
-from tinychat.model.config import ModelConfig
+from tinychat.model.shapes import checked_config
 from tinychat.store import paths
 from tinychat.store.models import CONFIG, TOKENIZER, WEIGHTS, ModelInfo, find_model, read_info
 from tinychat.store.runs import RunFolder, find_run
@@ -127,7 +127,7 @@ def adopt_architecture(recipe: Recipe, info: ModelInfo) -> Recipe:
         UsageError: If the recipe sets another architecture or a tokenizer.
         ModelError: If the model is a translation model.
     """
-    config = ModelConfig.from_dict(info.architecture)
+    config = checked_config(info)
     if config.encoder_decoder:
         raise ModelError(f"{info.name} is a translation model, which cannot be gone on with", "name another model")
     if recipe.tokenizer is not None:

@@ -21,9 +21,10 @@ from tinychat.errors import GenerationError, ModelError
 from tinychat.generate.engine import Engine, Head, LensRow, Request, SampledToken, TokenProbability, window_start
 from tinychat.generate.native.build import Unavailable, levels_here, load_library
 from tinychat.model.config import ModelConfig
+from tinychat.model.shapes import check_shapes
 from tinychat.store import paths
-from tinychat.store.models import DAMAGED, WEIGHTS, ModelInfo, read_training
-from tinychat.store.weights import MappedTensor, TensorFile
+from tinychat.store.models import ModelInfo, map_weights, read_training, refuse_infinite
+from tinychat.store.weights import DAMAGED, MappedTensor
 from tinychat.textutil import count
 
 KINDS: Mapping[str, int] = {"F32": 1, "BF16": 2, "I16": 4, "I32": 5, "I64": 6}
@@ -122,8 +123,10 @@ class NativeEngine:
 
     def reload(self, info: ModelInfo) -> None:
         """Implement `Engine.reload`."""
-        files = [TensorFile(info.folder / WEIGHTS), *([TensorFile(info.snapshot)] if info.snapshot else [])]
-        tensors = {name: tensor for file in files for name, tensor in file.tensors.items()}
+        tensors = map_weights(info)
+        shapes = {name: tensor.shape for name, tensor in tensors.items()}
+        check_shapes(self.config, shapes, f"the weights in {info.folder}")
+        refuse_infinite(tensors, info.weights_file)
         names = list(_names(self.config))
         packed = b"".join(_pack_tensor(tensors.get(name)) for name in names)
         is_half = EMBEDDING in tensors and tensors[EMBEDDING].dtype == "BF16"
@@ -439,7 +442,7 @@ def choose_precision(info: ModelInfo, threads: int) -> str:
     cached = paths.cache_folder() / "precision" / f"{digest[:16]}.json"
     with suppress(OSError, ValueError, KeyError, TypeError):
         return _choose(json.loads(cached.read_text(encoding="utf-8")))
-    ids = read_training(info.folder).get(VALIDATION_IDS)
+    ids = read_training(info.folder, info.files).get(VALIDATION_IDS)
     if not isinstance(ids, list) or len(ids) < 2 or not all(isinstance(id, int) for id in ids):
         return "f32"
     losses: dict[str, float] = {}

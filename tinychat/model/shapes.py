@@ -1,0 +1,116 @@
+"""Names and shapes of a model's weights, to check a file against an architecture before anything is built."""
+
+from collections.abc import Iterator, Mapping
+
+from tinychat.errors import ModelError
+from tinychat.model.config import LONGEST_MATCH, ModelConfig
+from tinychat.store.models import ModelInfo, map_weights
+from tinychat.store.weights import DAMAGED
+
+Shape = tuple[int, ...] | None
+"""None: one dimension of any length, of integers."""
+
+
+def weight_shapes(config: ModelConfig) -> Iterator[tuple[str, Shape]]:
+    """Yield the names and shapes of the tensors in a weight file; a tied head has none of its own."""
+    yield from _stack(config, "decoder", config.vocab_size, config.n_layer)
+    if config.encoder_decoder:
+        yield from _stack(config, "encoder", config.source_vocab_size or config.vocab_size, config.n_encoder_layer)
+    has_bias = config.bias if config.head_bias is None else config.head_bias
+    head = _linear("head", config.d_model, config.vocab_size, has_bias)
+    yield from (one for one in head if one[0] != "head.weight" or not config.tie_embeddings)
+    if order := config.ngram_order:
+        for name, size in (("trust", 1), ("share", 2), ("strength", order)):
+            yield from _linear(f"ngrams.{name}", config.d_model, size, has_bias=True)
+        yield from (("ngrams.worth", (LONGEST_MATCH + 1,)), ("ngrams.variety", (order,)))
+        yield from ((f"ngrams.matches.{name}", (1,)) for name in ("worth", "distance"))
+        yield from ((f"ngrams.{name}", None) for name in ("contexts", "widths", "tokens", "counts"))
+
+
+def checked_config(info: ModelInfo) -> ModelConfig:
+    """Return the configuration of a model whose weights have its shapes, read from the header of their file.
+
+    Raises:
+        ModelError: If the architecture is invalid, or the weights are missing, damaged, or of another architecture.
+    """
+    config = ModelConfig.from_dict(info.architecture)
+    check_shapes(config, {name: one.shape for name, one in map_weights(info).items()}, f"the weights in {info.folder}")
+    return config
+
+
+def check_shapes(config: ModelConfig, found: Mapping[str, tuple[int, ...]], what: str) -> None:
+    """Compare names and shapes with those of an architecture, however large it claims to be.
+
+    Raises:
+        ModelError: If one is missing, has another shape, or is not part of the architecture.
+    """
+    expected = set()
+    for name, shape in weight_shapes(config):
+        fault = ""
+        if name not in found:
+            fault = f"{name} is missing"
+        elif not _fits(name, found[name], shape):
+            fault = f"{name} has the shape {_show(found[name])}, not {_show(shape) if shape else 'one dimension'}"
+        if fault:
+            raise ModelError(f"{what} do not fit its architecture: {fault}", DAMAGED)
+        expected.add(name)
+    if unknown := next((name for name in found if name not in expected), ""):
+        raise ModelError(f"{what} do not fit its architecture: it has no {unknown[:80]}", DAMAGED)
+
+
+def _fits(name: str, found: tuple[int, ...], shape: Shape) -> bool:
+    if shape is None:
+        return len(found) == 1
+    return found == shape or (found == () and name.startswith("ngrams.matches."))  # as the first models stored them
+
+
+def _show(shape: tuple[int, ...]) -> str:
+    return " × ".join(map(str, shape)) or "of a number"
+
+
+def _stack(config: ModelConfig, name: str, vocab_size: int, n_layer: int) -> Iterator[tuple[str, Shape]]:
+    width = config.d_model
+    yield f"{name}.embedding.weight", (vocab_size, width)
+    for index in range(config.previous_token_embeddings):
+        yield f"{name}.earlier.{index}.weight", (vocab_size + 1, width)
+    if config.bigram_embedding:
+        yield f"{name}.pairs.weight", ((vocab_size + 1) * vocab_size, width)
+    if config.position == "learned":
+        yield f"{name}.position.table.weight", (config.context_length, width)
+    for layer in range(n_layer):
+        block = f"{name}.blocks.{layer}"
+        yield from _attention(config, f"{block}.attention")
+        if name == "decoder" and config.encoder_decoder:
+            yield from _attention(config, f"{block}.cross_attention")
+        if config.feed_forward != "none":
+            yield from _norm(config, f"{block}.feed_forward.norm")
+            for part in ("up", "gate") if config.feed_forward == "swiglu" else ("up",):
+                part = f"{block}.feed_forward.sublayer.{part}"
+                yield from _linear(part, width, config.feed_forward_width, config.bias)
+            output = f"{block}.feed_forward.sublayer.output"
+            yield from _linear(output, config.feed_forward_width, width, config.bias)
+    if config.final_norm and config.norm_position == "pre":
+        yield from _norm(config, f"{name}.norm")
+
+
+def _attention(config: ModelConfig, name: str) -> Iterator[tuple[str, Shape]]:
+    yield from _norm(config, f"{name}.norm")
+    width = config.d_model
+    yield from _linear(f"{name}.sublayer.query", width, width, config.bias)
+    for part in ("key", "value"):
+        yield from _linear(f"{name}.sublayer.{part}", width, config.kv_heads * config.d_head, config.bias)
+    if config.output_projection:
+        yield from _linear(f"{name}.sublayer.output", width, width, config.bias)
+
+
+def _norm(config: ModelConfig, name: str) -> Iterator[tuple[str, Shape]]:
+    if config.norm != "none" and config.norm_affine:
+        yield f"{name}.weight", (config.d_model,)
+        if config.bias and config.norm == "layernorm":
+            yield f"{name}.bias", (config.d_model,)
+
+
+def _linear(name: str, inputs: int, outputs: int, has_bias: bool) -> Iterator[tuple[str, Shape]]:
+    yield f"{name}.weight", (outputs, inputs)
+    if has_bias:
+        yield f"{name}.bias", (outputs,)
