@@ -84,7 +84,7 @@ class Keyboard:
 
     def suspend(self) -> None:
         """Stop the program, as Ctrl-Z does outside of raw mode; return when the shell continues it."""
-        if sys.platform == "win32":
+        if sys.platform == "win32" or not os.isatty(self.input.fileno()):  # only a shell at a terminal can continue it
             return
         with self.input.cooked_mode():
             os.kill(0, signal.SIGTSTP)  # the whole process group, like the terminal itself
