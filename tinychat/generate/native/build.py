@@ -71,11 +71,12 @@ def start_compiling() -> None:
     """Compile the library in a process that outlives this one, unless another process compiles it; ignore failures."""
     from filelock import Timeout
 
+    path = library_file()
     with contextlib.suppress(OSError, Timeout):
-        with lock(library_file()).acquire(blocking=False):
+        with lock(path).acquire(blocking=False):
             pass  # nobody compiles: what starts below may find that somebody does by then
         subprocess.Popen(
-            [sys.executable, "-m", __spec__.name], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+            [sys.executable, "-m", __spec__.name, str(path)], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL, start_new_session=True,
         )  # fmt: skip
 
@@ -197,4 +198,4 @@ def _first_line(output: str, compiler: str) -> str:
 
 if __name__ == "__main__":
     with contextlib.suppress(Unavailable):
-        compile_once(library_file(), wait=False)
+        compile_once(Path(sys.argv[1]), wait=False)
