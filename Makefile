@@ -23,10 +23,10 @@ check: $(VENV)/test-ready
 	$(BIN)/mypy --strict
 
 fast: $(VENV)/test-ready
-	$(PYTEST) -m "not slow" -n 2
+	$(PYTEST) -m "not slow" -n 2 --dist worksteal
 
 slow: $(VENV)/test-ready
-	$(PYTEST) -m slow -n 2
+	$(PYTEST) -m slow -n 2 --dist worksteal
 
 # The stamps are newer than pyproject.toml exactly when nothing has to be installed.
 $(VENV)/chat-ready: pyproject.toml | $(VENV)/pyvenv.cfg
