@@ -139,7 +139,7 @@ def _run(case: Case, *streams: int) -> None:
         sys.stderr.flush()
     except SystemExit as error:
         code = error.code if isinstance(error.code, int) else 70
-    except BaseException:
+    except BaseException:  # whatever came out of the program: its traceback is what the report looks for
         import traceback
 
         traceback.print_exc()
