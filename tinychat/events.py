@@ -210,6 +210,10 @@ class Ended:
     accuracy: float | None = None
     """Fraction of tokens that were the most likely token under the best weights."""
     prompts: tuple[str, ...] = ()
+    start: str = ""
+    """Name of the model that the run started from, if any."""
+    start_loss: float | None = None
+    """Loss of that model on `split`; `best_step` is 0 if no step made it lower, so that its weights are kept."""
 
 
 @dataclass(frozen=True, slots=True)

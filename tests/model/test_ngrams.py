@@ -15,7 +15,7 @@ from torch import nn
 
 from tinychat.errors import ModelError
 from tinychat.model.config import LONGEST_MATCH, ModelConfig, longest_ngram
-from tinychat.model.ngrams import COPY_BLOCK, CopyMechanism, NGrams, TokenContext
+from tinychat.model.ngrams import COPY_BLOCK, COUNT_BUFFERS, CopyMechanism, NGrams, TokenContext
 from tinychat.model.transformer import LAYERS_LOSS_WEIGHT, Transformer
 
 SIZE, ORDER, WIDTH = 5, 4, 8
@@ -79,6 +79,30 @@ def test_probabilities_are_those_of_counting_by_hand(folds: list[list[int]], dat
     for position in range(len(text)):
         want = expected(ngrams, folds, text[: position + 1], left_out)
         torch.testing.assert_close(got[position], torch.tensor(want), atol=1e-5, rtol=1e-4)
+
+
+@settings(max_examples=40, deadline=None)
+@given(texts, st.lists(texts, min_size=2, max_size=3))
+def test_counts_of_two_texts_are_the_higher_of_both(first: list[int], folds: list[list[int]]) -> None:
+    def count_again(ngrams: NGrams, earlier: NGrams) -> NGrams:
+        counts = {name: getattr(earlier, name) for name in COUNT_BUFFERS}
+        ngrams.count([np.array(fold, dtype=np.int64) for fold in folds], counts)
+        return ngrams
+
+    def entries(ngrams: NGrams) -> dict[tuple[int, int], int]:
+        rows = ngrams.contexts.repeat_interleave(ngrams.widths.long())
+        return dict(zip(zip(rows.tolist(), ngrams.tokens.tolist(), strict=True), ngrams.counts.tolist(), strict=True))
+
+    old, new = make([first]), make(folds)
+    united = count_again(make(folds), old)
+    before, now = entries(old), entries(new)
+    assert entries(united) == {entry: max(before.get(entry, 0), now.get(entry, 0)) for entry in {*before, *now}}
+    assert united.contexts.tolist() == sorted({*old.contexts.tolist(), *new.contexts.tolist()})
+    again = count_again(make(folds), new)  # of the same text, a fold is left out whole
+    for ngrams in (again, new):
+        assert ngrams.fold_tables is not None
+    for table, same in ((again.table, new.table), (again.fold_tables, new.fold_tables)):
+        assert all(one.equal(other) for one, other in zip(table.buffers(), same.buffers(), strict=True))
 
 
 def test_layers_counts_and_matches_are_mixed_in_shares() -> None:

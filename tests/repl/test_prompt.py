@@ -74,6 +74,8 @@ def test_the_progress_and_the_end_of_a_run(session: Session, tmp_path: Path) -> 
     for last in (
         Ended("done", 4000, 1.7, 5.5, 2.5, 60.0, "elsewhere"),
         Ended("stopped", 1500, 1.7, 5.5, 2.5, 60.0, str(session.model.info.folder)),
+        Ended("done", 9, 1.7, 5.5, 2.5, 60.0, "elsewhere", overfits_since=5, training_loss=1.25),
+        Ended("done", 9, 1.7, 5.5, 2.5, 60.0, "elsewhere", best_step=0, start="old", start_loss=1.7),
         Failed("there is no memory", "take less"),
     ):
         run.last = last
@@ -81,6 +83,11 @@ def test_the_progress_and_the_end_of_a_run(session: Session, tmp_path: Path) -> 
     assert screen.lines == [
         "novel is done: step 4,000, loss 1.700 · /model novel talks to it",
         "novel is stopped: step 1,500, loss 1.700 · it answers now",
+        "novel is done: step 9, loss 1.700 · /model novel talks to it",
+        "overfits: yes, since step 5, whose weights are kept: train loss is 1.2500, val",
+        "0.45 above it",
+        "novel is done: step 9, loss 1.700 · /model novel talks to it",
+        "start: old had val 1.7000, and no step made that better: its weights are kept",
         "novel: there is no memory",
         "take less",
     ]

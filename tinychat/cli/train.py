@@ -20,6 +20,7 @@ from tinychat.train.launch import (
     NOTHING_YET,
     become_worker,
     change_recipe,
+    describe_done,
     find_process_rank,
     launch,
     name_for,
@@ -78,7 +79,13 @@ def _show_full_help(context: click.Context, _: click.Parameter, value: bool) -> 
     "--out", type=click.Path(path_type=Path), metavar="FOLDER",
     help="the folder to write the model to [among your own models]",
 )  # fmt: skip
-@click.option("--resume", is_flag=False, flag_value="", metavar="[NAME]", help="continue a run that was stopped")
+@click.option(
+    "--resume",
+    is_flag=False,
+    flag_value="",
+    metavar="[NAME]",
+    help="continue a stopped run, or extend one with --minutes, --steps or --epochs",
+)
 @json_option
 @add_flags([UI_OPTIONS["plain"], UI_OPTIONS["theme"]])
 @debug_option
@@ -99,8 +106,9 @@ def train(
     --from MODEL trains an existing model further on other text; its architecture and tokenizer stay the same.
 
     Everything that is not given is chosen to suit the text and the machine. --resume NAME continues a run that was
-    stopped or killed, with other --devices if need be. With --devices N, several processes share each step; on several
-    machines, start this command under `torchrun` or SLURM's `srun`.
+    stopped or killed, with other --devices if need be; --resume NAME --minutes 10 extends one to ten minutes in all.
+    With --devices N, several processes share each step; on several machines, start this command under `torchrun` or
+    SLURM's `srun`.
     """
     if find_process_rank().rank > 0:
         become_worker()
@@ -116,7 +124,10 @@ def train(
             code = _exit_code(watch(run, as_json=as_json, ui_options=ui_options))
             if code != STOPPED:
                 return code
-        change_recipe(run, overrides)
+        if not change_recipe(run, overrides):
+            for line in describe_done(run):
+                echo(line, err=True)
+            return 0
     else:
         recipe = choose_recipe(recipe_name, overrides | ({"sources": sources} if sources else {}))
         _fetch(recipe.sources, ui_options)

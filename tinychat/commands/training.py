@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 RUN_FLAGS = {"name": "of the run and its model", "recipe": "to train by", "out": "folder", "resume": "a stopped run"}
 """Flags of `/train` that are not fields of a recipe, with their descriptions."""
 
+MORE = "more"
+"""First word of `/train more NAME --minutes 5`."""
 BACKGROUND = "&"
 """Last word of `/train` for a run in the background, as in a shell."""
 MAX_SNAPSHOT_TOKENS = 100
@@ -88,7 +90,11 @@ def _complete_train(session: Session, words: list[str]) -> Iterator[Suggestion]:
             yield from _suggest_values(field)
     elif words[-1].startswith("-"):
         yield from (Suggestion(f"--{name}", about) for name, about in _flags().items())
+    elif len(words) == 2 and previous == MORE:
+        yield from _complete_runs(session, words[-1:])
     else:
+        if not previous and list_runs():
+            yield Suggestion(MORE, "of a run: /train more NAME --minutes 5")
         yield from complete_sources(session, words)
         if previous:
             yield Suggestion(BACKGROUND, "in the background")
@@ -104,7 +110,7 @@ def _suggest_values(field: Option) -> Iterator[Suggestion]:
 
 
 @command(
-    "train", "training", "make a model", usage="TEXT… [--minutes N] [--name NAME] [--FIELD VALUE] [&]",
+    "train", "training", "make a model", usage="TEXT…|more RUN [--minutes N] [--name NAME] [--FIELD VALUE] [&]",
     example="/train my-novel.txt --minutes 5", complete=_complete_train,
 )  # fmt: skip
 def train(session: Session, text: str) -> Result:
@@ -114,9 +120,11 @@ def train(session: Session, text: str) -> Result:
     end the run trains in the background, and its newest weights answer prompts meanwhile. Flags are those of `tinychat
     train`: --minutes, --steps, --name, --recipe, --tokenizer …; fields left unset are chosen for the text and the
     machine.
+
+    `/train more RUN --minutes 5` trains a run of yours for five more minutes, also one that is done.
     """
     from tinychat.corpus.sources import STDIN, split_weight
-    from tinychat.train.launch import change_recipe, launch, prepare_run, resume_run
+    from tinychat.train.launch import change_recipe, describe_done, launch, prepare_run, resume_run
     from tinychat.train.recipe import choose_recipe
 
     started = time.monotonic()
@@ -125,11 +133,14 @@ def train(session: Session, text: str) -> Result:
     run_flags = {name: flags.pop(name) for name in RUN_FLAGS if name in flags}
     if STDIN in (split_weight(source)[0] for source in sources):
         raise UsageError("- is the keyboard here", "name a file, or pipe the text into `tinychat train -`")
-    if "resume" in run_flags:
-        if sources:
+    more = sources[:1] == (MORE,) and len(sources) == 2 and "resume" not in run_flags
+    if more or "resume" in run_flags:
+        if sources and not more:
             raise UsageError("a run goes on with the text it began with", "begin a new run instead")
-        run = resume_run(run_flags["resume"])
-        change_recipe(run, flags)
+        run = resume_run(sources[1] if more else run_flags["resume"])
+        if not change_recipe(run, flags, more=more):
+            done, _ = describe_done(run)
+            return Message((done,), (f"/train more {run.name} --minutes 5 goes on with it",))
     else:
         recipe = choose_recipe(run_flags.get("recipe"), flags | ({"sources": sources} if sources else {}))
         if not recipe.sources and not recipe.texts:

@@ -16,7 +16,7 @@ Shapes: see `transformer.py`; also N contexts counted, E entries: pairs of a con
 J = config.ngram_order context lengths.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -47,6 +47,8 @@ COUNT_BUFFERS = ("contexts", "widths", "tokens", "counts")
 """What is counted, as it is stored: see `NGrams`."""
 
 Ids = npt.NDArray[np.integer]
+Counts = Mapping[str, Tensor]
+"""Counts by the names of `COUNT_BUFFERS`."""
 
 
 class TokenContext(NamedTuple):
@@ -100,17 +102,23 @@ class NGrams(nn.Module):
         with torch.no_grad():
             self.share.bias.copy_(torch.tensor(INITIAL_SHARES))
 
-    def count(self, folds: Sequence[Ids]) -> None:
-        """Count the n-grams of a training text, in the first `MOST_COUNTED` / len(folds) ids of each of its folds."""
+    def count(self, folds: Sequence[Ids], earlier: "Counts | None" = None) -> None:
+        """Count the n-grams of a training text, in the first `MOST_COUNTED` / len(folds) ids of each of its folds.
+
+        `earlier` counts, of the text that the model was trained on before, are kept: see `unite`.
+        """
         counted = [fold[: MOST_COUNTED // len(folds)] for fold in folds]
         least = MIN_CONTEXT_COUNT
         while (levels := count_levels(counted, self.vocab_size, self.longest, least)) is None:
             least += max(1, least // 2)
-        contexts, widths, tokens, counts = (
-            torch.from_numpy(np.concatenate(values, axis=-1)).to(self.powers.device)
-            for values in zip(*levels, strict=True)
+        joined = Level(*(np.concatenate(values, axis=-1) for values in zip(*levels, strict=True)))
+        totals = joined.counts.sum(0)
+        if earlier is not None:
+            joined, totals = unite(joined, Level(*(earlier[name].numpy() for name in COUNT_BUFFERS)), self.vocab_size)
+        contexts, widths, tokens, counts, total = (
+            torch.from_numpy(values).to(self.powers.device) for values in (*joined, totals)
         )
-        self._set_counts(contexts, widths.short(), tokens.short(), counts.sum(0).int())
+        self._set_counts(contexts, widths.short(), tokens.short(), total.int())
         self.fold_tables = tabulate_folds(self.table, widths, tokens, counts)
 
     def forward(self, logits: Tensor, x: Tensor, context: TokenContext, folds: Tensor | None = None) -> Tensor:
@@ -184,6 +192,7 @@ class NGrams(nn.Module):
                 and bool((tokens < self.vocab_size).all())
             ):
                 self._set_counts(*loaded)
+                self.fold_tables = None  # they are of other counts
         super()._load_from_state_dict(state_dict, prefix, *others)
 
 
@@ -347,3 +356,29 @@ def count_levels(folds: Sequence[Ids], vocab_size: int, longest: int, least: int
         rows = rows[:-1]
         rows[begins] = -1
     return levels
+
+
+def unite(counted: Level, earlier: Level, vocab_size: int) -> tuple[Level, npt.NDArray[np.int64]]:
+    """Return the contexts and entries of both, with the counts of each fold, [folds, E], and the counts in all, [E].
+
+    Those are the higher of `counted`, over all folds, and of `earlier`, [E]. If the contexts are too many for a table,
+    those that occur most are kept.
+    """
+    contexts = np.union1d(counted.contexts, earlier.contexts)
+    cells, earlier_cells = (
+        np.repeat(np.searchsorted(contexts, level.contexts), level.widths) * vocab_size + level.tokens
+        for level in (counted, earlier)
+    )
+    all_cells = np.union1d(cells, earlier_cells)
+    by_fold = np.zeros((len(counted.counts), len(all_cells)), dtype=np.int64)
+    by_fold[:, np.searchsorted(all_cells, cells)] = counted.counts
+    totals = by_fold.sum(0)
+    places = np.searchsorted(all_cells, earlier_cells)
+    totals[places] = np.maximum(totals[places], earlier.counts)
+    rows = all_cells // vocab_size
+    occurrences = np.bincount(rows, weights=totals, minlength=len(contexts))
+    kept = np.zeros(len(contexts), dtype=bool)
+    kept[np.argsort(-occurrences, kind="stable")[: LARGEST_TABLE // vocab_size]] = True
+    widths, cells_kept = np.bincount(rows, minlength=len(contexts)), kept[rows]
+    united = Level(contexts[kept], widths[kept], all_cells[cells_kept] % vocab_size, by_fold[:, cells_kept])
+    return united, totals[cells_kept]

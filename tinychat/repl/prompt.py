@@ -6,6 +6,7 @@
 import asyncio
 import os
 import re
+import textwrap
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
@@ -38,7 +39,7 @@ from tinychat.config.settings import SAMPLING, SETTINGS, describe_sampling
 from tinychat.errors import TinychatError
 from tinychat.events import Failed
 from tinychat.repl import keys
-from tinychat.repl.render.terminal import SEPARATOR, Terminal, fit
+from tinychat.repl.render.terminal import DIM, SEPARATOR, Terminal, fit
 from tinychat.session.run_monitor import BackgroundRun
 from tinychat.session.session import Session
 from tinychat.textutil import LAYOUT_CONTROLS, count, duration, escape_controls
@@ -269,6 +270,11 @@ def report_ended(runs: Sequence[BackgroundRun], session: Session, terminal: Term
             is_open = session.info is not None and str(session.info.folder) == last.folder
             hint = "it answers now" if is_open else f"/model {name} talks to it"
             terminal.line(f"{name} is {last.reason}: step {last.step:,}, loss {last.loss:.3f} · {hint}")
+            from tinychat.train.report import warnings
+
+            for heading, text in warnings(last):
+                for line in textwrap.wrap(f"{heading}: {text}", terminal.width - 1):
+                    terminal.line(line, DIM)
 
 
 # --- the ruler ---

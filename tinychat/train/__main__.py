@@ -79,9 +79,9 @@ def run_worker(process: ProcessRank, parent: int | None) -> int:
         while (call := group.receive())[0] != "leave":
             method, arguments = call
             if method == "make":
-                config, recipe, ngram_folds = arguments
+                config, recipe, ngram_folds, earlier_counts = arguments
                 configure_torch(recipe, recipe.device, process.local_size)
-                learner = Learner(config, recipe, group, ngram_folds)
+                learner = Learner(config, recipe, group, ngram_folds, earlier_counts=earlier_counts)
             else:
                 getattr(learner, method)(*arguments)
     except Exception as error:

@@ -58,6 +58,16 @@ class State:
     """running average of the seconds of a step"""
     lr_scale: float = 1.0
     """multiplier of learning rates: less than 1 after the loss became NaN or infinite"""
+    start_loss: float | None = None
+    """loss of the model that the run started from (`--from`), in the final evaluation's measure; None without one"""
+    start_tokens: int = 0
+    start_accuracy: float | None = None
+    length: dict[str, float] = field(default_factory=dict)
+    """length of the run in its recipe; if the recipe's is another by now, the run is extended when it resumes"""
+    is_done: bool = False
+    extended_step: int = 0
+    """step at which the run was last extended: a schedule of its own began there; 0 if it never was"""
+    extended_seconds: float = 0.0
     grad_accum_steps: int = 1
     """micro-batches of a step: more than in the recipe if memory ran out"""
     fingerprint: str = ""

@@ -59,8 +59,9 @@ class BaseModel:
         """Return the weights, with learned positional embeddings truncated to a context length."""
         weights = read_weights(self.info)
         if self.config.position == "learned":
-            name = "decoder.position.table.weight"
-            weights[name] = weights[name][:context_length]
+            for name in ("encoder.position.table.weight", "decoder.position.table.weight"):
+                if name in weights:
+                    weights[name] = weights[name][:context_length]
         return weights
 
 
@@ -151,11 +152,17 @@ def _read_text(recipe: Recipe, run: RunFolder) -> TrainingText:
     _check(recipe, corpus)
     translates = corpus.mode == "translation"
     tokenizer = _find_tokenizer(run.tokenizer_file, recipe, corpus.target_side if translates else corpus, corpus.mode)
-    if base is not None:
-        check_ids(tokenizer, base.config.vocab_size, run.tokenizer_file)
     source_tokenizer = None
     if translates:
         source_tokenizer = _find_tokenizer(run.source_tokenizer_file, recipe, corpus.source_side, corpus.mode)
+    source_vocab_size = source_tokenizer.vocab_size if source_tokenizer else None
+    if base is not None:
+        if translates and not base.config.encoder_decoder:
+            raise UsageError(f"{base.info.name} has no encoder to translate with", "train without --from")
+        check_ids(tokenizer, base.config.vocab_size, run.tokenizer_file)
+        if source_tokenizer:
+            source_vocab_size = base.config.source_vocab_size or base.config.vocab_size
+            check_ids(source_tokenizer, source_vocab_size, run.source_tokenizer_file)
     if tokenizer.vocab_size < 2:
         raise SourceError(f"{corpus.name} is one character over and over: nothing can be learned", "give it more text")
     template = _template(recipe, corpus, base, tokenizer)
@@ -180,16 +187,22 @@ def _read_text(recipe: Recipe, run: RunFolder) -> TrainingText:
         mix=sources if len(sources) > 1 else (),
         rows=sum(source.rows for source in sources),
         longest_row=max(text.longest if isinstance(text, Rows) else 0 for text in texts),
-        source_vocab_size=source_tokenizer.vocab_size if source_tokenizer else None,
+        source_vocab_size=source_vocab_size,
     )
     fraction = recipe.validation_fraction
     parts = [_split(text, split_size(source, fraction), fraction) for text, source in zip(texts, sources, strict=True)]
     train, val = tuple(part for part, _ in parts), _join([part for _, part in parts])
     prompt = _first_prompt(corpus, tokenizer)
-    notices = (*corpus.notices, *(_check_text(base, corpus, tokenizer) if base else ()))
+    notices = list(corpus.notices)
+    if base is not None and source_tokenizer:
+        notices += [*_check_codes(base, corpus.source_side, source_tokenizer)]
+        notices += [*_check_codes(base, corpus.target_side, tokenizer)]
+    elif base is not None:
+        notices += [*_check_codes(base, corpus, tokenizer), *_check_text(base, corpus, tokenizer)]
     return TrainingText(
-        facts, corpus.mode, tokenizer, source_tokenizer, template, train, val, prompt, corpus.fingerprint, notices, base
-    )
+        facts, corpus.mode, tokenizer, source_tokenizer, template, train, val, prompt, corpus.fingerprint,
+        tuple(notices), base,
+    )  # fmt: skip
 
 
 def _read_corpus(recipe: Recipe) -> SourceCorpus:
@@ -288,8 +301,8 @@ def _first_prompt(corpus: Corpus, tokenizer: Tokenizer) -> str:
     return "\n" if corpus.single and not tokenizer.unknown("\n") else ""
 
 
-def _check_text(base: BaseModel, corpus: Corpus, tokenizer: Tokenizer) -> Iterator[str]:
-    """Yield notices about parts of a text that the base model cannot represent, and about skills it will lose."""
+def _check_codes(base: BaseModel, corpus: Corpus, tokenizer: Tokenizer) -> Iterator[str]:
+    """Yield a notice about the characters of a text that the base model cannot represent, if there are any."""
     name = base.info.name
     counts = count_codes(chunk.text for chunk in corpus.chunks())
     unknown = {char: counts[char] for char in tokenizer.unknown("".join(sorted(counts)))}
@@ -301,6 +314,11 @@ def _check_text(base: BaseModel, corpus: Corpus, tokenizer: Tokenizer) -> Iterat
             f"{sum(unknown.values()):,} of {corpus.characters:,} characters are unknown to {name} and {fate}: "
             f"{' '.join(char if char.isprintable() else repr(char)[1:-1] for char in shown)}{more}"
         )
+
+
+def _check_text(base: BaseModel, corpus: Corpus, tokenizer: Tokenizer) -> Iterator[str]:
+    """Yield notices about what the base model does not know of a kind of text, and about skills that it will lose."""
+    name = base.info.name
     if tokenizer.special("end") is None and corpus.documents_count > 1:
         yield f"{name} knows no end of a document: the {corpus.documents_count:,} documents run together"
     if base.info.mode == "chat" and corpus.mode == "completion":

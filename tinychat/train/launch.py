@@ -14,6 +14,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,23 +25,24 @@ from filelock import Timeout
 import tinychat
 from tinychat.atomic import atomic_file, atomic_write
 from tinychat.corpus.sources import STDIN, check_is_file, source_name, split_weight, with_weight
-from tinychat.errors import ModelError, RunError, SourceError, UsageError
+from tinychat.errors import RunError, SourceError, UsageError
+from tinychat.events import Ended, Stepped
 from tinychat.generate.loading import THREAD_ENVIRONMENT
 from tinychat.model.shapes import checked_config
 from tinychat.store import paths
-from tinychat.store.models import CONFIG, TOKENIZER, WEIGHTS, ModelInfo, find_model, read_info
+from tinychat.store.models import CONFIG, SOURCE_TOKENIZER, TOKENIZER, WEIGHTS, ModelInfo, find_model, read_info
 from tinychat.store.runs import RunFolder, find_run
 from tinychat.textutil import shorten
 from tinychat.train.checkpoint import newest_step
 from tinychat.train.event_log import rewind
-from tinychat.train.recipe import MODEL_FIELDS, RECIPE_FIELDS, Recipe, load_recipe
+from tinychat.train.recipe import LENGTH_FIELDS, MODEL_FIELDS, RECIPE_FIELDS, Recipe, load_recipe
 from tinychat.untrusted import replace_surrogates
 
 FREE_FIELDS = ("context_length", "dropout", "attention_dropout", "initialization")
 """fields of the architecture that a base model's weights do not depend on; the context length may only shrink"""
 MAX_NAME_LENGTH = 60
 CHANGEABLE = ("devices", "strategy", "threads", "grad_accum_steps")
-"""recipe fields that a resumed run may change, as they affect how a step is computed but not its result"""
+"""recipe fields that any resumed run may change, as they affect how a step is computed but not its result"""
 LOCK_TIMEOUT = 1.0
 """seconds to wait for the run's lock, which a process that checks on the run holds for a moment"""
 OUT_OF_MEMORY = 77
@@ -124,12 +126,15 @@ def adopt_architecture(recipe: Recipe, info: ModelInfo) -> Recipe:
     """Fill the architecture of the model that a run starts from (`--from`) into the recipe.
 
     Raises:
-        UsageError: If the recipe sets another architecture or a tokenizer.
-        ModelError: If the model is a translation model.
+        UsageError: If the recipe sets another architecture or a tokenizer, or a translator should do something else.
     """
     config = checked_config(info)
-    if config.encoder_decoder:
-        raise ModelError(f"{info.name} is a translation model, which cannot be gone on with", "name another model")
+    translates = info.mode == "translation"
+    if translates and recipe.mode is None:
+        recipe = recipe.merged({"mode": info.mode})
+    if translates != (recipe.mode == "translation"):
+        kind = "translates" if translates else "has no encoder to translate with"
+        raise UsageError(f"{info.name} {kind}, so --mode {recipe.mode} cannot go on with it", "name another model")
     if recipe.tokenizer is not None:
         raise UsageError(f"--tokenizer cannot be changed: {info.name} brings its own", "leave it out")
     architecture = config.to_dict()
@@ -159,6 +164,9 @@ def copy_base_model(info: ModelInfo, run: RunFolder) -> None:
     for name in (CONFIG, TOKENIZER, WEIGHTS):
         shutil.copyfile(info.folder / name, run.base_model / name)
     shutil.copyfile(info.folder / TOKENIZER, run.tokenizer_file)
+    if info.mode == "translation":
+        own = info.folder / SOURCE_TOKENIZER
+        shutil.copyfile(own if own.is_file() else info.folder / TOKENIZER, run.source_tokenizer_file)
 
 
 def resume_run(name: str) -> RunFolder:
@@ -173,18 +181,65 @@ def resume_run(name: str) -> RunFolder:
     return run
 
 
-def change_recipe(run: RunFolder, overrides: Mapping[str, object]) -> None:
-    """Change fields of a run's recipe before it resumes.
+def change_recipe(run: RunFolder, overrides: Mapping[str, object], *, more: bool = False) -> bool:
+    """Change fields of a run's recipe before it resumes; return whether there is anything left to do.
+
+    A field of `LENGTH_FIELDS` extends the run: to that length in all or, if `more`, by it.
 
     Raises:
-        UsageError: If a field is not in `CHANGEABLE`, or a value is invalid.
+        UsageError: If a field is neither a length nor in `CHANGEABLE`, a value is invalid, or the run is that long.
     """
-    flags = ", ".join(field.flag for field in map(RECIPE_FIELDS.find, overrides) if field.name not in CHANGEABLE)
-    if flags:
-        free = ", ".join(RECIPE_FIELDS[name].flag for name in CHANGEABLE)
+    names = [RECIPE_FIELDS.find(name).name for name in overrides]
+    allowed = (*LENGTH_FIELDS, *CHANGEABLE)
+    if flags := ", ".join(RECIPE_FIELDS[name].flag for name in names if name not in allowed):
+        free = ", ".join(RECIPE_FIELDS[name].flag for name in allowed)
         raise UsageError(f"a run goes on as it began: {flags} cannot change it", f"begin a new run; {free} may change")
-    if overrides:
-        save_recipe(run, load_recipe(run.recipe_file).merged(overrides))
+    old = load_recipe(run.recipe_file)
+    recipe, used = old.merged(overrides), measure_length(run, old)
+    extends = any(name in LENGTH_FIELDS for name in names)
+    if more:
+        if not extends:
+            raise UsageError("how much more?", f"for example `/train more {run.name} --minutes 5`")
+        if not recipe.length.keys() <= used.keys():
+            raise UsageError(f"{run.name} has no epochs to add to", "--minutes 5 or --steps 500 can be added")
+        recipe = recipe.merged({name: value + used[name] for name, value in recipe.length.items()})
+    for name, value in recipe.length.items() if extends else ():
+        if value <= used.get(name, 0):
+            flag, now = RECIPE_FIELDS[name].flag, f"{used[name]:,.4g} that {run.name} has behind it"
+            remedy = f"name the length in all, such as {flag} {2 * used[name]:.4g}"
+            raise UsageError(f"{flag} {value:,.4g} is not more than the {now}", remedy)
+    if recipe != old:
+        save_recipe(run, recipe)
+    return extends or not is_done(run)
+
+
+def measure_length(run: RunFolder, recipe: Recipe) -> dict[str, float]:
+    """Return how many minutes, steps and, if the recipe counts them, epochs a run has trained for."""
+    stepped = None
+    for event in run.events():
+        stepped = event if isinstance(event, Stepped) else stepped
+    if stepped is None:
+        return {"minutes": 0.0, "steps": 0} | dict.fromkeys(recipe.length, 0)
+    used: dict[str, float] = {"minutes": stepped.seconds / 60, "steps": stepped.step}
+    if recipe.epochs is not None:
+        used["epochs"] = recipe.epochs * stepped.progress
+    return used | (recipe.length if is_done(run) else {})
+
+
+def describe_done(run: RunFolder) -> tuple[str, str]:
+    """Return a line that says that a run is done, and one that says how to extend it."""
+    ended = deque(run.events(), maxlen=1)[0]
+    assert isinstance(ended, Ended)
+    ((name, length),) = load_recipe(run.recipe_file).length.items()
+    more = f"{RECIPE_FIELDS[name].flag} {2 * length:g}"
+    problem = f"{run.name} is done: {ended.step:,} steps, {ended.split} loss {ended.loss:.4f}"
+    return problem, f"it goes on with a new length in all: `tinychat train --resume {run.name} {more}`"
+
+
+def is_done(run: RunFolder) -> bool:
+    """Return whether a run has ended as planned and its model is there."""
+    last = deque(run.events(), maxlen=1)
+    return bool(last) and isinstance(last[0], Ended) and last[0].reason == "done" and run.final_folder.is_dir()
 
 
 def save_recipe(run: RunFolder, recipe: Recipe) -> None:

@@ -11,13 +11,15 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 import torch
+from torch import Tensor
 
 from tinychat.errors import RunError, describe_os_error
 from tinychat.events import Evaluated, Event, Noticed, Sampled, Saved, Stepped
 from tinychat.generate.stream import PromptEncoder
+from tinychat.model.transformer import Transformer
 from tinychat.train.batches import Batches
 from tinychat.train.checkpoint import Publisher, State
-from tinychat.train.data import TrainingText
+from tinychat.train.data import BaseModel, TrainingText
 from tinychat.train.evaluation import Evaluation, evaluate, make_samples
 from tinychat.train.event_log import Control
 from tinychat.train.machine import used_memory
@@ -79,7 +81,7 @@ class Loop:
         self.prompts = (text.prompt,) if plan.recipe.sample_prompt is None else plan.recipe.sample_prompt
         self.schedule = plan.schedule
         self.budget = Budget(plan.steps if plan.available is None else None)
-        self.state = State(available=plan.available, step_seconds=plan.step_seconds, fingerprint=text.fingerprint)
+        self.state = self._first_state(plan.step_seconds)
         """current state; its weights and optimizer states are filled in when it is saved"""
         self._token_seconds, self._sample_seconds = plan.token_seconds, SAMPLE_SECONDS
         self._slowest_token = self._evaluation_seconds = 0.0
@@ -114,6 +116,10 @@ class Loop:
             self._began -= self._resume_from.seconds
             self.plan = replace(self.plan, available=self._resume_from.available)
             self._restore_state(self._resume_from)
+            if self.step == self.state.extended_step:
+                # The run was extended, and what was evaluated before may be another part of the split.
+                result = self._evaluate_weights(self.state.best_weights, self.plan.eval_windows)
+                self._keep_best(result, self.state.best_step)
         self._update_budget()
         self._reported_at = self.seconds
         while True:
@@ -124,6 +130,8 @@ class Loop:
 
     def _run(self) -> Literal["done", "stopped"]:
         if self.step == 0:
+            if self.text.base is not None and self.best is None:
+                self._evaluate_start(self.text.base)
             self._publish_if_due()
         while self.step == 0 or not (self.control.stop_requested or self._is_over()):
             self._train_step()
@@ -141,6 +149,7 @@ class Loop:
         # Decide before the last report, which may find steps faster and so time for one more.
         reason: Literal["done", "stopped"] = "done" if self._is_over() else "stopped"
         self._report()
+        self.state.is_done = reason == "done"
         self.save()
         if self.state.evaluated_step != self.step:
             self.evaluate()
@@ -172,14 +181,37 @@ class Loop:
         self._update_budget()
 
     def evaluate_best(self) -> Evaluation:
-        """Load the best weights and evaluate them on all validation tokens, or on as many as time allows."""
-        self.learner.model.load_state_dict(self.state.best_weights)
-        if self.plan.final_windows > self.plan.eval_windows:
-            began = self.seconds
+        """Load the best weights and evaluate them on all validation tokens, or on as many as time allows.
+
+        If the model that the run started from is as good there, its weights are loaded instead.
+        """
+        state, began = self.state, self.seconds
+        self.learner.model.load_state_dict(state.best_weights)
+        if self.plan.final_windows > self.plan.eval_windows and state.best_step > 0:
             result = evaluate(self.learner.model, self.text.eval_text, self.plan.final_windows)
-            self._record(result, self.state.best_step, True, began)
+            self._record(result, state.best_step, True, began)
+        if self.text.base is not None and state.start_loss is not None and state.start_loss <= state.best_loss:
+            state.best_weights = self.text.base.weights(self.plan.config.context_length)
+            self.learner.model.load_state_dict(state.best_weights)
+            self._record(Evaluation(state.start_loss, state.start_tokens, state.start_accuracy), 0, True, self.seconds)
         assert self.best is not None  # `run` ends with an evaluation
         return self.best
+
+    def _evaluate_start(self, base: BaseModel) -> None:
+        """Evaluate the model that the run starts from, with its own counts: the best one until a step improves it."""
+        began, state = self.seconds, self.state
+        state.best_weights = base.weights(self.plan.config.context_length)
+        result = self._evaluate_weights(state.best_weights, self.plan.eval_windows)
+        self._record(result, 0, True, began)
+        if self.plan.final_windows > self.plan.eval_windows:
+            result = self._evaluate_weights(state.best_weights, self.plan.final_windows)
+        state.start_loss, state.start_tokens, state.start_accuracy = result.loss, result.tokens, result.accuracy
+
+    def _evaluate_weights(self, weights: dict[str, Tensor], windows: int) -> Evaluation:
+        """Evaluate weights other than the learner's, whose counts may be others too."""
+        model = Transformer(self.plan.config).to(self.learner.fabric.device)
+        model.load_state_dict(weights)
+        return evaluate(model, self.text.eval_text, windows)
 
     def sample(self) -> None:
         """Generate a sample from each prompt and report it."""
@@ -224,9 +256,7 @@ class Loop:
     def _record(self, result: Evaluation, step: int, best: bool, began: float) -> None:
         """Record an evaluation if it is the best, and report it; it began after so many seconds of training."""
         if best:
-            state = self.state
-            state.best_loss, state.best_tokens, state.best_accuracy = result.loss, result.tokens, result.accuracy
-            state.best_step = step
+            self._keep_best(result, step)
         self.report(
             Evaluated(
                 step=step,
@@ -242,9 +272,16 @@ class Loop:
             )
         )
 
+    def _keep_best(self, result: Evaluation, step: int) -> None:
+        state = self.state
+        state.best_loss, state.best_tokens, state.best_accuracy = result.loss, result.tokens, result.accuracy
+        state.best_step = step
+
     def _train_step(self) -> None:
-        progress, grad_accum_steps = self.budget.progress(self.step, self.seconds), self.learner.grad_accum_steps
-        factor = self.state.lr_scale * lr_factor(self.schedule, progress, self.step)
+        state, grad_accum_steps = self.state, self.learner.grad_accum_steps
+        since = (state.extended_step, state.extended_seconds)
+        progress = self.budget.progress(self.step, self.seconds, since)
+        factor = state.lr_scale * lr_factor(self.schedule, progress, self.step - state.extended_step)
         self._loss_sum += self.learner.step(self.batches.batch(self.step), factor, self.step)
         self.state.step += 1
         if self.learner.grad_accum_steps != grad_accum_steps:
@@ -353,11 +390,15 @@ class Loop:
         lr_scale, state = self.state.lr_scale / 2, self._load()
         if state is None:
             self.learner = self.learner.fresh_copy()
-            state = self._with_learner(State(available=self.plan.available, fingerprint=self.text.fingerprint))
+            state = self._with_learner(self._first_state())
         self._restore_state(state)
         self.state.lr_scale = lr_scale
         self.report(Noticed(f"{error}: back to step {self.step:,} with half the learning rate"))
         self.save()
+
+    def _first_state(self, step_seconds: float = 0.0) -> State:
+        available, length = self.plan.available, self.plan.recipe.length
+        return State(available=available, step_seconds=step_seconds, fingerprint=self.text.fingerprint, length=length)
 
     def _restore_state(self, state: State) -> None:
         self.learner.load(state.weights, state.optimizers, state.grad_accum_steps)

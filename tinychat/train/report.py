@@ -20,6 +20,8 @@ MAX_QUOTED = 40
 
 def report(ended: Ended) -> Iterator[tuple[str, str]]:
     """Yield the rows of the report, each a heading and a text; fewer for an `Ended` event of an older version."""
+    if ended.start_loss is not None:
+        yield "start", describe_start(ended)
     if ended.last_loss is not None and ended.best_step != ended.step:
         train = "" if ended.last_training_loss is None else f" · train {ended.last_training_loss:.4f}"
         yield "last", f"{ended.split} {ended.last_loss:.4f}{train}, at step {ended.step:,}"
@@ -30,11 +32,27 @@ def report(ended: Ended) -> Iterator[tuple[str, str]]:
     yield "time", describe_times(ended)
 
 
+def warnings(ended: Ended) -> Iterator[tuple[str, str]]:
+    """Yield the rows of the report on what went wrong: the model overfits, or is no better than its start."""
+    for heading, text in report(ended):
+        if (heading == "overfits" and not text.startswith("no")) or (heading == "start" and ended.best_step == 0):
+            yield heading, text
+
+
 def format_samples(ended: Ended) -> list[str]:
     """Return the samples, each after its prompt if prompts differ."""
     if len(set(ended.prompts)) < 2:
         return list(ended.samples)
     return [f"{prompt} → {sample}" for prompt, sample in zip(ended.prompts, ended.samples, strict=True)]
+
+
+def describe_start(ended: Ended) -> str:
+    """Describe what the run made of the model that it started from."""
+    assert ended.start_loss is not None
+    before = f"{ended.start} had {ended.split} {ended.start_loss:.4f}"
+    if ended.best_step == 0:
+        return f"{before}, and no step made that better: its weights are kept"
+    return f"{before}, {ended.start_loss - ended.loss:.4f} above this"
 
 
 def describe_overfitting(ended: Ended) -> str:

@@ -12,6 +12,7 @@ from torch.nn.utils import clip_grad_norm_
 
 from tinychat.errors import RunError
 from tinychat.model.config import ModelConfig
+from tinychat.model.ngrams import COUNT_BUFFERS, Counts
 from tinychat.model.transformer import IGNORED, Transformer
 from tinychat.tokenizer.token_cache import Ids
 from tinychat.train import distributed
@@ -24,13 +25,16 @@ from tinychat.train.recipe import Recipe
 for _name in ("lightning.fabric", "lightning.pytorch"):  # one package, which logs under either name
     logging.getLogger(_name).setLevel(logging.WARNING)  # the plan reports the precision
 
+COUNTS = tuple(f"ngrams.{name}" for name in COUNT_BUFFERS)
+"""N-gram counts in a `state_dict()`."""
+
 
 class Learner:
     """A new model and its optimizers, which take steps together with the learners of the group's other processes.
 
     The leader's learner broadcasts each public call to the workers' learners before it acts. N-grams are counted in
     `ngram_folds`, the token ids of each fold of the text, if `config.ngram_order` is not 0. `weights` are initial
-    weights and n-gram counts; None for random weights.
+    weights; None for random weights. Their n-gram counts, or `earlier_counts`, are united with those of the text.
     """
 
     def __init__(
@@ -40,10 +44,13 @@ class Learner:
         group: ProcessGroup | None = None,
         ngram_folds: Sequence[Ids] | None = None,
         weights: dict[str, Tensor] | None = None,
+        earlier_counts: Counts | None = None,
     ) -> None:
         self.group = group or ProcessGroup()
         ngram_folds = ngram_folds if config.ngram_order else None
-        self.group.broadcast("make", config, recipe, ngram_folds)
+        if weights is not None and config.ngram_order:
+            earlier_counts = dict(zip(COUNT_BUFFERS, map(weights.__getitem__, COUNTS), strict=True))
+        self.group.broadcast("make", config, recipe, ngram_folds, earlier_counts)
         self.fabric = self.group.make_fabric(recipe)
         self.config, self.recipe, self._ngram_folds, self._initial_weights = config, recipe, ngram_folds, weights
         self.grad_accum_steps = recipe.grad_accum_steps
@@ -51,7 +58,7 @@ class Learner:
         torch.manual_seed(recipe.seed)
         self._module = Transformer(config)
         if self._module.ngrams is not None and ngram_folds is not None:
-            self._module.ngrams.count(ngram_folds)
+            self._module.ngrams.count(ngram_folds, earlier_counts)
         self._mesh = distributed.find_mesh(self.fabric)
         self._full_model = self._module if self._mesh is None else distributed.empty_copy(self._module)
         self._is_gathered = self._mesh is None
@@ -64,7 +71,8 @@ class Learner:
         self.learning_rate, self.gradient_norm = 0.0, torch.zeros(())
         """those of the last step; the norm is that before clipping"""
         if weights is not None:
-            self.load(weights, self.optimizer_states())
+            counted = {name: values for name, values in self._module.state_dict().items() if name in COUNTS}
+            self.load(weights | counted, self.optimizer_states())
 
     def fresh_copy(self) -> Self:
         """Return a new learner in the initial state of this one."""

@@ -24,7 +24,7 @@ from tinychat.train.batches import Batches, Rows, make_user_loss_mask
 from tinychat.train.checkpoint import Publisher, State, load_checkpoint, save_checkpoint
 from tinychat.train.data import TrainingText
 from tinychat.train.distributed import ProcessGroup
-from tinychat.train.evaluation import evaluate
+from tinychat.train.evaluation import Evaluation, evaluate
 from tinychat.train.event_log import Control, Curves, EventLog, loss_curve, recent_loss, rewind
 from tinychat.train.launch import ProcessRank, save_recipe
 from tinychat.train.loop import Loop, RunIO, Training, best_evaluation
@@ -71,6 +71,8 @@ class Trainer:
         """Train from a checkpoint or the beginning to the end, or until stopped; then evaluate, save and report."""
         for notice in self.text.notices if state is None else ():
             self.report(Noticed(notice))
+        if state is not None and state.length != recipe.length:
+            extend(state, recipe, self._elapsed)
         plan = self._make_plan(recipe, state)
         learner = self._make_learner(plan)
         model = ModelFacts(self.run.name, plan, self.text, self.machine, learner.model.parameter_count)
@@ -128,10 +130,10 @@ class Trainer:
         return plan
 
     def _make_learner(self, plan: Plan) -> Learner:
-        """Make the model and its optimizers; a base model keeps its n-gram counts, so that step 0 is the base model."""
+        """Make the model and its optimizers."""
         base = self.text.base
         weights = base.weights(plan.config.context_length) if base else None
-        ngram_folds = self.text.ngram_folds(MOST_COUNTED) if plan.config.ngram_order and not base else None
+        ngram_folds = self.text.ngram_folds(MOST_COUNTED) if plan.config.ngram_order else None
         return Learner(plan.config, plan.recipe, self.group, ngram_folds, weights)
 
     def _report_plan(self, model: ModelFacts, state: State | None) -> None:
@@ -166,16 +168,33 @@ class Trainer:
             RunError: If the model cannot be written.
         """
         ended = make_ended_event(loop, self.run, reason, start_seconds)
+        base, weights = self.text.base, loop.state.best_weights
+        if base is not None and loop.state.best_step == 0:  # the model that the run started from, as it was
+            weights = base.weights(base.config.context_length)
+            plan = dataclasses.replace(writer.model.plan, config=base.config)
+            writer = dataclasses.replace(writer, model=dataclasses.replace(writer.model, plan=plan))
         remedy = f"make room, and `tinychat train --resume {self.run.name}` ends what is begun"
         for folder in (self.run.model, self.run.final_folder):
             try:
                 curve = loss_curve(self.run.events_file)
                 figures = Figures(loop.state.best_step, loop.seconds, loop.best, curve, ended)
-                writer.write(folder, loop.state.best_weights, figures)
+                writer.write(folder, weights, figures)
             except OSError as error:
                 raise RunError(f"the model cannot be written to {folder}: {error.strerror or error}", remedy) from None
             remedy = f"it is whole in {folder}"
         self.report(dataclasses.replace(ended, seconds=loop.seconds))
+
+
+def extend(state: State, recipe: Recipe, elapsed: float) -> None:
+    """Let a run go on to the length that its recipe has by now: the learning rate rises and decays once more.
+
+    `elapsed` seconds have passed since the person gave the command. A run that was done has used all of its minutes,
+    including those for its last evaluation.
+    """
+    used = 60 * state.length["minutes"] if state.is_done and "minutes" in state.length else state.seconds
+    state.available = None if recipe.minutes is None else state.seconds + 60 * recipe.minutes - used - elapsed
+    state.extended_step, state.extended_seconds = state.step, state.seconds
+    state.length, state.is_done = recipe.length, False
 
 
 @dataclass(frozen=True)
@@ -230,7 +249,11 @@ def make_ended_event(loop: Loop, run: RunFolder, reason: Literal["done", "stoppe
     until = time.monotonic() + MAX_COPY_SEARCH_SECONDS
     copied = longest_copy(samples, text.train, text.tokenizer, lambda: time.monotonic() > until)
     longest = max(text.parts, key=len)
-    trained = evaluate(loop.learner.model, longest, plan.eval_windows, trained_on=True) if len(text.val) else best
+    trained: Evaluation | None = best
+    if len(text.val):
+        trained = evaluate(loop.learner.model, longest, plan.eval_windows, trained_on=True)
+    if text.base is not None and loop.state.best_step == 0 and plan.config.ngram_order:
+        trained = None  # whether its counts are of this text is not known
 
     events = list(LineReader(run.events_file).events())
     steps = [event for event in events if isinstance(event, Stepped)]
@@ -249,7 +272,7 @@ def make_ended_event(loop: Loop, run: RunFolder, reason: Literal["done", "stoppe
         samples=samples,
         split=text.split,
         best_step=loop.state.best_step,
-        training_loss=trained.loss,
+        training_loss=None if trained is None else trained.loss,
         last_loss=best.loss if loop.state.best_step == loop.step else last_loss,
         last_training_loss=recent_loss(curves.training),
         overfits_since=curves.overfits_since,
@@ -264,4 +287,6 @@ def make_ended_event(loop: Loop, run: RunFolder, reason: Literal["done", "stoppe
         evaluation_seconds=sum(event.seconds for event in events if isinstance(event, Evaluated)),
         accuracy=best.accuracy,
         prompts=prompts,
+        start="" if text.base is None else text.base.info.name,
+        start_loss=loop.state.start_loss,
     )

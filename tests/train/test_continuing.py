@@ -1,0 +1,106 @@
+"""Runs that start from a model, which they never make worse, and runs that are extended."""
+
+from pathlib import Path
+
+import pytest
+from training import TINY, events, make, train, weights, write_text
+
+from tinychat.errors import UsageError
+from tinychat.events import Ended, Evaluated, Stepped
+from tinychat.store.models import find_model, read_info, read_training
+from tinychat.store.runs import RunFolder
+from tinychat.train.launch import change_recipe, describe_done, prepare_run
+from tinychat.train.recipe import choose_recipe, load_recipe
+
+WORDS = ["the", "fox", "sees", "a", "bird", "and", "the bird", "sings", "loud", "in", "trees"]
+
+
+@pytest.fixture
+def text(tmp_path: Path) -> Path:
+    return write_text(tmp_path / "text.txt", WORDS, 1500)
+
+
+def go_on(source: Path, **fields: object) -> RunFolder:
+    """Train from the model of that text, on a source."""
+    own = ("n_layer", "d_model", "context_length")
+    tiny = {name: value for name, value in TINY.items() if name not in own}
+    run = prepare_run(choose_recipe(None, {**tiny, "sources": [str(source)], "from_model": "text", **fields}))
+    assert train(run) == 0, list(run.events())[-1]
+    return run
+
+
+def test_going_on_begins_with_the_loss_of_the_start_and_counts_the_text_with_folds(text: Path) -> None:
+    first = make(text, steps=40)
+    assert train(first) == 0
+    run = go_on(text, steps=20, evaluate_every=10)
+    (start,), (ended,) = events(first, Ended), events(run, Ended)
+    evaluated = events(run, Evaluated)[0]
+    assert (evaluated.step, evaluated.best) == (0, True)
+    assert evaluated.loss == pytest.approx(start.loss, abs=1e-6)
+    assert (ended.start, ended.start_loss) == ("text", evaluated.loss)
+    assert ended.loss <= evaluated.loss
+    assert all(abs(stepped.loss - start.training_loss) < 0.3 for stepped in events(run, Stepped))  # no look at itself
+    before, after = weights(find_model("text")), weights(find_model(run.name))
+    assert all(before[f"ngrams.{name}"].equal(after[f"ngrams.{name}"]) for name in ("contexts", "counts"))
+
+
+def test_where_no_step_makes_it_better_the_start_is_kept(text: Path, tmp_path: Path) -> None:
+    assert train(make(text, steps=40)) == 0
+    other = write_text(tmp_path / "other.txt", ["sees the fox", "a tree", "and"], 300)
+    run = go_on(other, steps=8, learning_rate=3.0, embedding_learning_rate=3.0, evaluate_every=4)
+    (ended,) = events(run, Ended)
+    assert (ended.best_step, ended.loss) == (0, ended.start_loss)
+    assert ended.training_loss is None
+    before, after = weights(find_model("text")), weights(find_model(run.name))
+    assert before.keys() == after.keys()
+    assert all(before[name].equal(after[name]) for name in before)
+    assert read_info(find_model(run.name)).architecture["context_length"] == 16
+    assert read_training(find_model(run.name))["loss"] == ended.loss
+
+
+def test_another_text_adds_its_counts(text: Path, tmp_path: Path) -> None:
+    assert train(make(text, steps=20)) == 0
+    other = write_text(tmp_path / "other.txt", ["bold", "rats", "sit", "here", "aid"], 1500)
+    run = go_on(other, steps=60, evaluate_every=20)
+    (ended,) = events(run, Ended)
+    assert ended.loss < ended.start_loss - 0.3
+    before, after = (set(weights(find_model(name))["ngrams.contexts"].tolist()) for name in ("text", run.name))
+    assert before < after
+
+
+def test_a_translator_goes_on_with_pairs(tmp_path: Path) -> None:
+    pairs = [f"a {x} is {y}\tun {x[::-1]} es {y[::-1]}" for x in ("fox", "bird", "tree", "king") for y in WORDS * 2]
+    (tmp_path / "text.tsv").write_text("\n".join(pairs), encoding="utf-8")
+    fields = {"mode": "translation", "ngram_order": None}
+    assert train(make(tmp_path / "text.tsv", steps=20, **fields)) == 0
+    run = go_on(tmp_path / "text.tsv", steps=20)
+    (ended,) = events(run, Ended)
+    assert ended.loss < ended.start_loss == pytest.approx(events(run, Evaluated)[0].loss)
+    assert read_info(find_model(run.name)).mode == "translation"
+    with pytest.raises(UsageError, match="text translates"):
+        go_on(tmp_path / "text.tsv", mode="completion", steps=1)
+
+
+def test_a_run_that_is_done_says_so_and_is_extended_by_its_length(text: Path) -> None:
+    run = make(text, steps=40, evaluate_every=10, ngram_order=0)
+    assert train(run) == 0
+    (first,) = events(run, Ended)
+    assert not change_recipe(run, {})
+    assert describe_done(run) == (
+        f"text is done: 40 steps, val loss {first.loss:.4f}",
+        "it goes on with a new length in all: `tinychat train --resume text --steps 80`",
+    )
+    with pytest.raises(UsageError, match="--steps 40 is not more than the 40"):
+        change_recipe(run, {"steps": 40})
+    with pytest.raises(UsageError, match="how much more"):
+        change_recipe(run, {}, more=True)
+    assert change_recipe(run, {"steps": 30}, more=True)
+    assert load_recipe(run.recipe_file).steps == 70
+    assert train(run) == 0
+    ended = events(run)[-1]
+    assert (ended.reason, ended.step) == ("done", 70)
+    assert ended.loss < first.loss
+    rates = {event.step: event.learning_rate for event in events(run, Stepped)}
+    late = [rate for step, rate in rates.items() if step > 42]
+    assert max(late) > 0.5 * max(rates.values())
+    assert late[-1] < 0.2 * max(rates.values())
