@@ -1,13 +1,16 @@
 """A model that is open, without a conversation."""
 
+import json
+import shutil
 from pathlib import Path
 
 import pytest
 
 from tinychat.config.settings import SettingStore
 from tinychat.errors import ModelError
-from tinychat.events import Notice
+from tinychat.events import Finished, Notice
 from tinychat.generate.stream import stream
+from tinychat.model.config import ModelConfig
 from tinychat.session.conversation import Turn
 from tinychat.session.open_model import OpenModel
 
@@ -45,6 +48,20 @@ def test_a_chat_sees_the_turns_before_a_prompt_and_other_modes_none(letters: Pat
     turns = [Turn("one"), Turn("two")]
     assert OpenModel(str(chatter), SettingStore()).history(turns) == turns
     assert not OpenModel(str(letters), SettingStore()).history(turns)
+
+
+def test_fields_that_the_architecture_leaves_out_have_their_defaults(letters: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(letters, tmp_path / "sparse"))
+    values = json.loads((folder / "config.json").read_text())
+    default = ModelConfig(vocab_size=2)
+    values["architecture"] = {
+        name: value for name, value in values["architecture"].items() if value != getattr(default, name)
+    }
+    values["architecture"].pop("context_length", None)
+    (folder / "config.json").write_text(json.dumps(values))
+    model = OpenModel(str(folder), SettingStore())
+    assert model.config.context_length == default.context_length
+    assert [type(record) for record in stream(model.engine, model.make_answer("abc"))][-1] is Finished
 
 
 def test_an_answer_uses_the_current_settings(letters: Path) -> None:

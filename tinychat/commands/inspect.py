@@ -229,11 +229,8 @@ def attention(session: Session, text: str) -> Result:
     or the tokens after those (induction); else for how many tokens it spreads over. `cross` after the numbers shows
     the cross-attention of a translation model.
     """
-    from tinychat.model.config import ModelConfig
-
     model, words = session.model, text.lower().split()
-    cross = words[-1:] == [CROSS]
-    config = ModelConfig.from_dict(model.info.architecture)
+    cross, config = words[-1:] == [CROSS], model.config
     if cross and not config.encoder_decoder:
         raise UsageError(f"{model.name} has no encoder to look at", f"`{CROSS}` is for translation models")
     numbers = words[:-1] if cross else words

@@ -376,7 +376,7 @@ class AnswerView(LiveView):
         if tokens_per_second := self._throughput.tokens_per_second():
             parts.append(f"{tokens_per_second:,.0f} tok/s")
         if self._session.turns:
-            turn, context_length = self._session.turns[-1], int(self._session.model.info.architecture["context_length"])
+            turn, context_length = self._session.turns[-1], self._session.model.config.context_length
             parts.append(f"context {min(1.0, (len(turn.prompt_ids) + len(turn.tokens)) / context_length):.0%}")
         return parts
 

@@ -34,7 +34,7 @@ class OpenModel:
         self.info = open_info(find_model(name))
         self.reference = model_reference(self.info)
         """A reference that resolves to this model: its name, or its path if the name finds another model."""
-        ModelConfig.from_dict(self.info.architecture)  # reports a faulty architecture before the weights load
+        self.config = ModelConfig.from_dict(self.info.architecture)  # reports a faulty one before the weights load
         settings.replace(self.info.settings, Origin.MODEL)
         self._settings = settings
         self._loading: EngineLoader | None = None
@@ -102,7 +102,7 @@ class OpenModel:
         if info.mode == "chat" and template is None:
             raise ModelError(f"{info.name} is a chat model without a template", "train or import it again")
         source_tokenizer = self.source_tokenizer if info.mode == "translation" else None
-        return PromptEncoder(self.tokenizer, int(info.architecture["context_length"]), template, source_tokenizer)
+        return PromptEncoder(self.tokenizer, self.config.context_length, template, source_tokenizer)
 
     def history(self, turns: Sequence[Turn]) -> Sequence[Turn]:
         """Return the earlier turns that the model sees: all of them in a chat, none in other modes."""
