@@ -31,6 +31,8 @@ from typing import Any
 from peers import weights
 from peers.weights import SHAPES, Shape
 
+from tinychat.train.planner import NGRAM_VOCABULARY
+
 PEERS = Path(__file__).with_name("peers")
 PROMPT = [3, 1, 4, 1, 5, 9, 2, 6]
 PAUSE = 0.03
@@ -46,6 +48,8 @@ TARGETS = {
     ("tinychat f32, GPT-2", "nanoGPT f32, GPT-2"): (60, 25, 10),
     ("tinychat f32", "reading f32"): (None, 0.9, 0.9),
     ("tinychat int8", "reading int8"): (None, 0.5, 0.5),
+    ("tinychat f32, counts", "tinychat f32"): (None, None, None),
+    ("tinychat int8, counts", "tinychat int8"): (None, None, None),
 }
 """target speed ratios for the shapes S, M and L"""
 
@@ -122,6 +126,11 @@ def prepare(args: argparse.Namespace, shape: Shape, folder: Path) -> list[Decode
         Decoder("tinychat int8", [*in_python, "tinychat-int8", str(llama.folder), *arguments], "tinychat f32"),
         Decoder("reading int8", [reading, str(size), *arguments], None, size),
     ]
+    if shape.vocab_size <= NGRAM_VOCABULARY:  # as tinychat trains texts in characters by default: no peer reads them
+        counted = weights.make_model(shape, "counted", folder / "counted")
+        for kind in ("f32", "int8"):
+            call, name = [*in_python, f"tinychat-{kind}", str(counted.folder), *arguments], f"tinychat {kind}, counts"
+            decoders.append(Decoder(name, call, name))
     if args.llama2c:
         program = build("llama2_c.c", folder / "llama2_c", "-Ofast", "-fopenmp", f"-I{args.llama2c}", "-lm")
         weights.export_llama2_c(llama, folder / "model.bin")

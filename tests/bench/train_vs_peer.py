@@ -1,8 +1,10 @@
 """Compare nanoGPT's and tinychat's time to equal loss: `python tests/bench/train_vs_peer.py --peer NANOGPT`.
 
 The peer trains by its README's recipe for a CPU on tinyshakespeare. tinychat trains on the same text with only a time
-limit: the first of `--minutes` after which its loss is no higher than the peer's. Both alternate for `--rounds` rounds,
-since the speed of a machine varies over time. Both losses are over the whole validation split, the last tenth, in
+limit: the first of `--minutes` after which its loss is no higher than the peer's. It does so in several ways
+(`--ways`): as by default, where n-gram counts alone reach the peer's loss within a few steps, and, like for like, with
+a transformer alone, in f32 and in bf16. Peer and ways alternate for `--rounds` rounds,
+since the speed of a machine varies over time. All losses are over the whole validation split, the last tenth, in
 non-overlapping windows of the model's own context length, and are measured after the clock has stopped. tinychat starts
 with an empty home each time, so its time includes tokenizing; the peer's text is tokenized beforehand.
 
@@ -31,6 +33,13 @@ TEXT = "tinyshakespeare"
 STEPS = 2000
 MINUTES = [0.1, 0.125, 0.15, 0.175, 0.2, 0.25, 0.3, 0.4, 0.5]
 """in minutes"""
+
+WAYS = {
+    "default": [],
+    "layers-f32": ["--ngram-order", "0", "--precision", "f32"],
+    "layers-bf16": ["--ngram-order", "0", "--precision", "bf16"],
+}
+"""name → flags of `tinychat train`"""
 
 RECIPE = [
     "config/train_shakespeare_char.py",
@@ -116,28 +125,29 @@ def train_peer(copy: Path, steps: int) -> Run:
     return Run("nanoGPT", loss, seconds, whole, steps, curve)
 
 
-def train_ours(minutes: float, mirror: Path) -> Run:
-    """Train tinychat for a given time in an empty home."""
+def train_ours(way: str, minutes: float, mirror: Path) -> Run:
+    """Train tinychat in one of `WAYS` for a given time in an empty home."""
     with tempfile.TemporaryDirectory() as home:
         environment = os.environ | {"TINYCHAT_HOME": home, "TINYCHAT_MIRROR": str(mirror)}
         tinychat = [sys.executable, "-m", "tinychat"]
-        call = [*tinychat, "train", TEXT, "--name", "ours", "--minutes", str(minutes), "--json"]
+        call = [*tinychat, "train", TEXT, "--name", "ours", "--minutes", str(minutes), "--json", *WAYS[way]]
         start = time.perf_counter()
         out = run(call, env=environment)
         whole = time.perf_counter() - start
         events = [json.loads(line) for line in out.splitlines()]
         last = [event for event in events if event["event"] == "stepped"][-1]
         evaluations = [event for event in events if event["event"] == "evaluated" and event["step"] <= last["step"]]
-        curve = [(event["trained"], event["loss"]) for event in evaluations if event["trained"] <= last["seconds"]]
+        points = [(event["training_seconds"], event["loss"]) for event in evaluations]
+        curve = [(seconds, loss) for seconds, loss in points if seconds <= last["seconds"]]
         loss = json.loads(run([*tinychat, "eval", "ours", TEXT, "--json"], env=environment))["loss"]
-    return Run(f"tinychat --minutes {minutes:g}", loss, last["seconds"], whole, last["step"], curve)
+    return Run(f"{way} --minutes {minutes:g}", loss, last["seconds"], whole, last["step"], curve)
 
 
-def train_until(ladder: list[float], target: float, mirror: Path) -> list[Run]:
+def train_until(way: str, ladder: list[float], target: float, mirror: Path) -> list[Run]:
     """Train for increasing times until the loss is no higher than the target."""
     runs: list[Run] = []
     for minutes in ladder:
-        runs.append(train_ours(minutes, mirror))
+        runs.append(train_ours(way, minutes, mirror))
         report(f"  {describe(runs[-1])}")
         if runs[-1].loss <= target:
             break
@@ -165,8 +175,9 @@ def show_curves(runs: list[Run]) -> None:
 
 
 def show_ratios(pairs: list[tuple[Run, Run]]) -> None:
-    """Print how much sooner tinychat reaches the peer's loss, by round, and the medians."""
-    report(f"\n{'':8}{'nanoGPT, s':>12}{'tinychat, s':>13}{'ratio':>8}")
+    """Print how much sooner tinychat reaches the peer's loss in one way, by round, and the medians."""
+    report(f"\n{pairs[0][1].name.partition(' ')[0]}")
+    report(f"{'':8}{'nanoGPT, s':>12}{'tinychat, s':>13}{'ratio':>8}")
     for name in ("training", "whole"):
         ratios = []
         for peer, ours in pairs:
@@ -184,6 +195,7 @@ def main() -> None:
     parser.add_argument(
         "--minutes", type=float, nargs="+", default=MINUTES, help="time limits for tinychat, in increasing order"
     )
+    parser.add_argument("--ways", nargs="+", choices=WAYS, default=list(WAYS), help="of tinychat to train")
     parser.add_argument(
         "--peer-steps", type=int, default=STEPS, help="number of the peer's steps; fewer for a quick trial"
     )
@@ -191,7 +203,7 @@ def main() -> None:
     folder = fetch(TEXT, cache=paths.datasets_folder(), mirror=paths.mirror())
     with open_bytes(find_file(folder, find_dataset(TEXT).files[0])) as file:
         text = file.read()
-    pairs = []
+    pairs: dict[str, list[tuple[Run, Run]]] = {way: [] for way in args.ways}
     with tempfile.TemporaryDirectory() as scratch:
         copy = Path(scratch) / "peer"
         prepare_peer(args.peer, copy, text)
@@ -199,13 +211,15 @@ def main() -> None:
             report(f"round {number + 1} of {args.rounds}")
             peer = train_peer(copy, args.peer_steps)
             report(f"  {describe(peer)}")
-            ours = train_until(args.minutes, peer.loss, folder.parent)
-            show_curves([peer, *ours])
-            report()
-            if ours[-1].loss > peer.loss:
-                sys.exit(f"no value of --minutes reached {peer.loss:.4f}: add a longer one")
-            pairs.append((peer, ours[-1]))
-    show_ratios(pairs)
+            for way, rounds in pairs.items():
+                ours = train_until(way, args.minutes, peer.loss, folder.parent)
+                show_curves([peer, *ours])
+                report()
+                if ours[-1].loss > peer.loss:
+                    sys.exit(f"no value of --minutes reached {peer.loss:.4f}: add a longer one")
+                rounds.append((peer, ours[-1]))
+    for rounds in pairs.values():
+        show_ratios(rounds)
 
 
 if __name__ == "__main__":

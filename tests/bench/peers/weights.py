@@ -20,11 +20,15 @@ from tokenizers.models import WordLevel
 
 from tinychat.formats.huggingface import export_model
 from tinychat.model.config import ModelConfig
+from tinychat.model.ngrams import Ids
 from tinychat.model.transformer import Transformer
 from tinychat.store.models import ModelInfo, read_info, read_weights, save_model
 from tinychat.tokenizer.tokenizer import Tokenizer
+from tinychat.train.batches import FOLDS
 
 CONTEXT = 256
+COUNTED = 1_000_000
+"""number of tokens that n-grams are counted in"""
 MARGIN = 2.0
 """lead of a token's successor over the best other token, in standard deviations of a logit"""
 
@@ -50,7 +54,14 @@ class Shape:
         )
 
     def config(self, form: str) -> ModelConfig:
-        """Return the configuration of a Llama (no biases) or of a GPT-2 (biases, tied embeddings)."""
+        """Return the configuration of a Llama (no biases), of a GPT-2 (biases, tied embeddings), or `counted`.
+
+        `counted` is what tinychat trains by default on a text in characters: with n-gram counts and matches.
+        """
+        if form == "counted":
+            return ModelConfig(
+                self.vocab_size, 1024, n_layer=self.n_layer, d_model=self.d_model, n_head=self.n_head, ngram_order=8
+            )
         common: dict[str, Any] = {
             "vocab_size": self.vocab_size, "context_length": CONTEXT, "n_layer": self.n_layer, "d_model": self.d_model,
             "n_head": self.n_head, "qk_norm": False, "norm_affine": True,
@@ -87,11 +98,22 @@ def make_model(shape: Shape, form: str, folder: Path) -> ModelInfo:
         if form == "llama":
             bias = (math.sqrt(2 * math.log(shape.vocab_size)) + MARGIN) / shape.d_model
             model.head.weight.add_(bias * model.decoder.embedding.weight.roll(1, dims=0))
+    if model.ngrams is not None:
+        model.ngrams.initialize()
+        model.ngrams.count(np.array_split(_repetitive_text(shape), FOLDS))
     words = {f"{id}": id for id in range(shape.vocab_size)}
     tokenizer = Tokenizer(InnerTokenizer(WordLevel(words, unk_token="0")))
     facts = (model.config.to_dict(), tokenizer.kind, model.parameter_count)
     save_model(ModelInfo(folder.name, folder, "completion", *facts), model.state_dict(), tokenizer)
     return read_info(folder)
+
+
+def _repetitive_text(shape: Shape) -> Ids:
+    """Return ids [COUNTED] in which n-grams recur as often as in a text: words drawn by a Zipf law."""
+    draw = np.random.default_rng(shape.seed)
+    words = [draw.integers(shape.vocab_size, size=draw.integers(2, 10)) for _ in range(20_000)]
+    order = np.minimum(draw.zipf(1.2, size=COUNTED), len(words)) - 1
+    return np.concatenate([words[index] for index in order[: COUNTED // 5]])[:COUNTED].astype(np.uint16)
 
 
 def count_weights_read(info: ModelInfo) -> int:
