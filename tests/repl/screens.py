@@ -3,10 +3,13 @@
 import io
 import os
 import re
+import shlex
 import signal
+import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pexpect
@@ -20,6 +23,37 @@ PATIENCE = 60.0
 CURSOR_KEYS = {"up": "\x1b[A", "down": "\x1b[B", "right": "\x1b[C", "left": "\x1b[D"}
 
 
+class Window(pyte.Screen):
+    """A screen that keeps what scrolls off its top, and whose window may be resized: this cuts rows, as in xterm."""
+
+    def __init__(self, columns: int, rows: int) -> None:
+        self.history: list[str] = []
+        super().__init__(columns, rows)
+
+    def index(self) -> None:
+        if self.cursor.y == (self.margins.bottom if self.margins else self.lines - 1):
+            self.history.append("".join(self.buffer[0][column].data for column in range(self.columns)).rstrip())
+        super().index()
+
+    def resize(self, lines: int | None = None, columns: int | None = None) -> None:
+        """Resize the window; text scrolls up only as far as the row of the cursor is to stay."""
+        lines, columns = lines or self.lines, columns or self.columns
+        self.set_margins()
+        below, self.cursor.y = self.cursor.y, self.lines - 1
+        for _ in range(below - lines + 1):
+            self.index()
+        for row in [row for row in self.buffer if row >= lines]:
+            del self.buffer[row]
+        self.cursor.x, self.cursor.y = min(self.cursor.x, columns - 1), min(below, lines - 1)
+        self.lines = lines
+        super().resize(lines, columns)
+
+    @property
+    def everything(self) -> list[str]:
+        """All lines, also those that have scrolled off, without trailing spaces and empty lines at the end."""
+        return "\n".join([*self.history, *(line.rstrip() for line in self.display)]).rstrip().split("\n")
+
+
 class Screen(io.StringIO):
     """A stream that draws its text on a virtual screen and also keeps it."""
 
@@ -27,7 +61,7 @@ class Screen(io.StringIO):
 
     def __init__(self, columns: int = 80, rows: int = 24) -> None:
         super().__init__()
-        self.screen = pyte.Screen(columns, rows)
+        self.screen = Window(columns, rows)
         self._stream = pyte.Stream(self.screen)
 
     def write(self, text: str) -> int:
@@ -60,7 +94,7 @@ class Person:
         self.process = pexpect.spawn(command, arguments, env=env, dimensions=(rows, columns), timeout=PATIENCE)
         self.process.delaybeforesend = None
         self.process.ptyproc.delayafterclose = 0
-        self.screen = pyte.Screen(columns, rows)
+        self.screen = Window(columns, rows)
         self.screen.write_process_input = self.type  # type: ignore[assignment, method-assign]
         self._stream = pyte.ByteStream(self.screen)
         self.raw = b""
@@ -137,6 +171,52 @@ class Person:
         if callable(wanted):
             return wanted(self.lines)
         return wanted in self.lines
+
+
+class Tmux:
+    """The REPL in a window of tmux, a terminal that wraps the lines of a resized window anew."""
+
+    def __init__(self, socket: Path) -> None:
+        self._socket = socket
+
+    def run(self, *arguments: str) -> str:
+        """Run a command of tmux, and return its output."""
+        command = ["tmux", "-S", str(self._socket), "-f", os.devnull, *arguments]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+    def type(self, *lines: str) -> None:
+        """Type lines, each once the prompt is there."""
+        for line in lines:
+            self.sees(lambda text: text.rpartition("\n")[2].startswith(" parrot"))
+            self.run("send-keys", line, "Enter")
+            self.sees(lambda text, line=line: f"› {line}\n" in text)
+
+    def press(self, key: str) -> None:
+        self.run("send-keys", key)
+
+    def resize(self, columns: int, rows: int) -> None:
+        self.run("resize-window", "-x", str(columns), "-y", str(rows))
+
+    def sees(self, wanted: Callable[[str], bool]) -> str:
+        """Wait for a condition on the whole text, also that which has scrolled off; return it, without wraps."""
+        end = time.monotonic() + PATIENCE
+        while not wanted(text := self.run("capture-pane", "-p", "-J", "-S", "-").rstrip()):
+            assert time.monotonic() < end, text
+            time.sleep(0.02)
+        return text
+
+
+@contextmanager
+def in_tmux(model: Path, home: Path, **environment: str) -> Iterator[Tmux]:
+    """Start the REPL in tmux."""
+    tmux = Tmux(home / "tmux")
+    variables = {"TINYCHAT_HOME": str(home), "INPUTRC": os.devnull} | environment
+    try:
+        command = ["env", *(f"{name}={value}" for name, value in variables.items()), sys.executable]
+        tmux.run("new-session", "-d", "-x", "80", "-y", "24", shlex.join([*command, str(SCRIPT), str(model)]))
+        yield tmux
+    finally:
+        tmux.run("kill-server")
 
 
 def answered(lines: list[str]) -> bool:

@@ -2,12 +2,13 @@
 
 import random
 import re
+import shutil
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from screens import Person, answered
+from screens import Person, answered, in_tmux
 from stress import Stress
 
 SitDown = Callable[..., Person]
@@ -368,6 +369,46 @@ def test_the_window_may_be_resized_during_an_answer(sit_down: SitDown, columns: 
 
 
 @pytest.mark.slow
+def test_the_window_may_be_resized_many_times_during_an_answer(sit_down: SitDown) -> None:
+    person = sit_down(TINYCHAT_TEST_DELAY="0.005")
+    draw = random.Random(1)
+    person.type("/max 400", ENTER, "lines", ENTER)
+    person.sees("line 0", "line 1")
+    for number in range(3, 43):
+        person.resize(draw.randint(20, 120), draw.randint(3, 40))
+        if number % 4 == 0:
+            person.sees(lambda lines, number=number: f"line {number}" in lines)
+    person.type(CTRL_C)
+    person.resize(80, 24)
+    person.sees(answered)
+    answer = person.screen.everything
+    answer = answer[answer.index("› lines") + 1 :]
+    count = next(index for index, line in enumerate(answer) if " tokens · " in line)
+    assert count > 40
+    assert answer[: count - 1] == [f"line {number}" for number in range(count - 1)]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("tmux") is None, reason="needs tmux")
+@pytest.mark.parametrize(("prompt", "seed"), [("lines", 1), ("count", 2)])
+def test_a_terminal_that_wraps_lines_anew_shows_an_answer_once(model: Path, home: Path, prompt: str, seed: int) -> None:
+    """In tmux, which wraps the lines of a resized window anew, also those that have scrolled off."""
+    with in_tmux(model, home, TINYCHAT_TEST_DELAY="0.01") as tmux:
+        draw = random.Random(seed)
+        tmux.type("/max 1000", "/help", prompt)
+        for _ in range(30):
+            tmux.resize(draw.randint(25, 104), draw.randint(8, 37))
+            time.sleep(draw.uniform(0, 0.15))
+        tmux.press("C-c")
+        text = tmux.sees(lambda text: "stop: interrupted" in text)
+    answer = text.partition(f"› {prompt}\n")[2].partition(" tokens · ")[0]
+    numbers = [int(number) for number in re.findall(r"\d+", answer)[:-2]]
+    assert len(numbers) > 20
+    assert numbers == list(range(len(numbers)))
+    assert "top-p" not in answer
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("facts", [{"NO_COLOR": "1"}, {"TINYCHAT_THEME": "none"}])
 def test_without_colour_there_is_none(sit_down: SitDown, facts: dict[str, str]) -> None:
     person = sit_down(**facts)
@@ -392,7 +433,8 @@ def test_help_fits_one_screen(sit_down: SitDown) -> None:
 def test_sigterm_restores_the_terminal(counting: Person) -> None:
     counting.process.kill(15)
     assert counting.wait_for_exit() == 143
-    assert counting.raw.rindex(b"\x1b[r") > counting.raw.rindex(b"\x1b[1;23r")
+    end = counting.raw[counting.raw.rindex(b"tok/s") :]
+    assert end.index(b"\x1b[J") < end.index(b"\x1b[?2004l")
 
 
 @pytest.mark.slow
@@ -437,7 +479,6 @@ def test_ctrl_z_suspends_an_answer_and_the_shell_continues_it(sit_down: SitDown)
     person.type(CTRL_Z)
     lines = person.sees("the shell is back")
     assert not any("esc stop" in line or "top-p 0.95 · sample · " in line for line in lines[4:])
-    assert b"\x1b[r" in person.raw  # the whole screen scrolls again
     person.type(ENTER)
     person.sees(lambda lines: lines[-1].startswith("temp 0.8 · top-p 0.95 · sample · "))
     person.type(ESCAPE)

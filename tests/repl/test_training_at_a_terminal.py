@@ -1,5 +1,6 @@
 """Training from within the REPL with a real trainer process, its dashboard, and chatting with the trained model."""
 
+import random
 from collections.abc import Callable
 from pathlib import Path
 
@@ -50,6 +51,19 @@ def test_train_on_a_text_and_chat_with_the_model(person: Person) -> None:
     person.sees(has("│ ⊕─╯ add"), has("in all"))
     person.type("/quit", ENTER)
     assert person.wait_for_exit() == 0
+
+
+def test_resizing_while_training_starts_leaves_what_was_typed_on_screen(person: Person) -> None:
+    person.type(f"/train text.txt --minutes 3 {SMALL}", ENTER)
+    person.sees("reading the text, starting torch…")
+    draw = random.Random(1)
+    while not has("step ", " % · ")(person.lines):
+        person.resize(draw.randint(45, 120), draw.randint(12, 40))
+        person.read_pending()
+    person.type("q")
+    person.sees(has("stopped at step"))
+    assert sum("/train text.txt" in line for line in person.screen.everything) == 1
+    assert sum("starting torch" in line or "b background" in line for line in person.screen.everything) == 0
 
 
 def test_leave_a_run_in_the_background_attach_to_it_and_stop_it(person: Person) -> None:

@@ -25,7 +25,7 @@ from tinychat.errors import TinychatError
 from tinychat.events import AnswerStart, Finished, Notice, Record, SettingsChanged, Token
 from tinychat.repl.keys import Keyboard, TypeAhead
 from tinychat.repl.prompt import mark
-from tinychat.repl.render.terminal import DIM, SEPARATOR, Region, StatusLine, Terminal, fit
+from tinychat.repl.render.terminal import DIM, SEPARATOR, Region, StatusLine, Styled, Terminal, fit
 from tinychat.session.session import Session
 
 POLL_INTERVAL = 0.02
@@ -275,6 +275,7 @@ class AnswerView(LiveView):
         self._before = answer.before
         self._status, self._throughput = StatusLine(terminal), Throughput()
         self._num_tokens = 0
+        self._is_key_pressed = False
         self._later_notices: list[str] = []
         self._finished: Finished | None = None
         self._producer: Producer[Record] = Producer(answer.start, self._delay_after)
@@ -294,14 +295,18 @@ class AnswerView(LiveView):
     @contextmanager
     def _hidden(self) -> Iterator[None]:
         self._terminal.fresh_line()  # the shell writes on a line of its own
-        with self._status.hidden():
-            yield
+        self._status.erase()
+        yield
 
     def _advance(self) -> None:
-        self._status.show(self._status_text())
-        self._draw(self._producer.poll())
+        records = self._producer.poll()
+        with self._terminal.batch():
+            self._draw(records)
+            self._status.show(self._status_text(), at_once=self._is_key_pressed)
+        self._is_key_pressed = False
         for key in self._keyboard.read():
             self._press(key)
+            self._is_key_pressed = True
         self._producer.hold(self._keyboard.is_undecided)  # an Esc is likely: suspend at once
 
     def _draw(self, records: list[Record | BaseException | None]) -> None:
@@ -329,7 +334,6 @@ class AnswerView(LiveView):
                     self._finished = record
                 case BaseException():
                     raise record
-        self._status.handle_resize()
         self._terminal.write(text)
         self._is_finished = bool(records) and records[-1] is None
 
@@ -430,15 +434,18 @@ class _WalkView:
 
     def run(self) -> Answer | None:
         drawn, keys = None, self._keyboard.pop_typeahead()
-        with self._keyboard.live():
-            while True:
-                if (state := (self._terminal.size(), self._index, self._selected)) != drawn:
-                    self._draw(WALKING_KEYS)
-                    drawn = state
-                for position, key in enumerate(keys):
-                    if not self._press(key):
-                        return self._finish(key, keys[position:])
-                keys = self._keyboard.read(RESIZE_POLL_INTERVAL)
+        try:
+            with self._keyboard.live():
+                while True:
+                    if (state := (self._terminal.size(), self._index, self._selected)) != drawn:
+                        self._region.draw(self._lines(WALKING_KEYS))
+                        drawn = state
+                    for position, key in enumerate(keys):
+                        if not self._press(key):
+                            return self._finish(key, keys[position:])
+                    keys = self._keyboard.read(RESIZE_POLL_INTERVAL)
+        finally:  # leave the drawing on screen
+            self._region.leave(self._lines())
 
     def _press(self, key: KeyPress) -> bool:
         """Handle a key, and return whether it is one that moves."""
@@ -455,20 +462,18 @@ class _WalkView:
         return key.key in steps or key.key in indices
 
     def _finish(self, key: KeyPress, unread: list[KeyPress]) -> Answer | None:
-        """Leave the drawing on screen, and return the answer if `key` chooses one."""
-        self._draw()
-        self._region.leave()
+        """Return the answer if `key` chooses one; other keys than that which ends the walk go to the next prompt."""
         if key.key is Keys.ControlM and self._selected is not None:
             self._keyboard.push_typeahead(unread[1:])
             return self._tokens.branch_from(self._index, self._selected)
         self._keyboard.push_typeahead(unread[1:] if key.key in (Keys.Escape, Keys.ControlM, Keys.ControlC) else unread)
         return None
 
-    def _draw(self, hint: str = "") -> None:
+    def _lines(self, hint: str = "") -> list[Styled]:
         from tinychat.repl.render.results import render_bars
 
         width, height = self._terminal.size()
         lines = self._terminal.render_lines(render_bars(self._bars, width - 1, self._selected), width - 1)
         if hint:
             lines = [*lines[: height - 2], self._terminal.styled(fit(hint, width - 1), DIM)]
-        self._region.draw(lines)
+        return lines

@@ -14,7 +14,7 @@ from tinychat.commands.results import Change, ParallelAnswers
 from tinychat.events import Finished, Notice, Record, Token
 from tinychat.repl.answer_view import QUEUE_SIZE, LiveView, Producer
 from tinychat.repl.keys import Keyboard
-from tinychat.repl.render.terminal import DIM, SEPARATOR, TAB, Region, Size, Terminal, fit, pad
+from tinychat.repl.render.terminal import DIM, SEPARATOR, TAB, Region, Size, Styled, Terminal, fit, pad
 from tinychat.session.session import Session
 from tinychat.textutil import count, escape_controls
 
@@ -217,10 +217,10 @@ class ComparisonView(LiveView):
         lines = [*columns(self._headings, self._texts, width - 1, max(2, height - 2)), status][: height - 1]
         if self._drawn != ((width, height), lines):
             self._drawn = (width, height), lines
-            self._draw_lines(lines)
+            self._region.draw(self._styled(lines))
 
-    def _draw_lines(self, lines: Sequence[Line]) -> None:
-        self._region.draw([self._terminal.styled(line.text, DIM if line.is_heading else "") for line in lines])
+    def _styled(self, lines: Sequence[Line]) -> list[Styled]:
+        return [self._terminal.styled(line.text, DIM if line.is_heading else "") for line in lines]
 
     def _close(self) -> None:
         """Leave the complete answers on screen, followed by the notices."""
@@ -229,8 +229,7 @@ class ComparisonView(LiveView):
                 self._terminal.line(heading)
                 self._terminal.line(str(text))
         elif self._num_tokens:
-            self._draw_lines(columns(self._headings, self._texts, self._terminal.width - 1))
-            self._region.leave()
+            self._region.leave(self._styled(columns(self._headings, self._texts, self._terminal.width - 1)))
         else:
             self._region.erase()
         for notice in self._notices:

@@ -546,7 +546,7 @@ class PlainPrompt:
         for _, suggestion in complete(self._session, typed)[1]:
             self._terminal.line(": ".join(filter(None, (suggestion.text, suggestion.about))))
         self._terminal.write(self._mark + typed)
-        self._terminal.column = 0
+        self._terminal.start_line()
 
 
 def read_line(terminal: Terminal, before: str, prefill: str = "") -> str:

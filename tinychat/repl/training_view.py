@@ -412,10 +412,10 @@ class Dashboard:
     def _close(self) -> None:
         """Leave the last panel on screen, without the keys."""
         self._close_editor()
-        self._region.erase()
         if self._progress.stepped is not None:
-            self._region.draw(self._lines(live=False))
-            self._region.leave()
+            self._region.leave(self._lines(live=False))
+        else:
+            self._region.erase()
 
 
 def panel(

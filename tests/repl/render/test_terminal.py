@@ -1,6 +1,9 @@
 """The terminal: colours, truncated texts, the status line and regions redrawn in place."""
 
 import io
+import itertools
+import random
+import re
 
 import pytest
 from hypothesis import given
@@ -9,7 +12,18 @@ from prompt_toolkit.utils import get_cwidth
 from rich.text import Text
 from screens import Screen
 
-from tinychat.repl.render.terminal import CYAN, RED, RESET, YELLOW, Region, StatusLine, Terminal, fit
+from tinychat.repl.render.terminal import (
+    CYAN,
+    RED,
+    RESET,
+    RESIZE_SECONDS,
+    STATUS_INTERVAL,
+    YELLOW,
+    Region,
+    StatusLine,
+    Terminal,
+    fit,
+)
 
 
 @pytest.mark.parametrize(
@@ -69,8 +83,9 @@ def test_the_status_stays_at_the_bottom_while_text_scrolls_above_it() -> None:
     terminal = screen.terminal()
     with StatusLine(terminal) as status:
         for number in range(12):
-            status.show(f"status {number}")
-            terminal.write(f"line {number}\n")
+            with terminal.batch():
+                terminal.write(f"line {number}\n")
+                status.show(f"status {number}")
             assert screen.lines[-1] == f"status {number}"
     assert screen.lines == [f"line {number}" for number in range(8, 12)]
     terminal.line("after")
@@ -99,21 +114,62 @@ def test_a_full_line_is_not_disturbed() -> None:
     assert screen.lines == ["abcdefghijklmnopqrst", "uvwxyz"]
 
 
-def test_after_a_resize_the_status_is_at_the_new_bottom_with_the_next_line() -> None:
-    screen = Screen(40, 10)
-    terminal = screen.terminal()
+@pytest.mark.parametrize("seed", range(4))
+def test_resizing_loses_nothing_and_leaves_nothing_behind(seed: int) -> None:
+    """What the program writes before it knows of a new size is drawn in a window that has it."""
+    draw, screen = random.Random(seed), Screen(40, 12)
+    known = (40, 12)
+    terminal = Terminal(screen, lambda: known, colour=True)
     with StatusLine(terminal) as status:
-        terminal.write("te")
-        status.show("status")
+        for number in range(300):
+            if draw.random() < 0.3:
+                screen.screen.resize(draw.randint(6, 30), draw.randint(20, 90))
+            with terminal.batch():
+                terminal.write(f"line {number}" + draw.choice(("\n", "\n", "\n\n")))
+                status.show(f"status {number} · and more that may be cut off")
+            if draw.random() < 0.5:
+                known = (screen.screen.columns, screen.screen.lines)
+    assert [line for line in screen.screen.everything if line] == [f"line {number}" for number in range(300)]
+    assert re.search("\x1b\\[\\d*;\\d*r", screen.getvalue()) is None  # no margins that outlive the program
+
+
+def test_beside_a_long_line_the_status_waits_until_the_window_is_at_rest() -> None:
+    now, screen = [0.0], Screen(40, 10)
+    terminal = screen.terminal()
+    with StatusLine(terminal, lambda: now[0]) as status:
+        terminal.write("a line that is not at its end " * 2)
+        status.show("status 1")
+        assert screen.lines[-1] == "status 1"
+        status.show("status 2")
+        assert screen.lines[-1] == "status 1"
+        status.show("status 3", at_once=True)
+        assert screen.lines[-1] == "status 3"
+        now[0] += STATUS_INTERVAL
+        status.show("status 4")
+        assert screen.lines[-1] == "status 4"
         screen.screen.resize(14, 30)
-        status.show("status")
-        terminal.write("xt")
-        assert screen.lines == ["text"]
-        assert not status.is_visible
-        terminal.write("\n")
-        status.show("status")
-        assert screen.lines == ["text", *[""] * 12, "status"]
-    assert screen.lines == ["text"]
+        status.show("status 5")
+        terminal.write("and on")
+        assert "status 5" not in screen.getvalue()
+        now[0] += RESIZE_SECONDS
+        status.show("status 6")
+        assert screen.lines[-1] == "status 6"
+        assert len(screen.screen.display) == 14
+    assert "status" not in "".join(screen.lines)
+
+
+@pytest.mark.parametrize("width", [20, 31, 40])
+def test_a_line_wraps_by_itself_at_every_column_beside_the_status(width: int) -> None:
+    """Moving the cursor while the next character is to wrap would overwrite the last one."""
+    screen = Screen(width, 6)
+    terminal = screen.terminal()
+    text = "".join(chr(33 + number % 90) for number in range(width * 4))
+    with StatusLine(terminal, itertools.count().__next__) as status:
+        for char in text:
+            with terminal.batch():
+                terminal.write(char)
+                status.show(f"status {char}", at_once=True)
+    assert "".join(screen.screen.everything) == text
 
 
 @pytest.mark.parametrize(("columns", "rows", "dumb"), [(80, 5, False), (19, 24, False), (80, 24, True)])
@@ -125,7 +181,7 @@ def test_a_small_or_dumb_screen_has_no_status_line(columns: int, rows: int, dumb
     assert screen.getvalue() == ""
 
 
-def test_a_region_is_drawn_in_place_also_in_a_narrower_window() -> None:
+def test_a_region_is_drawn_in_place_and_left_at_the_end() -> None:
     screen = Screen(20, 8)
     terminal = screen.terminal()
     terminal.line("before")
@@ -136,6 +192,25 @@ def test_a_region_is_drawn_in_place_also_in_a_narrower_window() -> None:
     region.erase()
     terminal.line("between")
     region.draw(["1"])
-    region.leave()
+    assert screen.screen.cursor.hidden
+    region.leave(["one"])
+    assert not screen.screen.cursor.hidden
     region.draw(["2"])
-    assert screen.lines == ["before", "between", "1", "2"]
+    assert screen.lines == ["before", "between", "one", "2"]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_region_keeps_to_itself_while_the_window_is_resized(seed: int) -> None:
+    """Nothing above it is erased, and nothing of it stays."""
+    draw, screen = random.Random(seed), Screen(60, 12)
+    terminal = screen.terminal()
+    above = [f"above {number}" for number in range(draw.randint(1, 14))]
+    for line in above:
+        terminal.line(line)
+    region = Region(terminal)
+    for number in range(60):
+        width, height = terminal.size()
+        region.draw([f"{number} {'wide' * 30}"[: width - 1]] * draw.randint(1, min(6, height - 1)))
+        screen.screen.resize(draw.randint(7, 20), draw.randint(20, 90))
+    region.leave(["the end"])
+    assert screen.screen.everything == [*above, "the end"]

@@ -1,12 +1,14 @@
 """The only writer to the screen: all output of the REPL goes through `Terminal`, which never rewrites text.
 
 `Region` redraws a few lines at the end of the output; `StatusLine` keeps a line on the bottom row below scrolling text.
+Both hold in a window that is resized at any moment.
 """
 
 import io
 import os
 import re
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NewType, Self, TextIO
@@ -25,16 +27,23 @@ THEMES: Mapping[str, Mapping[str, str]] = {"dark": {}, "light": {"32": "38;5;28"
 """Replacements, by background, for the colours that are hard to read on it (green, yellow, cyan)."""
 STYLE = re.compile(r"\x1b\[([\d;]*)m")
 TAB = 8
+MIN_WIDTH = 20
+"""Number of columns of a window from which there is a status line."""
+RESIZE_ERROR = 2
+"""Number of cells by which the column of the cursor may be wrong in a line during which the window was resized."""
+RESIZE_SECONDS, STATUS_INTERVAL = 0.4, 0.2
+"""Seconds without a resize, and between two changes, after which the status line is drawn beside a long line."""
 SEPARATOR = " · "
 """Separator of the items on a line."""
 
 ERASE_SCREEN_BELOW, ERASE_LINE, ERASE_LINE_END = "\x1b[J", "\x1b[2K", "\x1b[K"
-HOME = "\x1b[H"
 HIDE_CURSOR, SHOW_CURSOR = "\x1b[?25l", "\x1b[?25h"
 SAVE_CURSOR, RESTORE_CURSOR = "\x1b7", "\x1b8"
+NO_WRAP, WRAP = "\x1b[?7l", "\x1b[?7h"
+"""What is written between them stays on its row, even if the window has just become narrower."""
 SCROLL_UP_AT_BOTTOM = "\x1bD\x1b[A"
 """Moves the cursor down and up again, which scrolls the text if the cursor is on the bottom row."""
-SCROLL_WHOLE_SCREEN = "\x1b[r"
+TO_BOTTOM_ROW = "\x1b[999;1H"
 
 Size = tuple[int, int]
 """Columns and rows."""
@@ -49,9 +58,15 @@ class Terminal:
         self, out: TextIO, size: Callable[[], Size], *, colour: bool, dumb: bool = False, theme: str = "dark"
     ) -> None:
         self.out, self.size, self.colour, self.dumb = out, size, colour, dumb
+        self.has_status = False
+        """Whether a status line is drawn on the bottom row."""
         self._substitutes = THEMES[theme]
-        self.column = 0
-        """Column of the cursor: 0 at the start of a line, `width` after a full one."""
+        self._batch: list[str] | None = None
+        self._line: list[str] = []  # the text before the cursor
+        self._width = 0  # for which these are the columns of the cursor, if the terminal wraps lines anew, and if not
+        self._wrapped = self._cut = 0
+        self._cells = 0  # of the line
+        self._is_resized = False  # since the line began
 
     @classmethod
     def standard(
@@ -67,13 +82,40 @@ class Terminal:
     def width(self) -> int:
         return self.size()[0]
 
+    @property
+    def column(self) -> int:
+        """Column of the cursor: 0 at the start of a line, `width` after a full one."""
+        self._follow_resize()
+        return self._wrapped
+
+    @property
+    def may_be_full(self) -> bool:
+        """Whether the row may be full: then the next character wraps, but only if the cursor is not moved before."""
+        width = self._follow_resize()
+        if not self._is_resized:
+            return self._wrapped == width
+        return any(min(column, width - column) <= RESIZE_ERROR for column in (self._wrapped, self._cut))
+
+    @property
+    def is_short(self) -> bool:
+        """Whether the text of the line fills no row, even in a window that is narrower than is known yet."""
+        return self._cells < MIN_WIDTH
+
     def write(self, text: str, style: str = "") -> None:
         """Write text at the cursor, with its control characters escaped."""
         if not text:
             return
-        text = escape_controls(text)
+        text, kept = escape_controls(text), 0
+        was_full, width = self.may_be_full, self._width
+        if self.has_status and ("\n" in text or max(self._wrapped, self._cut) + get_cwidth(text) > width):
+            # The text reaches the next row. After a full row, erasing would take its last character, until one wraps.
+            if was_full:
+                kept = next(end for end, char in enumerate(text, 1) if char == "\n" or get_cwidth(char))
+                self.control(self._style(text[:kept], style))
+            self.control(ERASE_SCREEN_BELOW)
+            self.has_status = False
         self._track_cursor(text)
-        self.control(self._style(text, style))
+        self.control(self._style(text[kept:], style))
 
     def styled(self, text: str, style: str = "") -> Styled:
         """Return text with its control characters escaped, in a style if the terminal has styles."""
@@ -82,20 +124,50 @@ class Terminal:
     def line(self, text: str = "", style: str = "") -> None:
         self.fresh_line()
         self.write(text, style)
-        self._end_line()
+        self.write("\n")
 
     def fresh_line(self) -> None:
         """Start a new line, unless the cursor is at the start of one."""
         if self.column:
-            self._end_line()
+            self.write("\n")
 
     def problem(self, problem: str, remedy: str = "") -> None:
         self.line(problem, RED)
         if remedy:
             self.line(remedy, DIM)
 
+    @contextmanager
+    def batch(self) -> Iterator[None]:
+        """Write all that is written inside a `with` block at once at its end, so that no part of it shows alone."""
+        self._batch = parts = []
+        try:
+            yield
+        finally:
+            self._batch = None
+            if parts:
+                self.control("".join(parts))
+
+    def draw_status(self, line: Styled) -> None:
+        """Draw a status line, narrower than the screen, on the bottom row; the row of the cursor must not be full."""
+        self.has_status = True
+        above = SCROLL_UP_AT_BOTTOM + ERASE_SCREEN_BELOW + SAVE_CURSOR
+        self.control(f"{above}{TO_BOTTOM_ROW}{NO_WRAP}{line}{WRAP}{RESTORE_CURSOR}")
+
+    def erase_status(self) -> None:
+        if self.has_status:
+            row = f"{SAVE_CURSOR}{TO_BOTTOM_ROW}{ERASE_LINE}{RESTORE_CURSOR}"
+            self.control(row if self.may_be_full else ERASE_SCREEN_BELOW)
+            self.has_status = False
+
+    def start_line(self) -> None:
+        """Take the cursor to be at the start of a line, where something else has written."""
+        self._line, self._cells, self._wrapped, self._cut, self._is_resized = [], 0, 0, 0, False
+
     def control(self, sequence: str) -> None:
         """Write a sequence as it is, without tracking the cursor; its text must be `Styled`."""
+        if self._batch is not None:
+            self._batch.append(sequence)
+            return
         encoding = self.out.encoding or "utf-8"  # unencodable characters, such as lone surrogates, become `?`
         self.out.write(sequence.encode(encoding, "replace").decode(encoding))
         self.out.flush()
@@ -142,126 +214,115 @@ class Terminal:
 
         return STYLE.sub(replace, styled) if self._substitutes else styled
 
-    def _end_line(self) -> None:
-        self.control("\n")
-        self.column = 0
-
     def _track_cursor(self, text: str) -> None:
         """Update the column for text about to be written."""
+        width = self._follow_resize()
+        *ended, last = text.split("\n")
+        if ended:
+            self.start_line()
+        if last:
+            self._line.append(last)
+            self._cells += get_cwidth(last)
+        self._wrapped, self._cut = (advance(column, last, width) for column in (self._wrapped, self._cut))
+
+    def _follow_resize(self) -> int:
+        """Return the width; if it has changed, update the column: the line may have been wrapped anew, or cut."""
         width = self.width
-        for char in text:
-            if char == "\n":
-                self.column = 0
-            elif char == "\t":
-                self.column = min(width - 1, (self.column // TAB + 1) * TAB)
-            else:
-                cells = get_cwidth(char)
-                self.column = cells if self.column + cells > width else self.column + cells
+        if width != self._width:
+            self._width, self._is_resized = width, bool(self._line)
+            self._wrapped = advance(0, "".join(self._line), width)
+            self._cut = min(self._cut, width - 1)
+        return width
+
+
+def advance(column: int, text: str, width: int) -> int:
+    """Return the column of the cursor, `width` after a full line, once a text without new lines is written."""
+    for char in text:
+        if char == "\t":
+            column = min(width - 1, (column // TAB + 1) * TAB)
+        else:
+            cells = get_cwidth(char)
+            column = cells if column + cells > width else column + cells
+    return column
 
 
 class Region:
-    """A few lines at the end of the output, redrawn in place until `leave`."""
+    """A few lines at the end of the output, redrawn in place until `leave`.
+
+    Meanwhile the cursor is hidden at their start. Wherever resizing the window moves it, and whether or not that wraps
+    lines anew, all that is below it is theirs, and nothing above.
+    """
 
     def __init__(self, terminal: Terminal) -> None:
         self._terminal = terminal
-        self._widths: list[int] = []
-        self._size = terminal.size()
-        self._is_cut = False  # whether it fills the screen, so that resizing may have moved its start off the screen
+        self._is_drawn = False
 
     def draw(self, lines: Sequence[Styled]) -> None:
         """Replace the lines with others, each narrower than the screen."""
-        text = "".join(f"{line}{ERASE_LINE_END}\n" for line in lines)
-        self._terminal.control(f"{HIDE_CURSOR}{self._to_start()}{text}{ERASE_SCREEN_BELOW}{SHOW_CURSOR}")
-        self._widths = [get_cwidth(STYLE.sub("", line).rstrip()) for line in lines]
+        up = f"\x1b[{len(lines)}A" if lines else ""
+        self._terminal.control(f"{HIDE_CURSOR}{NO_WRAP}{self._replace(lines)}{WRAP}{up}")
+        self._is_drawn = True
 
     def erase(self) -> None:
-        self._terminal.control(self._to_start() + ERASE_SCREEN_BELOW)
-        self._widths = []
+        if self._is_drawn:
+            self.leave()
 
-    def leave(self) -> None:
-        """Leave the lines on screen; the next ones are drawn below them."""
-        self._widths = []
-        self._is_cut = False
+    def leave(self, lines: Sequence[Styled] = ()) -> None:
+        """Replace the lines with those that stay on screen; the next ones are drawn below them."""
+        self._terminal.control(f"{self._replace(lines)}{SHOW_CURSOR}")
+        self._is_drawn = False
 
-    def _to_start(self) -> str:
-        """Return the sequence that moves the cursor to the first line, which a narrower window may have wrapped."""
-        before, self._size = self._size, self._terminal.size()
-        columns, height = self._size
-        rows = sum(max(1, -(-cells // max(1, columns))) for cells in self._widths)
-        self._is_cut |= rows >= height
-        if self._is_cut and self._size != before:
-            return HOME
-        return f"\r\x1b[{rows}A" if rows else "\r"
+    def _replace(self, lines: Sequence[Styled]) -> str:
+        return "\r" + "".join(f"{line}{ERASE_LINE_END}\n" for line in lines) + ERASE_SCREEN_BELOW
 
 
 class StatusLine:
     """A line on the bottom row, shown inside a `with` block; invisible on a dumb terminal or a tiny screen.
 
-    The bottom row is excluded from the scrolling region, so text scrolls above it.
+    A window may be resized at any moment, which is known only later. So nothing depends on the number of a row: text is
+    never on the bottom row when the line is drawn, and whatever is below the text is erased before anything is written
+    there. But a terminal may forget that the next character wraps when the cursor has been moved; so the line is drawn
+    seldom where text may fill a row unnoticed, and not while the window is being resized.
     """
 
-    MIN_SIZE: Size = (20, 6)
+    MIN_HEIGHT = 6
 
-    def __init__(self, terminal: Terminal) -> None:
-        self._terminal = terminal
-        self._size: Size | None = None
-        self._shown = ""
-        self._is_waiting = False  # until the next line of text starts
+    def __init__(self, terminal: Terminal, clock: Callable[[], float] = time.monotonic) -> None:
+        self._terminal, self._clock = terminal, clock
+        self._shown, self._shown_at = "", 0.0
+        self._size, self._resized_at = terminal.size(), -RESIZE_SECONDS
 
     @property
     def is_visible(self) -> bool:
-        return self._size is not None
+        width, height = self._terminal.size()
+        return not self._terminal.dumb and width >= MIN_WIDTH and height >= self.MIN_HEIGHT
 
     def __enter__(self) -> Self:
-        self._reserve()
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._size:
-            bottom = f"\x1b[{self._size[1]};1H"
-            self._terminal.control(f"{SAVE_CURSOR}{SCROLL_WHOLE_SCREEN}{bottom}{ERASE_LINE}{RESTORE_CURSOR}")
-            self._size = None
+        self.erase()
 
-    @contextmanager
-    def hidden(self) -> Iterator[None]:
-        """Hide the line inside a `with` block."""
-        self.__exit__()
-        yield
-        self._reserve()
+    def erase(self) -> None:
+        """Remove the line until it is shown again."""
+        self._terminal.erase_status()
 
-    def handle_resize(self) -> None:
-        """Hide the line if the window was resized, until the next line of text starts; call this before writing.
-
-        Only there is the cursor's position known, since the window may have rewrapped lines.
-        """
-        if self._size and self._terminal.size() != self._size:
-            self._terminal.control(f"{SAVE_CURSOR}{SCROLL_WHOLE_SCREEN}{RESTORE_CURSOR}{ERASE_SCREEN_BELOW}")
-            self._size = None
-            self._is_waiting = True
-        if self._is_waiting and self._terminal.column == 0:
-            self._is_waiting = False
-            self._reserve()
-
-    def show(self, text: str) -> None:
-        self.handle_resize()
-        if not self._size:
+    def show(self, text: str, *, at_once: bool = False) -> None:
+        """Show a text; a change of it may wait a little, unless it is to show `at_once`."""
+        terminal, size, now = self._terminal, self._terminal.size(), self._clock()
+        if size != self._size:
+            self._size, self._resized_at, self._shown = size, now, ""
+        if not self.is_visible:
+            self.erase()
             return
-        width, height = self._size
-        text = fit(text, width - 1)
-        # After a full line the next character wraps; saving and restoring the cursor would lose that, so skip it.
-        if text != self._shown and self._terminal.column < width:
-            styled = self._terminal.styled(text, DIM)
-            self._terminal.control(f"{SAVE_CURSOR}\x1b[{height};1H{ERASE_LINE}{styled}{RESTORE_CURSOR}")
-            self._shown = text
-
-    def _reserve(self) -> None:
-        """Exclude the bottom row from scrolling, if the screen is large enough."""
-        width, height = self._terminal.size()
-        self._shown = ""
-        is_large_enough = width >= self.MIN_SIZE[0] and height >= self.MIN_SIZE[1]
-        self._size = (width, height) if is_large_enough and not self._terminal.dumb else None
-        if self._size:
-            self._terminal.control(f"{SCROLL_UP_AT_BOTTOM}{SAVE_CURSOR}\x1b[1;{height - 1}r{RESTORE_CURSOR}")
+        text = fit(text, size[0] - 1)
+        if terminal.may_be_full or (terminal.has_status and text == self._shown):
+            return
+        is_settled = now - self._resized_at >= RESIZE_SECONDS
+        is_due = at_once or not terminal.has_status or now - self._shown_at >= STATUS_INTERVAL
+        if terminal.is_short or (is_settled and is_due):
+            terminal.draw_status(terminal.styled(text, DIM))
+            self._shown, self._shown_at = text, now
 
 
 def pad(text: str, width: int) -> str:
