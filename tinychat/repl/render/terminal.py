@@ -139,7 +139,8 @@ class Terminal:
     @contextmanager
     def batch(self) -> Iterator[None]:
         """Write all that is written inside a `with` block at once at its end, so that no part of it shows alone."""
-        self._batch = parts = []
+        parts: list[str] = []
+        self._batch = parts
         try:
             yield
         finally:
