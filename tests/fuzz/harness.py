@@ -1,8 +1,10 @@
 """Calls tinychat on mutated input, each time in a forked process, and counts what breaks a promise.
 
-Every file beside this one has a `cases` function, which makes the cases of a seed. Alone, `python tests/fuzz/FILE.py
---seed N --count 10000` runs for as long as it takes and keeps the folder of each case that failed; `test_fuzz.py` runs
-some of each.
+Every file beside this one has a `cases` function, which makes the cases of a seed: `models.py` of model folders with
+their tokenizers, `json_lines.py` of lines in a pipe, `texts.py` of files to read, `settings.py` of config files,
+recipes and transcripts, `kernel.py` of weights in the sanitized kernel. Alone, `python tests/fuzz/FILE.py --seed N
+--count 10000` runs for as long as it takes and keeps the folder of each case that failed; `test_fuzz.py` runs some of
+each.
 """
 
 import argparse
@@ -27,6 +29,8 @@ MAX_SECONDS, MAX_MEMORY = 5.0, 500 << 20
 """How long a call may take, and by how many bytes the memory may grow."""
 GRACE = 10.0
 """Seconds after which a call is killed."""
+ATTEMPTS = 3
+"""Times that a call may be made until it is quick enough: other processes may hold the processor."""
 CODES = (0, 1, 2)
 """Exit codes of calls that nobody interrupts."""
 
@@ -38,10 +42,18 @@ class Outcome:
     code: int
     """Exit code; the negative number of the signal that ended it."""
     seconds: float
+    """Time until it ended, or was killed after `GRACE`."""
+    processor: float
+    """Seconds of processor time."""
     memory: int
     """Bytes by which the peak of memory exceeds that of the process before the call."""
     out: bytes
     err: bytes
+
+    @property
+    def was_killed(self) -> bool:
+        """Whether it had not ended after `GRACE`."""
+        return self.code == -signal.SIGKILL and self.seconds > GRACE
 
 
 @dataclass
@@ -65,36 +77,60 @@ class Report:
     counts: Counter[str] = field(default_factory=Counter)
     failures: list[str] = field(default_factory=list)
 
-    def add(self, case: Case, outcome: Outcome) -> bool:
-        """Count a case; return whether it failed."""
-        wrong = faults(outcome) or case.check(outcome)
+    def add(self, case: Case) -> bool:
+        """Make a call and count it; return whether it failed."""
+        outcome = call(case)
+        wrong = faults(case, outcome) or slowness(outcome)
         self.counts["failed" if wrong else "answered" if outcome.code == 0 else "refused"] += 1
         if wrong:
-            call = " ".join(case.arguments)
-            self.failures.append(f"{case.name}: {wrong}\n    tinychat {call}\n    {outcome.err[-300:]!r}")
+            call_line = " ".join(case.arguments)
+            self.failures.append(f"{case.name}: {wrong}\n    tinychat {call_line}\n    {outcome.err[-300:]!r}")
         return bool(wrong)
 
 
-def faults(outcome: Outcome) -> str:
-    """Return which promise to all calls an outcome breaks; empty if none."""
-    if outcome.code < 0:
-        return f"ended by signal {signal.Signals(-outcome.code).name} after {outcome.seconds:.1f} s"
-    if outcome.code not in CODES:
-        return f"exit code {outcome.code}"
+def slowness(outcome: Outcome) -> str:
+    """Describe how much time a call took if that was too much; empty if it was not."""
+    if outcome.seconds <= MAX_SECONDS:
+        return ""
+    how = "it was killed after" if outcome.was_killed else "it took"
+    return f"{how} {outcome.seconds:.1f} s, {outcome.processor:.1f} s of them on the processor"
+
+
+def faults(case: Case, outcome: Outcome) -> str:
+    """Return which promise an outcome breaks, other than to be quick; empty if none."""
+    if outcome.code < 0 and not outcome.was_killed:
+        return f"ended by signal {signal.Signals(-outcome.code).name}"
     if re.search(rb"Traceback|tinychat: unexpected [A-Z]|panicked", outcome.err):
         return "a traceback"
-    if outcome.seconds > MAX_SECONDS:
-        return f"it took {outcome.seconds:.1f} s"
     if outcome.memory > MAX_MEMORY:
         return f"it took {outcome.memory >> 20:,} MB"
+    if outcome.was_killed:
+        return ""
+    if outcome.code not in CODES:
+        return f"exit code {outcome.code}"
     lines = outcome.err.decode("utf-8", "replace").splitlines()
     said = [line for line in lines if line.startswith("tinychat: ") and not line.startswith("tinychat: prompt ")]
     if outcome.code and not outcome.out and not 1 <= len(said) <= 2:
         return f"{len(said)} errors on stderr"
-    return ""
+    return case.check(outcome)
 
 
 def call(case: Case) -> Outcome:
+    """Run a case, again if it was slow and nothing else is wrong; the quickest outcome counts, or a wrong one.
+
+    A busy machine is no fault of the program: some calls wait for a processor for longer than they take.
+    """
+    outcome = call_once(case)
+    for _ in range(ATTEMPTS - 1):
+        if not slowness(outcome) or faults(case, outcome):
+            break
+        again = call_once(case)
+        if faults(case, again) or again.seconds < outcome.seconds:
+            outcome = again
+    return outcome
+
+
+def call_once(case: Case) -> Outcome:
     """Run a case in a forked process, which need not import anything."""
     with tempfile.TemporaryFile() as stdin, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         stdin.write(case.stdin)
@@ -113,7 +149,10 @@ def call(case: Case) -> Outcome:
         out.seek(0)
         err.seek(0)
         peak = usage.ru_maxrss << 10
-        return Outcome(os.waitstatus_to_exitcode(status), seconds, peak - before, out.read(), err.read())
+        return Outcome(
+            os.waitstatus_to_exitcode(status), seconds, usage.ru_utime + usage.ru_stime, peak - before,
+            out.read(), err.read(),
+        )  # fmt: skip
 
 
 def _memory() -> int:
@@ -183,7 +222,7 @@ def run_cases(cases: Callable[[random.Random, Path], Iterator[Case]], seed: int,
             folder = Path(name)
             failed = False
             for case in cases(random.Random(seed), folder):
-                failed |= report.add(case, call(case))
+                failed |= report.add(case)
             if failed:
                 shutil.rmtree(keep / str(seed), ignore_errors=True)
                 shutil.copytree(folder, keep / str(seed), symlinks=True, ignore=_special)

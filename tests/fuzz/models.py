@@ -1,4 +1,7 @@
-"""Mutated model folders: every call answers, or refuses the model in a line, with both engines; others stay listed."""
+"""Mutated model folders: architectures, tokenizers of each kind, weights and records of training.
+
+Every call answers, or refuses the model in a line, with both engines; other models stay listed.
+"""
 
 import json
 import os
