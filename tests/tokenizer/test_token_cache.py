@@ -88,6 +88,18 @@ def test_a_text_that_changes_while_it_is_read_is_refused(tmp_path: Path) -> None
     assert list((tmp_path / "c").iterdir()) == []
 
 
+def test_a_mix_is_encoded_as_its_texts_in_a_row_each_checked_for_changes(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("ab")
+    (tmp_path / "b.txt").write_text("c")
+    mix = read_sources([f"{tmp_path}/a.txt:3", f"{tmp_path}/b.txt"], cache=tmp_path)
+    tokenizer = train_tokenizer("char", mix, None, ["end"])
+    assert "".join(map(tokenizer.token_text, encode(tmp_path, mix, tokenizer))) == "ab<|end|>c<|end|>"
+    other = train_tokenizer("char", mix)
+    (tmp_path / "b.txt").write_text("b")
+    with pytest.raises(SourceError, match=r"b\.txt changed while it was read"):
+        encode(tmp_path, mix, other)
+
+
 def test_a_tokenizer_without_any_token_of_the_text_is_refused(tmp_path: Path) -> None:
     tokenizer = train_tokenizer("char", corpus_of(tmp_path, "abc"))
     with pytest.raises(TokenizerError, match="no token for anything"):

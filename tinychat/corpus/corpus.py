@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from tinychat.corpus.readers import InlineTexts, Part
 from tinychat.corpus.types import Chunk, Conversation, Mode, Notes, Role, summarize_notes
-from tinychat.errors import SourceError
+from tinychat.errors import SourceChangedError, SourceError
 
 EMPTY = "empty, left out"
 
@@ -81,6 +81,19 @@ class Corpus(ABC):
     @abstractmethod
     def items(self) -> Iterator[Chunk | Conversation]:
         """Return chunks of documents or, depending on the mode, conversations, read as they are asked for."""
+
+    def checked_items(self) -> Iterator[Chunk | Conversation]:
+        """Yield the items; after the last, raise an error unless they are those of the fingerprint.
+
+        Raises:
+            SourceChangedError: If the content changed since the corpus was created.
+        """
+        digest = Digest()
+        for item in self.items():
+            digest.add(item)
+            yield item
+        if digest.fingerprint != self.fingerprint:
+            raise SourceChangedError(self.name)
 
     def chunks(self) -> Iterator[Chunk]:
         """Yield the documents in pieces of bounded size; a conversation is a document with a line for each message."""
@@ -225,6 +238,9 @@ class Mix(SourceCorpus):
 
     def items(self) -> Iterator[Chunk | Conversation]:
         return chain.from_iterable(source.corpus.items() for source in self._sources)
+
+    def checked_items(self) -> Iterator[Chunk | Conversation]:
+        return chain.from_iterable(source.corpus.checked_items() for source in self._sources)
 
 
 class Side(Corpus):

@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from tinychat.atomic import atomic_file, atomic_write
-from tinychat.corpus.corpus import Corpus, Digest
+from tinychat.corpus.corpus import Corpus
 from tinychat.corpus.types import Chunk, Conversation
-from tinychat.errors import SourceChangedError, TokenizerError
+from tinychat.errors import TokenizerError
 from tinychat.tokenizer.chat_template import ChatTemplate
 from tinychat.tokenizer.tokenizer import Tokenizer
 
@@ -68,21 +68,13 @@ def join(parts: Sequence[Ids]) -> Ids:
 
 
 def _write(path: Path, ends_path: Path, corpus: Corpus, tokenizer: Tokenizer, template: ChatTemplate | None) -> None:
-    digest, count, ends = Digest(), 0, array("q")
-
-    def items() -> Iterator[Chunk | Conversation]:
-        for item in corpus.items():
-            digest.add(item)
-            yield item
-
+    count, ends = 0, array("q")
     with atomic_file(path) as file:
-        for ids, ends_document in _encode(items(), tokenizer, template):
+        for ids, ends_document in _encode(corpus.checked_items(), tokenizer, template):
             count += len(ids)
             file.write(ids.tobytes())
             if ends_document:
                 ends.append(count)
-        if digest.fingerprint != corpus.fingerprint:
-            raise SourceChangedError(corpus.name)
         if not count:
             raise TokenizerError(f"the tokenizer has no token for anything in {corpus.name}", "train one on it")
         atomic_write(ends_path, ends.tobytes())
