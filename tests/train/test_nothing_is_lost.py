@@ -1,5 +1,6 @@
 """Nothing is lost by a full or read-only disk, kill -9 while writing, a second trainer, or a clock that jumps."""
 
+import errno
 import json
 import os
 import random
@@ -17,9 +18,13 @@ import torch
 import training
 from training import TINY, events, train, weights, write_text
 
+from tinychat.cli import main
+from tinychat.commands.training import train as train_command
 from tinychat.errors import RunError, UsageError
 from tinychat.events import Ended, Evaluated, Failed, LineReader, Noticed, Saved, Stepped
 from tinychat.repl.training_view import follow
+from tinychat.session.session import Session
+from tinychat.store import paths
 from tinychat.store.models import find_model
 from tinychat.store.runs import RunFolder
 from tinychat.train.checkpoint import State, load_checkpoint, newest_step, save_checkpoint
@@ -49,6 +54,21 @@ def no_file_longer_than(size: int) -> Iterator[None]:
 
 
 # --- a full disk -------------------------------------------------------------------------------------------------
+
+
+def test_a_run_that_cannot_begin_leaves_nothing(text: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with no_file_longer_than(0), pytest.raises(OSError, match="File too large"):
+        make(text)
+    assert not list(paths.runs_folder().iterdir())
+
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("tinychat.train.launch.subprocess.Popen", refuse)
+    assert main.run(["train", str(text)]) == 1
+    with pytest.raises(OSError, match="No space left"):
+        train_command.function(Session(), str(text))
+    assert not list(paths.runs_folder().iterdir())
 
 
 @pytest.mark.slow

@@ -25,6 +25,7 @@ from tinychat.train.launch import (
     launch,
     name_for,
     prepare_run,
+    removed_on_error,
 )
 from tinychat.train.recipe import RECIPE_FIELDS, choose_recipe
 
@@ -128,11 +129,13 @@ def train(
             for line in describe_done(run):
                 echo(line, err=True)
             return 0
+        process = launch(run, stop_with_parent=True, started=STARTED)
     else:
         recipe = choose_recipe(recipe_name, overrides | ({"sources": sources} if sources else {}))
         _fetch(recipe.sources, ui_options)
         run = prepare_run(recipe, name, recipe_name=None if sources else recipe_name, out=out, stdin=sys.stdin.buffer)
-    process = launch(run, stop_with_parent=True, started=STARTED)
+        with removed_on_error(run):
+            process = launch(run, stop_with_parent=True, started=STARTED)
     return _exit_code(watch(run, as_json=as_json, ui_options=ui_options, process=process))
 
 

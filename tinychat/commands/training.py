@@ -124,7 +124,7 @@ def train(session: Session, text: str) -> Result:
     `/train more RUN --minutes 5` trains a run of yours for five more minutes, also one that is done.
     """
     from tinychat.corpus.sources import STDIN, split_weight
-    from tinychat.train.launch import change_recipe, describe_done, launch, prepare_run, resume_run
+    from tinychat.train.launch import change_recipe, describe_done, launch, prepare_run, removed_on_error, resume_run
     from tinychat.train.recipe import choose_recipe
 
     started = time.monotonic()
@@ -141,6 +141,7 @@ def train(session: Session, text: str) -> Result:
         if not change_recipe(run, flags, more=more):
             done, _ = describe_done(run)
             return Message((done,), (f"/train more {run.name} --minutes 5 goes on with it",))
+        process = launch(run, stop_with_parent=not in_background, started=started)
     else:
         recipe = choose_recipe(run_flags.get("recipe"), flags | ({"sources": sources} if sources else {}))
         if not recipe.sources and not recipe.texts:
@@ -148,7 +149,8 @@ def train(session: Session, text: str) -> Result:
         recipe_name = None if sources else run_flags.get("recipe")
         out = Path(run_flags["out"]) if "out" in run_flags else None
         run = prepare_run(recipe, run_flags.get("name"), recipe_name=recipe_name, out=out)
-    process = launch(run, stop_with_parent=not in_background, started=started)
+        with removed_on_error(run):
+            process = launch(run, stop_with_parent=not in_background, started=started)
     return _keep_in_background(session, run, process) if in_background else WatchRun(run, process)
 
 

@@ -15,7 +15,8 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, NoReturn
@@ -30,7 +31,16 @@ from tinychat.events import Ended, Stepped
 from tinychat.generate.loading import THREAD_ENVIRONMENT
 from tinychat.model.shapes import checked_config
 from tinychat.store import paths
-from tinychat.store.models import CONFIG, SOURCE_TOKENIZER, TOKENIZER, WEIGHTS, ModelInfo, find_model, read_info
+from tinychat.store.models import (
+    CONFIG,
+    SOURCE_TOKENIZER,
+    TOKENIZER,
+    WEIGHTS,
+    ModelFiles,
+    ModelInfo,
+    find_model,
+    open_info,
+)
 from tinychat.store.runs import RunFolder, find_run
 from tinychat.textutil import shorten
 from tinychat.train.checkpoint import newest_step
@@ -105,21 +115,33 @@ def prepare_run(
         raise RunError(
             f"there is a run or a model {name!r} already", f"take another --name, or go on with it: --resume {name}"
         )
-    model = None if recipe.from_model is None else read_info(find_model(recipe.from_model))
+    model = None if recipe.from_model is None else open_info(find_model(recipe.from_model))
     if model is not None:
         recipe = adopt_architecture(recipe, model).merged({"from_model": portable_reference(str(recipe.from_model))})
-    run = RunFolder(paths.runs_folder() / name)
-    run.checkpoints.mkdir(parents=True)
-    if model is not None:
-        copy_base_model(model, run)
-    sources = [_absolute_source(source, recipe, run, stdin) for source in recipe.sources]
     tokenizer = recipe.tokenizer
     if tokenizer is not None and Path(tokenizer).exists():
         tokenizer = str(Path(tokenizer).absolute())
-    if out is not None:
-        atomic_write(run.out_file, str(out))
-    save_recipe(run, recipe.merged({"sources": sources, "tokenizer": tokenizer}))
+    run = RunFolder(paths.runs_folder() / name)
+    run.path.mkdir(parents=True)
+    with removed_on_error(run):
+        run.checkpoints.mkdir()
+        if model is not None:
+            copy_base_model(model, run)
+        sources = [_absolute_source(source, recipe, run, stdin) for source in recipe.sources]
+        if out is not None:
+            atomic_write(run.out_file, str(out))
+        save_recipe(run, recipe.merged({"sources": sources, "tokenizer": tokenizer}))
     return run
+
+
+@contextmanager
+def removed_on_error(run: RunFolder) -> Iterator[None]:
+    """Remove the folder of a new run if the block raises, as on a full disk: a run that cannot begin leaves nothing."""
+    try:
+        yield
+    except BaseException:
+        shutil.rmtree(run.path, ignore_errors=True)
+        raise
 
 
 def adopt_architecture(recipe: Recipe, info: ModelInfo) -> Recipe:
@@ -160,13 +182,18 @@ def portable_reference(model: str) -> str:
 
 def copy_base_model(info: ModelInfo, run: RunFolder) -> None:
     """Copy a base model into the folder of a run, so that the run can resume when the model is gone."""
+    files = info.files or ModelFiles(info.folder)
     run.base_model.mkdir()
     for name in (CONFIG, TOKENIZER, WEIGHTS):
-        shutil.copyfile(info.folder / name, run.base_model / name)
-    shutil.copyfile(info.folder / TOKENIZER, run.tokenizer_file)
+        _copy_file(files, name, run.base_model / name)
+    shutil.copyfile(run.base_model / TOKENIZER, run.tokenizer_file)
     if info.mode == "translation":
-        own = info.folder / SOURCE_TOKENIZER
-        shutil.copyfile(own if own.is_file() else info.folder / TOKENIZER, run.source_tokenizer_file)
+        _copy_file(files, SOURCE_TOKENIZER if files.has(SOURCE_TOKENIZER) else TOKENIZER, run.source_tokenizer_file)
+
+
+def _copy_file(files: ModelFiles, name: str, target: Path) -> None:
+    with target.open("xb") as file:
+        shutil.copyfileobj(files.open(name), file)
 
 
 def resume_run(name: str) -> RunFolder:
