@@ -14,7 +14,7 @@ from tinychat.config.settings import Settings, SettingStore
 from tinychat.errors import UsageError
 from tinychat.evaluate.suite import Outcome, Suite, Tally, read_suite, run, tally
 from tinychat.session.session import Session
-from tinychat.store.models import find_model, read_info
+from tinychat.store.models import find_model, open_info
 from tinychat.textutil import escape_controls, one_line, percent
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def eval_(
     if suite is not None:
         _run_suite(model, suite, flags, as_json=as_json, verbose=verbose)
         return
-    info, settings = read_info(find_model(model)), SettingStore()
+    info, settings = open_info(find_model(model)), SettingStore()
     set_flags(settings, flags)
 
     from tinychat.evaluate.perplexity import score

@@ -13,7 +13,7 @@ from tinychat.cli.output import echo, echo_columns, echo_json, is_terminal
 from tinychat.errors import ModelError, UsageError
 from tinychat.formats.huggingface import FORMATS, export_model, import_model
 from tinychat.store import paths
-from tinychat.store.models import ModelInfo, find_model, list_models, read_info, read_training
+from tinychat.store.models import ModelInfo, find_model, list_models, open_info, read_training
 
 if TYPE_CHECKING:
     from tinychat.commands.results import Architecture
@@ -42,14 +42,14 @@ def models(as_json: bool) -> None:
 @debug_option
 def show(model: str, as_json: bool) -> None:
     """Show the architecture of MODEL, part by part; with --json also how it was trained."""
-    info = read_info(find_model(model))
+    info = open_info(find_model(model))
     if as_json:
         from tinychat.model.loading import list_parts
         from tinychat.model.shapes import checked_config
 
         checked_config(info)
         parts = [dataclasses.asdict(part) for part in list_parts(info.architecture)]
-        facts = {"parts": parts, "config": info.architecture, "training": read_training(info.folder)}
+        facts = {"parts": parts, "config": info.architecture, "training": read_training(info.folder, info.files)}
         echo_json(_model_facts(info) | facts)
     else:
         from tinychat.commands.models import describe_model
@@ -188,7 +188,7 @@ def config(as_json: bool) -> None:
 @debug_option
 def export(model: str, to: str, out: Path | None) -> None:
     """Export MODEL for another tool."""
-    info = read_info(find_model(model))
+    info = open_info(find_model(model))
     folder = out or Path(f"{info.name}-{to}")
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UsageError(f"{folder} is there already", "give another --out")

@@ -197,7 +197,9 @@ def _measure_training(model: Transformer, device: str, info: ModelInfo) -> tuple
     rate = Rate(tokens / seconds, operations / seconds / limit, limit)
     runs = paths.runs_folder()
     runs.mkdir(parents=True, exist_ok=True)
-    overhead = loop_overhead(recipe, model.config, batch_size, read_tokenizer(info.folder), runs, LOOP_SECONDS)
+    overhead = loop_overhead(
+        recipe, model.config, batch_size, read_tokenizer(info.folder, info.files), runs, LOOP_SECONDS
+    )
     torch.set_num_threads(threads)
     return rate, machine.precision, machine.threads, overhead
 

@@ -116,7 +116,7 @@ def _read(
 ) -> Rows | Ids:
     """Encode a split: in rows if the model was trained on documents or pairs as rows, else as one running text."""
     folder, template = paths.ids_folder(), info.template
-    packing = read_training(info.folder).get("recipe", {}).get("data", {}).get("packing")
+    packing = read_training(info.folder, info.files).get("recipe", {}).get("data", {}).get("packing")
     if info.mode != "translation" and packing is not False:
         files = [encode_corpus(source.corpus, tokenizer, folder, template=template) for source in corpus.sources]
         return join([split_ids(file.ids, split) for file in files])

@@ -21,6 +21,7 @@ from tinychat.store.models import (
     MAX_CONFIG,
     TOKENIZER,
     WEIGHTS,
+    ModelFiles,
     ModelInfo,
     read_card,
     read_info,
@@ -181,12 +182,12 @@ def export_model(info: ModelInfo, to: str, folder: Path) -> None:
 
 def _export_tinychat(info: ModelInfo, folder: Path) -> None:
     checked_config(info)
-    training = read_training(info.folder)
+    training = read_training(info.folder, info.files)
     data = training.get("recipe", {}).get("data", {})
     if "sources" in data:
         data["sources"] = [Path(source).name for source in data["sources"]]
-    tokenizers = read_tokenizer(info.folder), read_source_tokenizer(info.folder)
-    card = read_card(info.folder)
+    tokenizers = read_tokenizer(info.folder, info.files), read_source_tokenizer(info.folder, info.files)
+    card = read_card(info.folder, info.files)
     save_model(replace(info, folder=folder), read_weights(info), *tokenizers, training=training, card=card, bf16=True)
 
 
@@ -199,7 +200,7 @@ def _export_transformers(info: ModelInfo, folder: Path) -> None:
     tied = bool(info.architecture["tie_embeddings"])
     if tied:
         weights.pop("lm_head.weight", None)
-    tokenizer = read_tokenizer(info.folder)
+    tokenizer = read_tokenizer(info.folder, info.files)
     config = {
         "model_type": architecture.model_type, "architectures": [architecture.class_name],
         "vocab_size": info.architecture["vocab_size"], "tie_word_embeddings": tied, "torch_dtype": "float32",
@@ -223,20 +224,21 @@ def import_model(path: Path, name: str, folder: Path) -> ModelInfo:
     """
     if not os.path.lexists(path / CONFIG):
         raise ModelError(f"{path} holds no {CONFIG}", "give the folder of a model, as transformers saves it")
-    theirs = read_object(path / CONFIG, MAX_CONFIG)
+    files = ModelFiles(path)
+    theirs = read_object(path / CONFIG, MAX_CONFIG, files)
     if "architecture" in theirs:
-        info = read_info(path)
+        info = replace(read_info(path, files), files=files)
         checked_config(info)
-        weights, tokenizer = read_weights(info), read_tokenizer(path)
+        weights, tokenizer = read_weights(info), read_tokenizer(path, files)
     else:
         architecture, weights, tokenizer = _read_transformers(path, theirs)
         description = f"imported: {theirs.get('model_type')}"
         info = ModelInfo(name, folder, "completion", architecture, tokenizer.kind, 0, description=description)
     parameters = sum(weight.numel() for weight in {id(weight): weight for weight in weights.values()}.values())
-    info = replace(info, name=name, folder=folder, parameters=parameters)
+    info = replace(info, name=name, folder=folder, parameters=parameters, files=None)
     training = {"imported_from": str(theirs.get("model_type", "tinychat"))}
     card = f"# {name}\n\n{info.description}\n"
-    save_model(info, weights, tokenizer, read_source_tokenizer(path), training=training, card=card)
+    save_model(info, weights, tokenizer, read_source_tokenizer(path, files), training=training, card=card)
     return info
 
 

@@ -1,7 +1,6 @@
 """An open model: its description, its tokenizers, and its engine, which loads in a thread."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import cached_property
 
 from tinychat.config.option import Origin
@@ -72,9 +71,8 @@ class OpenModel:
         return True
 
     def close(self) -> None:
-        """Free the weights; those that are in the folder by then load when they are next needed."""
+        """Free the weights; they load again when they are next needed."""
         self._loading = None
-        self.info = replace(self.info, files=None)
 
     @cached_property
     def _tokenizers(self) -> tuple[Tokenizer, Tokenizer]:

@@ -33,7 +33,7 @@ CONFIG, WEIGHTS, TRAINING, CARD = "config.json", "model.safetensors", "training.
 TOKENIZER = "tokenizer.json"
 SOURCE_TOKENIZER = "source_tokenizer.json"
 """Tokenizer of the texts that the encoder of a translation model reads."""
-MODEL_FILES = (CONFIG, TOKENIZER, SOURCE_TOKENIZER, WEIGHTS, TRAINING)
+MODEL_FILES = (CONFIG, TOKENIZER, SOURCE_TOKENIZER, WEIGHTS, TRAINING, CARD)
 MAX_OPENINGS = 100
 """Attempts to open the files of a model before its folder is replaced again."""
 MAX_CONFIG, MAX_TRAINING = 1 << 20, 64 << 20
@@ -92,7 +92,7 @@ class ModelFiles:
         return not isinstance(self._opened[name], FileNotFoundError)
 
     def open(self, name: str) -> BinaryIO:
-        """Return the open file of that name.
+        """Return the open file of that name, at its beginning.
 
         Raises:
             OSError: If it could not be opened.
@@ -100,6 +100,7 @@ class ModelFiles:
         found = self._opened[name]
         if isinstance(found, OSError):
             raise found
+        found.seek(0)
         return found
 
 
@@ -392,14 +393,15 @@ def _is(kind: str, value: Any) -> bool:
     )
 
 
-def read_card(folder: Path) -> str:
-    """Read `README.md`, the model card; empty if there is none.
+def read_card(folder: Path, files: ModelFiles | None = None) -> str:
+    """Read `README.md`, the model card, from the open files of the model if there are any; empty if there is none.
 
     Raises:
         ModelError: If the file cannot be read, or is not text.
     """
     path = folder / CARD
-    return _read(read_text, path, MAX_TRAINING) if os.path.lexists(path) else ""
+    is_there = os.path.lexists(path) if files is None else files.has(CARD)
+    return _read(read_text, path, MAX_TRAINING, files) if is_there else ""
 
 
 def save_model(
