@@ -1,5 +1,6 @@
 """Commands that start, watch and compare training runs, with no trainer behind them."""
 
+import dataclasses
 import json
 import os
 import subprocess
@@ -230,6 +231,7 @@ def test_runs_tells_what_each_is_doing(talk: Talk, make_run) -> None:
     run = make_run("a", PLANNED, stepped(1480, 48_000.4), MEASURED)
     make_run("b", stepped(1480, 48_000.4), Ended("done", 4000, 1.7, 5.5, 2.5, 60.0, "there"))
     make_run("c", Failed("no"))
+    make_run("d", stepped(1480, 48_000.4), dataclasses.replace(MEASURED, is_part=True))
     table = talk.do("/runs")
     assert isinstance(table, Table)
     assert table.columns == ("run", "state", "step", "parameters", "val loss", "tok/s", "time left")
@@ -237,6 +239,7 @@ def test_runs_tells_what_each_is_doing(talk: Talk, make_run) -> None:
         ("a", "interrupted", "1,480/4,000", "413k", "1.830", "48,000", ""),
         ("b", "done", "4,000", "–", "1.700", "48,000", ""),
         ("c", "failed", "0", "–", "–", "–", ""),
+        ("d", "interrupted", "1,480/4,000", "–", "~1.830", "48,000", ""),
     ]
     with FileLock(run.lock_file):
         assert ("a", "at work", "1,480/4,000", "413k", "1.830", "48,000", "1:02") in talk.do("/runs").rows
@@ -297,8 +300,8 @@ MakeRun = Callable[..., RunFolder]
 
 @pytest.fixture
 def run(make_run: MakeRun) -> RunFolder:
-    losses = [loss_at(10, 3.0, 60), loss_at(20, 2.0, 120), evaluated(20, 2.5), loss_at(40, 1.0, 360)]
-    return make_run("novel", *losses, evaluated(40, 1.5), evaluated(20, 2.4))
+    losses = [loss_at(10, 3.0, 60), loss_at(20, 2.0, 120), evaluated(20, 2.4), loss_at(40, 1.0, 360)]
+    return make_run("novel", *losses, evaluated(40, 1.5))
 
 
 NOVEL = LossCurve("novel", ((10, 3.0), (20, 2.0), (40, 1.0)), ((20, 2.4), (40, 1.5)))

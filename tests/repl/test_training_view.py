@@ -101,9 +101,10 @@ def test_the_panel_at_80_columns() -> None:
 
 
 def test_the_panel_warns_of_overfitting_and_nothing_moves() -> None:
-    rising = [stepped(1776), Evaluated(1776, 1.95, 7.03, 2.8, False)]
+    later = (1700, 1740, 1776)
+    rising = [stepped(1776), *(Evaluated(step, 1.95, 7.03, 2.8, False, is_part=True) for step in later)]
     lines = draw_panel(80, 24, more=rising)
-    assert lines[1] == "loss 2.42 · val 1.95 (best 1.83) · perplexity 7.0 · 2.80 bits/char"
+    assert lines[1] == "loss 2.42 · part of val 1.95 (best 1.83) · perplexity 7.0 · 2.80 bits/char"
     assert lines[3] == "overfits since step 1,480 · val rises, train falls · its weights are kept"
     assert len(lines) == len(draw_panel(80, 24))
     assert draw_panel(80, 24, "a sample comes after this step", rising)[3] == "a sample comes after this step"

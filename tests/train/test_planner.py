@@ -12,8 +12,7 @@ from tinychat.errors import SourceError
 from tinychat.model.config import ModelConfig
 from tinychat.tokenizer.token_cache import split
 from tinychat.train.planner import (
-    COPY_SEARCH_SECONDS,
-    MAX_COPY_SEARCH_SECONDS,
+    MAX_FINAL_FRACTION,
     SIZES,
     Machine,
     Plan,
@@ -23,6 +22,7 @@ from tinychat.train.planner import (
     choose_dropout,
     choose_tokenizer,
     default_seconds,
+    describe_cut,
     estimate_memory,
     make_plan,
     split_size,
@@ -146,26 +146,39 @@ def test_every_text_and_time_gets_a_plan_that_holds_together(
     by_steps = isinstance(length, int)
     recipe = Recipe(steps=length) if by_steps else Recipe()
     made = plan(recipe, tokens, None if by_steps else length, rate, vocab_size=vocab_size)
-    assert made.train_tokens + made.val_tokens == tokens
+    assert made.val_fraction < 1 or made.train_tokens + made.val_tokens == tokens
     assert made.config.context_length < made.train_tokens
-    assert not made.val_tokens or made.config.context_length < made.val_tokens
+    assert made.val_fraction < 1 or not made.val_tokens or made.config.context_length < made.val_tokens
     assert made.steps >= 1
     assert made.warmup_steps <= made.steps
     assert (made.available is None) == by_steps
-    assert made.training_seconds(made.token_seconds, 0.1) >= made.step_seconds
+    assert made.training_seconds(made.make_ending()) >= made.step_seconds
     assert made.final_windows >= made.eval_windows >= 1
     assert len(summarize_plan(made, facts(tokens), CPU, 1000).lines) == 3
 
 
-def test_time_is_left_for_the_report_at_the_end() -> None:
-    made = plan()
-    assert made.available is not None
-    ending = made.available - made.training_seconds(made.token_seconds, 0.1)
-    looked_at = (made.final_windows + made.eval_windows) * made.config.context_length * made.token_seconds
-    assert looked_at + made.train_tokens * COPY_SEARCH_SECONDS < ending < 0.5 * made.available
-    long = dataclasses.replace(made, splits=(SplitSize(1.0, 10**10, made.val_tokens),))
-    more = long.available - long.training_seconds(made.token_seconds, 0.1) - ending
-    assert 0.9 < more < MAX_COPY_SEARCH_SECONDS
+def test_the_whole_split_measures_the_model_and_less_is_held_out_only_where_no_size_has_time_for_it() -> None:
+    usual = plan(seconds=60)
+    assert usual.val_fraction == 1
+    assert usual.make_ending().final_tokens == usual.val_tokens == 100_000
+    huge = plan(characters=40_000_000, seconds=20)
+    assert huge.available is not None
+    assert 0 < huge.val_fraction < 1
+    assert huge.val_tokens * huge.token_seconds == pytest.approx(MAX_FINAL_FRACTION * huge.available, rel=0.01)
+    assert "held out" in describe_cut(huge)
+    assert not describe_cut(usual)
+    assert huge.train_tokens == 36_000_000
+
+
+def test_a_moment_of_load_while_steps_are_timed_chooses_no_smaller_model() -> None:
+    def measure(config: ModelConfig, batch_size: int) -> float:
+        return machine_of(1.5e11)(config, batch_size) * (5 if next(calls) == busy else 1)
+
+    busy, calls = -1, itertools.count()
+    undisturbed = make_plan(load_recipe(), facts(1_000_000), CPU, measure, 60, elapsed=4.0)
+    for busy in (0, 1):  # noqa: B007 - read by `measure`
+        calls = itertools.count()
+        assert make_plan(load_recipe(), facts(1_000_000), CPU, measure, 60, elapsed=4.0).config == undisturbed.config
 
 
 def test_the_same_number_of_steps_gives_the_same_model_on_any_machine() -> None:

@@ -9,7 +9,8 @@ from tinychat.train.report import report
 
 ENDED = Ended(
     reason="done", step=4000, loss=1.7104, perplexity=5.531, bits_per_character=2.4676, seconds=115.0, folder="mine",
-    samples=("a", "b", "c"), best_step=4000, training_loss=1.6521, last_loss=1.7104, last_training_loss=1.6402,
+    samples=("a", "b", "c"), best_step=4000, training_loss=1.6521, tokens=100_000, part_tokens=8192,
+    best_part_loss=1.69, last_part_loss=1.69, last_training_loss=1.6402,
     copied="the king\nis dead", copied_position=0.373, copied_searched=1.0,
     start_seconds=6.0, step_seconds=101.0, evaluation_seconds=9.0,
 )  # fmt: skip
@@ -28,8 +29,9 @@ def test_the_rows_of_a_run_whose_last_weights_are_the_best() -> None:
 
 
 def test_a_run_that_overfits_reports_its_best_and_last_losses() -> None:
-    table = rows(best_step=800, last_loss=1.9, overfits_since=800, training_loss=1.5)
-    assert table["last"] == "val 1.9000 · train 1.6402, at step 4,000"
+    table = rows(best_step=800, last_part_loss=1.88, overfits_since=800, training_loss=1.5)
+    rose = "val loss rose by 0.1900, over 8,192 tokens, from step 800, whose weights are kept"
+    assert table["last"] == f"at step 4,000 {rose}"
     assert table["overfits"] == "yes, since step 800, whose weights are kept: train loss is 1.5000, val 0.21 above it"
 
 

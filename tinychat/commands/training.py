@@ -349,6 +349,11 @@ def find_run_summaries(patterns: Sequence[str] = ()) -> "list[RunSummary]":
     return [read_run_summary(runs_by_name[name]) for name in names]
 
 
+def _loss(summary: "RunSummary", digits: int) -> str:
+    """Return the loss of a run; a provisional one, which is no measure of the model yet, after a `~`."""
+    return UNKNOWN if summary.loss is None else f"{'~' * summary.is_provisional}{summary.loss:.{digits}f}"
+
+
 def _list_row(summary: "RunSummary") -> tuple[str, ...]:
     is_over = summary.step == summary.steps and summary.state not in ("at work", "interrupted")
     return (
@@ -356,7 +361,7 @@ def _list_row(summary: "RunSummary") -> tuple[str, ...]:
         summary.state,
         f"{summary.step:,}" if is_over or not summary.steps else f"{summary.step:,}/{summary.steps:,}",
         UNKNOWN if summary.parameters is None else compact(summary.parameters),
-        UNKNOWN if summary.loss is None else f"{summary.loss:.3f}",
+        _loss(summary, 3),
         UNKNOWN if summary.tokens_per_second is None else f"{summary.tokens_per_second:,.0f}",
         duration(summary.remaining) if summary.state == "at work" else "",
     )
@@ -373,7 +378,7 @@ def _comparison_table(summaries: "Sequence[RunSummary]") -> Table:
             summary.name,
             f"{summary.step:,}",
             UNKNOWN if summary.parameters is None else f"{summary.parameters:,}",
-            UNKNOWN if summary.loss is None else f"{summary.loss:.4f}",
+            _loss(summary, 4),
             UNKNOWN if summary.accuracy is None else percent(summary.accuracy),
             UNKNOWN if summary.tokens_per_second is None else f"{summary.tokens_per_second:,.0f}",
             duration(summary.seconds),

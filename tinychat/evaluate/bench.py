@@ -39,7 +39,7 @@ from tinychat.train.checkpoint import Publisher, State, save_checkpoint
 from tinychat.train.data import TrainingText
 from tinychat.train.event_log import Control, EventLog
 from tinychat.train.loop import MAX_SAVE_FRACTION, SAVE_INTERVAL, Loop, RunIO, Training
-from tinychat.train.machine import find_machine, step_seconds
+from tinychat.train.machine import StepTimer, find_machine
 from tinychat.train.planner import Plan, SplitSize, TextFacts
 from tinychat.train.recipe import Recipe, load_recipe
 from tinychat.train.step import Learner
@@ -191,7 +191,7 @@ def _measure_training(model: Transformer, device: str, info: ModelInfo) -> tuple
     recipe = dataclasses.replace(recipe, device=machine.device, precision=machine.precision)
     batch_size = max(1, 2048 // model.config.context_length)
     tokens = batch_size * model.config.context_length
-    seconds = step_seconds(recipe, model.config, batch_size)
+    seconds = StepTimer(recipe)(model.config, batch_size)
     limit = _matmul_limit(torch.bfloat16 if machine.precision == "bf16" else torch.float32, model.head.weight.device)
     operations = 3 * _forward_operations(model) * tokens  # the backward pass has two products for each forward one
     rate = Rate(tokens / seconds, operations / seconds / limit, limit)
@@ -233,10 +233,10 @@ def loop_overhead(
     train, val = (random.integers(config.vocab_size, size=size).astype(tokenizer.dtype) for size in sizes)
     facts = TextFacts("noise", len(train), 1, len(train) + len(val), config.vocab_size, tokenizer.kind)
     text = TrainingText(
-        facts, "completion", tokenizer, None, None, (train,), val, prompt="", fingerprint="", notices=()
+        facts, "completion", tokenizer, None, None, (train,), (val,), prompt="", fingerprint="", notices=()
     )
     recipe = dataclasses.replace(recipe, evaluate_every=NEVER, sample_tokens=0)
-    plan = Plan(recipe, config, batch_size, None, NEVER, 1.0, (SplitSize(1.0, len(train), len(val)),), 1, 1)
+    plan = Plan(recipe, config, batch_size, None, NEVER, 1.0, (SplitSize(1.0, len(train), len(val)),), 1)
     saves: list[tuple[float, float]] = []
     with tempfile.TemporaryDirectory(dir=folder, prefix=".bench-") as scratch:
 

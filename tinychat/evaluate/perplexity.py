@@ -16,10 +16,10 @@ from tinychat.model.loading import choose_device, choose_matmul_precision, load_
 from tinychat.model.transformer import Transformer
 from tinychat.store import paths
 from tinychat.store.models import ModelInfo, read_tokenizers, read_training
-from tinychat.tokenizer.token_cache import Ids, encode_corpus, join
+from tinychat.tokenizer.token_cache import VALIDATION_FRACTION, Ids, encode_corpus
 from tinychat.tokenizer.token_cache import split as split_ids
 from tinychat.tokenizer.tokenizer import Tokenizer
-from tinychat.train.batches import Rows, encode_rows, join_rows, split_rows
+from tinychat.train.batches import Rows, cut_validation, encode_rows, join_splits, split_rows
 from tinychat.train.evaluation import evaluate, make_samples
 
 Split = Literal["val", "train", "all"]
@@ -58,9 +58,10 @@ def score(
 ) -> Score:
     """Evaluate a model on a split of some sources, in consecutive windows of its context length.
 
-    `val` is the last 10 % of each source, as in training, `train` the rest, `all` both. For a model trained on
-    documents as rows, `val` is 10 % of the rows, chosen by a hash. The weights of a mix are ignored. Of the settings,
-    device and threads count. With `exact`, each pair is translated as well, and exact matches are counted.
+    `val` is the last 10 % of each source, or the fraction held out in training, `train` the rest, `all` both. For a
+    model trained on documents as rows, `val` is that fraction of the rows, chosen by a hash. The weights of a mix are
+    ignored. Of the settings, device and threads count. With `exact`, each pair is translated as well, and exact
+    matches are counted.
 
     Raises:
         SourceError: If the text cannot be read, or the split is too short to predict a token.
@@ -116,12 +117,17 @@ def _read(
 ) -> Rows | Ids:
     """Encode a split: in rows if the model was trained on documents or pairs as rows, else as one running text."""
     folder, template = paths.ids_folder(), info.template
-    packing = read_training(info.folder, info.files).get("recipe", {}).get("data", {}).get("packing")
-    if info.mode != "translation" and packing is not False:
-        files = [encode_corpus(source.corpus, tokenizer, folder, template=template) for source in corpus.sources]
-        return join([split_ids(file.ids, split) for file in files])
-    texts = [
-        encode_rows(source.corpus, tokenizer, folder, template=template, source_tokenizer=source_tokenizer)
-        for source in corpus.sources
-    ]
-    return join_rows([split_rows(text, split) for text in texts])
+    training = read_training(info.folder, info.files)
+    options, data = training.get("recipe", {}).get("data", {}), training.get("data", {})
+    fraction = options.get("validation_fraction", VALIDATION_FRACTION)
+    is_own_split = split == "val" and data.get("fingerprint") == corpus.fingerprint
+    measured = data.get("val_fraction", 1.0) if is_own_split else 1.0
+    texts: list[Ids | Rows] = []
+    for source in corpus.sources:
+        if info.mode != "translation" and options.get("packing") is not False:
+            file = encode_corpus(source.corpus, tokenizer, folder, template=template)
+            texts.append(split_ids(file.ids, split, fraction))
+        else:
+            rows = encode_rows(source.corpus, tokenizer, folder, template=template, source_tokenizer=source_tokenizer)
+            texts.append(split_rows(rows, split, fraction))
+    return join_splits([cut_validation(text, measured) for text in texts])

@@ -206,7 +206,8 @@ def describe(event: Event) -> Iterator[str]:
         case Evaluated():
             epoch = "" if event.epoch is None else f"epoch {event.epoch:,} · "
             best = " · best so far" if event.best else ""
-            yield f"{epoch}step {event.step:,} · {event.split} loss {_format_evaluation(event)}{best}"
+            over = f" · over {event.tokens:,} tokens" if event.is_part else ""
+            yield f"{epoch}step {event.step:,} · {event.split} loss {_format_evaluation(event)}{over}{best}"
         case Ended():
             yield from final_report(event)
 
@@ -214,7 +215,9 @@ def describe(event: Event) -> Iterator[str]:
 def final_report(ended: Ended, width: int | None = None) -> Iterator[str]:
     """Yield the lines that sum up a run; `width` is that of the screen, and None means the lines of a file."""
     how = "done" if ended.reason == "done" else "stopped"
-    result = f"{how} at step {ended.step:,} after {duration(ended.seconds)} · loss {_format_evaluation(ended)}"
+    over = f" · over all {ended.tokens:,} tokens" if ended.tokens else ""
+    loss = f"loss {_format_evaluation(ended)}{over}"
+    result = f"{how} at step {ended.step:,} after {duration(ended.seconds)} · {loss}"
     yield from textwrap.wrap(result, width - 1) if width else [result]
     for label, text in report(ended):
         yield from _labelled(label, textwrap.wrap(text, width - REPORT_LABEL_WIDTH - 1) if width else [text])
@@ -473,7 +476,8 @@ def _metrics(progress: Progress) -> list[str]:
     if evaluated is not None:
         lowest = min(loss for _, loss in progress.curves.validation)
         best = f" (best {lowest:.2f})" if lowest < evaluated.loss else ""
-        metrics += [f"{evaluated.split} {evaluated.loss:.2f}{best}", f"perplexity {evaluated.perplexity:.1f}"]
+        split = f"part of {evaluated.split}" if evaluated.is_part else evaluated.split
+        metrics += [f"{split} {evaluated.loss:.2f}{best}", f"perplexity {evaluated.perplexity:.1f}"]
         metrics.append(f"{evaluated.bits_per_character:.2f} bits/char")
         if evaluated.accuracy is not None:
             metrics.append(f"accuracy {percent(evaluated.accuracy)}")
@@ -513,7 +517,8 @@ def _curve(progress: Progress, width: int, height: int) -> Sequence[Text]:
     for line in lines[:-1]:
         line.stylize("cyan", LABEL_WIDTH)
         line.highlight_words([MARK], "bold yellow")
-    split = f" · {MARK} {progress.evaluated.split}" if progress.evaluated and progress.evaluated.split else ""
+    evaluated = progress.evaluated
+    split = f" · {MARK} {'part of ' * evaluated.is_part}{evaluated.split}" if evaluated and evaluated.split else ""
     return [_line(f"loss by step · ⠒⠒ train{split}", "dim"), *lines] if lines else []
 
 

@@ -47,8 +47,10 @@ TEXTS, POINTS = "a list of texts", "a list of pairs of numbers"
 TRAINING_FIELDS: Mapping[str, str] = {
     "run": TEXT, "seed": WHOLE, "seconds": NUMBER, "split": TEXT,
     "recipe": OBJECT, "recipe.data": OBJECT, "recipe.data.sources": TEXTS, "recipe.data.texts": TEXTS,
+    "recipe.data.validation_fraction": NUMBER,
     "recipe.data.mode": TEXT, "recipe.data.column": TEXT, "recipe.data.field": TEXT,
-    "data": OBJECT, "data.documents": WHOLE, "data.tokens": NUMBER, "data.train_tokens": NUMBER,
+    "data": OBJECT, "data.fingerprint": TEXT, "data.documents": WHOLE, "data.tokens": NUMBER,
+    "data.train_tokens": NUMBER, "data.val_fraction": NUMBER,
     "from": OBJECT, "from.name": TEXT,
     "curve": OBJECT, "curve.training": POINTS, "curve.validation": POINTS,
 }  # fmt: skip

@@ -22,6 +22,9 @@ from tinychat.tokenizer.tokenizer import Tokenizer
 FORMAT = 2
 """Version of the files' content, part of their names: files of another version are never read."""
 
+VALIDATION_FRACTION = 0.1
+"""Fraction of a text that is held out by default."""
+
 BATCH = 1 << 20
 """Characters of short documents that are encoded at once."""
 
@@ -56,9 +59,9 @@ def encode_corpus(corpus: Corpus, tokenizer: Tokenizer, cache: Path, *, template
     return IdFile(path, np.memmap(path, tokenizer.dtype, "r"), np.memmap(ends, np.int64, "r"))
 
 
-def split(ids: Ids, part: Literal["train", "val", "all"]) -> Ids:
-    """Return a split by position: `val` is the last tenth, `train` all before it."""
-    end = int(len(ids) * 0.9)
+def split(ids: Ids, part: Literal["train", "val", "all"], fraction: float = VALIDATION_FRACTION) -> Ids:
+    """Return a split by position: `val` is the last tenth, or another fraction, `train` all before it."""
+    end = int(len(ids) * (1 - fraction))
     return {"train": ids[:end], "val": ids[end:], "all": ids}[part]
 
 

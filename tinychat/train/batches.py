@@ -19,7 +19,7 @@ import numpy.typing as npt
 from tinychat.corpus.corpus import SourceCorpus
 from tinychat.errors import SourceError
 from tinychat.tokenizer.chat_template import ChatTemplate
-from tinychat.tokenizer.token_cache import IdFile, Ids, encode_corpus
+from tinychat.tokenizer.token_cache import IdFile, Ids, encode_corpus, join
 from tinychat.tokenizer.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
@@ -100,6 +100,12 @@ class Rows:
         return (self.ids[start:end] for start, end in zip(self.starts, self.ends, strict=True))
 
 
+def join_splits(parts: "Sequence[Ids | Rows]") -> "Ids | Rows":
+    """Concatenate the same split of several sources, in memory; a single one is returned as it is."""
+    rows = [part for part in parts if isinstance(part, Rows)]
+    return join_rows(rows) if rows else join([part for part in parts if not isinstance(part, Rows)])
+
+
 def join_rows(parts: Sequence[Rows]) -> Rows:
     """Concatenate the rows of several files, in memory; a single part is returned unchanged."""
     if len(parts) == 1:
@@ -115,6 +121,19 @@ def count_val_rows(rows: int, fraction: float) -> int:
     """Return the number of rows to hold out for validation; 0 if there would be fewer than `MIN_VAL_ROWS`."""
     count = rows - int(rows * (1 - fraction))
     return count if count >= MIN_VAL_ROWS else 0
+
+
+def take_fraction(count: int, fraction: float) -> int:
+    """Return a fraction of a count, rounded, but at least 2 of two or more: a text of one token predicts nothing."""
+    return count if fraction >= 1 else max(min(2, count), round(count * fraction))
+
+
+def cut_validation(text: Ids | Rows, fraction: float) -> Ids | Rows:
+    """Return a fraction of a validation split: the end of a text, [N], or documents from all over it."""
+    count = take_fraction(len(text), fraction)
+    if not isinstance(text, Rows):
+        return text[len(text) - count :]
+    return text if count == len(text) else text.take(np.linspace(0, len(text) - 1, count).round().astype(np.int64))
 
 
 def split_rows(rows: Rows, part: Literal["train", "val", "all"], fraction: float = 0.1) -> Rows:

@@ -54,6 +54,10 @@ class State:
     evaluated_at: float = 0.0
     """seconds of training at the end of the last evaluation"""
     evaluations: int = 0
+    eval_windows: int = 0
+    """number of windows of each evaluation during training"""
+    val_fraction: float = 1.0
+    """fraction of the text held out that measures the model"""
     step_seconds: float = 0.0
     """running average of the seconds of a step"""
     lr_scale: float = 1.0
@@ -127,11 +131,11 @@ class Publisher:
         self.run, self.tied, self._write_model = run, tied, write_model
         self._is_written = False
         self._published_at = -math.inf
-        self._publish_seconds = self._snapshot_seconds = 0.0
+        self.publish_seconds = self._snapshot_seconds = 0.0
 
     def is_due(self, seconds: float) -> bool:
         """Return whether to publish, after so many seconds of training."""
-        return seconds - self._published_at >= max(PUBLISH_INTERVAL, self._publish_seconds / MAX_PUBLISH_FRACTION)
+        return seconds - self._published_at >= max(PUBLISH_INTERVAL, self.publish_seconds / MAX_PUBLISH_FRACTION)
 
     def publish(self, state: State) -> None:
         """Write the weights of a state to the run's model: the whole folder the first time, then the weights alone."""
@@ -142,7 +146,7 @@ class Publisher:
             else:
                 self._write_model(state)
                 self._is_written = True
-        self._published_at, self._publish_seconds = state.seconds, time.perf_counter() - began
+        self._published_at, self.publish_seconds = state.seconds, time.perf_counter() - began
 
     def snapshot_is_due(self, step: int, seconds: float) -> bool:
         """Return whether to save a snapshot: before the first step and after steps 1, 2, 4, 8 …, if time allows."""

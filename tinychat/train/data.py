@@ -1,7 +1,7 @@
 """Training data: the tokenized and split sources of a recipe, and the model that it starts from. Needs no torch."""
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain, islice
@@ -22,7 +22,7 @@ from tinychat.tokenizer.chat_template import ChatTemplate
 from tinychat.tokenizer.token_cache import Ids, encode_corpus, join
 from tinychat.tokenizer.tokenizer import Tokenizer, load_tokenizer
 from tinychat.tokenizer.training import count_codes, train_tokenizer
-from tinychat.train.batches import FOLDS, Rows, encode_rows, join_rows, split_folds, split_rows
+from tinychat.train.batches import FOLDS, Rows, cut_validation, encode_rows, join_splits, split_folds, split_rows
 from tinychat.train.planner import SourceFacts, SplitSize, TextFacts, choose_tokenizer, split_size
 from tinychat.train.recipe import Recipe
 
@@ -77,14 +77,23 @@ class TrainingText:
     template: ChatTemplate | None
     parts: tuple[Ids | Rows, ...]
     """Training split of each source."""
-    val: Ids | Rows
-    """Validation splits of all sources, concatenated; empty if the text is too short."""
+    vals: tuple[Ids | Rows, ...]
+    """Validation split of each source; empty if that is too short."""
     prompt: str
     """Default prompt of samples."""
     fingerprint: str
     notices: tuple[str, ...]
     base: BaseModel | None = None
     """Model that the run started from, if any."""
+
+    def with_less_validation(self, fraction: float) -> "TrainingText":
+        """Return this text with only a fraction of what is held out as validation splits; the rest is left out."""
+        return replace(self, vals=tuple(cut_validation(val, fraction) for val in self.vals))
+
+    @cached_property
+    def val(self) -> Ids | Rows:
+        """Validation splits of all sources, concatenated; empty if all are too short."""
+        return join_splits(self.vals)
 
     @cached_property
     def train(self) -> Ids:
@@ -100,7 +109,7 @@ class TrainingText:
     @cached_property
     def eval_text(self) -> Ids | Rows:
         """Text that losses are measured on: the validation split, or the training split if that is empty."""
-        return self.val if len(self.val) else _join(self.parts)
+        return self.val if len(self.val) else join_splits(self.parts)
 
     @property
     def split(self) -> str:
@@ -191,7 +200,7 @@ def _read_text(recipe: Recipe, run: RunFolder) -> TrainingText:
     )
     fraction = recipe.validation_fraction
     parts = [_split(text, split_size(source, fraction), fraction) for text, source in zip(texts, sources, strict=True)]
-    train, val = tuple(part for part, _ in parts), _join([part for _, part in parts])
+    train, vals = (tuple(pair) for pair in zip(*parts, strict=True))
     prompt = _first_prompt(corpus, tokenizer)
     notices = list(corpus.notices)
     if base is not None and source_tokenizer:
@@ -200,7 +209,7 @@ def _read_text(recipe: Recipe, run: RunFolder) -> TrainingText:
     elif base is not None:
         notices += [*_check_codes(base, corpus, tokenizer), *_check_text(base, corpus, tokenizer)]
     return TrainingText(
-        facts, corpus.mode, tokenizer, source_tokenizer, template, train, val, prompt, corpus.fingerprint,
+        facts, corpus.mode, tokenizer, source_tokenizer, template, train, vals, prompt, corpus.fingerprint,
         tuple(notices), base,
     )  # fmt: skip
 
@@ -237,11 +246,6 @@ def _check(recipe: Recipe, corpus: Corpus) -> None:
 
 def _flat(text: Ids | Rows) -> Ids:
     return text.flat() if isinstance(text, Rows) else text
-
-
-def _join(parts: Sequence[Ids | Rows]) -> Ids | Rows:
-    rows = [part for part in parts if isinstance(part, Rows)]
-    return join_rows(rows) if rows else join([part for part in parts if not isinstance(part, Rows)])
 
 
 def _split(text: Ids | Rows, size: SplitSize, fraction: float) -> tuple[Ids | Rows, Ids | Rows]:

@@ -1,7 +1,7 @@
 """Evaluation of a model: its loss over a text, and samples. Shared by training and `tinychat eval`."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -92,15 +92,19 @@ def make_samples(
     seeds: Sequence[int],
     tokens: int,
     temperature: float | None = None,
+    should_stop: Callable[[], bool] = lambda: False,
 ) -> list[str]:
-    """Generate an answer of at most `tokens` tokens to each prompt, with its seed and a temperature or the default."""
+    """Generate an answer of at most `tokens` tokens to each prompt, with its seed and a temperature or the default.
+
+    All answers break off once `should_stop`, called before each step and token, returns True.
+    """
     settings = Settings(max_tokens=tokens)
     if temperature is not None:
         settings = replace(settings, temperature=temperature)
     was_training = model.training
     model.eval()
     try:
-        batch = AnswerBatch(TorchEngine(model))
+        batch = AnswerBatch(TorchEngine(model), should_stop)
         texts: dict[Answer, str] = {}
         for prompt, seed in zip(prompts, seeds, strict=True):
             answer = Answer(

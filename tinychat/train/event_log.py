@@ -24,8 +24,9 @@ MAX_CURVE_POINTS = 400
 """maximum number of points of a saved training curve"""
 SMOOTHING_FRACTION = 0.05
 """fraction of a run over which training loss is averaged"""
-MIN_RISE = 0.005
-"""relative rise of validation loss above its minimum that counts as overfitting rather than noise"""
+MIN_RISE, MIN_EVALUATIONS = 0.005, 3
+"""relative rise of validation loss above its minimum, and number of evaluations that show it, that count as overfitting
+rather than as noise, or as the unrest of the first steps"""
 
 STOP_SECONDS = 2.0
 """seconds from a request to stop until a trainer that still reads or plans is ended"""
@@ -170,6 +171,8 @@ class Curves:
                 self.validation.pop()
             self.training.append((event.step, event.loss))
         elif isinstance(event, Evaluated):
+            while self.validation and self.validation[-1][0] >= event.step:
+                self.validation.pop()
             self.validation.append((event.step, event.loss))
             self.has_validation_split = event.split != "train"
 
@@ -208,13 +211,19 @@ def recent_loss(losses: Points, step: float | None = None) -> float | None:
 
 
 def overfits_since(losses: Points, evaluations: Points) -> int | None:
-    """Return the step of the lowest validation loss if that has risen since while training loss fell; else None."""
+    """Return the step of the lowest validation loss if that has risen since while training loss fell; else None.
+
+    All later evaluations, at least `MIN_EVALUATIONS`, lie above it, and the last one has not come half of the way back.
+    """
     if not evaluations:
         return None
     best, lowest = min(evaluations, key=lambda point: (point[1], point[0]))
-    step, loss = max(evaluations, key=lambda point: point[0])
-    before, now = recent_loss(losses, best), recent_loss(losses, step)
-    rose = step > best and loss > (1 + MIN_RISE) * lowest
+    later = [point for point in evaluations if point[0] > best]
+    if len(later) < MIN_EVALUATIONS or min(loss for _, loss in later) <= (1 + MIN_RISE) * lowest:
+        return None
+    last, highest = later[-1][1], max(loss for _, loss in later)
+    before, now = recent_loss(losses, best), recent_loss(losses, later[-1][0])
+    rose = 2 * (last - lowest) > highest - lowest
     return int(best) if rose and before is not None and now is not None and now < before else None
 
 
@@ -244,7 +253,7 @@ def _epochs(events: Iterable[Event]) -> list[dict[str, Any]]:
             done = max(0, event.step - last)
             last, steps, total = event.step, steps + done, total + done * event.loss
         elif isinstance(event, Evaluated) and event.epoch is not None:
-            # The final evaluation repeats an epoch's, without a step before it.
+            # An evaluation may be repeated, without a step before it.
             training = total / steps if steps else epochs.get(event.epoch, {}).get("training_loss")
             figures = {name: getattr(event, name) for name in ("epoch", "step", "loss", "perplexity", "accuracy")}
             epochs[event.epoch] = figures | {"training_loss": training}

@@ -23,7 +23,7 @@ from tinychat.train.data import BaseModel, TrainingText
 from tinychat.train.evaluation import Evaluation, evaluate, make_samples
 from tinychat.train.event_log import Control
 from tinychat.train.machine import used_memory
-from tinychat.train.planner import SAMPLE_SECONDS, Plan
+from tinychat.train.planner import Plan
 from tinychat.train.recipe import Budget, lr_factor
 from tinychat.train.step import Learner
 
@@ -37,6 +37,8 @@ FIRST_REPORT_INTERVAL, LATER_REPORT_INTERVAL = 0.25, 1.0
 """seconds between two reports: at the beginning, and later"""
 COMMAND_INTERVAL = 0.1
 """seconds between two polls of the control file"""
+MIN_SAMPLE_SECONDS = 0.1
+"""time below which no sample is begun"""
 MIN_LR_SCALE = 0.25
 """lowest multiplier of learning rates: halved from 1 at each return to a checkpoint"""
 
@@ -83,8 +85,8 @@ class Loop:
         self.budget = Budget(plan.steps if plan.available is None else None)
         self.state = self._first_state(plan.step_seconds)
         """current state; its weights and optimizer states are filled in when it is saved"""
-        self._token_seconds, self._sample_seconds = plan.token_seconds, SAMPLE_SECONDS
-        self._slowest_token = self._evaluation_seconds = 0.0
+        self.ending = plan.make_ending()
+        self._evaluation_seconds = self._last_step_seconds = 0.0
         self._saved_at, self._save_seconds, self._save_failed = FIRST_SAVE - SAVE_INTERVAL, 0.0, False
         self._loss_sum = torch.zeros((), device=self.learner.fabric.device)
         self._began = self._reported_at = 0.0  # set by `run`
@@ -115,11 +117,8 @@ class Loop:
         if self._resume_from is not None:
             self._began -= self._resume_from.seconds
             self.plan = replace(self.plan, available=self._resume_from.available)
+            self.ending.available = self.plan.available
             self._restore_state(self._resume_from)
-            if self.step == self.state.extended_step:
-                # The run was extended, and what was evaluated before may be another part of the split.
-                result = self._evaluate_weights(self.state.best_weights, self.plan.eval_windows)
-                self._keep_best(result, self.state.best_step)
         self._update_budget()
         self._reported_at = self.seconds
         while True:
@@ -130,9 +129,11 @@ class Loop:
 
     def _run(self) -> Literal["done", "stopped"]:
         if self.step == 0:
+            self._publish_if_due()
             if self.text.base is not None and self.best is None:
                 self._evaluate_start(self.text.base)
-            self._publish_if_due()
+            elif self.plan.available is not None and self.best is None:
+                self.evaluate(with_samples=False)  # so that the time for the last evaluations is known from the start
         while self.step == 0 or not (self.control.stop_requested or self._is_over()):
             self._train_step()
             if self.seconds >= self._report_due:
@@ -141,10 +142,10 @@ class Loop:
             if self.seconds >= self._commands_due:
                 self._run_commands()
                 self._commands_due = self.seconds + COMMAND_INTERVAL
-            if self._evaluation_is_due():
+            evaluates = self._evaluation_is_due()
+            if evaluates:
                 self.evaluate()
-                self.save()
-            elif self.seconds - self._saved_at >= max(SAVE_INTERVAL, self._save_seconds / MAX_SAVE_FRACTION):
+            if self._save_is_due(evaluates):
                 self.save()
         # Decide before the last report, which may find steps faster and so time for one more.
         reason: Literal["done", "stopped"] = "done" if self._is_over() else "stopped"
@@ -152,19 +153,16 @@ class Loop:
         self.state.is_done = reason == "done"
         self.save()
         if self.state.evaluated_step != self.step:
-            self.evaluate()
+            self.evaluate(with_samples=self.plan.available is None)
         return reason
 
-    def evaluate(self) -> None:
-        """Evaluate the model on a part of the validation tokens, keep its weights if they are the best, and sample."""
+    def evaluate(self, *, with_samples: bool = True) -> None:
+        """Evaluate the model on one fixed part of the split, and keep its weights if they are the best; sample."""
         self._report()
         began = self.seconds
         result = evaluate(self.learner.model, self.text.eval_text, self.plan.eval_windows)
         self._check_finite(result.loss)
-        # On a shared machine, the last evaluation may be as slow as the slowest so far: take the mean of both.
-        token_seconds = (self.seconds - began) / result.tokens
-        self._slowest_token = max(self._slowest_token, token_seconds)
-        self._token_seconds = (token_seconds + self._slowest_token) / 2
+        self.ending.record_evaluation(result.tokens, self.seconds - began)
         best = result.loss < self.state.best_loss
         if best:
             # On the CPU, which has more memory; n-gram counts do not change.
@@ -174,34 +172,37 @@ class Loop:
             }
         self._record(result, self.step, best, began)
         self.state.evaluations += 1
-        if self.state.evaluations % self.plan.recipe.sample_every == 0:
+        if with_samples and self.state.evaluations % self.plan.recipe.sample_every == 0:
             self.sample()
         self.state.evaluated_step, self.state.evaluated_at = self.step, self.seconds
         self._evaluation_seconds = self._exclude_from_speed(began)
         self._update_budget()
 
     def evaluate_best(self) -> Evaluation:
-        """Load the best weights and evaluate them on all validation tokens, or on as many as time allows.
+        """Load the best weights and return their loss on the whole split: the one measure of the run.
 
-        If the model that the run started from is as good there, its weights are loaded instead.
+        Losses along the way are over a part of the split, and are comparable with each other only. If the model that
+        the run started from is as good on the whole, its weights are loaded instead.
         """
-        state, began = self.state, self.seconds
+        state, base = self.state, self.text.base
         self.learner.model.load_state_dict(state.best_weights)
-        if self.plan.final_windows > self.plan.eval_windows and state.best_step > 0:
-            result = evaluate(self.learner.model, self.text.eval_text, self.plan.final_windows)
-            self._record(result, state.best_step, True, began)
-        if self.text.base is not None and state.start_loss is not None and state.start_loss <= state.best_loss:
-            state.best_weights = self.text.base.weights(self.plan.config.context_length)
+        result = self.best
+        if self.plan.eval_windows < self.plan.final_windows and (base is None or state.best_step > 0):
+            result = evaluate(self.learner.model, self.text.eval_text)
+        assert result is not None  # `run` ends with an evaluation
+        if base is None or state.start_loss is None or (state.best_step > 0 and result.loss < state.start_loss):
+            return result
+        if state.best_step > 0:
+            state.best_step, state.best_weights = 0, base.weights(self.plan.config.context_length)
             self.learner.model.load_state_dict(state.best_weights)
-            self._record(Evaluation(state.start_loss, state.start_tokens, state.start_accuracy), 0, True, self.seconds)
-        assert self.best is not None  # `run` ends with an evaluation
-        return self.best
+        return Evaluation(state.start_loss, state.start_tokens, state.start_accuracy)
 
     def _evaluate_start(self, base: BaseModel) -> None:
         """Evaluate the model that the run starts from, with its own counts: the best one until a step improves it."""
         began, state = self.seconds, self.state
         state.best_weights = base.weights(self.plan.config.context_length)
         result = self._evaluate_weights(state.best_weights, self.plan.eval_windows)
+        self.ending.record_evaluation(result.tokens, self.seconds - began)
         self._record(result, 0, True, began)
         if self.plan.final_windows > self.plan.eval_windows:
             result = self._evaluate_weights(state.best_weights, self.plan.final_windows)
@@ -214,21 +215,26 @@ class Loop:
         return evaluate(model, self.text.eval_text, windows)
 
     def sample(self) -> None:
-        """Generate a sample from each prompt and report it."""
-        if self.plan.recipe.sample_tokens:
-            began = self.seconds
-            texts = self.generate_samples(self.prompts, [self.step] * len(self.prompts))
-            self._sample_seconds = self.seconds - began
-            # Else it answers its prompt.
-            is_continuation = self.text.template is None and self.text.source_tokenizer is None
-            for prompt, text in zip(self.prompts, texts, strict=True):
-                self.report(Sampled(self.step, prompt, text, is_continuation))
+        """Generate a sample from each prompt and report it, if there is time: samples have a small share of a run's."""
+        seconds = self.ending.sample_seconds(self.seconds)
+        if not self.plan.recipe.sample_tokens or seconds < MIN_SAMPLE_SECONDS:
+            return
+        began = self.seconds
+        texts = self.generate_samples(self.prompts, [self.step] * len(self.prompts), seconds)
+        self.ending.sampling_seconds += self.seconds - began
+        # Else it answers its prompt.
+        is_continuation = self.text.template is None and self.text.source_tokenizer is None
+        for prompt, text in zip(self.prompts, texts, strict=True):
+            self.report(Sampled(self.step, prompt, text, is_continuation))
 
-    def generate_samples(self, prompts: Sequence[str], seeds: Sequence[int]) -> list[str]:
-        """Return the model's sample for each prompt, with its seed."""
-        recipe = self.plan.recipe
+    def generate_samples(self, prompts: Sequence[str], seeds: Sequence[int], seconds: float) -> list[str]:
+        """Return the model's sample for each prompt, with its seed; they break off after some seconds."""
+        recipe, until = self.plan.recipe, self.seconds + seconds
         tokens, temperature = recipe.sample_tokens, recipe.sample_temperature
-        return make_samples(self.learner.model, self._prompt_encoder, prompts, seeds, tokens, temperature)
+        return make_samples(
+            self.learner.model, self._prompt_encoder, prompts, seeds, tokens, temperature,
+            should_stop=lambda: self.seconds > until,
+        )  # fmt: skip
 
     def save(self) -> None:
         """Write a checkpoint if all is finite; if it cannot be written, report that once: the next may succeed."""
@@ -246,6 +252,7 @@ class Loop:
             self.report(Saved(self.step))
         self._saved_at = self.seconds
         self._save_seconds = self._exclude_from_speed(began)
+        self.ending.record_save(self._save_seconds)
 
     def _with_learner(self, state: State) -> State:
         """Return a state with the learner's part filled in: its weights and its optimizers' states."""
@@ -256,7 +263,9 @@ class Loop:
     def _record(self, result: Evaluation, step: int, best: bool, began: float) -> None:
         """Record an evaluation if it is the best, and report it; it began after so many seconds of training."""
         if best:
-            self._keep_best(result, step)
+            state = self.state
+            state.best_loss, state.best_tokens, state.best_accuracy = result.loss, result.tokens, result.accuracy
+            state.best_step = step
         self.report(
             Evaluated(
                 step=step,
@@ -269,13 +278,10 @@ class Loop:
                 training_seconds=began,
                 accuracy=result.accuracy,
                 epoch=self.plan.epoch_after(step) if self.plan.recipe.epochs is not None else None,
+                tokens=result.tokens,
+                is_part=self.plan.eval_windows < self.plan.final_windows,
             )
         )
-
-    def _keep_best(self, result: Evaluation, step: int) -> None:
-        state = self.state
-        state.best_loss, state.best_tokens, state.best_accuracy = result.loss, result.tokens, result.accuracy
-        state.best_step = step
 
     def _train_step(self) -> None:
         state, grad_accum_steps = self.state, self.learner.grad_accum_steps
@@ -297,7 +303,8 @@ class Loop:
         loss, norm = self._loss_sum.item() / steps, float(self.learner.gradient_norm)  # waits for the device
         self._check_finite(loss + norm)
         took = self.seconds - self._reported_at
-        self.state.step_seconds += 0.3 * (took / steps - self.state.step_seconds)
+        self._last_step_seconds = took / steps
+        self.state.step_seconds += 0.3 * (self._last_step_seconds - self.state.step_seconds)
         self.report(
             Stepped(
                 step=self.step,
@@ -322,6 +329,7 @@ class Loop:
             self.publisher.save_snapshot(self.step, self.learner.model.state_dict())
         if self.publisher.is_due(began):
             self.publish()
+            self.ending.record_write(self.publisher.publish_seconds)
         self._exclude_from_speed(began)
 
     def publish(self) -> None:
@@ -339,7 +347,7 @@ class Loop:
                 case {"command": "sample"}:
                     if isinstance(command.get("prompt"), str):
                         self.prompts = (command["prompt"],)
-                    self.sample()
+                    self._sample_on_request()
                 case {"command": "publish"}:
                     self.publish()
                 case {"command": "evaluate"}:
@@ -347,12 +355,25 @@ class Loop:
                     evaluated += self._evaluation_seconds  # `evaluate` excludes its own time
         self._exclude_from_speed(began + evaluated)
 
+    def _sample_on_request(self) -> None:
+        if self.ending.sample_seconds(self.seconds) < MIN_SAMPLE_SECONDS:
+            self.report(Noticed("no sample now: samples have had their share of the time so far"))
+        self.sample()
+
     def _update_budget(self) -> None:
-        """Reserve time for the last evaluation and samples, by how long the latest ones took."""
-        self.budget.seconds = self.plan.training_seconds(self._token_seconds, self._sample_seconds)
+        """Keep back the time that the end of the run takes, by what was measured so far."""
+        self.budget.seconds = self.plan.training_seconds(self.ending)
 
     def _is_over(self) -> bool:
-        return self.budget.is_exhausted(self.step, self.seconds, self.state.step_seconds)
+        step_seconds = max(self.state.step_seconds, self._last_step_seconds)
+        return self.budget.is_exhausted(self.step, self.seconds, step_seconds)
+
+    def _save_is_due(self, evaluated: bool) -> bool:
+        """Return whether to write a checkpoint: also after an evaluation, unless that takes much of the time."""
+        if evaluated and self.plan.available is None:
+            return True
+        least = 0.0 if evaluated else SAVE_INTERVAL
+        return self.seconds - self._saved_at >= max(least, self._save_seconds / MAX_SAVE_FRACTION)
 
     def _evaluation_is_due(self) -> bool:
         every = self.plan.recipe.evaluate_every
@@ -397,8 +418,11 @@ class Loop:
         self.save()
 
     def _first_state(self, step_seconds: float = 0.0) -> State:
-        available, length = self.plan.available, self.plan.recipe.length
-        return State(available=available, step_seconds=step_seconds, fingerprint=self.text.fingerprint, length=length)
+        plan = self.plan
+        return State(
+            available=plan.available, step_seconds=step_seconds, fingerprint=self.text.fingerprint,
+            length=plan.recipe.length, eval_windows=plan.eval_windows, val_fraction=plan.val_fraction,
+        )  # fmt: skip
 
     def _restore_state(self, state: State) -> None:
         self.learner.load(state.weights, state.optimizers, state.grad_accum_steps)

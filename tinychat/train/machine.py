@@ -19,7 +19,7 @@ from tinychat.train.step import Learner
 
 BF16_MIN_SPEEDUP = 1.3
 """speed-up over f32 at a matrix product from which bf16 is used; without hardware support it is many times slower"""
-TIMED_STEPS = 4
+TIMED_STEPS = 3
 STATM = Path("/proc/self/statm")
 
 
@@ -63,24 +63,33 @@ def _is_bf16_faster() -> bool:
     return fastest[1] * BF16_MIN_SPEEDUP < fastest[0]
 
 
-def step_seconds(
-    recipe: Recipe, config: ModelConfig, batch_size: int, group: ProcessGroup | None = None, row_tokens: int = 0
-) -> float:
-    """Time a few training steps on noise; return the seconds of the fastest, as other programs only add to it.
+class StepTimer:
+    """Times training steps of candidates on noise; may time one again, later, when the machine is less busy.
 
     The recipe has its device and precision filled in. Rows are `row_tokens` long; 0 for the context length.
     """
-    learner = Learner(config, recipe, group)
-    shape = (batch_size, min(row_tokens, config.context_length) or config.context_length)
-    ids = torch.randint(config.vocab_size, shape)
-    source = torch.randint(config.source_vocab_size or config.vocab_size, shape) if config.encoder_decoder else None
-    batch = Batch(ids, ids.roll(-1, dims=1), torch.zeros(batch_size, dtype=torch.long), source)
-    times = []
-    for _ in range(TIMED_STEPS):
-        began = time.perf_counter()
-        learner.step(batch, 1.0).item()
-        times.append(time.perf_counter() - began)
-    return min(times)
+
+    def __init__(self, recipe: Recipe, group: ProcessGroup | None = None, row_tokens: int = 0) -> None:
+        self._recipe, self._group, self._row_tokens = recipe, group, row_tokens
+        self._learners: dict[tuple[ModelConfig, int], Learner] = {}
+
+    def __call__(self, config: ModelConfig, batch_size: int) -> float:
+        """Take a few steps; return the seconds of the fastest, as other programs only add to it."""
+        learner = self._learners.get((config, batch_size))
+        if learner is None:
+            learner = Learner(config, self._recipe, self._group)
+            if self._group is None or self._group.size == 1:  # workers have one learner each
+                self._learners[config, batch_size] = learner
+        shape = (batch_size, min(self._row_tokens, config.context_length) or config.context_length)
+        ids = torch.randint(config.vocab_size, shape)
+        source = torch.randint(config.source_vocab_size or config.vocab_size, shape) if config.encoder_decoder else None
+        batch = Batch(ids, ids.roll(-1, dims=1), torch.zeros(batch_size, dtype=torch.long), source)
+        times = []
+        for _ in range(TIMED_STEPS):
+            began = time.perf_counter()
+            learner.step(batch, 1.0).item()
+            times.append(time.perf_counter() - began)
+        return min(times)
 
 
 def used_memory(device: torch.device) -> int:

@@ -27,7 +27,8 @@ class Figures:
     step: int
     seconds: float
     evaluation: Evaluation | None
-    """None before the first evaluation"""
+    """of the whole split once the run has ended; the best on a part of it before that, maybe of other weights; None
+    before the first evaluation"""
     curve: dict[str, Any]
     ended: Ended | None = None
     """last event of the run; None while it goes on"""
@@ -65,6 +66,7 @@ def training_record(model: ModelFacts, figures: Figures) -> dict[str, Any]:
             "tokens": facts.tokens,
             "train_tokens": plan.train_tokens,
             "val_tokens": plan.val_tokens,
+            "val_fraction": plan.val_fraction,
             **({"mix": [asdict(source) for source in facts.mix]} if facts.mix else {}),
         },
         "from": text.base.to_dict() if text.base else None,
@@ -79,33 +81,48 @@ def training_record(model: ModelFacts, figures: Figures) -> dict[str, Any]:
         "seconds": round(figures.seconds, 3),
         **({"validation_ids": text.first_eval_ids(MAX_VALIDATION_IDS)} if text.split == "val" else {}),
         "split": text.split,
-        "loss": result.loss if result else None,
-        "perplexity": result.perplexity if result else None,
-        "bits_per_character": result.bits_per_character(text.characters_per_token) if result else None,
-        "accuracy": result.accuracy if result else None,
         "curve": figures.curve,
     }
+    measured = None
+    if result is not None:
+        measured = {
+            "loss": result.loss,
+            "perplexity": result.perplexity,
+            "bits_per_character": result.bits_per_character(text.characters_per_token),
+            "accuracy": result.accuracy,
+            "tokens": result.tokens,
+        }
     if (ended := figures.ended) is None:
-        return record
-    return record | {
-        "reason": ended.reason,
-        "training_loss": ended.training_loss,
-        "last": {"step": ended.step, "loss": ended.last_loss, "training_loss": ended.last_training_loss},
-        "overfits_since": ended.overfits_since,
-        "copied": {
-            "text": ended.copied,
-            "characters": len(ended.copied),
-            "position": round(ended.copied_position, 6),
-            "searched": round(ended.copied_searched, 6),
-        },
-        "times": {
-            "start": round(ended.start_seconds, 3),
-            "steps": round(ended.step_seconds, 3),
-            "evaluations": round(ended.evaluation_seconds, 3),
-        },
-        "samples": list(ended.samples),
-        "prompts": list(ended.prompts),
-    }
+        return record | {"best_so_far": measured}
+    return (
+        record
+        | (measured or {})
+        | {
+            "reason": ended.reason,
+            "training_loss": ended.training_loss,
+            "last": {
+                "step": ended.step,
+                "part_loss": ended.last_part_loss,
+                "best_part_loss": ended.best_part_loss,
+                "part_tokens": ended.part_tokens,
+                "training_loss": ended.last_training_loss,
+            },
+            "overfits_since": ended.overfits_since,
+            "copied": {
+                "text": ended.copied,
+                "characters": len(ended.copied),
+                "position": round(ended.copied_position, 6),
+                "searched": round(ended.copied_searched, 6),
+            },
+            "times": {
+                "start": round(ended.start_seconds, 3),
+                "steps": round(ended.step_seconds, 3),
+                "evaluations": round(ended.evaluation_seconds, 3),
+            },
+            "samples": list(ended.samples),
+            "prompts": list(ended.prompts),
+        }
+    )
 
 
 def model_card(model: ModelFacts, figures: Figures) -> str:
@@ -143,7 +160,9 @@ def model_card(model: ModelFacts, figures: Figures) -> str:
     ]
     if text.base:
         lines += [f"| begun from | {text.base.info.name}, weights {text.base.fingerprint[:16]}… (SHA-256) |"]
-    if result:
+    if result and not figures.ended:
+        lines += [f"| best loss so far | {result.loss:.4f} nats per token, over {result.tokens:,} tokens held out |"]
+    elif result:
         lines += [
             f"| loss | {result.loss:.4f} nats per token, over {evaluated_on} |",
             f"| perplexity | {result.perplexity:.2f} |",

@@ -8,13 +8,14 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Self
 
 from tinychat.errors import SourceError
 from tinychat.events import Planned
 from tinychat.model.config import LARGEST_TABLE, ModelConfig, longest_ngram
-from tinychat.textutil import count, duration
-from tinychat.train.batches import FOLDS, count_val_rows, count_windows
+from tinychat.textutil import count, duration, percent
+from tinychat.train.batches import FOLDS, count_val_rows, count_windows, take_fraction
+from tinychat.train.ending import Ending
 from tinychat.train.recipe import PEAK_LEARNING_RATES, Recipe, Schedule
 
 MIN_CONTEXT = 8
@@ -25,10 +26,6 @@ CHAR_VOCABULARY, WORDPIECE_VOCABULARIES = 8192, (512, 1024, 2048, 4096, 8192)
 
 MAX_DEFAULT_SECONDS, MIN_DEFAULT_SECONDS = 180.0, 10.0
 """Bounds of the duration of a run whose recipe sets none."""
-SAMPLE_SECONDS, EXIT_SECONDS = 0.4, 2.0
-"""Estimated seconds for a sample, and for writing the model and exiting."""
-COPY_SEARCH_SECONDS, MAX_COPY_SEARCH_SECONDS = 40e-9, 1.0
-"""Seconds per token of the text to search it for text copied by samples, and at most in all."""
 MIN_SECONDS_TO_COMPILE = 480.0
 """Duration of a run by the clock in which steps that are 10 % faster save twice the half minute that compiling takes.
 Runs by steps are not compiled by default: they must not depend on the machine's speed."""
@@ -46,10 +43,18 @@ MIN_LR_FACTOR = 0.05
 """Lower bound of the factor for the number of views."""
 
 EVAL_TOKENS = 250_000
-"""Maximum tokens of an evaluation in a run by steps; ten times as many at the end."""
-EVAL_FRACTION, FINAL_FRACTION = 0.012, 0.2
-"""Maximum fraction of a run by the clock that one evaluation takes: during training, and at the end."""
+"""Maximum tokens of an evaluation during training in a run by steps."""
+EVAL_FRACTION = 0.012
+"""Maximum fraction of a run by the clock that one evaluation during training takes."""
 MIN_EVAL_WINDOWS = 16
+EVAL_WORK = 0.6
+"""Time to evaluate a token, of that to train on it: forward in f32 takes about half the time of a step in bf16."""
+MAX_TRAINING_FRACTION = 0.9
+"""Fraction of a run by the clock that its steps take at most."""
+FINAL_FRACTION, MAX_FINAL_FRACTION = 0.3, 0.5
+"""Maximum fraction of a run by the clock that the final evaluation takes: of any size but the smallest, and in all."""
+FINAL_SAMPLES = 3
+"""Number of samples at the end, unless there are more prompts."""
 
 PROCESS_MEMORY = 450_000_000
 """Bytes that Python, torch and lightning take without a model."""
@@ -280,24 +285,39 @@ def choose_ngram_order(recipe: Recipe, facts: TextFacts) -> int:
 
 
 def choose_size(
-    recipe: Recipe, sizes: Sequence[Size], facts: TextFacts, max_context: int, seconds: float, measure: Measure
-) -> tuple[ModelConfig, int, float]:
-    """Choose the largest size that gets the steps it needs in some seconds of training, measuring as few as possible.
+    recipe: Recipe, sizes: Sequence[Size], facts: TextFacts, max_context: int, seconds: float, measure: Measure,
+    val_tokens: int = 0,
+) -> tuple[ModelConfig, int, float]:  # fmt: skip
+    """Choose the largest size that gets the steps it needs in some seconds, measuring as few as possible.
 
-    Return its architecture, batch size and seconds per step.
+    The seconds are for training and a final evaluation of `val_tokens`. What is chosen is measured again, until that
+    changes nothing: a machine that is busy for a moment would choose too small a size. Return its architecture, batch
+    size and seconds per step.
     """
     candidates = [apply_size(recipe, size, facts, max_context) for size in sizes]
     measured: dict[int, float] = {}
+    again: set[int] = set()
+
+    def is_suitable(index: int, step_seconds: float) -> bool:
+        config, batch_size = candidates[index]
+        row_tokens = min(facts.document_tokens, config.context_length) or config.context_length
+        evaluation = EVAL_WORK * step_seconds * val_tokens / (batch_size * row_tokens)
+        training = min(MAX_TRAINING_FRACTION * seconds, seconds - evaluation)
+        return training / step_seconds >= sizes[index].steps and evaluation <= FINAL_FRACTION * seconds
+
+    def estimate(index: int, flops: float) -> float:
+        """Return the seconds per step: a single measurement is not believed if others were of more FLOPS."""
+        estimated = step_work(*candidates[index]) / flops
+        return measured[index] if index in again else min(estimated, measured.get(index, math.inf))
+
     index = min(1, len(sizes) - 1)
-    while index not in measured:
-        measured[index] = measure(*candidates[index])
-        flops = step_work(*candidates[index]) / measured[index]
-        fits = [
-            other
-            for other, size in enumerate(sizes)
-            if seconds / measured.get(other, step_work(*candidates[other]) / flops) >= size.steps
-        ]
-        index = max(fits, default=0)
+    while index not in again:
+        if index in measured:
+            again.add(index)
+        measured[index] = min(measure(*candidates[index]), measured.get(index, math.inf))
+        flops = max(step_work(*candidates[other]) / taken for other, taken in measured.items())
+        suitable = (other for other in range(len(sizes)) if is_suitable(other, estimate(other, flops)))
+        index = max(suitable, default=0)
     return *candidates[index], measured[index]
 
 
@@ -318,8 +338,11 @@ class Plan:
     step_seconds: float
     splits: tuple[SplitSize, ...]
     eval_windows: int
-    final_windows: int
-    """Number of windows of an evaluation: during training, and at its end."""
+    """Number of windows, or documents, of an evaluation during training: of one fixed part of the validation split."""
+    token_seconds: float = 0.0
+    """Seconds to evaluate a token."""
+    val_fraction: float = 1.0
+    """Fraction of what is held out that measures the model: less than 1 where there is no time for all of it."""
     notices: tuple[str, ...] = ()
     document_tokens: float = 0.0
     """Mean number of tokens of a document, if documents are rows; 0 if rows are windows."""
@@ -368,27 +391,42 @@ class Plan:
 
     @property
     def val_tokens(self) -> int:
-        return sum(split.val_tokens for split in self.splits)
+        return sum(take_fraction(split.val_tokens, self.val_fraction) for split in self.splits)
 
     @property
-    def token_seconds(self) -> float:
-        """Estimated seconds to evaluate a token: forward in f32 takes about half the time of a step in bf16."""
-        return 0.6 * self.step_seconds / (self.batch_size * self.row_tokens)
+    def val_rows(self) -> int:
+        return sum(take_fraction(split.val_rows, self.val_fraction) for split in self.splits)
 
-    def training_seconds(self, token_seconds: float, sample_seconds: float) -> float:
-        """Return the seconds for training that remain after reserving time for the end of the run.
+    @property
+    def final_windows(self) -> int:
+        """Number of windows, or documents, of the final evaluation: all of the split."""
+        if self.document_tokens:
+            return self.val_rows or sum(split.train_rows for split in self.splits)
+        return (self.val_tokens or self.train_tokens) // self.config.context_length + 1
 
-        The end consists of evaluations at `token_seconds` per token, samples at `sample_seconds` each, the search for
-        copied text, and writing the model.
-        """
+    def with_evaluations(self, token_seconds: float) -> Self:
+        """Return this plan with sizes of evaluations that suit the seconds that it takes to evaluate a token."""
+        plan, eval_tokens = dataclasses.replace(self, token_seconds=token_seconds, val_fraction=1.0), EVAL_TOKENS
+        if self.available is not None:
+            tokens = self.available / max(token_seconds, 1e-9)  # that an evaluation would take all of the time for
+            eval_tokens, most = int(EVAL_FRACTION * tokens), int(MAX_FINAL_FRACTION * tokens)
+            plan = dataclasses.replace(plan, val_fraction=min(1.0, most / (plan.val_tokens or 1)))
+        windows = min(plan.final_windows, max(MIN_EVAL_WINDOWS, int(eval_tokens / plan.row_tokens)))
+        return dataclasses.replace(plan, eval_windows=windows)
+
+    def make_ending(self) -> Ending:
+        """Return what follows the last step, by estimates."""
+        tokens = self.val_tokens or self.train_tokens
+        part = int(min(tokens, self.eval_windows * self.row_tokens))
+        samples = max(FINAL_SAMPLES, len(self.recipe.sample_prompt or ())) if self.recipe.sample_tokens else 0
+        final = tokens if self.eval_windows < self.final_windows else 0
+        return Ending(self.available, part, final, self.train_tokens, samples, self.token_seconds)
+
+    def training_seconds(self, ending: Ending) -> float:
+        """Return the seconds for training that remain beside the end of the run; at least those of a step."""
         if self.available is None:
             return math.inf
-        # If evaluations during training cover all windows, the last of them is the final one.
-        windows = self.final_windows + (self.eval_windows if self.eval_windows < self.final_windows else 0)
-        windows += self.eval_windows if self.val_tokens else 0  # the training text is evaluated as well
-        ending = 1.3 * windows * self.row_tokens * token_seconds + 1.5 * sample_seconds + EXIT_SECONDS
-        ending += min(MAX_COPY_SEARCH_SECONDS, COPY_SEARCH_SECONDS * self.train_tokens)
-        return max(self.step_seconds, self.available - ending)
+        return max(self.step_seconds, self.available - ending.seconds())
 
 
 def count_rows(recipe: Recipe, config: ModelConfig, splits: Sequence[SplitSize]) -> int:
@@ -412,7 +450,7 @@ def make_plan(
     for source, split in zip(facts.sources, splits, strict=True):
         if split.train_tokens < 2:
             raise SourceError(f"{source.name} has only {count(source.tokens, 'token')}", "give it more text")
-    train_tokens, val_tokens = sum(split.train_tokens for split in splits), sum(split.val_tokens for split in splits)
+    val_tokens = sum(split.val_tokens for split in splits)
     shortest = min(split.train_tokens for split in splits)  # every source of a mix must hold a window
     max_context = facts.longest_row or min(shortest, val_tokens or shortest) - 1
     sizes = candidate_sizes(facts.characters, ngrams=choose_ngram_order(recipe, facts) > 0)
@@ -426,30 +464,23 @@ def make_plan(
             if size.steps <= total:
                 config, batch_size, steps = larger, rows, total
         step_seconds = measure(config, batch_size)
-        row_tokens = facts.document_tokens or config.context_length
-        eval_tokens, final_tokens = EVAL_TOKENS, int(max(10 * EVAL_TOKENS, steps * batch_size * row_tokens))
     else:
         available = max(1.0, seconds - elapsed)
         steps = 1  # `_complete` replaces it
-        config, batch_size, step_seconds = choose_size(recipe, sizes, facts, max_context, 0.9 * available, measure)
-        row_tokens = facts.document_tokens or config.context_length
-        tokens = available / step_seconds * batch_size * row_tokens  # training tokens, if nothing else took time
-        eval_tokens, final_tokens = int(EVAL_FRACTION * tokens / 0.6), int(FINAL_FRACTION * tokens / 0.6)
-    windows = (val_tokens or train_tokens) // config.context_length + 1
-    if facts.rows:
-        windows = sum(split.val_rows for split in splits) or sum(split.train_rows for split in splits)
-    eval_windows, final_windows = (
-        min(windows, max(MIN_EVAL_WINDOWS, int(tokens / row_tokens))) for tokens in (eval_tokens, final_tokens)
-    )
-    draft = Plan(recipe, config, batch_size, available, steps, step_seconds, splits, eval_windows, final_windows)
-    return _complete(dataclasses.replace(draft, document_tokens=facts.document_tokens), facts, machine, seconds)
+        config, batch_size, step_seconds = choose_size(
+            recipe, sizes, facts, max_context, available, measure, val_tokens
+        )
+    draft = Plan(recipe, config, batch_size, available, steps, step_seconds, splits, eval_windows=0)
+    draft = dataclasses.replace(draft, document_tokens=facts.document_tokens)
+    draft = dataclasses.replace(draft, token_seconds=EVAL_WORK * step_seconds / (batch_size * draft.row_tokens))
+    return _complete(draft.with_evaluations(draft.token_seconds), facts, machine, seconds)
 
 
 def _complete(draft: Plan, facts: TextFacts, machine: Machine, seconds: float | None) -> Plan:
     """Fill in what depends on the length of the run: number of steps, dropout, learning rates, evaluations, notices."""
     recipe, config = draft.recipe, draft.config
     if seconds is not None:
-        training = draft.training_seconds(draft.token_seconds, SAMPLE_SECONDS)
+        training = draft.training_seconds(draft.make_ending())
         draft = dataclasses.replace(draft, steps=max(1, int(training / draft.step_seconds)))
     every = recipe.evaluate_every
     if every is None and recipe.steps is not None:
@@ -521,6 +552,14 @@ def choose_dropout(epochs: float) -> float:
     return round(min(dropout, MAX_DROPOUT), 2)
 
 
+def describe_cut(plan: Plan) -> str:
+    """Return a notice if less than what is held out measures the model; else an empty text."""
+    if plan.val_fraction == 1:
+        return ""
+    part = f"{percent(plan.val_fraction)} of the text held out"
+    return f"there is time to measure the model on {part} only: the rest of it is left out"
+
+
 # --- the plan in words -----------------------------------------------------------------------------------------------
 
 
@@ -546,7 +585,7 @@ def summarize_plan(plan: Plan, facts: TextFacts, machine: Machine, parameters: i
     ends = f"the ends of each, {plan.val_tokens:,} in all," if facts.mix else f"the last {plan.val_tokens:,}"
     if facts.rows:
         kind = "pairs" if facts.source_vocab_size else "documents"
-        ends = f"{sum(split.val_rows for split in plan.splits):,} of {facts.rows:,} {kind}"
+        ends = f"{plan.val_rows:,} of {facts.rows:,} {kind}"
     held_out = f"{ends} measure the model" if plan.val_tokens else "none kept for validation"
     times = " and ".join(f"{epochs:,.1f}" for epochs in plan.epochs_per_source)
     times += " times through " + ("them" if facts.mix else "the text")

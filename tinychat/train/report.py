@@ -22,9 +22,9 @@ def report(ended: Ended) -> Iterator[tuple[str, str]]:
     """Yield the rows of the report, each a heading and a text; fewer for an `Ended` event of an older version."""
     if ended.start_loss is not None:
         yield "start", describe_start(ended)
-    if ended.last_loss is not None and ended.best_step != ended.step:
-        train = "" if ended.last_training_loss is None else f" · train {ended.last_training_loss:.4f}"
-        yield "last", f"{ended.split} {ended.last_loss:.4f}{train}, at step {ended.step:,}"
+    has_parts = ended.last_part_loss is not None and ended.best_part_loss is not None
+    if has_parts and ended.best_step != ended.step and (ended.start_loss is None or ended.best_step):
+        yield "last", describe_last(ended)
     if ended.training_loss is not None:
         yield "overfits", describe_overfitting(ended)
     if ended.samples and ended.copied_searched:
@@ -53,6 +53,14 @@ def describe_start(ended: Ended) -> str:
     if ended.best_step == 0:
         return f"{before}, and no step made that better: its weights are kept"
     return f"{before}, {ended.start_loss - ended.loss:.4f} above this"
+
+
+def describe_last(ended: Ended) -> str:
+    """Describe the last weights, whose loss rose since the best ones: a difference within one measure."""
+    rise = (ended.last_part_loss or 0.0) - (ended.best_part_loss or 0.0)
+    over = f"over {ended.part_tokens:,} tokens" if ended.part_tokens < ended.tokens else "over all tokens"
+    rose = f"{ended.split} loss rose by {rise:.4f}, {over}, from step {ended.best_step:,}, whose weights are kept"
+    return f"at step {ended.step:,} {rose}"
 
 
 def describe_overfitting(ended: Ended) -> str:
@@ -107,7 +115,9 @@ class RunSummary:
     """total number of steps, estimated for a run with a time limit; number of steps done if the run is over"""
     parameters: int | None
     loss: float | None
-    """lowest validation loss in nats per token"""
+    """validation loss in nats per token: of the model, or the lowest so far"""
+    is_provisional: bool
+    """whether that is of a part of the split only"""
     accuracy: float | None
     tokens_per_second: float | None
     """average over the steps, without evaluations and checkpoints"""
@@ -148,6 +158,7 @@ def read_run_summary(run: RunFolder) -> RunSummary:
         steps=step if isinstance(last, Ended) or stepped is None else stepped.steps,
         parameters=parameters,
         loss=best.loss if best else None,
+        is_provisional=isinstance(best, Evaluated) and best.is_part,
         accuracy=best.accuracy if best else None,
         tokens_per_second=steps / seconds_per_token if seconds_per_token else None,
         seconds=last.seconds if isinstance(last, Ended) else stepped.seconds if stepped else 0.0,

@@ -1,6 +1,7 @@
 """Training of a run, from the tokenized text to the saved model: the part of a trainer that needs torch."""
 
 import dataclasses
+import math
 import time
 from collections.abc import Callable
 from contextlib import closing
@@ -20,21 +21,24 @@ from tinychat.model.config import ModelConfig
 from tinychat.model.ngrams import MOST_COUNTED
 from tinychat.store.models import ModelInfo, save_model
 from tinychat.store.runs import RunFolder
-from tinychat.train.batches import Batches, Rows, make_user_loss_mask
+from tinychat.train.batches import Batches, make_user_loss_mask
 from tinychat.train.checkpoint import Publisher, State, load_checkpoint, save_checkpoint
 from tinychat.train.data import TrainingText
 from tinychat.train.distributed import ProcessGroup
 from tinychat.train.evaluation import Evaluation, evaluate
 from tinychat.train.event_log import Control, Curves, EventLog, loss_curve, recent_loss, rewind
 from tinychat.train.launch import ProcessRank, save_recipe
-from tinychat.train.loop import Loop, RunIO, Training, best_evaluation
-from tinychat.train.machine import find_machine, step_seconds
+from tinychat.train.loop import MIN_SAMPLE_SECONDS, Loop, RunIO, Training, best_evaluation
+from tinychat.train.machine import StepTimer, find_machine
 from tinychat.train.model_card import Figures, ModelFacts, model_card, training_record
-from tinychat.train.planner import MAX_COPY_SEARCH_SECONDS, Machine, Plan, default_seconds, make_plan, summarize_plan
+from tinychat.train.planner import Machine, Plan, default_seconds, describe_cut, make_plan, summarize_plan
 from tinychat.train.recipe import Recipe
 from tinychat.train.step import Learner
 
-FINAL_SAMPLES = 3
+MIN_AVAILABLE_SECONDS = 1.0
+"""seconds from the first step to the end of a run that are needed for anything to be learned"""
+TIMED_EVALUATIONS, TIMED_WINDOWS = 2, 4
+"""evaluations that are timed before the first step, and the windows or documents of each"""
 
 
 def train(
@@ -75,7 +79,9 @@ class Trainer:
             extend(state, recipe, self._elapsed)
         plan = self._make_plan(recipe, state)
         learner = self._make_learner(plan)
-        model = ModelFacts(self.run.name, plan, self.text, self.machine, learner.model.parameter_count)
+        plan = self._plan_evaluations(plan, learner, state)
+        text = self.text.with_less_validation(plan.val_fraction)
+        model = ModelFacts(self.run.name, plan, text, self.machine, learner.model.parameter_count)
         self._report_plan(model, state)
         recipe = plan.recipe
         batches = Batches(
@@ -92,24 +98,36 @@ class Trainer:
             if problem := learner.compile(batches.batch(0)):
                 self.report(Noticed(f"they cannot be, and steps take a little longer: {problem}"))
         if state is None and plan.available is not None:  # planning took some of the time
-            available = max(1.0, 60 * (recipe.minutes or 0) - self._elapsed)
-            plan = dataclasses.replace(plan, available=available)
+            plan = dataclasses.replace(plan, available=self._available(60 * (recipe.minutes or 0)))
         start_seconds = self._elapsed
         writer = ModelWriter(self.run, model)
         publisher = Publisher(self.run, writer.write_newest, tied=plan.config.tie_embeddings)
         io = RunIO(control, self.report, writer.save, partial(load_checkpoint, self.run.checkpoints), publisher)
-        loop = Loop(Training(plan, self.text, batches, learner), io, state)
+        loop = Loop(Training(plan, text, batches, learner), io, state)
 
         reason = loop.run()
         publisher.save_snapshot(loop.step, loop.learner.model.state_dict())
         self.group.leave()  # sharded weights were gathered for the snapshot: the workers are no longer needed
-        self._evaluate_best(loop)
-        self._save_model(loop, writer, reason, start_seconds)
+        began = loop.seconds
+        best = loop.evaluate_best()
+        self._save_model(loop, writer, best, make_ended_event(loop, self.run, best, began, reason, start_seconds))
 
     @property
     def _elapsed(self) -> float:
         """Seconds since the person gave the command."""
         return time.monotonic() - self.started
+
+    def _available(self, seconds: float) -> float:
+        """Return how much is left of the seconds that the whole run may take.
+
+        Raises:
+            RunError: If that is too little for a step.
+        """
+        if (left := seconds - self._elapsed) >= MIN_AVAILABLE_SECONDS:
+            return left
+        minutes = math.ceil((self._elapsed + 5) / 60 * 20) / 20
+        problem = f"the time is over before the first step: to read the text and to start took {self._elapsed:.0f} s"
+        raise RunError(f"{problem} of the {seconds:.0f}", f"give it more, such as --minutes {minutes:g}")
 
     def _make_plan(self, recipe: Recipe, state: State | None) -> Plan:
         """Make the plan and save its recipe, so that a resumed run follows the same plan."""
@@ -118,16 +136,30 @@ class Trainer:
             seconds = 60 * recipe.minutes
         elif recipe.steps is None and recipe.epochs is None:
             seconds = default_seconds(self.text.facts.characters)
-        row_tokens = round(self.text.facts.document_tokens)
+        timer = StepTimer(recipe, self.group, round(self.text.facts.document_tokens))
 
         def measure(config: ModelConfig, batch_size: int) -> float:
             known = state.step_seconds if state else None
-            return known or step_seconds(recipe, config, batch_size, self.group, row_tokens)
+            return known or timer(config, batch_size)
 
         elapsed = 0.0 if state else self._elapsed
         plan = make_plan(recipe, self.text.facts, self.machine, measure, seconds, elapsed)
         save_recipe(self.run, plan.recipe)
         return plan
+
+    def _plan_evaluations(self, plan: Plan, learner: Learner, state: State | None) -> Plan:
+        """Return the plan with evaluations of the size that time allows, as measured; a resumed run keeps its own."""
+        if state is not None and state.eval_windows:
+            return dataclasses.replace(plan, eval_windows=state.eval_windows, val_fraction=state.val_fraction)
+        if plan.available is None:
+            return plan
+        times = []
+        for _ in range(TIMED_EVALUATIONS):
+            began = time.perf_counter()
+            tokens = evaluate(learner.model, self.text.eval_text, TIMED_WINDOWS).tokens
+            times.append((time.perf_counter() - began) / tokens)
+        available = self._available(60 * (plan.recipe.minutes or 0))
+        return dataclasses.replace(plan, available=available).with_evaluations(min(times))
 
     def _make_learner(self, plan: Plan) -> Learner:
         """Make the model and its optimizers."""
@@ -144,30 +176,18 @@ class Trainer:
         facts, plan = self.text.facts, model.plan
         for notice in plan.notices:
             self.report(Noticed(notice))
+        if notice := describe_cut(plan):
+            self.report(Noticed(notice))
         if cut := self.text.count_truncated(plan.config.context_length):
             self.report(Noticed(f"{cut:,} of {facts.rows:,} documents are longer than the context, and are cut"))
         self.report(summarize_plan(plan, facts, self.machine, model.parameters))
 
-    def _evaluate_best(self, loop: Loop) -> None:
-        """Evaluate the best weights, and report it if there was no time for all validation tokens."""
-        result = loop.evaluate_best()
-        eval_text = self.text.eval_text
-        total = len(eval_text) - 1
-        if isinstance(eval_text, Rows):
-            total = eval_text.count_predicted(loop.plan.config.context_length)
-        if result.tokens < total:
-            some = f"{result.tokens:,} of {total:,} tokens, spread evenly"
-            self.report(Noticed(f"the loss is that of {some}: `tinychat eval` looks at all of them"))
-
-    def _save_model(
-        self, loop: Loop, writer: "ModelWriter", reason: Literal["done", "stopped"], start_seconds: float
-    ) -> None:
+    def _save_model(self, loop: Loop, writer: "ModelWriter", best: Evaluation, ended: Ended) -> None:
         """Write the model to the run and to its final folder, and report the end of the run.
 
         Raises:
             RunError: If the model cannot be written.
         """
-        ended = make_ended_event(loop, self.run, reason, start_seconds)
         base, weights = self.text.base, loop.state.best_weights
         if base is not None and loop.state.best_step == 0:  # the model that the run started from, as it was
             weights = base.weights(base.config.context_length)
@@ -177,7 +197,7 @@ class Trainer:
         for folder in (self.run.model, self.run.final_folder):
             try:
                 curve = loss_curve(self.run.events_file)
-                figures = Figures(loop.state.best_step, loop.seconds, loop.best, curve, ended)
+                figures = Figures(loop.state.best_step, loop.seconds, best, curve, ended)
                 writer.write(folder, weights, figures)
             except OSError as error:
                 raise RunError(f"the model cannot be written to {folder}: {error.strerror or error}", remedy) from None
@@ -239,28 +259,37 @@ class ModelWriter:
         return temperature | ({"max_tokens": recipe.sample_tokens} if longer else {})
 
 
-def make_ended_event(loop: Loop, run: RunFolder, reason: Literal["done", "stopped"], start_seconds: float) -> Ended:
-    """Return the last event of a run, whose best weights have been loaded: losses, samples, their copies, and times."""
-    best, text, plan = loop.best, loop.text, loop.plan
-    assert best is not None  # evaluated before
-    count = max(FINAL_SAMPLES, len(loop.prompts)) if plan.recipe.sample_tokens else 0
-    prompts = tuple(islice(cycle(loop.prompts), count))
-    samples = tuple(loop.generate_samples(prompts, range(count))) if count else ()
-    until = time.monotonic() + MAX_COPY_SEARCH_SECONDS
-    copied = longest_copy(samples, text.train, text.tokenizer, lambda: time.monotonic() > until)
-    longest = max(text.parts, key=len)
+def make_ended_event(
+    loop: Loop, run: RunFolder, best: Evaluation, began: float, reason: Literal["done", "stopped"], start_seconds: float
+) -> Ended:
+    """Return the last event of a run, whose best weights are loaded: losses, samples, their copies, and times.
+
+    `best` is their evaluation, which began after so many seconds. What comes here gives way if time is short.
+    """
+    text, plan, ending = loop.text, loop.plan, loop.ending
+    part = loop.best
+    assert part is not None  # evaluated before
     trained: Evaluation | None = best
-    if len(text.val):
-        trained = evaluate(loop.learner.model, longest, plan.eval_windows, trained_on=True)
     if text.base is not None and loop.state.best_step == 0 and plan.config.ngram_order:
         trained = None  # whether its counts are of this text is not known
+    elif len(text.val):
+        longest = max(text.parts, key=len)
+        windows = max(1, int(ending.training_text_tokens(loop.seconds) / plan.row_tokens))
+        trained = evaluate(loop.learner.model, longest, min(plan.eval_windows, windows), trained_on=True)
+    evaluation_seconds = loop.seconds - began
+    seconds = ending.final_sample_seconds(loop.seconds)
+    count = ending.samples if seconds >= MIN_SAMPLE_SECONDS else 0
+    prompts = tuple(islice(cycle(loop.prompts), count))
+    samples = tuple(loop.generate_samples(prompts, range(count), seconds)) if count else ()
+    until = loop.seconds + ending.final_search_seconds(loop.seconds)
+    copied = longest_copy(samples, text.train, text.tokenizer, lambda: loop.seconds >= until)
 
     events = list(LineReader(run.events_file).events())
     steps = [event for event in events if isinstance(event, Stepped)]
     curves = Curves()
     for event in events:
         curves.update(event)
-    last_loss = next(loss for step, loss in reversed(curves.validation) if step == loop.step)
+    last_loss = next((loss for step, loss in reversed(curves.validation) if step == loop.step), None)
     return Ended(
         reason=reason,
         step=loop.step,
@@ -271,9 +300,12 @@ def make_ended_event(loop: Loop, run: RunFolder, reason: Literal["done", "stoppe
         folder=str(run.final_folder),
         samples=samples,
         split=text.split,
+        tokens=best.tokens,
         best_step=loop.state.best_step,
         training_loss=None if trained is None else trained.loss,
-        last_loss=best.loss if loop.state.best_step == loop.step else last_loss,
+        part_tokens=part.tokens,
+        best_part_loss=part.loss,
+        last_part_loss=last_loss,
         last_training_loss=recent_loss(curves.training),
         overfits_since=curves.overfits_since,
         copied=copied.text,
@@ -284,7 +316,7 @@ def make_ended_event(loop: Loop, run: RunFolder, reason: Literal["done", "stoppe
             max(0, event.step - before) * loop.batches.tokens_per_batch / event.tokens_per_second
             for before, event in zip([0, *(event.step for event in steps)], steps, strict=False)
         ),
-        evaluation_seconds=sum(event.seconds for event in events if isinstance(event, Evaluated)),
+        evaluation_seconds=evaluation_seconds + sum(event.seconds for event in events if isinstance(event, Evaluated)),
         accuracy=best.accuracy,
         prompts=prompts,
         start="" if text.base is None else text.base.info.name,
