@@ -6,7 +6,7 @@ import pytest
 from training import TINY, events, make, train, weights, write_text
 
 from tinychat.errors import UsageError
-from tinychat.events import Ended, Evaluated, Stepped
+from tinychat.events import Ended, Evaluated, Noticed, Stepped
 from tinychat.store.models import find_model, read_info, read_training
 from tinychat.store.runs import RunFolder
 from tinychat.train.launch import change_recipe, describe_done, prepare_run
@@ -58,14 +58,18 @@ def test_where_no_step_makes_it_better_the_start_is_kept(text: Path, tmp_path: P
     assert read_training(find_model(run.name))["loss"] == ended.loss
 
 
-def test_another_text_adds_its_counts(text: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("words", "count", "helps"), [(["bold", "rats", "sit", "here"], 1500, False), (WORDS, 100, True)]
+)
+def test_counts_are_kept_where_they_help(text: Path, tmp_path: Path, words: list[str], count: int, helps: bool) -> None:
     assert train(make(text, steps=20)) == 0
-    other = write_text(tmp_path / "other.txt", ["bold", "rats", "sit", "here", "aid"], 1500)
-    run = go_on(other, steps=60, evaluate_every=20)
+    run = go_on(write_text(tmp_path / "other.txt", words, count), steps=20, evaluate_every=10)
     (ended,) = events(run, Ended)
-    assert ended.loss < ended.start_loss - 0.3
+    assert ended.best_step > 0
+    assert ended.loss < ended.start_loss
     before, after = (set(weights(find_model(name))["ngrams.contexts"].tolist()) for name in ("text", run.name))
-    assert before < after
+    assert (before <= after) is helps
+    assert any("are left out" in event.text for event in events(run, Noticed)) is not helps
 
 
 def test_a_translator_goes_on_with_pairs(tmp_path: Path) -> None:

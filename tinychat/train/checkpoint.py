@@ -66,6 +66,8 @@ class State:
     """loss of the model that the run started from (`--from`), in the final evaluation's measure; None without one"""
     start_tokens: int = 0
     start_accuracy: float | None = None
+    keeps_counts: bool = False
+    """whether the n-gram counts of that model are kept beside those of the text"""
     length: dict[str, float] = field(default_factory=dict)
     """length of the run in its recipe; if the recipe's is another by now, the run is extended when it resumes"""
     is_done: bool = False

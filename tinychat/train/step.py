@@ -25,16 +25,13 @@ from tinychat.train.recipe import Recipe
 for _name in ("lightning.fabric", "lightning.pytorch"):  # one package, which logs under either name
     logging.getLogger(_name).setLevel(logging.WARNING)  # the plan reports the precision
 
-COUNTS = tuple(f"ngrams.{name}" for name in COUNT_BUFFERS)
-"""N-gram counts in a `state_dict()`."""
-
 
 class Learner:
     """A new model and its optimizers, which take steps together with the learners of the group's other processes.
 
     The leader's learner broadcasts each public call to the workers' learners before it acts. N-grams are counted in
     `ngram_folds`, the token ids of each fold of the text, if `config.ngram_order` is not 0. `weights` are initial
-    weights; None for random weights. Their n-gram counts, or `earlier_counts`, are united with those of the text.
+    weights; None for random weights. `earlier_counts`, of another text, are united with those of the folds.
     """
 
     def __init__(
@@ -48,11 +45,10 @@ class Learner:
     ) -> None:
         self.group = group or ProcessGroup()
         ngram_folds = ngram_folds if config.ngram_order else None
-        if weights is not None and config.ngram_order:
-            earlier_counts = dict(zip(COUNT_BUFFERS, map(weights.__getitem__, COUNTS), strict=True))
         self.group.broadcast("make", config, recipe, ngram_folds, earlier_counts)
         self.fabric = self.group.make_fabric(recipe)
         self.config, self.recipe, self._ngram_folds, self._initial_weights = config, recipe, ngram_folds, weights
+        self.earlier_counts = earlier_counts
         self.grad_accum_steps = recipe.grad_accum_steps
         """micro-batches of a step; doubled when memory runs out"""
         torch.manual_seed(recipe.seed)
@@ -71,12 +67,14 @@ class Learner:
         self.learning_rate, self.gradient_norm = 0.0, torch.zeros(())
         """those of the last step; the norm is that before clipping"""
         if weights is not None:
-            counted = {name: values for name, values in self._module.state_dict().items() if name in COUNTS}
+            names = [f"ngrams.{name}" for name in COUNT_BUFFERS]
+            counted = {name: values for name, values in self._module.state_dict().items() if name in names}
             self.load(weights | counted, self.optimizer_states())
 
     def fresh_copy(self) -> Self:
         """Return a new learner in the initial state of this one."""
-        learner = type(self)(self.config, self.recipe, self.group, self._ngram_folds, self._initial_weights)
+        initial = self._ngram_folds, self._initial_weights, self.earlier_counts
+        learner = type(self)(self.config, self.recipe, self.group, *initial)
         learner._module.compile(on=bool(self._module.decoder.compiled))
         return learner
 

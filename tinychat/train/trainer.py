@@ -3,7 +3,7 @@
 import dataclasses
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
@@ -18,9 +18,11 @@ from tinychat.corpus.overlap import longest_copy
 from tinychat.errors import RunError
 from tinychat.events import Ended, Evaluated, Event, LineReader, Noticed, Stepped
 from tinychat.model.config import ModelConfig
-from tinychat.model.ngrams import MOST_COUNTED
+from tinychat.model.ngrams import COUNT_BUFFERS, MOST_COUNTED, Counts
+from tinychat.model.transformer import Transformer
 from tinychat.store.models import ModelInfo, save_model
 from tinychat.store.runs import RunFolder
+from tinychat.tokenizer.token_cache import Ids
 from tinychat.train.batches import Batches, make_user_loss_mask
 from tinychat.train.checkpoint import Publisher, State, load_checkpoint, save_checkpoint
 from tinychat.train.data import TrainingText
@@ -39,6 +41,8 @@ MIN_AVAILABLE_SECONDS = 1.0
 """seconds from the first step to the end of a run that are needed for anything to be learned"""
 TIMED_EVALUATIONS, TIMED_WINDOWS = 2, 4
 """evaluations that are timed before the first step, and the windows or documents of each"""
+TOKENS_TO_CHOOSE, MIN_WINDOWS_TO_CHOOSE = 16_384, 8
+"""Number of tokens, and at least of windows, by which the counts of a run with `--from` are chosen."""
 
 
 def train(
@@ -78,7 +82,7 @@ class Trainer:
         if state is not None and state.length != recipe.length:
             extend(state, recipe, self._elapsed)
         plan = self._make_plan(recipe, state)
-        learner = self._make_learner(plan)
+        learner = self._make_learner(plan, state)
         plan = self._plan_evaluations(plan, learner, state)
         text = self.text.with_less_validation(plan.val_fraction)
         model = ModelFacts(self.run.name, plan, text, self.machine, learner.model.parameter_count)
@@ -161,12 +165,38 @@ class Trainer:
         available = self._available(60 * (plan.recipe.minutes or 0))
         return dataclasses.replace(plan, available=available).with_evaluations(min(times))
 
-    def _make_learner(self, plan: Plan) -> Learner:
+    def _make_learner(self, plan: Plan, state: State | None) -> Learner:
         """Make the model and its optimizers."""
-        base = self.text.base
-        weights = base.weights(plan.config.context_length) if base else None
-        ngram_folds = self.text.ngram_folds(MOST_COUNTED) if plan.config.ngram_order else None
-        return Learner(plan.config, plan.recipe, self.group, ngram_folds, weights)
+        base, folds = self.text.base, None
+        if plan.config.ngram_order:
+            folds = self.text.ngram_folds(MOST_COUNTED)
+        if base is None:
+            return Learner(plan.config, plan.recipe, self.group, folds)
+        weights = base.weights(plan.config.context_length)
+        earlier = None
+        if folds is not None:
+            counts = {name: weights[f"ngrams.{name}"] for name in COUNT_BUFFERS}
+            if self._are_helpful(counts, plan, weights, folds) if state is None else state.keeps_counts:
+                earlier = counts
+            elif state is None:
+                self.report(Noticed(f"the n-gram counts of {base.info.name} do not help here, and are left out"))
+        return Learner(plan.config, plan.recipe, self.group, folds, weights, earlier)
+
+    def _are_helpful(self, earlier: Counts, plan: Plan, weights: dict[str, Tensor], folds: Sequence[Ids]) -> bool:
+        """Return whether the counts of another text, beside those of this text, predict it no worse than these alone.
+
+        Each fold is predicted from the others.
+        """
+        losses = []
+        for counts in (earlier, None):
+            model = Transformer(plan.config)
+            model.load_state_dict(weights)
+            assert model.ngrams is not None
+            model.ngrams.count(folds, counts)
+            model.to(self.machine.device)
+            windows = max(MIN_WINDOWS_TO_CHOOSE, TOKENS_TO_CHOOSE // plan.config.context_length)
+            losses.append(evaluate(model, max(self.text.parts, key=len), windows, trained_on=True).loss)
+        return losses[0] <= losses[1]
 
     def _report_plan(self, model: ModelFacts, state: State | None) -> None:
         """Report the plan of a new run, or the step at which an old one resumes."""
