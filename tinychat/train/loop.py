@@ -207,6 +207,8 @@ class Loop:
         if self.plan.final_windows > self.plan.eval_windows:
             result = self._evaluate_weights(state.best_weights, self.plan.final_windows)
         state.start_loss, state.start_tokens, state.start_accuracy = result.loss, result.tokens, result.accuracy
+        self._evaluation_seconds = self._exclude_from_speed(began)
+        self._update_budget()
 
     def _evaluate_weights(self, weights: dict[str, Tensor], windows: int) -> Evaluation:
         """Evaluate weights other than the learner's, whose counts may be others too."""

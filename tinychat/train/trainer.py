@@ -79,8 +79,9 @@ class Trainer:
         """Train from a checkpoint or the beginning to the end, or until stopped; then evaluate, save and report."""
         for notice in self.text.notices if state is None else ():
             self.report(Noticed(notice))
-        if state is not None and state.length != recipe.length:
-            extend(state, recipe, self._elapsed)
+        extends = state is not None and state.length != recipe.length
+        if state is not None and extends:
+            extend(state, recipe)
         plan = self._make_plan(recipe, state)
         learner = self._make_learner(plan, state)
         plan = self._plan_evaluations(plan, learner, state)
@@ -103,6 +104,8 @@ class Trainer:
                 self.report(Noticed(f"they cannot be, and steps take a little longer: {problem}"))
         if state is None and plan.available is not None:  # planning took some of the time
             plan = dataclasses.replace(plan, available=self._available(60 * (recipe.minutes or 0)))
+        elif state is not None and state.available is not None and extends:
+            state.available -= self._elapsed
         start_seconds = self._elapsed
         writer = ModelWriter(self.run, model)
         publisher = Publisher(self.run, writer.write_newest, tied=plan.config.tie_embeddings)
@@ -235,14 +238,13 @@ class Trainer:
         self.report(dataclasses.replace(ended, seconds=loop.seconds))
 
 
-def extend(state: State, recipe: Recipe, elapsed: float) -> None:
+def extend(state: State, recipe: Recipe) -> None:
     """Let a run go on to the length that its recipe has by now: the learning rate rises and decays once more.
 
-    `elapsed` seconds have passed since the person gave the command. A run that was done has used all of its minutes,
-    including those for its last evaluation.
+    A run that was done has used all of its minutes, including those for its last evaluation.
     """
     used = 60 * state.length["minutes"] if state.is_done and "minutes" in state.length else state.seconds
-    state.available = None if recipe.minutes is None else state.seconds + 60 * recipe.minutes - used - elapsed
+    state.available = None if recipe.minutes is None else state.seconds + 60 * recipe.minutes - used
     state.extended_step, state.extended_seconds = state.step, state.seconds
     state.length, state.is_done = recipe.length, False
 
