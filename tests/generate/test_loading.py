@@ -1,12 +1,22 @@
 """The choice of an engine, and the reason that it states."""
 
+import threading
 from dataclasses import replace
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
 from tinychat.config.settings import Settings
-from tinychat.generate.loading import MAX_NATIVE_PARAMETERS, device_of, open_engine
+from tinychat.generate.engine import Engine
+from tinychat.generate.loading import (
+    MAX_NATIVE_PARAMETERS,
+    EngineLoader,
+    announced_waits,
+    device_of,
+    is_loading,
+    open_engine,
+)
 from tinychat.generate.native import build
 from tinychat.store.models import read_info
 
@@ -100,3 +110,59 @@ def test_a_library_in_the_package_is_used(monkeypatch: pytest.MonkeyPatch, tmp_p
     assert build.library_file().parent.name == "native"  # in the cache
     shipped.touch()
     assert build.library_file() == shipped
+
+
+# --- waiting for what loads in a thread ---
+
+
+@pytest.fixture
+def go() -> threading.Event:
+    """An event that lets a loader load."""
+    return threading.Event()
+
+
+def make_loader(letters: Path, go: threading.Event) -> EngineLoader:
+    def load() -> Engine:
+        assert go.wait(60)
+        return open_engine(read_info(letters), Settings(device="cpu", engine="torch"))
+
+    return EngineLoader(load, "torch")
+
+
+def test_an_interrupted_wait_leaves_the_loading_alone(letters: Path, go: threading.Event) -> None:
+    loader = make_loader(letters, go)
+
+    def interrupt(name: str) -> NoReturn:
+        raise KeyboardInterrupt(name)  # as a signal that comes while the main thread waits
+
+    with announced_waits(interrupt), pytest.raises(KeyboardInterrupt, match="torch"):
+        assert loader.engine
+    assert is_loading()
+    assert not loader.wait(0)
+    go.set()
+    assert loader.engine is loader.engine
+
+
+def test_a_wait_is_announced_once_and_only_in_the_thread_that_asks_for_it(letters: Path, go: threading.Event) -> None:
+    loader, announced = make_loader(letters, go), list[str]()
+    stops = iter([False, False, True])
+    with announced_waits(announced.append):
+        thread = threading.Thread(target=lambda: loader.wait_until(go.is_set))
+        thread.start()
+        assert not loader.wait_until(lambda: next(stops))
+        assert announced == ["torch"]
+        go.set()
+        thread.join()
+        assert loader.wait(60)
+        assert loader.engine
+    assert announced == ["torch"]
+
+
+def test_what_has_failed_to_load_fails_again(letters: Path) -> None:
+    def fail() -> NoReturn:
+        raise ValueError("no")
+
+    loader = EngineLoader(fail, "torch")
+    for _ in range(2):
+        with pytest.raises(ValueError, match="no"):
+            assert loader.engine

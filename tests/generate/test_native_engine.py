@@ -13,6 +13,7 @@ import torch
 from tinychat.config.settings import Settings
 from tinychat.errors import GenerationError, ModelError
 from tinychat.generate.engine import Request, SampledToken
+from tinychat.generate.loading import EngineLoader
 from tinychat.generate.native import build
 from tinychat.generate.native.build import SOURCE, Unavailable
 from tinychat.generate.native.engine import SUPPORTED, NativeEngine
@@ -234,11 +235,11 @@ def test_a_sampling_setting_that_the_kernel_does_not_know_is_left_to_the_referen
 ) -> None:
     model, opened = make(), list[ModelInfo]()
 
-    def open_reference(info: ModelInfo) -> TorchEngine:
+    def load_reference(info: ModelInfo) -> EngineLoader:
         opened.append(info)
-        return TorchEngine(model)
+        return EngineLoader(lambda: TorchEngine(model), "torch")
 
-    engine = NativeEngine(save(model, tmp_path / "model"), open_reference=open_reference)
+    engine = NativeEngine(save(model, tmp_path / "model"), load_reference=load_reference)
     monkeypatch.setattr("tinychat.generate.native.engine.UNSUPPORTED", ("min_p",))
     plain, unknown = request([1, 2], Settings(temperature=1.3)), request([1, 2], Settings(temperature=1.3, min_p=0.1))
     engine.extend([plain], 8)

@@ -11,6 +11,8 @@ import pytest
 from screens import Person, answered, in_tmux
 from stress import Stress
 
+from tinychat.store.models import find_model
+
 SitDown = Callable[..., Person]
 
 SLOW = {"TINYCHAT_TEST_DELAY": "0.03"}
@@ -329,6 +331,38 @@ def test_waiting_for_a_model_can_be_interrupted(sit_down: SitDown) -> None:
     person.sees(lambda lines: lines[3].startswith("0 tokens · stop: interrupted"), "›")
     person.type("/temperature 1", ENTER)
     person.sees("temperature 0.8 → 1")
+    person.type(CTRL_D)
+    assert person.wait_for_exit() == 0
+
+
+@pytest.mark.parametrize("facts", [{}, {"TERM": "dumb"}])
+def test_a_command_that_waits_for_a_model_says_so_and_can_be_interrupted(
+    sit_down: SitDown, facts: dict[str, str]
+) -> None:
+    person = sit_down(TINYCHAT_TEST_LOADING="60", **facts)
+    person.type("/score hello", ENTER)
+    person.sees("parrot is loading… · Ctrl-C gives the prompt back")
+    person.type(CTRL_C)
+    person.type("/temperature 1", ENTER)
+    person.sees("temperature 0.8 → 1")
+    person.type(CTRL_D)
+    assert person.wait_for_exit() == 0
+
+
+@pytest.mark.slow
+def test_torch_loads_on_while_the_prompt_is_back(home: Path) -> None:
+    person = Person(find_model("smalltalk"), home, TINYCHAT_TEST_TORCH="1")
+    person.sees("›")
+    person.type("/seed 1", ENTER, "hello", ENTER)
+    person.sees(answered)
+    person.type("/lens 1", ENTER)
+    person.sees("torch is loading… · Ctrl-C gives the prompt back")
+    person.type(CTRL_C, "hello again", ENTER)
+    person.sees("› hello again", answered)
+    person.type("/lens 1", ENTER)
+    person.sees(lambda lines: any(line.startswith("each layer as if it were the last") for line in lines))
+    person.type("/attention 1 1", ENTER)
+    person.sees(lambda lines: any(line.startswith("layer 1") for line in lines))
     person.type(CTRL_D)
     assert person.wait_for_exit() == 0
 

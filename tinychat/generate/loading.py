@@ -1,10 +1,16 @@
 """Choose the engine of a model and load it."""
 
+import ctypes
+import importlib.util
 import os
 import shutil
 import sys
 import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import replace
+from pathlib import Path
 
 from tinychat.config.settings import Settings
 from tinychat.errors import UsageError
@@ -22,6 +28,9 @@ MAX_NATIVE_PARAMETERS = 20_000_000
 torch takes a second or more to load."""
 MAX_SHARING_THREADS = 16
 """Maximum number of threads that is asked for where there are fewer processors."""
+THREAD_NAME = "loading"
+QUIET_SECONDS, POLL_INTERVAL = 0.15, 0.05
+"""Seconds of waiting that are not announced, and between two checks whether to stop waiting."""
 DEFAULT_MAX_THREADS = 4
 """Maximum number of threads of the native engine: decoding is limited by memory bandwidth, which a few saturate."""
 
@@ -94,7 +103,7 @@ def _open_native(info: ModelInfo, settings: Settings) -> Engine:
     precision = choose_precision(info, threads) if settings.precision == "auto" else settings.precision
     return NativeEngine(
         info, threads, most_threads=most_threads, precision=precision,
-        open_reference=lambda info: _open_reference(info, settings, "to look inside"),
+        load_reference=lambda info: EngineLoader(lambda: _open_reference(info, settings, "to look inside"), "torch"),
     )  # fmt: skip
 
 
@@ -103,6 +112,7 @@ def _open_reference(info: ModelInfo, settings: Settings, why: str) -> Engine:
     from tinychat.model.shapes import checked_config
 
     checked_config(info)  # refuses a damaged model before that
+    _load_torch_library()
 
     import torch
 
@@ -121,24 +131,80 @@ def _open_reference(info: ModelInfo, settings: Settings, why: str) -> Engine:
     return TorchEngine(model, why, capture_graph if device == "cuda" else None)
 
 
+def _load_torch_library() -> None:
+    """Load the largest library of torch, as its import would, but without Python's lock (GIL).
+
+    The import would hold it for a third of a second or more, in which no thread prints, reads keys or handles Ctrl-C.
+    With CUDA, where the import prepares other libraries first, and outside of Linux, it loads this one too.
+    """
+    specification = importlib.util.find_spec("torch")
+    if "torch" in sys.modules or sys.platform != "linux" or specification is None or specification.origin is None:
+        return
+    folder = Path(specification.origin).parent / "lib"
+    if not (folder / "libtorch_cuda.so").exists():
+        dlopen = ctypes.CDLL(None).dlopen  # ctypes releases the lock for a function, but not in `CDLL` itself
+        dlopen.restype = ctypes.c_void_p
+        dlopen(os.fsencode(folder / "libtorch_cpu.so"), os.RTLD_NOW | os.RTLD_LOCAL)
+
+
+# --- loading in a thread, and waiting for it ---
+
+
+_announce: ContextVar[Callable[[str], None]] = ContextVar("announce", default=lambda name: None)
+
+
+@contextmanager
+def announced_waits(announce: Callable[[str], None]) -> Iterator[None]:
+    """Call `announce` with the name of what is loading if this thread has to wait for it inside a `with` block."""
+    token = _announce.set(announce)
+    try:
+        yield
+    finally:
+        _announce.reset(token)
+
+
+def is_loading() -> bool:
+    """Return whether an engine is being loaded, and torch may be being imported, in another thread."""
+    return any(thread.name == THREAD_NAME for thread in threading.enumerate())
+
+
+def load_engine(info: ModelInfo, settings: Settings) -> "EngineLoader":
+    """Begin to load a model into an engine, which `open_engine` chooses."""
+    return EngineLoader(lambda: open_engine(info, settings), info.name)
+
+
 class EngineLoader:
-    """Loads the engine of a model in a thread; of the settings, engine, device, precision and threads count."""
+    """Loads an engine in a thread, which goes on if waiting for it is interrupted; `name` says what is loading."""
 
-    def __init__(self, info: ModelInfo, settings: Settings) -> None:
+    def __init__(self, load: Callable[[], Engine], name: str) -> None:
+        self._name, self._load = name, load
         self._loaded: Engine | BaseException
-        self._thread = threading.Thread(target=self._load, args=(info, settings), name="loading", daemon=True)
-        self._thread.start()
+        # An event, because an exception in `Thread.join` lets Python 3.11 take the thread to have ended.
+        self._has_ended = threading.Event()
+        threading.Thread(target=self._run, name=THREAD_NAME, daemon=True).start()
 
-    def _load(self, info: ModelInfo, settings: Settings) -> None:
+    def _run(self) -> None:
         try:
-            self._loaded = open_engine(info, settings)
+            self._loaded = self._load()
         except BaseException as error:  # raised again by `engine`
             self._loaded = error
+        self._has_ended.set()
 
-    def wait(self, seconds: float | None = None) -> bool:
-        """Wait up to `seconds` (None: without limit); return whether loading has ended, also with an error."""
-        self._thread.join(seconds)
-        return not self._thread.is_alive()
+    def wait(self, seconds: float) -> bool:
+        """Wait up to `seconds`; return whether loading has ended, also with an error."""
+        return self._has_ended.wait(seconds)
+
+    def wait_until(self, should_stop: Callable[[], bool]) -> bool:
+        """Wait without limit, which may be announced; return whether loading ended before `should_stop` returned true.
+
+        SIGINT may raise KeyboardInterrupt here, though not in the import of torch.
+        """
+        if not self.wait(QUIET_SECONDS):
+            _announce.get()(self._name)
+        while not self.wait(POLL_INTERVAL):
+            if should_stop():
+                return False
+        return True
 
     @property
     def engine(self) -> Engine:
@@ -147,7 +213,7 @@ class EngineLoader:
         Raises:
             TinychatError: If loading failed.
         """
-        self._thread.join()
+        self.wait_until(lambda: False)
         if isinstance(self._loaded, BaseException):
             raise self._loaded
         return self._loaded

@@ -20,7 +20,7 @@ from tinychat.commands.training import finish_training
 from tinychat.config.option import unescape
 from tinychat.errors import TinychatError, describe_os_error
 from tinychat.evaluate.shannon_game import OTHER, Game, Outcome
-from tinychat.generate.loading import device_of
+from tinychat.generate.loading import announced_waits, device_of, is_loading
 from tinychat.repl.answer_view import AnswerView, walk
 from tinychat.repl.keys import CURSOR, Keyboard, counted_interrupts, raised_interrupts, show_on_one_line
 from tinychat.repl.prompt import PLAIN, PlainPrompt, Prompt, ask, describe_run, read_line
@@ -44,10 +44,9 @@ def run(session: Session, *, debug: bool = False) -> int:
     try:
         Repl(session, debug=debug).run()
     finally:
-        ready = session.is_ready
         session.close()
-    if not ready:
-        # A thread is importing torch: if the interpreter were finalized now, the process could abort.
+    if is_loading():
+        # A thread may be importing torch: if the interpreter were finalized now, the process could abort.
         sys.stdout.flush()
         os._exit(0)
     return 0
@@ -93,7 +92,7 @@ class Repl:
                 try:
                     prefill, self._prefill = self._prefill, ""
                     line = self._prompt.ask(prefill)
-                    with raised_interrupts():
+                    with raised_interrupts(), announced_waits(self._announce):
                         self._handle(line)
                 except EOFError:
                     self._done = True
@@ -121,6 +120,9 @@ class Repl:
         self._show(results.Answer(partial(self._session.answer, prompt_of(line))))
         if line.strip().lower() in BARE_WORDS:
             self._terminal.line(f"that was a prompt: the command is /{line.strip().lower()}", DIM)
+
+    def _announce(self, name: str) -> None:
+        self._terminal.line(f"{name} is loading… · Ctrl-C gives the prompt back", DIM)
 
     def _show(self, result: results.Result) -> None:
         match result:
@@ -201,8 +203,6 @@ def play(result: results.GuessingGame, session: Session, terminal: Terminal) -> 
         TinychatError: If the model cannot be used, or there is no text to guess.
     """
     name = session.model.name
-    if not session.is_ready:
-        terminal.line(f"{name} is loading…", DIM)
     with counted_interrupts() as interrupts:
         game = result.start(lambda: interrupts.count > 0)
     terminal.line(CHOOSING if game.has_choices else TYPING, DIM)

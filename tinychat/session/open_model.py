@@ -8,7 +8,7 @@ from tinychat.config.settings import Settings, SettingStore
 from tinychat.errors import ModelError
 from tinychat.events import Notice
 from tinychat.generate.engine import Engine
-from tinychat.generate.loading import EngineLoader
+from tinychat.generate.loading import EngineLoader, load_engine
 from tinychat.generate.stream import Answer, PromptEncoder, fresh_seed
 from tinychat.session.conversation import Turn
 from tinychat.store.models import find_model, model_reference, open_info, read_tokenizers
@@ -45,7 +45,7 @@ class OpenModel:
     def preload(self) -> EngineLoader:
         """Start to load the weights in a thread; return its loader."""
         if self._loading is None:
-            self._loading = EngineLoader(self.info, self._settings.current)
+            self._loading = load_engine(self.info, self._settings.current)
         return self._loading
 
     @property
@@ -64,11 +64,7 @@ class OpenModel:
 
     def wait(self, should_stop: ShouldStop) -> bool:
         """Wait for the weights to load; return whether they did before `should_stop` returned true."""
-        loading = self.preload()
-        while not loading.wait(0.05):
-            if should_stop():
-                return False
-        return True
+        return self.preload().wait_until(should_stop)
 
     def close(self) -> None:
         """Free the weights; they load again when they are next needed."""

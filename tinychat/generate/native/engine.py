@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from ctypes import c_char, c_char_p, c_double, c_float, c_int, c_int64, c_void_p
 from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from tinychat.atomic import atomic_write
 from tinychat.config.settings import SAMPLING, SETTINGS, Settings
@@ -57,6 +57,14 @@ MAX_READ_RATIO tokens per token generated. Other calls measure how fast threads 
 read."""
 
 
+class EngineLoading(Protocol):
+    """An engine that is being loaded."""
+
+    @property
+    def engine(self) -> Engine:
+        """The engine; waits until it has loaded."""
+
+
 class Work(NamedTuple):
     """Counts of the tokens that an engine has processed."""
 
@@ -83,7 +91,7 @@ class NativeEngine:
         level: instruction set to use, one of `build.levels_here()`; None: the best.
         drafts: whether to guess tokens and check several at once (speculative decoding, Leviathan et al. 2023):
             `never`, `always`, or `auto`, if that is measured to be faster. The tokens generated are the same.
-        open_reference: opens the engine for `heads`, `attention` and `lens`; None: they are not supported.
+        load_reference: begins to load the engine for `heads`, `attention` and `lens`; None: they are not supported.
 
     Raises:
         Unavailable: there is no compiler, or the model has an encoder or is too large.
@@ -101,7 +109,7 @@ class NativeEngine:
         precision: str = "f32",
         level: str | None = None,
         drafts: str = "auto",
-        open_reference: Callable[[ModelInfo], Engine] | None = None,
+        load_reference: Callable[[ModelInfo], EngineLoading] | None = None,
     ) -> None:
         self.config = ModelConfig.from_dict(info.architecture)
         if self.config.encoder_decoder:
@@ -117,8 +125,8 @@ class NativeEngine:
         self._model: int | None = None
         self._sequences: dict[int, int] = {}
         self._spare: list[int] = []
-        self._open_reference = open_reference
-        self._reference: Engine | None = None
+        self._load_reference = load_reference
+        self._reference: EngineLoading | None = None
         self.reload(info)
 
     def reload(self, info: ModelInfo) -> None:
@@ -249,12 +257,12 @@ class NativeEngine:
 
     @property
     def _inside(self) -> Engine:
-        """The engine that looks inside the model, opened when it is first needed."""
+        """The engine that looks inside the model, loaded when it is first needed."""
         if self._reference is None:
-            if self._open_reference is None:
+            if self._load_reference is None:
                 raise GenerationError("the native engine does not look inside", "--engine torch does")
-            self._reference = self._open_reference(self._info)
-        return self._reference
+            self._reference = self._load_reference(self._info)
+        return self._reference.engine
 
     def heads(self, ids: Sequence[int], **options: Any) -> list[list[Head]]:
         """Implement `Engine.heads`."""
