@@ -234,6 +234,8 @@ class Failed:
 
     problem: str
     remedy: str = ""
+    is_mistake: bool = False
+    """Whether its recipe or its text is to blame: a run without a checkpoint is then removed."""
 
 
 Event = Planned | Stepped | Evaluated | Sampled | Saved | Noticed | Ended | Failed

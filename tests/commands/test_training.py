@@ -64,6 +64,7 @@ def test_a_flag_may_be_given_several_times_where_that_says_something(
 def test_a_run_on_the_data_of_its_recipe_is_named_after_that(
     talk: Talk, launched: list[RunFolder], novel: Path
 ) -> None:
+    novel.write_text("what is statquest?\tawesome\n" * 100)
     for line in ("/train --recipe statquest", "/train --recipe statquest", f"/train '{novel}' --recipe statquest"):
         talk.do(line)
     assert [run.name for run in launched] == ["statquest", "statquest-2", "my-novel"]

@@ -15,7 +15,7 @@ import pytest
 from tinychat.corpus.corpus import Corpus
 from tinychat.corpus.encoding import open_bytes
 from tinychat.corpus.readers import MAX_NESTING
-from tinychat.corpus.sources import read_sources, source_name
+from tinychat.corpus.sources import join_words, read_sources, source_name
 from tinychat.corpus.types import Conversation
 from tinychat.errors import SourceChangedError, SourceError
 
@@ -126,6 +126,28 @@ def test_the_name_of_a_folder_is_its_own_however_it_is_reached(tmp_path: Path, m
     (tmp_path / "poems" / "old").mkdir(parents=True)
     monkeypatch.chdir(tmp_path / "poems" / "old")
     assert (source_name("."), source_name("..")) == ("old", "poems")
+
+
+@pytest.mark.parametrize(
+    ("words", "sources"),
+    [
+        ("my novel.txt", ["my novel.txt"]),
+        ("my novel.txt:2 other.txt", ["my novel.txt:2", "other.txt"]),
+        ("other.txt my big novel.txt - names", ["other.txt", "my big novel.txt", "-", "names"]),
+        ("big novel.txt my *.txt", ["big", "novel.txt", "my", "*.txt"]),  # `novel.txt` is nowhere
+        ("folder novel.txt", ["folder novel.txt"]),  # there is a folder of the first word alone
+        ("folder other.txt", ["folder", "other.txt"]),
+        ("", []),
+    ],
+)
+def test_the_words_of_an_unquoted_path_with_spaces_are_joined(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: str, sources: list[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("my novel.txt", "my big novel.txt", "other.txt", "folder novel.txt"):
+        (tmp_path / name).touch()
+    (tmp_path / "folder").mkdir()
+    assert join_words(words.split()) == tuple(sources)
 
 
 def test_stdin_can_be_read_again(tmp_path: Path) -> None:

@@ -275,12 +275,14 @@ def test_conversations_make_a_chat_model(tmp_path: Path) -> None:
     ids=["empty", "one letter", "absent"],
 )
 def test_an_unusable_text_ends_the_run_with_the_reason(tmp_path: Path, content: str | None, problem: str) -> None:
-    if content is not None:
-        (tmp_path / "text.txt").write_text(content, encoding="utf-8")
-    run = make("text.txt", steps=5)
+    path = tmp_path / "text.txt"
+    path.write_text("once upon a time")
+    run = make(path, steps=5)
+    path.unlink() if content is None else path.write_text(content)
     assert train(run) == 1
     failed = events(run)[-1]
     assert isinstance(failed, Failed)
+    assert failed.is_mistake
     assert problem in failed.problem
     assert failed.remedy or content is not None
 

@@ -55,10 +55,11 @@ def eval_(
     info, settings = open_info(find_model(model)), SettingStore()
     set_flags(settings, flags)
 
+    from tinychat.corpus.sources import join_words
     from tinychat.evaluate.perplexity import score
 
     result = score(
-        info, sources, split,  # type: ignore[arg-type]
+        info, join_words(sources), split,  # type: ignore[arg-type]
         settings=settings.current, column=column, field=field, exact=exact,
     )  # fmt: skip
     for notice in result.notices:

@@ -1,7 +1,6 @@
 """`tinychat models`, `show`, `recipes`, `runs`, `data`, `config`, `export` and `import`."""
 
 import dataclasses
-import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +13,7 @@ from tinychat.errors import ModelError, UsageError
 from tinychat.formats.huggingface import FORMATS, export_model, import_model
 from tinychat.store import paths
 from tinychat.store.models import ModelInfo, find_model, list_models, open_info, read_training
+from tinychat.store.names import check_name, find_named, typed
 
 if TYPE_CHECKING:
     from tinychat.commands.results import Architecture
@@ -189,7 +189,7 @@ def config(as_json: bool) -> None:
 def export(model: str, to: str, out: Path | None) -> None:
     """Export MODEL for another tool."""
     info = open_info(find_model(model))
-    folder = out or Path(f"{info.name}-{to}")
+    folder = out or Path(f"{check_name(info.name)}-{to}")
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UsageError(f"{folder} is there already", "give another --out")
     export_model(info, to, folder)
@@ -203,14 +203,12 @@ def export(model: str, to: str, out: Path | None) -> None:
 @debug_option
 def import_(path: Path, name: str | None, out: Path | None) -> None:
     """Import a model that transformers saved (GPT-2 or Llama architecture), or one of tinychat's own."""
-    name = name or path.resolve().name
-    if not re.fullmatch(r"[\w][\w.-]*", name):
-        raise UsageError(f"{name!r} is no name for a model", "use letters, digits, - and _: --name NAME")
-    folder = out or paths.models_folder() / name
+    name = check_name(name or path.resolve().name)
+    folder = out or find_named(paths.models_folder(), name) or paths.models_folder() / name
     if folder.exists():
         raise ModelError(f"{folder} is there already", "give another --name, or remove it")
     info = import_model(path, name, folder)
-    echo(f"{info.summary}: `tinychat -m {out or name}` talks to it")
+    echo(f"{info.summary}: `tinychat -m {typed(str(out or name))}` talks to it")
 
 
 def fetch_with_bar(name: str, *, plain: bool = False) -> Path:

@@ -13,6 +13,7 @@ import click
 from tinychat.cli.options import add_flags, debug_option, json_option, load_ui_options
 from tinychat.cli.output import echo
 from tinychat.config.settings import UI_OPTIONS, UiOptions
+from tinychat.corpus.sources import join_words
 from tinychat.errors import UsageError
 from tinychat.events import Ended, Failed
 from tinychat.store.runs import RunFolder, find_run
@@ -115,6 +116,7 @@ def train(
         become_worker()
     ui_options = load_ui_options({"plain": plain, "theme": theme})
     overrides = {key: value for key, value in fields.items() if value not in (None, ())}
+    sources = join_words(sources)
     if resume is not None:
         wanted = resume or name or (name_for(sources) if sources else "")
         if not wanted:
@@ -178,11 +180,13 @@ def watch(
     else:
         last = write_lines(run, process, echo_error)
     if isinstance(last, Failed):
+        run.remove_if_mistaken()
         echo_error(f"tinychat: {last.problem}")
         if last.remedy:
             echo_error(f"  {last.remedy}")
     elif last is None:
-        terminal.line(f"{run.name} trains on in the background: `tinychat train --resume {run.name}` shows it again")
+        how_to_watch = f"`tinychat train --resume {run.typed_name}` shows it again"
+        terminal.line(f"{run.name} trains on in the background: {how_to_watch}")
     elif not as_json:
         for line in next_steps(run, last):
             echo_error(line)

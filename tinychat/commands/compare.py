@@ -17,9 +17,10 @@ from tinychat.generate.stream import fresh_seed
 from tinychat.session.comparison import Comparison, Variant
 from tinychat.session.open_model import OpenModel
 from tinychat.session.session import Session
+from tinychat.store.names import fold
 
 MIN_ANSWERS, MAX_ANSWERS, MAX_MODELS = 2, 8, 3
-ASSIGNMENT = re.compile(r"(?P<name>[A-Za-z][\w-]*)=(?P<values>\S*)\s*")
+ASSIGNMENT = re.compile(r"(?P<name>[A-Za-z][\w-]*)=(?P<values>(?:\\ |\S)*)\s*")
 GREEDY = re.compile(r"greedy(\s+|$)")
 EXAMPLE = "for example `/compare temperature=0.2,0.8,1.4`"
 SAME_ANSWERS = ("at temperature 0 all answers are the same", "/sample draws again, or set a temperature")
@@ -138,7 +139,7 @@ def _parse(text: str) -> tuple[dict[str, list[str]], bool, str]:
     while True:
         match = ASSIGNMENT.match(text)
         if match and (not values or match["name"].lower() == "model" or _find(match["name"])):
-            values.setdefault(match["name"].lower(), []).extend(filter(None, match["values"].split(",")))
+            values.setdefault(match["name"].lower(), []).extend(_split(match["values"]))
         elif match := GREEDY.match(text):
             greedy = True
         else:
@@ -147,6 +148,11 @@ def _parse(text: str) -> tuple[dict[str, list[str]], bool, str]:
     if not values:
         raise UsageError("/compare needs what to compare", f"{EXAMPLE}, or `/compare model=NAME,NAME`")
     return values, greedy, text
+
+
+def _split(values: str) -> list[str]:
+    """Split values at their commas; a name among them may have a space, written `\\ `."""
+    return [value.replace("\\ ", " ") for value in values.split(",") if value]
 
 
 def _find(name: str) -> Option | None:
@@ -175,12 +181,13 @@ def _label(setting: Option, value: object) -> str:
 
 def _model_variants(session: Session, names: list[str], seed: int) -> list[Variant]:
     """Return a variant for each model; models other than the open one get a copy of the settings."""
-    if not MIN_ANSWERS <= len(set(names)) == len(names) <= MAX_MODELS:
+    if not MIN_ANSWERS <= len(set(map(fold, names))) == len(names) <= MAX_MODELS:
         problem = f"/compare takes {MIN_ANSWERS} to {MAX_MODELS} different models, not {','.join(names)!r}"
         raise UsageError(problem, "for example `/compare model=smalltalk,NAME`; /models lists them")
     variants: list[Variant] = []
     for name in names:
-        is_open = session.info is not None and name in (session.info.name, str(session.info.folder))
+        info = session.info
+        is_open = info is not None and (fold(name) == fold(info.name) or name == str(info.folder))
         settings = session.settings if is_open else copy.deepcopy(session.settings)
         model = session.model if is_open else OpenModel(name, settings)
         variants.append(Variant(name, model, settings.current, seed, closes_model=not is_open))

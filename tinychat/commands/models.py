@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from tinychat.commands.registry import Suggestion, command, first_word
+from tinychat.commands.registry import Suggestion, command, first_word, to_name
 from tinychat.commands.results import Architecture, Message, Result, Table
 from tinychat.model.config import ModelConfig, make_diagram
 from tinychat.session.session import Session
@@ -51,7 +51,7 @@ def model(session: Session, text: str) -> Result:
     The list has the models that come with tinychat and the open one.
     """
     if text:
-        return opened_message(session.choose_model(text).info)
+        return opened_message(session.choose_model(to_name(text)).info)
     infos, damaged = list_bundled_models()
     if session.info and not any(_is_open(session, info) for info in infos):
         infos.insert(0, session.info)
@@ -84,7 +84,7 @@ def model_rows(models: Models) -> list[tuple[str, str, str, str, str]]:
 @command("show", "models", "what it is made of", usage="[NAME]", aliases=("info",), complete=complete_models)
 def show(session: Session, text: str) -> Result:
     """Show the architecture of a model, layer by layer, with shapes and parameter counts."""
-    return describe_model(read_info(find_model(text)) if text else session.model.info)
+    return describe_model(read_info(find_model(to_name(text))) if text else session.model.info)
 
 
 def describe_model(info: ModelInfo) -> Architecture:

@@ -228,6 +228,11 @@ def unquote(text: str) -> str:
     return text[1:-1] if len(text) > 1 and text[0] == text[-1] and text[0] in "\"'" else text
 
 
+def to_name(text: str) -> str:
+    """Return the name or path that a text is as a whole, in quotation marks or with spaces written `\\ ` or not."""
+    return unquote(text).replace("\\ ", " ")
+
+
 def to_path(text: str) -> Path:
     """Return the path of a typed file name, in which a space may be written `\\ ` and the home folder `~`."""
     return Path(text.replace("\\ ", " ")).expanduser()

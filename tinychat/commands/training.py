@@ -20,6 +20,8 @@ from tinychat.commands.registry import (
     complete_sources,
     first_word,
     split_flags,
+    split_words,
+    to_name,
     unquote,
 )
 from tinychat.commands.results import Answer, LossCurve, Message, Plot, Result, Table, WatchRun
@@ -32,6 +34,7 @@ from tinychat.session.open_model import ShouldStop
 from tinychat.session.session import Session
 from tinychat.store import paths
 from tinychat.store.models import ModelInfo, find_model, list_models, read_info, read_training
+from tinychat.store.names import find_spelling, fold
 from tinychat.store.runs import RunFolder, find_run, list_runs
 from tinychat.store.weights import list_snapshots
 from tinychat.textutil import compact, duration, percent
@@ -123,24 +126,25 @@ def train(session: Session, text: str) -> Result:
 
     `/train more RUN --minutes 5` trains a run of yours for five more minutes, also one that is done.
     """
-    from tinychat.corpus.sources import STDIN, split_weight
+    from tinychat.corpus.sources import STDIN, join_words, split_weight
     from tinychat.train.launch import change_recipe, describe_done, launch, prepare_run, removed_on_error, resume_run
     from tinychat.train.recipe import choose_recipe
 
     started = time.monotonic()
     in_background = text.split()[-1:] == [BACKGROUND]
-    sources, flags = _parse_train(text.rstrip().removesuffix(BACKGROUND) if in_background else text)
+    words, flags = _parse_train(text.rstrip().removesuffix(BACKGROUND) if in_background else text)
+    more = words[:1] == (MORE,) and len(words) == 2 and "resume" not in flags
+    sources = words if more else join_words(words)
     run_flags = {name: flags.pop(name) for name in RUN_FLAGS if name in flags}
     if STDIN in (split_weight(source)[0] for source in sources):
         raise UsageError("- is the keyboard here", "name a file, or pipe the text into `tinychat train -`")
-    more = sources[:1] == (MORE,) and len(sources) == 2 and "resume" not in run_flags
     if more or "resume" in run_flags:
         if sources and not more:
             raise UsageError("a run goes on with the text it began with", "begin a new run instead")
         run = resume_run(sources[1] if more else run_flags["resume"])
         if not change_recipe(run, flags, more=more):
             done, _ = describe_done(run)
-            return Message((done,), (f"/train more {run.name} --minutes 5 goes on with it",))
+            return Message((done,), (f"/train more {run.typed_name} --minutes 5 goes on with it",))
         process = launch(run, stop_with_parent=not in_background, started=started)
     else:
         recipe = choose_recipe(run_flags.get("recipe"), flags | ({"sources": sources} if sources else {}))
@@ -173,6 +177,7 @@ def finish_training(
         return _keep_in_background(session, run, process)
     session.runs.remove(run)
     if isinstance(last_event, Failed):
+        run.remove_if_mistaken()
         raise RunError(last_event.problem, last_event.remedy)
     session.runs.follow(None)  # the finished model answers, not the weights of another run
     model = session.open_model(last_event.folder)
@@ -183,20 +188,20 @@ def finish_training(
 @command("attach", "training", "watch one", usage="[NAME]", example="/attach my-novel", complete=_complete_run)
 def attach(session: Session, text: str) -> Result:
     """Watch a training run in the background; the default is the newest."""
-    run = _find_active(text)
+    run = _find_active(to_name(text))
     return WatchRun(run, next((one.process for one in session.runs.all if one.run == run), None))
 
 
 @command("finish", "training", "end one", usage="[NAME]", example="/finish my-novel", complete=_complete_run)
 def finish(session: Session, text: str) -> Result:
     """End a training run after its current step and keep everything; the default is the newest active run."""
-    run = _find_active(text)
+    run = _find_active(to_name(text))
     run.send("stop")
     return Message((f"{run.name} stops after its step and keeps everything",), (f"/model {run.name} opens it then",))
 
 
 def _parse_train(text: str) -> tuple[tuple[str, ...], dict[str, Any]]:
-    """Return the sources and flags of `/train`; a flag that may be repeated has a list of values."""
+    """Return the words of the sources and the flags of `/train`; a flag that may be repeated has a list of values."""
     from tinychat.train.recipe import RECIPE_FIELDS
 
     sources, typed_flags = split_flags(text)
@@ -232,7 +237,8 @@ def _find_active(name: str) -> RunFolder:
     if name:
         run = find_run(name)
         if not run.is_running():
-            raise RunError(f"the run {run.name!r} is not at work", f"`/train --resume {run.name}` goes on with it")
+            remedy = f"`/train --resume {run.typed_name}` goes on with it"
+            raise RunError(f"the run {run.name!r} is not at work", remedy)
         return run
     newest = next((run for run in list_runs() if run.is_running()), None)
     if newest is None:
@@ -315,7 +321,7 @@ def runs(session: Session, text: str) -> Result:
     RUN is a name or a pattern, as in `/runs guide*`. Losses are in nats per token; accuracy is the fraction of tokens
     that the model found likeliest; speed leaves out evaluations and samples.
     """
-    return runs_table(text.split())
+    return runs_table(split_words(text))
 
 
 def runs_table(patterns: Sequence[str]) -> Table:
@@ -342,7 +348,7 @@ def find_run_summaries(patterns: Sequence[str] = ()) -> "list[RunSummary]":
     runs_by_name = {run.name: run for run in list_runs()}
     names: dict[str, None] = {} if patterns else dict.fromkeys(runs_by_name)
     for pattern in patterns:
-        matching = sorted(name for name in runs_by_name if fnmatchcase(name, pattern))
+        matching = sorted(name for name in runs_by_name if fnmatchcase(fold(name), fold(pattern)))
         if not matching:
             raise RunError(f"there is no run {pattern!r}", f"runs: {', '.join(runs_by_name) or 'none yet'}")
         names |= dict.fromkeys(matching)
@@ -456,8 +462,8 @@ def _new_file(name: str) -> Path:
 def _find_curve(name: str, by: str) -> LossCurve:
     """Return the curve of a run or, if there is none of that name, of a model."""
     runs = {run.name: run for run in list_runs()}
-    if name in runs:
-        return _of_run(runs[name], by)
+    if (found := find_spelling(name, list(runs))) is not None:
+        return _of_run(runs[found], by)
     try:
         folder = find_model(name)
     except ModelError:

@@ -229,16 +229,26 @@ def find_encoding(path: Path) -> str:
     Raises:
         SourceError: If the file cannot be read, or is not text.
     """
+    _, encoding = examine_head(path)
+    return encoding or ("utf-8" if _is_utf8(path) else _guess(_non_ascii_lines(path)))
+
+
+def examine_head(path: Path) -> tuple[bytes, str | None]:
+    """Return the first bytes of a text file, and its encoding if they are enough to tell.
+
+    Raises:
+        SourceError: If the file cannot be read, or is not text.
+    """
     with open_bytes(path) as file:
         head = file.read(HEAD)
     for mark, encoding in BOMS:
         if head.startswith(mark):
-            return encoding
+            return head, encoding
     if utf16 := _find_utf16(head):
-        return utf16
+        return head, utf16
     if kind := _find_binary(head):
         raise SourceError(f"{path} is {kind}, not text", "save it as plain text first")
-    return "utf-8" if _is_utf8(path) else _guess(_non_ascii_lines(path))
+    return head, None
 
 
 def describe_encoding(encoding: str) -> str:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 from tinychat.corpus.corpus import Mix, SourceCorpus, TextCorpus
-from tinychat.corpus.encoding import PIECE
+from tinychat.corpus.encoding import PIECE, examine_head
 from tinychat.corpus.readers import JSON_FORMATS, Part, format_of
 from tinychat.corpus.registry import KNOWN, Dataset, fetch, find_file, is_complete
 from tinychat.corpus.types import Mode, Notes
@@ -25,6 +25,9 @@ from tinychat.untrusted import why_not_regular
 
 STDIN = "-"
 """The source that stands for standard input."""
+
+MAX_WORDS = 50
+"""Number of words up to which paths with spaces are looked for among them."""
 
 _WEIGHTED = re.compile(r"(.+):([+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?|[+-]?inf|nan)", re.IGNORECASE | re.DOTALL)
 """A source and its weight in a mix, as in `novel.txt:2`."""
@@ -70,9 +73,61 @@ def read_sources(
     return Mix(corpora, [weight or 1.0 for weight in weights])
 
 
+def check_sources(
+    specs: Sequence[str], *, cache: Path, column: str | None = None, field: str | None = None, mode: Mode | None = None
+) -> None:
+    """Check that sources are there and begin with text, so that a mistake is found before anything else is done.
+
+    Nothing is downloaded. Beside standard input or a named pipe, which can be read only once and may decide on the
+    mode, files are only found, not read. The arguments are those of `read_sources`.
+
+    Raises:
+        SourceError: If a source cannot be found, is empty, or its beginning cannot be read.
+        UsageError: If a weight is not a finite number above 0.
+    """
+    names, weights = zip(*map(split_weight, specs), strict=True)
+    files = [name for name in names if name != STDIN and not Path(name).expanduser().is_fifo()]
+    is_mix = len(specs) > 1 and any(weights)
+    for texts in [[name] for name in files] if is_mix else [files]:
+        finder = _Finder(cache, None, column, field, None, mode, only_checks=True)
+        finder.check(texts, reads=len(files) == len(names))
+        mode = finder.mode
+
+
+def join_words(words: Sequence[str]) -> tuple[str, ...]:
+    """Return sources that were typed as words, joining the words of a path with spaces that was not quoted.
+
+    If some word is not there as it is, the words are those of paths that all are; if there are no such paths, all stay.
+    """
+    if len(words) > MAX_WORDS or all(map(_is_there, words)):
+        return tuple(words)
+    sources: list[tuple[str, ...] | None] = [()]  # made of the first words; None if they make none
+    for end in range(1, len(words) + 1):
+        starts = (start for start in reversed(range(end)) if sources[start] is not None)
+        found = ((start, " ".join(words[start:end])) for start in starts)
+        start, last = next(((start, path) for start, path in found if _is_there(path)), (0, ""))
+        sources.append((*(sources[start] or ()), last) if last else None)
+    return sources[-1] or tuple(words)
+
+
+def _is_there(source: str) -> bool:
+    """Return whether a source, with or without a weight, can be found: a path, a known data set or standard input."""
+    name = split_weight(source)[0]
+    if name == STDIN or name.partition("/")[0] in KNOWN:
+        return True
+    path = Path(name).expanduser()
+    try:
+        return path.exists() or any(glob.iglob(str(path), recursive=True))  # noqa: PTH207
+    except OSError:  # the name is too long
+        return False
+
+
 @dataclass
 class _Finder:
-    """Turn the sources that a person names into files, and these into one text."""
+    """Turn the sources that a person names into files, and these into one text.
+
+    One that `only_checks` looks for the first file of a folder that has text, and for no file of a data set.
+    """
 
     cache: Path
     mirror: Path | None
@@ -80,6 +135,7 @@ class _Finder:
     field: str | None
     stdin: BinaryIO | None
     mode: Mode | None
+    only_checks: bool = False
     parts: list[Part] = dataclasses.field(default_factory=list)
     notes: list[tuple[str, Notes]] = dataclasses.field(default_factory=list)
     spool: "tempfile.TemporaryDirectory[str] | None" = None
@@ -92,6 +148,17 @@ class _Finder:
             self._note(self.parts[0].name, "read as conversations (--mode completion takes the text alone)")
         name = re.sub(r"[^\w-]+", "-", source_name(specs[0])).strip("-") or "text"
         return TextCorpus(name, mode, self.parts, self.notes, keep_alive=self.spool)
+
+    def check(self, specs: Sequence[str], *, reads: bool) -> None:
+        """Find the sources and, if it `reads`, the mode of the text and the beginning of each file."""
+        for spec in specs:
+            self._add(spec)
+        if not self.parts or not reads:
+            return
+        self.mode = self.mode or ("chat" if self.parts[0].holds_conversations() else "completion")
+        are_empty = [_is_empty(part, self.mode) for part in self.parts]
+        if len(are_empty) == len(specs) and all(are_empty):
+            TextCorpus(specs[0], self.mode, self.parts, self.notes)  # its error says why
 
     def _note(self, name: str, line: str) -> None:
         self.notes.append((name, Notes()))
@@ -148,6 +215,8 @@ class _Finder:
                 self.parts.append(part)
             else:
                 notes.add("files without text that can be read, left out: {count}, the first is {first}", 1, path.name)
+            if self.only_checks and len(self.parts) > count:
+                break
         self.notes.append((str(folder), notes))
         if len(self.parts) == count:
             raise SourceError(f"there is no text in {folder}", f"of {len(files)} files none can be read")
@@ -170,10 +239,12 @@ class _Finder:
         if not files:
             known = ", ".join(f"{name}/{file.name}" for file in dataset.files)
             raise SourceError(f"there is no file {file_name!r} in {name}", f"its files: {known}")
+        self.mode = self.mode or cast("Mode", dataset.mode)
+        if self.only_checks:
+            return
         if dataset.is_generated and not is_complete(dataset, self.cache / name):
             self._note(name, "made by its own program, with seed 1 (`tinychat data make` takes another)")
         folder = fetch(name, cache=self.cache, mirror=self.mirror)
-        self.mode = self.mode or cast("Mode", dataset.mode)
         field = self._field_of(dataset.format) or dataset.column
         for file in files:
             path = find_file(folder, file)
@@ -206,6 +277,13 @@ def _is_special(path: Path) -> bool:
         return bool(why_not_regular(path))
     except OSError:  # a link to nothing, which cannot be read either, and is told so
         return False
+
+
+def _is_empty(part: Part, mode: Mode) -> bool:
+    """Return whether a file begins with nothing to read in a mode."""
+    if mode == "completion" and part.is_running_text:
+        return not examine_head(part.path)[0]
+    return next(part.chunks(Notes()) if mode == "completion" else part.conversations(Notes()), None) is None
 
 
 def _begins_as_json(path: Path) -> bool:

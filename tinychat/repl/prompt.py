@@ -42,6 +42,7 @@ from tinychat.repl import keys
 from tinychat.repl.render.terminal import DIM, SEPARATOR, Terminal, fit
 from tinychat.session.run_monitor import BackgroundRun
 from tinychat.session.session import Session
+from tinychat.store.names import fold
 from tinychat.textutil import LAYOUT_CONTROLS, count, duration, escape_controls
 
 MARKS = {"chat": "›", "completion": "¶", "translation": "→"}
@@ -455,8 +456,8 @@ def complete(session: Session, line: str) -> tuple[str, list[tuple[str, Suggesti
         offered = (Suggestion(f"/{command.name}", command.summary) for command in COMMANDS.values())
     elif command := COMMANDS.command_of(words[0]):
         offered = command.complete(session, words[1:])
-    prefix = words[-1].lower()
-    return typed, [(_quoted(one.text, quote), one) for one in offered if one.text.lower().startswith(prefix)]
+    prefix = fold(words[-1])
+    return typed, [(_quoted(one.text, quote), one) for one in offered if fold(one.text).startswith(prefix)]
 
 
 def parse_line(line: str) -> tuple[list[str], str, str]:

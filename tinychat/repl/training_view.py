@@ -126,7 +126,7 @@ def follow(run: RunFolder, process: Process | None = None) -> Iterator[Event | N
         if not is_alive and process is not None and run.is_running():
             process, is_alive = None, True  # another trainer was first, and does the work
         if not is_alive:
-            how_to_resume = f"--resume {run.name} goes on from its last checkpoint"
+            how_to_resume = f"--resume {run.typed_name} goes on from its last checkpoint"
             if process is not None and process.returncode == -signal.SIGKILL:
                 yield Failed("the trainer was killed (signal 9): memory may have run out", how_to_resume)
             else:
@@ -236,9 +236,9 @@ def next_steps(run: RunFolder, ended: Ended) -> Iterator[str]:
     """Yield the lines that say where the model is, how to chat with it, and how to resume a stopped run."""
     has_name = ended.folder.replace("\\", "/").endswith(f"/models/{run.name}")
     yield f"the model is in {ended.folder}"
-    yield f"talk to it: tinychat -m {run.name if has_name else ended.folder}"
+    yield f"talk to it: tinychat -m {run.typed_name if has_name else ended.folder}"
     if ended.reason == "stopped":
-        yield f"go on with it: tinychat train --resume {run.name}"
+        yield f"go on with it: tinychat train --resume {run.typed_name}"
 
 
 def _format_evaluation(result: Evaluated | Ended) -> str:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from tinychat.events import Ended, Failed, LineReader, Stepped
 from tinychat.session.open_model import OpenModel, ShouldStop
 from tinychat.store.models import CONFIG, WEIGHTS
+from tinychat.store.names import fold
 from tinychat.store.runs import RunFolder
 from tinychat.store.weights import read_step
 
@@ -43,7 +44,8 @@ class BackgroundRun:
             elif isinstance(event, Ended | Failed):
                 self.last = event
         if not is_alive and self.last is None:
-            self.last = Failed("the trainer ended without a word", f"`/train --resume {self.run.name}` goes on with it")
+            remedy = f"`/train --resume {self.run.typed_name}` goes on with it"
+            self.last = Failed("the trainer ended without a word", remedy)
 
     @property
     def has_weights(self) -> bool:
@@ -87,8 +89,8 @@ class RunMonitor:
         """Training step of the weights that are loaded."""
 
     def find(self, name: str) -> BackgroundRun | None:
-        """Return the run of a name if it is training."""
-        return next((one for one in self.all if one.run.name == name and one.last is None), None)
+        """Return the run of a name, whatever its case, if it is training."""
+        return next((one for one in self.all if fold(one.run.name) == fold(name) and one.last is None), None)
 
     def add(self, run: RunFolder, process: "subprocess.Popen[bytes] | None") -> None:
         """Add a run and follow it, unless it has been added before."""
@@ -103,12 +105,14 @@ class RunMonitor:
             self.follow(None)
 
     def pop_ended(self) -> list[BackgroundRun]:
-        """Poll all runs; forget and return those that have ended."""
+        """Poll all runs; forget and return those that have ended; remove those that failed by a mistake at once."""
         for one in self.all:
             one.poll()
         self.open_followed()
         ended = [one for one in self.all if one.last is not None]
         self.all = [one for one in self.all if one.last is None]
+        for one in ended:
+            one.run.remove_if_mistaken()
         return ended
 
     def follow(self, run: BackgroundRun | None) -> None:

@@ -16,6 +16,7 @@ from tinychat.config.settings import SETTINGS
 from tinychat.corpus.types import MODES, Mode
 from tinychat.errors import ModelError, TokenizerError, UsageError
 from tinychat.store import paths
+from tinychat.store.names import find_named, fold
 from tinychat.store.runs import RunFolder
 from tinychat.store.weights import DAMAGED, MappedTensor, map_tensors, pack_weights
 from tinychat.textutil import compact
@@ -163,17 +164,20 @@ class Models(NamedTuple):
 def find_model(name: str) -> Path:
     """Return a model's folder by path, or by name in `./models`, the user's or the bundled models, or last the runs.
 
+    Upper and lower case are the same in a name.
+
     Raises:
         ModelError: If there is no such model.
     """
     if not name.strip():
         raise ModelError("the name of the model is empty", "see `tinychat models`")
-    named = [parent / name for parent in _search_path()]
     path = Path(name)
     with suppress(RuntimeError):  # `~NAME` of an unknown user is a name like any other
         path = path.expanduser()
-    for folder in (path, *named, RunFolder(paths.runs_folder() / name).model):
-        if os.path.lexists(folder / CONFIG):
+    named = (find_named(parent, name) for parent in _search_path())
+    run = find_named(paths.runs_folder(), name)
+    for folder in (path, *named, run and RunFolder(run).model):
+        if folder is not None and os.path.lexists(folder / CONFIG):
             return folder
     with suppress(OSError):  # a name may be too long for a path
         if Path(name).is_dir():
@@ -205,7 +209,7 @@ def list_bundled_models() -> Models:
 def _read_all(*parents: Path) -> Models:
     models, first = Models([], []), dict[str, Path]()
     for folder in _folders(*parents):
-        first.setdefault(folder.name, folder)  # which a name stands for, damaged or not
+        first.setdefault(fold(folder.name), folder)  # which a name stands for, damaged or not
     for folder in first.values():
         try:
             models.sound.append(read_info(folder))

@@ -1,16 +1,22 @@
 """Training runs, each a folder, through which other processes also watch and control the trainer."""
 
 import json
+import shutil
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from filelock import FileLock, Timeout
 
 from tinychat.errors import RunError
-from tinychat.events import Event, LineReader
+from tinychat.events import Event, Failed, LineReader
 from tinychat.store import paths
+from tinychat.store.names import find_named, typed
+
+EXIT_SECONDS = 2.0
+"""Seconds to wait for a trainer that has written its last event to exit."""
 
 
 @dataclass(unsafe_hash=True)
@@ -22,6 +28,7 @@ class RunFolder:
     def __post_init__(self) -> None:
         path = self.path
         self.name = path.name
+        self.typed_name = typed(self.name)
         self.recipe_file = path / "recipe.toml"  # all values as used
         self.events_file = path / "events.jsonl"  # one event a line
         self.control_file = path / "control.jsonl"  # one command to the trainer a line
@@ -71,18 +78,40 @@ class RunFolder:
         """Yield the events so far."""
         return LineReader(self.events_file).events()
 
+    def is_void(self) -> bool:
+        """Return whether the run failed before its first checkpoint: it gives its name back."""
+        return self._early_failure() is not None and not self.is_running()
+
+    def remove_if_mistaken(self) -> None:
+        """Remove the run if a mistake in its recipe or its text ended it before its first checkpoint."""
+        with suppress(OSError), self.lock(timeout=EXIT_SECONDS):
+            failure = self._early_failure()
+            if failure is not None and failure.is_mistake:
+                self.remove()
+
+    def remove(self) -> None:
+        """Remove the folder with all that is in it; what cannot be removed stays."""
+        shutil.rmtree(self.path, ignore_errors=True)
+
+    def _early_failure(self) -> Failed | None:
+        """Return the event that ended the run before its first checkpoint; None if there is a checkpoint or no such."""
+        if any(self.checkpoints.glob("step-*")):
+            return None
+        *_, last = (None, *self.events())
+        return last if isinstance(last, Failed) else None
+
 
 def find_run(name: str) -> RunFolder:
-    """Return the run with a name.
+    """Return the run with a name, whatever its case.
 
     Raises:
         RunError: If there is none.
     """
-    run = RunFolder(paths.runs_folder() / name)
-    if not name or not run.recipe_file.is_file():
+    folder = find_named(paths.runs_folder(), name)
+    if folder is None or not RunFolder(folder).recipe_file.is_file():
         names = ", ".join(run.name for run in list_runs()) or "none yet"
         raise RunError(f"there is no run {name!r}", f"runs: {names}")
-    return run
+    return RunFolder(folder)
 
 
 def list_runs() -> list[RunFolder]:

@@ -65,14 +65,23 @@ def train_vocabulary(
     Raises:
         TokenizerError: If there is no such kind, or the vocabulary is too small for it.
     """
-    if kind not in TOKENIZERS:
-        raise TokenizerError(f"there is no tokenizer {kind!r}", f"kinds: {', '.join(TOKENIZERS)}, or the path of one")
+    check_kind(kind)
     tokens = VOCAB_SIZES[kind] if vocab_size is None else vocab_size
     if tokens <= len(specials):
         raise TokenizerError(f"a vocabulary of {tokens} tokens has no room for any text", "give it a larger one")
     inner = TOKENIZERS[kind](texts, tokens - len(specials))
     inner.add_special_tokens([AddedToken(token, special=True, normalized=False) for token in specials])
     return inner
+
+
+def check_kind(kind: str) -> None:
+    """Check that there is a kind of tokenizer.
+
+    Raises:
+        TokenizerError: If there is none of that name.
+    """
+    if kind not in TOKENIZERS:
+        raise TokenizerError(f"there is no tokenizer {kind!r}", f"kinds: {', '.join(TOKENIZERS)}, or the path of one")
 
 
 def cut_documents(chunks: Iterable[Chunk]) -> Iterator[str]:

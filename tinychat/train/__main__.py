@@ -118,16 +118,18 @@ def _train(run: RunFolder, started: float, parent: int | None, process: ProcessR
 
         train(run, recipe, text, control, started, process)
     except TinychatError as error:
-        return _fail(run, error.problem, error.remedy)
+        return _fail(run, error.problem, error.remedy, is_mistake=True)
     except OSError as error:
-        return _fail(run, describe_os_error(error), f"`tinychat train --resume {run.name}` goes on from what was saved")
+        remedy = f"`tinychat train --resume {run.typed_name}` goes on from what was saved"
+        return _fail(run, describe_os_error(error), remedy)
     except ImportError as error:
         return _fail(
             run, describe_import_error(error), "end other programs, or raise its limit of memory (`ulimit -v`)"
         )
     except Exception as error:
         if is_out_of_memory(error):
-            return _fail(run, "there is not enough memory", "try a smaller --batch-size, --context-length or --d-model")
+            remedy = "try a smaller --batch-size, --context-length or --d-model"
+            return _fail(run, "there is not enough memory", remedy, is_mistake=True)
         traceback.print_exc()
         if process.size > 1 and launch.is_disconnected(error):
             return _fail(run, *(workers.describe_failure() if workers else launch.WORKER_LOST))
@@ -145,17 +147,17 @@ def _import_trainer(failed: list[BaseException]) -> None:
         failed.append(error)
 
 
-def _fail(run: RunFolder, problem: str, remedy: str) -> int:
+def _fail(run: RunFolder, problem: str, remedy: str, *, is_mistake: bool = False) -> int:
     """Write a `Failed` event; return the exit code."""
     with closing(EventLog(run.events_file)) as log:
-        log.write(Failed(problem, remedy))
+        log.write(Failed(problem, remedy, is_mistake))
     return 1
 
 
 def _exit_early(run: RunFolder) -> NoReturn:
     """Exit before the first step, while the main thread still reads or plans; leave no drafts behind."""
     try:
-        _fail(run, launch.NOTHING_YET, f"`tinychat train --resume {run.name}` begins again")
+        _fail(run, launch.NOTHING_YET, f"`tinychat train --resume {run.typed_name}` begins again")
         _remove_drafts(run)
         for draft in paths.ids_folder().glob(f".*.{os.getpid()}-*.tmp"):
             draft.unlink(missing_ok=True)

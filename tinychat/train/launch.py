@@ -19,13 +19,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, NoReturn
+from typing import BinaryIO, NoReturn, cast
 
 from filelock import Timeout
 
 import tinychat
 from tinychat.atomic import atomic_file, atomic_write
-from tinychat.corpus.sources import STDIN, check_is_file, source_name, split_weight, with_weight
+from tinychat.corpus.registry import KNOWN
+from tinychat.corpus.sources import STDIN, check_is_file, check_sources, source_name, split_weight, with_weight
+from tinychat.corpus.types import Mode
 from tinychat.errors import RunError, SourceError, UsageError
 from tinychat.events import Ended, Stepped
 from tinychat.generate.loading import THREAD_ENVIRONMENT
@@ -41,16 +43,19 @@ from tinychat.store.models import (
     find_model,
     open_info,
 )
+from tinychat.store.names import check_name, find_named, slug, typed
 from tinychat.store.runs import RunFolder, find_run
 from tinychat.textutil import shorten
+from tinychat.tokenizer.tokenizer import load_tokenizer
+from tinychat.tokenizer.training import check_kind
 from tinychat.train.checkpoint import newest_step
 from tinychat.train.event_log import rewind
+from tinychat.train.planner import check_architecture
 from tinychat.train.recipe import LENGTH_FIELDS, MODEL_FIELDS, RECIPE_FIELDS, Recipe, load_recipe
 from tinychat.untrusted import replace_surrogates
 
 FREE_FIELDS = ("context_length", "dropout", "attention_dropout", "initialization")
 """fields of the architecture that a base model's weights do not depend on; the context length may only shrink"""
-MAX_NAME_LENGTH = 60
 CHANGEABLE = ("devices", "strategy", "threads", "grad_accum_steps")
 """recipe fields that any resumed run may change, as they affect how a step is computed but not its result"""
 LOCK_TIMEOUT = 1.0
@@ -78,7 +83,7 @@ def prepare_run(
     out: Path | None = None,
     stdin: BinaryIO | None = None,
 ) -> RunFolder:
-    """Make the folder of a new run, with the recipe in it.
+    """Make the folder of a new run, with the recipe in it; of a mistake that can be found before, nothing is left.
 
     Paths in the recipe become absolute and standard input (`stdin`) is saved in the folder, so that the run can resume
     from any working directory at any time. Without a name, the run is named after its recipe if that brings the data
@@ -86,11 +91,12 @@ def prepare_run(
     to the user's models folder under the run's name.
 
     Raises:
-        SourceError: If a source is a device or a socket, or its name is not UTF-8.
+        SourceError: If a source cannot be found, or its beginning cannot be read as a text.
         UsageError: If there is no source, the name is invalid, `out` cannot become a model's folder, or the recipe
             contradicts the base model.
         RunError: If the name is taken.
-        ModelError: If there is no such base model.
+        ModelError: If there is no such base model, or two choices of the architecture contradict each other.
+        TokenizerError: If there is no such tokenizer.
     """
     if out is not None:
         out = out.expanduser().absolute()
@@ -98,30 +104,27 @@ def prepare_run(
     if not recipe.sources and not recipe.texts:
         raise UsageError("there is nothing to train on", "name a text: `tinychat train my-novel.txt`")
     for source in recipe.sources:
-        _check_source(source)  # before anything is written
+        _check_source(source)
     try:
         f"{recipe.to_toml()}{out}".encode()
     except UnicodeEncodeError as error:
         line = error.object[: error.end].splitlines()[-1].strip(' "')
         raise UsageError(f"not UTF-8: {shorten(ascii(line), 200)}", "rename the file: a recipe is text") from None
-    if name is None:
-        recipe_slug = slug(Path(recipe_name or "texts").stem)
-        base = name_for(recipe.sources) if recipe.sources and not recipe_name else recipe_slug
-        numbers = (base if number == 1 else f"{base}-{number}" for number in range(1, sys.maxsize))
-        name = next(name for name in numbers if not _is_taken(name))
-    elif name != slug(name):
-        raise UsageError(f"{name!r} cannot name a model", f"use letters, digits, - and _: {slug(name)}")
-    elif _is_taken(name):
-        raise RunError(
-            f"there is a run or a model {name!r} already", f"take another --name, or go on with it: --resume {name}"
-        )
+    name = _new_name(recipe, recipe_name) if name is None else _free_name(name)
     model = None if recipe.from_model is None else open_info(find_model(recipe.from_model))
     if model is not None:
         recipe = adopt_architecture(recipe, model).merged({"from_model": portable_reference(str(recipe.from_model))})
+    check_architecture(recipe)
     tokenizer = recipe.tokenizer
-    if tokenizer is not None and Path(tokenizer).exists():
-        tokenizer = str(Path(tokenizer).absolute())
+    if tokenizer is not None:
+        tokenizer = _check_tokenizer(tokenizer)
+    if recipe.sources:
+        mode = cast("Mode | None", recipe.mode)
+        cache = paths.datasets_folder()
+        check_sources(recipe.sources, cache=cache, column=recipe.column, field=recipe.field, mode=mode)
     run = RunFolder(paths.runs_folder() / name)
+    if (void := find_named(paths.runs_folder(), name)) is not None:
+        RunFolder(void).remove()
     run.path.mkdir(parents=True)
     with removed_on_error(run):
         run.checkpoints.mkdir()
@@ -134,13 +137,32 @@ def prepare_run(
     return run
 
 
+def _new_name(recipe: Recipe, recipe_name: str | None) -> str:
+    """Return a free name for a run, after its recipe or its first source."""
+    recipe_slug = slug(Path(recipe_name or "texts").stem)
+    base = name_for(recipe.sources) if recipe.sources and not recipe_name else recipe_slug
+    numbers = (base if number == 1 else f"{base}-{number}" for number in range(1, sys.maxsize))
+    return next(name for name in numbers if find_taken(name) is None)
+
+
+def _free_name(name: str) -> str:
+    """Return a name that a person gave, in the form that is stored; it must be valid and free."""
+    name = check_name(name)
+    taken = find_taken(name)
+    if taken is None:
+        return name
+    has_run = find_named(paths.runs_folder(), name) is not None
+    way = f"go on with it: --resume {typed(taken)}" if has_run else f"remove it: `tinychat rm {typed(taken)}`"
+    raise RunError(f"there is a run or a model {taken!r} already", f"take another --name, or {way}")
+
+
 @contextmanager
 def removed_on_error(run: RunFolder) -> Iterator[None]:
     """Remove the folder of a new run if the block raises, as on a full disk: a run that cannot begin leaves nothing."""
     try:
         yield
     except BaseException:
-        shutil.rmtree(run.path, ignore_errors=True)
+        run.remove()
         raise
 
 
@@ -226,7 +248,7 @@ def change_recipe(run: RunFolder, overrides: Mapping[str, object], *, more: bool
     extends = any(name in LENGTH_FIELDS for name in names)
     if more:
         if not extends:
-            raise UsageError("how much more?", f"for example `/train more {run.name} --minutes 5`")
+            raise UsageError("how much more?", f"for example `/train more {run.typed_name} --minutes 5`")
         if not recipe.length.keys() <= used.keys():
             raise UsageError(f"{run.name} has no epochs to add to", "--minutes 5 or --steps 500 can be added")
         recipe = recipe.merged({name: value + used[name] for name, value in recipe.length.items()})
@@ -260,7 +282,7 @@ def describe_done(run: RunFolder) -> tuple[str, str]:
     ((name, length),) = load_recipe(run.recipe_file).length.items()
     more = f"{RECIPE_FIELDS[name].flag} {2 * length:g}"
     problem = f"{run.name} is done: {ended.step:,} steps, {ended.split} loss {ended.loss:.4f}"
-    return problem, f"it goes on with a new length in all: `tinychat train --resume {run.name} {more}`"
+    return problem, f"it goes on with a new length in all: `tinychat train --resume {run.typed_name} {more}`"
 
 
 def is_done(run: RunFolder) -> bool:
@@ -316,11 +338,6 @@ def name_for(sources: Sequence[str]) -> str:
     return slug(source_name(split_weight(sources[0])[0]))
 
 
-def slug(name: str) -> str:
-    """Return a name reduced to lower-case letters, digits, `-` and `_`; `model` if nothing is left."""
-    return re.sub(r"[^\w-]+", "-", name.strip().lower()).strip("-")[:MAX_NAME_LENGTH] or "model"
-
-
 def _already_running(run: RunFolder) -> RunError:
     return RunError(f"the run {run.name!r} is at work already", f"`/attach {run.name}` in the REPL shows it")
 
@@ -334,8 +351,25 @@ def _check_out(folder: Path) -> None:
         raise UsageError(f"--out {folder}: nothing can be written in {parent}", "name another folder")
 
 
-def _is_taken(name: str) -> bool:
-    return (paths.runs_folder() / name).exists() or (paths.models_folder() / name).exists()
+def find_taken(name: str) -> str | None:
+    """Return the run or model that has a name, whatever its case, as it is spelled; None if the name is free.
+
+    A run that failed before its first checkpoint gives its name back.
+    """
+    run, model = find_named(paths.runs_folder(), name), find_named(paths.models_folder(), name)
+    if run is not None and not RunFolder(run).is_void():
+        return run.name
+    return None if model is None else model.name
+
+
+def _check_tokenizer(kind: str) -> str:
+    """Check a tokenizer that is given as a kind, a file or a data set; the path of a file becomes absolute."""
+    if Path(kind).exists():
+        load_tokenizer(Path(kind))
+        return str(Path(kind).absolute())
+    if kind not in KNOWN:
+        check_kind(kind)
+    return kind
 
 
 def _check_source(source: str) -> None:

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import torch
 
-from tinychat.errors import UsageError
-from tinychat.model.config import ModelConfig
+from tinychat.errors import RunError, UsageError
+from tinychat.model.config import ModelConfig, make_diagram
 from tinychat.model.loading import choose_device, choose_matmul_precision
+from tinychat.textutil import compact
 from tinychat.train.batches import Batch
 from tinychat.train.distributed import ProcessGroup
 from tinychat.train.launch import ALONE, ProcessRank
@@ -90,6 +91,22 @@ class StepTimer:
             learner.step(batch, 1.0).item()
             times.append(time.perf_counter() - began)
         return min(times)
+
+
+def check_memory(config: ModelConfig, machine: Machine) -> None:
+    """Check that a model can be trained in this machine's memory, which a process that takes too much is killed for.
+
+    Raises:
+        RunError: If the weights, gradients, moments and best weights alone, in f32, need more than there is.
+    """
+    if machine.device != "cpu" or machine.processes > 1 or not hasattr(os, "sysconf"):
+        return
+    parameters = make_diagram(config).parameters
+    needed, available = 20 * parameters, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    if needed > available:
+        sizes = f"at least {needed / 1e9:,.0f} GB of memory, and this machine has {available / 1e9:,.0f}"
+        problem = f"{compact(parameters)} parameters need {sizes}"
+        raise RunError(problem, "try a smaller --d-model, --n-layer or --vocab-size")
 
 
 def used_memory(device: torch.device) -> int:

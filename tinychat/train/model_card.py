@@ -7,6 +7,7 @@ from typing import Any
 
 import tinychat
 from tinychat.events import Ended
+from tinychat.store.names import typed
 from tinychat.textutil import count, duration, percent
 from tinychat.train.data import TrainingText
 from tinychat.train.evaluation import Evaluation
@@ -144,7 +145,7 @@ def model_card(model: ModelFacts, figures: Figures) -> str:
     lines = [
         f"# {model.name}\n",
         f"A tiny language model, {model.origin}trained with tinychat {tinychat.__version__} on {facts.name}.\n",
-        f"    tinychat -m {model.name}\n",
+        f"    tinychat -m {typed(model.name)}\n",
         "| | |",
         "| --- | --- |",
         f"| for | {text.mode}{f': {recipe.description}' if recipe.description else ''} |",

@@ -284,6 +284,17 @@ def choose_ngram_order(recipe: Recipe, facts: TextFacts) -> int:
     return min(NGRAM_ORDER, longest_ngram(facts.vocab_size)) if suits else 0
 
 
+def check_architecture(recipe: Recipe) -> None:
+    """Check that the choices of an architecture fit each other, before the text and its vocabulary are known.
+
+    Raises:
+        ModelError: If two of them contradict each other.
+    """
+    source_vocab_size = 2 if recipe.mode == "translation" else None
+    facts = TextFacts("", 1, 1, 1, vocab_size=2, tokenizer="", source_vocab_size=source_vocab_size)
+    apply_size(recipe, SIZES[0], facts, SIZES[0].context_length)
+
+
 def choose_size(
     recipe: Recipe, sizes: Sequence[Size], facts: TextFacts, max_context: int, seconds: float, measure: Measure,
     val_tokens: int = 0,

@@ -31,7 +31,7 @@ from tinychat.train.evaluation import Evaluation, evaluate
 from tinychat.train.event_log import Control, Curves, EventLog, loss_curve, recent_loss, rewind
 from tinychat.train.launch import ProcessRank, save_recipe
 from tinychat.train.loop import MIN_SAMPLE_SECONDS, Loop, RunIO, Training, best_evaluation
-from tinychat.train.machine import StepTimer, find_machine
+from tinychat.train.machine import StepTimer, check_memory, find_machine
 from tinychat.train.model_card import Figures, ModelFacts, model_card, training_record
 from tinychat.train.planner import Machine, Plan, default_seconds, describe_cut, make_plan, summarize_plan
 from tinychat.train.recipe import Recipe
@@ -146,6 +146,7 @@ class Trainer:
         timer = StepTimer(recipe, self.group, round(self.text.facts.document_tokens))
 
         def measure(config: ModelConfig, batch_size: int) -> float:
+            check_memory(config, self.machine)
             known = state.step_seconds if state else None
             return known or timer(config, batch_size)
 
@@ -226,7 +227,7 @@ class Trainer:
             weights = base.weights(base.config.context_length)
             plan = dataclasses.replace(writer.model.plan, config=base.config)
             writer = dataclasses.replace(writer, model=dataclasses.replace(writer.model, plan=plan))
-        remedy = f"make room, and `tinychat train --resume {self.run.name}` ends what is begun"
+        remedy = f"make room, and `tinychat train --resume {self.run.typed_name}` ends what is begun"
         for folder in (self.run.model, self.run.final_folder):
             try:
                 curve = loss_curve(self.run.events_file)
