@@ -108,7 +108,7 @@ SETTINGS = [
 
 
 @pytest.mark.parametrize("settings", SETTINGS)
-@pytest.mark.parametrize("options", [{}, {"ngram_order": 4}, {"position": "learned", "bias": True}])
+@pytest.mark.parametrize("options", [{}, {"ngram_order": 4}, {"ngram_order": 1}, {"position": "learned", "bias": True}])
 def test_the_same_tokens_come_far_beyond_the_context(
     settings: Settings, options: dict[str, Any], tmp_path: Path
 ) -> None:

@@ -59,7 +59,9 @@ def test_samples_take_a_small_share_of_a_run() -> None:
     assert ending.sample_seconds(50) == MAX_SAMPLE_FRACTION * 50
     assert 0 < ending.sample_seconds(0) < ending.sample_seconds(25)
     ending.sampling_seconds = 2.0
-    assert ending.sample_seconds(50) == 0
+    assert ending.sample_seconds(50) < ending.sample_seconds(50, on_request=True)
+    ending.sampling_seconds = 3.0
+    assert ending.sample_seconds(0, on_request=True) == 0
 
 
 def test_a_run_without_a_time_limit_has_time_for_all() -> None:

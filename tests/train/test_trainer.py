@@ -214,7 +214,7 @@ def test_commands_are_run_during_training(text: Path) -> None:
     train(run)
     assert events(run, Sampled)[0].prompt == "the king"
     assert events(run, Sampled)[0].is_continuation
-    assert events(run, Evaluated)[0].step <= events(run, Sampled)[1].step
+    assert len(events(run, Evaluated)) > 1
 
 
 def test_a_command_to_sample_is_declined_in_a_run_without_samples(text: Path) -> None:

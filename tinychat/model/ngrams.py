@@ -166,6 +166,8 @@ class NGrams(nn.Module):
 
     def _find_contexts(self, padded_ids: Tensor, time: int) -> Tensor:
         """Return the table row of each position's contexts, shortest first, [B, T, J]; the last row if not counted."""
+        if not self.longest:  # unigrams alone: the empty context
+            return padded_ids.new_zeros(len(padded_ids), time, 1)
         before = padded_ids.shape[1] - time
         digits = torch.stack([padded_ids[:, before - back :][:, :time] + 1 for back in range(self.longest)], dim=-1)
         keys = torch.where(digits.cummin(-1).values > 0, (digits * self.powers).cumsum(-1), -1)

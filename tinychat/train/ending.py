@@ -13,8 +13,8 @@ COPY_SEARCH_SECONDS, MAX_COPY_SEARCH_SECONDS = 40e-9, 1.0
 """Seconds per token of the text to search it for text copied by samples, and at most in all."""
 WRITE_SECONDS = 0.3
 """Estimated seconds to write a model, until it is measured."""
-MAX_SAMPLE_FRACTION, MAX_FINAL_SAMPLE_FRACTION = 0.04, 0.02
-"""Maximum fraction of the time that samples take: during training, and at its end."""
+MAX_SAMPLE_FRACTION, MAX_REQUESTED_SAMPLE_FRACTION, MAX_FINAL_SAMPLE_FRACTION = 0.03, 0.06, 0.02
+"""Maximum fraction of the time that samples take: during training, with those on request, and at the end."""
 EARLY_SAMPLE_FRACTION = 0.25
 """Fraction of all time for samples that may be used from the beginning."""
 
@@ -72,10 +72,12 @@ class Ending:
         samples = MAX_FINAL_SAMPLE_FRACTION * (self.available or 0.0) if self.samples else 0.0
         return tokens * self.token_seconds + samples + self.search_seconds + self.save_seconds + self.writing_seconds
 
-    def sample_seconds(self, seconds: float) -> float:
-        """Return how long a sample may take, after so many seconds of training."""
+    def sample_seconds(self, seconds: float, *, on_request: bool = False) -> float:
+        """Return how long a sample may take, after so many seconds of training; more of the time is for requests."""
         if self.available is None:
             return float("inf")
+        if on_request:
+            return MAX_REQUESTED_SAMPLE_FRACTION * self.available - self.sampling_seconds
         used = max(EARLY_SAMPLE_FRACTION, seconds / self.available)
         return MAX_SAMPLE_FRACTION * self.available * used - self.sampling_seconds
 

@@ -80,7 +80,7 @@ class Loop:
         self._prompt_encoder = PromptEncoder(
             text.tokenizer, plan.config.context_length, text.template, text.source_tokenizer
         )
-        self.prompts = (text.prompt,) if plan.recipe.sample_prompt is None else plan.recipe.sample_prompt
+        self.prompts = plan.recipe.sample_prompt or (text.prompt,)
         self.schedule = plan.schedule
         self.budget = Budget(plan.steps if plan.available is None else None)
         self.state = self._first_state(plan.step_seconds)
@@ -216,9 +216,9 @@ class Loop:
         model.load_state_dict(weights)
         return evaluate(model, self.text.eval_text, windows)
 
-    def sample(self) -> None:
+    def sample(self, *, on_request: bool = False) -> None:
         """Generate a sample from each prompt and report it, if there is time: samples have a small share of a run's."""
-        seconds = self.ending.sample_seconds(self.seconds)
+        seconds = self.ending.sample_seconds(self.seconds, on_request=on_request)
         if not self.plan.recipe.sample_tokens or seconds < MIN_SAMPLE_SECONDS:
             return
         began = self.seconds
@@ -358,9 +358,9 @@ class Loop:
         self._exclude_from_speed(began + evaluated)
 
     def _sample_on_request(self) -> None:
-        if self.ending.sample_seconds(self.seconds) < MIN_SAMPLE_SECONDS:
-            self.report(Noticed("no sample now: samples have had their share of the time so far"))
-        self.sample()
+        if self.ending.sample_seconds(self.seconds, on_request=True) < MIN_SAMPLE_SECONDS:
+            self.report(Noticed("no sample now: samples have had their share of the run's time"))
+        self.sample(on_request=True)
 
     def _update_budget(self) -> None:
         """Keep back the time that the end of the run takes, by what was measured so far."""

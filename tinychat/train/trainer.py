@@ -307,8 +307,10 @@ def make_ended_event(
         trained = None  # whether its counts are of this text is not known
     elif len(text.val):
         longest = max(text.parts, key=len)
-        windows = max(1, int(ending.training_text_tokens(loop.seconds) / plan.row_tokens))
-        trained = evaluate(loop.learner.model, longest, min(plan.eval_windows, windows), trained_on=True)
+        windows = plan.eval_windows
+        if plan.available is not None:
+            windows = max(1, min(windows, int(ending.training_text_tokens(loop.seconds) / plan.row_tokens)))
+        trained = evaluate(loop.learner.model, longest, windows, trained_on=True)
     evaluation_seconds = loop.seconds - began
     seconds = ending.final_sample_seconds(loop.seconds)
     count = ending.samples if seconds >= MIN_SAMPLE_SECONDS else 0
