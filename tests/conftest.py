@@ -1,7 +1,10 @@
 """Fixtures of all tests: an isolated home folder, the native engine's library and two small models."""
 
+import itertools
 import os
 import shutil
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +13,9 @@ from filelock import FileLock
 
 # Tests may run in parallel, where threads waiting for each other on shared cores would be many times slower.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+# Each of the hundreds of processes that the tests start would compile the package anew, and pytest all tests.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 SANITIZED_KERNEL = "SANITIZED_KERNEL"
 """Environment variable with the path of a library to test instead of the compiled one."""
@@ -43,10 +49,18 @@ def compiled(kernel: Path | None) -> Path:
     return kernel
 
 
+@pytest.fixture(scope="session")
+def homes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Paths of folders not made yet; pytest itself would look through all folders for the next free number."""
+    folder = tmp_path_factory.mktemp("homes")
+    return (folder / str(number) for number in itertools.count())
+
+
 @pytest.fixture(autouse=True)
-def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch, kernel: Path | None) -> Path:
+def home(homes: Iterator[Path], monkeypatch: pytest.MonkeyPatch, kernel: Path | None) -> Path:
     """A data folder that holds only the native engine; no setting leaks in from the environment."""
-    folder = tmp_path_factory.mktemp("home")
+    folder = next(homes)
+    folder.mkdir()
     if kernel is not None:
         (folder / "cache" / "native").mkdir(parents=True)
         (folder / "cache" / "native" / kernel.name).symlink_to(kernel)
@@ -55,6 +69,14 @@ def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPat
             monkeypatch.delenv(name)
     monkeypatch.setenv("TINYCHAT_HOME", str(folder))
     return folder
+
+
+def pytest_configure() -> None:
+    """Give the examples of property tests all the time that they need: on a busy machine each may take seconds."""
+    from hypothesis import HealthCheck, settings
+
+    settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    settings.load_profile("patient")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

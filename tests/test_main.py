@@ -168,6 +168,7 @@ def test_too_little_memory_is_told_in_a_line(megabytes: int) -> None:
     assert ended.err.count("\n") <= 2
 
 
+@pytest.mark.slow
 def test_a_disk_without_room_is_told_in_a_line(home: Path, letters: Path) -> None:
     ended = run("", "import", str(letters), "--name", "copy", limit="ulimit -f 2")
     assert (ended.code, ended.err.count("\n") <= 2) == (1, True), ended.err

@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -72,14 +73,25 @@ def floor_of(module: str) -> str:
     return "/".join(folders[:1] if folders[:1] == ["generate"] else folders)
 
 
-def read_package(package: Path = PACKAGE) -> dict[str, ast.Module]:
-    """The syntax trees of the package's modules, without `__init__` and `__main__`, by their dotted names."""
-    trees = {}
-    for path in sorted(package.rglob("*.py")):
-        module = ".".join((package.name, *path.relative_to(package).with_suffix("").parts))
-        if not path.stem.startswith("__"):
-            trees[module] = ast.parse(path.read_text(encoding="utf-8"))
-    return trees
+def dotted(path: Path) -> str:
+    """The dotted name of a file of the package."""
+    return ".".join((PACKAGE.name, *path.relative_to(PACKAGE).with_suffix("").parts))
+
+
+MODULES = {dotted(path): path for path in sorted(PACKAGE.rglob("*.py")) if not path.stem.startswith("__")}
+"""The files of the package's modules, without `__init__` and `__main__`, by their dotted names."""
+
+
+@cache
+def tree_of(module: str) -> ast.Module:
+    """The syntax tree of a module."""
+    return ast.parse(MODULES[module].read_text(encoding="utf-8"))
+
+
+@cache
+def graph() -> dict[str, set[str]]:
+    """The modules of the package that each of them imports."""
+    return {module: {other for other in imports(tree_of(module)) if other in MODULES} for module in MODULES}
 
 
 def imports(tree: ast.AST, *, top_only: bool = False) -> Iterator[str]:
@@ -97,7 +109,7 @@ def broken_walls(module: str, tree: ast.AST) -> list[str]:
     own, broken = floor_of(module), []
     for other in imports(tree):
         library = other.split(".")[0]
-        if other in TREES and FLOORS.index(floor_of(other)) > FLOORS.index(own):
+        if other in MODULES and FLOORS.index(floor_of(other)) > FLOORS.index(own):
             broken.append(f"{module} imports {other}, which lies above it")
         if library in LIBRARIES and own not in LIBRARIES[library] and library not in LAZY:
             broken.append(f"{module} imports {other}, which belongs to {sorted(LIBRARIES[library])}")
@@ -136,23 +148,17 @@ def find_circle(graph: Mapping[str, set[str]]) -> list[str]:
     return next((circle for module in graph if (circle := visit(module, []))), [])
 
 
-TREES = read_package()
-
-
-GRAPH = {module: {other for other in imports(tree) if other in TREES} for module, tree in TREES.items()}
-
-
-@pytest.mark.parametrize("module", TREES)
+@pytest.mark.parametrize("module", MODULES)
 def test_no_wall_is_broken(module: str) -> None:
-    assert broken_walls(module, TREES[module]) == []
+    assert broken_walls(module, tree_of(module)) == []
 
 
 def test_every_folder_has_a_floor() -> None:
-    assert {floor_of(module) for module in TREES} <= set(FLOORS)
+    assert {floor_of(module) for module in MODULES} <= set(FLOORS)
 
 
 def test_no_import_leads_back() -> None:
-    assert find_circle(GRAPH) == []
+    assert find_circle(graph()) == []
 
 
 @pytest.mark.parametrize(
@@ -165,10 +171,10 @@ def test_no_import_leads_back() -> None:
 )
 def test_a_made_up_circle_is_found(source: str) -> None:
     """`generate.stream` imports `generate.engine`: any import the other way closes a circle."""
-    graph = {module: set(others) for module, others in GRAPH.items()}
-    assert "tinychat.generate.engine" in graph["tinychat.generate.stream"]
-    graph["tinychat.generate.engine"] |= {other for other in imports(ast.parse(source)) if other in TREES}
-    assert set(find_circle(graph)) == {"tinychat.generate.engine", "tinychat.generate.stream"}
+    changed = {module: set(others) for module, others in graph().items()}
+    assert "tinychat.generate.engine" in changed["tinychat.generate.stream"]
+    changed["tinychat.generate.engine"] |= {other for other in imports(ast.parse(source)) if other in MODULES}
+    assert set(find_circle(changed)) == {"tinychat.generate.engine", "tinychat.generate.stream"}
 
 
 def test_broken_walls_are_found() -> None:
@@ -180,9 +186,9 @@ def test_broken_walls_are_found() -> None:
     assert not broken_walls(module, ast.parse("def f():\n    import torch"))
 
 
-@pytest.mark.parametrize("module", sorted(TREES.keys() - WRITERS))
+@pytest.mark.parametrize("module", sorted(MODULES.keys() - WRITERS))
 def test_all_output_is_written_where_it_is_escaped(module: str) -> None:
-    assert raw_writes(TREES[module]) == []
+    assert raw_writes(tree_of(module)) == []
 
 
 @pytest.mark.parametrize(

@@ -133,7 +133,7 @@ def test_a_missing_file_is_an_error(tmp_path: Path) -> None:
         find_encoding(tmp_path / "none")
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(data=st.binary(max_size=60), size=st.integers(1, 7))
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16-le", "cp932", "gb18030", "cp1252"])
 def test_pieces_of_any_size_give_the_same(tmp_path: Path, encoding: str, data: bytes, size: int) -> None:

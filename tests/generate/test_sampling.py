@@ -27,7 +27,7 @@ def reference(logits: torch.Tensor, wanted: Settings, history: torch.Tensor) -> 
     return processors(history, logits.clone())  # type: ignore[no-any-return]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     seed=st.integers(0, 10_000),
     temperature=st.sampled_from([0.2, 0.8, 1.0, 1.7]),

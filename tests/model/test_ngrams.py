@@ -68,7 +68,7 @@ def expected(ngrams: NGrams, folds: list[list[int]], context: list[int], left_ou
 texts = st.lists(st.integers(0, SIZE - 1), min_size=1, max_size=40)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(texts, min_size=2, max_size=3), st.data())
 def test_probabilities_are_those_of_counting_by_hand(folds: list[list[int]], data: st.DataObject) -> None:
     ngrams = make(folds)
@@ -258,7 +258,7 @@ def expected_copies(copier: CopyMechanism, ids: list[int]) -> tuple[list[float],
     return [weight / total for weight in weights], max(lengths)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.integers(0, COPY_SIZE - 1), min_size=1, max_size=40), st.integers(0, 5), st.data())
 def test_earlier_places_weigh_by_what_is_the_same(ids: list[int], behind: int, data: st.DataObject) -> None:
     copier = CopyMechanism()

@@ -10,7 +10,7 @@ import pytest
 from prompt_toolkit.input import PipeInput
 from prompt_toolkit.input.typeahead import get_typeahead
 from screens import Person, Screen, answered
-from test_at_a_terminal import CTRL_C, ENTER, ESCAPE
+from test_at_a_terminal import CTRL_C, CTRL_L, ENTER, ESCAPE
 
 from tinychat.commands.results import Answer, summary
 from tinychat.errors import GenerationError
@@ -269,16 +269,15 @@ def test_arrows_walk_and_enter_goes_on_from_the_selected_token(person: Person) -
     person.sees("  ├─ 1  hello → you said: hello", lambda lines: any(f"› └─ 2  hello → you{other}" in x for x in lines))
 
 
-@pytest.mark.parametrize("key", [ESCAPE, CTRL_C, ENTER])
-def test_a_key_ends_the_walk_and_the_probabilities_stay(person: Person, key: str) -> None:
-    person.type("/why 2", ENTER)
-    person.sees(HINT)
-    person.type(key)
-    person.sees(titled("token 2 of 4"), lambda lines: HINT not in lines and "›" in lines)
-
-
-def test_other_keys_begin_the_next_prompt(person: Person) -> None:
-    person.type("/why", ENTER, "and you", ENTER)
+def test_keys_end_the_walk_and_the_probabilities_stay(person: Person) -> None:
+    for key in (ESCAPE, CTRL_C, ENTER):
+        person.type("/why 2", ENTER)
+        person.sees(HINT)
+        person.type(key)
+        person.sees(titled("token 2 of 4"), lambda lines: HINT not in lines and "›" in lines)
+        person.type(CTRL_L)
+        person.sees(lambda lines: lines[0] == "›")
+    person.type("/why", ENTER, "and you", ENTER)  # any other key begins the next prompt
     person.sees("› and you", "you said: and you", answered)
 
 

@@ -17,7 +17,7 @@ SitDown = Callable[..., Person]
 
 SLOW = {"TINYCHAT_TEST_DELAY": "0.03"}
 TOOLBAR = " parrot · temp 0.8 · top-p 0.95 · sample · max 256 · seed –"
-CTRL_C, CTRL_D, CTRL_Z, ESCAPE, ENTER = "\x03", "\x04", "\x1a", "\x1b", "\r"
+CTRL_C, CTRL_D, CTRL_L, CTRL_Z, ESCAPE, ENTER = "\x03", "\x04", "\x0c", "\x1a", "\x1b", "\r"
 
 
 def follows(mark: str, text: str) -> Callable[[list[str]], bool]:
@@ -64,14 +64,17 @@ def test_ctrl_c_clears_the_prompt_and_ctrl_d_leaves(sit_down: SitDown) -> None:
     assert person.wait_for_exit() == 0
 
 
-@pytest.mark.parametrize("key", [CTRL_C, ESCAPE])
-def test_a_stopped_answer_is_kept(counting: Person, key: str) -> None:
-    counting.type(key)
-    lines = counting.sees(answered)
-    assert lines[3].startswith("0 1 2 3")
-    assert "stop: interrupted" in lines[4]
-    counting.type("/undo", ENTER)
-    counting.sees("taken back: 'count'")
+def test_keys_and_a_signal_stop_an_answer_which_is_kept(counting: Person) -> None:
+    for stop in (lambda: counting.type(CTRL_C), lambda: counting.type(ESCAPE), lambda: counting.process.kill(2)):
+        stop()
+        lines = counting.sees(answered)
+        answer = lines.index("› count") + 1
+        assert lines[answer].startswith("0 1 2 3")
+        assert "stop: interrupted" in lines[answer + 1]
+        counting.type("/undo", ENTER)
+        counting.sees("taken back: 'count'")
+        counting.type(CTRL_L, "count", ENTER)
+        counting.sees(lambda lines: "taken back: 'count'" not in lines and lines[1].startswith("0 1 2 3"))
 
 
 def test_ctrl_d_during_an_answer_is_ignored(counting: Person) -> None:
@@ -79,11 +82,6 @@ def test_ctrl_d_during_an_answer_is_ignored(counting: Person) -> None:
     counting.sees(answered)
     counting.type("still here", ENTER)
     counting.sees("you said: still here")
-
-
-def test_a_signal_stops_an_answer_too(counting: Person) -> None:
-    counting.process.kill(2)
-    counting.sees(answered)
 
 
 def test_keys_change_the_answer_while_it_is_printed(sit_down: SitDown) -> None:

@@ -124,11 +124,11 @@ def test_odd_json_is_refused() -> None:
 @pytest.mark.parametrize("name", BAD_PATTERNS)
 def test_patterns_that_may_never_end_are_refused_at_once(name: str) -> None:
     pattern, said = BAD_PATTERNS[name]
-    began = time.perf_counter()
+    began = time.process_time()
     for section in ("normalizer", "pre_tokenizer", "decoder"):
         with pytest.raises(TokenizerError, match=said):
             check_file(json.dumps(file(**{section: {"type": "Sequence", "steps": [split(pattern)]}})))
-    assert time.perf_counter() - began < 1
+    assert time.process_time() - began < 1
 
 
 @pytest.mark.parametrize("name", REAL_PATTERNS)

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tokenizers
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import decoders, models, normalizers, pre_tokenizers
 
@@ -128,7 +128,6 @@ def test_a_character_of_several_tokens_is_pending_until_it_is_whole() -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@settings(deadline=None)
 @given(text=known_text, size=st.integers(1, 9))
 def test_pieces_have_the_ids_of_the_whole(kind: str, text: str, size: int) -> None:
     tokenizer = TOKENIZERS[kind]
@@ -158,13 +157,12 @@ def test_a_text_without_any_space_is_cut_as_well(kind: str, monkeypatch: pytest.
 def test_a_line_of_100_000_characters(kind: str) -> None:
     tokenizer = TOKENIZERS[kind]
     text = "猫a" * 50_000
-    began = time.perf_counter()
+    began = time.process_time()
     assert tokenizer.decode(tokenizer.encode_array(text)) == text
-    assert time.perf_counter() - began < 10
+    assert time.process_time() - began < 10
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@settings(deadline=None)
 @given(text=any_text, data=st.data())
 def test_the_library_encodes_and_decodes_alike(kind: str, text: str, data: st.DataObject) -> None:
     tokenizer = TOKENIZERS[kind]
@@ -283,9 +281,9 @@ def test_a_million_characters_are_encoded_at_once() -> None:
     text = (Path(os.environ["TINYCHAT_MIRROR"]) / "tinyshakespeare" / "input.txt").read_text(encoding="utf-8")
     tokenizer = Tokenizer(train_vocabulary("char", [text]))
     assert tokenizer.vocab_size == 65
-    began = time.perf_counter()
+    began = time.process_time()
     ids = tokenizer.encode_array(text)
-    assert time.perf_counter() - began < 0.2
+    assert time.process_time() - began < 0.5
     assert tokenizer.decode(ids.tolist()) == text
 
 

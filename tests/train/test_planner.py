@@ -5,7 +5,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tinychat.errors import SourceError
@@ -133,7 +133,6 @@ def test_what_is_measured_is_bounded_to_the_sizes_in_question() -> None:
     assert len(measured) <= 4
 
 
-@settings(deadline=None)
 @given(
     st.integers(2, 5_000_000),
     st.one_of(st.floats(1, 10_000), st.integers(1, 5_000)),
