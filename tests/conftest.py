@@ -4,7 +4,7 @@ import itertools
 import os
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +39,22 @@ def kernel(pytestconfig: pytest.Config) -> Path | None:
         if not path.exists():
             build.compile_kernel(path)
     return path
+
+
+@pytest.fixture(scope="session")
+def generated(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """Function that returns the folder of a generated data set, which is made once for all processes of a test run."""
+    from tinychat.corpus.registry import fetch
+
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "generated"
+
+    def fetch_once(name: str) -> Path:
+        folder.mkdir(exist_ok=True)
+        with FileLock(folder / f"{name}.lock"):
+            return fetch(name, cache=folder)
+
+    return fetch_once
 
 
 @pytest.fixture
@@ -80,7 +96,8 @@ def pytest_configure() -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Deselect the tests that need the mirror of data sets if there is none."""
+    """Start with the long tests; deselect those that need the mirror of data sets if there is none."""
+    items.sort(key=lambda item: item.get_closest_marker("long") is None)
     if os.environ.get("TINYCHAT_MIRROR"):
         return
     deselected = [item for item in items if item.get_closest_marker("mirror")]

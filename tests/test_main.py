@@ -124,6 +124,7 @@ def test_an_interrupted_start_is_quiet(hook: Path, name: str, moment: int, start
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("name", CALLS)
 def test_an_interrupt_is_quiet_at_every_moment(hook: Path, name: str) -> None:
     """At 50 moments of each call, from the first to the last, some in the clean-up of the interpreter."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 from phrases import adjectives, english, nouns, spanish
 from phrases.adjectives import Adjective
 from phrases.calendar import NUMBER_WORDS, of_years
@@ -166,16 +168,23 @@ def which(draft: Draft) -> tuple[str, str]:
     )
 
 
+@cache
+def _owned(adjective: Adjective) -> list[Noun]:
+    """Return the single things that the adjective fits and that people own."""
+    others = nouns.TOWN + nouns.NATURE + nouns.FOOD + nouns.DRINKS
+    vehicles = ("bus", "train", "plane", "taxi")
+    return [
+        noun for noun in adjective.nouns if noun not in others and noun.number == 1 and noun.english not in vehicles
+    ]
+
+
 def has_such(draft: Draft) -> tuple[str, str]:
     """Return a pair such as “Anna has a white cat.” → “Anna tiene un gato blanco.”"""
     dice = draft.dice
     subject = draft.anyone()
     colours = adjectives.COLOURS
     adjective = dice.choice(colours + adjectives.SER[:7])
-    private = [noun for noun in adjective.nouns if noun not in nouns.TOWN + nouns.NATURE + nouns.FOOD + nouns.DRINKS]
-    noun = dice.choice(
-        [noun for noun in private if noun.number == 1 and noun.english not in ("bus", "train", "plane", "taxi")]
-    )
+    noun = dice.choice(_owned(adjective))
     draft.record(adjective.english, noun.english)
     fitting = spanish.inflect(adjective.spanish, noun.gender)
     what = english.with_a(f"{adjective.english} {noun.english}")

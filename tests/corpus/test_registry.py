@@ -3,6 +3,7 @@
 import gzip
 import hashlib
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -126,11 +127,12 @@ def test_a_failing_generator_is_an_error(tmp_path: Path, own: Dataset) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(
     "dataset", [dataset for dataset in KNOWN.values() if dataset.is_generated], ids=lambda made: made.name
 )
-def test_generated_files_have_the_known_checksums(tmp_path: Path, dataset: Dataset) -> None:
-    folder = fetch(dataset.name, cache=tmp_path)
+def test_generated_files_have_the_known_checksums(generated: Callable[[str], Path], dataset: Dataset) -> None:
+    folder = generated(dataset.name)
     for file in dataset.files:
         content = (folder / file.name).read_bytes()
         assert (len(content), hashlib.sha256(content).hexdigest()) == (file.bytes, file.sha256)

@@ -1,4 +1,4 @@
-"""Run the programs that generate corpora, as a user would."""
+"""Run the programs that generate corpora, as a user would, or read what they made."""
 
 import subprocess
 import sys
@@ -23,6 +23,20 @@ def make(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., tuple[bytes,
         return train.read_bytes(), held_out.read_bytes()
 
     return make
+
+
+@pytest.fixture(scope="session")
+def known(generated: Callable[[str], Path]) -> Callable[..., tuple[bytes, bytes]]:
+    """Return a function that returns the first documents of both splits of a known data set; default: all of them."""
+
+    def first(name: str, count: int | None = None, held_out: int | None = None) -> tuple[bytes, bytes]:
+        train, other = sorted(generated(name).iterdir(), key=lambda path: path.name, reverse=True)
+        assert (train.stem, other.stem) == ("train", "held-out")
+        splits = ((train, count), (other, held_out))
+        one, two = (b"".join(path.read_bytes().splitlines(keepends=True)[:most]) for path, most in splits)
+        return one, two
+
+    return first
 
 
 @pytest.fixture

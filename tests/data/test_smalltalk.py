@@ -41,13 +41,13 @@ def turns(text: bytes) -> list[tuple[str, str]]:
 
 
 @pytest.fixture(scope="module")
-def small(make: Make) -> bytes:
-    return make("smalltalk", count=2000)[0]
+def small(known: Make) -> bytes:
+    return known("smalltalk", 2000)[0]
 
 
 @pytest.fixture(scope="module")
-def large(make: Make) -> bytes:
-    return make("smalltalk", count=20_000)[0]
+def large(known: Make) -> bytes:
+    return known("smalltalk", 20_000)[0]
 
 
 def test_same_seed_gives_the_same_bytes_everywhere(make: Make) -> None:
@@ -171,11 +171,11 @@ def test_a_name_is_remembered_as_it_was_told(large: bytes) -> None:
     assert right == asked
 
 
-def test_held_out_names_are_never_trained_on(make: Make) -> None:
+def test_held_out_names_are_never_trained_on(known: Make) -> None:
     def names(text: bytes) -> set[str]:
         return {found.lower() for found in re.findall(r"[Yy]our name is (\w+)\.", text.decode())}
 
-    train, held_out = map(names, make("smalltalk", count=3000, held_out=3000))
+    train, held_out = map(names, known("smalltalk"))
     assert train
     assert held_out
     assert not train & held_out

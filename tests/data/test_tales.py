@@ -36,8 +36,8 @@ def split(text: bytes) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def splits(make: Make) -> tuple[list[str], list[str]]:
-    train, held_out = make("tales", count=2500, held_out=500)
+def splits(known: Make) -> tuple[list[str], list[str]]:
+    train, held_out = known("tales", 2500, 500)
     return split(train), split(held_out)
 
 
@@ -66,9 +66,8 @@ def test_every_tale_is_told_once(splits: tuple[list[str], list[str]]) -> None:
     assert not set(train) & set(held_out)
 
 
-@pytest.mark.slow
-def test_there_are_twenty_thousand_with_a_rich_vocabulary(make: Make) -> None:
-    tales = split(make("tales", count=20_000)[0])
+def test_there_are_twenty_thousand_with_a_rich_vocabulary(known: Make) -> None:
+    tales = split(known("tales", 20_000)[0])
     counts = Counter(word for tale in tales for word in re.findall(r"\b[a-z]+\b", tale))
     assert len(set(tales)) == 20_000
     assert sum(count >= 5 for count in counts.values()) > 1500

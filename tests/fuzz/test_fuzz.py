@@ -17,6 +17,7 @@ FUZZERS = sorted(path.stem for path in Path(__file__).parent.glob("*.py") if pat
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("name", FUZZERS)
 def test_no_mutated_input_breaks_a_promise(name: str, tmp_path: Path) -> None:
     fuzzer = Path(__file__).with_name(f"{name}.py")

@@ -77,7 +77,9 @@ def ids_of(drawn: list[SampledToken]) -> list[int]:
 SOME_IDS = [3, 7, 1, 20, 7, 1, 0, 3, 7, 1, 5, 5, 5, 12, 3, 7, 1, 20, 9, 8]
 
 
-@pytest.mark.parametrize("grid", [GRID[::19], pytest.param(GRID, marks=pytest.mark.slow)], ids=["some", "all"])
+@pytest.mark.parametrize(
+    "grid", [GRID[::19], pytest.param(GRID, marks=(pytest.mark.slow, pytest.mark.long))], ids=["some", "all"]
+)
 def test_every_architecture_gives_the_numbers_of_the_reference(grid: list[dict[str, Any]], tmp_path: Path) -> None:
     for number, options in enumerate(grid):
         model = make(**options)

@@ -25,7 +25,7 @@ names = pytest.mark.parametrize("info", MODELS, ids=lambda info: info.name)
 WORDS = re.findall(r"\w+", (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize("count", [20, pytest.param(1000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [20, pytest.param(300, marks=(pytest.mark.slow, pytest.mark.long))])
 @names
 def test_greedy_answers_are_those_of_the_reference(info: ModelInfo, count: int) -> None:
     tokenizer, settings = read_tokenizer(info.folder), Settings(temperature=0)

@@ -8,12 +8,17 @@ from pathlib import Path
 
 import pytest
 
+from tinychat.generate.native import build
 from tinychat.generate.native.build import Unavailable, compile_kernel
 
 SANITIZERS = {"address,undefined": ("libasan.so", "libubsan.so"), "thread": ("libtsan.so",)}
+TESTS = {"address,undefined": "", "thread": "threads or crowd or architecture"}
+"""Which tests of the engine are run: no other than these start a second thread, without which nothing races."""
 
 
 @pytest.mark.slow
+@pytest.mark.long
+@pytest.mark.timeout(1200)
 @pytest.mark.parametrize("sanitizers", SANITIZERS)
 @pytest.mark.skipif(sys.platform != "linux" or not shutil.which("gcc"), reason="needs gcc and its sanitizers")
 def test_the_kernel_touches_nothing_that_is_not_its_own(
@@ -23,6 +28,7 @@ def test_the_kernel_touches_nothing_that_is_not_its_own(
     flags = ["-std=gnu11", "-O1", "-g", "-fPIC", "-pthread"]
     flags += [f"-fsanitize={sanitizers}", "-fno-sanitize-recover=all"]
     monkeypatch.setenv("CC", "gcc")
+    monkeypatch.setattr(build, "COMPILER_TIMEOUT", 600)
     try:
         compile_kernel(kernel, flags)
     except Unavailable as error:
@@ -32,7 +38,8 @@ def test_the_kernel_touches_nothing_that_is_not_its_own(
         "LD_PRELOAD": " ".join(map(_runtime, SANITIZERS[sanitizers])),
         "ASAN_OPTIONS": "detect_leaks=0",  # Python lets the system take back what it has at its end
     }
-    call = [sys.executable, "-m", "pytest", "-q", "-s", "-n0", "-m", "not slow", "-p", "no:cacheprovider"]
+    call = [sys.executable, "-m", "pytest", "-q", "-s", "-m", "not slow", "-p", "no:cacheprovider"]
+    call += ["-k", TESTS[sanitizers]]
     done = subprocess.run(
         [*call, str(Path(__file__).with_name("test_native_engine.py"))],
         env=environment, check=False, capture_output=True, text=True,

@@ -8,7 +8,9 @@ from tinychat.model.cpu_decoder import CPUDecoder
 
 
 @torch.inference_mode()
-@pytest.mark.parametrize("grid", [GRID[::19], pytest.param(GRID, marks=pytest.mark.slow)], ids=["some", "all"])
+@pytest.mark.parametrize(
+    "grid", [GRID[::19], pytest.param(GRID, marks=(pytest.mark.slow, pytest.mark.long))], ids=["some", "all"]
+)
 def test_the_grid_gives_the_logits_of_the_model(grid: list[dict[str, object]]) -> None:
     (ids,) = some_ids(rows=1)
     for options in grid:

@@ -65,7 +65,9 @@ def some_ids(rows: int = 2, time: int = TIME) -> torch.Tensor:
 
 
 @torch.inference_mode()
-@pytest.mark.parametrize("grid", [GRID[::19], pytest.param(GRID, marks=pytest.mark.slow)], ids=["some", "all"])
+@pytest.mark.parametrize(
+    "grid", [GRID[::19], pytest.param(GRID, marks=(pytest.mark.slow, pytest.mark.long))], ids=["some", "all"]
+)
 def test_the_grid_is_causal_and_the_same_with_a_cache(grid: list[dict[str, object]]) -> None:
     ids = some_ids()
     later = ids.clone()

@@ -470,6 +470,7 @@ def test_sigterm_restores_the_terminal(counting: Person) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_random_keys_break_nothing(sit_down: SitDown) -> None:
     person = sit_down(TINYCHAT_TEST_DELAY="0.001")
     lines = (
@@ -490,7 +491,7 @@ def test_random_keys_break_nothing(sit_down: SitDown) -> None:
     keys = [f"{line}{ENTER}" for line in lines] + list("g[]? ab\t\x7f\n\x12\x15\x01\x05é你") + [CTRL_C, ESCAPE, ENTER]
     keys += ["up", "down", "left", "right", "\x1b[200~a\rb\x1b[201~"]
     chosen = random.Random(0)
-    for _ in range(100):
+    for _ in range(50):
         person.type(*chosen.choices(keys, k=20))
         person.read_pending()
     person.type(*[CTRL_C] * 40, "/clear", ENTER, "/max 50", ENTER, "the end", ENTER)
@@ -500,6 +501,7 @@ def test_random_keys_break_nothing(sit_down: SitDown) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_random_keys_while_text_streams_break_nothing(tmp_path: Path) -> None:
     Stress(tmp_path, seed=1).run(600)
 

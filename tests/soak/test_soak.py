@@ -8,6 +8,7 @@ import pytest
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform == "win32", reason="forks")
 def test_killed_runs_lose_nothing() -> None:
     soak = Path(__file__).with_name("kills.py")

@@ -321,6 +321,7 @@ def test_a_second_trainer_of_a_run_exits(text: Path, monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_a_run_killed_at_any_moment_ends_as_if_it_had_not_been(text: Path) -> None:
     fields = {"steps": 400, "evaluate_every": 40, "dropout": 0.1}
     whole, killed = make(text, **fields), make(text, **fields)
