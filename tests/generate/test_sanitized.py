@@ -18,7 +18,6 @@ TESTS = {"address,undefined": "", "thread": "threads or crowd or architecture"}
 
 @pytest.mark.slow
 @pytest.mark.long
-@pytest.mark.timeout(1200)
 @pytest.mark.parametrize("sanitizers", SANITIZERS)
 @pytest.mark.skipif(sys.platform != "linux" or not shutil.which("gcc"), reason="needs gcc and its sanitizers")
 def test_the_kernel_touches_nothing_that_is_not_its_own(
