@@ -76,7 +76,12 @@ def test_a_run_may_train_in_the_background_and_be_stopped(talk: Talk, launched: 
     assert said.lines == ("behind trains on in the background",)
     (run,) = launched
     with FileLock(run.lock_file):
-        talk.do("/stop")
+        assert said.notes[0].endswith("/attach shows it, /finish ends it")
+        stop = talk.do("/stop")
+        assert isinstance(stop, Message)
+        assert stop.notes[-1] == "to end the training of behind: /finish"
+        assert not run.control_file.exists()
+        talk.do("/finish")
         assert '"command": "stop"' in run.control_file.read_text()
         assert talk.ask("hello") == "you said: hello"  # until the run has weights
         make_model(run.path, "model", mode="completion")

@@ -60,7 +60,7 @@ def test_resizing_while_training_starts_leaves_what_was_typed_on_screen(person: 
     while not has("step ", " % · ")(person.lines):
         person.resize(draw.randint(45, 120), draw.randint(12, 40))
         person.read_pending()
-    person.type("q")
+    person.type("q", "y")
     person.sees(has("stopped at step"))
     assert sum("/train text.txt" in line for line in person.screen.everything) == 1
     assert sum("starting torch" in line or "b background" in line for line in person.screen.everything) == 0
@@ -88,7 +88,7 @@ def test_ctrl_z_suspends_the_dashboard_while_the_run_goes_on(sit_down: SitDown, 
     assert KEYS not in lines
     person.type(ENTER)
     person.sees(has("step ", " % · "), KEYS)
-    person.type("q")
+    person.type("q", "y")
     person.sees(has("stopped at step"), has("tiny (char, ", "is open"))
 
 
@@ -107,8 +107,22 @@ def test_chat_with_a_model_while_it_trains_quit_and_find_it_again(person: Person
     again.sees(has("tiny", "/attach, /model tiny"))
     again.type("/model tiny", ENTER)
     again.sees(has("tiny (char, ", "is open"))
-    again.type("/stop", ENTER)
+    again.type("/finish", ENTER)
     again.sees(has("tiny stops after its step"), has("tiny is stopped: step ", "it answers now"))
+
+
+def test_what_is_typed_for_the_prompt_waits_until_the_run_is_left(person: Person) -> None:
+    person.type(f"/train text.txt --minutes 3 {SMALL}", ENTER)
+    person.sees(has("step ", " % · "), KEYS)
+    person.type("/quit")
+    person.sees("› /quit▏", "Enter keeps it for the prompt · Esc forgets it")
+    person.type(ENTER)
+    person.sees("kept for the prompt; b leaves the run for it", KEYS)
+    person.type("q")
+    person.sees("stop after this step and keep the model? y/n")
+    person.type("n", "b")
+    person.sees("tiny trains on in the background", "tiny trains on; tinychat finds it again")
+    assert person.wait_for_exit() == 0
 
 
 def test_sample_a_new_prompt_and_request_an_evaluation(person: Person) -> None:
@@ -120,7 +134,7 @@ def test_sample_a_new_prompt_and_request_an_evaluation(person: Person) -> None:
     person.sees(has("sample at step"), has("lazy dog"), KEYS)
     person.type("e")
     person.sees(has(" · val "), has("◆"))
-    person.type("q")
+    person.type("q", "y")
     person.sees(has("stopped at step"), has("overfits  "), has("sample 3  "), has("tiny (char, ", "is open"))
 
 

@@ -222,7 +222,7 @@ def commands(run: RunFolder) -> list[str]:
 
 def test_keys_send_commands_to_the_trainer(run: RunFolder, input: PipeInput) -> None:
     write(run, *EVENTS)
-    input.send_text("sxeq")
+    input.send_text("sxeqnqy")
     threading.Timer(0.6, write, (run, ended(reason="stopped"))).start()
     screen = Screen()
     outcome = Dashboard(screen.terminal(), Keyboard(input)).show(run, _trainer())
@@ -231,16 +231,35 @@ def test_keys_send_commands_to_the_trainer(run: RunFolder, input: PipeInput) -> 
     assert "stopping after this step; all is kept" in screen.getvalue()
 
 
+@pytest.mark.parametrize("dumb", [False, True])
+def test_what_is_typed_for_the_prompt_does_not_act_on_the_run(run: RunFolder, input: PipeInput, *, dumb: bool) -> None:
+    """Neither what was typed before the keys were on screen, nor lines that begin otherwise, nor `quit`."""
+    write(run, *EVENTS)
+    input.send_text("bees\r")
+    lines = "/quit q\x7f\rquick!\rxb\x1bs\x1b[200~pasted\x1b[201~\rhalf"
+    threading.Timer(0.6, input.send_text, [lines]).start()
+    threading.Timer(1.2, write, (run, ended())).start()
+    screen = Screen()
+    keyboard = Keyboard(input)
+    assert Dashboard(screen.terminal(dumb=dumb), keyboard, prompt_mark="› ").show(run, _trainer()) == ended()
+    assert commands(run) == ["sample"]
+    typed = "".join(key.data for key in keyboard.pop_typeahead())
+    assert typed.replace("\x1b[200~", "").replace("\x1b[201~", "") == "bees\r/quit \rquick!\rpasted\rhalf"
+    assert ("› half▏" in screen.getvalue()) is not dumb
+    assert "kept for the prompt; b leaves the run for it" in screen.getvalue()
+
+
 def test_plain_lines_handle_keys_and_show_samples(run: RunFolder, input: PipeInput) -> None:
     write(run, *EVENTS)
-    input.send_text("sxq")
+    input.send_text("sxqq")
     threading.Timer(0.6, write, (run, ended(reason="stopped"))).start()
     screen = Screen()
     outcome = Dashboard(screen.terminal(dumb=True), Keyboard(input)).show(run, _trainer())
     assert outcome == ended(reason="stopped")
     assert commands(run) == ["sample", "stop"]
     assert screen.lines[0] == "keys: b background, s sample now, e evaluate now, q stop and keep"
-    assert {"a sample comes after this step", "stopping after this step; all is kept"} <= set(screen.lines)
+    said = {"a sample comes after this step", "stop after this step and keep the model? y/n"}
+    assert said | {"stopping after this step; all is kept"} <= set(screen.lines)
     assert any(line.startswith("sample at step ") for line in screen.lines)
     assert "\x1b" not in screen.getvalue()
 
@@ -249,7 +268,7 @@ def test_plain_lines_handle_keys_and_show_samples(run: RunFolder, input: PipeInp
 def test_a_new_prompt_requests_samples_at_once(run: RunFolder, input: PipeInput) -> None:
     write(run, *EVENTS)
     input.send_text("px\x1b")  # Esc discards the edit
-    threading.Timer(0.6, input.send_text, ["pqb\x7f: \n!\rq"]).start()  # text while the prompt is typed, not keys
+    threading.Timer(0.6, input.send_text, ["pqb\x7f: \n!\rqq"]).start()  # text while the prompt is typed, not keys
     threading.Timer(1.5, write, (run, ended(reason="stopped"))).start()
     screen = Screen()
     Dashboard(screen.terminal(), Keyboard(input)).show(run, _trainer())

@@ -3,7 +3,7 @@
 from tinychat.commands import compare, conversation, game, inspect, models, settings, training
 from tinychat.commands.registry import Registry
 
-_SETTINGS = [training.with_finish(command) if command.name == "stop" else command for command in settings.COMMANDS]
+_SETTINGS = [training.with_finish_hint(command) if command.name == "stop" else command for command in settings.COMMANDS]
 _OTHERS = (*models.COMMANDS, *training.COMMANDS, *inspect.COMMANDS, *game.COMMANDS)
 
 COMMANDS = Registry((*conversation.COMMANDS, *compare.COMMANDS, *_SETTINGS, *_OTHERS))

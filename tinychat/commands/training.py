@@ -161,7 +161,7 @@ def train(session: Session, text: str) -> Result:
 def _keep_in_background(session: Session, run: RunFolder, process: "Popen[bytes] | None") -> Message:
     """Let a run train in the background; a run new to the session answers from now on."""
     session.runs.add(run, process)
-    note = "prompts are answered by its newest weights · /attach shows it, /stop ends it"
+    note = "prompts are answered by its newest weights · /attach shows it, /finish ends it"
     return Message((f"{run.name} trains on in the background",), (note,))
 
 
@@ -219,17 +219,17 @@ def _parse_train(text: str) -> tuple[tuple[str, ...], dict[str, Any]]:
     return tuple(sources), flags
 
 
-def with_finish(setting: Command) -> Command:
-    """Return the `/stop` command of a setting, extended to end the run in the background if called without a value."""
+def with_finish_hint(setting: Command) -> Command:
+    """Return the `/stop` command of a setting, with a hint to `/finish` while a run trains in the background."""
 
     def stop(session: Session, text: str) -> Result:
+        result = setting.function(session, text)
         active = [one for one in session.runs.all if one.last is None]
-        if text or not active:
-            return setting.function(session, text)
-        return finish.function(session, active[-1].run.name)
+        if isinstance(result, Message) and active:
+            result = replace(result, notes=(*result.notes, f"to end the training of {active[-1].run.name}: /finish"))
+        return result
 
-    addition = "Without a text, ends the run in the background, if there is one, and keeps everything."
-    return replace(setting, function=stop, help=f"{setting.help}\n{addition}")
+    return replace(setting, function=stop)
 
 
 def _find_active(name: str) -> RunFolder:

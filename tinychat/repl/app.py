@@ -23,7 +23,7 @@ from tinychat.evaluate.shannon_game import OTHER, Game, Outcome
 from tinychat.generate.loading import announced_waits, device_of, is_loading
 from tinychat.repl.answer_view import AnswerView, walk
 from tinychat.repl.keys import CURSOR, Keyboard, counted_interrupts, raised_interrupts, show_on_one_line
-from tinychat.repl.prompt import PLAIN, PlainPrompt, Prompt, ask, describe_run, read_line
+from tinychat.repl.prompt import PLAIN, PlainPrompt, Prompt, ask, describe_run, mark, read_line
 from tinychat.repl.render.terminal import DIM, GREEN, RED, SEPARATOR, Terminal, fit, wrap_items
 from tinychat.session.run_monitor import BackgroundRun
 from tinychat.session.session import Session
@@ -158,7 +158,8 @@ class Repl:
             case results.WatchRun():
                 from tinychat.repl.training_view import Dashboard
 
-                last = Dashboard(self._terminal, self._keyboard).show(result.run, result.process)
+                dashboard = Dashboard(self._terminal, self._keyboard, prompt_mark=mark(self._session))
+                last = dashboard.show(result.run, result.process)
                 self._show(finish_training(self._session, result.run, last, result.process))
             case _:
                 from tinychat.repl.render.results import draw

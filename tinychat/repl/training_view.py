@@ -24,7 +24,15 @@ from rich.text import Text
 from tinychat.atomic import atomic_write
 from tinychat.errors import Interrupted
 from tinychat.events import Ended, Evaluated, Event, Failed, LineReader, Noticed, Planned, Sampled, Stepped, to_json
-from tinychat.repl.keys import Keyboard, LineEditor, counted_interrupts
+from tinychat.repl.keys import (
+    CURSOR,
+    Keyboard,
+    LineEditor,
+    TypeAhead,
+    counted_interrupts,
+    is_printable,
+    show_on_one_line,
+)
 from tinychat.repl.render.plot import LABEL_WIDTH, MARK, PICTURE_FORMATS, Series, Span, make_figure, plot, plot_all
 from tinychat.repl.render.terminal import (
     BLUE,
@@ -58,6 +66,7 @@ REPORT_LABEL_WIDTH = 10
 MAX_SAMPLE_LINES, SAMPLE_WIDTH = 4, 100
 """Maximum number of lines of a sample in the final report, and their width in a file."""
 STOPPING = "stopping after this step; all is kept"
+STOP_QUESTION = "stop after this step and keep the model? y/n"
 TOO_SOON = ("left before the trainer had stopped", "it stops by itself and keeps what it has")
 
 Process = subprocess.Popen[bytes]
@@ -258,7 +267,11 @@ def _labelled(label: str, lines: list[str]) -> Iterator[str]:
 
 KEYS = ("b background", "s sample now", "p prompt", "e evaluate now", "q stop and keep")
 EDITING_KEYS = ("Enter sets it and samples", "Esc leaves it", "Ctrl-J new line", "↑ the present one")
-PLAIN_KEYS, PLAIN_KEYS_HANDLED = "keys: b background, s sample now, e evaluate now, q stop and keep", "bseq"
+PLAIN_KEYS = "keys: b background, s sample now, e evaluate now, q stop and keep"
+LETTERS, PLAIN_LETTERS = "bspeq", "bseq"
+"""The keys among letters; others begin a line for the prompt."""
+TYPING_KEYS = ("Enter keeps it for the prompt", "Esc forgets it")
+KEPT = "kept for the prompt; b leaves the run for it"
 SAMPLE_PENDING = "a sample comes after this step"
 EVALUATION_PENDING = "an evaluation comes after this step"
 FINISHING = "measuring the model and saving it…"
@@ -280,10 +293,22 @@ ROOMY_HEIGHT = 16
 
 
 class Dashboard:
-    """Draws a run in place and handles keys; a dumb terminal gets plain lines."""
+    """Draws a run in place and handles keys; a dumb terminal gets plain lines.
 
-    def __init__(self, terminal: Terminal, keyboard: Keyboard, clock: Callable[[], float] = time.monotonic) -> None:
+    If there is a `prompt_mark`, a prompt follows: what is typed for it is kept, and its letters do not act as keys.
+    """
+
+    def __init__(
+        self,
+        terminal: Terminal,
+        keyboard: Keyboard,
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        prompt_mark: str = "",
+    ) -> None:
         self._terminal, self._keyboard, self._clock = terminal, keyboard, clock
+        self._prompt_mark, self._typed = prompt_mark, TypeAhead()
+        self._letters = PLAIN_LETTERS if terminal.dumb else LETTERS
         self._region = Region(terminal)
         self._progress, self._message = Progress(), ""
         self._editor: LineEditor | None = None
@@ -295,8 +320,16 @@ class Dashboard:
         Raises:
             Interrupted: If Ctrl-C comes a second time before the trainer has stopped.
         """
-        with self._keyboard.live():
-            outcome = (self._show_lines if self._terminal.dumb else self._show_panel)(run, process)
+        try:
+            with self._keyboard.live():
+                self._terminal.set_bracketed_paste(True)
+                if self._prompt_mark:  # it was typed before the keys were known
+                    for key in self._keyboard.read():
+                        self._type(key)
+                outcome = (self._show_lines if self._terminal.dumb else self._show_panel)(run, process)
+        finally:
+            self._terminal.set_bracketed_paste(False)
+            self._keyboard.push_typeahead(self._typed.lines + self._typed.line)
         if outcome is None:
             run.send("background")
         elif isinstance(outcome, Ended) and not self._terminal.dumb:
@@ -331,11 +364,10 @@ class Dashboard:
 
         def handle_keys() -> bool:
             for key in self._keyboard.read():
-                if key.key is Keys.ControlZ:
-                    self._keyboard.suspend()
-                elif key.key in (*PLAIN_KEYS_HANDLED, Keys.ControlC):
-                    if self._press(key, run):
-                        return True
+                before = self._message
+                if self._press(key, run):
+                    return True
+                if self._message and (self._message != before or self._is_command(key)):
                     self._terminal.line(self._message)
             return False
 
@@ -366,6 +398,17 @@ class Dashboard:
         if self._editor is not None:
             self._edit(self._editor, key, run)
             return False
+        if self._message == STOP_QUESTION:
+            self._message = ""
+            if key.key in ("y", "q"):
+                key = KeyPress(Keys.ControlC)
+            elif key.key == "n":
+                return False
+            elif is_printable(key) and not self._is_command(key):  # a line that begins with the letter, such as `quit`
+                self._type(KeyPress("q"))
+        if not self._is_command(key):
+            self._type(key)
+            return False
         match key.key:
             case "b":
                 return True
@@ -378,13 +421,30 @@ class Dashboard:
             case "p":
                 samples = self._progress.samples
                 self._editor = LineEditor(samples[-1].prompt if samples else "")
-                self._terminal.set_bracketed_paste(True)
-            case "q" | Keys.ControlC:
-                if self._message == STOPPING and key.key is Keys.ControlC:
+            case "q" if self._message != STOPPING:
+                self._message = STOP_QUESTION
+            case Keys.ControlC:
+                if self._message == STOPPING:
                     raise Interrupted(*TOO_SOON)
                 run.send("stop")
                 self._message = STOPPING
         return False
+
+    def _is_command(self, key: KeyPress) -> bool:
+        """Return whether a key acts on the run; others are typed for the prompt."""
+        return key.key is Keys.ControlC or (key.key in self._letters and not self._typed.line)
+
+    def _type(self, key: KeyPress) -> None:
+        """Type a key for the prompt, if there will be one."""
+        if not self._prompt_mark:
+            return
+        has_line = bool(self._typed.line)
+        if key.key is Keys.Escape:
+            self._typed.line.clear()
+        else:
+            self._typed.press(key)
+        if has_line and key.key is Keys.ControlM and self._message != STOPPING:
+            self._message = KEPT
 
     def _edit(self, editor: LineEditor, key: KeyPress, run: RunFolder) -> None:
         """Handle a key while the prompt for samples is typed."""
@@ -392,14 +452,9 @@ class Dashboard:
             run.send("sample", prompt=editor.text)
             self._message = SAMPLE_PENDING
         if key.key in (Keys.ControlM, Keys.Escape, Keys.ControlC):
-            self._close_editor()
+            self._editor = None
         else:
             editor.press(key)
-
-    def _close_editor(self) -> None:
-        if self._editor is not None:
-            self._editor = None
-            self._terminal.set_bracketed_paste(False)
 
     def _lines(self, live: bool = True) -> list[Styled]:
         """Return the lines of the panel; without messages and keys if it is not live."""
@@ -409,12 +464,14 @@ class Dashboard:
         keys: tuple[str, ...] = KEYS if live else ()
         if self._editor is not None:
             message, keys = PROMPT + self._editor.view(columns - 1 - len(PROMPT)), EDITING_KEYS
+        elif live and self._typed.line:
+            message, keys = self._prompt_mark + show_on_one_line(self._typed.text) + CURSOR, TYPING_KEYS
         drawing = panel(self._terminal.console(columns - 1), self._progress, rows, message, keys)
         return self._terminal.render_lines(drawing, columns - 1)[: rows - 1]
 
     def _close(self) -> None:
         """Leave the last panel on screen, without the keys."""
-        self._close_editor()
+        self._editor = None
         if self._progress.stepped is not None:
             self._region.leave(self._lines(live=False))
         else:
