@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -13,6 +14,7 @@ import pytest
 from filelock import FileLock
 from scripted import Talk, make_model
 
+from tinychat.cli.main import run as cli
 from tinychat.commands.results import Answer, LossCurve, Message, Plot, Table, WatchRun
 from tinychat.commands.training import finish_training
 from tinychat.errors import RunError, TinychatError, UsageError
@@ -105,6 +107,47 @@ def test_what_a_run_made_answers_when_it_has_ended(talk: Talk, launched: list[Ru
     talk.session.runs.open_followed()
     assert talk.session.model.info.folder == folder
     assert talk.session.runs.followed is None
+
+
+def test_a_run_that_is_done_goes_on_with_a_new_length_only(
+    talk: Talk, launched: list[RunFolder], novel: Path, home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    talk.do("/train 'My Novel.txt' --minutes 5 --name mine")
+    run = launched.pop()
+    folder = make_model(home / "models", "mine", mode="completion")
+    stepped = Stepped(10, 1.0, 1.7, 0.01, 0.5, 48_000.0, 290.0, 0.0, 10)
+    run.events_file.write_text(f"{to_json(stepped)}\n{to_json(Ended('done', 10, 1.7, 5.5, 2.5, 290.0, str(folder)))}\n")
+    done = talk.do("/train --resume mine")
+    assert isinstance(done, Message)
+    assert (*done.lines, *done.notes) == (
+        "mine is done: 10 steps, val loss 1.7000",
+        "/train more mine --minutes 5 goes on with it",
+    )
+    assert cli(["train", "--resume", "mine"]) == 0
+    captured = capsys.readouterr()
+    assert (captured.out, captured.err) == (
+        "",
+        "mine is done: 10 steps, val loss 1.7000\n"
+        "it goes on with a new length in all: `tinychat train --resume mine --minutes 10`\n",
+    )
+    assert launched == []
+    for line, problem in {
+        "/train more mine": "how much more?",
+        "/train more mine --epochs 2": "mine has no epochs to add to",
+        "/train --resume mine --minutes 4": "--minutes 4 is not more than the 5 that mine has behind it",
+    }.items():
+        with pytest.raises(UsageError, match=re.escape(problem)):
+            talk.do(line)
+    for line, length in {
+        "/train more mine --minutes 5": {"minutes": 10},
+        "/train more mine --steps 30": {"steps": 40},
+        "/train --resume mine --epochs 3": {"epochs": 3},
+    }.items():
+        result = talk.do(line)
+        assert isinstance(result, WatchRun)
+        assert load_recipe(run.recipe_file).length == length
+        recipe = load_recipe(run.recipe_file)
+        run.recipe_file.write_text(recipe.merged({"minutes": 5}).to_toml())
 
 
 def test_a_run_is_named_after_its_text(talk: Talk, launched: list[RunFolder], novel: Path) -> None:

@@ -85,6 +85,19 @@ def test_a_translator_goes_on_with_pairs(tmp_path: Path) -> None:
         go_on(tmp_path / "text.tsv", mode="completion", steps=1)
 
 
+def test_what_the_start_has_not_seen_of_a_text_measures_both(tmp_path: Path) -> None:
+    names = write_text(tmp_path / "text.csv", ["anna", "otto", "eve", "ada", "bob", "tim", "lea", "max"], 400, "\n")
+    names.write_text("name\n" + names.read_text(encoding="utf-8"), encoding="utf-8")
+    fields = {"packing": False, "validation_fraction": 0.05, "steps": 2}
+    first = make(names, **fields)
+    assert train(first) == 0
+    run = go_on(names, steps=2)
+    recipe = load_recipe(run.recipe_file)
+    assert (recipe.packing, recipe.validation_fraction) == (False, 0.05)
+    assert events(run, Evaluated)[0].tokens == events(first, Ended)[0].tokens
+    assert "text has seen all but 5.0 % of this text: that part measures both" in {e.text for e in events(run, Noticed)}
+
+
 def test_a_run_that_is_done_says_so_and_is_extended_by_its_length(text: Path) -> None:
     run = make(text, steps=40, evaluate_every=10, ngram_order=0)
     assert train(run) == 0

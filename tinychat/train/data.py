@@ -2,11 +2,11 @@
 
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from tinychat.corpus.corpus import Corpus, Source, SourceCorpus, TextCorpus
 from tinychat.corpus.readers import InlineTexts
@@ -16,8 +16,9 @@ from tinychat.corpus.types import Mode
 from tinychat.errors import SourceChangedError, SourceError, UsageError
 from tinychat.model.config import ModelConfig
 from tinychat.store import paths
-from tinychat.store.models import CONFIG, WEIGHTS, ModelInfo, check_ids, read_info, read_weights
+from tinychat.store.models import CONFIG, WEIGHTS, ModelInfo, check_ids, read_info, read_training, read_weights
 from tinychat.store.runs import RunFolder
+from tinychat.textutil import percent
 from tinychat.tokenizer.chat_template import ChatTemplate
 from tinychat.tokenizer.token_cache import Ids, encode_corpus, join
 from tinychat.tokenizer.tokenizer import Tokenizer, load_tokenizer
@@ -46,6 +47,31 @@ class BaseModel:
     info: ModelInfo
     fingerprint: str
     """SHA-256 of the weights file."""
+    training: dict[str, Any] = field(default_factory=dict)
+    """Its `training.json`; empty if it has none."""
+
+    def has_seen(self, corpus: SourceCorpus) -> bool:
+        """Return whether the model was trained on this text, or on one that a mix has in common."""
+        data = self.training.get("data") or {}
+        seen = [one.get("fingerprint") for one in (data, *(data.get("mix") or ())) if isinstance(one, dict)]
+        return any(text.fingerprint in seen for text in (corpus, *(source.corpus for source in corpus.sources)))
+
+    @property
+    def packing(self) -> bool | None:
+        """Whether the model was trained on windows, false for documents; None if that is not known."""
+        packing = self._data_fields.get("packing")
+        return packing if isinstance(packing, bool) else None
+
+    @property
+    def validation_fraction(self) -> float:
+        """Fraction of its text that the model was not trained on; 1 if that is not known."""
+        fraction = self._data_fields.get("validation_fraction")
+        return fraction if isinstance(fraction, float) and 0 < fraction < 1 else 1.0
+
+    @property
+    def _data_fields(self) -> dict[str, Any]:
+        """Section `data` of its recipe."""
+        return (self.training.get("recipe") or {}).get("data") or {}
 
     @property
     def config(self) -> ModelConfig:
@@ -83,6 +109,8 @@ class TrainingText:
     """Default prompt of samples."""
     fingerprint: str
     notices: tuple[str, ...]
+    validation_fraction: float = 0.1
+    """Fraction that is held out: the recipe's, or less if the base model has seen the rest of this very text."""
     base: BaseModel | None = None
     """Model that the run started from, if any."""
 
@@ -172,13 +200,16 @@ def _read_text(recipe: Recipe, run: RunFolder) -> TrainingText:
         if source_tokenizer:
             source_vocab_size = base.config.source_vocab_size or base.config.vocab_size
             check_ids(source_tokenizer, source_vocab_size, run.source_tokenizer_file)
+    packing, fraction = recipe.packing, recipe.validation_fraction
+    if base is not None and base.has_seen(corpus):
+        packing, fraction = base.packing if packing is None else packing, min(fraction, base.validation_fraction)
     if tokenizer.vocab_size < 2:
         raise SourceError(f"{corpus.name} is one character over and over: nothing can be learned", "give it more text")
     template = _template(recipe, corpus, base, tokenizer)
     cache = paths.ids_folder()
     texts: list[Ids | Rows] = [
         encode_rows(source.corpus, tokenizer, cache, template=template, source_tokenizer=source_tokenizer)
-        if translates or recipe.packing is False
+        if translates or packing is False
         else encode_corpus(source.corpus, tokenizer, cache, template=template).ids
         for source in corpus.sources
     ]
@@ -198,11 +229,12 @@ def _read_text(recipe: Recipe, run: RunFolder) -> TrainingText:
         longest_row=max(text.longest if isinstance(text, Rows) else 0 for text in texts),
         source_vocab_size=source_vocab_size,
     )
-    fraction = recipe.validation_fraction
     parts = [_split(text, split_size(source, fraction), fraction) for text, source in zip(texts, sources, strict=True)]
     train, vals = (tuple(pair) for pair in zip(*parts, strict=True))
     prompt = _first_prompt(corpus, tokenizer)
     notices = list(corpus.notices)
+    if base is not None and fraction < recipe.validation_fraction:
+        notices.append(f"{base.info.name} has seen all but {percent(fraction)} of this text: that part measures both")
     if base is not None and source_tokenizer:
         notices += [*_check_codes(base, corpus.source_side, source_tokenizer)]
         notices += [*_check_codes(base, corpus.target_side, tokenizer)]
@@ -210,7 +242,7 @@ def _read_text(recipe: Recipe, run: RunFolder) -> TrainingText:
         notices += [*_check_codes(base, corpus, tokenizer), *_check_text(base, corpus, tokenizer)]
     return TrainingText(
         facts, corpus.mode, tokenizer, source_tokenizer, template, train, vals, prompt, corpus.fingerprint,
-        tuple(notices), base,
+        tuple(notices), fraction, base,
     )  # fmt: skip
 
 
@@ -227,7 +259,8 @@ def _read_base_model(run: RunFolder) -> BaseModel | None:
     if not (run.base_model / CONFIG).is_file():
         return None
     with (run.base_model / WEIGHTS).open("rb") as file:
-        return BaseModel(read_info(run.base_model), hashlib.file_digest(file, "sha256").hexdigest())
+        fingerprint = hashlib.file_digest(file, "sha256").hexdigest()
+    return BaseModel(read_info(run.base_model), fingerprint, read_training(run.base_model))
 
 
 def _check(recipe: Recipe, corpus: Corpus) -> None:

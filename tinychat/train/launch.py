@@ -37,6 +37,7 @@ from tinychat.store.models import (
     CONFIG,
     SOURCE_TOKENIZER,
     TOKENIZER,
+    TRAINING,
     WEIGHTS,
     ModelFiles,
     ModelInfo,
@@ -208,6 +209,8 @@ def copy_base_model(info: ModelInfo, run: RunFolder) -> None:
     run.base_model.mkdir()
     for name in (CONFIG, TOKENIZER, WEIGHTS):
         _copy_file(files, name, run.base_model / name)
+    if files.has(TRAINING):
+        _copy_file(files, TRAINING, run.base_model / TRAINING)
     shutil.copyfile(run.base_model / TOKENIZER, run.tokenizer_file)
     if info.mode == "translation":
         _copy_file(files, SOURCE_TOKENIZER if files.has(SOURCE_TOKENIZER) else TOKENIZER, run.source_tokenizer_file)

@@ -54,7 +54,9 @@ def train(
         TinychatError: If the run cannot go on, with what to do about it.
     """
     machine = find_machine(recipe, process)
-    recipe = dataclasses.replace(recipe, device=machine.device, precision=machine.precision)
+    recipe = dataclasses.replace(
+        recipe, device=machine.device, precision=machine.precision, validation_fraction=text.validation_fraction
+    )
     state = load_checkpoint(run.checkpoints)
     if state is not None and state.fingerprint != text.fingerprint:
         raise RunError(f"{text.facts.name} has changed since this run began", "begin a new run")
