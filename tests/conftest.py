@@ -1,5 +1,6 @@
 """Fixtures of all tests: an isolated home folder, the native engine's library and two small models."""
 
+import gc
 import itertools
 import os
 import shutil
@@ -91,8 +92,15 @@ def pytest_configure() -> None:
     """Give the examples of property tests all the time that they need: on a busy machine each may take seconds."""
     from hypothesis import HealthCheck, settings
 
+    gc.disable()  # until all is collected, see below
     settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
     settings.load_profile("patient")
+
+
+def pytest_collection_finish() -> None:
+    """Collect garbage from now on, but never look for it among the libraries and the tests: that takes long."""
+    gc.freeze()
+    gc.enable()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -164,6 +164,7 @@ def test_the_oldest_are_deleted_and_other_files_stay(
     assert sorted(path.name for path in folder.iterdir()) == left
 
 
+@pytest.mark.slow
 def test_a_saved_conversation_can_be_opened(sit_down: Callable[..., Person]) -> None:
     person = sit_down()
     person.type("hello there", "\r")
