@@ -97,6 +97,23 @@ def test_brackets_in_strings_are_not_nesting() -> None:
     assert untrusted.parse_json(text) == json.loads(text)
 
 
+NESTED = st.recursive(
+    st.none() | st.text(st.sampled_from('a[]{}"\\\n')),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+)
+
+
+def depth(value: object) -> int:
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else None
+    return 0 if inner is None else 1 + max(map(depth, inner), default=0)
+
+
+@given(NESTED, st.booleans(), st.integers(0, 4))
+def test_the_depth_of_json_is_found_without_parsing_it(values: object, ascii: bool, limit: int) -> None:
+    text = json.dumps(values, ensure_ascii=ascii)
+    assert untrusted.is_nested(text, limit) == (depth(values) > limit)
+
+
 def test_lone_surrogates_become_text() -> None:
     values = untrusted.parse_json('{"\\ud800": ["a\\udfff", "\\ud83d\\ude00", 1]}')
     assert values == {"�": ["a�", "😀", 1]}

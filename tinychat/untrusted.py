@@ -25,8 +25,11 @@ MAX_TOML = 4 << 20
 MAX_INTEGER = 2**63 - 1
 """Largest integer, positive or negative: one that fits in 64 bits."""
 
-_STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
-_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]|[\ud800-\udfff]")
+_ESCAPED_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+_ESCAPE = re.compile(rb"\\.", re.DOTALL)
+_STRING = re.compile(rb'"[^"]*"')
+_BRACKETS = bytes.maketrans(b"{}", b"[]")
+_NO_BRACKETS = bytes({*range(256)} - {*b'"[]{}'})
 _KINDS: dict[Callable[[int], bool], str] = {
     stat.S_ISDIR: "a folder",
     stat.S_ISFIFO: "a named pipe",
@@ -130,7 +133,7 @@ def parse_json(text: str) -> Any:
         parse_float=_parse_float,
         parse_constant=_refuse_constant,
     )
-    return _replace_surrogates(values) if _SURROGATE.search(text) else values
+    return _replace_surrogates(values) if _has_surrogates(text) else values
 
 
 def is_nested(text: str, limit: int) -> bool:
@@ -138,12 +141,18 @@ def is_nested(text: str, limit: int) -> bool:
     # Only a text with more brackets than that can be: most need no second look.
     if text.count("[") + text.count("{") <= limit:
         return False
-    depth = 0
-    for bracket in re.findall(r"[\[\]{}]", _STRING.sub("", text)):
-        depth += 1 if bracket in "[{" else -1
-        if depth > limit:
-            return True
-    return False
+    data = text.encode("utf-8", "surrogatepass")
+    if b"\\" in data:
+        data = _ESCAPE.sub(b"", data)
+    # What is left are quotes and brackets of one kind: a text is JSON only if both kinds are closed in order. Two quotes
+    # side by side may go, whichever string they belong to: then most strings, which hold no bracket, are gone.
+    data = _STRING.sub(b"", data.translate(_BRACKETS, _NO_BRACKETS).replace(b'""', b""))
+    for _ in range(limit):
+        if b"[]" not in data:
+            break
+        data = data.replace(b"[]", b"")  # the innermost ones
+        limit -= 1
+    return b"[]" in data or data.count(b"[") > limit
 
 
 def read_toml(path: Path, limit: int = MAX_TOML) -> dict[str, Any]:
@@ -186,6 +195,15 @@ def replace_surrogates(text: str) -> str:
     return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
+def _has_surrogates(text: str) -> bool:
+    """Return whether JSON may have surrogates: as they are, or escaped."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return True
+    return "\\u" in text and bool(_ESCAPED_SURROGATE.search(text))
+
+
 def _replace_surrogates(value: Any) -> Any:
     if isinstance(value, str):
         return replace_surrogates(value)
@@ -205,6 +223,8 @@ def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _parse_integer(digits: str) -> int:
+    if len(digits) < 19:
+        return int(digits)
     if len(digits) > 20 or abs(number := int(digits)) > MAX_INTEGER:
         raise ValueError(f"the number {_shorten(digits)} does not fit in 64 bits")
     return number
