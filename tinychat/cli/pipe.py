@@ -21,7 +21,7 @@ from tinychat.config.option import unescape
 from tinychat.config.settings import LOADING, SETTINGS, Settings
 from tinychat.errors import TinychatError, UsageError
 from tinychat.events import Finished, Notice, Token
-from tinychat.generate.stream import Answer, Batch, drive, fresh_seed
+from tinychat.generate.stream import Answer, Batch, RunningText, drive, fresh_seed
 from tinychat.session.conversation import Turn
 from tinychat.session.session import Session
 from tinychat.textutil import json_line
@@ -106,7 +106,9 @@ class _Pipe:
         self._seed = fresh_seed() if seed is None else seed
         self._jobs: deque[_Job] = deque()
         self._answering: dict[Answer, _Job] = {}
-        self._turns: list[Turn] = []
+        self._turns: list[Turn] = []  # of a conversation with a chat model
+        is_text = options.conversation and session.model.info.mode == "completion"
+        self._text = RunningText(session.model.prompt_encoder) if is_text else None
         self._num_read = 0
         self._failed = self._interrupted = False
 
@@ -194,7 +196,7 @@ class _Pipe:
         if notice := self._session.model.unknown_notice(job.prompt):
             self._log(job, notice.text)
         return self._session.model.make_answer(
-            job.prompt, turns=self._turns, settings=lambda: settings, seed=seed, index=job.position,
+            job.prompt, turns=self._turns, text=self._text, settings=lambda: settings, seed=seed, index=job.position,
             top_logprobs=self._options.logprobs or 0,
         )  # fmt: skip
 
@@ -211,7 +213,9 @@ class _Pipe:
                 self._log(job, f"{end.tokens:,} tokens, {speed}, stop: {end.reason}, seed {end.seed}")
             if self._options.jsonl:
                 write(json_line(self._as_json(job)), end="\n")
-            if self._options.conversation and job.error is None:
+            if self._text is not None and job.error is None:
+                self._text.add(job.prompt, job.text())
+            elif self._options.conversation and job.error is None:
                 self._turns.append(Turn(job.prompt, tokens=job.tokens, finished=job.finished))
             self._jobs.popleft()
 

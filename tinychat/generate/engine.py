@@ -191,5 +191,10 @@ def window_start(length: int, context_length: int) -> int:
     """
     if length <= context_length:
         return 0
-    stride = max(1, context_length // 4)
+    stride = window_stride(context_length)
     return -(-(length - context_length) // stride) * stride
+
+
+def window_stride(context_length: int) -> int:
+    """Return the number of tokens that the window of a long sequence moves by at once."""
+    return max(1, context_length // 4)

@@ -9,7 +9,7 @@ from tinychat.errors import ModelError
 from tinychat.events import Notice
 from tinychat.generate.engine import Engine
 from tinychat.generate.loading import EngineLoader, load_engine
-from tinychat.generate.stream import Answer, PromptEncoder, fresh_seed
+from tinychat.generate.stream import Answer, PromptEncoder, RunningText, fresh_seed
 from tinychat.session.conversation import Turn
 from tinychat.store.models import find_model, model_reference, open_info, read_tokenizers
 from tinychat.tokenizer.tokenizer import Tokenizer
@@ -107,6 +107,7 @@ class OpenModel:
         prompt: str,
         *,
         turns: Sequence[Turn] = (),
+        text: RunningText | None = None,
         settings: Callable[[], Settings] | None = None,
         seed: int | None = None,
         index: int | None = None,
@@ -114,7 +115,8 @@ class OpenModel:
     ) -> Answer:
         """Return an answer that an engine can begin.
 
-        `turns` are those before it that the model sees; `settings` is called before each call of the engine, default:
+        `turns` are those before it that the model sees in a chat, `text` the text before it that a completion model
+        sees, if there is any; `settings` is called before each call of the engine, default:
         the current ones. The seed, by default the one that is set or a fresh one, and the index of the prompt in the
         input, by default the number of turns, determine the random numbers. Of each position, the `top_logprobs`
         likeliest tokens are recorded.
@@ -125,7 +127,7 @@ class OpenModel:
         settings = settings or (lambda: self._settings.current)
         encoder = self.prompt_encoder
         history = ((turn.prompt, turn.answer) for turn in reversed(turns))
-        ids = encoder.encode(prompt, history, settings().max_tokens)
+        ids = encoder.encode(prompt, history, settings().max_tokens) if text is None else text.encode(prompt)
         seed = settings().seed if seed is None else seed
         return Answer(
             self.tokenizer, ids, settings,

@@ -156,6 +156,14 @@ class Tokenizer:
             size *= 4
         return self.encode(text) if len(text) <= LONGEST_WHOLE else list(map(int, self.encode_array(text)))
 
+    def find_stable_end(self, text: str) -> int:
+        """Return how many characters of a text have the same ids whatever follows it; 0 if that is not known."""
+        if self._characters is not None:
+            return len(text)
+        if self.inner.pre_tokenizer is None or not self._is_cuttable:
+            return 0
+        return max((found.end() for found in _CUT.finditer(text)), default=0)
+
     def encode_batch(self, texts: Sequence[str]) -> "list[Ids]":
         """Encode several texts on all processors; returns the ids of each."""
         if self._characters is not None:
