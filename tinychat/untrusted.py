@@ -144,8 +144,8 @@ def is_nested(text: str, limit: int) -> bool:
     data = text.encode("utf-8", "surrogatepass")
     if b"\\" in data:
         data = _ESCAPE.sub(b"", data)
-    # What is left are quotes and brackets of one kind: a text is JSON only if both kinds are closed in order. Two quotes
-    # side by side may go, whichever string they belong to: then most strings, which hold no bracket, are gone.
+    # What is left are quotes and brackets, all of one kind, as no JSON closes one kind by the other. Two quotes side by
+    # side may go, whichever strings they belong to: so do most strings, which hold no bracket.
     data = _STRING.sub(b"", data.translate(_BRACKETS, _NO_BRACKETS).replace(b'""', b""))
     for _ in range(limit):
         if b"[]" not in data:
