@@ -57,6 +57,17 @@ def atomic_folder(path: Path) -> Iterator[Path]:
             shutil.rmtree(old, ignore_errors=True)
 
 
+def remove_folder(path: Path) -> None:
+    """Remove a folder with all that is in it, so that readers find all of it or nothing; of a symbolic link, the link.
+
+    Raises:
+        OSError: If it cannot be removed.
+    """
+    draft = _draft_of(path)
+    path.rename(draft)
+    _remove(draft)
+
+
 @contextmanager
 def _draft(path: Path) -> Iterator[Path]:
     """Yield an unused temporary path beside `path`, and remove it at the end if it still exists."""
@@ -65,12 +76,17 @@ def _draft(path: Path) -> Iterator[Path]:
     for leftover in path.parent.glob(f".{glob.escape(path.name)}.*.tmp"):
         if not _is_alive(leftover.name.split(".")[-2].partition("-")[0]):
             _remove(leftover)
-    draft = path.parent / f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp"
+    draft = _draft_of(path)
     try:
         yield draft
         _sync_folder(path.parent)
     finally:
         _remove(draft)
+
+
+def _draft_of(path: Path) -> Path:
+    """Return an unused temporary path beside a path."""
+    return path.parent / f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp"
 
 
 def _is_alive(process_id: str) -> bool:

@@ -49,6 +49,13 @@ def compact(number: int) -> str:
     return str(number)
 
 
+def byte_size(number: int) -> str:
+    """Format a number of bytes: 1_500 → `1.5 kB`, 812_345 → `0.8 MB`, 3_400_000_000 → `3.4 GB`."""
+    if number >= 1_000_000_000:
+        return f"{number / 1e9:,.1f} GB"
+    return f"{number / 1e6:.1f} MB" if number >= 100_000 else f"{number / 1e3:.1f} kB"
+
+
 def duration(seconds: float) -> str:
     """Format a duration in seconds: 75 → `1:15`, 4,000 → `1:06:40`; negative ones as `0:00`."""
     minutes, rest = divmod(round(max(0.0, seconds)), 60)

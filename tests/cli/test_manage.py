@@ -1,6 +1,7 @@
 """`tinychat models`, `show`, `recipes`, `runs`, `data`, `config`, `export` and `eval`, as text and as JSON."""
 
 import json
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -59,6 +60,33 @@ def test_models_lists_the_users_own(call: Call, letters: Path, tmp_path: Path) -
     assert code == 1
     assert "is there already" in err
     assert call("import", str(letters), "--name", "../x")[0] == 2
+
+
+def test_models_are_removed_and_renamed_without_a_question_only_if_told_so(call: Call, letters: Path) -> None:
+    assert call("import", str(letters), "--name", "My Novel") == (
+        0, "My Novel (char, 4.0k, completion): `tinychat -m 'My Novel'` talks to it\n", ""
+    )  # fmt: skip
+    code, out, err = call("rm", "my novel")
+    assert (code, out) == (2, "")
+    assert re.fullmatch(
+        r"tinychat: nobody can be asked: remove the model 'My Novel' \(\d+\.\d kB\)\?\n"
+        r"  --yes does it without a question\n",
+        err,
+    )
+    assert call("rename", "my novel", "v1.2", "--yes") == (0, "", "My Novel is now v1.2\n")
+    assert call("show", "V1.2")[1].startswith("v1.2 (char, ")
+    assert call("rm", "v1.2", "nobody", "--yes")[0] == 1  # nothing is removed then
+    assert call("rm", "v1.2", "-y") == (0, "", "removed: v1.2\n")
+    assert call("show", "v1.2")[0] == 1
+
+
+def test_models_have_headings_date_size_and_loss(call: Call) -> None:
+    lines = call("models")[1].splitlines()
+    assert lines[0].split() == ["model", "mode", "tokenizer", "params", "date", "size", "loss", "about"]
+    assert lines[1].startswith("smalltalk  chat         wordpiece    3.3M  bundled  6.7 MB  0.963  small talk: ")
+    facts = json.loads(call("models", "--json")[1])[0]
+    assert (facts["date"], facts["loss"]) == (None, pytest.approx(0.9627, abs=1e-4))
+    assert facts["bytes"] > 6_000_000
 
 
 def test_a_damaged_model_is_listed_with_the_reason(call: Call, home: Path) -> None:

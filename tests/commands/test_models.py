@@ -1,13 +1,15 @@
 """Commands on models: which one speaks, what there is, what models can be trained like, what they are made of."""
 
+import os
+import re
 from pathlib import Path
 
 import pytest
 from scripted import Talk
 
 from tinychat.commands.models import complete_models, describe_recipe
-from tinychat.commands.results import Architecture, Message, Table
-from tinychat.errors import ModelError, RunError
+from tinychat.commands.results import Architecture, Message, Question, Table
+from tinychat.errors import ModelError, RunError, TinychatError, UsageError
 from tinychat.model.config import ModelConfig, make_diagram
 from tinychat.store.models import list_bundled_models
 from tinychat.train.recipe import RecipeInfo, list_recipes
@@ -100,6 +102,60 @@ def test_model_alone_offers_what_is_bundled_and_what_is_open(talk: Talk) -> None
     assert isinstance(offered, Table)
     assert [row[1] for row in offered.rows if row[0] == "›"] == ["smalltalk"]
     assert "parrot" not in [row[1] for row in offered.rows]
+
+
+def test_models_have_date_size_and_loss(talk: Talk, home: Path) -> None:
+    (home / "models" / "other" / "training.json").write_text('{"loss": 1.23456}')
+    os.utime(home / "models" / "other" / "config.json", (0, 86_400 * 366))
+    table = talk.do("/models")
+    assert isinstance(table, Table)
+    assert table.columns == ("", "model", "mode", "tokenizer", "params", "date", "size", "loss", "about")
+    rows = {row[1]: row[5:8] for row in table.rows}
+    assert (rows["other"][0], rows["other"][2]) == ("1971-01-02", "1.235")
+    assert rows["other"][1].endswith(" kB")
+    assert rows["smalltalk"] == ("bundled", "6.7 MB", "0.963")
+    assert rows["parrot"][2] == "–"
+
+
+def test_rm_asks_and_removes(talk: Talk, home: Path) -> None:
+    question = talk.do("/rm OTHER")
+    assert isinstance(question, Question)
+    assert re.fullmatch(r"remove the model 'other' \(\d+\.\d kB\)\?", question.text)
+    assert (home / "models" / "other").exists()
+    assert question.act() == Message(("removed: other",))
+    assert not (home / "models" / "other").exists()
+
+
+def test_rename_asks_unless_told_not_to_and_keeps_the_open_model(talk: Talk, home: Path) -> None:
+    question = talk.do("/rename other 'My Novel'")
+    assert isinstance(question, Question)
+    assert question.text == "rename the model 'other' to 'My Novel'?"
+    talk.do("/model other")
+    talk.ask("hello")
+    assert talk.do("/rename other My\\ Novel --yes") == Message(("other is now My Novel",))
+    assert (talk.session.model.name, len(talk.session.turns)) == ("My Novel", 1)
+    assert talk.do("/model my novel") == talk.do("/model 'MY NOVEL'") == talk.do("/model My\\ Novel")
+    assert list(talk.completions("rm", "")) == ["My Novel"]
+    with pytest.raises(UsageError, match="My Novel is open"):
+        talk.do("/rm 'My Novel' --yes")
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        ("/rm", "/rm needs a name"),
+        ("/rm other --force", "/rm has no --force"),
+        ("/rm smalltalk --yes", "smalltalk comes with tinychat, and stays as it is"),
+        ("/rm parrot --yes", "models/parrot is not in "),
+        ("/rename other", "/rename needs two names"),
+        ("/rename other a/b --yes", "'a/b' cannot be a name: it has '/'"),
+    ],
+)
+def test_a_wrong_removal_or_renaming_is_refused(talk: Talk, line: str, problem: str) -> None:
+    with pytest.raises(TinychatError) as caught:
+        talk.do(line)
+    assert caught.value.problem.startswith(problem)
+    assert caught.value.remedy
 
 
 def test_a_damaged_model_is_listed_with_the_reason_and_never_completed(talk: Talk, home: Path) -> None:

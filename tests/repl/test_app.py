@@ -14,10 +14,10 @@ from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.output import DummyOutput
 from screens import Person, Screen, answered
 
-from tinychat.commands.results import GuessingGame
+from tinychat.commands.results import GuessingGame, Message, Question
 from tinychat.evaluate.shannon_game import Game
 from tinychat.generate.engine import TokenProbability
-from tinychat.repl.app import play
+from tinychat.repl.app import confirms, play
 from tinychat.session.conversation import Conversation
 from tinychat.session.session import Session
 from tinychat.session.transcript import Autosave, read_transcript
@@ -76,6 +76,21 @@ def test_a_game_without_guesses_has_no_winner(session: Session) -> None:
     lines = play_game(session, "/quit\r", colour=True)
     assert lines[-1] == "nothing was guessed"
     assert lines[-2] == "or not to be"  # after the new line
+
+
+@pytest.mark.parametrize(
+    ("keys", "answer"), [("y\r", True), (" Yes \r", True), ("\r", False), ("n\r", False), ("\x04", False)]
+)
+def test_a_question_needs_a_yes(keys: str, answer: bool) -> None:
+    question = Question("remove it?", Message, "nothing is removed")
+    with create_pipe_input() as input, create_app_session(input=input, output=DummyOutput()):
+        input.send_text(keys)
+        assert confirms(question, Screen().terminal()) == answer
+
+
+def test_a_question_on_a_dumb_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("builtins.input", lambda text: "y" if text == "remove it? [y/N] " else "")
+    assert confirms(Question("remove it?", Message, ""), Screen().terminal(dumb=True))
 
 
 @pytest.mark.slow

@@ -26,6 +26,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "models": ("tinychat.cli.manage", "List the models."),
     "show": ("tinychat.cli.manage", "Show the architecture of a model, and how it was trained."),
     "runs": ("tinychat.cli.manage", "List the training runs, or compare some."),
+    "rm": ("tinychat.cli.manage", "Remove models and their runs."),
+    "rename": ("tinychat.cli.manage", "Rename a model and its run."),
     "recipes": ("tinychat.cli.manage", "List the training recipes, or show one."),
     "data": ("tinychat.cli.manage", "List the known data sets, or get one."),
     "config": ("tinychat.cli.manage", "Show the folders in use, and where each setting comes from."),

@@ -1,4 +1,4 @@
-"""`tinychat models`, `show`, `recipes`, `runs`, `data`, `config`, `export` and `import`."""
+"""`tinychat models`, `show`, `rm`, `rename`, `recipes`, `runs`, `data`, `config`, `export` and `import`."""
 
 import dataclasses
 import sys
@@ -12,26 +12,32 @@ from tinychat.cli.output import echo, echo_columns, echo_json, is_terminal
 from tinychat.errors import ModelError, UsageError
 from tinychat.formats.huggingface import FORMATS, export_model, import_model
 from tinychat.store import paths
+from tinychat.store.housekeeping import read_file_facts
 from tinychat.store.models import ModelInfo, find_model, list_models, open_info, read_training
 from tinychat.store.names import check_name, find_named, typed
+from tinychat.textutil import byte_size
 
 if TYPE_CHECKING:
-    from tinychat.commands.results import Architecture
+    from tinychat.commands.results import Drawable, Question
 
 
 @click.command("models")
 @json_option
 @debug_option
 def models(as_json: bool) -> None:
-    """List the models: bundled, your own, and those in training; damaged ones with the reason."""
+    """List the models with date, size on disk and validation loss; damaged ones with the reason."""
     found = list_models()
     if as_json:
         damaged = [{"name": one.name, "folder": str(one.folder), "error": one.error} for one in found.damaged]
-        echo_json([_model_facts(info) | {"description": info.description} for info in found.sound] + damaged)
+        echo_json([_model_facts(info) | _file_facts(info) for info in found.sound] + damaged)
     elif any(found):
-        from tinychat.commands.models import model_rows
+        from tinychat.commands.models import models_table
 
-        echo_columns(model_rows(found))
+        table = models_table(found)
+        if sys.stdout.isatty():
+            _draw(table)
+        else:
+            echo_columns([table.columns, *table.rows], right=table.right)
     else:
         echo("no models yet: `tinychat train TEXT` makes one")
 
@@ -55,6 +61,56 @@ def show(model: str, as_json: bool) -> None:
         from tinychat.commands.models import describe_model
 
         _draw(describe_model(info))
+
+
+yes_option = click.option("-y", "--yes", is_flag=True, help="do not ask")
+
+
+@click.command("rm")
+@click.argument("names", nargs=-1, required=True, metavar="NAME...")
+@yes_option
+@debug_option
+def rm(names: tuple[str, ...], yes: bool) -> int:
+    """Remove your own models and their runs, after a question.
+
+    A model and the run that made it have one name and go together. Bundled models and a run that is training stay.
+    """
+    from tinychat.commands.models import removal_of
+
+    return _ask(removal_of(names), yes=yes)
+
+
+@click.command("rename")
+@click.argument("old")
+@click.argument("new")
+@yes_option
+@debug_option
+def rename(old: str, new: str, yes: bool) -> int:
+    """Rename your own model and its run, after a question.
+
+    Names take letters and digits of any script, -, _, . and inner spaces.
+    """
+    from tinychat.commands.models import renaming_of
+
+    return _ask(renaming_of(old, new), yes=yes)
+
+
+def _ask(question: "Question", *, yes: bool) -> int:
+    """Ask a question at the terminal, and act after a yes; return the exit code."""
+    from tinychat.commands.results import YES_OR_NO, Message
+
+    if not yes:
+        if not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
+            raise UsageError(f"nobody can be asked: {question.text}", "--yes does it without a question")
+        echo(question.text, err=True, end=YES_OR_NO)
+        if not question.is_yes(sys.stdin.readline()):
+            echo(question.refused, err=True)
+            return 1
+    result = question.act()
+    assert isinstance(result, Message)
+    for line in result.lines:
+        echo(line, err=True)
+    return 0
 
 
 @click.command("recipes")
@@ -120,7 +176,8 @@ def data(context: click.Context, as_json: bool) -> None:
     if as_json:
         echo_json([dataclasses.asdict(dataset) for dataset in KNOWN.values()])
     else:
-        echo_columns([(name, _size(known.bytes), known.licence, known.description) for name, known in KNOWN.items()])
+        rows = [(name, byte_size(known.bytes), known.licence, known.description) for name, known in KNOWN.items()]
+        echo_columns(rows)
 
 
 @data.command("get")
@@ -237,13 +294,19 @@ def fetch_with_bar(name: str, *, plain: bool = False) -> Path:
         )
 
 
-def _draw(architecture: "Architecture") -> None:
-    """Write an architecture as the REPL does; without lines, colours and limit of width if stdout is no terminal."""
-    from tinychat.repl.render.architecture import draw_architecture
+def _draw(result: "Drawable") -> None:
+    """Write a result as the REPL does; without lines, colours and limit of width if stdout is no terminal."""
+    from tinychat.repl.render.results import draw
     from tinychat.repl.render.terminal import Terminal
 
     plain = Terminal(sys.stdout, lambda: (10_000, 24), colour=False, dumb=True)
-    draw_architecture(Terminal.standard(sys.stdout) if sys.stdout.isatty() else plain, architecture)
+    draw(Terminal.standard(sys.stdout) if sys.stdout.isatty() else plain, result)
+
+
+def _file_facts(info: ModelInfo) -> dict[str, Any]:
+    facts = read_file_facts(info)
+    date = facts.date and facts.date.isoformat(timespec="seconds")
+    return {"description": info.description, "date": date, "bytes": facts.bytes, "loss": facts.loss}
 
 
 def _model_facts(info: ModelInfo) -> dict[str, Any]:
@@ -251,7 +314,3 @@ def _model_facts(info: ModelInfo) -> dict[str, Any]:
         "name": info.name, "mode": info.mode, "tokenizer": info.tokenizer_kind, "parameters": info.parameters,
         "folder": str(info.folder),
     }  # fmt: skip
-
-
-def _size(count: int) -> str:
-    return f"{count / 1e6:.1f} MB" if count >= 100_000 else f"{count / 1e3:.1f} kB"

@@ -1,14 +1,16 @@
-"""Commands on models and recipes: list them, open one, show its architecture."""
+"""Commands on models, runs and recipes: list them, open one, show its architecture, remove and rename."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from tinychat.commands.registry import Suggestion, command, first_word, to_name
-from tinychat.commands.results import Architecture, Message, Result, Table
+from tinychat.commands.registry import Suggestion, command, first_word, split_flags, to_name
+from tinychat.commands.results import Architecture, Message, Question, Result, Table
+from tinychat.errors import UsageError
 from tinychat.model.config import ModelConfig, make_diagram
 from tinychat.session.session import Session
+from tinychat.store.housekeeping import Own, check_new_name, find_own, list_own, read_file_facts, remove, rename
 from tinychat.store.models import ModelInfo, Models, find_model, list_bundled_models, list_models, read_info
-from tinychat.textutil import compact, count
+from tinychat.textutil import byte_size, compact, count
 
 if TYPE_CHECKING:
     from tinychat.train.recipe import Recipe
@@ -22,6 +24,9 @@ MODE_SUMMARIES = {"chat": "answers in turns", "completion": "goes on with a text
 
 DAMAGED = "damaged"
 """Mode that lists show of a model that cannot be read."""
+BUNDLED = "bundled"
+"""Date that lists show of a model that comes with tinychat."""
+UNKNOWN = "–"
 
 SIZES = ("vocab_size", "n_layer", "n_head", "d_model", "context_length")
 """Fields of a recipe that shapes and parameter counts depend on."""
@@ -67,18 +72,39 @@ def _is_open(session: Session, info: ModelInfo) -> bool:
 
 @command("models", "models", "list all", aliases=("ls", "list"))
 def models(session: Session, text: str) -> Result:
-    """List all models: the bundled ones and your own; damaged ones last, with the reason."""
-    columns = ("", "model", "mode", "tokenizer", "parameters", "about")
+    """List all models with date, size on disk and validation loss; damaged ones last, with the reason.
+
+    The bundled ones and your own are listed. Losses are in nats per token, so they compare only between models with the
+    same tokenizer and text.
+    """
     found = list_models()
     marks = ["›" * _is_open(session, info) for info in found.sound] + [""] * len(found.damaged)
-    rows = tuple((mark, *row) for mark, row in zip(marks, model_rows(found), strict=True))
-    return Table(columns, rows, right=(4,), notes=("/model NAME opens one, /train TEXT makes one",))
+    table = models_table(found)
+    rows = tuple((mark, *row) for mark, row in zip(marks, table.rows, strict=True))
+    notes = ("/model NAME opens one, /train TEXT makes one, /rm NAME removes one",)
+    right = tuple(index + 1 for index in table.right)
+    return Table(("", *table.columns), rows, right=right, notes=notes, wraps=True)
 
 
-def model_rows(models: Models) -> list[tuple[str, str, str, str, str]]:
-    """Return name, mode, tokenizer, size and description of models; of damaged ones, the reason."""
-    sound = [(one.name, one.mode, one.tokenizer_kind, compact(one.parameters), one.description) for one in models.sound]
-    return [*sound, *((one.name, DAMAGED, "", "", one.error) for one in models.damaged)]
+def models_table(models: Models) -> Table:
+    """Return a table of models; of damaged ones, with the reason."""
+    columns = ("model", "mode", "tokenizer", "params", "date", "size", "loss", "about")
+    sound = [(one, read_file_facts(one)) for one in models.sound]
+    rows: list[tuple[str, ...]] = [
+        (
+            info.name,
+            info.mode,
+            info.tokenizer_kind,
+            compact(info.parameters),
+            f"{facts.date:%Y-%m-%d}" if facts.date else BUNDLED,
+            byte_size(facts.bytes),
+            f"{facts.loss:.3f}" if facts.loss is not None else UNKNOWN,
+            info.description,
+        )
+        for info, facts in sound
+    ]
+    rows += [(one.name, DAMAGED, "", "", "", "", "", one.error) for one in models.damaged]
+    return Table(columns, tuple(rows), right=(3, 5, 6), wraps=True)
 
 
 @command("show", "models", "what it is made of", usage="[NAME]", aliases=("info",), complete=complete_models)
@@ -159,4 +185,105 @@ def _training_plan(recipe: "Recipe") -> str:
     return " · ".join(words)
 
 
-COMMANDS = (model, models, show)
+# --- removing and renaming --------------------------------------------------------------------------------------------
+
+YES = "yes"
+"""Flag that skips the question."""
+
+
+def _complete_own(session: Session, words: list[str]) -> Iterable[Suggestion]:
+    """Complete the names of one's own models and runs, without those already typed."""
+    return (Suggestion(name) for name in list_own() if name not in words[:-1])
+
+
+@command("rm", "models", "remove", usage="NAME… [--yes]", example="/rm my-novel", complete=_complete_own)
+def rm(session: Session, text: str) -> Result:
+    """Remove your own models and their runs, after a question; `--yes` skips it.
+
+    A model and the run that made it have one name and go together. The open model, a run that is training and the
+    bundled models stay.
+    """
+    names, asks = _parse_names(text, "rm")
+    if not names:
+        raise UsageError("/rm needs a name", "for example `/rm my-novel`; /models and /runs list them")
+    return _ask(removal_of(names, session), asks=asks)
+
+
+def removal_of(names: Sequence[str], session: Session | None = None) -> Question:
+    """Return the question whether to remove models and runs, and what removes them.
+
+    Raises:
+        ModelError: If there is none of a name, or it is bundled.
+        RunError: If a run is training.
+        UsageError: If the model is open in the session.
+    """
+    owns = list({own.name: own for own in map(find_own, names)}.values())
+    for own in owns:
+        if session is not None and _holds_open_model(session, own):
+            raise UsageError(f"{own.name} is open", "`/model NAME` opens another one first")
+
+    def act() -> Message:
+        for own in owns:
+            remove(own)
+        return Message(tuple(f"removed: {own.name}" for own in owns))
+
+    shown = ", ".join(f"{own} ({byte_size(own.bytes)})" for own in owns)
+    return Question(f"remove {shown}?", act, refused="nothing is removed")
+
+
+@command("rename", "models", "another name", usage="OLD NEW [--yes]", example="/rename my-novel Novel",
+         complete=first_word(_complete_own))  # fmt: skip
+def rename_(session: Session, text: str) -> Result:
+    """Rename your own model and its run, after a question; `--yes` skips it.
+
+    Names take letters and digits of any script, `-`, `_`, `.` and inner spaces; one with spaces is put between
+    quotation marks.
+    """
+    names, asks = _parse_names(text, "rename")
+    if len(names) != 2:
+        raise UsageError("/rename needs two names", "for example `/rename my-novel 'My Novel'`")
+    old, new = names
+    return _ask(renaming_of(old, new, session), asks=asks)
+
+
+def renaming_of(old: str, new: str, session: Session | None = None) -> Question:
+    """Return the question whether to rename a model and its run, and what renames them.
+
+    Raises:
+        ModelError: If there is none of the old name, or it is bundled.
+        RunError: If the run is training, or the new name is taken.
+        UsageError: If the new name is invalid.
+    """
+    own = find_own(old)
+    name = check_new_name(own, new)
+
+    def act() -> Message:
+        is_open = session is not None and _holds_open_model(session, own)
+        renamed = rename(own, name)
+        if is_open and session is not None:
+            session.reopen_model(str(renamed.model or name))
+        return Message((f"{own.name} is now {name}",))
+
+    return Question(f"rename {own} to {name!r}?", act, refused="nothing is renamed")
+
+
+def _parse_names(text: str, command: str) -> tuple[list[str], bool]:
+    """Return the names in the arguments of a command, and whether to ask before it acts."""
+    names, flags = split_flags(text.replace(f"--{YES}", f"--{YES}=true"))
+    if unknown := next((name for name, _ in flags if name != YES), None):
+        raise UsageError(f"/{command} has no --{unknown}", f"it has --{YES}: see /help {command}")
+    return names, not flags
+
+
+def _ask(question: Question, *, asks: bool) -> Result:
+    return question if asks else question.act()
+
+
+def _holds_open_model(session: Session, own: Own) -> bool:
+    if session.info is None:
+        return False
+    folder = session.info.folder.resolve()
+    return any(folder == one.resolve() or folder.parent == one.resolve() for one in own.folders)
+
+
+COMMANDS = (model, models, show, rm, rename_)

@@ -45,6 +45,8 @@ class Table:
     title: str = ""
     right: tuple[int, ...] = ()
     notes: tuple[str, ...] = ()
+    wraps: bool = False
+    """Whether the last column goes below its row where the screen is too narrow, instead of being truncated."""
 
 
 @dataclass(frozen=True)
@@ -206,6 +208,25 @@ class WatchRun:
     process: "Popen[bytes] | None" = None
 
 
+YES_OR_NO = " [y/N] "
+"""Text after a question."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question to be answered with yes or no."""
+
+    text: str
+    act: "Callable[[], Result]"
+    """Does what is asked, after a yes."""
+    refused: str
+    """Message after any other answer."""
+
+    @staticmethod
+    def is_yes(answer: str) -> bool:
+        return answer.strip().lower() in ("y", "yes")
+
+
 @dataclass(frozen=True)
 class EditPrompt:
     """A text to put into the prompt for editing."""
@@ -229,7 +250,17 @@ Drawable = Message | Change | Table | BarChart | Tree | ShadedText | HeatMap | H
 """Results that only need drawing."""
 
 Result = (
-    Drawable | TokenBrowser | Plot | GuessingGame | Answer | ParallelAnswers | WatchRun | EditPrompt | Export | Quit
+    Drawable
+    | TokenBrowser
+    | Plot
+    | GuessingGame
+    | Answer
+    | ParallelAnswers
+    | WatchRun
+    | Question
+    | EditPrompt
+    | Export
+    | Quit
 )
 
 _REASONS = {"length": "max tokens", "stop": "stop text", "interrupted": "interrupted"}

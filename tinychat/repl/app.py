@@ -30,7 +30,7 @@ from tinychat.session.session import Session
 from tinychat.session.transcript import Autosave
 from tinychat.store import paths
 from tinychat.store.runs import list_runs
-from tinychat.textutil import count, percent
+from tinychat.textutil import count, escape_controls, percent
 
 FIRST_HINT = "try: hello there · /model · /train my-novel.txt --minutes 5"
 BARE_WORDS = ("exit", "quit", "bye", "help")
@@ -130,6 +130,9 @@ class Repl:
                 self._done = True
             case results.EditPrompt():
                 self._prefill = result.text
+            case results.Question():
+                yes = confirms(result, self._terminal)
+                self._show(result.act() if yes else results.Message(notes=(result.refused,)))
             case results.Answer():
                 AnswerView(result, self._session, self._terminal, self._keyboard).play()
                 self._save()
@@ -181,6 +184,19 @@ class Repl:
         if self._debug:
             self._terminal.line(traceback.format_exc().rstrip("\n"), DIM)
         self._terminal.problem(problem, remedy)
+
+
+def confirms(question: results.Question, terminal: Terminal) -> bool:
+    """Ask a question; return whether the answer is yes."""
+    text = escape_controls(question.text) + results.YES_OR_NO
+    try:
+        if terminal.dumb:
+            return question.is_yes(read_line(terminal, text))
+        prompt: PromptSession[str] = PromptSession(include_default_pygments_style=False)
+        prompt.app.renderer.cpr_not_supported_callback = None
+        return question.is_yes(ask(prompt, text))
+    except (EOFError, KeyboardInterrupt):
+        return False
 
 
 # --- the guessing game: Shannon's experiment (see `evaluate/shannon_game.py`), played against the model ---

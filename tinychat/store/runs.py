@@ -116,5 +116,5 @@ def find_run(name: str) -> RunFolder:
 
 def list_runs() -> list[RunFolder]:
     """Return all runs, newest first."""
-    runs = [RunFolder(recipe.parent) for recipe in paths.runs_folder().glob("*/recipe.toml")]
+    runs = [RunFolder(recipe.parent) for recipe in paths.runs_folder().glob("[!.]*/recipe.toml")]
     return sorted(runs, key=lambda run: run.recipe_file.stat().st_mtime, reverse=True)

@@ -33,6 +33,7 @@ from tinychat.events import Ended, Stepped
 from tinychat.generate.loading import THREAD_ENVIRONMENT
 from tinychat.model.shapes import checked_config
 from tinychat.store import paths
+from tinychat.store.housekeeping import find_taken
 from tinychat.store.models import (
     CONFIG,
     SOURCE_TOKENIZER,
@@ -352,17 +353,6 @@ def _check_out(folder: Path) -> None:
     parent = next(parent for parent in folder.parents if parent.exists())
     if not os.access(parent, os.W_OK | os.X_OK):
         raise UsageError(f"--out {folder}: nothing can be written in {parent}", "name another folder")
-
-
-def find_taken(name: str) -> str | None:
-    """Return the run or model that has a name, whatever its case, as it is spelled; None if the name is free.
-
-    A run that failed before its first checkpoint gives its name back.
-    """
-    run, model = find_named(paths.runs_folder(), name), find_named(paths.models_folder(), name)
-    if run is not None and not RunFolder(run).is_void():
-        return run.name
-    return None if model is None else model.name
 
 
 def _check_tokenizer(kind: str) -> str:

@@ -98,6 +98,34 @@ def test_the_last_column_of_a_table_is_cut_where_the_screen_is_narrow() -> None:
     assert len(lines) == 4
 
 
+def test_a_wrapped_column_goes_below_its_row_and_names_are_not_cut() -> None:
+    rows = (("a", "1,480", "the first of them all"), ("a\x1bname", "9", "语言 " * 9))
+    table = Table(("run", "step", "about"), rows, right=(1,), notes=("n",), wraps=True)
+    assert [line.rstrip() for line in drawn(table)] == [
+        "run      step  about",
+        "a       1,480  the first of them all",
+        "a␛name      9  " + "语言 " * 8 + "语言",
+        "n",
+    ]
+    assert [line.rstrip() for line in drawn(table, 30)] == [
+        "run      step",
+        "a       1,480",
+        "     the first of them all",
+        "a␛name      9",
+        "     语言 语言 语言 语言",
+        "     语言 语言 语言 语言",
+        "     语言",
+        "n",
+    ]
+    assert [line.rstrip() for line in drawn(table, 12)[:5]] == [
+        "run    step",
+        "a     1,480",
+        "     the",
+        "     first",
+        "     of",
+    ]
+
+
 def test_an_empty_table_says_so() -> None:
     assert drawn(Table(("run",), (), notes=("make one",))) == ["none yet", "make one"]
 

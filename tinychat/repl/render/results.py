@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import textwrap
 from collections.abc import Collection, Sequence
 
 from prompt_toolkit.utils import get_cwidth
@@ -14,12 +15,14 @@ from tinychat.commands import results
 from tinychat.repl.render.architecture import draw_architecture
 from tinychat.repl.render.heatmap import draw_map, draw_maps
 from tinychat.repl.render.plot import sparkline
-from tinychat.repl.render.terminal import CYAN, DIM, RED, YELLOW, Terminal, fit
-from tinychat.textutil import escape_controls, percent
+from tinychat.repl.render.terminal import CYAN, DIM, RED, YELLOW, Terminal, fit, pad
+from tinychat.textutil import escape_controls, one_line, percent
 
 NO_ROWS = "none yet"
 COLUMN_GAP = 2
 """Cells between two columns of a table."""
+WRAP_INDENT = 5
+"""Cells before a last column that stands below its row."""
 
 BAR = "▇"
 MAX_BAR = 24
@@ -87,12 +90,16 @@ def _notes(terminal: Terminal, notes: Sequence[str]) -> None:
 
 
 def _draw_table(terminal: Terminal, table: results.Table) -> None:
-    """Draw columns as wide as their cells; on a narrow screen the last column is truncated."""
+    """Draw columns as wide as their cells; on a narrow screen the last column is truncated, or put below its rows."""
     if table.title:
         terminal.line(table.title)
     columns = zip(table.columns, *table.rows, strict=True)
     widths = [max(get_cwidth(escape_controls(cell)) for cell in cells) for cells in columns]
-    widths[-1] = max(1, min(widths[-1], terminal.width - 1 - sum(widths[:-1]) - COLUMN_GAP * (len(widths) - 1)))
+    room = terminal.width - 1 - sum(widths[:-1]) - COLUMN_GAP * (len(widths) - 1)
+    if table.wraps and widths[-1] > room:
+        _draw_wrapped(terminal, table, widths[:-1])
+        return
+    widths[-1] = max(1, min(widths[-1], room))
     grid = Table(box=None, padding=(0, COLUMN_GAP, 0, 0), header_style="dim", pad_edge=False)
     for index, (name, width) in enumerate(zip(table.columns, widths, strict=True)):
         grid.add_column(fit(name, width), no_wrap=True, min_width=width)
@@ -105,6 +112,33 @@ def _draw_table(terminal: Terminal, table: results.Table) -> None:
     else:
         terminal.line(NO_ROWS)
     _notes(terminal, table.notes)
+
+
+def _draw_wrapped(terminal: Terminal, table: results.Table, widths: list[int]) -> None:
+    """Draw all columns but the last, and the last one below each row.
+
+    If the screen is too narrow for those, long cells of the widest column stand above their rows: names are not cut.
+    """
+    widest = widths.index(max(widths))
+    excess = sum(widths) + COLUMN_GAP * (len(widths) - 1) - (terminal.width - 1)
+    widths[widest] = max(len(table.columns[widest]), min(widths[widest], widths[widest] - excess))
+    for number, (*cells, last) in enumerate((table.columns, *table.rows)):
+        style = DIM if number == 0 else ""
+        cells = [one_line(cell) for cell in cells]
+        if get_cwidth(cells[widest]) > widths[widest]:
+            terminal.line(cells[widest], style)
+            cells[widest] = ""
+        padded = (_justify(cells[index], widths[index], right=index in table.right) for index in range(len(cells)))
+        terminal.line((" " * COLUMN_GAP).join(padded).rstrip(), style)
+        cells_per_character = 2 if get_cwidth(last) > len(last) else 1
+        length = max(1, (terminal.width - 1 - WRAP_INDENT) // cells_per_character)
+        for line in textwrap.wrap(last, length) if number else ():
+            terminal.line(" " * WRAP_INDENT + line, DIM)
+    _notes(terminal, table.notes)
+
+
+def _justify(text: str, width: int, *, right: bool) -> str:
+    return " " * (width - get_cwidth(text)) + text if right else pad(text, width)
 
 
 def render_bars(bars: results.BarChart, width: int, selected: int | None = None) -> Group:

@@ -1,0 +1,243 @@
+"""Handle what a person has made: the size of models and runs on disk, removing and renaming them.
+
+A model and the run that made it have one name and are handled together. Nothing outside of the data folder is touched.
+"""
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import tomli_w
+from filelock import Timeout
+
+from tinychat.atomic import atomic_write, remove_folder
+from tinychat.errors import ModelError, RunError, UsageError
+from tinychat.store import paths
+from tinychat.store.models import (
+    CARD,
+    CONFIG,
+    MAX_CONFIG,
+    MAX_TRAINING,
+    TRAINING,
+    ModelInfo,
+    find_model,
+    read_card,
+    read_object,
+    read_training,
+)
+from tinychat.store.names import check_name, find_named, fold, typed
+from tinychat.store.runs import RunFolder
+from tinychat.untrusted import read_toml
+
+LOCK_TIMEOUT = 1.0
+"""Seconds to wait for the lock of a run, which a process that checks on the run holds for a moment."""
+
+
+@dataclass(frozen=True)
+class FileFacts:
+    """Facts about the files of a model."""
+
+    date: datetime | None
+    """Time at which they were written; None for a bundled model, whose files were copied."""
+    bytes: int
+    loss: float | None
+    """Validation loss in nats per token; None if it is not known."""
+
+
+def read_file_facts(info: ModelInfo) -> FileFacts:
+    """Return the facts about the files of a model; what cannot be read is left out."""
+    date: datetime | None = None
+    if info.folder.resolve().parent != paths.bundled_models().resolve():
+        with suppress(OSError):
+            date = datetime.fromtimestamp((info.folder / CONFIG).stat().st_mtime)
+    loss: float | None = None
+    with suppress(ModelError):
+        loss = read_training(info.folder).get("loss")
+    return FileFacts(date, count_bytes(info.folder), loss)
+
+
+def count_bytes(folder: Path) -> int:
+    """Return the sum of the sizes of all files in a folder; symbolic links are not followed."""
+    total = 0
+    for parent, _, names in os.walk(folder):
+        for name in names:
+            with suppress(OSError):
+                total += Path(parent, name).lstat().st_size
+    return total
+
+
+@dataclass(frozen=True)
+class Own:
+    """The model and the run of one name in the data folder; one of the two may be missing."""
+
+    name: str
+    model: Path | None
+    run: RunFolder | None
+
+    @property
+    def folders(self) -> list[Path]:
+        return [folder for folder in (self.model, self.run.path if self.run else None) if folder is not None]
+
+    @property
+    def bytes(self) -> int:
+        """Size on disk."""
+        return sum(map(count_bytes, self.folders))
+
+    def __str__(self) -> str:
+        """Describe it: `the model and the run 'My Novel'`."""
+        kinds = (("the model", self.model), ("the run", self.run))
+        return f"{' and '.join(kind for kind, one in kinds if one is not None)} {self.name!r}"
+
+
+def find_own(name: str) -> Own:
+    """Return the person's own model and run of a name, whatever its case.
+
+    Raises:
+        ModelError: If there is neither; the model of that name may be bundled, or outside of the data folder.
+        RunError: If the run is training.
+    """
+    model, run = find_named(paths.models_folder(), name), find_named(paths.runs_folder(), name)
+    if model is None and run is None:
+        raise _not_own(name)
+    own = Own((model or run or Path()).name, model, RunFolder(run) if run else None)
+    if own.run is not None and own.run.is_running():
+        raise _at_work(own.run)
+    return own
+
+
+def list_own() -> list[str]:
+    """Return the names of all that `find_own` finds."""
+    folders = (folder for parent in _parents() if parent.is_dir() for folder in parent.iterdir())
+    return sorted({folder.name for folder in folders if not folder.name.startswith(".") and folder.is_dir()})
+
+
+def _not_own(name: str) -> ModelError:
+    """Return the error of a name that is not that of a model or run in the data folder."""
+    try:
+        folder = find_model(name)
+    except ModelError:
+        return ModelError(f"you have no model or run {name!r}", f"yours: {', '.join(list_own()) or 'none yet'}")
+    if folder.resolve().parent == paths.bundled_models().resolve():
+        return ModelError(f"{folder.name} comes with tinychat, and stays as it is", "see `tinychat models`")
+    return ModelError(f"{folder} is not in {paths.data_folder()}", "only what is there is removed or renamed")
+
+
+def _parents() -> tuple[Path, Path]:
+    return paths.models_folder(), paths.runs_folder()
+
+
+def _at_work(run: RunFolder) -> RunError:
+    return RunError(f"{run.name} is training", f"end it first: q in `tinychat train --resume {run.typed_name}`")
+
+
+@contextmanager
+def _locked(own: Own) -> Iterator[None]:
+    """Keep trainers from the run while the block lasts."""
+    try:
+        with nullcontext() if own.run is None else own.run.lock(timeout=LOCK_TIMEOUT):
+            yield
+    except Timeout:
+        assert own.run is not None
+        raise _at_work(own.run) from None
+
+
+def remove(own: Own) -> None:
+    """Remove a model and its run; of a folder that is a symbolic link, the link alone.
+
+    Raises:
+        RunError: If the run is training by now.
+        OSError: If a folder cannot be removed.
+    """
+    with _locked(own):
+        for folder in own.folders:
+            remove_folder(folder)
+
+
+def find_taken(name: str) -> str | None:
+    """Return the run or model that has a name, whatever its case, as it is spelled; None if the name is free.
+
+    A run that failed before its first checkpoint gives its name back.
+    """
+    run, model = find_named(paths.runs_folder(), name), find_named(paths.models_folder(), name)
+    if run is not None and not RunFolder(run).is_void():
+        return run.name
+    return None if model is None else model.name
+
+
+def check_new_name(own: Own, name: str) -> str:
+    """Return the name that a model and its run shall get, in the form that is stored.
+
+    Raises:
+        UsageError: If the name is invalid, the present one, or something here is a symbolic link.
+        RunError: If another run or model has the name.
+    """
+    name = check_name(name)
+    if name == own.name:
+        raise UsageError(f"{name!r} is its name already", "give another one")
+    if (taken := find_taken(name)) is not None and fold(name) != fold(own.name):
+        raise RunError(f"there is a run or a model {taken!r} already", f"remove it first: `tinychat rm {typed(taken)}`")
+    if link := next((folder for folder in own.folders if folder.is_symlink()), None):
+        raise UsageError(f"{link} is a symbolic link", "rename what it points to")
+    return name
+
+
+def rename(own: Own, name: str) -> Own:
+    """Rename a model and its run, also in their files; the name comes from `check_new_name`.
+
+    Raises:
+        RunError: If the run is training by now.
+        ModelError: If a file that holds the name is damaged.
+        OSError: If a folder cannot be renamed.
+    """
+    model, run = (parent / name for parent in _parents())
+    with _locked(own):
+        for folder in (own.model, own.run.model if own.run else None):
+            if folder is not None:
+                _rename_model(folder, own.name, name)
+        if own.run is not None:
+            _rename_run(own.run, name)
+            if (void := find_named(run.parent, name)) is not None and void != own.run.path:
+                remove_folder(void)
+            own.run.path.rename(run)
+        if own.model is not None:
+            own.model.rename(model)
+    return Own(name, model if own.model else None, RunFolder(run) if own.run else None)
+
+
+def _rename_model(folder: Path, old: str, new: str) -> None:
+    """Write the new name of a model into its files."""
+    if not (folder / CONFIG).is_file():
+        return
+    for file, key, limit in ((CONFIG, "name", MAX_CONFIG), (TRAINING, "run", MAX_TRAINING)):
+        if (folder / file).is_file():
+            values = read_object(folder / file, limit)
+            _move_sources(values.get("recipe"), old, new)
+            if key in values:
+                atomic_write(folder / file, json.dumps(values | {key: new}, indent=2, ensure_ascii=False) + "\n")
+    card, heading, call = read_card(folder), "# {}\n", "\n    tinychat -m {}\n"
+    if card.startswith(heading.format(old)):
+        card = heading.format(new) + card.removeprefix(heading.format(old))
+        atomic_write(folder / CARD, card.replace(call.format(typed(old)), call.format(typed(new)), 1))
+
+
+def _rename_run(run: RunFolder, new: str) -> None:
+    """Write the new paths of the texts that are saved in a run, such as that of a pipe, into its recipe."""
+    if run.recipe_file.is_file():
+        recipe = read_toml(run.recipe_file)
+        _move_sources(recipe, run.name, new)
+        atomic_write(run.recipe_file, tomli_w.dumps(recipe))
+
+
+def _move_sources(recipe: Any, old: str, new: str) -> None:
+    """Change the paths of a recipe's sources that are in the folder of its run."""
+    data = recipe.get("data") if isinstance(recipe, dict) else None
+    if isinstance(data, dict) and isinstance(sources := data.get("sources"), list):
+        before, after = (f"{paths.runs_folder() / name}{os.sep}" for name in (old, new))
+        data["sources"] = [
+            after + source.removeprefix(before) if str(source).startswith(before) else source for source in sources
+        ]
