@@ -7,7 +7,7 @@ from training import TINY, events, make, train, weights, write_text
 
 from tinychat.errors import UsageError
 from tinychat.events import Ended, Evaluated, Noticed, Stepped
-from tinychat.store.models import find_model, read_info, read_training
+from tinychat.store.models import find_model, read_card, read_info, read_training
 from tinychat.store.runs import RunFolder
 from tinychat.train.launch import change_recipe, describe_done, prepare_run
 from tinychat.train.recipe import choose_recipe, load_recipe
@@ -39,6 +39,7 @@ def test_going_on_begins_with_the_loss_of_the_start_and_counts_the_text_with_fol
     assert evaluated.loss == pytest.approx(start.loss, abs=1e-6)
     assert (ended.start, ended.start_loss) == ("text", evaluated.loss)
     assert ended.loss <= evaluated.loss
+    assert f"| start | text had val {start.loss:.4f}, " in read_card(find_model(run.name))
     assert all(abs(stepped.loss - start.training_loss) < 0.3 for stepped in events(run, Stepped))  # no look at itself
     before, after = weights(find_model("text")), weights(find_model(run.name))
     assert all(before[f"ngrams.{name}"].equal(after[f"ngrams.{name}"]) for name in ("contexts", "counts"))

@@ -269,6 +269,10 @@ def test_a_model_overfits_if_validation_loss_rises_while_training_loss_falls(
     assert overfits_since([], evaluations) is None
 
 
+def test_a_model_overfits_too_where_the_one_that_it_started_from_stays_the_best() -> None:
+    assert overfits_since(FALLING[1:], [(0.0, 1.0), (20.0, 2.0), (40.0, 2.1), (60.0, 2.1)]) == 0
+
+
 def test_curves_drop_the_points_after_a_return_to_an_earlier_step() -> None:
     curves = Curves()
     for step in (10, 20, 30, 11, 12, 15):

@@ -222,7 +222,9 @@ def overfits_since(losses: Points, evaluations: Points) -> int | None:
     if len(later) < MIN_EVALUATIONS or min(loss for _, loss in later) <= (1 + MIN_RISE) * lowest:
         return None
     last, highest = later[-1][1], max(loss for _, loss in later)
-    before, now = recent_loss(losses, best), recent_loss(losses, later[-1][0])
+    # The best may be the model that the run went on from: then its first steps are compared with its last ones.
+    before = recent_loss(losses, max(best, losses[0][0])) if losses else None
+    now = recent_loss(losses, later[-1][0])
     rose = 2 * (last - lowest) > highest - lowest
     return int(best) if rose and before is not None and now is not None and now < before else None
 
