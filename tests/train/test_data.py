@@ -2,20 +2,21 @@
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 from training import QUICK, events, train
 
-from tinychat.corpus.corpus import Corpus
-from tinychat.corpus.types import Mode
 from tinychat.errors import ModelError, UsageError
 from tinychat.events import Ended, Failed, Noticed, Planned
 from tinychat.store.models import find_model, read_info, read_tokenizer, read_training, read_weights
 from tinychat.store.runs import RunFolder
 from tinychat.tokenizer.tokenizer import Tokenizer, load_tokenizer
 from tinychat.train import data
+from tinychat.train.batches import Rows
+from tinychat.train.data import ReadingClock
 from tinychat.train.launch import prepare_run
-from tinychat.train.recipe import CONTINUING_RECIPE, Recipe, choose_recipe, load_recipe
+from tinychat.train.recipe import CONTINUING_RECIPE, choose_recipe, load_recipe
 
 LINES = "the fox sees a bird in the old tree\n" * 60
 FIELDS = QUICK | {"steps": 3, "batch_size": 4, "sample_tokens": 8}
@@ -67,8 +68,8 @@ def test_a_text_that_changes_is_read_again_and_all_is_of_one_reading(monkeypatch
     run = prepare_run(load_recipe().merged({**FIELDS, "sources": ["more.txt"]}))
     changes = ["first", "second"]
 
-    def find(path: Path, recipe: Recipe, corpus: Corpus, mode: Mode) -> Tokenizer:
-        tokenizer = find_tokenizer(path, recipe, corpus, mode)
+    def find(*arguments: Any) -> Tokenizer:
+        tokenizer = find_tokenizer(*arguments)
         if changes:
             Path("more.txt").write_text(LINES + changes.pop(0) * 100, encoding="utf-8")
         return tokenizer
@@ -86,8 +87,8 @@ def test_a_text_that_never_stays_as_it_is_is_refused(monkeypatch: pytest.MonkeyP
     run = prepare_run(load_recipe().merged({**FIELDS, "sources": ["more.txt"]}))
     find_tokenizer = data._find_tokenizer
 
-    def find(path: Path, recipe: Recipe, corpus: Corpus, mode: Mode) -> Tokenizer:
-        tokenizer = find_tokenizer(path, recipe, corpus, mode)
+    def find(*arguments: Any) -> Tokenizer:
+        tokenizer = find_tokenizer(*arguments)
         with Path("more.txt").open("a", encoding="utf-8") as file:
             file.write("more\n")
         return tokenizer
@@ -187,3 +188,78 @@ def test_a_model_without_turns_takes_the_text_of_conversations_alone(letters: Pa
     run = make(letters, "talk.jsonl", mode="completion")
     assert train(run) == 0
     assert "letters knows no end of a document: the 60 documents run together" in notices(run)
+
+
+# --- what is known of the validation split ---------------------------------------------------------------------------
+
+
+RARE = "zyzzyva quixotic "
+
+
+def read(source: str, **fields: object) -> data.TrainingText:
+    run = prepare_run(load_recipe().merged({**FIELDS, "sources": [source], **fields}))
+    return data.read_text(load_recipe(run.recipe_file), run)
+
+
+def test_word_pieces_are_those_of_the_training_part_and_the_split_begins_behind_it() -> None:
+    Path("halves.txt").write_text("the fox sees a bird. " * 900 + RARE * 120, encoding="utf-8")
+    text = read("halves.txt", tokenizer="wordpiece", vocab_size=400)
+    known = {text.tokenizer.token_text(id).strip() for id in range(text.tokenizer.vocab_size)}
+    assert "fox" in known
+    assert not {"quixotic", "zyzzyva"} & known
+    characters = sum(text.tokenizer.count_characters(ids) for ids in (text.train, text.val))  # type: ignore[arg-type]
+    assert characters == text.facts.characters
+    assert text.tokenizer.count_characters(text.val) == pytest.approx(0.1 * characters, abs=20)  # type: ignore[arg-type]
+
+
+def test_characters_are_those_of_the_whole_text() -> None:
+    Path("ending.txt").write_text(LINES + "QUIXOTIC", encoding="utf-8")
+    for kind in ("char", "word"):
+        assert not read("ending.txt", tokenizer=kind).tokenizer.unknown("QUIXOTC")
+
+
+def test_word_pieces_of_documents_and_pairs_are_those_of_the_training_rows() -> None:
+    words = [f"w{'abcdefghij'[index % 10]}{'klmnopqrst'[index // 10 % 10]}x" for index in range(100)]
+    Path("rows.csv").write_text("text\n" + "\n".join(f"{word} {word} {word}" for word in words), encoding="utf-8")
+    text = read("rows.csv", tokenizer="wordpiece", vocab_size=2000, packing=False)
+    assert isinstance(text.val, Rows)
+    known = {text.tokenizer.token_text(id).strip() for id in range(text.tokenizer.vocab_size)}
+    held_out = {word for row in text.val.documents() for word in text.tokenizer.decode(row.tolist()).split()}
+    assert len(held_out) == 10
+    assert not held_out & known
+    assert set(words) - held_out <= known
+
+
+def test_word_pieces_of_conversations_are_those_before_the_split() -> None:
+    talks = [("hello there", "good day to you")] * 90 + [("zyzzyva", "quixotic")] * 12
+    lines = [f'{{"prompt": "{one}", "completion": "{other}"}}' for one, other in talks]
+    Path("talk.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    tokenizer = read("talk.jsonl", tokenizer="wordpiece", vocab_size=400, validation_fraction=0.2).tokenizer
+    known = {tokenizer.token_text(id).strip() for id in range(tokenizer.vocab_size)}
+    assert "hello" in known
+    assert not {"zyzzyva", "quixotic"} & known
+
+
+def test_a_time_too_short_to_read_the_text_is_refused_as_soon_as_it_shows() -> None:
+    now = [100.0]
+    clock = ReadingClock(minutes=1, started=98.0, now=lambda: now[0])
+    clock.check_size(10**9, "big")
+    with pytest.raises(UsageError, match="--minutes 1 is too short for big: to read it takes about 1:42"):
+        clock.check_size(60 * 10**9, "big")
+    check = clock.watch("big", 1_000_000)
+    now[0] += 0.4
+    check(100)  # too soon to tell
+    now[0] += 0.6
+    check(30_000)
+    with pytest.raises(UsageError, match="about 1:42") as refused:
+        check(10_000)
+    assert refused.value.remedy == "give it --minutes 3.5 or more, or less text"
+    ReadingClock(None, 0.0, lambda: 1e9).watch("big", 10)(1)
+
+
+def test_a_run_without_time_to_read_its_text_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(data, "MIN_READING_SECONDS", 0.0)
+    run = prepare_run(load_recipe().merged({**FIELDS, "sources": ["more.txt"], "steps": None, "minutes": 1e-7}))
+    assert train(run) == 1
+    (failed,) = events(run, Failed)
+    assert "too short for" in failed.problem

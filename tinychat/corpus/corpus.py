@@ -5,7 +5,7 @@
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from functools import cached_property
 from itertools import chain
 from typing import NamedTuple
@@ -77,6 +77,8 @@ class Corpus(ABC):
     """Observations of the readers, for a person to read."""
     single: bool = False
     """Whether it is one running text."""
+    watch: Callable[[int], object] | None = None
+    """Called with the number of characters read so far, while `checked_items` are read."""
 
     @abstractmethod
     def items(self) -> Iterator[Chunk | Conversation]:
@@ -91,14 +93,38 @@ class Corpus(ABC):
         digest = Digest()
         for item in self.items():
             digest.add(item)
+            if self.watch is not None:
+                self.watch(digest.characters)
             yield item
         if digest.fingerprint != self.fingerprint:
             raise SourceChangedError(self.name)
 
     def chunks(self) -> Iterator[Chunk]:
         """Yield the documents in pieces of bounded size; a conversation is a document with a line for each message."""
+        return map(_as_chunk, self.items())
+
+    def first_chunks(self, characters: int) -> Iterator[Chunk]:
+        """Yield the beginning, of so many characters; of conversations, the whole ones in it, at least a message."""
+        left, is_first = characters, True
         for item in self.items():
-            yield item if isinstance(item, Chunk) else Chunk("\n".join(one.text for one in item.messages), True)
+            length = item.characters if isinstance(item, Conversation) else len(item.text)
+            if length <= left:
+                yield _as_chunk(item)
+            elif isinstance(item, Chunk):
+                yield Chunk(item.text[:left], True)
+            elif is_first:
+                yield _as_chunk(item.first(left))
+            if length > left:
+                return
+            left, is_first = left - length, False
+
+    def chosen_chunks(self, documents: Container[int]) -> Iterator[Chunk]:
+        """Yield the documents with some indices."""
+        index = 0
+        for item in self.items():
+            if index in documents:
+                yield _as_chunk(item)
+            index += isinstance(item, Conversation) or item.ends_document
 
     def documents(self) -> Iterator[str]:
         """Yield whole documents: only for documents that are known to be short."""
@@ -112,6 +138,10 @@ class Corpus(ABC):
     def conversations(self) -> Iterator[Conversation]:
         """Return the conversations; a corpus of documents has none."""
         return (item for item in self.items() if isinstance(item, Conversation))
+
+
+def _as_chunk(item: Chunk | Conversation) -> Chunk:
+    return item if isinstance(item, Chunk) else Chunk("\n".join(message.text for message in item.messages), True)
 
 
 class SourceCorpus(Corpus):

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Literal, NamedTuple, get_args
 
 Mode = Literal["completion", "chat", "translation"]
@@ -33,6 +34,16 @@ class Conversation:
     """The messages of both sides, oldest first."""
 
     messages: tuple[Message, ...]
+
+    @property
+    def characters(self) -> int:
+        """Number of characters of all messages."""
+        return sum(len(message.text) for message in self.messages)
+
+    def first(self, characters: int) -> "Conversation":
+        """Return the first messages, at least one, of so many characters at most."""
+        ends = list(accumulate(len(message.text) for message in self.messages))
+        return Conversation(self.messages[: max(1, sum(end <= characters for end in ends))])
 
 
 class Notes:

@@ -17,9 +17,17 @@ from tinychat.model.transformer import Transformer
 from tinychat.store import paths
 from tinychat.store.models import ModelInfo, read_tokenizers, read_training
 from tinychat.tokenizer.token_cache import VALIDATION_FRACTION, Ids, encode_corpus
-from tinychat.tokenizer.token_cache import split as split_ids
 from tinychat.tokenizer.tokenizer import Tokenizer
-from tinychat.train.batches import Rows, cut_validation, encode_rows, join_splits, split_rows
+from tinychat.train.batches import (
+    Rows,
+    choose_val_rows,
+    cut_validation,
+    encode_rows,
+    hash_documents,
+    hash_rows,
+    join_splits,
+    split_rows,
+)
 from tinychat.train.evaluation import evaluate, make_samples
 
 Split = Literal["val", "train", "all"]
@@ -120,14 +128,17 @@ def _read(
     training = read_training(info.folder, info.files)
     options, data = training.get("recipe", {}).get("data", {}), training.get("data", {})
     fraction = options.get("validation_fraction", VALIDATION_FRACTION)
+    is_by_text = "val_fraction" in data  # earlier versions split tokens
     is_own_split = split == "val" and data.get("fingerprint") == corpus.fingerprint
     measured = data.get("val_fraction", 1.0) if is_own_split else 1.0
     texts: list[Ids | Rows] = []
     for source in corpus.sources:
         if info.mode != "translation" and options.get("packing") is not False:
             file = encode_corpus(source.corpus, tokenizer, folder, template=template)
-            texts.append(split_ids(file.ids, split, fraction))
+            end = tokenizer.find_split(file.ids, 1 - fraction) if is_by_text else int(len(file.ids) * (1 - fraction))
+            texts.append({"train": file.ids[:end], "val": file.ids[end:], "all": file.ids}[split])
         else:
             rows = encode_rows(source.corpus, tokenizer, folder, template=template, source_tokenizer=source_tokenizer)
-            texts.append(split_rows(rows, split, fraction))
+            hashes = hash_documents(source.corpus) if is_by_text else hash_rows(rows)
+            texts.append(split_rows(rows, split, choose_val_rows(hashes, fraction)))
     return join_splits([cut_validation(text, measured) for text in texts])

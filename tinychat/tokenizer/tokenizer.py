@@ -203,13 +203,37 @@ class Tokenizer:
 
     def count_characters(self, ids: "npt.NDArray[np.integer[Any]]") -> int:
         """Count the characters of the text of ids, [N]; special tokens have none."""
-        import numpy as np
 
         blocks = (ids[start : start + (1 << 18)] for start in range(0, len(ids), 1 << 18))
         if self._bytes_of is None:
             return sum(len(self.decode(block.tolist())) for block in blocks)
-        counts = np.array([sum(byte & 0xC0 != 0x80 for byte in data) for data in self._bytes_of])  # first bytes
+        counts = self._character_counts
         return sum(int(counts[block].sum()) for block in blocks)
+
+    def find_split(self, ids: "npt.NDArray[np.integer[Any]]", fraction: float) -> int:
+        """Return how many of the first ids, [N], hold a fraction of the characters of the text, or just exceed it.
+
+        Where the text of a token depends on its neighbours, that is a fraction of the ids.
+        """
+        import numpy as np
+
+        if self._bytes_of is None:
+            return int(len(ids) * fraction)
+        left, counts = int(self.count_characters(ids) * fraction), self._character_counts
+        for start in range(0, len(ids), 1 << 18):
+            ends = np.cumsum(counts[ids[start : start + (1 << 18)]])
+            if ends[-1] >= left:
+                return start + (int(np.searchsorted(ends, left)) + 1 if left else 0)
+            left -= int(ends[-1])
+        return len(ids)
+
+    @cached_property
+    def _character_counts(self) -> "npt.NDArray[np.int64]":
+        """Number of characters of each token, if its text does not depend on its neighbours."""
+        import numpy as np
+
+        first_bytes = (sum(byte & 0xC0 != 0x80 for byte in data) for data in self._bytes_of or [])
+        return np.fromiter(first_bytes, np.int64)
 
     # --- files --------------------------------------------------------------------------------------------------
 

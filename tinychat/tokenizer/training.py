@@ -9,7 +9,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import islice
+from itertools import chain, islice
 
 import tokenizers
 from tokenizers import AddedToken, Regex, decoders, models, pre_tokenizers, trainers
@@ -40,9 +40,17 @@ TRAINING_CHARACTERS = 20_000_000
 
 
 def train_tokenizer(
-    kind: str, corpus: Corpus, vocab_size: int | None = None, specials: Sequence[str] = ()
+    kind: str,
+    corpus: Corpus,
+    vocab_size: int | None = None,
+    specials: Sequence[str] = (),
+    training_part: Iterable[Chunk] | None = None,
 ) -> Tokenizer:
     """Train a tokenizer like `train_vocabulary`, on a corpus; all kinds but `char` sample a very long one evenly.
+
+    Words and pieces are those of the `training_part` alone, if there is one: which of them are frequent in the
+    validation split must not be known. Single characters are those of the whole corpus: that a character occurs at all
+    tells nothing of what follows what, and one that were unknown could not be encoded.
 
     `specials` are roles of special tokens, keys of `SPECIAL_TOKENS`.
 
@@ -51,7 +59,10 @@ def train_tokenizer(
         SourceError: If the corpus cannot be read.
     """
     step = 1 if kind == "char" else 1 + corpus.characters // TRAINING_CHARACTERS
-    texts = islice(cut_documents(corpus.chunks()), 0, None, step)
+    chunks = corpus.chunks() if kind == "char" or training_part is None else training_part
+    texts: Iterable[str] = islice(cut_documents(chunks), 0, None, step)
+    if kind == "word" and training_part is not None:
+        texts = chain(texts, sorted(count_codes(chunk.text for chunk in corpus.chunks())))
     return Tokenizer(train_vocabulary(kind, texts, vocab_size, [SPECIAL_TOKENS[role][0] for role in specials]))
 
 

@@ -26,7 +26,7 @@ from tinychat.store.runs import RunFolder
 from tinychat.textutil import escape_controls
 from tinychat.train import launch
 from tinychat.train.checkpoint import newest_step
-from tinychat.train.data import read_text
+from tinychat.train.data import ReadingClock, read_text
 from tinychat.train.event_log import Control, EventLog, rewind
 from tinychat.train.launch import ProcessRank, Workers, find_process_rank, is_out_of_memory
 from tinychat.train.recipe import load_recipe
@@ -110,7 +110,8 @@ def _train(run: RunFolder, started: float, parent: int | None, process: ProcessR
         if process.size == 1 and recipe.devices > 1:
             workers = Workers(recipe.devices, partial(_fail, run))
             process = ProcessRank(0, recipe.devices, 0, recipe.devices)
-        text = read_text(recipe, run)
+        minutes = None if newest_step(run.checkpoints) > 0 else recipe.minutes
+        text = read_text(recipe, run, ReadingClock(minutes, started))
         importing.join()
         if failed:
             raise failed[0]

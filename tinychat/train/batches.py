@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from tinychat.corpus.corpus import SourceCorpus
+from tinychat.corpus.corpus import Corpus, SourceCorpus
+from tinychat.corpus.types import Chunk
 from tinychat.errors import SourceError
 from tinychat.tokenizer.chat_template import ChatTemplate
 from tinychat.tokenizer.token_cache import IdFile, Ids, encode_corpus, join
@@ -136,19 +137,46 @@ def cut_validation(text: Ids | Rows, fraction: float) -> Ids | Rows:
     return text if count == len(text) else text.take(np.linspace(0, len(text) - 1, count).round().astype(np.int64))
 
 
-def split_rows(rows: Rows, part: Literal["train", "val", "all"], fraction: float = 0.1) -> Rows:
-    """Return a split of the rows: `val` is a random `fraction` of them, `train` the others.
+def hash_documents(corpus: Corpus) -> Positions:
+    """Return a hash of the text of each document, or of the first message of each pair to translate, [D]."""
+    hashes: list[int] = []
+    digest = hashlib.blake2b(digest_size=7)
+    for item in corpus.items():
+        texts = [item.text] if isinstance(item, Chunk) else [message.text for message in item.messages]
+        digest.update("\0".join(texts[:1] if corpus.mode == "translation" else texts).encode())
+        if not isinstance(item, Chunk) or item.ends_document:
+            hashes.append(int.from_bytes(digest.digest(), "big"))
+            digest = hashlib.blake2b(digest_size=7)
+    return np.array(hashes, np.int64)
 
-    Rows are assigned by a hash of their content, or of their source, so that equal rows fall on the same side and
-    validation rows are never trained on. `val` is empty if it would have fewer than `MIN_VAL_ROWS`.
-    """
-    if part == "all":
-        return rows
-    val_rows = count_val_rows(len(rows), fraction)
+
+def hash_rows(rows: Rows) -> Positions:
+    """Return a hash of the ids of each row, or of its source, [R]: older models have splits by these."""
     keys = rows.source or rows
     hashes = (hashlib.blake2b(keys.row(index).astype("<i8").tobytes(), digest_size=7) for index in range(len(rows)))
-    order = np.argsort([int.from_bytes(digest.digest(), "big") for digest in hashes], kind="stable")
-    return rows.take(np.sort(order[:val_rows] if part == "val" else order[val_rows:]))
+    return np.array([int.from_bytes(digest.digest(), "big") for digest in hashes], np.int64)
+
+
+def choose_val_rows(hashes: Positions, fraction: float = 0.1) -> Positions:
+    """Return the indices of the rows to hold out, by their hashes [R]: a random fraction, or none if too few.
+
+    Rows with equal hashes are on the same side, so that no row that is trained on measures the model.
+    """
+    count = count_val_rows(len(hashes), fraction)
+    order = np.argsort(hashes, kind="stable")
+    if not 0 < count < len(order) or hashes[order[count - 1]] != hashes[order[count]]:
+        return np.sort(order[:count])
+    equal = hashes[order] == hashes[order[count]]  # of these, rows are on both sides
+    below, beyond = int(equal.argmax()), len(equal) - int(equal[::-1].argmax())
+    count = below if below >= MIN_VAL_ROWS else beyond if beyond < len(order) else count
+    return np.sort(order[:count])
+
+
+def split_rows(rows: Rows, part: Literal["train", "val", "all"], val_rows: Positions) -> Rows:
+    """Return a split of the rows: `val` are those with the indices `val_rows`, `train` the others."""
+    if part == "all":
+        return rows
+    return rows.take(val_rows if part == "val" else np.setdiff1d(np.arange(len(rows)), val_rows, assume_unique=True))
 
 
 def encode_rows(

@@ -1,7 +1,9 @@
 """Training data: the tokenized and split sources of a recipe, and the model that it starts from. Needs no torch."""
 
 import hashlib
-from collections.abc import Iterator
+import math
+import time
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain, islice
@@ -11,20 +13,32 @@ from typing import TYPE_CHECKING, Any, cast
 from tinychat.corpus.corpus import Corpus, Source, SourceCorpus, TextCorpus
 from tinychat.corpus.readers import InlineTexts
 from tinychat.corpus.registry import KNOWN, fetch
-from tinychat.corpus.sources import read_sources
-from tinychat.corpus.types import Mode
+from tinychat.corpus.sources import read_sources, split_weight
+from tinychat.corpus.types import Chunk, Mode
 from tinychat.errors import SourceChangedError, SourceError, UsageError
 from tinychat.model.config import ModelConfig
 from tinychat.store import paths
 from tinychat.store.models import CONFIG, WEIGHTS, ModelInfo, check_ids, read_info, read_training, read_weights
 from tinychat.store.runs import RunFolder
-from tinychat.textutil import percent
+from tinychat.textutil import duration, percent
 from tinychat.tokenizer.chat_template import ChatTemplate
 from tinychat.tokenizer.token_cache import Ids, encode_corpus, join
 from tinychat.tokenizer.tokenizer import Tokenizer, load_tokenizer
 from tinychat.tokenizer.training import count_codes, train_tokenizer
-from tinychat.train.batches import FOLDS, Rows, cut_validation, encode_rows, join_splits, split_folds, split_rows
-from tinychat.train.planner import SourceFacts, SplitSize, TextFacts, choose_tokenizer, split_size
+from tinychat.train.batches import (
+    FOLDS,
+    Positions,
+    Rows,
+    choose_val_rows,
+    cut_validation,
+    encode_rows,
+    hash_documents,
+    hash_rows,
+    join_splits,
+    split_folds,
+    split_rows,
+)
+from tinychat.train.planner import MIN_CONTEXT, SourceFacts, TextFacts, choose_tokenizer
 from tinychat.train.recipe import Recipe
 
 if TYPE_CHECKING:
@@ -34,8 +48,14 @@ INLINE_NAME = "the recipe's own text"
 """Name of the texts that a recipe holds itself."""
 SAMPLE_CHARACTERS = 100_000
 """Number of characters that the choice of a tokenizer is based on."""
+CHAT_MARGIN = 0.02
+"""Fraction of conversations, before those held out, that a vocabulary is not trained on either."""
 MAX_READINGS = 3
 """Number of times that a text which changes while it is read is tried."""
+READING_SPEED = 600e6
+"""Bytes a second that no machine has exceeded in reading a text."""
+MIN_READING_SECONDS, MAX_READING_FRACTION = 0.5, 0.75
+"""Seconds after which the speed of reading is judged, and maximum fraction of a run by the clock that it may take."""
 MAX_SHOWN = 8
 """Maximum number of unknown characters that a notice lists."""
 
@@ -67,6 +87,11 @@ class BaseModel:
         """Fraction of its text that the model was not trained on; 1 if that is not known."""
         fraction = self._data_fields.get("validation_fraction")
         return fraction if isinstance(fraction, float) and 0 < fraction < 1 else 1.0
+
+    @property
+    def is_split_by_text(self) -> bool:
+        """Whether its documents were held out by a hash of their text, not of their ids, as of older models."""
+        return "val_fraction" in (self.training.get("data") or {})
 
     @property
     def _data_fields(self) -> dict[str, Any]:
@@ -162,7 +187,41 @@ class TrainingText:
         return sum(int((part.lengths > context_length + 1).sum()) for part in parts)
 
 
-def read_text(recipe: Recipe, run: RunFolder) -> TrainingText:
+@dataclass(frozen=True)
+class ReadingClock:
+    """Tells as soon as it shows that the time of a run does not suffice to read its text."""
+
+    minutes: float | None = None
+    """Time limit of the run; None without one."""
+    started: float = 0.0
+    """When the person gave the command, by `now`."""
+    now: Callable[[], float] = time.monotonic
+
+    def check_size(self, size: int, name: str) -> None:
+        """Check the bytes to read before the first of them is read: by the highest speed seen anywhere."""
+        self._check(name, self.now() - self.started + size / READING_SPEED)
+
+    def watch(self, name: str, characters: int) -> Callable[[int], None]:
+        """Return a function to call with the number of characters read so far, of so many in all."""
+        began = self.now()
+
+        def check(done: int) -> None:
+            took = self.now() - began
+            if took >= MIN_READING_SECONDS and done:
+                self._check(name, began - self.started + took * max(1.0, characters / done))
+
+        return check
+
+    def _check(self, name: str, seconds: float) -> None:
+        if self.minutes is not None and seconds > MAX_READING_FRACTION * 60 * self.minutes:
+            enough = math.ceil(4 * 2 * seconds / 60) / 4
+            raise UsageError(
+                f"--minutes {self.minutes:g} is too short for {name}: to read it takes about {duration(seconds)}",
+                f"give it --minutes {enough:g} or more, or less text",
+            )
+
+
+def read_text(recipe: Recipe, run: RunFolder, clock: ReadingClock = ReadingClock()) -> TrainingText:
     """Read the sources of a recipe and encode them with the run's tokenizer, which is trained if there is none yet.
 
     All of it is of one state of the files: if one of them changes meanwhile, they are read again.
@@ -170,12 +229,13 @@ def read_text(recipe: Recipe, run: RunFolder) -> TrainingText:
     Raises:
         SourceError: If a source cannot be read, contains no text, or changes again and again.
         TokenizerError: If the tokenizer cannot be trained or read.
-        UsageError: If options contradict the kind of text, or the base model lacks the tokens to chat.
+        UsageError: If options contradict the kind of text, the base model lacks the tokens to chat, or there is no
+            time to read the text.
     """
     changes: list[str] = []
     while True:
         try:
-            text = _read_text(recipe, run)
+            text = _read_text(recipe, run, clock)
             return replace(text, notices=(*changes, *text.notices))
         except SourceChangedError as error:
             changes.append(f"{error.problem}, and is read again")
@@ -183,15 +243,28 @@ def read_text(recipe: Recipe, run: RunFolder) -> TrainingText:
                 raise
 
 
-def _read_text(recipe: Recipe, run: RunFolder) -> TrainingText:
+def _read_text(recipe: Recipe, run: RunFolder, clock: ReadingClock) -> TrainingText:
+    files = [Path(split_weight(source)[0]) for source in recipe.sources]
+    clock.check_size(sum(path.stat().st_size for path in files if path.is_file()), ", ".join(map(str, files[:3])))
     corpus = _read_corpus(recipe)
     base = _read_base_model(run)
     _check(recipe, corpus)
     translates = corpus.mode == "translation"
-    tokenizer = _find_tokenizer(run.tokenizer_file, recipe, corpus.target_side if translates else corpus, corpus.mode)
+    packing, fraction, by_text = recipe.packing, recipe.validation_fraction, True
+    if base is not None and base.has_seen(corpus):
+        packing, fraction = base.packing if packing is None else packing, min(fraction, base.validation_fraction)
+        by_text = base.is_split_by_text
+    has_rows = translates or packing is False
+    val_rows = [
+        choose_val_rows(hash_documents(source.corpus), fraction)
+        if has_rows and by_text and not source.corpus.single
+        else None
+        for source in corpus.sources
+    ]
+    tokenizer = _find_tokenizer(run.tokenizer_file, recipe, corpus, "target" if translates else "", val_rows)
     source_tokenizer = None
     if translates:
-        source_tokenizer = _find_tokenizer(run.source_tokenizer_file, recipe, corpus.source_side, corpus.mode)
+        source_tokenizer = _find_tokenizer(run.source_tokenizer_file, recipe, corpus, "source", val_rows)
     source_vocab_size = source_tokenizer.vocab_size if source_tokenizer else None
     if base is not None:
         if translates and not base.config.encoder_decoder:
@@ -200,23 +273,25 @@ def _read_text(recipe: Recipe, run: RunFolder) -> TrainingText:
         if source_tokenizer:
             source_vocab_size = base.config.source_vocab_size or base.config.vocab_size
             check_ids(source_tokenizer, source_vocab_size, run.source_tokenizer_file)
-    packing, fraction = recipe.packing, recipe.validation_fraction
-    if base is not None and base.has_seen(corpus):
-        packing, fraction = base.packing if packing is None else packing, min(fraction, base.validation_fraction)
     if tokenizer.vocab_size < 2:
         raise SourceError(f"{corpus.name} is one character over and over: nothing can be learned", "give it more text")
     template = _template(recipe, corpus, base, tokenizer)
     cache = paths.ids_folder()
-    texts: list[Ids | Rows] = [
-        encode_rows(source.corpus, tokenizer, cache, template=template, source_tokenizer=source_tokenizer)
-        if translates or packing is False
-        else encode_corpus(source.corpus, tokenizer, cache, template=template).ids
-        for source in corpus.sources
-    ]
+    texts: list[Ids | Rows] = []
+    for source in corpus.sources:
+        sides = (source.corpus.source_side, source.corpus.target_side) if translates else (source.corpus,)
+        for side in sides:
+            side.watch = clock.watch(corpus.name, side.characters)
+        texts.append(
+            encode_rows(source.corpus, tokenizer, cache, template=template, source_tokenizer=source_tokenizer)
+            if has_rows
+            else encode_corpus(source.corpus, tokenizer, cache, template=template).ids
+        )
     # Only now: a resumed run must not find the tokenizer of a text that has changed since.
     _save_tokenizer(tokenizer, run.tokenizer_file)
     _save_tokenizer(source_tokenizer, run.source_tokenizer_file)
-    sources = tuple(map(_facts, corpus.sources, texts))
+    parts = [_split(text, rows, tokenizer, fraction) for text, rows in zip(texts, val_rows, strict=True)]
+    sources = tuple(map(_facts, corpus.sources, texts, [val for _, val in parts]))
     facts = TextFacts(
         name=corpus.name,
         characters=corpus.characters,
@@ -229,7 +304,6 @@ def _read_text(recipe: Recipe, run: RunFolder) -> TrainingText:
         longest_row=max(text.longest if isinstance(text, Rows) else 0 for text in texts),
         source_vocab_size=source_vocab_size,
     )
-    parts = [_split(text, split_size(source, fraction), fraction) for text, source in zip(texts, sources, strict=True)]
     train, vals = (tuple(pair) for pair in zip(*parts, strict=True))
     prompt = _first_prompt(corpus, tokenizer)
     notices = list(corpus.notices)
@@ -281,11 +355,17 @@ def _flat(text: Ids | Rows) -> Ids:
     return text.flat() if isinstance(text, Rows) else text
 
 
-def _split(text: Ids | Rows, size: SplitSize, fraction: float) -> tuple[Ids | Rows, Ids | Rows]:
-    """Split a text into its training and validation parts."""
+def _split(
+    text: Ids | Rows, val_rows: Positions | None, tokenizer: Tokenizer, fraction: float
+) -> tuple[Ids | Rows, Ids | Rows]:
+    """Split a text into its training and validation parts; the latter is empty if it would be too short."""
     if isinstance(text, Rows):
-        return split_rows(text, "train", fraction), split_rows(text, "val", fraction)
-    return text[: size.train_tokens], text[size.train_tokens :]
+        if val_rows is None:
+            val_rows = choose_val_rows(hash_rows(text), fraction)
+        return split_rows(text, "train", val_rows), split_rows(text, "val", val_rows)
+    end = tokenizer.find_split(text, 1 - fraction)
+    end = end if len(text) - end > MIN_CONTEXT else len(text)
+    return text[:end], text[end:]
 
 
 def _template(recipe: Recipe, corpus: Corpus, base: BaseModel | None, tokenizer: Tokenizer) -> ChatTemplate | None:
@@ -301,18 +381,27 @@ def _template(recipe: Recipe, corpus: Corpus, base: BaseModel | None, tokenizer:
     return base.info.template
 
 
-def _facts(source: Source, text: Ids | Rows) -> SourceFacts:
-    corpus, share = source
+def _facts(source: Source, text: Ids | Rows, val: Ids | Rows) -> SourceFacts:
+    (corpus, share), is_rows = source, isinstance(text, Rows)
     tokens, rows = (int(text.lengths.sum()), len(text)) if isinstance(text, Rows) else (len(text), 0)
-    return SourceFacts(corpus.name, share, corpus.characters, corpus.documents_count, tokens, corpus.fingerprint, rows)
+    held_out = {"val_rows": len(val)} if is_rows else {"val_tokens": len(val)}
+    return SourceFacts(
+        corpus.name, share, corpus.characters, corpus.documents_count, tokens, corpus.fingerprint, rows, **held_out
+    )
 
 
-def _find_tokenizer(path: Path, recipe: Recipe, corpus: Corpus, mode: Mode) -> Tokenizer:
-    """Load a run's tokenizer; if there is none yet, load or train the recipe's."""
+def _find_tokenizer(
+    path: Path, recipe: Recipe, whole: SourceCorpus, side: str, val_rows: Sequence[Positions | None]
+) -> Tokenizer:
+    """Load a run's tokenizer; if there is none yet, load or train the recipe's, on the training part of each source.
+
+    `side` is that of a pair to translate: `source` or `target`, else empty.
+    """
     if path.is_file():
         return load_tokenizer(path)
+    corpus = _side(whole, side)
     sample = "".join(chunk.text for chunk in islice(corpus.chunks(), 4))[:SAMPLE_CHARACTERS]
-    kind, vocab_size = choose_tokenizer(recipe, corpus.characters, sample, mode)
+    kind, vocab_size = choose_tokenizer(recipe, corpus.characters, sample, whole.mode)
     if Path(kind).exists():
         return load_tokenizer(Path(kind))
     if kind in KNOWN:
@@ -322,7 +411,25 @@ def _find_tokenizer(path: Path, recipe: Recipe, corpus: Corpus, mode: Mode) -> T
         "chat": ("end", "user", "assistant") if recipe.role_tokens else ("end",),
         "translation": ("begin", "end"),
     }
-    return train_tokenizer(kind, corpus, vocab_size, special_tokens[mode])
+    parts = (
+        _training_chunks(_side(source.corpus, side), rows, recipe.validation_fraction)
+        for source, rows in zip(whole.sources, val_rows, strict=True)
+    )
+    return train_tokenizer(kind, corpus, vocab_size, special_tokens[whole.mode], chain.from_iterable(parts))
+
+
+def _side(corpus: SourceCorpus, side: str) -> Corpus:
+    return {"source": lambda: corpus.source_side, "target": lambda: corpus.target_side}.get(side, lambda: corpus)()
+
+
+def _training_chunks(corpus: Corpus, val_rows: Positions | None, fraction: float) -> Iterator[Chunk]:
+    """Yield what a vocabulary is trained on: nothing that measures the model."""
+    if val_rows is not None:
+        held_out = set(val_rows.tolist())
+        return corpus.chosen_chunks(set(range(corpus.documents_count)) - held_out)
+    # A conversation's turns have a few characters more than its messages, so the split may fall a little earlier.
+    margin = CHAT_MARGIN if corpus.mode == "chat" else 0.0
+    return corpus.first_chunks(max(1, int(corpus.characters * (1 - fraction - margin))))
 
 
 def _save_tokenizer(tokenizer: Tokenizer | None, path: Path) -> None:

@@ -76,6 +76,9 @@ class SourceFacts:
     fingerprint: str = ""
     rows: int = 0
     """Number of documents, if each is a row; 0 if the text is cut into windows."""
+    val_tokens: int | None = None
+    val_rows: int | None = None
+    """Tokens or rows that are held out; None for an estimate by the fraction."""
 
 
 @dataclass(frozen=True)
@@ -122,10 +125,12 @@ class SplitSize:
 def split_size(source: SourceFacts, validation_fraction: float) -> SplitSize:
     """Return the sizes of a source's splits; nothing is held out of a source too short for it."""
     if source.rows:
-        val_rows = count_val_rows(source.rows, validation_fraction)
+        estimated_rows = count_val_rows(source.rows, validation_fraction)
+        val_rows = estimated_rows if source.val_rows is None else source.val_rows
         val_tokens = source.tokens * val_rows // source.rows
         return SplitSize(source.share, source.tokens - val_tokens, val_tokens, source.rows - val_rows, val_rows)
-    val_tokens = source.tokens - int(source.tokens * (1 - validation_fraction))
+    estimate = source.tokens - int(source.tokens * (1 - validation_fraction))
+    val_tokens = estimate if source.val_tokens is None else source.val_tokens
     val_tokens = val_tokens if val_tokens > MIN_CONTEXT else 0
     return SplitSize(source.share, source.tokens - val_tokens, val_tokens)
 
