@@ -14,36 +14,50 @@ from hypothesis import strategies as st
 from torch import nn
 
 from tinychat.errors import ModelError
-from tinychat.model.config import LONGEST_MATCH, ModelConfig, longest_ngram
-from tinychat.model.ngrams import COPY_BLOCK, COUNT_BUFFERS, CopyMechanism, NGrams, TokenContext
+from tinychat.model.config import CONTEXT_LENGTHS, MAX_RECENT, ModelConfig, longest_ngram
+from tinychat.model.context_index import ContextIndex, recent_followers
+from tinychat.model.ngrams import COUNT_BUFFERS, NGrams, TokenContext
 from tinychat.model.transformer import LAYERS_LOSS_WEIGHT, Transformer
 
 SIZE, ORDER, WIDTH = 5, 4, 8
-COPY_SIZE = 4
 
 
 Ids = npt.NDArray[np.integer]
 
 
 def make(folds: Sequence[list[int] | Ids], order: int = ORDER, size: int = SIZE) -> NGrams:
-    """Counted, with strengths that differ by length and by how many tokens follow."""
+    """Counted, with strengths that differ by length and by how many tokens follow, and recency weights."""
     ngrams = NGrams(ModelConfig(size, d_model=WIDTH, ngram_order=order))
     ngrams.count([np.array(fold, dtype=np.int64) for fold in folds])
+    levels = order + len(CONTEXT_LENGTHS)
     with torch.no_grad():
-        ngrams.strength.bias.copy_(torch.linspace(-1, 1, order))
-        ngrams.variety.copy_(torch.linspace(0.5, 1, order))
+        ngrams.strength.bias.copy_(torch.linspace(-1, 1, levels))
+        ngrams.variety.copy_(torch.linspace(0.5, 1, levels))
+        ngrams.recency.copy_(torch.linspace(0, -1, MAX_RECENT).expand(len(CONTEXT_LENGTHS), -1))
     return ngrams
 
 
+def context_of(ngrams: NGrams, ids: list[int]) -> TokenContext:
+    """The context of the predictions after each of the ids."""
+    return TokenContext(torch.tensor([[-1] * ngrams.longest + ids]), torch.tensor([ids]), torch.arange(len(ids)))
+
+
 def ask(ngrams: NGrams, ids: list[int], fold: int | None = None) -> torch.Tensor:
-    """The probabilities of what follows each of the ids, where the layers have nothing to say."""
-    known = torch.tensor([[-1] * ngrams.longest + ids])
+    """The probabilities of what follows each of the ids, by the counts of the training text alone."""
     folds = None if fold is None else torch.tensor([fold])
-    return ngrams.counted_logprobs(known, torch.zeros(1, len(ids), WIDTH), folds)[0].exp()
+    nothing = torch.zeros(1, len(ids), ngrams.vocab_size), torch.zeros(1, len(ids), WIDTH)
+    return ngrams.components(*nothing, context_of(ngrams, ids), folds)[0][0, :, 1]
+
+
+def correct(ngrams: NGrams, level: int, counts: Counter[int], different: int, shorter: list[float]) -> list[float]:
+    """A step of the recursion of the paper."""
+    alpha = math.exp(ngrams.strength.bias[level].item() + ngrams.variety[level].item() * math.log1p(different))
+    total = sum(counts.values())
+    return [(counts[v] + alpha * p) / (total + alpha) for v, p in enumerate(shorter)]
 
 
 def expected(ngrams: NGrams, folds: list[list[int]], context: list[int], left_out: int | None = None) -> list[float]:
-    """The recursion of the paper, over counts in a dictionary, of the contexts met at least twice in all folds."""
+    """The recursion over counts in a dictionary, of the contexts met at least twice in all folds."""
     probabilities = [1 / SIZE] * SIZE
     for length in range(min(ngrams.longest, len(context)) + 1):
         tail = context[len(context) - length :]
@@ -57,12 +71,27 @@ def expected(ngrams: NGrams, folds: list[list[int]], context: list[int], left_ou
                 following.update(text[position + length] for position in positions if position + length < len(text))
         if length and met < 2:
             break
-        alpha = math.exp(
-            ngrams.strength.bias[length].item() + ngrams.variety[length].item() * math.log1p(len(following))
-        )
-        total = sum(following.values())
-        probabilities = [(following[v] + alpha * p) / (total + alpha) for v, p in enumerate(probabilities)]
+        probabilities = correct(ngrams, length, following, len(following), probabilities)
     return probabilities
+
+
+def expected_after(ngrams: NGrams, context: list[int], probabilities: list[float]) -> list[float]:
+    """The recursion over what the context itself repeats, from the probabilities by the counts of the text."""
+    for index, length in enumerate(CONTEXT_LENGTHS):
+        recent: list[int] = find_recent(context, length)
+        weights = Counter[int]()
+        for age, token in enumerate(recent):
+            weights[token] += math.exp(ngrams.recency[index, age].item())  # type: ignore[assignment]
+        probabilities = correct(ngrams, ORDER + index, weights, len(weights), probabilities)
+    return probabilities
+
+
+def find_recent(context: list[int], length: int) -> list[int]:
+    """What followed the newest earlier occurrences of the last tokens, the newest first."""
+    last = len(context) - 1
+    ends = [end for end in range(last - 1, length - 2, -1) if last - length + 1 >= 0]
+    tail = context[last - length + 1 :]
+    return [context[end + 1] for end in ends if context[end - length + 1 : end + 1] == tail][:MAX_RECENT]
 
 
 texts = st.lists(st.integers(0, SIZE - 1), min_size=1, max_size=40)
@@ -81,7 +110,7 @@ def test_probabilities_are_those_of_counting_by_hand(folds: list[list[int]], dat
         torch.testing.assert_close(got[position], torch.tensor(want), atol=1e-5, rtol=1e-4)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(texts, st.lists(texts, min_size=2, max_size=3))
 def test_counts_of_two_texts_are_the_higher_of_both(first: list[int], folds: list[list[int]]) -> None:
     def count_again(ngrams: NGrams, earlier: NGrams) -> NGrams:
@@ -105,26 +134,34 @@ def test_counts_of_two_texts_are_the_higher_of_both(first: list[int], folds: lis
         assert all(one.equal(other) for one, other in zip(table.buffers(), same.buffers(), strict=True))
 
 
-def test_layers_counts_and_matches_are_mixed_in_shares() -> None:
+@settings(max_examples=30)
+@given(texts, st.lists(st.integers(0, 1), min_size=1, max_size=30))
+def test_what_the_context_repeats_corrects_the_counts(text: list[int], context: list[int]) -> None:
+    ngrams = make([text, text])
+    nothing = torch.zeros(1, len(context), SIZE), torch.zeros(1, len(context), WIDTH)
+    with torch.no_grad():
+        ngrams.share.bias.fill_(-100.0)  # nothing of what the layers say
+    got = ngrams(*nothing, context_of(ngrams, context))[0].exp()
+    for position in range(len(context)):
+        before = context[: position + 1]
+        want = expected_after(ngrams, before, expected(ngrams, [text, text], before))
+        torch.testing.assert_close(got[position], torch.tensor(want), atol=1e-5, rtol=1e-4)
+
+
+def test_layers_counts_and_copies_are_mixed_in_shares() -> None:
     torch.manual_seed(0)
     ngrams = make([[0, 1, 2, 0, 1, 3, 0, 1, 2], [4, 4, 0, 1, 2]])
-    history = torch.tensor([[0, 1, 0, 3]])
-    known, positions = nn.functional.pad(history, (ngrams.longest, 0), value=-1), torch.arange(4)
-    x, logits = torch.randn(1, 4, WIDTH), torch.randn(1, 4, SIZE)
-    with torch.no_grad():
-        for weight in (ngrams.share.weight, ngrams.trust.weight, ngrams.worth):
-            nn.init.normal_(weight)
-    layers, matches = ngrams.share(x)[0].unbind(-1)
-    trusted = (ngrams.trust(x) * ngrams.counted_logprobs(known, x)).softmax(-1)[0]
-    mixed = ngrams(logits, x, TokenContext(known, history, positions))[0].exp()
-    for position in range(4):
-        ratios = [layers[position].exp(), torch.tensor(1.0)]
-        said = [logits[0, position].softmax(-1), trusted[position]]
-        if position == 2:  # the 0 stood there before, and 1 followed it
-            ratios.append((matches[position] + ngrams.worth[1]).exp())
-            said.append(torch.eye(SIZE)[1])
-        want = sum(ratio * probabilities for ratio, probabilities in zip(ratios, said, strict=True)) / sum(ratios)
-        torch.testing.assert_close(mixed[position], want)
+    for weight in ngrams.parameters():
+        nn.init.normal_(weight)
+    x, logits = torch.randn(1, 5, WIDTH), torch.randn(1, 5, SIZE)
+    context = context_of(ngrams, [2, 1, 0, 2, 1])
+    components, shares = ngrams.components(logits, x, context)
+    torch.testing.assert_close(components[0, :, 0], logits[0].softmax(-1))
+    torch.testing.assert_close(components[..., :2, :].sum(-1), torch.ones(1, 5, 2))
+    torch.testing.assert_close(shares.sum(-1), torch.ones(1, 5))
+    torch.testing.assert_close((shares.unsqueeze(-2) @ components).squeeze(-2), ngrams(logits, x, context).exp())
+    assert (shares[0, :, 2] > 0).tolist() == [False] * 4 + [True]  # 2, 1 stood there before, and 0 followed
+    torch.testing.assert_close(components[0, 4, 2], torch.eye(SIZE)[0])
 
 
 def test_layers_learn_to_predict_alone_as_well_which_their_loss_does_not_show() -> None:
@@ -164,7 +201,7 @@ def test_the_layers_learn_how_to_weigh_the_counts() -> None:
     text = np.random.default_rng(0).integers(0, SIZE, 200)
     ids, targets = torch.from_numpy(text[None, :8]), torch.from_numpy(text[None, 1:9])
     with torch.no_grad():
-        model.ngrams.share.bias[1] = -100.0  # nothing of what matches
+        model.ngrams.strength.bias[3:] = 100.0  # nothing of what the context repeats
     nothing_counted = model.loss(ids, targets).item()
     assert nothing_counted == pytest.approx(math.log(SIZE))
     model.ngrams.count([text[:100], text[100:]])
@@ -173,7 +210,8 @@ def test_the_layers_learn_how_to_weigh_the_counts() -> None:
     honest.backward()
     for name, weight in model.ngrams.named_parameters():
         assert weight.grad is not None
-        assert weight.grad.abs().sum() > 0 or "matches" in name or name == "worth"
+        # Corrections begin at 0, so that what they are computed from has no gradient yet.
+        assert weight.grad.abs().sum() > 0 or name in ("recency", "evidence.weight", "evidence.bias")
 
 
 @pytest.mark.parametrize("strength", [-200.0, 200.0])
@@ -243,59 +281,33 @@ def test_the_highest_order_still_has_numbers_for_its_contexts() -> None:
             ModelConfig(size, ngram_order=order + 1)
 
 
-def expected_copies(copier: CopyMechanism, ids: list[int]) -> tuple[list[float], int]:
-    """What follows the last of the ids, by comparing tails."""
-    weights, lengths = [0.0] * COPY_SIZE, [0]
-    for position in range(len(ids) - 1):
-        same = 0
-        while same < LONGEST_MATCH and position - same >= 0 and ids[position - same] == ids[len(ids) - 1 - same]:
-            same += 1
-        lengths.append(same)
-        if same:
-            distance = len(ids) - 1 - position
-            weights[ids[position + 1]] += math.exp(same * copier.worth.item()) * distance ** -copier.distance.item()
-    total = sum(weights) or 1.0
-    return [weight / total for weight in weights], max(lengths)
-
-
-@settings(max_examples=60)
-@given(st.lists(st.integers(0, COPY_SIZE - 1), min_size=1, max_size=40), st.integers(0, 5), st.data())
-def test_earlier_places_weigh_by_what_is_the_same(ids: list[int], behind: int, data: st.DataObject) -> None:
-    copier = CopyMechanism()
-    with torch.no_grad():
-        copier.worth.fill_(0.7)
-        copier.distance.fill_(0.3)
-    history = torch.tensor([ids + [0] * behind])  # what stands behind is not looked at
+@settings(max_examples=40)
+@given(st.lists(st.integers(0, 2), min_size=1, max_size=60), st.integers(0, 3), st.integers(0, 5), st.data())
+def test_followers_are_those_of_a_search_by_hand(
+    ids: list[int], before: int, behind: int, data: st.DataObject
+) -> None:
+    history = torch.tensor([[-1] * before + ids + [0] * behind])  # what stands behind is not looked at
     first = data.draw(st.integers(0, len(ids) - 1))  # as in decoding: not all places are asked for
-    probabilities, lengths = copier(history, torch.arange(first, len(ids)), COPY_SIZE)
-    assert probabilities.shape == (1, len(ids) - first, COPY_SIZE)
-    for position in range(first, len(ids)):
-        want, longest = expected_copies(copier, ids[: position + 1])
-        assert lengths[0, position - first] == longest
-        torch.testing.assert_close(probabilities[0, position - first], torch.tensor(want), atol=1e-5, rtol=1e-4)
-
-
-def test_many_places_are_looked_at_in_blocks() -> None:
-    copier = CopyMechanism()
-    history = torch.randint(COPY_SIZE, (2, 2 * COPY_BLOCK + 7), generator=torch.Generator().manual_seed(0))
-    positions = torch.arange(history.shape[1])
-    whole, lengths = copier._copy(history, positions.unsqueeze(0), COPY_SIZE)
-    got, got_lengths = copier(history, positions, COPY_SIZE)
-    torch.testing.assert_close(got, whole)
-    assert torch.equal(got_lengths, lengths)
+    for begin in {first, len(ids) - 1}:  # by sorting, and one at a time
+        slots = before + torch.arange(begin, len(ids))
+        found = recent_followers(history, slots, 3)
+        assert found.shape == (1, len(slots), len(CONTEXT_LENGTHS), MAX_RECENT)
+        for place, slot in enumerate(range(begin, len(ids))):
+            for index, length in enumerate(CONTEXT_LENGTHS):
+                want = find_recent(ids[: slot + 1], length)
+                assert found[0, place, index].tolist() == want + [-1] * (MAX_RECENT - len(want))
 
 
 @pytest.mark.parametrize("behind", [2, -1])  # what stands behind a row's last token: anything, or nothing yet
 def test_rows_may_be_asked_for_different_places(behind: int) -> None:
-    copier, history = CopyMechanism(), torch.tensor([[0, 1, 0, behind, behind], [3, 3, 3, 3, 3]])
-    for first in (0, 1):  # one place, and several at a time
-        positions = torch.tensor([[1, 2], [3, 4]])[:, first:]
-        probabilities, lengths = copier(history, positions, COPY_SIZE)
-        assert probabilities[:, -1].argmax(-1).tolist() == [1, 3]
-        assert lengths[:, -1].tolist() == [1, 4]
+    history = torch.tensor([[0, 1, 2, 0, 1, behind, behind], [3, 3, 3, 3, 3, 3, 3]])
+    for first in (0, 1):  # several at a time, and one place
+        slots = torch.tensor([[3, 4], [5, 6]])[:, first:]
+        found = recent_followers(history, slots, 4)
+        assert found[:, -1, 0, :5].tolist() == [[2, -1, -1, -1, -1], [3, 3, 3, 3, 3]]
 
 
-def test_a_copy_mechanism_takes_numbers_without_a_dimension() -> None:
-    copier = CopyMechanism()
-    copier.load_state_dict({"worth": torch.tensor(0.7), "distance": torch.tensor(0.3)})
-    assert copier.state_dict() == {"worth": torch.tensor([0.7]), "distance": torch.tensor([0.3])}
+def test_an_index_looks_no_further_than_it_is_told() -> None:
+    index = ContextIndex(torch.tensor([[0, 1, 2, 0, 1, 3, 0, 1]]), 4)
+    assert index.followers(torch.tensor([7]), 6)[0, 0, 0, :3].tolist() == [3, 2, -1]
+    assert index.followers(torch.tensor([7]), 5)[0, 0, 0, :3].tolist() == [3, -1, -1]

@@ -70,7 +70,7 @@ HUGE = [
     ({"vocab_size": 1 << 18}, r"decoder.embedding.weight has the shape 28 × 16, not 262144 × 16"),
     ({"d_model": 1 << 14}, r"decoder.embedding.weight has the shape 28 × 16, not 28 × 16384"),
     ({"context_length": 1 << 16, "position": "learned"}, "decoder.position.table.weight is missing"),
-    ({"ngram_order": 3}, "ngrams.trust.weight is missing"),
+    ({"ngram_order": 3}, "ngrams.share.weight is missing"),
     ({"n_layer": 0}, "it has no decoder.blocks.0"),
 ]
 

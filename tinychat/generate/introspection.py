@@ -73,8 +73,9 @@ def logit_lens(
     predicted = model.head(torch.cat(states)[:, 0]).float().softmax(-1)  # [L + 1, V]
     if model.ngrams is None:
         return predicted, None
-    of_layers, x, (padded_ids, history, positions), _ = mixed[0]
-    last = TokenContext(padded_ids[:, -model.config.lookback - 1 :], history, positions[..., -1:])
+    of_layers, x, context, _ = mixed[0]
+    padded_ids = context.padded_ids[:, -model.config.lookback - 1 :]
+    last = TokenContext(padded_ids, context.history, context.slots[..., -1:])
     components, shares = model.ngrams.components(of_layers[:, -1:], x[:, -1:], last)
     return torch.cat((predicted, components[0, 0, 1:], logits.softmax(-1).unsqueeze(0))), shares[0, 0]
 

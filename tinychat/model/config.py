@@ -23,8 +23,12 @@ LARGEST_TABLE = 1 << 25
 """Maximum number of counts in that table: 67 MB, and 270 MB more in training."""
 LARGEST_CONTEXT_KEY = 2**62
 """Limit of the 64-bit keys of n-gram contexts: a vocabulary of 65 allows n-grams of 11 tokens, one of 1,024 of 7."""
-LONGEST_MATCH = 12
-"""Maximum number of tokens to compare when the copy mechanism searches the context for matches."""
+CONTEXT_LENGTHS = (2, 3, 4, 5, 6, 8, 12, 16)
+"""Numbers of newest tokens whose earlier occurrences in the context are looked up."""
+MAX_RECENT = 8
+"""Maximum number of occurrences of each, the newest."""
+EVIDENCE_WIDTH = 32
+"""Width of the network that corrects the weights of n-grams by how much was counted."""
 LARGEST_PAIR_VOCABULARY = 256
 """Largest vocabulary with `bigram_embedding`, whose table grows with its square: 4,290 rows for 65 characters."""
 
@@ -72,7 +76,7 @@ class ModelConfig:
     bigram_embedding: bool = option(False, "embed pairs of tokens at the input; small vocabularies only")
     """Adds an embedding of the pair (previous token, this token)."""
     ngram_order: int = option(
-        0, "mix in n-gram counts up to this n, and a copy mechanism; small vocabularies only",
+        0, "mix in n-gram counts up to this n, and those of the context; small vocabularies only",
         low=0, high=39,  # longest_ngram(2)
     )  # fmt: skip
     """N-grams are counted in the training text and mixed with the predictions of the layers; 0: the layers alone."""
@@ -294,5 +298,7 @@ def _head(config: ModelConfig) -> Iterator[Layer]:
     shape = (config.context_length, vocab_size)
     yield Layer("head", "Linear", f"{width} → {vocab_size:,}{shared}", shape, parameters)
     if order:
-        mixing = (width + 1) * (1 + 2 + order) + order + LONGEST_MATCH + 1 + 2
-        yield Layer("n-grams", "NGrams", f"counts up to {order}, and matches, mixed in", shape, mixing)
+        contexts = len(CONTEXT_LENGTHS)
+        mixing = (width + 1) * (1 + order + contexts) + order + contexts + contexts * MAX_RECENT
+        mixing += EVIDENCE_WIDTH * (2 * (order + contexts) + 1 + order + contexts + 1)
+        yield Layer("n-grams", "NGrams", f"counts up to {order}, and of the context, mixed in", shape, mixing)

@@ -1,19 +1,21 @@
-"""Mix what the layers predict with n-gram counts of the training text and with a copy mechanism.
+"""Mix what the layers predict with n-gram counts of the training text and of the context itself.
 
 **Counts.** The distribution after a context of k tokens is the one after its last k − 1, corrected by counts (MacKay,
 Peto 1995, §3: a hierarchical Dirichlet language model): p_k(v) = (count_k(v) + α_k · p_{k−1}(v)) / (total_k + α_k),
-from p_{−1} = 1 / V. The layers predict α_k, the strength of the shorter context, at each position.
+from p_{−1} = 1 / V. The layers predict α_k, the strength of the shorter context, at each position, corrected by a small
+network that sees how much was counted, as a compressor chooses its weights (Mahoney 2005, §3).
 
 A text predicts itself too well: its own counts would earn a trust that they deserve in no other text. So the text is
 cut into folds, and in training a token is predicted from the counts of the other folds. (Leaving out only the token
 itself, as Ney et al. 1994 do, is not enough: the names of a scene recur in that scene and nowhere else.)
 
-**Copying.** Each earlier position proposes the token that followed it, weighted by how many of the last tokens also
-precede it: an induction head (Olsson et al. 2022) that need not be learned, or a compressor's match model (Mahoney
-2005, §3.2). It predicts names, refrains and all else that counts of another text miss.
+**Copying.** The same recursion goes on, from the longest context of the training text, with what followed the newest
+occurrences of the last 2, 3, … tokens in the context (see `context_index.py`): an induction head (Olsson et al. 2022)
+that need not be learned. It predicts names, refrains and all else that counts of another text miss.
 
 Shapes: see `transformer.py`; also N contexts counted, E entries: pairs of a context and a token that followed it,
-J = config.ngram_order context lengths.
+J = config.ngram_order context lengths in the training text, K = len(CONTEXT_LENGTHS) in the context, each of which
+counts at most R = MAX_RECENT occurrences, G = EVIDENCE_WIDTH.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,24 +27,21 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from tinychat.model.config import LARGEST_TABLE, LONGEST_MATCH, ModelConfig
+from tinychat.model.config import CONTEXT_LENGTHS, EVIDENCE_WIDTH, LARGEST_TABLE, MAX_RECENT, ModelConfig
+from tinychat.model.context_index import recent_followers
 
 MIN_CONTEXT_COUNT = 2
 """Occurrences below which a context is dropped: its last tokens say as much."""
 MOST_COUNTED = 4_000_000
 """Tokens counted, at most; by then common contexts are well known."""
-INITIAL_STRENGTH = 2.0
-"""log α."""
-INITIAL_SHARES = (-1.0, -3.0)
-"""Logits of the shares of layers and copies in the mixture; that of counts is 0."""
+INITIAL_STRENGTHS = (2.0, 1.0)
+"""log α of contexts in the training text and in the context."""
+INITIAL_SHARE = -1.0
+"""Logit of the layers' share in the mixture."""
 MAX_STRENGTH = 30.0
 """|log α| is clamped here, far beyond any count."""
 MIN_PROBABILITY = 1e-12
 """Keeps the logarithm, and its gradient, finite."""
-COPY_BLOCK = 256
-"""Positions that the copy mechanism compares at a time on a CPU."""
-INITIAL_LENGTH_WEIGHT = 1.0
-"""Log weight of each matching token, initially."""
 COUNT_BUFFERS = ("contexts", "widths", "tokens", "counts")
 """What is counted, as it is stored: see `NGrams`."""
 
@@ -55,12 +54,13 @@ class TokenContext(NamedTuple):
     """The tokens that precede each of the T predictions of a pass."""
 
     padded_ids: Tensor  # [B, P + T], the T newest ids preceded by the P before them; −1 where there is none
-    history: Tensor  # [B, S], all ids from position 0 on
-    positions: Tensor  # [T] or [B, T], the positions of the T newest
+    history: Tensor  # [B, S], all ids that are known, from the oldest on; −1 before a row's first
+    slots: Tensor  # [T] or [B, T], where the T newest are in the history
+    followers: Tensor | None = None  # [B, T, K, R], as of `recent_followers`, of a longer history; None: of `history`
 
 
 class NGrams(nn.Module):
-    """Mix three distributions: the layers', that of n-gram counts, and the copy mechanism's.
+    """Mix three distributions: the layers', that of n-gram counts, and that of what the context repeats.
 
     A context of tokens t₁ … t_k is numbered by the digits t₁ + 1 … t_k + 1 in base V: no two contexts share a number,
     and longer contexts have higher ones. Contexts are stored in that order, and their entries one after the other.
@@ -75,15 +75,15 @@ class NGrams(nn.Module):
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         self.vocab_size, self.longest = config.vocab_size, config.ngram_order - 1
-        self.trust = nn.Linear(config.d_model, 1)  # inverse temperature of the counted distribution
-        self.share = nn.Linear(config.d_model, 2)
-        """logits of the shares of layers and copies in the mixture; that of counts is 0"""
-        self.matches = CopyMechanism()
-        self.worth = nn.Parameter(torch.zeros(LONGEST_MATCH + 1))
-        """added to the logit of the copies' share, by the length of the longest match"""
-        self.strength = nn.Linear(config.d_model, config.ngram_order)  # log α of each context length
-        self.variety = nn.Parameter(torch.zeros(config.ngram_order))
+        levels = config.ngram_order + len(CONTEXT_LENGTHS)
+        self.share = nn.Linear(config.d_model, 1)  # logit of the layers' share in the mixture
+        self.strength = nn.Linear(config.d_model, levels)  # log α of each level
+        self.variety = nn.Parameter(torch.zeros(levels))
         """growth of log α with the log of the number of different followers (Witten, Bell 1991)"""
+        self.recency = nn.Parameter(torch.zeros(len(CONTEXT_LENGTHS), MAX_RECENT))
+        """log of what an occurrence in the context counts, the newest first"""
+        self.evidence = nn.Linear(2 * levels, EVIDENCE_WIDTH)  # of how much was counted
+        self.correction = nn.Linear(EVIDENCE_WIDTH, levels + 1, bias=False)  # of strengths and share
         powers = torch.tensor([self.vocab_size**digit for digit in range(self.longest)], dtype=torch.long)
         self.register_buffer("powers", powers, persistent=False)
         # Nothing is counted yet: only the empty context, which nothing follows.
@@ -94,13 +94,14 @@ class NGrams(nn.Module):
         self.initialize()
 
     def initialize(self) -> None:
-        """Set the initial weights of the layers: counts are taken as they are, with the same shares everywhere."""
-        for layer, bias in ((self.trust, 1.0), (self.strength, INITIAL_STRENGTH)):
+        """Set the initial weights of the layers: the same strengths and shares everywhere."""
+        for layer in (self.share, self.strength, self.correction):
             nn.init.zeros_(layer.weight)
-            nn.init.constant_(layer.bias, bias)
-        nn.init.zeros_(self.share.weight)
+        self.evidence.reset_parameters()
+        nn.init.constant_(self.share.bias, INITIAL_SHARE)
         with torch.no_grad():
-            self.share.bias.copy_(torch.tensor(INITIAL_SHARES))
+            self.strength.bias.fill_(INITIAL_STRENGTHS[0])
+            self.strength.bias[self.longest + 1 :] = INITIAL_STRENGTHS[1]
 
     def count(self, folds: Sequence[Ids], earlier: "Counts | None" = None) -> None:
         """Count the n-grams of a training text, in the first `MOST_COUNTED` / len(folds) ids of each of its folds.
@@ -130,39 +131,65 @@ class NGrams(nn.Module):
             context: the tokens so far.
             folds: [B], the fold of each row, whose own counts are left out; None: none is left out.
         """
-        predicted, shares = self.components(logits, x, context, folds)
-        return (shares.unsqueeze(-2) @ predicted).squeeze(-2).clamp(min=MIN_PROBABILITY).log()
+        levels, share = self._levels(x, context, folds)
+        counted: Tensor | float = 1 / self.vocab_size
+        for level in levels:
+            counted = level.smooth(counted)
+        mixed = torch.lerp(counted, logits.float().softmax(dim=-1), share)  # type: ignore[arg-type]
+        return mixed.clamp(min=MIN_PROBABILITY).log()
 
     def components(
         self, logits: Tensor, x: Tensor, context: TokenContext, folds: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
         """Return the probabilities by layers, counts and copies [B, T, 3, V], and their shares [B, T, 3], in f32.
 
-        Where nothing matches, copies have no probabilities and no share. Arguments as `forward`.
+        Copies are what the counts of the context add. Where nothing matches, they have no probabilities and no share.
+        Arguments as `forward`.
         """
-        counted = (self.trust(x).float() * self.counted_logprobs(context.padded_ids, x, folds)).softmax(dim=-1)
-        copied, lengths = self.matches(context.history, context.positions, self.vocab_size)  # [B, T, V], [B, T]
-        of_layers, of_copies = self.share(x).float().unbind(dim=-1)  # [B, T]
-        of_copies = (of_copies + self.worth.float()[lengths]).masked_fill(lengths == 0, -torch.inf)
-        shares = torch.stack((of_layers, torch.zeros_like(of_layers), of_copies), dim=-1).softmax(dim=-1)
-        return torch.stack((logits.float().softmax(dim=-1), counted, copied), dim=-2), shares
+        (of_text, of_context), share = self._levels(x, context, folds)
+        counted = of_text.smooth(1 / self.vocab_size)
+        weights, left = of_context.weights()
+        copied = (weights.unsqueeze(-2) @ of_context.counts).squeeze(-2)  # sums to what is not left
+        copied = copied / copied.sum(dim=-1, keepdim=True).clamp(min=MIN_PROBABILITY)
+        predicted = torch.stack((logits.float().softmax(dim=-1), counted, copied), dim=-2)
+        return predicted, torch.cat((share, (1 - share) * left, (1 - share) * (1 - left)), dim=-1)
 
-    def counted_logprobs(self, padded_ids: Tensor, x: Tensor, folds: Tensor | None = None) -> Tensor:
-        """Return the log-probability of each token by counts alone, [B, T, V], in f32. Arguments as `forward`."""
-        rows = self._find_contexts(padded_ids, x.shape[1])  # [B, T, J]
-        counts, totals, varieties = (values[rows] for values in self.table.buffers())  # [B, T, J, V], [B, T, J] twice
+    def _levels(
+        self, x: Tensor, context: TokenContext, folds: Tensor | None
+    ) -> tuple[tuple["Levels", "Levels"], Tensor]:
+        """Return the counts of the training text and of the context, and the share of the layers, [B, T, 1]."""
+        counts, totals, varieties = self._count_text(context.padded_ids, x.shape[1], folds)
+        recent, recent_totals, recent_varieties = self._count_context(context)
+        varieties = torch.cat((varieties, recent_varieties), dim=-1)  # [B, T, J + K]
+        evidence = torch.cat((torch.cat((totals, recent_totals), dim=-1).log1p(), varieties), dim=-1)
+        gates = F.relu(self.evidence(evidence))  # [B, T, G]
+        corrections = self.correction(gates).float()  # [B, T, J + K + 1]
+        strength = self.strength(x).float() + self.variety * varieties + corrections[..., :-1]
+        alpha = strength.clamp(-MAX_STRENGTH, MAX_STRENGTH).exp()  # [B, T, J + K]
+        share = (self.share(x).float() + corrections[..., -1:]).sigmoid()
+        order = counts.shape[-2]
+        of_text = Levels(counts, totals, alpha[..., :order])
+        return (of_text, Levels(recent, recent_totals, alpha[..., order:])), share
+
+    def _count_text(self, padded_ids: Tensor, time: int, folds: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
+        """Return counts [B, T, J, V], their sums and varieties [B, T, J], of the training text. See `forward`."""
+        rows = self._find_contexts(padded_ids, time)  # [B, T, J]
+        counts, totals, varieties = (values[rows] for values in self.table.buffers())
         if folds is not None and self.fold_tables is not None:
             fold_rows = rows + folds[:, None, None] * (len(self.contexts) + 1)
             own, totals, varieties = (values[fold_rows] for values in self.fold_tables.buffers())
             counts = counts - own
-        strength = self.strength(x).float() + self.variety * varieties  # [B, T, J]
-        alpha = strength.clamp(-MAX_STRENGTH, MAX_STRENGTH).exp()
-        passed_on = alpha / (totals + alpha)  # [B, T, J], weight left to the shorter context
-        # The recursion unrolled: a context's weight is the product of all that longer ones pass on.
-        reach = torch.cat((torch.ones_like(alpha[..., :1]), passed_on.flip(-1).cumprod(-1)), dim=-1).flip(-1)
-        weights = reach[..., 1:] / (totals + alpha)  # [B, T, J]
-        mixed: Tensor = (weights.unsqueeze(-2) @ counts.float()).squeeze(-2)  # [B, T, V]
-        return (mixed + reach[..., :1] / self.vocab_size).clamp(min=MIN_PROBABILITY).log()
+        return counts.float(), totals, varieties
+
+    def _count_context(self, context: TokenContext) -> tuple[Tensor, Tensor, Tensor]:
+        """Return counts [B, T, K, V], their sums and varieties [B, T, K], of the context, weighted by recency."""
+        followers = context.followers
+        if followers is None:
+            followers = recent_followers(context.history, context.slots, self.vocab_size)  # [B, T, K, R]
+        weights = self.recency.float().clamp(-MAX_STRENGTH, MAX_STRENGTH).exp().expand(followers.shape)
+        counts = weights.new_zeros(*followers.shape[:-1], self.vocab_size + 1)  # one column more for none, −1
+        counts = counts.scatter_add(-1, followers.long() + 1, weights)[..., 1:]
+        return counts, counts.sum(-1), (counts > 0).sum(-1).float().log1p()
 
     def _find_contexts(self, padded_ids: Tensor, time: int) -> Tensor:
         """Return the table row of each position's contexts, shortest first, [B, T, J]; the last row if not counted."""
@@ -196,6 +223,27 @@ class NGrams(nn.Module):
                 self._set_counts(*loaded)
                 self.fold_tables = None  # they are of other counts
         super()._load_from_state_dict(state_dict, prefix, *others)
+
+
+class Levels(NamedTuple):
+    """Counts after contexts of L lengths, the shortest first, and how much of its weight each passes on."""
+
+    counts: Tensor  # [B, T, L, V]
+    totals: Tensor  # [B, T, L], sums of the counts
+    alpha: Tensor  # [B, T, L], strengths of the shorter contexts
+
+    def weights(self) -> tuple[Tensor, Tensor]:
+        """Return the weight of each count, [B, T, L], and the weight left to what is shorter than all, [B, T, 1]."""
+        divisors = self.totals + self.alpha
+        # The recursion unrolled: a context's weight is the product of all that longer ones pass on.
+        reach = (self.alpha / divisors).flip(-1).cumprod(-1).flip(-1)  # [B, T, L]
+        longer = torch.cat((reach[..., 1:], torch.ones_like(reach[..., :1])), dim=-1)
+        return longer / divisors, reach[..., :1]
+
+    def smooth(self, base: Tensor | float) -> Tensor:
+        """Return the distribution after the longest context, [B, T, V], from that after less than the shortest."""
+        weights, left = self.weights()
+        return (weights.unsqueeze(-2) @ self.counts).squeeze(-2) + left * base
 
 
 class CountTable(nn.Module):
@@ -237,79 +285,6 @@ def tabulate_folds(table: CountTable, widths: Tensor, tokens: Tensor, counts: Te
 def _rows(widths: Tensor) -> Tensor:
     """Return the row of each entry, [E]."""
     return torch.arange(len(widths), device=widths.device).repeat_interleave(widths.long())
-
-
-class CopyMechanism(nn.Module):
-    """Predict the tokens that followed earlier positions, weighted by how well what precedes these matches."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.worth = nn.Parameter(torch.full((1,), INITIAL_LENGTH_WEIGHT))  # log weight per matching token
-        self.distance = nn.Parameter(torch.zeros(1))  # decrease of log weight per log of the distance
-
-    def forward(self, history: Tensor, positions: Tensor, vocab_size: int) -> tuple[Tensor, Tensor]:
-        """Predict the token after each of `positions`, [T] or [B, T], consecutive in each row.
-
-        `history` [B, S] holds the ids from position 0 on; those behind the last of `positions` are ignored.
-
-        Returns:
-            Probabilities [B, T, V], in f32, all 0 where nothing matches; and the length in tokens of the longest match
-            [B, T], at most `LONGEST_MATCH`.
-        """
-        positions = positions if positions.dim() == 2 else positions.unsqueeze(0)  # [1 or B, T]
-        if history.device.type != "cpu" or positions.shape[1] <= COPY_BLOCK:
-            return self._copy(history, positions, vocab_size)
-        # On a CPU, blocks of positions: their pairs stay in its cache, and later slots need not be compared.
-        blocks = [positions[:, first : first + COPY_BLOCK] for first in range(0, positions.shape[1], COPY_BLOCK)]
-        parts = [self._copy(history[:, : int(block.max()) + 1], block, vocab_size) for block in blocks]
-        copied, lengths = zip(*parts, strict=True)
-        return torch.cat(copied, dim=1), torch.cat(lengths, dim=1)
-
-    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *others: Any) -> None:
-        """Accept scalars too, as the first models stored them."""
-        for name in (prefix + "worth", prefix + "distance"):
-            if isinstance(state_dict.get(name), Tensor) and state_dict[name].numel() == 1:
-                state_dict[name] = state_dict[name].reshape(1)
-        super()._load_from_state_dict(state_dict, prefix, *others)
-
-    def _copy(self, history: Tensor, positions: Tensor, vocab_size: int) -> tuple[Tensor, Tensor]:
-        """Do the work of `forward` for positions [1 or B, T]."""
-        slots = torch.arange(history.shape[1], device=history.device)
-        distances = positions.unsqueeze(-1) - slots  # [1 or B, T, S]
-        lengths = self._match_lengths(history, positions, earlier=distances > 0)  # [B, T, S]
-        scores = self.worth.float() * lengths - self.distance.float() * distances.clamp(min=1).float().log()
-        unmatched = lengths == 0
-        weights = scores.masked_fill(unmatched, -1e9).softmax(dim=-1).masked_fill(unmatched, 0)  # [B, T, S]
-        followers = F.pad(history[:, 1:], (0, 1)).clamp(min=0)  # [B, S]; slots without a token have no weight
-        if positions.shape[1] == 1:
-            copied = weights.new_zeros(len(history), 1, vocab_size).scatter_add_(2, followers.unsqueeze(1), weights)
-        else:
-            copied = weights @ F.one_hot(followers, vocab_size).to(weights.dtype)
-        return copied, lengths.amax(dim=-1).int()
-
-    def _match_lengths(self, history: Tensor, positions: Tensor, earlier: Tensor) -> Tensor:
-        """Return how many tokens up to each slot equal those up to each position, [B, T, S].
-
-        `earlier` [1 or B, T, S] says whether a slot lies before the position; the rest as in `_copy`.
-        """
-        time, slots, more = positions.shape[1], history.shape[1], LONGEST_MATCH - 1
-        # −1 and −2 pad both sides before position 0: they equal no token, nor each other.
-        steps = positions[:, :1] + torch.arange(-more, time, device=history.device)
-        tokens = history.short()  # the smallest type: all of this is memory traffic
-        last = tokens.gather(1, steps.clamp(min=0).expand(len(history), -1)).masked_fill(steps < 0, -1)
-        padded = F.pad(tokens, (more, 0), value=-2)
-        if time == 1:  # in decoding, the number of operations decides
-            equal = last.unsqueeze(1) == padded.unfold(1, LONGEST_MATCH, 1)  # [B, S, LONGEST_MATCH], newest token last
-            counts = equal.flip(-1).to(torch.uint8).cumprod(dim=-1).sum(dim=-1).unsqueeze(1)
-            return counts * earlier
-        equal = last.unsqueeze(-1) == padded.unsqueeze(1)  # [B, more + T, more + S]
-        same = earlier & equal[:, more:, more:]
-        counts = same.to(torch.uint8)
-        for back in range(1, LONGEST_MATCH):
-            first = more - back
-            same &= equal[:, first : first + time, first : first + slots]
-            counts += same.view(torch.uint8)
-        return counts
 
 
 class Level(NamedTuple):

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 
 from tinychat.errors import ModelError
-from tinychat.model.config import LONGEST_MATCH, ModelConfig
+from tinychat.model.config import CONTEXT_LENGTHS, EVIDENCE_WIDTH, MAX_RECENT, ModelConfig
 from tinychat.store.models import ModelInfo, map_weights
 from tinychat.store.weights import DAMAGED
 
@@ -20,10 +20,12 @@ def weight_shapes(config: ModelConfig) -> Iterator[tuple[str, Shape]]:
     head = _linear("head", config.d_model, config.vocab_size, has_bias)
     yield from (one for one in head if one[0] != "head.weight" or not config.tie_embeddings)
     if order := config.ngram_order:
-        for name, size in (("trust", 1), ("share", 2), ("strength", order)):
-            yield from _linear(f"ngrams.{name}", config.d_model, size, has_bias=True)
-        yield from (("ngrams.worth", (LONGEST_MATCH + 1,)), ("ngrams.variety", (order,)))
-        yield from ((f"ngrams.matches.{name}", (1,)) for name in ("worth", "distance"))
+        levels = order + len(CONTEXT_LENGTHS)
+        yield from _linear("ngrams.share", config.d_model, 1, has_bias=True)
+        yield from _linear("ngrams.strength", config.d_model, levels, has_bias=True)
+        yield from _linear("ngrams.evidence", 2 * levels, EVIDENCE_WIDTH, has_bias=True)
+        yield from _linear("ngrams.correction", EVIDENCE_WIDTH, levels + 1, has_bias=False)
+        yield from (("ngrams.variety", (levels,)), ("ngrams.recency", (len(CONTEXT_LENGTHS), MAX_RECENT)))
         yield from ((f"ngrams.{name}", None) for name in ("contexts", "widths", "tokens", "counts"))
 
 
@@ -49,7 +51,7 @@ def check_shapes(config: ModelConfig, found: Mapping[str, tuple[int, ...]], what
         fault = ""
         if name not in found:
             fault = f"{name} is missing"
-        elif not _fits(name, found[name], shape):
+        elif not _fits(found[name], shape):
             fault = f"{name} has the shape {_show(found[name])}, not {_show(shape) if shape else 'one dimension'}"
         if fault:
             raise ModelError(f"{what} do not fit its architecture: {fault}", DAMAGED)
@@ -58,10 +60,8 @@ def check_shapes(config: ModelConfig, found: Mapping[str, tuple[int, ...]], what
         raise ModelError(f"{what} do not fit its architecture: it has no {unknown[:80]}", DAMAGED)
 
 
-def _fits(name: str, found: tuple[int, ...], shape: Shape) -> bool:
-    if shape is None:
-        return len(found) == 1
-    return found == shape or (found == () and name.startswith("ngrams.matches."))  # as the first models stored them
+def _fits(found: tuple[int, ...], shape: Shape) -> bool:
+    return len(found) == 1 if shape is None else found == shape
 
 
 def _show(shape: tuple[int, ...]) -> str:

@@ -500,6 +500,8 @@ class Transformer(nn.Module):
         start: int | Tensor = 0,
         num_slots: int | None = None,
         folds: Tensor | None = None,
+        preceding: Tensor | None = None,
+        followers: Tensor | None = None,
     ) -> Tensor:
         """Return the logits of the token after each of `ids`, [B, T, V].
 
@@ -511,8 +513,13 @@ class Transformer(nn.Module):
             start: position of the first of `ids`; [B] where rows differ.
             num_slots: number of slots of the cache to attend to; None: all that can have been written.
             folds: [B], the fold of the counted text that each row is from (see `NGrams`); None: none.
+            preceding: [B, P], ids before those of an uncached pass, `NO_TOKEN` where there are none: n-grams see them,
+                and so do embeddings of previous tokens, but attention does not.
+            followers: [B, T, K, R], what followed earlier occurrences, for n-grams (see `recent_followers`); None: find
+                them in `preceding`, `ids` and the cache.
         """
-        x, context = self._hidden_states(ids, encoder_output, cache, start, num_slots)
+        x, context = self._hidden_states(ids, encoder_output, cache, start, num_slots, preceding)
+        context = context._replace(followers=followers)
         logits: Tensor = self.head(x)  # [B, T, V]
         return logits if self.ngrams is None else self.ngrams(logits, x, context, folds)
 
@@ -523,6 +530,7 @@ class Transformer(nn.Module):
         cache: KVCache | None = None,
         start: int | Tensor = 0,
         num_slots: int | None = None,
+        preceding: Tensor | None = None,
     ) -> tuple[Tensor, TokenContext]:
         """Return the decoder's states [B, T, D] of ids [B, T], and the tokens that n-grams look at."""
         time = ids.shape[1]
@@ -535,10 +543,15 @@ class Transformer(nn.Module):
         mask: Tensor | None = None
         if time > 1 or isinstance(start, Tensor):  # one token with no slot behind it may attend to all of them
             mask = (slots <= positions.unsqueeze(-1)).unsqueeze(-3)  # causal: [1 or B, 1, T, S]
-        padded_ids = self._pad(ids) if cache is None else cache.update_ids(ids, positions)  # [B, P + T]
+        history = ids if preceding is None else torch.cat((preceding, ids), dim=1)  # [B, S]
+        ends = positions + (history.shape[1] - time if cache is None else 0)  # [T] or [B, T]
+        if cache is None:
+            padded_ids = self._pad(history)[:, -(self.config.lookback + time) :]  # [B, P + T]
+        else:
+            padded_ids = cache.update_ids(ids, positions)
+            history = cache.ids[:, cache.lookback :][:, : len(slots)]
         x = self.decoder(ids, padded_ids, mask, positions, encoder_output, cache=cache, num_slots=num_slots)
-        history = ids if cache is None else cache.ids[:, cache.lookback :][:, : len(slots)]  # [B, S]
-        return x, TokenContext(padded_ids, history, positions)
+        return x, TokenContext(padded_ids, history, ends)
 
     def _pad(self, ids: Tensor) -> Tensor:
         """[B, T] → [B, P + T]: ids that nothing precedes."""
@@ -557,19 +570,27 @@ class Transformer(nn.Module):
         return EncoderOutput(states, additive_mask(mask, states.dtype))
 
     def loss(
-        self, ids: Tensor, targets: Tensor, *, source: Tensor | None = None, folds: Tensor | None = None
+        self,
+        ids: Tensor,
+        targets: Tensor,
+        *,
+        source: Tensor | None = None,
+        folds: Tensor | None = None,
+        preceding: Tensor | None = None,
+        followers: Tensor | None = None,
     ) -> Tensor:
         """Return the mean cross-entropy of targets [B, T] after ids [B, T], in nats per target: a scalar, in f32.
 
-        Targets are `IGNORED` where there is none; `source` is [B, S] as in `encode`, `folds` [B] as in `forward`. In
-        training, a model with n-grams also gets the gradient of what its layers predict alone, so that they learn the
-        language themselves and not only what counts leave open.
+        Targets are `IGNORED` where there is none; `source` is [B, S] as in `encode`, `folds`, `preceding` and
+        `followers` are as in `forward`. In training, a model with n-grams also gets the gradient of what its layers
+        predict alone, so that they learn the language themselves and not only what counts leave open.
         """
-        x, context = self._hidden_states(ids, None if source is None else self.encode(source))
+        encoder_output = None if source is None else self.encode(source)
+        x, context = self._hidden_states(ids, encoder_output, preceding=preceding)
         logits: Tensor = self.head(x)
         if self.ngrams is None:
             return cross_entropy(logits, targets)
-        loss = cross_entropy(self.ngrams(logits, x, context, folds), targets)
+        loss = cross_entropy(self.ngrams(logits, x, context._replace(followers=followers), folds), targets)
         if self.training:
             of_layers = cross_entropy(logits, targets)
             loss = loss + LAYERS_LOSS_WEIGHT * (of_layers - of_layers.detach())  # changes the gradient, not the value

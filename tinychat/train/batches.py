@@ -7,6 +7,7 @@ first batch is made, as it loads while the text is read.
 import hashlib
 import math
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
     import torch
     from torch import Tensor
 
+    from tinychat.model.config import ModelConfig
+    from tinychat.model.context_index import ContextIndex
+
 Positions = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
@@ -34,6 +38,10 @@ MIN_VAL_ROWS = 4
 """Smallest number of rows that is held out for validation."""
 FOLDS = 8
 """Number of folds of a text: n-gram counts for a row leave out the row's own fold."""
+MAX_INDEXED = 4_000_000
+"""Tokens of a text up to which the contexts of all of it are indexed, in 40 bytes and a microsecond each."""
+REACH, UNINDEXED_REACH = 1 << 17, 1 << 14
+"""Tokens before a token of a text in which its context is looked up: in an indexed text, and in a longer one."""
 BLOCK = 64
 """Number of batches whose rows are sorted by length together, to reduce padding."""
 LENGTH_MULTIPLE = 16
@@ -222,6 +230,10 @@ class Row(NamedTuple):
     """[S], the encoder's input; None without an encoder."""
     loss_mask: Mask | None = None
     """[T], true for targets that count in the loss; None if all do."""
+    preceding: Ids | None = None
+    """[P], the ids that precede the row in its text, for n-grams; None if the model has none."""
+    followers: "Tensor | None" = None
+    """[T, K, R], what followed earlier occurrences of each target's contexts (see `recent_followers`); None likewise."""
 
 
 def split_folds(ids: Ids) -> list[Ids]:
@@ -234,9 +246,59 @@ def find_fold(position: int, length: int) -> int:
     return position * FOLDS // length
 
 
-def cut_window(ids: Ids, start: int, context_length: int) -> Row:
+class TextHistory:
+    """What n-grams see of a running text, [N], beyond a window of it: all that stands before each token, within limits.
+
+    `lookback` is the number of preceding ids that a window comes with.
+    """
+
+    def __init__(self, ids: Ids, lookback: int) -> None:
+        self.ids, self.lookback = ids, lookback
+
+    @cached_property
+    def _index(self) -> "ContextIndex | None":
+        """The index of the whole text; None if it is too long: windows are indexed one by one."""
+        return self._make_index(0, len(self.ids)) if len(self.ids) <= MAX_INDEXED else None
+
+    def _make_index(self, start: int, end: int) -> "ContextIndex":
+        import torch
+
+        from tinychat.model.context_index import ContextIndex
+
+        history = torch.from_numpy(self.ids[start:end].astype(np.int64)).unsqueeze(0)
+        return ContextIndex(history, int(history.max()) + 1)
+
+    def complete(self, row: Row, start: int) -> Row:
+        """Return a row that starts at a position with what stands before its tokens."""
+        import torch
+
+        first, index = 0, self._index
+        if index is None:
+            first = max(0, start - UNINDEXED_REACH)
+            index = self._make_index(first, start + len(row.ids) - 1)
+        followers = index.followers(torch.arange(start - first, start - first + len(row.ids) - 1), REACH)[0]
+        return row._replace(preceding=self.ids[max(0, start - self.lookback) : start], followers=followers.short())
+
+
+_histories: deque[TextHistory] = deque(maxlen=4)
+"""The newest, since a text is indexed in seconds and evaluated many times."""
+
+
+def text_history(ids: Ids, config: "ModelConfig | None") -> TextHistory | None:
+    """Return the history of a running text for a model; None if the model has no n-grams."""
+    if config is None or not config.ngram_order:
+        return None
+    for history in _histories:
+        if history.ids is ids and history.lookback == config.lookback:
+            return history
+    _histories.append(TextHistory(ids, config.lookback))
+    return _histories[-1]
+
+
+def cut_window(ids: Ids, start: int, context_length: int, history: TextHistory | None = None) -> Row:
     """Return the row of a running text, [N], that starts at a position; the last one may be short."""
-    return Row(ids[start : start + context_length + 1], find_fold(start, len(ids)))
+    row = Row(ids[start : start + context_length + 1], find_fold(start, len(ids)))
+    return row if history is None else history.complete(row, start)
 
 
 def cut_document(rows: Rows, index: int, context_length: int) -> Row:
@@ -291,12 +353,21 @@ class Windows(ShuffledRows):
         ValueError: If the text is shorter than a window and its last target.
     """
 
-    def __init__(self, ids: Ids, context_length: int, seed: int, source_index: int, stride: int | None) -> None:
+    def __init__(
+        self,
+        ids: Ids,
+        context_length: int,
+        seed: int,
+        source_index: int,
+        stride: int | None,
+        config: "ModelConfig | None" = None,
+    ) -> None:
         if len(ids) <= context_length:
             raise ValueError(f"{len(ids)} ids hold no window of {context_length} and what follows it")
         super().__init__(seed, source_index)
         self.ids = np.asarray(ids)  # no copy: slicing a plain view of a memory map is three times as fast
         self.context_length, self.row_tokens = context_length, float(context_length)
+        self._history = text_history(ids, config)
         self.stride = stride or context_length
         self.epoch_rows = count_windows(len(ids), context_length, self.stride)
 
@@ -305,7 +376,7 @@ class Windows(ShuffledRows):
         return shift + self.stride * random.permutation(self.epoch_rows)
 
     def _cut(self, key: int) -> Row:
-        return cut_window(self.ids, key, self.context_length)
+        return cut_window(self.ids, key, self.context_length, self._history)
 
 
 class Documents(ShuffledRows):
@@ -344,6 +415,10 @@ class Batch(NamedTuple):
     """[B], long: the fold of the text in which each row starts; see `FOLDS`."""
     source: "Tensor | None" = None
     """[B, S], long: the encoder's input, padded with `NO_TOKEN`; None without an encoder."""
+    preceding: "Tensor | None" = None
+    """[B, P], long: the ids before each row, with `NO_TOKEN` before those; None for a model without n-grams."""
+    followers: "Tensor | None" = None
+    """[B, T, K, R], short: see `Row`; −1 for none."""
 
     @classmethod
     def of(cls, rows: Sequence[Row], context_length: int) -> Self:
@@ -366,7 +441,18 @@ class Batch(NamedTuple):
         folds = torch.tensor([row.fold for row in rows])
         sources = [row.source for row in rows if row.source is not None]
         source = torch.from_numpy(pad(sources, NO_TOKEN)) if sources else None
-        return cls(torch.from_numpy(ids), torch.from_numpy(targets), folds, source)
+        batch = cls(torch.from_numpy(ids), torch.from_numpy(targets), folds, source)
+        befores = [row.preceding for row in rows if row.preceding is not None]
+        parts = [row.followers for row in rows if row.followers is not None]
+        if not parts:
+            return batch
+        preceding = np.full((len(befores), max(map(len, befores))), NO_TOKEN, np.int64)
+        for index, before in enumerate(befores):
+            preceding[index, preceding.shape[1] - len(before) :] = before
+        followers = torch.full((*ids.shape, *parts[0].shape[1:]), NO_TOKEN, dtype=parts[0].dtype)
+        for index, part in enumerate(parts):
+            followers[index, : len(part)] = part
+        return batch._replace(preceding=torch.from_numpy(preceding), followers=followers)
 
     def to(self, device: "torch.device") -> "Batch":
         return Batch(*(None if tensor is None else tensor.to(device) for tensor in self))  # type: ignore[arg-type]
@@ -419,7 +505,7 @@ class Batches:
     """Batches of one text, or of a mix of texts in proportion to `weights`.
 
     A text is ids, [N] with N > `context_length`, to be cut into windows that start `stride` tokens apart, by default
-    the context length; or documents, one per row.
+    the context length; or documents, one per row. Windows come with what the n-grams of a model of `config` need.
     """
 
     def __init__(
@@ -431,11 +517,12 @@ class Batches:
         weights: Sequence[float] = (1.0,),
         stride: int | None = None,
         loss_mask: UserLossMask | None = None,
+        config: "ModelConfig | None" = None,
     ) -> None:
         self.sources = [
             Documents(text, context_length, batch_size, seed, index)
             if isinstance(text, Rows)
-            else Windows(text, context_length, seed, index, stride)
+            else Windows(text, context_length, seed, index, stride, config)
             for index, text in enumerate([texts] if isinstance(texts, np.ndarray) else texts)
         ]
         self.context_length, self.batch_size, self._loss_mask = context_length, batch_size, loss_mask

@@ -15,7 +15,7 @@ from tinychat.generate.stream import Batch as AnswerBatch
 from tinychat.generate.torch_engine import TorchEngine
 from tinychat.model.transformer import IGNORED, Transformer, cross_entropy
 from tinychat.tokenizer.token_cache import Ids
-from tinychat.train.batches import Batch, Rows, cut_document, cut_window
+from tinychat.train.batches import Batch, Rows, cut_document, cut_window, text_history
 
 MAX_LOGITS = 1 << 24
 """Maximum number of logits of a batch."""
@@ -50,7 +50,8 @@ def evaluate(
     """Return the mean cross-entropy of all tokens but the first, in f32, over windows that do not overlap.
 
     Tokens of a text, [N ≥ 2], are predicted from their own window, except its first, which is predicted from the last
-    token of the window before; the last window may be short. Each document is a row, truncated to the context length.
+    token of the window before; the last window may be short. N-grams see the text before the window, too (see
+    `TextHistory`). Each document is a row, truncated to the context length.
 
     Args:
         model: The model, on its device; its training mode is restored.
@@ -62,7 +63,8 @@ def evaluate(
     if isinstance(text, Rows):  # the shortest first, to reduce padding
         indices, cut = np.argsort(text.lengths, kind="stable"), partial(cut_document, text)
     else:
-        indices, cut = np.arange(0, len(text) - 1, context_length), partial(cut_window, text)
+        indices = np.arange(0, len(text) - 1, context_length)
+        cut = partial(cut_window, text, history=text_history(text, model.config))
     if windows is not None and windows < len(indices):
         indices = indices[np.linspace(0, len(indices) - 1, windows).round().astype(int)]
     max_rows = max(1, MAX_CPU_TOKENS // context_length) if device.type == "cpu" else MAX_ROWS
@@ -74,12 +76,17 @@ def evaluate(
     try:
         for first in range(0, len(indices), batch_size):
             rows = [cut(int(index), context_length) for index in indices[first : first + batch_size]]
-            ids, targets, folds, source = Batch.of(rows, context_length).to(device)
-            encoder_output = None if source is None else model.encode(source)
-            logits = model(ids, encoder_output=encoder_output, folds=folds if trained_on else None)
-            total += cross_entropy(logits, targets, "sum").double().cpu()
-            correct += (logits.argmax(dim=-1) == targets).sum()
-            tokens += int((targets != IGNORED).sum())
+            batch = Batch.of(rows, context_length).to(device)
+            logits = model(
+                batch.ids,
+                encoder_output=None if batch.source is None else model.encode(batch.source),
+                folds=batch.folds if trained_on else None,
+                preceding=batch.preceding,
+                followers=batch.followers,
+            )
+            total += cross_entropy(logits, batch.targets, "sum").double().cpu()
+            correct += (logits.argmax(dim=-1) == batch.targets).sum()
+            tokens += int((batch.targets != IGNORED).sum())
     finally:
         model.train(was_training)
     return Evaluation(float(total) / tokens, tokens, int(correct) / tokens)

@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 
 from tinychat.errors import RunError, UsageError
-from tinychat.model.config import ModelConfig, make_diagram
+from tinychat.model.config import CONTEXT_LENGTHS, MAX_RECENT, ModelConfig, make_diagram
 from tinychat.model.loading import choose_device, choose_matmul_precision
 from tinychat.textutil import compact
 from tinychat.train.batches import Batch
@@ -85,6 +85,9 @@ class StepTimer:
         ids = torch.randint(config.vocab_size, shape)
         source = torch.randint(config.source_vocab_size or config.vocab_size, shape) if config.encoder_decoder else None
         batch = Batch(ids, ids.roll(-1, dims=1), torch.zeros(batch_size, dtype=torch.long), source)
+        if config.ngram_order and not self._row_tokens:
+            followers = torch.randint(config.vocab_size, (*shape, len(CONTEXT_LENGTHS), MAX_RECENT))
+            batch = batch._replace(followers=followers.short())
         times = []
         for _ in range(TIMED_STEPS):
             began = time.perf_counter()

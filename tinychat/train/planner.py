@@ -12,7 +12,7 @@ from typing import Literal, Self
 
 from tinychat.errors import SourceError
 from tinychat.events import Planned
-from tinychat.model.config import LARGEST_TABLE, ModelConfig, longest_ngram
+from tinychat.model.config import CONTEXT_LENGTHS, LARGEST_TABLE, ModelConfig, longest_ngram
 from tinychat.textutil import count, duration, percent
 from tinychat.train.batches import FOLDS, count_val_rows, count_windows, take_fraction
 from tinychat.train.ending import Ending
@@ -587,7 +587,8 @@ def estimate_memory(config: ModelConfig, parameters: int, rows: int, tokens: int
     """
     per_parameter = 20 if shards == 1 else 16 / shards + 8
     per_layer = 4 * (12 * config.d_model + 3 * config.feed_forward_width + 3 * config.n_head * config.context_length)
-    per_token = config.n_layer * per_layer + 12 * config.vocab_size * (1 + config.ngram_order)
+    counted = config.ngram_order + len(CONTEXT_LENGTHS) if config.ngram_order else 0
+    per_token = config.n_layer * per_layer + 12 * config.vocab_size * (1 + counted)
     counts = min(LARGEST_TABLE, tokens * config.vocab_size) if config.ngram_order else 0
     activations = rows * config.context_length * per_token
     return int(per_parameter * parameters) + activations + (2 + FOLDS) * counts + PROCESS_MEMORY

@@ -188,16 +188,23 @@ class Learner:
         seed = np.random.SeedSequence((self.recipe.seed, step, self.group.process.rank))
         torch.manual_seed(int(seed.generate_state(1, np.uint64)[0] >> 1))
         total = torch.zeros((), device=self.fabric.device)
-        for number, (ids, targets, folds, source) in enumerate(micro_batches, 1):
+        for number, batch in enumerate(micro_batches, 1):
             # The group averages over processes: weight each micro-batch by its number of targets.
-            weight = self.group.size * int((targets != IGNORED).sum()) / max(1, predicted)
+            weight = self.group.size * int((batch.targets != IGNORED).sum()) / max(1, predicted)
             # Gradients are synchronized once, after the last micro-batch; until then none of them is sharded.
             defer_sync = self.group.size > 1 and number < len(micro_batches) and self._mesh is None
             with self.fabric.no_backward_sync(self._wrapped, enabled=defer_sync):
                 with self.fabric.autocast():  # Fabric applies it to `forward` alone, not to `loss`
                     # Without targets the mean loss would be undefined; any targets will do, as the weight is 0.
-                    part = self.fabric.to_device(Batch(ids, targets if weight else ids, folds, source))
-                    loss: Tensor = self._wrapped.loss(part.ids, part.targets, folds=part.folds, source=part.source)
+                    part = self.fabric.to_device(batch if weight else batch._replace(targets=batch.ids))
+                    loss: Tensor = self._wrapped.loss(
+                        part.ids,
+                        part.targets,
+                        source=part.source,
+                        folds=part.folds,
+                        preceding=part.preceding,
+                        followers=part.followers,
+                    )
                 loss = loss * weight
                 self.fabric.backward(loss)
             total += loss.detach()

@@ -99,6 +99,7 @@ class Trainer:
             [source.share for source in self.text.facts.sources],
             recipe.stride,
             make_user_loss_mask(recipe.user_loss_fraction, self.text.template, self.text.tokenizer, recipe.seed),
+            plan.config,
         )
         if recipe.compile:
             self.report(Noticed("the layers are compiled first: about half a minute"))

@@ -396,8 +396,8 @@ def _names(config: ModelConfig) -> Iterator[str]:
     yield EMBEDDING if config.tie_embeddings else "head.weight"
     yield "head.bias"
     if config.ngram_order:
-        yield from (name for part in ("trust", "share", "strength") for name in _pair(f"ngrams.{part}"))
-        yield from (f"ngrams.{part}" for part in ("worth", "variety", "matches.worth", "matches.distance"))
+        yield from (name for part in ("strength", "share", "evidence") for name in _pair(f"ngrams.{part}"))
+        yield from (f"ngrams.{part}" for part in ("correction.weight", "variety", "recency"))
         yield from (f"ngrams.{part}" for part in ("contexts", "widths", "tokens", "counts"))
 
 

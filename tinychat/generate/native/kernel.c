@@ -58,7 +58,11 @@ enum { LANES = 4 };
 enum { WIDEST = 8 };
 #define INLINE static inline __attribute__((always_inline))
 
-enum { MAX_ROWS = MAX_PASS_ROWS, GROUP = 64, LONGEST_MATCH = 12, MAX_ORDER = 64 };
+enum { MAX_ROWS = MAX_PASS_ROWS, GROUP = 64, MAX_ORDER = 64 };
+/* As in model/config.py. */
+enum { NUM_CONTEXT_LENGTHS = 8, LONGEST_CONTEXT = 16, MAX_RECENT = 8, EVIDENCE_WIDTH = 32 };
+enum { MAX_LEVELS = MAX_ORDER + NUM_CONTEXT_LENGTHS };
+static const int context_lengths[NUM_CONTEXT_LENGTHS] = {2, 3, 4, 5, 6, 8, 12, LONGEST_CONTEXT};
 enum { NO_NORM, LAYERNORM, RMSNORM };
 enum { NO_FEED_FORWARD, GELU, GELU_TANH, RELU, RELU2, SWIGLU };
 enum { NO_POSITIONS, ROTARY, LEARNED, SINUSOIDAL };
@@ -142,9 +146,16 @@ typedef struct {
     Matrix query_key_value, output, up, gate, down;
 } Layer;
 
+/* A small linear layer, transposed: for each input a row of weights, and a row of biases. A row is as long as whole lanes
+   that hold the outputs. */
 typedef struct {
-    float *trust, *share, *strength, *worth, *variety; /* weights, each row followed by its bias */
-    float copy_worth, copy_distance;
+    int inputs, wide;
+    float *weights;
+} SmallLayer;
+
+typedef struct {
+    SmallLayer weighing, evidence, correction; /* `weighing`: strengths, then the share */
+    float *variety, *recency;                  /* `recency`: exponentials of the weights */
     int64_t count;
     int64_t *contexts, *starts;
     int16_t *tokens;
@@ -818,10 +829,12 @@ static void run_layers(Model *model, int thread) {
 
 /* --- counts and copies: see model/ngrams.py ----------------------------------------------------------------------- */
 
-static float dot_with_bias(const float *weights, int width, const float *x) { /* the bias follows the weights */
-    float total = weights[width];
-    for (int i = 0; i < width; i++) total += weights[i] * x[i];
-    return total;
+static void apply(const SmallLayer *layer, const float *x, float *outputs) {
+    for (int i = 0; i < layer->wide; i += LANES) {
+        Lanes total = load(layer->weights + (int64_t)layer->inputs * layer->wide + i);
+        for (int k = 0; k < layer->inputs; k++) total += load(layer->weights + (int64_t)k * layer->wide + i) * x[k];
+        store(outputs + i, total);
+    }
 }
 
 static void softmax(float *x, int count, int wide) { /* `wide`: count in whole lanes */
@@ -864,71 +877,110 @@ static Guess guess_by_counts(const Model *model, const int32_t *ids, int count) 
     return (Guess){0, -1};
 }
 
-static void predict_by_counts(
-    const Model *model, const int32_t *ids, int position, const float *x, float *counted, int wide) {
-    const NGrams *ngrams = &model->ngrams;
-    const int vocab_size = model->config.vocab_size, width = model->config.d_model;
-    for (int token = 0; token < vocab_size; token++) counted[token] = 1.0f / vocab_size;
-    int64_t key = 0, power = 1;
-    for (int length = 0; length < model->config.ngram_order; length++) {
-        if (length > 0) {
-            if (position - length + 1 < 0) break;
-            key += (ids[position - length + 1] + 1) * power;
-            power *= vocab_size;
-        }
-        int64_t node = find_context(ngrams, key);
-        if (node < 0) continue;
-        float strength = dot_with_bias(ngrams->strength + length * (width + 1), width, x);
-        strength += ngrams->variety[length] * ngrams->varieties[node];
-        float alpha = expf(fminf(fmaxf(strength, -30), 30)), share = 1 / (ngrams->totals[node] + alpha);
-        for (int token = 0; token < vocab_size; token++) counted[token] *= alpha * share;
-        for (int64_t i = ngrams->starts[node]; i < ngrams->starts[node + 1]; i++)
-            counted[ngrams->tokens[i]] += ngrams->counts[i] * share;
-    }
-    float trust = dot_with_bias(ngrams->trust, width, x);
-    for (int token = 0; token < vocab_size; token++) counted[token] = trust * logf(fmaxf(counted[token], 1e-12f));
-    softmax(counted, vocab_size, wide);
-}
+/* What followed the newest earlier occurrences of a position's contexts, the newest first. */
+typedef struct {
+    int found[NUM_CONTEXT_LENGTHS];
+    int32_t tokens[NUM_CONTEXT_LENGTHS][MAX_RECENT];
+} Recent;
 
-/* Predict the followers of the best matching positions; return the length of the longest match. */
-static int predict_by_copying(const NGrams *ngrams, const int32_t *ids, int position, float *copied) {
-    float scores[position + 1], highest = -INFINITY, total = 0;
-    int slots[position + 1], found = 0, longest = 0;
-    for (int slot = 0; slot < position; slot++) {
+static void find_recent(const int32_t *ids, int position, Recent *recent) {
+    int searched = NUM_CONTEXT_LENGTHS;
+    memset(recent->found, 0, sizeof recent->found);
+    for (int slot = position - 1; slot >= 0 && searched; slot--) {
         if (ids[slot] != ids[position]) continue;
         int length = 1;
-        while (length < LONGEST_MATCH && length <= slot && ids[slot - length] == ids[position - length]) length++;
-        float score = ngrams->copy_worth * length - ngrams->copy_distance * logf(position - slot);
-        scores[found] = score;
-        slots[found++] = slot;
-        highest = score > highest ? score : highest;
-        longest = length > longest ? length : longest;
+        while (length < LONGEST_CONTEXT && length <= slot && ids[slot - length] == ids[position - length]) length++;
+        for (int k = 0; k < NUM_CONTEXT_LENGTHS && context_lengths[k] <= length; k++) {
+            if (recent->found[k] == MAX_RECENT) continue;
+            recent->tokens[k][recent->found[k]++] = ids[slot + 1];
+            searched -= recent->found[k] == MAX_RECENT;
+        }
     }
-    for (int i = 0; i < found; i++) total += scores[i] = expf(scores[i] - highest);
-    for (int i = 0; i < found; i++) copied[ids[slots[i] + 1]] += scores[i] / total;
-    return longest;
 }
 
-/* Mix counts and copies into the logits of an output. */
+/* Find the contexts in the training text that end at a position, shortest first; −1: not counted. */
+static void find_contexts(const Model *model, const int32_t *ids, int position, int64_t *nodes) {
+    int64_t key = 0, power = 1;
+    for (int length = 0; length < model->config.ngram_order; length++) {
+        nodes[length] = -1;
+        if (length > position + 1) continue;
+        if (length > 0) {
+            key += (ids[position - length + 1] + 1) * power;
+            power *= model->config.vocab_size;
+        }
+        nodes[length] = find_context(&model->ngrams, key);
+    }
+}
+
+static int count_different(const int32_t *tokens, int count) {
+    int different = 0;
+    for (int i = 0; i < count; i++) {
+        int known = 0;
+        while (tokens[known] != tokens[i]) known++;
+        different += known == i;
+    }
+    return different;
+}
+
+static void scale(float *x, int count, float factor) {
+    for (int i = 0; i < count; i++) x[i] *= factor;
+}
+
+/* Mix counts of the training text and of the context into the logits of an output. */
 static void mix(Model *model, int thread, int output) {
     const NGrams *ngrams = &model->ngrams;
     const Row *row = &model->row[model->output_row[output]];
-    const int vocab_size = model->config.vocab_size, width = model->config.d_model, wide = model->head.vectors * LANES;
-    const float *x = head_input(model, thread, output);
+    const int32_t *ids = row->sequence->ids;
+    const int vocab_size = model->config.vocab_size, wide = model->head.vectors * LANES;
+    const int order = model->config.ngram_order, levels = order + NUM_CONTEXT_LENGTHS;
+    int64_t nodes[MAX_ORDER];
+    Recent recent;
+    float totals[MAX_LEVELS] = {0}, varieties[MAX_LEVELS] = {0}, evidence[2 * MAX_LEVELS];
+    float weights[MAX_LEVELS + LANES] __attribute__((aligned(64)));
+    float corrections[MAX_LEVELS + LANES] __attribute__((aligned(64)));
+    float gates[EVIDENCE_WIDTH + LANES] __attribute__((aligned(64)));
+    find_contexts(model, ids, row->position, nodes);
+    find_recent(ids, row->position, &recent);
+    for (int i = 0; i < order; i++)
+        if (nodes[i] >= 0) {
+            totals[i] = ngrams->totals[nodes[i]];
+            varieties[i] = ngrams->varieties[nodes[i]];
+        }
+    for (int k = 0; k < NUM_CONTEXT_LENGTHS; k++) {
+        for (int i = 0; i < recent.found[k]; i++) totals[order + k] += ngrams->recency[k * MAX_RECENT + i];
+        varieties[order + k] = log1pf((float)count_different(recent.tokens[k], recent.found[k]));
+    }
+    for (int i = 0; i < levels; i++) {
+        evidence[i] = log1pf(totals[i]);
+        evidence[levels + i] = varieties[i];
+    }
+    apply(&ngrams->weighing, head_input(model, thread, output), weights);
+    apply(&ngrams->evidence, evidence, gates);
+    for (int i = 0; i < EVIDENCE_WIDTH; i++) gates[i] = fmaxf(gates[i], 0);
+    apply(&ngrams->correction, gates, corrections);
+
+    float counted[wide];
+    for (int token = 0; token < vocab_size; token++) counted[token] = 1.0f / vocab_size;
+    for (int i = 0; i < levels; i++) {
+        if (i < order ? nodes[i] < 0 : !recent.found[i - order]) continue; /* all is left to the shorter context */
+        const float strength = weights[i] + ngrams->variety[i] * varieties[i] + corrections[i];
+        const float alpha = expf(fminf(fmaxf(strength, -30), 30)), share = 1 / (totals[i] + alpha);
+        scale(counted, vocab_size, alpha * share);
+        if (i < order) {
+            for (int64_t entry = ngrams->starts[nodes[i]]; entry < ngrams->starts[nodes[i] + 1]; entry++)
+                counted[ngrams->tokens[entry]] += ngrams->counts[entry] * share;
+        } else {
+            const int k = i - order;
+            for (int j = 0; j < recent.found[k]; j++)
+                counted[recent.tokens[k][j]] += ngrams->recency[k * MAX_RECENT + j] * share;
+        }
+    }
     float *predicted = model->logits + (int64_t)output * wide;
-    float counted[wide], copied[wide];
-    memset(copied, 0, sizeof copied);
     softmax(predicted, vocab_size, wide);
-    predict_by_counts(model, row->sequence->ids, row->position, x, counted, wide);
-    int longest = predict_by_copying(ngrams, row->sequence->ids, row->position, copied);
-    float layers = dot_with_bias(ngrams->share, width, x), copies = -INFINITY;
-    if (longest) copies = dot_with_bias(ngrams->share + width + 1, width, x) + ngrams->worth[longest];
-    float most = fmaxf(0, fmaxf(layers, copies));
-    float layers_share = expf(layers - most), counts_share = expf(-most), copies_share = longest ? expf(copies - most) : 0;
-    float total = layers_share + counts_share + copies_share;
+    const float of_layers = 1 / (1 + expf(-(weights[levels] + corrections[levels])));
     for (int token = 0; token < vocab_size; token++) {
-        float mixed = layers_share * predicted[token] + counts_share * counted[token] + copies_share * copied[token];
-        predicted[token] = logf(fmaxf(mixed / total, 1e-12f));
+        const float mixed = counted[token] + of_layers * (predicted[token] - counted[token]);
+        predicted[token] = logf(fmaxf(mixed, 1e-12f));
     }
 }
 
@@ -1706,32 +1758,37 @@ static void read_norm(Reader *reader, Norm *norm, int width) {
     norm->bias = read_numbers(reader, width);
 }
 
-/* Read a small matrix, each row followed by its bias. */
-static float *read_small(Reader *reader, int rows, int columns) {
-    float *weights = read_needed(reader, (int64_t)rows * columns), *biases = read_needed(reader, rows);
-    float *joined = allocate((int64_t)rows * (columns + 1), sizeof *joined);
-    if (joined == NULL) reader->failed = 1;
-    for (int row = 0; row < rows && !reader->failed; row++) {
-        memcpy(joined + row * (columns + 1), weights + row * columns, (size_t)columns * sizeof *joined);
-        joined[row * (columns + 1) + columns] = biases[row];
+/* Read a small layer whose outputs come from up to two matrices, one after the other, each followed by its biases. */
+static void read_small_layer(Reader *reader, SmallLayer *layer, int inputs, int first, int second, int has_bias) {
+    const int outputs[2] = {first, second};
+    layer->inputs = inputs;
+    layer->wide = (first + second + LANES - 1) / LANES * LANES;
+    layer->weights = allocate((int64_t)(inputs + 1) * layer->wide, sizeof *layer->weights);
+    if (layer->weights == NULL) reader->failed = 1;
+    for (int part = 0, before = 0; part < 2; before += outputs[part++]) {
+        if (!outputs[part] || reader->failed) continue;
+        float *weights = read_needed(reader, (int64_t)outputs[part] * inputs);
+        float *biases = has_bias ? read_needed(reader, outputs[part]) : NULL;
+        for (int i = 0; i < outputs[part] && !reader->failed; i++) {
+            float *column = layer->weights + before + i;
+            for (int k = 0; k < inputs; k++) column[(int64_t)k * layer->wide] = weights[(int64_t)i * inputs + k];
+            if (has_bias) column[(int64_t)inputs * layer->wide] = biases[i];
+        }
+        free(weights);
+        free(biases);
     }
-    free(weights);
-    free(biases);
-    return joined;
 }
 
 static void read_ngrams(Reader *reader, const Config *config, NGrams *ngrams) {
-    const int width = config->d_model, order = config->ngram_order;
-    ngrams->trust = read_small(reader, 1, width);
-    ngrams->share = read_small(reader, 2, width);
-    ngrams->strength = read_small(reader, order, width);
-    ngrams->worth = read_needed(reader, LONGEST_MATCH + 1);
-    ngrams->variety = read_needed(reader, order);
-    float *worth = read_needed(reader, 1), *distance = read_needed(reader, 1);
-    if (worth) ngrams->copy_worth = *worth;
-    if (distance) ngrams->copy_distance = *distance;
-    free(worth);
-    free(distance);
+    const int order = config->ngram_order, levels = order + NUM_CONTEXT_LENGTHS;
+    if (order > MAX_ORDER) reader->failed = 1;
+    read_small_layer(reader, &ngrams->weighing, config->d_model, levels, 1, 1);
+    read_small_layer(reader, &ngrams->evidence, 2 * levels, EVIDENCE_WIDTH, 0, 1);
+    read_small_layer(reader, &ngrams->correction, EVIDENCE_WIDTH, levels + 1, 0, 0);
+    ngrams->variety = read_needed(reader, levels);
+    ngrams->recency = read_needed(reader, NUM_CONTEXT_LENGTHS * MAX_RECENT);
+    for (int i = 0; i < NUM_CONTEXT_LENGTHS * MAX_RECENT && !reader->failed; i++)
+        ngrams->recency[i] = expf(fminf(fmaxf(ngrams->recency[i], -30), 30));
     if (reader->failed || reader->end - reader->next < 4) {
         reader->failed = 1;
         return;
@@ -1868,8 +1925,8 @@ void native_free_model(Model *model) {
         }
     NGrams *ngrams = &model->ngrams;
     void *buffers[] = {
-        ngrams->trust, ngrams->share, ngrams->strength, ngrams->worth, ngrams->variety, ngrams->contexts,
-        ngrams->starts, ngrams->tokens, ngrams->counts, ngrams->totals, ngrams->varieties, ngrams->guesses, model->embedding,
+        ngrams->weighing.weights, ngrams->evidence.weights, ngrams->correction.weights, ngrams->variety, ngrams->recency,
+        ngrams->contexts, ngrams->starts, ngrams->tokens, ngrams->counts, ngrams->totals, ngrams->varieties, ngrams->guesses, model->embedding,
         model->earlier, model->pairs, model->positions, model->cosine, model->sine, model->layers, model->x,
         model->qkv, model->attended, model->hidden, model->gated, model->head_inputs, model->logits,
         model->quantized, model->workers, model->arrivals, model->chunks, model};
