@@ -283,9 +283,7 @@ def test_the_highest_order_still_has_numbers_for_its_contexts() -> None:
 
 @settings(max_examples=40)
 @given(st.lists(st.integers(0, 2), min_size=1, max_size=60), st.integers(0, 3), st.integers(0, 5), st.data())
-def test_followers_are_those_of_a_search_by_hand(
-    ids: list[int], before: int, behind: int, data: st.DataObject
-) -> None:
+def test_followers_are_those_of_a_search_by_hand(ids: list[int], before: int, behind: int, data: st.DataObject) -> None:
     history = torch.tensor([[-1] * before + ids + [0] * behind])  # what stands behind is not looked at
     first = data.draw(st.integers(0, len(ids) - 1))  # as in decoding: not all places are asked for
     for begin in {first, len(ids) - 1}:  # by sorting, and one at a time

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
+from torch import nn
 
 from tinychat.model.config import ModelConfig
-from tinychat.model.transformer import Transformer
+from tinychat.model.transformer import NO_TOKEN, Transformer
 from tinychat.train.batches import Rows, find_fold, split_folds
 from tinychat.train.evaluation import Evaluation, evaluate
 
@@ -63,12 +64,33 @@ def test_what_was_trained_on_is_measured_by_the_counts_of_other_folds() -> None:
     assert model.ngrams is not None
     ids = np.random.default_rng(0).integers(5, size=641).astype(np.uint16)
     model.ngrams.count(split_folds(ids))
+    model.ngrams.strength.bias.data[3:] = 30.0  # nothing of what the context repeats
     known, honest = evaluate(model, ids), evaluate(model, ids, trained_on=True)
     assert known.loss < math.log(5) < honest.loss  # noise can be known by heart, and not foreseen
     rows = torch.from_numpy(ids[:-1].astype(np.int64)).view(80, 8)
     targets = torch.from_numpy(ids[1:].astype(np.int64)).view(80, 8)
     folds = torch.tensor([find_fold(8 * row, len(ids)) for row in range(80)])
-    assert honest.loss == pytest.approx(model.loss(rows, targets, folds=folds).item(), abs=1e-3)
+    preceding = torch.cat((torch.full((1, 2), NO_TOKEN), rows[:-1, -2:]))
+    loss = model.loss(rows, targets, folds=folds, preceding=preceding)
+    assert honest.loss == pytest.approx(loss.item(), abs=1e-3)
+
+
+@pytest.mark.parametrize("indexed", [True, False])
+@torch.inference_mode()
+def test_n_grams_see_the_text_before_a_window(indexed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not indexed:
+        monkeypatch.setattr("tinychat.train.batches.MAX_INDEXED", 100)
+    ids = np.random.default_rng(0).integers(5, size=333).astype(np.uint16)
+    losses = []
+    for context_length in (8, 37, 400):
+        model = Transformer(
+            ModelConfig(5, context_length=context_length, n_layer=1, n_head=1, d_model=8, ngram_order=3)
+        )
+        assert model.ngrams is not None
+        model.ngrams.count(split_folds(ids[:200]))
+        nn.init.constant_(model.ngrams.share.bias, -100.0)  # nothing of what the layers say, who see the window alone
+        losses.append(evaluate(model, ids.copy()).loss)
+    assert losses == pytest.approx([losses[0]] * 3, abs=1e-5)
 
 
 @torch.inference_mode()

@@ -248,9 +248,7 @@ def loop_overhead(
         run = RunFolder(Path(scratch))
         control, log = Control(run.control_file), EventLog(run.events_file)
         learner = TimedLearner(config, recipe, control, seconds)
-        batches = Batches(
-            train, config.context_length, batch_size, recipe.seed, config=config
-        )
+        batches = Batches(train, config.context_length, batch_size, recipe.seed, config=config)
         publisher = Publisher(run, lambda state: None, tied=config.tie_embeddings)
         io = RunIO(control, log.write, save, lambda: None, publisher)
         Loop(Training(plan, text, batches, learner), io).run()

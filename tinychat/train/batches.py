@@ -233,7 +233,7 @@ class Row(NamedTuple):
     preceding: Ids | None = None
     """[P], the ids that precede the row in its text, for n-grams; None if the model has none."""
     followers: "Tensor | None" = None
-    """[T, K, R], what followed earlier occurrences of each target's contexts (see `recent_followers`); None likewise."""
+    """[T, K, R], what followed earlier occurrences of each input's contexts (`recent_followers`); None likewise."""
 
 
 def split_folds(ids: Ids) -> list[Ids]:

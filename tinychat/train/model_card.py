@@ -153,7 +153,7 @@ def model_card(model: ModelFacts, figures: Figures) -> str:
         f"| parameters | {model.parameters:,} |",
         f"| architecture | {describe_layers(config)}, {count(config.n_head, 'head')}, "
         f"{feed_forward}, {position} positions"
-        f"{f', mixed with n-grams up to {config.ngram_order} and those of the context' if config.ngram_order else ''} |",
+        f"{f', mixed with n-grams up to {config.ngram_order} and of the context' if config.ngram_order else ''} |",
         f"| context | {config.context_length} tokens |",
         f"| tokenizer | {facts.tokenizer}, {facts.vocab_size:,} tokens{source} |",
         f"| text | {facts.characters:,} characters in {count(facts.documents, 'document')} |",
