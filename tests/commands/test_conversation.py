@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from tinychat.generate.engine import Request
 from tinychat.model.loading import load_model
 from tinychat.session.conversation import Conversation, Turn
 from tinychat.session.session import Session
+from tinychat.session.transcript import Autosave
 
 
 def test_retry_answers_the_last_prompt_again(talk: Talk) -> None:
@@ -83,21 +85,22 @@ def test_a_conversation_is_saved_and_opened_again(talk: Talk, tmp_path: Path) ->
     assert talk.do('/save "talk.json"') == Message(("saved 2 turns in talk.json",))
 
 
-def test_a_kept_conversation_is_completed_and_opened_by_its_name(talk: Talk, home: Path, tmp_path: Path) -> None:
-    folder = home / "transcripts"
+def test_a_kept_conversation_is_completed_and_opened_by_its_name(talk: Talk) -> None:
     for name, prompt in (("2026-11-20-090000", "older"), ("2026-11-21-090000", "newer")):
         talk.session.conversation = Conversation()
         talk.ask(prompt)
-        talk.do(f"/save {folder / name}.json")
+        Autosave(talk.session, lambda name=name: datetime.strptime(name, "%Y-%m-%d-%H%M%S")).save()  # type: ignore[misc]
     assert list(talk.completions("open", "2026").items()) == [
         ("2026-11-21-090000", "newer"),
         ("2026-11-20-090000", "older"),
     ]
     talk.do("/open 2026-11-20-090000")
     assert [turn.prompt for turn in talk.session.turns] == ["older"]
-    (tmp_path / "2026-11-20-090000.json").write_bytes((folder / "2026-11-21-090000.json").read_bytes())
+    talk.session.conversation = Conversation()
+    talk.ask("mine")
+    talk.do("/save 2026-11-20-090000")
     talk.do("/open 2026-11-20-090000")  # what lies here comes first
-    assert [turn.prompt for turn in talk.session.turns] == ["newer"]
+    assert [turn.prompt for turn in talk.session.turns] == ["mine"]
 
 
 def test_what_is_no_transcript_is_not_written_over(talk: Talk, tmp_path: Path) -> None:

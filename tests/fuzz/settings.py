@@ -94,6 +94,12 @@ def cases(random: random.Random, folder: Path) -> Iterator[Case]:
     saved = home / "transcripts" / "2026-01-01-000000.json"
     saved.write_bytes(mutate_json(random, transcript()))
     yield Case("transcript", [str(saved)], folder, run=read_transcript)
+    log = saved.with_suffix(".jsonl")
+    turns = [turn for part in ("turns", "branches") for turn in transcript()[part]]
+    lines = [json.dumps(turn).encode() for turn in turns]
+    lines[random.randrange(len(lines))] = mutate_json(random, random.choice(turns))
+    log.write_bytes(b"".join(line + b"\n" for line in lines))
+    yield Case("log", [str(log)], folder, run=read_transcript)
 
 
 if __name__ == "__main__":

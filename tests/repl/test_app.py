@@ -148,13 +148,13 @@ def test_each_conversation_is_a_file_that_grows_with_each_answer(session: Sessio
     ask(session, autosave, "one")
     ask(session, autosave, "two")
     (first,) = list_transcripts()
-    assert (first.name, prompts(first)) == ("2026-11-21-120000.json", ["one", "two"])
+    assert (first.name, prompts(first)) == ("2026-11-21-120000.jsonl", ["one", "two"])
     session.conversation = Conversation()
     autosave.save()
     ask(session, autosave, "three")
     assert {path.name: prompts(path) for path in list_transcripts()} == {
-        "2026-11-21-120000.json": ["one", "two"],
-        "2026-11-21-120000-2.json": ["three"],
+        "2026-11-21-120000.jsonl": ["one", "two"],
+        "2026-11-21-120000-2.jsonl": ["three"],
     }
 
 
@@ -173,9 +173,9 @@ def test_the_oldest_are_deleted_and_other_files_stay(
     folder = home / "transcripts"
     folder.mkdir(parents=True)
     for name in ("2026-11-19-090000", "2026-11-20-090000", "mine"):
-        (folder / f"{name}.json").write_text("{}")
+        (folder / f"{name}.jsonl").write_text("{}")
     ask(session, autosave, "one")
-    left = ["2026-11-20-090000.json", "2026-11-21-120000.json", "mine.json"]
+    left = ["2026-11-20-090000.jsonl", "2026-11-21-120000.jsonl", "mine.jsonl"]
     assert sorted(path.name for path in folder.iterdir()) == left
 
 

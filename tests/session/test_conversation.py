@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from tinychat.config.settings import Settings
 from tinychat.errors import UsageError
 from tinychat.events import Finished, SettingsChanged, Token
-from tinychat.session.conversation import Conversation, Turn
+from tinychat.session.conversation import Conversation, PackedTokens, Turn
 
 
 def prompts(conversation: Conversation) -> list[str]:
@@ -102,3 +102,26 @@ def test_a_turn_records_the_settings_of_its_tokens_and_whether_it_is_reproducibl
     unknown = Turn("hi")
     unknown.record(TOKEN, first)
     assert unknown.why_not_reproducible == "its settings changed meanwhile"
+
+
+def test_tokens_are_packed_when_an_answer_has_ended_and_unpacked_when_it_goes_on() -> None:
+    tokens = [Token(3, "he", -0.1, 0.25), Token(70_000, "", -1e-9, 0.5), Token(0, "😀", -30.0, 1e6)]
+    turn, settings = Turn("hi"), Settings()
+    for token in tokens:
+        turn.record(token, settings)
+    turn.record(Finished("length", 3, 0.5, 7), settings)
+    assert isinstance(turn.tokens, PackedTokens)
+    assert turn.tokens == tokens
+    assert (turn.tokens[-1], turn.tokens[1:], turn.tokens[::-1]) == (tokens[-1], tokens[1:], tokens[::-1])
+    assert turn.answer == "he😀"
+    with pytest.raises(IndexError):
+        turn.tokens[3]
+    turn.record(tokens[0], settings)
+    assert turn.tokens == [*tokens, tokens[0]]
+
+
+def test_alternatives_are_kept() -> None:
+    turn, token = Turn("hi"), Token(3, "he", -0.1, 0.25, ((3, -0.1), (4, -2.0)))
+    turn.record(token, Settings())
+    turn.record(Finished("length", 1, 0.5, 7), Settings())
+    assert turn.tokens == [token]

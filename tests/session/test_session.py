@@ -132,13 +132,18 @@ def test_a_chat_uses_the_template_and_drops_its_oldest_turns(chatter: Path) -> N
     session.settings.update({"seed": 1, "max_tokens": 4}, Origin.FLAG)
     tokenizer = session.model.tokenizer
     user, assistant, end = (tokenizer.special(role) for role in ("user", "assistant", "end"))
+    prompts = []
     for _ in range(8):
         list(session.answer("hello there"))
-    ids = session.turns[1].prompt_ids
+        prompts.append(session.turns[-1].prompt_ids)
+    ids = prompts[1]
     assert (ids[0], ids[-1], ids.count(user), ids.count(assistant)) == (user, assistant, 2, 2)  # type: ignore[arg-type]
     assert end in ids
-    assert all(len(turn.prompt_ids) <= 32 - 4 for turn in session.turns)
-    assert session.turns[-1].prompt_ids.count(user) < 8  # type: ignore[arg-type]
+    assert all(len(ids) <= 32 - 4 for ids in prompts)
+    assert prompts[-1].count(user) < 8  # type: ignore[arg-type]
+    session.settings.set("max_tokens", 9)  # of the newest turn alone, the ids are still known
+    assert [session.model.ids_before(turn, 0) for turn in session.turns] == prompts
+    assert not any(turn.prompt_ids for turn in session.turns[:-1])
 
 
 def test_a_model_that_does_not_exist_leaves_the_open_one(session: Session, letters: Path) -> None:

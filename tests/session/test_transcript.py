@@ -1,16 +1,21 @@
 """Transcripts of conversations."""
 
+import itertools
 import json
 import os
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tinychat.commands.conversation import complete_transcripts
 from tinychat.config.settings import Settings
 from tinychat.errors import TinychatError
 from tinychat.session.conversation import Conversation, Turn
-from tinychat.session.transcript import read_transcript, write_transcript
+from tinychat.session.session import Session
+from tinychat.session.transcript import Autosave, read_transcript, write_transcript
+from tinychat.store.paths import list_transcripts
 
 
 def grown() -> Conversation:
@@ -92,3 +97,58 @@ def test_a_pipe_is_refused_without_being_opened(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "talk.json")
     with pytest.raises(TinychatError, match="cannot be read: it is a named pipe, not a file"):
         read_transcript(tmp_path / "talk.json")
+
+
+# --- logs: conversations that are saved automatically ---
+
+
+NOON = datetime(2026, 11, 21, 12)
+
+
+def saved(conversation: Conversation) -> Conversation:
+    """Return a conversation as it is read after one save."""
+    session = Session()
+    session.conversation = conversation
+    autosave = Autosave(session, lambda: NOON)
+    autosave.save()
+    assert autosave.path is not None
+    return read_transcript(autosave.path)
+
+
+def test_a_log_keeps_every_branch_and_the_current_turn(home: Path) -> None:
+    read = saved(grown())
+    assert shape(read) == shape(grown())
+    assert read.current is read.all[1]
+
+
+def test_each_save_appends_what_is_new(home: Path) -> None:
+    session = Session()
+    autosave, conversation = Autosave(session, lambda: NOON), session.conversation
+    sizes = [0]
+    for prompt in "abcdefgh":
+        conversation.add(Turn(prompt, saved_text=prompt.upper()))
+        autosave.save()
+        assert autosave.path is not None
+        sizes.append(autosave.path.stat().st_size)
+    assert max(later - earlier for earlier, later in itertools.pairwise(sizes)) < 2 * sizes[1]
+    conversation.go_to(3).saved_text = "C and on"
+    autosave.save()
+    assert autosave.path is not None
+    read = read_transcript(autosave.path)
+    assert [(turn.prompt, turn.answer) for turn in read.turns] == [("a", "A"), ("b", "B"), ("c", "C and on")]
+    assert len(read.all) == 8
+    assert [one.about for one in complete_transcripts(session, ["2026"])][:1] == ["a"]
+    (path,) = list_transcripts()
+    with path.open("a", encoding="utf-8") as file:
+        file.write('{"prompt": "i", "ans')  # killed at this moment
+    assert len(read_transcript(path).all) == 8
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]\n", '{"number": 1}\n', '{"prompt": "a", "answer": "b", "number": 1, "parent": 1}\n']
+)
+def test_other_lines_are_refused(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "talk.jsonl"
+    path.write_text(text)
+    with pytest.raises(TinychatError, match="is no transcript"):
+        read_transcript(path)

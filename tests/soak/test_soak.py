@@ -24,3 +24,13 @@ def test_commands_that_open_a_model_while_it_is_replaced_get_one_version() -> No
     soak = Path(__file__).with_name("replacements.py")
     done = subprocess.run([sys.executable, str(soak), "--count", "60"], capture_output=True, text=True, timeout=1100)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.long
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_a_long_session_does_not_grow() -> None:
+    soak = Path(__file__).with_name("repl.py")
+    done = subprocess.run([sys.executable, str(soak), "--count", "60"], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "60 prompts" in done.stdout

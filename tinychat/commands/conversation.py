@@ -19,12 +19,12 @@ from tinychat.session.transcript import read_transcript, write_transcript
 from tinychat.store import paths
 from tinychat.store.models import find_model, read_info
 from tinychat.textutil import count, json_line, shorten
-from tinychat.untrusted import read_json
+from tinychat.untrusted import open_regular, parse_json, read_json
 
 MAX_QUOTE = 50
 MAX_PROMPT = 36
 """Number of characters of a prompt in a row of the tree."""
-MAX_COMPLETIONS = 20
+MAX_COMPLETIONS, MAX_FIRST_LINE = 20, 1_000_000
 NOTHING_YET = ("nothing has been said yet", "type a prompt first")
 BRANCH_EXAMPLE = 'for example `/branch 5 "blue"`; `/why` shows the tokens by their numbers'
 NUMBER_AND_TEXT = re.compile(r"(?P<number>-?\d+)(?:\s+(?P<text>.+))?\Z", re.DOTALL)
@@ -91,7 +91,8 @@ def complete_transcripts(session: Session, words: list[str]) -> Iterator[Suggest
 
 def _first_prompt(path: Path) -> str:
     try:
-        return str(read_json(path)["turns"][0]["prompt"])
+        with open_regular(path) as file:
+            return str(parse_json(file.readline(MAX_FIRST_LINE).decode())["prompt"])
     except (OSError, ValueError, LookupError, TypeError):
         return ""
 
@@ -102,7 +103,7 @@ def open_(session: Session, text: str) -> Result:
     path = _path(text, "open")
     if not path.suffix and not path.exists():
         path = path.with_suffix(".json")
-    kept = paths.transcripts_folder() / path.name
+    kept = paths.transcripts_folder() / f"{path.stem}{paths.LOG_SUFFIX}"
     if path == Path(path.name) and not path.exists() and kept.exists():
         path = kept
     session.conversation = read_transcript(path)

@@ -394,7 +394,7 @@ def _tokens_around(session: Session) -> int:
         return len(source)
     if encoder.template is None:
         return len(encoder.encode_text(""))
-    before = [(turn.prompt, turn.answer) for turn in session.turns]
+    before = ((turn.prompt, turn.answer) for turn in reversed(session.turns))
     return len(encoder.encode("", before, session.settings.current.max_tokens))
 
 

@@ -1,20 +1,62 @@
 """A conversation: a tree of turns, in which the path to the current turn is the current branch."""
 
-from collections.abc import Iterable
+import struct
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import overload
 
 from tinychat.config.settings import Settings
 from tinychat.errors import UsageError
 from tinychat.events import Finished, Record, Token
 
 
-@dataclass
+class PackedTokens(Sequence[Token]):
+    """Tokens without alternatives, in a sixth of the memory: a session may have thousands of answers."""
+
+    __slots__ = ("_text", "_values")
+    _FORMAT = struct.Struct("=iddi")
+    """Id, log-probability, seconds, and the length of the text up to the end of the token."""
+
+    def __init__(self, tokens: Iterable[Token]) -> None:
+        values, texts, end = bytearray(), [], 0
+        for token in tokens:
+            end += len(token.text)
+            texts.append(token.text)
+            values += self._FORMAT.pack(token.id, token.logprob, token.seconds, end)
+        self._text, self._values = "".join(texts), bytes(values)
+
+    def __len__(self) -> int:
+        return len(self._values) // self._FORMAT.size
+
+    @overload
+    def __getitem__(self, index: int) -> Token: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Token]: ...
+    def __getitem__(self, index: int | slice) -> Token | list[Token]:
+        if isinstance(index, slice):
+            return [self._unpack(position) for position in range(len(self))[index]]
+        return self._unpack(range(len(self))[index])
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and list(self) == list(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def _unpack(self, position: int) -> Token:
+        offset = position * self._FORMAT.size
+        id, logprob, seconds, end = self._FORMAT.unpack_from(self._values, offset)
+        start = self._FORMAT.unpack_from(self._values, offset - self._FORMAT.size)[-1] if position else 0
+        return Token(id, self._text[start:end], logprob, seconds)
+
+
+@dataclass(slots=True)
 class Turn:
     """A prompt and its answer."""
 
     prompt: str
     prompt_ids: list[int] = field(default_factory=list)
-    tokens: list[Token] = field(default_factory=list)
+    """The ids that the answer continues; empty, except in the newest turn: they are computed again when needed."""
+    tokens: Sequence[Token] = field(default_factory=list)
     finished: Finished | None = None
     saved_text: str | None = None
     """Start of the answer, read from a transcript: its tokens are not known."""
@@ -45,12 +87,16 @@ class Turn:
             self.finished = record
             if record.reason == "interrupted":
                 self.why_not_reproducible = self.why_not_reproducible or "it was stopped"
+            if not any(token.top_logprobs for token in self.tokens):
+                self.tokens = PackedTokens(self.tokens)
         is_known = bool(self.changes) and self.changes[-1][1] is settings
         if not (is_known or self.why_not_reproducible or self._is_equivalent(settings)):
             self.why_not_reproducible = "its settings changed meanwhile"
         if isinstance(record, Token):
             if not is_known:
                 self._record_settings(settings)
+            if not isinstance(self.tokens, list):  # it is continued
+                self.tokens = list(self.tokens)
             self.tokens.append(record)
 
     def _is_equivalent(self, settings: Settings) -> bool:
@@ -98,6 +144,8 @@ class Conversation:
     def add(self, turn: Turn) -> None:
         """Append a turn to the current one and make it the current turn."""
         turn.parent = self.current
+        if self.all:
+            self.all[-1].prompt_ids = []
         self.all.append(turn)
         self.current = turn
 

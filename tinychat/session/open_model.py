@@ -137,7 +137,10 @@ class OpenModel:
 
     def ids_before(self, turn: Turn, position: int) -> list[int]:
         """Return the ids of all tokens before index `position` of an answer, those of its prompt included."""
-        prompt = turn.prompt_ids or self.make_answer(turn.prompt, turns=self.history(turn.path()[:-1])).ids
+        prompt = turn.prompt_ids
+        if not prompt:
+            settings, turns = turn.settings or self._settings.current, self.history(turn.path()[:-1])
+            prompt = self.make_answer(turn.prompt, turns=turns, settings=lambda: settings).ids
         saved = self.tokenizer.encode(turn.saved_text) if turn.saved_text else []
         return [*prompt, *saved, *(token.id for token in turn.tokens[:position])]
 

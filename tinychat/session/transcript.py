@@ -1,8 +1,12 @@
-"""Transcripts: conversations as JSON files, with the model, the settings, the seeds, and every branch."""
+"""Transcripts: conversations as JSON files, with the model, the settings, the seeds, and every branch.
+
+Those that are saved automatically are JSON Lines, a line for each turn, to which each answer adds its own.
+"""
 
 import itertools
 import json
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
@@ -15,23 +19,22 @@ from tinychat.events import Finished, FinishReason
 from tinychat.session.conversation import Conversation, Turn
 from tinychat.session.session import Session
 from tinychat.store import paths
-from tinychat.untrusted import read_json
+from tinychat.textutil import json_line
+from tinychat.untrusted import parse_json, read_json, read_text
 
 FORMAT = 1
 MAX_SAVED = 200
 """Number of autosaved conversations to keep; older ones are deleted."""
 
 
-def write_transcript(
-    path: Path, model: str, settings: Settings, conversation: Conversation, *, private: bool = False
-) -> None:
-    """Write a conversation with a model; only its owner can read a private one.
+def write_transcript(path: Path, model: str, settings: Settings, conversation: Conversation) -> None:
+    """Write a conversation with a model.
 
     Raises:
         TinychatError: If the file cannot be written.
     """
     try:
-        atomic_write(path, transcript_of(model, settings, conversation).encode("utf-8", "replace"), private=private)
+        atomic_write(path, transcript_of(model, settings, conversation).encode("utf-8", "replace"))
     except OSError as error:
         raise TinychatError(f"{path} cannot be written: {error.strerror or error}") from None
 
@@ -42,17 +45,7 @@ def transcript_of(model: str, settings: Settings, conversation: Conversation) ->
     numbers = {id(turn): number for number, turn in enumerate(conversation.all, 1)}
 
     def values(turn: Turn) -> dict[str, Any]:
-        return {
-            "prompt": turn.prompt,
-            "answer": turn.answer,
-            "seed": turn.finished.seed if turn.finished else None,
-            "finish_reason": turn.finished.reason if turn.finished else None,
-            "model": turn.model,
-            "settings": _values(turn.settings) if turn.settings else None,
-            "why_not_reproducible": turn.why_not_reproducible,
-            "number": numbers[id(turn)],
-            "parent": numbers[id(turn.parent)] if turn.parent else None,
-        }
+        return _turn_values(turn, numbers[id(turn)], numbers[id(turn.parent)] if turn.parent else None)
 
     on_branch = {id(turn) for turn in current_branch}
     document = {
@@ -72,6 +65,8 @@ def read_transcript(path: Path) -> Conversation:
         TinychatError: If the file cannot be read or is no transcript.
     """
     try:
+        if path.suffix == paths.LOG_SUFFIX:
+            return _read_log(read_text(path))
         values = read_json(path)
         return _read_tree(values["turns"], values.get("branches", []))
     except OSError as error:
@@ -101,6 +96,31 @@ def _read_tree(turns: list[dict[str, Any]], branches: list[dict[str, Any]]) -> C
     return conversation
 
 
+def _read_log(text: str) -> Conversation:
+    """Read the turns of a log, of which the last one is current; of lines with the same number, the last one counts."""
+    *lines, _ = text.split("\n")  # the program may have been killed while it wrote a last line without its end
+    turns = {int(values["number"]): values for values in map(parse_json, lines)}
+    if not turns:
+        raise ValueError("it has no turns")
+    conversation = _read_tree([], [turns[number] for number in sorted(turns)])
+    conversation.go_to(int(parse_json(lines[-1])["number"]))
+    return conversation
+
+
+def _turn_values(turn: Turn, number: int, parent: int | None) -> dict[str, Any]:
+    return {
+        "prompt": turn.prompt,
+        "answer": turn.answer,
+        "seed": turn.finished.seed if turn.finished else None,
+        "finish_reason": turn.finished.reason if turn.finished else None,
+        "model": turn.model,
+        "settings": _values(turn.settings) if turn.settings else None,
+        "why_not_reproducible": turn.why_not_reproducible,
+        "number": number,
+        "parent": parent,
+    }
+
+
 def _values(settings: Settings) -> dict[str, Any]:
     return {name: getattr(settings, name) for name in settings.__slots__}
 
@@ -124,31 +144,59 @@ class Autosave:
     def __init__(self, session: Session, clock: Callable[[], datetime] = datetime.now) -> None:
         self._session, self._clock = session, clock
         self._conversation: Conversation | None = None
+        self._numbers: dict[int, int] = {}  # of the turns that are written, by their identity
         self.path: Path | None = None
         """File of the newest conversation; None before the first answer."""
 
     def save(self) -> None:
-        """Write the current conversation, unless it has no turns yet.
+        """Write what is new in the current conversation: turns, and the current one, which may have been continued.
 
         Raises:
             TinychatError: If the file cannot be written.
         """
-        session, conversation = self._session, self._session.conversation
+        conversation = self._session.conversation
         if not conversation.all:
             return
         is_new = conversation is not self._conversation
         if is_new:
             name = f"{self._clock():%Y-%m-%d-%H%M%S}"
             self._conversation, self.path = conversation, _unused_path(paths.transcripts_folder(), name)
+            self._numbers = {}
         assert self.path is not None
-        write_transcript(self.path, session.model.name, session.settings.current, conversation, private=True)
+        turns = conversation.all[len(self._numbers) :]
+        for turn in turns:
+            self._numbers[id(turn)] = len(self._numbers) + 1
+        if (current := conversation.current) is not None and not (turns and turns[-1] is current):
+            turns.append(current)
+        self._append(self.path, turns)
         if is_new:
             for path in paths.list_transcripts()[MAX_SAVED:]:
                 with suppress(OSError):
                     path.unlink()
 
+    def _append(self, path: Path, turns: Sequence[Turn]) -> None:
+        """Append the lines of turns; all of them, or none if the disk is full."""
+        values = (
+            _turn_values(turn, self._numbers[id(turn)], self._numbers[id(turn.parent)] if turn.parent else None)
+            for turn in turns
+        )
+        data = "".join(f"{json_line(one)}\n" for one in values).encode("utf-8", "replace")
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+            try:
+                before = os.fstat(descriptor).st_size
+                if os.write(descriptor, data) < len(data):
+                    os.truncate(descriptor, before)
+                    raise OSError(None, "the disk is full")
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+        except OSError as error:
+            raise TinychatError(f"{path} cannot be written: {error.strerror or error}") from None
+
 
 def _unused_path(folder: Path, name: str) -> Path:
     """Return the path of a file that does not exist: another conversation may have begun in the same second."""
     names = itertools.chain([name], (f"{name}-{number}" for number in itertools.count(2)))
-    return next(path for one in names if not (path := folder / f"{one}.json").exists())
+    return next(path for one in names if not (path := folder / f"{one}{paths.LOG_SUFFIX}").exists())

@@ -9,6 +9,8 @@ from pathlib import Path
 import platformdirs
 
 APP = "tinychat"
+LOG_SUFFIX = ".jsonl"
+"""Suffix of the transcripts saved automatically, a line for each turn."""
 
 
 def _home() -> Path | None:
@@ -37,7 +39,7 @@ def transcripts_folder() -> Path:
 
 def list_transcripts() -> list[Path]:
     """Return the transcripts saved automatically, newest first; files with other names are ignored."""
-    return sorted(transcripts_folder().glob("????-??-??-??????*.json"), reverse=True)
+    return sorted(transcripts_folder().glob(f"????-??-??-??????*{LOG_SUFFIX}"), reverse=True)
 
 
 def history_file() -> Path:
