@@ -69,6 +69,13 @@ def test_impossible_values_are_refused_with_a_remedy(name: str, value: object, r
     assert caught.value.problem == f"{name} is {value!r}"
 
 
+def test_a_huge_table_of_positions_is_refused_with_its_size() -> None:
+    ModelConfig(65, context_length=1 << 17, d_model=128, n_head=1)
+    with pytest.raises(ModelError, match="a table of rotary positions would have 33,554,432 numbers, over 16,777,216"):
+        ModelConfig(65, context_length=1 << 17, d_model=256, n_head=1)
+    ModelConfig(65, context_length=1 << 17, d_model=256, n_head=1, position="none")
+
+
 def test_whole_numbers_are_accepted_as_floats() -> None:
     assert ModelConfig(65, rotary_base=500, dropout=0).rotary_base == 500
 

@@ -97,6 +97,26 @@ def test_rows_of_a_cache_may_stand_at_different_places(options: dict[str, object
 
 
 @torch.inference_mode()
+@pytest.mark.parametrize("options", GRID[:: len(GRID) // 6])
+def test_a_cache_of_a_long_context_grows_as_it_is_used(
+    options: dict[str, object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tinychat.model.transformer.FIRST_SLOTS", 2)
+    model, ids = make(**options), some_ids()
+    full, cache = model(ids), model.new_cache(2)
+    assert cache.keys.shape[3] == cache.length == 2
+    model(ids[:, :3], cache=cache)
+    assert cache.length == 4
+    other = cache.select([1])
+    logits = model(ids[1:, 3:6], cache=other, start=3)
+    cache.write_rows([1], other)
+    torch.testing.assert_close(logits[0], full[1, 3:6], atol=1e-5, rtol=1e-4)
+    out = model(ids[:, 3:7], cache=cache, start=3)
+    torch.testing.assert_close(out, full[:, 3:7], atol=1e-5, rtol=1e-4)
+    assert cache.keys.shape[3] == cache.length == 8
+
+
+@torch.inference_mode()
 @pytest.mark.parametrize("options", GRID[:: len(GRID) // 24])
 def test_an_encoder_looks_both_ways_and_not_at_padding(options: dict[str, object]) -> None:
     model = make(**options, n_encoder_layer=2)

@@ -14,6 +14,7 @@ from tinychat.config.settings import SAMPLING, SETTINGS, Settings
 from tinychat.generate.engine import Request
 
 NEGATIVE_INFINITY = float("-inf")
+LARGEST = torch.finfo(torch.float32).max
 
 Histories = Sequence[Sequence[int]]
 """Ids of each sequence of the batch so far, prompt included."""
@@ -25,12 +26,14 @@ def penalize_repetition(logits: Tensor, penalty: float, histories: Histories) ->
     for row, history in zip(logits, histories, strict=True):
         used = torch.tensor(sorted(set(history)), dtype=torch.long, device=logits.device)
         row[used] = torch.where(row[used] > 0, row[used] / penalty, row[used] * penalty)
-    return logits
+    return logits.clamp(-LARGEST, LARGEST)
 
 
 def divide_by_temperature(logits: Tensor, temperature: float) -> Tensor:
     """Sharpen the distribution of logits [B, V] below temperature 1, flatten it above (Ackley et al. 1985)."""
-    return logits / temperature
+    divided, highest = logits / temperature, logits.amax(dim=-1, keepdim=True)
+    # Where the highest would be infinite, the differences to it are divided: they are all that counts.
+    return torch.where((highest / temperature).isfinite(), divided, (logits - highest) / temperature)
 
 
 def keep_top_k(logits: Tensor, k: int) -> Tensor:

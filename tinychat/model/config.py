@@ -29,6 +29,8 @@ MAX_RECENT = 8
 """Maximum number of occurrences of each, the newest."""
 EVIDENCE_WIDTH = 32
 """Width of the network that corrects the weights of n-grams by how much was counted."""
+LARGEST_POSITION_TABLE = 1 << 24
+"""Maximum number of sines in a table of positions, which is made when a model is opened: 131,072 positions of 128."""
 LARGEST_PAIR_VOCABULARY = 256
 """Largest vocabulary with `bigram_embedding`, whose table grows with its square: 4,290 rows for 65 characters."""
 
@@ -99,6 +101,10 @@ class ModelConfig:
         self._check("n_kv_head", self.n_head % self.kv_heads == 0, f"it must divide n_head, {self.n_head}")
         even = self.position != "rotary" or self.d_head % 2 == 0
         self._check("d_model", even, f"rotary positions need an even d_model / n_head, not {self.d_head}")
+        widths = {"rotary": self.d_head, "sinusoidal": self.d_model}
+        size = self.context_length * widths.get(self.position, 0)
+        fault = f"a table of {self.position} positions would have {size:,} numbers, over {LARGEST_POSITION_TABLE:,}"
+        self._check("context_length", size <= LARGEST_POSITION_TABLE, fault)
         self._check("qk_norm", self.norm != "none" or not self.qk_norm, "it needs a norm: layernorm or rmsnorm")
         for name, most in (("bigram_embedding", LARGEST_PAIR_VOCABULARY), ("ngram_order", LARGEST_NGRAM_VOCABULARY)):
             fits = not getattr(self, name) or self.vocab_size <= most

@@ -57,6 +57,7 @@ class CPUDecoder:
             self._encoder_output = encoder_output
             for layer in self._layers:
                 layer.set_encoder_output(encoder_output)
+        cache.reserve(position + 1)
         cache.ids[0, cache.lookback + position] = id
         padded_ids = cache.ids[:, position : position + cache.lookback + 1]  # [1, P + 1]
         positions = self._positions[position : position + 1]  # [1]

@@ -183,20 +183,34 @@ POSITIONS = {"learned": Learned, "none": PositionalEncoding, "rotary": Rotary, "
 # --- attention ----------------------------------------------------------------------------------------------------
 
 
+FIRST_SLOTS = 1024
+"""Slots of a cache on a CPU at first."""
+
+
 class KVCache:
-    """The keys and values of the positions that each row of a batch has read, in tensors whose shapes never change.
+    """The keys and values of the positions that each row of a batch has read.
 
     Slot p holds position p, so that prefill and decoding run the same code, and a row returns to an earlier position by
-    overwriting what follows it.
+    overwriting what follows it. On a CPU, a long context has few slots until `reserve` asks for more; on other devices
+    the tensors keep their shapes, so that what was captured with them can be replayed.
     """
 
     def __init__(self, config: ModelConfig, batch: int, device: torch.device, dtype: torch.dtype) -> None:
-        self.length, self.lookback = config.context_length, config.lookback
+        self.max_length, self.lookback = config.context_length, config.lookback
+        self.length = min(FIRST_SLOTS, self.max_length) if device.type == "cpu" else self.max_length
         shape = (config.n_layer, batch, config.kv_heads, self.length, config.d_head)
-        self.keys = torch.zeros(shape, device=device, dtype=dtype)  # [layer, B, G, context, K]
+        self.keys = torch.zeros(shape, device=device, dtype=dtype)  # [layer, B, G, slots, K]
         self.values = torch.zeros_like(self.keys)
-        # [B, P + context]; the first P stay −1: no token precedes position 0.
+        # [B, P + slots]; the first P stay −1: no token precedes position 0.
         self.ids = torch.full((batch, self.lookback + self.length), -1, dtype=torch.long, device=device)
+
+    def reserve(self, length: int) -> None:
+        """Make sure that there are at least `length` slots, up to the context length; those in use stay as they are."""
+        if length > self.length:
+            more = min(max(length, 2 * self.length), self.max_length) - self.length
+            self.keys, self.values = (F.pad(one, (0, 0, 0, more)) for one in (self.keys, self.values))
+            self.ids = F.pad(self.ids, (0, more), value=-1)
+            self.length += more
 
     def update(self, layer: int, keys: Tensor, values: Tensor, positions: Tensor) -> tuple[Tensor, Tensor]:
         """Write keys and values [B, G, T, K] at `positions` [T] or [B, T]; return those of all slots [B, G, S, K]."""
@@ -226,7 +240,8 @@ class KVCache:
         return other
 
     def write_rows(self, rows: list[int], other: "KVCache") -> None:
-        """Overwrite the given rows with those of another cache of the same length."""
+        """Overwrite the given rows with those of another cache, which was made from this one and may have grown."""
+        self.reserve(other.length)
         self.keys[:, rows], self.values[:, rows], self.ids[rows] = other.keys, other.values, other.ids
 
 
@@ -539,6 +554,8 @@ class Transformer(nn.Module):
             positions, num_slots = steps + start, num_slots or start + time  # [T]
         else:
             positions = steps + start.unsqueeze(1)  # [B, T]
+        if cache is not None and num_slots is not None:
+            cache.reserve(num_slots)
         slots = steps if cache is None else torch.arange(num_slots or cache.length, device=ids.device)  # [S]
         mask: Tensor | None = None
         if time > 1 or isinstance(start, Tensor):  # one token with no slot behind it may attend to all of them

@@ -11,6 +11,7 @@
 
    Shapes: B rows of a pass, D d_model, H heads, K head size, F width of the feed-forward, V vocabulary. */
 
+#include <float.h>
 #include <math.h>
 #include <pthread.h>
 #include <sched.h>
@@ -67,7 +68,7 @@ enum { NO_NORM, LAYERNORM, RMSNORM };
 enum { NO_FEED_FORWARD, GELU, GELU_TANH, RELU, RELU2, SWIGLU };
 enum { NO_POSITIONS, ROTARY, LEARNED, SINUSOIDAL };
 enum { MISSING, F32, BF16, INT8, I16, I32, I64 };
-enum { LARGE_PAGE = 2 << 20 };
+enum { LARGE_PAGE = 2 << 20, LARGE_CACHE = 64 << 20 };
 enum { SPINS_AT_ONCE = 50, MAX_SPINS = 20000 };
 
 typedef float Lanes __attribute__((vector_size(4 * LANES), aligned(4)));
@@ -168,6 +169,7 @@ struct Sequence {
     int cached;     /* number of ids whose keys and values the cache holds */
     float *cache;   /* keys and values, [key/value head][block][layer], in blocks of LANES tokens */
     uint8_t *used;  /* for each token of the vocabulary whether the sequence contains it; kept up for the repetition penalty */
+    size_t mapped;  /* bytes of the cache if it is mapped into memory; 0 if it is allocated */
     Sequence *next; /* of the same model */
 };
 
@@ -1162,11 +1164,17 @@ static void filter(float *logits, int count, const Sampling *sampling, const uin
         for (int id = 0; id < count; id++)
             if (used[id]) {
                 float penalty = (float)sampling->repetition_penalty;
-                logits[id] = logits[id] > 0 ? logits[id] / penalty : logits[id] * penalty;
+                const float penalized = logits[id] > 0 ? logits[id] / penalty : logits[id] * penalty;
+                logits[id] = fminf(fmaxf(penalized, -FLT_MAX), FLT_MAX);
             }
     if (is_greedy(sampling)) return;
-    for (int id = 0; id < count; id++) logits[id] /= (float)sampling->temperature;
-    const float highest = highest_of(logits, count);
+    const float temperature = (float)sampling->temperature, undivided = highest_of(logits, count);
+    float highest = undivided / temperature;
+    if (!is_finite(&highest, 1)) { /* only differences count */
+        for (int id = 0; id < count; id++) logits[id] -= undivided;
+        highest = 0;
+    }
+    for (int id = 0; id < count; id++) logits[id] /= temperature;
     if (sampling->top_k > 0 && sampling->top_k < count) {
         float least = select_largest(logits, count, (int)sampling->top_k);
         for (int id = 0; id < count; id++)
@@ -1559,7 +1567,8 @@ void native_free_sequence(Model *model, Sequence *sequence) {
             break;
         }
     free(sequence->ids);
-    free(sequence->cache);
+    if (sequence->mapped) munmap(sequence->cache, sequence->mapped);
+    else free(sequence->cache);
     free(sequence->used);
     free(sequence);
 }
@@ -1601,12 +1610,29 @@ static void *allocate_weights(Model *model, int share, size_t size) {
     return memset(at, 0, bytes);
 }
 
+/* Like `allocate`, for the cache of a sequence. A large one takes memory only where it is written: a long context may never
+   be used up. */
+static void allocate_cache(Sequence *sequence, int64_t count) {
+    const size_t bytes = (size_t)count * sizeof *sequence->cache;
+    if (bytes < LARGE_CACHE) {
+        sequence->cache = allocate(count, sizeof *sequence->cache);
+        return;
+    }
+    void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0); /* zeros, whole pages */
+    if (at == MAP_FAILED) return;
+#ifdef MADV_HUGEPAGE
+    madvise(at, bytes, MADV_HUGEPAGE);
+#endif
+    sequence->cache = at;
+    sequence->mapped = bytes;
+}
+
 Sequence *native_new_sequence(Model *model) {
     const Config *config = &model->config;
     Sequence *sequence = calloc(1, sizeof *sequence);
     if (sequence == NULL) return NULL;
     sequence->ids = allocate(config->context_length, sizeof *sequence->ids);
-    sequence->cache = allocate(config->n_kv_head * model->head_step, sizeof *sequence->cache);
+    allocate_cache(sequence, config->n_kv_head * model->head_step);
     sequence->used = allocate(config->vocab_size, sizeof *sequence->used);
     if (!sequence->ids || !sequence->cache || !sequence->used) {
         native_free_sequence(model, sequence);
