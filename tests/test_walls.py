@@ -55,6 +55,7 @@ WITHOUT_TORCH = {
     "train/data.py",
     "train/event_log.py",
     "train/launch.py",
+    "train/loggers.py",
     "train/planner.py",
     "train/recipe.py",
     "train/report.py",

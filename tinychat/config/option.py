@@ -146,7 +146,8 @@ class Option:
         if value is None:
             return ""
         if self.choices:
-            return "" if value in self.choices else f"it is one of {', '.join(self.choices)}"
+            values = value if self.kind is tuple else (value,)
+            return "" if all(one in self.choices for one in values) else f"it is one of {', '.join(self.choices)}"
         if self.kind not in (int, float):
             return ""
         finite = ", and finite" if self.kind is float and self.high is None else ""
@@ -195,7 +196,11 @@ class Option:
             return None if self.default is None else ()
         texts = (unescape(raw) if self.escaped else raw,) if isinstance(raw, str) else raw
         if isinstance(texts, list | tuple) and all(isinstance(text, str) and (text or self.empty) for text in texts):
-            return tuple(texts)
+            if not self.choices:
+                return tuple(texts)
+            words = tuple(text.strip().lower() for text in texts)
+            if not self.fault(words):
+                return words
         raise ValueError
 
     def _is_absent(self, word: object) -> bool:

@@ -38,6 +38,7 @@ class RunFolder:
         self.base_model = path / "base_model"  # the model that the run started from, with `--from`
         self.tokenizer_file = path / "tokenizer.json"
         self.source_tokenizer_file = path / "source_tokenizer.json"  # of translation models only
+        self.logs = path / "logs"  # the same figures for other tools, with `--log`
         self.out_file = path / "out"  # path of the final model's folder, with `--out`
         self.lock_file = path / "trainer.lock"  # held while the trainer lives; the system releases it in any case
         self.log_file = path / "trainer.log"  # the trainer's stderr

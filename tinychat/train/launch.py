@@ -52,14 +52,15 @@ from tinychat.tokenizer.tokenizer import load_tokenizer
 from tinychat.tokenizer.training import check_kind
 from tinychat.train.checkpoint import newest_step
 from tinychat.train.event_log import rewind
+from tinychat.train.loggers import check_loggers
 from tinychat.train.planner import check_architecture
 from tinychat.train.recipe import LENGTH_FIELDS, MODEL_FIELDS, RECIPE_FIELDS, Recipe, load_recipe
 from tinychat.untrusted import replace_surrogates
 
 FREE_FIELDS = ("context_length", "dropout", "attention_dropout", "initialization")
 """fields of the architecture that a base model's weights do not depend on; the context length may only shrink"""
-CHANGEABLE = ("devices", "strategy", "threads", "grad_accum_steps")
-"""recipe fields that any resumed run may change, as they affect how a step is computed but not its result"""
+CHANGEABLE = ("devices", "strategy", "threads", "grad_accum_steps", "log")
+"""recipe fields that any resumed run may change, as they affect how a step is computed or logged but not its result"""
 LOCK_TIMEOUT = 1.0
 """seconds to wait for the run's lock, which a process that checks on the run holds for a moment"""
 OUT_OF_MEMORY = 77
@@ -112,6 +113,7 @@ def prepare_run(
     except UnicodeEncodeError as error:
         line = error.object[: error.end].splitlines()[-1].strip(' "')
         raise UsageError(f"not UTF-8: {shorten(ascii(line), 200)}", "rename the file: a recipe is text") from None
+    check_loggers(recipe.log)
     name = _new_name(recipe, recipe_name) if name is None else _free_name(name)
     model = None if recipe.from_model is None else open_info(find_model(recipe.from_model))
     if model is not None:
@@ -249,6 +251,7 @@ def change_recipe(run: RunFolder, overrides: Mapping[str, object], *, more: bool
         raise UsageError(f"a run goes on as it began: {flags} cannot change it", f"begin a new run; {free} may change")
     old = load_recipe(run.recipe_file)
     recipe, used = old.merged(overrides), measure_length(run, old)
+    check_loggers(recipe.log)
     extends = any(name in LENGTH_FIELDS for name in names)
     if more:
         if not extends:

@@ -40,7 +40,7 @@ LENGTH_FIELDS = ("minutes", "steps", "epochs")
 
 def _field(section: str, help: str, default: Any = None, **facts: Any) -> Any:
     """Declare a field of `Recipe`; `None` leaves its value to the planner."""
-    return option(default, help, section=section, absent=AUTO, **facts)
+    return option(default, help, **{"section": section, "absent": AUTO} | facts)
 
 
 _data, _tokenizer, _optimizer, _schedule, _machine = (
@@ -151,6 +151,10 @@ class Recipe:
     sample_tokens: int = _schedule(
         "maximum tokens of a sample, and of the model's answers if above 256; 0 for no samples", 160,
         low=0, high=100_000,
+    )  # fmt: skip
+    log: tuple[str, ...] = _schedule(
+        "write losses for other tools, too, into the run's folder", (), choices=("tensorboard", "csv"),
+        optional=True, absent="none",
     )  # fmt: skip
 
     device: str = _machine("device to train on", "auto", choices=("auto", "cpu", "cuda", "mps"))

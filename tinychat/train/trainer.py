@@ -30,6 +30,7 @@ from tinychat.train.distributed import ProcessGroup
 from tinychat.train.evaluation import Evaluation, evaluate
 from tinychat.train.event_log import Control, Curves, EventLog, loss_curve, recent_loss, rewind
 from tinychat.train.launch import ProcessRank, save_recipe
+from tinychat.train.loggers import MetricsLog
 from tinychat.train.loop import MIN_SAMPLE_SECONDS, Loop, RunIO, Training, best_evaluation
 from tinychat.train.machine import StepTimer, check_memory, find_machine
 from tinychat.train.model_card import Figures, ModelFacts, model_card, training_record
@@ -61,8 +62,13 @@ def train(
     if state is not None and state.fingerprint != text.fingerprint:
         raise RunError(f"{text.facts.name} has changed since this run began", "begin a new run")
     rewind(run.events_file, -1 if state is None else state.step)
-    with closing(EventLog(run.events_file)) as log:
-        Trainer(run, text, machine, ProcessGroup(process), log.write, started).train(recipe, control, state)
+    with closing(MetricsLog(run, recipe.log, run.events())) as metrics, closing(EventLog(run.events_file)) as log:
+
+        def report(event: Event) -> None:
+            log.write(event)
+            metrics.write(event)
+
+        Trainer(run, text, machine, ProcessGroup(process), report, started).train(recipe, control, state)
 
 
 @dataclass(frozen=True)
