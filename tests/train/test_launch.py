@@ -195,7 +195,7 @@ WAITING = """
 import os, sys, types
 from tinychat.train import __main__ as trainer, event_log
 
-def wait(recipe, run):
+def wait(recipe, run, *_):
     print("waiting", flush=True)
     open(run.path / "pipe")
 

@@ -26,13 +26,13 @@ EVALUATION_NAMES = {"val": "val", "train": "evaluated_train"}
 
 
 def _open_tensorboard(folder: Path) -> "Logger":
-    from lightning.fabric.loggers import TensorBoardLogger
+    from lightning.fabric.loggers.tensorboard import TensorBoardLogger
 
     return TensorBoardLogger(folder, name="tensorboard", version="", flush_secs=int(SAVE_INTERVAL))
 
 
 def _open_csv(folder: Path) -> "Logger":
-    from lightning.fabric.loggers import CSVLogger
+    from lightning.fabric.loggers.csv_logs import CSVLogger
 
     return CSVLogger(folder, name="csv", version="")
 
