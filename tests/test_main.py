@@ -169,6 +169,19 @@ def test_too_little_memory_is_told_in_a_line(megabytes: int) -> None:
     assert ended.err.count("\n") <= 2
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems do not limit the address space")
+@pytest.mark.parametrize(
+    "command", [["eval", "{}", __file__], ["train", __file__], ["-m", "{}", "-p", "hi", "--engine", "torch"]]
+)
+def test_what_needs_torch_names_the_limit_of_memory_that_is_too_low(
+    command: list[str], home: Path, letters: Path
+) -> None:
+    ended = run("", *(argument.format(letters) for argument in command), limit="ulimit -v 110000")
+    problem = "tinychat: the limit of memory is 107 MB, and this needs at least 900 MB"
+    assert (ended.code, ended.err.splitlines()) == (1, [problem, "  raise the limit: `ulimit -v unlimited`"])
+    assert not list(home.glob("runs/*"))
+
+
 @pytest.mark.slow
 def test_a_disk_without_room_is_told_in_a_line(home: Path, letters: Path) -> None:
     ended = run("", "import", str(letters), "--name", "copy", limit="ulimit -f 2")

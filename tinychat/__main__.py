@@ -31,7 +31,7 @@ def main() -> None:
         from tinychat.generate.loading import THREAD_ENVIRONMENT
         from tinychat.interrupts import raise_once
     except (ImportError, MemoryError, OSError) as error:  # too little memory, or an incomplete installation
-        sys.stderr.write(f"tinychat: cannot start: {error or 'out of memory'}\n")
+        sys.stderr.write(f"tinychat: cannot start: {str(error) or 'out of memory'}\n")
         _exit(1)
     for name, value in THREAD_ENVIRONMENT.items():
         os.environ.setdefault(name, value)

@@ -4,6 +4,8 @@ Each states the problem, with the value that caused it, and the remedy: one or t
 print.
 """
 
+LEAST_MEMORY = 900 << 20
+"""Bytes of address space with which torch loads and a small model is evaluated, on Linux."""
 MAX_SHOWN = 500
 """Maximum number of characters of an invalid value in an error."""
 
@@ -19,6 +21,24 @@ class TinychatError(Exception):
 
     def __str__(self) -> str:
         return f"{self.problem}\n{self.remedy}" if self.remedy else self.problem
+
+
+def check_memory_limit() -> None:
+    """Check that this process may take as much address space as torch, numpy and their libraries do.
+
+    With less, some of them would end the process, each with lines of its own.
+
+    Raises:
+        TinychatError: If it may not.
+    """
+    try:
+        import resource
+    except ImportError:  # there are no such limits
+        return
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if limit != resource.RLIM_INFINITY and limit < LEAST_MEMORY:
+        problem = f"the limit of memory is {limit >> 20:,} MB, and this needs at least {LEAST_MEMORY >> 20:,} MB"
+        raise TinychatError(problem, "raise the limit: `ulimit -v unlimited`")
 
 
 def describe_os_error(error: OSError) -> str:

@@ -11,7 +11,7 @@ import click
 from tinychat.cli.options import debug_option, json_option, make_session, set_flags, setting_options
 from tinychat.cli.output import echo, echo_json, echo_progress
 from tinychat.config.settings import Settings, SettingStore
-from tinychat.errors import UsageError
+from tinychat.errors import UsageError, check_memory_limit
 from tinychat.evaluate.suite import Outcome, Suite, Tally, read_suite, run, tally
 from tinychat.session.session import Session
 from tinychat.store.models import find_model, open_info
@@ -54,6 +54,7 @@ def eval_(
         return
     info, settings = open_info(find_model(model)), SettingStore()
     set_flags(settings, flags)
+    check_memory_limit()
 
     from tinychat.corpus.sources import join_words
     from tinychat.evaluate.perplexity import score
@@ -85,6 +86,7 @@ def eval_(
 def bench(model: str | None, as_json: bool, **flags: Any) -> None:
     """Measure prefill, decoding, training and start-up speed of MODEL here, and how close each comes to the limit."""
     session = make_session(flags | {"model": model})
+    check_memory_limit()
 
     from tinychat.evaluate.bench import run_bench
 

@@ -16,7 +16,7 @@ from tinychat import __version__
 from tinychat.cli.options import add_flags, debug_option, make_session, setting_options
 from tinychat.cli.output import echo, echo_problem
 from tinychat.config.settings import UI_OPTIONS
-from tinychat.errors import TinychatError, UsageError, describe_import_error, describe_os_error
+from tinychat.errors import TinychatError, UsageError, check_memory_limit, describe_import_error, describe_os_error
 from tinychat.textutil import shorten
 
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -49,6 +49,8 @@ class Commands(click.Group):
     def get_command(self, context: click.Context, name: str) -> click.Command | None:
         if name not in COMMANDS:
             return None
+        if name == "train":  # it imports numpy, whose libraries end a process that has too little memory
+            check_memory_limit()
         function = {"import": "import_", "eval": "eval_"}.get(name, name)
         command = getattr(importlib.import_module(COMMANDS[name][0]), function)
         assert isinstance(command, click.Command)

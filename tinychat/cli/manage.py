@@ -9,7 +9,7 @@ import click
 
 from tinychat.cli.options import debug_option, json_option, load_settings, load_ui_options
 from tinychat.cli.output import echo, echo_columns, echo_json, is_terminal
-from tinychat.errors import ModelError, UsageError
+from tinychat.errors import ModelError, UsageError, check_memory_limit
 from tinychat.formats.huggingface import FORMATS, export_model, import_model
 from tinychat.store import paths
 from tinychat.store.housekeeping import read_file_facts
@@ -249,6 +249,7 @@ def export(model: str, to: str, out: Path | None) -> None:
     folder = out or Path(f"{check_name(info.name)}-{to}")
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UsageError(f"{folder} is there already", "give another --out")
+    check_memory_limit()
     export_model(info, to, folder)
     echo(folder)
 
@@ -264,6 +265,7 @@ def import_(path: Path, name: str | None, out: Path | None) -> None:
     folder = out or find_named(paths.models_folder(), name) or paths.models_folder() / name
     if folder.exists():
         raise ModelError(f"{folder} is there already", "give another --name, or remove it")
+    check_memory_limit()
     info = import_model(path, name, folder)
     echo(f"{info.summary}: `tinychat -m {typed(str(out or name))}` talks to it")
 

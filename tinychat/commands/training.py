@@ -27,7 +27,7 @@ from tinychat.commands.registry import (
 from tinychat.commands.results import Answer, LossCurve, Message, Plot, Result, Table, WatchRun
 from tinychat.config.option import Option
 from tinychat.config.settings import Settings
-from tinychat.errors import ModelError, RunError, UsageError
+from tinychat.errors import ModelError, RunError, UsageError, check_memory_limit
 from tinychat.events import AnswerStart, Ended, Evaluated, Failed, Finished, Record, Stepped
 from tinychat.generate.stream import stream
 from tinychat.session.open_model import ShouldStop
@@ -126,6 +126,8 @@ def train(session: Session, text: str) -> Result:
 
     `/train more RUN --minutes 5` trains a run of yours for five more minutes, also one that is done.
     """
+    check_memory_limit()  # before numpy is imported
+
     from tinychat.corpus.sources import STDIN, join_words, split_weight
     from tinychat.train.launch import change_recipe, describe_done, launch, prepare_run, removed_on_error, resume_run
     from tinychat.train.recipe import choose_recipe
