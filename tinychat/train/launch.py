@@ -47,7 +47,7 @@ from tinychat.store.models import (
 )
 from tinychat.store.names import check_name, find_named, slug, typed
 from tinychat.store.runs import RunFolder, find_run
-from tinychat.textutil import shorten
+from tinychat.textutil import count, shorten
 from tinychat.tokenizer.tokenizer import load_tokenizer
 from tinychat.tokenizer.training import check_kind
 from tinychat.train.checkpoint import newest_step
@@ -288,7 +288,7 @@ def describe_done(run: RunFolder) -> tuple[str, str]:
     assert isinstance(ended, Ended)
     ((name, length),) = load_recipe(run.recipe_file).length.items()
     more = f"{RECIPE_FIELDS[name].flag} {2 * length:g}"
-    problem = f"{run.name} is done: {ended.step:,} steps, {ended.split} loss {ended.loss:.4f}"
+    problem = f"{run.name} is done: {count(ended.step, 'step')}, {ended.split} loss {ended.loss:.4f}"
     return problem, f"it goes on with a new length in all: `tinychat train --resume {run.typed_name} {more}`"
 
 
