@@ -425,7 +425,8 @@ class Plan:
         plan, eval_tokens = dataclasses.replace(self, token_seconds=token_seconds, val_fraction=1.0), EVAL_TOKENS
         if self.available is not None:
             tokens = self.available / max(token_seconds, 1e-9)  # that an evaluation would take all of the time for
-            eval_tokens, most = int(EVAL_FRACTION * tokens), int(MAX_FINAL_FRACTION * tokens)
+            passes = 1 if self.recipe.from_model is None else 2  # the model that it starts from is measured as well
+            eval_tokens, most = int(EVAL_FRACTION * tokens), int(MAX_FINAL_FRACTION * tokens / passes)
             plan = dataclasses.replace(plan, val_fraction=min(1.0, most / (plan.val_tokens or 1)))
         windows = min(plan.final_windows, max(MIN_EVAL_WINDOWS, int(eval_tokens / plan.row_tokens)))
         return dataclasses.replace(plan, eval_windows=windows)
