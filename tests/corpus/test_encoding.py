@@ -1,6 +1,7 @@
 """Decoding: encodings, newlines, damage, and independence of the piece size."""
 
 import gzip
+import itertools
 import time
 from pathlib import Path
 
@@ -147,7 +148,7 @@ def test_pieces_of_any_size_give_the_same(tmp_path: Path, encoding: str, data: b
 
 @given(st.text(st.sampled_from("ab\n\r\u2028")), st.integers(1, 5))
 def test_lines_joined_are_the_text(text: str, size: int) -> None:
-    lines = list(read_lines(text[start : start + size] for start in range(0, len(text), size)))
+    lines = list(read_lines(Path("a.csv"), (text[start : start + size] for start in range(0, len(text), size))))
     assert "".join(lines) == text
     assert all(line.endswith("\n") for line in lines[:-1])
     assert all("\n" not in line[:-1] for line in lines)
@@ -170,3 +171,10 @@ def test_notes_of_a_thousand_files_are_summarized_in_three_lines() -> None:
     assert len(lines) == 3
     assert lines[0] == "0.txt: NUL characters left out: 2"
     assert lines[-1] == "2.txt: NUL characters left out: 2 (and 997 more files alike)"
+
+
+def test_a_line_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tinychat.corpus.encoding.MAX_LINE", 10)
+    assert list(read_lines(Path("a.csv"), ["123456789\n1234", "56789\n"])) == ["123456789\n", "123456789\n"]
+    with pytest.raises(SourceError, match=r"a\.csv has a line of more than 10 characters"):
+        list(read_lines(Path("a.csv"), itertools.repeat("1234")))

@@ -33,6 +33,9 @@ PIECE = 1 << 18
 HEAD = 1 << 16
 """Bytes that are examined to tell text from other data and to guess an encoding."""
 
+MAX_LINE = 1 << 26
+"""Maximum number of characters of a line that is a record or a part of one."""
+
 BOMS = (
     (codecs.BOM_UTF8, "utf-8"),
     (codecs.BOM_UTF32_LE, "utf-32-le"),  # before UTF-16, whose mark it begins with
@@ -160,15 +163,25 @@ def read_text(path: Path, encoding: str, notes: Notes, size: int = PIECE) -> Ite
     _note_newlines(newlines.newlines, notes)
 
 
-def read_lines(pieces: Iterable[str]) -> Iterator[str]:
-    """Yield the lines of a text that comes in pieces, each with its LF."""
+def read_lines(path: Path, pieces: Iterable[str]) -> Iterator[str]:
+    """Yield the lines of a text that comes in pieces, each with its LF.
+
+    Raises:
+        SourceError: If a line has more than `MAX_LINE` characters; a small compressed file may hold one of gigabytes.
+    """
     parts: list[str] = []  # of a line that is not complete yet
+    length = 0
     for piece in pieces:
         for line in re.findall(r"[^\n]*\n|[^\n]+", piece):
             parts.append(line)
+            length += len(line)
+            if length > MAX_LINE:
+                problem = f"{path} has a line of more than {MAX_LINE:,} characters, which is read as a whole"
+                raise SourceError(problem, "break it into records, or name it .txt to read it as running text")
             if line.endswith("\n"):
                 yield "".join(parts)
                 parts.clear()
+                length = 0
     if parts:
         yield "".join(parts)
 

@@ -293,7 +293,7 @@ def _peek(records: Iterable[Record]) -> tuple[list[Record], Iterator[Record]]:
 
 def _read_jsonl(part: Part, notes: Notes) -> Iterator[Record]:
     """Read one JSON value a line; bad lines are skipped and counted."""
-    for number, line in enumerate(read_lines(part.pieces(notes)), 1):
+    for number, line in enumerate(read_lines(part.path, part.pieces(notes)), 1):
         if line.isspace():
             continue
         try:
@@ -339,7 +339,7 @@ def _read_json(part: Part, notes: Notes) -> Iterator[Record]:
 
 def _read_rows(part: Part, notes: Notes) -> Iterator[Record]:
     """Read separated values; separator, quotes and header are inferred from the first rows."""
-    lines = read_lines(part.pieces(notes))
+    lines = read_lines(part.path, part.pieces(notes))
     first = list(islice(lines, SAMPLE))
     dialect = _choose_dialect(first, tabs=part.format in ("", ".tsv"))
     rows = filter(None, csv.reader(chain(first, lines), **dialect))
