@@ -40,8 +40,8 @@ from tinychat.train.step import Learner
 
 MIN_AVAILABLE_SECONDS = 1.0
 """seconds from the first step to the end of a run that are needed for anything to be learned"""
-TIMED_EVALUATIONS, TIMED_WINDOWS = 2, 4
-"""evaluations that are timed before the first step, and the windows or documents of each"""
+TIMED_WINDOWS = (2, 8, 8)
+"""windows or documents of the evaluations that are timed before the first step"""
 TOKENS_TO_CHOOSE, MIN_WINDOWS_TO_CHOOSE = 16_384, 8
 """Number of tokens, and at least of windows, by which the counts of a run with `--from` are chosen."""
 
@@ -171,12 +171,13 @@ class Trainer:
         if plan.available is None:
             return plan
         times = []
-        for _ in range(TIMED_EVALUATIONS):
+        for windows in TIMED_WINDOWS:
             began = time.perf_counter()
-            tokens = evaluate(learner.model, self.text.eval_text, TIMED_WINDOWS).tokens
+            tokens = evaluate(learner.model, self.text.eval_text, windows).tokens
             times.append((time.perf_counter() - began) / tokens)
         available = self._available(60 * (plan.recipe.minutes or 0))
-        return dataclasses.replace(plan, available=available).with_evaluations(min(times))
+        # The first one warms up. The slowest counts: on a busy machine, the final one will be as slow.
+        return dataclasses.replace(plan, available=available).with_evaluations(max(times[1:]))
 
     def _make_learner(self, plan: Plan, state: State | None) -> Learner:
         """Make the model and its optimizers."""
