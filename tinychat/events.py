@@ -222,6 +222,11 @@ class Ended:
     accuracy: float | None = None
     """Fraction of tokens that were the most likely token under the best weights."""
     prompts: tuple[str, ...] = ()
+    mixture: dict[str, dict[str, float]] = field(default_factory=dict)
+    """Of a model with n-grams, for `layers`, `counts` and `matches`: the mean share, and the loss and accuracy alone;
+    of matches, the fraction of tokens with one and how often it is right. Empty without n-grams."""
+    mixture_tokens: int = 0
+    """Number of tokens of `split` that these are of."""
     start: str = ""
     """Name of the model that the run started from, if any."""
     start_loss: float | None = None

@@ -11,7 +11,7 @@ from torch import nn
 from tinychat.model.config import ModelConfig
 from tinychat.model.transformer import NO_TOKEN, Transformer
 from tinychat.train.batches import Rows, find_fold, split_folds
-from tinychat.train.evaluation import Evaluation, evaluate
+from tinychat.train.evaluation import Evaluation, MixtureMeter, evaluate
 
 
 @pytest.fixture
@@ -110,3 +110,21 @@ def test_of_documents_the_loss_is_that_of_each_by_itself() -> None:
     assert result.tokens == rows.count_predicted(8) == 3 + 8 + 2 + 7 + 5
     assert result.loss == pytest.approx(float(torch.cat(losses).mean()), abs=1e-5)
     assert evaluate(model, rows, 2).tokens == 2 + 8  # the shortest and the longest
+
+
+def test_a_meter_tells_what_each_part_of_a_mixture_reaches_alone() -> None:
+    torch.manual_seed(0)
+    mixed = Transformer(ModelConfig(13, context_length=8, n_layer=1, n_head=2, d_model=16, ngram_order=3))
+    assert mixed.ngrams is not None
+    ids = np.tile(np.array([1, 2, 3, 4, 5], np.uint16), 20)
+    mixed.ngrams.count(split_folds(ids))
+    meter = MixtureMeter()
+    result = evaluate(mixed, ids, meter=meter)
+    assert result == evaluate(mixed, ids)
+    assert meter.tokens == result.tokens == 99
+    parts = meter.figures()
+    assert sum(part["share"] for part in parts.values()) == pytest.approx(1)
+    assert parts["layers"]["loss"] == pytest.approx(math.log(13))  # nothing is learned yet
+    assert parts["counts"]["loss"] < 1 < parts["layers"]["loss"]
+    assert parts["matches"]["accuracy"] == 1
+    assert 0.8 < parts["matches"]["found"] < 1

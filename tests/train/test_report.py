@@ -60,3 +60,16 @@ def test_events_of_an_older_version_have_fewer_rows() -> None:
     assert dict(report(Ended("done", 10, 1.7, 5.5, 2.5, 60.0, "mine"))) == {
         "time": "1:00 in all",
     }
+
+
+def test_the_parts_of_a_mixture_have_their_shares_and_what_they_reach_alone() -> None:
+    mixture = {
+        "layers": {"share": 0.161, "loss": 2.0123, "accuracy": 0.4},
+        "counts": {"share": 0.774, "loss": 1.5301, "accuracy": 0.5},
+        "matches": {"share": 0.065, "found": 0.82, "accuracy": 0.45},
+    }
+    assert rows(mixture=mixture, mixture_tokens=8192)["mixture"] == (
+        "layers alone 2.0123 (share 16 %), counts alone 1.5301 (77 %), matches found at 82 % of tokens, "
+        "right 45 % of the time (6 %); over 8,192 tokens"
+    )
+    assert "mixture" not in rows()

@@ -1,5 +1,6 @@
 """`tinychat train`: creates or resumes a run, starts its trainer and shows its progress."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -33,7 +34,23 @@ from tinychat.train.recipe import RECIPE_FIELDS, choose_recipe
 if TYPE_CHECKING:
     from tinychat.repl.training_view import RunOutcome
 
-STARTED = time.monotonic()
+
+MAX_START_SECONDS = 60.0
+"""Seconds within which a process imports this module, at most; more is a mistake of its clock."""
+
+
+def _start_of_process() -> float:
+    """Return `time.monotonic()` at the start of this process, or now where the system does not tell."""
+    now = time.monotonic()
+    try:
+        fields = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
+        age = time.clock_gettime(time.CLOCK_BOOTTIME) - int(fields[19]) / os.sysconf("SC_CLK_TCK")
+    except (OSError, ValueError, IndexError, AttributeError):
+        return now
+    return now - min(max(0.0, age), MAX_START_SECONDS)
+
+
+STARTED = _start_of_process()
 """Start of the command, from which `--minutes` counts."""
 
 COMMON_OPTIONS = (

@@ -240,6 +240,8 @@ def _stack(config: ModelConfig, name: str, vocab_size: int, n_layer: int) -> Ite
     final_norm = _norm(config) if config.final_norm and config.norm_position == "pre" else ()
     if output := (*final_norm, *(_head(config) if name == "decoder" else ())):
         yield Stage(name, "output", output)
+    if name == "decoder" and config.ngram_order:
+        yield Stage(name, "mixture", tuple(_mixture(config)))
 
 
 def _input(config: ModelConfig, vocab_size: int) -> Iterator[Layer]:
@@ -297,14 +299,20 @@ def _norm(config: ModelConfig) -> Iterator[Layer]:
 
 
 def _head(config: ModelConfig) -> Iterator[Layer]:
-    width, vocab_size, order = config.d_model, config.vocab_size, config.ngram_order
+    width, vocab_size = config.d_model, config.vocab_size
     bias = vocab_size if (config.bias if config.head_bias is None else config.head_bias) else 0
     shared = ", the embedding's" if config.tie_embeddings else ""
     parameters = bias + (0 if config.tie_embeddings else width * vocab_size)
     shape = (config.context_length, vocab_size)
     yield Layer("head", "Linear", f"{width} → {vocab_size:,}{shared}", shape, parameters)
-    if order:
-        contexts = len(CONTEXT_LENGTHS)
-        mixing = (width + 1) * (1 + order + contexts) + order + contexts + contexts * MAX_RECENT
-        mixing += EVIDENCE_WIDTH * (2 * (order + contexts) + 1 + order + contexts + 1)
-        yield Layer("n-grams", "NGrams", f"counts up to {order}, and of the context, mixed in", shape, mixing)
+
+
+def _mixture(config: ModelConfig) -> Iterator[Layer]:
+    """Yield what is mixed with the predictions of the layers, and the mixture."""
+    order, contexts, shape = config.ngram_order, len(CONTEXT_LENGTHS), (config.context_length, config.vocab_size)
+    mixing = (config.d_model + 1) * (1 + order + contexts) + order + contexts + contexts * MAX_RECENT
+    mixing += EVIDENCE_WIDTH * (2 * (order + contexts) + 1 + order + contexts + 1)
+    shortest, longest = CONTEXT_LENGTHS[0], CONTEXT_LENGTHS[-1]
+    yield Layer("counts", "", f"n-grams of the text, up to {order}", shape, branch="beside")
+    yield Layer("matches", "", f"of the last {shortest} to {longest} tokens", shape, branch="beside")
+    yield Layer("mix", "NGrams", "in shares at each token", shape, mixing, branch="joins")

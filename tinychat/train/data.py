@@ -141,6 +141,8 @@ class TrainingText:
 
     def with_less_validation(self, fraction: float) -> "TrainingText":
         """Return this text with only a fraction of what is held out as validation splits; the rest is left out."""
+        if fraction == 1:
+            return self
         return replace(self, vals=tuple(cut_validation(val, fraction) for val in self.vals))
 
     @cached_property

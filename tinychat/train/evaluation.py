@@ -4,15 +4,18 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from tinychat.config.settings import Settings
 from tinychat.events import Token
 from tinychat.generate.stream import Answer, PromptEncoder, drive
 from tinychat.generate.stream import Batch as AnswerBatch
 from tinychat.generate.torch_engine import TorchEngine
+from tinychat.model.ngrams import MIN_PROBABILITY
 from tinychat.model.transformer import IGNORED, Transformer, cross_entropy
 from tinychat.tokenizer.token_cache import Ids
 from tinychat.train.batches import Batch, Rows, cut_document, cut_window, text_history
@@ -43,9 +46,48 @@ class Evaluation:
         return self.loss / math.log(2) / characters_per_token if characters_per_token else math.nan
 
 
+class MixtureMeter:
+    """Collects what each part of a model with n-grams reaches alone, and its mean share of the mixture."""
+
+    def __init__(self) -> None:
+        self.tokens = 0
+        """Number of tokens predicted."""
+        self._sums = torch.zeros(4, 3, dtype=torch.float64)  # of loss, accuracy, share and presence, of each part
+
+    def add(self, predicted: Tensor, shares: Tensor, targets: Tensor) -> None:
+        """Add predictions [B, T, 3, V] and shares [B, T, 3] of the parts, as of `NGrams.components`."""
+        counted = targets != IGNORED  # [B, T]
+        predicted, shares, targets = predicted[counted], shares[counted], targets[counted]  # [N, 3, V], [N, 3], [N]
+        probabilities = predicted.gather(-1, targets[:, None, None].expand(-1, 3, 1)).squeeze(-1)  # [N, 3]
+        right = predicted.argmax(dim=-1) == targets.unsqueeze(-1)
+        present = predicted.sum(dim=-1) > 0.5  # matches may find nothing
+        figures = (-probabilities.clamp(min=MIN_PROBABILITY).log(), right & present, shares, present)
+        self._sums += torch.stack([figure.double().sum(0).cpu() for figure in figures])
+        self.tokens += len(targets)
+
+    def figures(self) -> dict[str, dict[str, float]]:
+        """Return the mean share of each part, and what it reaches alone: the loss of layers and of counts.
+
+        Matches have none, as they know of most tokens nothing: how often they find one, and how often that is right.
+        """
+        loss, right, share, present = (row / max(1, self.tokens) for row in self._sums)
+        parts = {
+            name: {"share": float(share[index]), "loss": float(loss[index]), "accuracy": float(right[index])}
+            for index, name in enumerate(("layers", "counts"))
+        }
+        found = float(present[2])
+        matches = {"share": float(share[2]), "found": found, "accuracy": float(right[2]) / found if found else 0.0}
+        return {**parts, "matches": matches}
+
+
 @torch.inference_mode()
 def evaluate(
-    model: Transformer, text: Ids | Rows, windows: int | None = None, *, trained_on: bool = False
+    model: Transformer,
+    text: Ids | Rows,
+    windows: int | None = None,
+    *,
+    trained_on: bool = False,
+    meter: MixtureMeter | None = None,
 ) -> Evaluation:
     """Return the mean cross-entropy of all tokens but the first, in f32, over windows that do not overlap.
 
@@ -58,6 +100,7 @@ def evaluate(
         text: Ids or documents.
         windows: Evaluate only this many windows or documents, spread evenly; None for all.
         trained_on: Whether the model counts its n-grams in this text: each fold is then predicted from the others.
+        meter: Takes what each part of a model with n-grams predicts.
     """
     context_length, device = model.config.context_length, model.head.weight.device
     if isinstance(text, Rows):  # the shortest first, to reduce padding
@@ -73,6 +116,10 @@ def evaluate(
     model.eval()
     total = torch.zeros((), dtype=torch.float64)
     correct, tokens = torch.zeros((), dtype=torch.long, device=device), 0
+    mixed: list[tuple[Any, ...]] = []  # the inputs of `NGrams`
+    hook = None
+    if meter is not None and model.ngrams is not None:
+        hook = model.ngrams.register_forward_pre_hook(lambda _, inputs: mixed.append(inputs))
     try:
         for first in range(0, len(indices), batch_size):
             rows = [cut(int(index), context_length) for index in indices[first : first + batch_size]]
@@ -87,8 +134,12 @@ def evaluate(
             total += cross_entropy(logits, batch.targets, "sum").double().cpu()
             correct += (logits.argmax(dim=-1) == batch.targets).sum()
             tokens += int((batch.targets != IGNORED).sum())
+            if meter is not None and model.ngrams is not None:
+                meter.add(*model.ngrams.components(*mixed.pop()), batch.targets)
     finally:
         model.train(was_training)
+        if hook is not None:
+            hook.remove()
     return Evaluation(float(total) / tokens, tokens, int(correct) / tokens)
 
 

@@ -17,7 +17,7 @@ from tinychat.train.report import format_samples, report
 LIBRARIES = ("torch", "lightning", "tokenizers", "numpy")
 MAX_VALIDATION_IDS = 2_000
 """maximum number of validation tokens saved with the model, to measure the loss of coarser precisions on"""
-CARD_ROWS = ("start", "overfits", "copies", "time")
+CARD_ROWS = ("start", "overfits", "mixture", "copies", "time")
 """rows of the final report that go on the card, which words the others itself"""
 
 
@@ -109,6 +109,7 @@ def training_record(model: ModelFacts, figures: Figures) -> dict[str, Any]:
                 "training_loss": ended.last_training_loss,
             },
             "overfits_since": ended.overfits_since,
+            **({"mixture": ended.mixture | {"tokens": ended.mixture_tokens}} if ended.mixture else {}),
             **({} if ended.start_loss is None else {"start_loss": ended.start_loss}),
             "copied": {
                 "text": ended.copied,

@@ -27,6 +27,8 @@ def report(ended: Ended) -> Iterator[tuple[str, str]]:
         yield "last", describe_last(ended)
     if ended.training_loss is not None:
         yield "overfits", describe_overfitting(ended)
+    if ended.mixture:
+        yield "mixture", describe_mixture(ended)
     if ended.samples and ended.copied_searched:
         yield "copies", describe_copying(ended)
     yield "time", describe_times(ended)
@@ -75,6 +77,17 @@ def describe_overfitting(ended: Ended) -> str:
     if gap > SLIGHT_GAP * ended.training_loss:
         return f"a little: {losses}; val was not rising"
     return f"no: {losses}"
+
+
+def describe_mixture(ended: Ended) -> str:
+    """Describe what the parts of a model with n-grams reach alone, and their mean shares."""
+    layers, counts, matches = (ended.mixture[name] for name in ("layers", "counts", "matches"))
+    right = f"found at {percent(matches['found'], 0)} of tokens, right {percent(matches['accuracy'], 0)} of the time"
+    return (
+        f"layers alone {layers['loss']:.4f} (share {percent(layers['share'], 0)}), "
+        f"counts alone {counts['loss']:.4f} ({percent(counts['share'], 0)}), "
+        f"matches {right} ({percent(matches['share'], 0)}); over {ended.mixture_tokens:,} tokens"
+    )
 
 
 def describe_copying(ended: Ended) -> str:

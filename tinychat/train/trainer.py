@@ -27,7 +27,7 @@ from tinychat.train.batches import Batches, make_user_loss_mask
 from tinychat.train.checkpoint import Publisher, State, load_checkpoint, save_checkpoint
 from tinychat.train.data import TrainingText
 from tinychat.train.distributed import ProcessGroup
-from tinychat.train.evaluation import Evaluation, evaluate
+from tinychat.train.evaluation import Evaluation, MixtureMeter, evaluate
 from tinychat.train.event_log import Control, Curves, EventLog, loss_curve, recent_loss, rewind
 from tinychat.train.launch import ProcessRank, save_recipe
 from tinychat.train.loggers import MetricsLog
@@ -94,6 +94,8 @@ class Trainer:
         learner = self._make_learner(plan, state)
         plan = self._plan_evaluations(plan, learner, state)
         text = self.text.with_less_validation(plan.val_fraction)
+        if text is not self.text:
+            evaluate(learner.model, text.eval_text, 1)  # indexes the text, which is no time of an evaluation
         model = ModelFacts(self.run.name, plan, text, self.machine, learner.model.parameter_count)
         self._report_plan(model, state)
         recipe = plan.recipe
@@ -321,6 +323,13 @@ def make_ended_event(
         if plan.available is not None:
             windows = max(1, min(windows, int(ending.training_text_tokens(loop.seconds) / plan.row_tokens)))
         trained = evaluate(loop.learner.model, longest, windows, trained_on=True)
+    meter = MixtureMeter()
+    if plan.config.ngram_order:
+        windows = plan.eval_windows
+        if plan.available is not None:
+            windows = min(windows, int(ending.training_text_tokens(loop.seconds) / plan.row_tokens))
+        if windows:
+            evaluate(loop.learner.model, text.eval_text, windows, meter=meter)
     evaluation_seconds = loop.seconds - began
     seconds = ending.final_sample_seconds(loop.seconds)
     count = ending.samples if seconds >= MIN_SAMPLE_SECONDS else 0
@@ -364,6 +373,8 @@ def make_ended_event(
         evaluation_seconds=evaluation_seconds + sum(event.seconds for event in events if isinstance(event, Evaluated)),
         accuracy=best.accuracy,
         prompts=prompts,
+        mixture=meter.figures() if meter.tokens else {},
+        mixture_tokens=meter.tokens,
         start="" if text.base is None else text.base.info.name,
         start_loss=loop.state.start_loss,
     )

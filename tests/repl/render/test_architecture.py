@@ -39,6 +39,17 @@ def test_layers_branch_off_from_the_residual_stream_and_are_added_to_it() -> Non
     ]
 
 
+def test_counts_and_matches_are_mixed_in_behind_the_head() -> None:
+    lines = drawn(80, ModelConfig(65, context_length=32, n_layer=1, d_model=16, n_head=1, ngram_order=8))
+    head = next(index for index, line in enumerate(lines) if line.startswith("  │   head"))
+    assert lines[head + 1].startswith("╭─┴─ mixture ──")
+    drawing = [" ".join(line.split()) for line in lines[head + 2 : head + 6]]
+    assert drawing[0] == "│ ├─╮ counts n-grams of the text, up to 8 32 × 65"
+    assert drawing[1] == "│ │ │ matches of the last 2 to 16 tokens 32 × 65"
+    assert drawing[2].startswith("│ ⊕─╯ mix NGrams in shares at each token")
+    assert set(drawing[3]) == set("╰─┬")
+
+
 def test_an_encoder_is_drawn_before_the_decoder_that_attends_to_it() -> None:
     lines = drawn(80, ModelConfig(65, n_encoder_layer=1, n_layer=1, d_model=16, n_head=2))
     assert lines[1].split()[:2] == ["encoder:", "tokens"]

@@ -27,6 +27,8 @@ FLOW = {
 """Drawing on the left of a row: the residual stream is a line, and a block is a frame around it."""
 PLAIN_FLOW = dict.fromkeys(FLOW, "") | {"branch": "  ", "beside": "  ", "joins": "  ", "inside": "  "}
 """Indentation in the place of `FLOW`, on a dumb terminal."""
+FRAMED = ("block", "mixture")
+"""Stages with a frame around them."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +106,7 @@ def _rows(diagram: Diagram, *, is_sized: bool) -> Iterator[Row]:
         positions = str(stages[0].layers[0].shape[0]) if is_sized else ""
         yield Row("begins", "tokens" if len(stacks) == 1 else f"{stack}: tokens", "", positions)
         for stage in stages:
-            is_block = stage.name == "block"
+            is_block = stage.name in FRAMED
             yield from _block(stage, is_sized) if is_block else (_row("", layer, is_sized) for layer in stage.layers)
         yield Row("ends", "logits" if stack == stacks[-1] else "to the decoder")
     if is_sized:
@@ -113,8 +115,9 @@ def _rows(diagram: Diagram, *, is_sized: bool) -> Iterator[Row]:
 
 def _block(stage: Stage, is_sized: bool) -> Iterator[Row]:
     """Yield the rows of a block, framed; the first layer beside the residual stream branches off from it."""
-    times = f"{stage.times} × {stage.parameters:,}" if is_sized else ""
-    yield Row("top", "block" if is_sized else "block × n", parameters=times, is_ruled=True)
+    times = f"{stage.times} × " * (stage.name == "block") + f"{stage.parameters:,}" if is_sized else ""
+    name = stage.name if is_sized or stage.name != "block" else "block × n"
+    yield Row("top", name, parameters=times, is_ruled=True)
     branches_off = True
     for layer in stage.layers:
         flow = layer.branch or "inside"
