@@ -86,7 +86,9 @@ def test_a_run_that_trains_stays(make: Make) -> None:
         for act in (lambda: find_own("mine"), lambda: remove(own), lambda: rename(own, "new")):
             with pytest.raises(RunError, match="mine is training") as caught:
                 act()
-            assert caught.value.remedy == "end it first: q in `tinychat train --resume mine`"
+            assert caught.value.remedy == (
+                "end it first: `/finish mine` in the REPL, or q in `tinychat train --resume mine`"
+            )
     assert find_run("mine").model.is_dir()
 
 

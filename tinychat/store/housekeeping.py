@@ -132,7 +132,8 @@ def _parents() -> tuple[Path, Path]:
 
 
 def _at_work(run: RunFolder) -> RunError:
-    return RunError(f"{run.name} is training", f"end it first: q in `tinychat train --resume {run.typed_name}`")
+    way = f"`/finish {run.name}` in the REPL, or q in `tinychat train --resume {run.typed_name}`"
+    return RunError(f"{run.name} is training", f"end it first: {way}")
 
 
 @contextmanager
