@@ -211,14 +211,12 @@ NGRAM_SIZES = (
     Size(2, 128, 512, 4, 40),
     Size(3, 128, 512, 4, 80),
     Size(4, 128, 512, 4, 180),
-    Size(4, 128, 1024, 2, 280),
-    Size(4, 128, 2048, 1, 550),
-    Size(6, 192, 2048, 1, 4_000),
-    Size(6, 256, 2048, 2, 6_000),
-    Size(6, 384, 2048, 4, 10_000),
-    Size(8, 512, 2048, 8, 20_000),
+    Size(6, 192, 512, 4, 4_000),
+    Size(6, 256, 512, 8, 6_000),
+    Size(6, 384, 512, 16, 10_000),
+    Size(8, 512, 512, 32, 20_000),
 )
-"""Sizes of models with n-grams: they gain more from a longer context to find matches in than from layers."""
+"""Sizes of models with n-grams, which leave less to layers, and see what precedes a window: it may be short."""
 MAX_SIZES_BY_STEPS = 4
 """Number of the smallest sizes that runs by steps choose from: their size must not depend on the machine's speed."""
 
