@@ -55,6 +55,8 @@ def make(**options: Any) -> Transformer:
         for weight in model.parameters():
             weight.normal_(std=0.1 if model.config.norm == "none" else 0.3)  # numbers must not explode
     if model.ngrams is not None:
+        if not model.config.matches:
+            model.ngrams.silence_matches()
         model.ngrams.count([torch.randint(VOCABULARY, (300,), generator=torch.Generator().manual_seed(1)).numpy()])
     return model
 
@@ -110,7 +112,9 @@ SETTINGS = [
 
 
 @pytest.mark.parametrize("settings", SETTINGS)
-@pytest.mark.parametrize("options", [{}, {"ngram_order": 4}, {"ngram_order": 1}, {"position": "learned", "bias": True}])
+@pytest.mark.parametrize(
+    "options", [{}, {"ngram_order": 4}, {"ngram_order": 1, "matches": False}, {"position": "learned", "bias": True}]
+)
 def test_the_same_tokens_come_far_beyond_the_context(
     settings: Settings, options: dict[str, Any], tmp_path: Path
 ) -> None:

@@ -309,3 +309,26 @@ def test_an_index_looks_no_further_than_it_is_told() -> None:
     index = ContextIndex(torch.tensor([[0, 1, 2, 0, 1, 3, 0, 1]]), 4)
     assert index.followers(torch.tensor([7]), 6)[0, 0, 0, :3].tolist() == [3, 2, -1]
     assert index.followers(torch.tensor([7]), 5)[0, 0, 0, :3].tolist() == [3, -1, -1]
+
+
+def test_without_matches_what_the_context_repeats_counts_for_nothing_and_training_keeps_it_so() -> None:
+    torch.manual_seed(0)
+    config = ModelConfig(11, context_length=16, n_layer=1, d_model=16, n_head=1, ngram_order=3, matches=False)
+    model = Transformer(config)
+    ngrams = model.ngrams
+    assert ngrams is not None
+    ids = torch.randint(11, (200,))
+    ngrams.count([ids.numpy()])
+    silent = [parameter.clone() for parameter in (ngrams.recency, ngrams.variety[3:], ngrams.strength.bias[3:])]
+    optimizer = torch.optim.AdamW([one for one in model.parameters() if one.requires_grad], 0.1, weight_decay=0.0)
+    for _ in range(3):
+        model.loss(ids[None, :16], ids[None, 1:17]).backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    kept = (ngrams.recency, ngrams.variety[3:], ngrams.strength.bias[3:])
+    assert all(one.equal(other) for one, other in zip(kept, silent, strict=True))
+    repeated = torch.tensor([[1, 2, 3, 4, 5, 6, 7, 1, 2, 3, 4, 5]])
+    with torch.inference_mode():
+        without = model(repeated)
+        ngrams.has_matches = True  # another engine computes as if it had them
+        assert torch.allclose(model(repeated), without, atol=1e-5)

@@ -82,6 +82,7 @@ class ModelConfig:
         low=0, high=39,  # longest_ngram(2)
     )  # fmt: skip
     """N-grams are counted in the training text and mixed with the predictions of the layers; 0: the layers alone."""
+    matches: bool = option(True, "with n-grams: also mix in what followed the same tokens earlier in the context")
     initialization: str = option("zero", "initialization of the weights", choices=INITIALIZATIONS)
     """`zero`: output projections and head start at 0; `gpt2`: normal with σ = 0.02 (Radford et al. 2019, §2.3);
     `torch`: the defaults of torch."""
@@ -312,7 +313,8 @@ def _mixture(config: ModelConfig) -> Iterator[Layer]:
     order, contexts, shape = config.ngram_order, len(CONTEXT_LENGTHS), (config.context_length, config.vocab_size)
     mixing = (config.d_model + 1) * (1 + order + contexts) + order + contexts + contexts * MAX_RECENT
     mixing += EVIDENCE_WIDTH * (2 * (order + contexts) + 1 + order + contexts + 1)
-    shortest, longest = CONTEXT_LENGTHS[0], CONTEXT_LENGTHS[-1]
     yield Layer("counts", "", f"n-grams of the text, up to {order}", shape, branch="beside")
-    yield Layer("matches", "", f"of the last {shortest} to {longest} tokens", shape, branch="beside")
+    if config.matches:
+        shortest, longest = CONTEXT_LENGTHS[0], CONTEXT_LENGTHS[-1]
+        yield Layer("matches", "", f"of the last {shortest} to {longest} tokens", shape, branch="beside")
     yield Layer("mix", "NGrams", "in shares at each token", shape, mixing, branch="joins")

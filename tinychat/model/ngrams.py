@@ -74,7 +74,7 @@ class NGrams(nn.Module):
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        self.vocab_size, self.longest = config.vocab_size, config.ngram_order - 1
+        self.vocab_size, self.longest, self.has_matches = config.vocab_size, config.ngram_order - 1, config.matches
         levels = config.ngram_order + len(CONTEXT_LENGTHS)
         self.share = nn.Linear(config.d_model, 1)  # logit of the layers' share in the mixture
         self.strength = nn.Linear(config.d_model, levels)  # log α of each level
@@ -102,6 +102,24 @@ class NGrams(nn.Module):
         with torch.no_grad():
             self.strength.bias.fill_(INITIAL_STRENGTHS[0])
             self.strength.bias[self.longest + 1 :] = INITIAL_STRENGTHS[1]
+        if not self.has_matches:
+            self.silence_matches()
+
+    @torch.no_grad()
+    def silence_matches(self) -> None:
+        """Set the weights that let what the context repeats count for nothing, in any engine; they are not trained.
+
+        Training keeps them, as it finds no match (see `_count_context`): their gradients are 0.
+        """
+        order = self.longest + 1
+        self.recency.requires_grad_(False).fill_(-MAX_STRENGTH)
+        self.variety[order:] = 0
+        levels = len(self.variety)
+        self.evidence.weight[:, order:levels] = 0  # of sums
+        self.evidence.weight[:, levels + order :] = 0  # of varieties
+        for layer in (self.strength, self.correction):
+            layer.weight[order:levels] = 0
+        self.strength.bias[order:] = INITIAL_STRENGTHS[1]
 
     def count(self, folds: Sequence[Ids], earlier: "Counts | None" = None) -> None:
         """Count the n-grams of a training text, in the first `MOST_COUNTED` / len(folds) ids of each of its folds.
@@ -168,8 +186,10 @@ class NGrams(nn.Module):
         alpha = strength.clamp(-MAX_STRENGTH, MAX_STRENGTH).exp()  # [B, T, J + K]
         share = (self.share(x).float() + corrections[..., -1:]).sigmoid()
         order = counts.shape[-2]
-        of_text = Levels(counts, totals, alpha[..., :order])
-        return (of_text, Levels(recent, recent_totals, alpha[..., order:])), share
+        of_text, of_context = alpha[..., :order], alpha[..., order:]
+        if not self.has_matches:
+            of_context = of_context.detach()  # their gradients are 0, but for rounding
+        return (Levels(counts, totals, of_text), Levels(recent, recent_totals, of_context)), share
 
     def _count_text(self, padded_ids: Tensor, time: int, folds: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
         """Return counts [B, T, J, V], their sums and varieties [B, T, J], of the training text. See `forward`."""
@@ -186,6 +206,8 @@ class NGrams(nn.Module):
         followers = context.followers
         if followers is None:
             followers = recent_followers(context.history, context.slots, self.vocab_size)  # [B, T, K, R]
+        if not self.has_matches:
+            followers = torch.full_like(followers, -1)
         weights = self.recency.float().clamp(-MAX_STRENGTH, MAX_STRENGTH).exp().expand(followers.shape)
         counts = weights.new_zeros(*followers.shape[:-1], self.vocab_size + 1)  # one column more for none, −1
         counts = counts.scatter_add(-1, followers.long() + 1, weights)[..., 1:]

@@ -113,6 +113,7 @@ class Recipe:
     previous_token_embeddings: int | None = _architecture("previous_token_embeddings")
     bigram_embedding: bool | None = _architecture("bigram_embedding")
     ngram_order: int | None = _architecture("ngram_order")
+    matches: bool | None = _architecture("matches")
     initialization: str | None = _architecture("initialization")
 
     optimizer: str = _optimizer("optimizer algorithm", "muon", choices=tuple(PEAK_LEARNING_RATES))
