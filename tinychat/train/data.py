@@ -138,6 +138,8 @@ class TrainingText:
     """Fraction that is held out: the recipe's, or less if the base model has seen the rest of this very text."""
     base: BaseModel | None = None
     """Model that the run started from, if any."""
+    is_known: bool = False
+    """Whether that model was trained on this text, or on a part of the mix."""
 
     def with_less_validation(self, fraction: float) -> "TrainingText":
         """Return this text with only a fraction of what is held out as validation splits; the rest is left out."""
@@ -253,7 +255,8 @@ def _read_text(recipe: Recipe, run: RunFolder, clock: ReadingClock) -> TrainingT
     _check(recipe, corpus)
     translates = corpus.mode == "translation"
     packing, fraction, by_text = recipe.packing, recipe.validation_fraction, True
-    if base is not None and base.has_seen(corpus):
+    is_known = base is not None and base.has_seen(corpus)
+    if base is not None and is_known:
         packing, fraction = base.packing if packing is None else packing, min(fraction, base.validation_fraction)
         by_text = base.is_split_by_text
     has_rows = translates or packing is False
@@ -318,7 +321,7 @@ def _read_text(recipe: Recipe, run: RunFolder, clock: ReadingClock) -> TrainingT
         notices += [*_check_codes(base, corpus, tokenizer), *_check_text(base, corpus, tokenizer)]
     return TrainingText(
         facts, corpus.mode, tokenizer, source_tokenizer, template, train, vals, prompt, corpus.fingerprint,
-        tuple(notices), fraction, base,
+        tuple(notices), fraction, base, is_known,
     )  # fmt: skip
 
 

@@ -42,7 +42,7 @@ MIN_AVAILABLE_SECONDS = 1.0
 """seconds from the first step to the end of a run that are needed for anything to be learned"""
 TIMED_WINDOWS = (2, 8, 8)
 """windows or documents of the evaluations that are timed before the first step"""
-TOKENS_TO_CHOOSE, MIN_WINDOWS_TO_CHOOSE = 16_384, 8
+TOKENS_TO_CHOOSE, MIN_WINDOWS_TO_CHOOSE = 8_192, 8
 """Number of tokens, and at least of windows, by which the counts of a run with `--from` are chosen."""
 
 
@@ -192,7 +192,8 @@ class Trainer:
         earlier = None
         if folds is not None:
             counts = {name: weights[f"ngrams.{name}"] for name in COUNT_BUFFERS}
-            if self._are_helpful(counts, plan, weights, folds) if state is None else state.keeps_counts:
+            keeps = state.keeps_counts if state else self.text.is_known
+            if keeps or (state is None and self._are_helpful(counts, plan, weights, folds)):
                 earlier = counts
             elif state is None:
                 self.report(Noticed(f"the n-gram counts of {base.info.name} do not help here, and are left out"))
