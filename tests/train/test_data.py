@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from training import QUICK, events, train
 
+from tinychat.corpus.types import Chunk
 from tinychat.errors import ModelError, UsageError
 from tinychat.events import Ended, Failed, Noticed, Planned
 from tinychat.store.models import find_model, read_info, read_tokenizer, read_training, read_weights
@@ -254,6 +255,11 @@ def test_a_time_too_short_to_read_the_text_is_refused_as_soon_as_it_shows() -> N
     with pytest.raises(UsageError, match="about 1:42") as refused:
         check(10_000)
     assert refused.value.remedy == "give it --minutes 3.5 or more, or less text"
+    chunks = clock.watched("big", [Chunk("a", False), Chunk("b", True)])
+    assert next(chunks).text == "a"
+    now[0] += 60
+    with pytest.raises(UsageError, match="too short for big"):
+        next(chunks)
     ReadingClock(None, 0.0, lambda: 1e9).watch("big", 10)(1)
 
 

@@ -3,7 +3,7 @@
 import hashlib
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain, islice
@@ -216,6 +216,12 @@ class ReadingClock:
 
         return check
 
+    def watched(self, name: str, chunks: Iterable[Chunk]) -> Iterator[Chunk]:
+        """Yield chunks, of which a vocabulary is trained, while there is time."""
+        for chunk in chunks:
+            self._check(name, self.now() - self.started)
+            yield chunk
+
     def _check(self, name: str, seconds: float) -> None:
         if self.minutes is not None and seconds > MAX_READING_FRACTION * 60 * self.minutes:
             enough = math.ceil(4 * 2 * seconds / 60) / 4
@@ -266,10 +272,10 @@ def _read_text(recipe: Recipe, run: RunFolder, clock: ReadingClock) -> TrainingT
         else None
         for source in corpus.sources
     ]
-    tokenizer = _find_tokenizer(run.tokenizer_file, recipe, corpus, "target" if translates else "", val_rows)
+    tokenizer = _find_tokenizer(run.tokenizer_file, recipe, corpus, "target" if translates else "", val_rows, clock)
     source_tokenizer = None
     if translates:
-        source_tokenizer = _find_tokenizer(run.source_tokenizer_file, recipe, corpus, "source", val_rows)
+        source_tokenizer = _find_tokenizer(run.source_tokenizer_file, recipe, corpus, "source", val_rows, clock)
     source_vocab_size = source_tokenizer.vocab_size if source_tokenizer else None
     if base is not None:
         if translates and not base.config.encoder_decoder:
@@ -396,7 +402,12 @@ def _facts(source: Source, text: Ids | Rows, val: Ids | Rows) -> SourceFacts:
 
 
 def _find_tokenizer(
-    path: Path, recipe: Recipe, whole: SourceCorpus, side: str, val_rows: Sequence[Positions | None]
+    path: Path,
+    recipe: Recipe,
+    whole: SourceCorpus,
+    side: str,
+    val_rows: Sequence[Positions | None],
+    clock: ReadingClock,
 ) -> Tokenizer:
     """Load a run's tokenizer; if there is none yet, load or train the recipe's, on the training part of each source.
 
@@ -420,7 +431,8 @@ def _find_tokenizer(
         _training_chunks(_side(source.corpus, side), rows, recipe.validation_fraction)
         for source, rows in zip(whole.sources, val_rows, strict=True)
     )
-    return train_tokenizer(kind, corpus, vocab_size, special_tokens[whole.mode], chain.from_iterable(parts))
+    chunks = clock.watched(whole.name, chain.from_iterable(parts))
+    return train_tokenizer(kind, corpus, vocab_size, special_tokens[whole.mode], chunks)
 
 
 def _side(corpus: SourceCorpus, side: str) -> Corpus:
