@@ -195,5 +195,5 @@ def test_a_taken_name_and_a_changed_recipe_are_refused(tmp_path: Path) -> None:
     again = tinychat("train", str(path), "--steps", "2", "--name", "x", *SMALL)
     assert again.returncode == 1
     assert b"--resume x" in again.stderr
-    assert tinychat("train", "--resume", "x", "--steps", "5").returncode == 2
+    assert tinychat("train", "--resume", "x", "--batch-size", "5").returncode == 2
     assert tinychat("train").returncode == 2

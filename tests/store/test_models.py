@@ -154,6 +154,8 @@ def test_what_is_no_file_is_never_read(letters: Path, tmp_path: Path, name: str,
         ({"from": {"name": 1}}, "from.name is 1, not text"),
         ({"curve": {"training": [[1, "x"]]}}, "curve.training is .*, not a list of pairs of numbers"),
         ({"seconds": "x"}, 'seconds is "x", not a number'),
+        ({"loss": [1.0, 2.0]}, r"loss is \[1.0, 2.0\], not a number"),
+        ({"data": {"val_fraction": -1e308}}, r"data.val_fraction is -1e\+308, not a number from 0 to 1"),
     ],
 )
 def test_a_damaged_record_of_training_is_an_error(tmp_path: Path, values: dict[str, object], said: str) -> None:

@@ -43,15 +43,15 @@ KINDS: Mapping[type, str] = {str: "text", dict: "an object", int: "a whole numbe
 """Types of fields in `config.json`, in words."""
 
 
-TEXT, WHOLE, NUMBER, OBJECT = "text", "a whole number", "a number", "an object"
+TEXT, WHOLE, NUMBER, FRACTION, OBJECT = "text", "a whole number", "a number", "a number from 0 to 1", "an object"
 TEXTS, POINTS = "a list of texts", "a list of pairs of numbers"
 TRAINING_FIELDS: Mapping[str, str] = {
-    "run": TEXT, "seed": WHOLE, "seconds": NUMBER, "split": TEXT,
+    "run": TEXT, "seed": WHOLE, "seconds": NUMBER, "split": TEXT, "loss": NUMBER,
     "recipe": OBJECT, "recipe.data": OBJECT, "recipe.data.sources": TEXTS, "recipe.data.texts": TEXTS,
-    "recipe.data.validation_fraction": NUMBER,
+    "recipe.data.validation_fraction": FRACTION,
     "recipe.data.mode": TEXT, "recipe.data.column": TEXT, "recipe.data.field": TEXT,
     "data": OBJECT, "data.fingerprint": TEXT, "data.documents": WHOLE, "data.tokens": NUMBER,
-    "data.train_tokens": NUMBER, "data.val_fraction": NUMBER,
+    "data.train_tokens": NUMBER, "data.val_fraction": FRACTION,
     "from": OBJECT, "from.name": TEXT,
     "curve": OBJECT, "curve.training": POINTS, "curve.validation": POINTS,
 }  # fmt: skip
@@ -390,6 +390,8 @@ def _is(kind: str, value: Any) -> bool:
             return type(value) is int
         case "a number":
             return type(value) in (int, float)
+        case "a number from 0 to 1":
+            return type(value) in (int, float) and 0 <= value <= 1
         case "an object":
             return isinstance(value, dict)
         case "a list of texts":
