@@ -16,15 +16,20 @@ from tinychat.config.settings import SettingStore
 from tinychat.corpus.sources import read_sources
 from tinychat.evaluate.perplexity import score
 from tinychat.events import Ended, Evaluated, Failed, Noticed, Planned, Sampled, Saved, Stepped
+from tinychat.model.config import ModelConfig
 from tinychat.model.loading import load_model
 from tinychat.store.models import find_model, read_card, read_info, read_tokenizer, read_training
 from tinychat.store.runs import RunFolder
 from tinychat.tokenizer.chat_template import ChatTemplate
 from tinychat.tokenizer.token_cache import encode_corpus
+from tinychat.train import trainer
 from tinychat.train.checkpoint import newest_step
+from tinychat.train.data import read_text
+from tinychat.train.distributed import ProcessGroup
 from tinychat.train.evaluation import evaluate
 from tinychat.train.launch import launch, prepare_run
 from tinychat.train.loop import Loop
+from tinychat.train.planner import Machine
 from tinychat.train.recipe import load_recipe
 
 
@@ -365,3 +370,29 @@ def wait_for(run: RunFolder, kind: type, seconds: float = 120) -> None:
     while not events(run, kind):
         assert time.monotonic() < until
         time.sleep(0.02)
+
+
+def test_a_load_while_steps_were_timed_is_corrected_before_the_first_step(
+    text: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text.write_text(6 * text.read_text("utf-8"), encoding="utf-8")  # long enough for several sizes
+
+    def planned(slow: int) -> tuple[ModelConfig, int]:
+        """The architecture if the first timings are slow, and the number of timings."""
+        calls = itertools.count(1)
+        monkeypatch.setattr(trainer, "StepTimer", lambda *_: lambda *_: 2.0 if next(calls) <= slow else 0.001)
+        fields = {"n_layer": None, "d_model": None, "context_length": None, "batch_size": None, "minutes": 1}
+        run = make(text, **fields)
+        recipe = load_recipe(run.recipe_file)
+        machine, group = Machine("cpu", "f32", 1), ProcessGroup()
+        one = trainer.Trainer(run, read_text(recipe, run), machine, group, lambda _: None, time.monotonic())
+        plan, learner = one._make_plan_and_learner(recipe, None)
+        assert learner.config == plan.config
+        return plan.config, next(calls)
+
+    undisturbed, _ = planned(slow=0)
+    smallest, _ = planned(slow=100)
+    corrected, timings = planned(slow=3)
+    assert smallest.d_model < undisturbed.d_model
+    assert corrected == undisturbed
+    assert timings < 12

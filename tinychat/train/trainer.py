@@ -40,6 +40,8 @@ from tinychat.train.step import Learner
 
 MIN_AVAILABLE_SECONDS = 1.0
 """seconds from the first step to the end of a run that are needed for anything to be learned"""
+MIN_RECOVERY = 1.6
+"""speed-up of steps since they were timed from which the run is planned anew"""
 TIMED_WINDOWS = (2, 8, 8)
 """windows or documents of the evaluations that are timed before the first step"""
 TOKENS_TO_CHOOSE, MIN_WINDOWS_TO_CHOOSE = 8_192, 8
@@ -90,8 +92,7 @@ class Trainer:
         extends = state is not None and state.length != recipe.length
         if state is not None and extends:
             extend(state, recipe)
-        plan = self._make_plan(recipe, state)
-        learner = self._make_learner(plan, state)
+        plan, learner = self._make_plan_and_learner(recipe, state)
         plan = self._plan_evaluations(plan, learner, state)
         text = self.text.with_less_validation(plan.val_fraction)
         if text is not self.text:
@@ -147,14 +148,29 @@ class Trainer:
         problem = f"the time is over before the first step: to read the text and to start took {self._elapsed:.0f} s"
         raise RunError(f"{problem} of the {seconds:.0f}", f"give it more, such as --minutes {minutes:g}")
 
-    def _make_plan(self, recipe: Recipe, state: State | None) -> Plan:
+    def _make_plan_and_learner(self, recipe: Recipe, state: State | None) -> tuple[Plan, Learner]:
+        """Make the plan and its learner; plan anew if steps, timed once more, are much faster than they were.
+
+        The machine was busy then, and a larger model may fit into the time.
+        """
+        timer = StepTimer(recipe, self.group, round(self.text.facts.document_tokens))
+        plan = self._make_plan(recipe, state, timer)
+        learner = self._make_learner(plan, state)
+        if state is not None or plan.available is None or self.group.size > 1:
+            return plan, learner
+        if timer(plan.config, plan.batch_size) < plan.step_seconds / MIN_RECOVERY:
+            again = self._make_plan(recipe, state, timer)
+            learner = learner if again.config == plan.config else self._make_learner(again, state)
+            plan = again
+        return plan, learner
+
+    def _make_plan(self, recipe: Recipe, state: State | None, timer: StepTimer) -> Plan:
         """Make the plan and save its recipe, so that a resumed run follows the same plan."""
         seconds = None
         if recipe.minutes is not None:
             seconds = 60 * recipe.minutes
         elif recipe.steps is None and recipe.epochs is None:
             seconds = default_seconds(self.text.facts.characters)
-        timer = StepTimer(recipe, self.group, round(self.text.facts.document_tokens))
 
         def measure(config: ModelConfig, batch_size: int) -> float:
             check_memory(config, self.machine)
