@@ -71,9 +71,6 @@ class State:
     length: dict[str, float] = field(default_factory=dict)
     """length of the run in its recipe; if the recipe's is another by now, the run is extended when it resumes"""
     is_done: bool = False
-    extended_step: int = 0
-    """step at which the run was last extended: a schedule of its own began there; 0 if it never was"""
-    extended_seconds: float = 0.0
     grad_accum_steps: int = 1
     """micro-batches of a step: more than in the recipe if memory ran out"""
     fingerprint: str = ""

@@ -287,9 +287,8 @@ class Loop:
 
     def _train_step(self) -> None:
         state, grad_accum_steps = self.state, self.learner.grad_accum_steps
-        since = (state.extended_step, state.extended_seconds)
-        progress = self.budget.progress(self.step, self.seconds, since)
-        factor = state.lr_scale * lr_factor(self.schedule, progress, self.step - state.extended_step)
+        progress = self.budget.progress(self.step, self.seconds)
+        factor = state.lr_scale * lr_factor(self.schedule, progress, self.step)
         self._loss_sum += self.learner.step(self.batches.batch(self.step), factor, self.step)
         self.state.step += 1
         if self.learner.grad_accum_steps != grad_accum_steps:

@@ -381,12 +381,10 @@ class Budget:
     seconds: float = math.inf
     """From the first step to the last, including evaluations and checkpoints between them."""
 
-    def progress(self, step: int, seconds: float, since: tuple[int, float] = (0, 0.0)) -> float:
-        """Return the fraction of the budget, from 0 to 1, used by some steps and seconds, counted `since` others."""
-        by_steps = self.steps is not None
-        total, used = (self.steps or 0, step) if by_steps else (self.seconds, seconds)
-        begun = since[0] if by_steps else since[1]
-        return min(1.0, max(0.0, (used - begun) / max(total - begun, 1e-9)))
+    def progress(self, step: int, seconds: float) -> float:
+        """Return the fraction of the budget, from 0 to 1, that some steps and seconds have used."""
+        used = step / self.steps if self.steps is not None else seconds / self.seconds
+        return min(1.0, max(0.0, used))
 
     def is_exhausted(self, step: int, seconds: float, step_seconds: float) -> bool:
         """Return whether the budget has no room for one more step of `step_seconds`."""

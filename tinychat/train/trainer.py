@@ -269,13 +269,12 @@ class Trainer:
 
 
 def extend(state: State, recipe: Recipe) -> None:
-    """Let a run go on to the length that its recipe has by now: the learning rate rises and decays once more.
+    """Let a run go on to the length that its recipe has by now, with the learning rates of a run of that length.
 
     A run that was done has used all of its minutes, including those for its last evaluation.
     """
     used = 60 * state.length["minutes"] if state.is_done and "minutes" in state.length else state.seconds
     state.available = None if recipe.minutes is None else state.seconds + 60 * recipe.minutes - used
-    state.extended_step, state.extended_seconds = state.step, state.seconds
     state.length, state.is_done = recipe.length, False
 
 
