@@ -59,6 +59,7 @@ def test_where_no_step_makes_it_better_the_start_is_kept(text: Path, tmp_path: P
     assert read_training(find_model(run.name))["loss"] == ended.loss
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "count", "helps"), [(["bold", "rats", "sit", "here"], 1500, False), (WORDS, 100, True)]
 )
@@ -73,6 +74,7 @@ def test_counts_are_kept_where_they_help(text: Path, tmp_path: Path, words: list
     assert any("are left out" in event.text for event in events(run, Noticed)) is not helps
 
 
+@pytest.mark.slow
 def test_a_translator_goes_on_with_pairs(tmp_path: Path) -> None:
     pairs = [f"a {x} is {y}\tun {x[::-1]} es {y[::-1]}" for x in ("fox", "bird", "tree", "king") for y in WORDS * 2]
     (tmp_path / "text.tsv").write_text("\n".join(pairs), encoding="utf-8")
