@@ -143,7 +143,7 @@ def _text_of(values: object) -> str:
     [
         ("tinychat.cli.output.escape_controls", PLAIN["an answer"]),
         ("tinychat.cli.output.escape_controls", PLAIN["unknown runs"]),
-        ("tinychat.cli.output.one_line", PLAIN["models"]),
+        ("tinychat.repl.render.terminal.escape_controls", PLAIN["models"]),
         ("tinychat.cli.output.one_line", PLAIN["config"]),
         ("tinychat.cli.output.json_line", JSON["models"]),
         ("tinychat.repl.render.terminal.escape_controls", PLAIN["an architecture"]),
