@@ -221,11 +221,15 @@ def test_more_than_eighty_topics_are_talked_about(programs: None) -> None:
     assert min(met.values()) > 10
 
 
+NEWER_COMMANDS = {"rename", "rm"}
+"""Commands that the bundled model was trained too early to know."""
+
+
 def test_every_command_of_a_reply_exists(large: bytes) -> None:
     named = {name for _, assistant in turns(large) for name in re.findall(r"(?<!\S)/([a-z][a-z-]*)", assistant)}
     known = {name for command in COMMANDS.values() for name in command.names}
     assert named <= known
-    assert set(COMMANDS) <= named
+    assert set(COMMANDS) - named == NEWER_COMMANDS
 
 
 def test_every_flag_of_a_reply_exists(large: bytes) -> None:
