@@ -21,6 +21,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -204,7 +205,7 @@ def warm_up() -> None:
 
 
 def run_cases(cases: Callable[[random.Random, Path], Iterator[Case]], seed: int, count: int, keep: Path) -> Report:
-    """Run cases until there are `count` of them; keep the folders of those that failed in `keep`.
+    """Run cases until there are `count` of them or Ctrl-C; keep the folders of those that failed in `keep`.
 
     Args:
         cases: makes the cases of a random generator in a folder.
@@ -217,16 +218,17 @@ def run_cases(cases: Callable[[random.Random, Path], Iterator[Case]], seed: int,
     """
     warm_up()
     report = Report()
-    while report.counts.total() < count:
-        with tempfile.TemporaryDirectory(prefix="fuzz-") as name:
-            folder = Path(name)
-            failed = False
-            for case in cases(random.Random(seed), folder):
-                failed |= report.add(case)
-            if failed:
-                shutil.rmtree(keep / str(seed), ignore_errors=True)
-                shutil.copytree(folder, keep / str(seed), symlinks=True, ignore=_special)
-        seed += 1
+    with suppress(KeyboardInterrupt):
+        while report.counts.total() < count:
+            with tempfile.TemporaryDirectory(prefix="fuzz-") as name:
+                folder = Path(name)
+                failed = False
+                for case in cases(random.Random(seed), folder):
+                    failed |= report.add(case)
+                if failed:
+                    shutil.rmtree(keep / str(seed), ignore_errors=True)
+                    shutil.copytree(folder, keep / str(seed), symlinks=True, ignore=_special)
+            seed += 1
     return report
 
 
