@@ -147,7 +147,11 @@ def train_until(way: str, ladder: list[float], target: float, mirror: Path) -> l
     """Train for increasing times until the loss is no higher than the target."""
     runs: list[Run] = []
     for minutes in ladder:
-        runs.append(train_ours(way, minutes, mirror))
+        try:
+            runs.append(train_ours(way, minutes, mirror))
+        except subprocess.CalledProcessError:  # too short a time even to start
+            report(f"  {way} --minutes {minutes:g}: no step")
+            continue
         report(f"  {describe(runs[-1])}")
         if runs[-1].loss <= target:
             break
@@ -215,7 +219,7 @@ def main() -> None:
                 ours = train_until(way, args.minutes, peer.loss, folder.parent)
                 show_curves([peer, *ours])
                 report()
-                if ours[-1].loss > peer.loss:
+                if not ours or ours[-1].loss > peer.loss:
                     sys.exit(f"no value of --minutes reached {peer.loss:.4f}: add a longer one")
                 rounds.append((peer, ours[-1]))
     for rounds in pairs.values():
