@@ -74,7 +74,7 @@ def originals() -> list[Path]:
             folder.name, folder, mode, config.to_dict(), tokenizer.kind, model.parameter_count,
             template=ChatTemplate() if mode == "chat" else None, **info,
         )  # fmt: skip
-        save_model(about, model.state_dict(), tokenizer, source, training={"loss": [1.0, 2.0], "seed": 3})
+        save_model(about, model.state_dict(), tokenizer, source, training={"loss": 1.5, "seed": 3})
         folders.append(folder)
     return folders
 

@@ -60,7 +60,7 @@ def cases(random: random.Random, folder: Path) -> Iterator[Case]:
             special.symlink_to({"loop": special.name, "kernel": "/proc/kmsg"}[special.stem])
     if random.random() < 0.02:
         source = Path(random.choice(("/dev/null", "/proc/self/mem", "/nowhere", "\x1b[31m.txt")))
-    options = random.choice(([], [], [], ["--text", "text"], ["--column", "text"], ["--column", "9" * 20]))
+    options = random.choice(([], [], [], ["--field", "text"], ["--column", "text"], ["--column", "9" * 20]))
     split = random.choice(("all", "val", "train"))
     yield Case(name, ["eval", str(originals()[0]), str(source), "--split", split, *options], folder)
 
