@@ -18,10 +18,10 @@ import shutil
 import signal
 import sys
 import tempfile
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -34,6 +34,9 @@ ATTEMPTS = 3
 """Times that a call may be made until it is quick enough: other processes may hold the processor."""
 CODES = (0, 1, 2)
 """Exit codes of calls that nobody interrupts."""
+
+interrupted = threading.Event()
+"""Set by Ctrl-C: the cases so far are reported."""
 
 
 @dataclass(frozen=True)
@@ -164,6 +167,7 @@ def _memory() -> int:
 def _run(case: Case, *streams: int) -> None:
     """Run the command line in this process, with its files as standard streams, and end it."""
     code = 70
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C ends the fuzzer after this call
     try:
         for number, stream in enumerate(streams):
             os.dup2(stream, number)
@@ -218,17 +222,16 @@ def run_cases(cases: Callable[[random.Random, Path], Iterator[Case]], seed: int,
     """
     warm_up()
     report = Report()
-    with suppress(KeyboardInterrupt):
-        while report.counts.total() < count:
-            with tempfile.TemporaryDirectory(prefix="fuzz-") as name:
-                folder = Path(name)
-                failed = False
-                for case in cases(random.Random(seed), folder):
-                    failed |= report.add(case)
-                if failed:
-                    shutil.rmtree(keep / str(seed), ignore_errors=True)
-                    shutil.copytree(folder, keep / str(seed), symlinks=True, ignore=_special)
-            seed += 1
+    while report.counts.total() < count and not interrupted.is_set():
+        with tempfile.TemporaryDirectory(prefix="fuzz-") as name:
+            folder = Path(name)
+            failed = False
+            for case in cases(random.Random(seed), folder):
+                failed |= report.add(case)
+            if failed:
+                shutil.rmtree(keep / str(seed), ignore_errors=True)
+                shutil.copytree(folder, keep / str(seed), symlinks=True, ignore=_special)
+        seed += 1
     return report
 
 
@@ -245,6 +248,7 @@ def main(cases: Callable[[random.Random, Path], Iterator[Case]]) -> None:
     parser.add_argument("--keep", type=Path, default=Path("fuzz-failures"), help="folder for the input of failures")
     options = parser.parse_args()
     began = time.monotonic()
+    signal.signal(signal.SIGINT, lambda *_: interrupted.set())
     report = run_cases(cases, options.seed, options.count, options.keep)
     for failure in report.failures:
         sys.stdout.write(f"{failure}\n")
