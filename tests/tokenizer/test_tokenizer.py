@@ -120,6 +120,13 @@ def test_streamed_pieces_joined_are_the_whole(kind: str, data: st.DataObject) ->
     assert "".join([*map(stream.push, ids), stream.flush()]) == tokenizer.decode(ids)
 
 
+@pytest.mark.parametrize("kind", [*KINDS, *FOREIGN])
+def test_ids_beyond_the_vocabulary_have_no_text(kind: str) -> None:
+    tokenizer = (TOKENIZERS | FOREIGN)[kind]
+    beyond = tokenizer.vocab_size + 5  # a model may have room for more
+    assert tokenizer.decode([beyond]) == tokenizer.token_text(beyond) == tokenizer.stream().push(beyond) == ""
+
+
 def test_a_character_of_several_tokens_is_pending_until_it_is_whole() -> None:
     tokenizer = make("wordpiece", "abc", 300)
     stream = tokenizer.stream()

@@ -186,7 +186,7 @@ class Tokenizer:
     def decode(self, ids: Sequence[int]) -> str:
         """Decode ids; special tokens have no text, and bytes that form no character become \ufffd."""
         if self._bytes_of is not None:
-            return b"".join(map(self._bytes_of.__getitem__, ids)).decode("utf-8", "replace")
+            return b"".join(_bytes_at(self._bytes_of, id) for id in ids).decode("utf-8", "replace")
         return str(call(self.inner.decode, list(ids)))
 
     def stream(self) -> "StreamDecoder":
@@ -199,7 +199,7 @@ class Tokenizer:
         r"""Return the text of a single token; bytes that are only a part of a character are shown as `\xe4`."""
         if self._bytes_of is None or id in self._specials:
             return (self.inner.id_to_token(id) or "").replace("▁", " ")
-        return self._bytes_of[id].decode("utf-8", "backslashreplace")
+        return _bytes_at(self._bytes_of, id).decode("utf-8", "backslashreplace")
 
     def count_characters(self, ids: "npt.NDArray[np.integer[Any]]") -> int:
         """Count the characters of the text of ids, [N]; special tokens have none."""
@@ -349,6 +349,11 @@ class Tokenizer:
         return bool(ids or char.isspace()) and self.special("unknown") not in ids
 
 
+def _bytes_at(bytes_of: Sequence[bytes], id: int) -> bytes:
+    """Return the bytes of a token; none of an id beyond the vocabulary, which a model may have more room for."""
+    return bytes_of[id] if id < len(bytes_of) else b""
+
+
 class ByteStream:
     """Decodes tokens that each stand for some bytes of UTF-8, which are given by id."""
 
@@ -359,7 +364,7 @@ class ByteStream:
 
     def push(self, id: int) -> str:
         """Return the text that a token adds; empty while a character is incomplete, which `pending` tells."""
-        data = self._bytes_of[id]
+        data = _bytes_at(self._bytes_of, id)
         if data.isascii() and not self.pending:
             return data.decode("ascii")  # in a quarter of the decoder's time
         text = self._decoder.decode(data)
