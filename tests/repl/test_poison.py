@@ -16,8 +16,9 @@ from scripted import make_model
 
 from tinychat.commands import COMMANDS, results
 from tinychat.repl.prompt import CommandCompleter
+from tinychat.repl.render.palette import DIM
 from tinychat.repl.render.results import draw
-from tinychat.repl.render.terminal import DIM, Region, StatusLine
+from tinychat.repl.render.terminal import Region, StatusLine
 from tinychat.session.session import Session
 from tinychat.store import paths
 from tinychat.textutil import LAYOUT_CONTROLS

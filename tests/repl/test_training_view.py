@@ -35,6 +35,7 @@ from tinychat.events import (
     to_json,
 )
 from tinychat.repl.keys import Keyboard
+from tinychat.repl.render.palette import CURVES, THEMES
 from tinychat.repl.training_view import Dashboard, Progress, describe, draw_curves, legend, panel, write_picture
 from tinychat.store.runs import RunFolder
 
@@ -426,8 +427,9 @@ def test_two_runs_on_a_small_screen_without_colour() -> None:
 
 def test_with_colour_each_run_has_its_own_in_curve_and_legend() -> None:
     plain, coloured = plot_curves(Plot((ONE, TWO)), 80, 24), plot_curves(Plot((ONE, TWO)), 80, 24, colour=True)
-    assert "\x1b[36m⠤⠤⠤⠤ ◆\x1b[0m one · train" in coloured.getvalue()
-    assert "\x1b[33m⠤⠤⠤⠤ ●\x1b[0m two & <b> · train" in coloured.getvalue()
+    first, second = map(THEMES["dark"].apply, CURVES[:2])
+    assert f"{first}⠤⠤⠤⠤ ◆\x1b[0m one · train" in coloured.getvalue()
+    assert f"{second}⠤⠤⠤⠤ ●\x1b[0m two & <b> · train" in coloured.getvalue()
     assert "●\x1b[0m" in coloured.getvalue()
     assert "\x1b" not in plain.getvalue()
     assert len(coloured.lines) <= 24 - 6  # room for the prompt and its menu

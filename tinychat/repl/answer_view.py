@@ -25,7 +25,8 @@ from tinychat.errors import TinychatError
 from tinychat.events import AnswerStart, Finished, Notice, Record, SettingsChanged, Token
 from tinychat.repl.keys import Keyboard, TypeAhead
 from tinychat.repl.prompt import mark
-from tinychat.repl.render.terminal import DIM, SEPARATOR, Region, StatusLine, Styled, Terminal, fit
+from tinychat.repl.render.palette import ACCENT, DIM
+from tinychat.repl.render.terminal import SEPARATOR, Region, StatusLine, Styled, Terminal, fit
 from tinychat.session.session import Session
 
 POLL_INTERVAL = 0.02
@@ -322,7 +323,7 @@ class AnswerView(LiveView):
                     self._throughput.record()
                     text += record.text
                 case SettingsChanged():
-                    self._terminal.write(f"⟨{record.text}⟩", DIM)
+                    self._terminal.write(f"⟨{record.text}⟩", ACCENT)
                 case AnswerStart():
                     self._terminal.line(record.name, DIM)
                     self._num_tokens = 0
@@ -364,7 +365,7 @@ class AnswerView(LiveView):
         """Show a message in the status line, or in the text if there is no status line."""
         super()._show_message(text)
         if text and not self._status.is_visible:
-            self._terminal.write(f"⟨{text}⟩", DIM)
+            self._terminal.write(f"⟨{text}⟩", ACCENT)
 
     def _status_text(self) -> str:
         is_loading = self._num_tokens == 0 and not self._session.is_ready

@@ -24,7 +24,8 @@ from tinychat.generate.loading import announced_waits, device_of, is_loading
 from tinychat.repl.answer_view import AnswerView, walk
 from tinychat.repl.keys import CURSOR, Keyboard, counted_interrupts, raised_interrupts, show_on_one_line
 from tinychat.repl.prompt import PLAIN, PlainPrompt, Prompt, ask, describe_run, mark, read_line
-from tinychat.repl.render.terminal import DIM, GREEN, RED, SEPARATOR, Terminal, fit, wrap_items
+from tinychat.repl.render.palette import ACCENT, BOLD, DIM, ERROR, GOOD
+from tinychat.repl.render.terminal import SEPARATOR, Terminal, fit, wrap_items
 from tinychat.session.run_monitor import BackgroundRun
 from tinychat.session.session import Session
 from tinychat.session.transcript import Autosave
@@ -56,7 +57,11 @@ def greet(terminal: Terminal, session: Session, *, first: bool) -> None:
     """Write `tinychat 0.1 · smalltalk (wordpiece, 3.4M, chat) · cpu · /help`, and a line for each run that trains."""
     version = ".".join(__version__.split(".")[:2])
     model = session.info.summary if session.info else "no model yet"
-    terminal.line(f"tinychat {version} · {model} · {device_of(session.settings.current, session.info)} · /help")
+    terminal.fresh_line()
+    terminal.write("tinychat", ACCENT + BOLD)
+    terminal.write(f" {version}{SEPARATOR}", DIM)
+    terminal.write(model)
+    terminal.write(f"{SEPARATOR}{device_of(session.settings.current, session.info)}{SEPARATOR}/help\n", DIM)
     if first:
         terminal.line(FIRST_HINT, DIM)
     for run in list_runs():
@@ -210,7 +215,6 @@ FEW = 30
 """Number of guessed characters below which the winner may just have been lucky."""
 MAX_REST = 200
 """Maximum number of characters shown of the text that was not reached."""
-COLOURS = Style.from_dict({"text": "bold", "cursor": "dim", "bottom-toolbar": "noreverse dim"})
 
 
 def play(result: results.GuessingGame, session: Session, terminal: Terminal) -> None:
@@ -249,7 +253,7 @@ def _make_ask(terminal: Terminal, keys: Sequence[str]) -> Callable[[str], str]:
     prompt: PromptSession[str] = PromptSession(
         key_bindings=bindings,
         bottom_toolbar=f" {SEPARATOR.join(keys)}",
-        style=COLOURS if terminal.colour else PLAIN,
+        style=Style.from_dict(terminal.theme.prompt_styles()) if terminal.colour else PLAIN,
         include_default_pygments_style=False,
     )
     prompt.app.renderer.cpr_not_supported_callback = None
@@ -286,10 +290,10 @@ def _show_outcomes(outcomes: Sequence[Outcome], game: Game, name: str, terminal:
         terminal.line(f"a number from 0 to {len(game.choices)}, or Enter to be told", DIM)
         return
     if right := "".join(one.text for one in outcomes if one.verdict == "right"):
-        terminal.write(f"✓ {right!r} ", GREEN)
+        terminal.write(f"✓ {right!r} ", GOOD)
     for one in outcomes:
         if one.verdict == "wrong":
-            terminal.write(f"✗ {one.text!r} " if one.text else "✗ it is one of them ", RED)
+            terminal.write(f"✗ {one.text!r} " if one.text else "✗ it is one of them ", ERROR)
         elif one.verdict == "revealed":
             terminal.write(f"it was {one.text!r} ")
     words = f"· bits: you {game.bits:.1f}, {name} {game.score.model:.1f}"

@@ -14,7 +14,8 @@ from tinychat.commands.results import Change, ParallelAnswers
 from tinychat.events import Finished, Notice, Record, Token
 from tinychat.repl.answer_view import QUEUE_SIZE, LiveView, Producer
 from tinychat.repl.keys import Keyboard
-from tinychat.repl.render.terminal import DIM, SEPARATOR, TAB, Region, Size, Styled, Terminal, fit, pad
+from tinychat.repl.render.palette import DIM
+from tinychat.repl.render.terminal import SEPARATOR, TAB, Region, Size, Styled, Terminal, fit, pad
 from tinychat.session.session import Session
 from tinychat.textutil import count, escape_controls
 

@@ -39,7 +39,8 @@ from tinychat.config.settings import SAMPLING, SETTINGS, describe_sampling
 from tinychat.errors import TinychatError
 from tinychat.events import Failed
 from tinychat.repl import keys
-from tinychat.repl.render.terminal import DIM, SEPARATOR, Terminal, fit
+from tinychat.repl.render.palette import DIM
+from tinychat.repl.render.terminal import SEPARATOR, Terminal, fit
 from tinychat.session.run_monitor import BackgroundRun
 from tinychat.session.session import Session
 from tinychat.store.names import fold
@@ -53,6 +54,8 @@ CONTINUATION, PLAIN_CONTINUATION = "… ", "... "
 MENU_HEIGHT = 6
 POLL_INTERVAL = 1.0
 """Seconds between two polls of the background runs."""
+RUN_SEPARATOR = " │ "
+"""Separator of a background run and the settings on the toolbar."""
 TOOLBAR_GAP = 2
 """Minimum number of cells between the left and the right part of the toolbar."""
 SYNC_LIMIT = 500
@@ -68,14 +71,6 @@ EDITLINE_BINDINGS = {
 }
 """readline's bindings in the syntax of editline, which macOS ships as readline."""
 
-COLOURS = {
-    "mark": "bold ansicyan",
-    "continuation": "dim",
-    "unknown": "underline ansired",
-    "bottom-toolbar": "noreverse dim",
-    "auto-suggestion": "dim",
-}
-STYLES = {"dark": Style.from_dict(COLOURS), "light": Style.from_dict(COLOURS | {"mark": "bold #008787"})}
 PLAIN = Style.from_dict({"bottom-toolbar": "noreverse"})
 
 # prompt_toolkit shows the other control characters of the text, the menu and the toolbar already
@@ -119,7 +114,7 @@ class Prompt:
             enable_suspend=True,
             key_bindings=self._bindings(),
             bottom_toolbar=self._toolbar,
-            style=STYLES[ui_options.theme] if terminal.colour else PLAIN,
+            style=Style.from_dict(terminal.theme.prompt_styles()) if terminal.colour else PLAIN,
             color_depth=None if terminal.colour else ColorDepth.DEPTH_1_BIT,
             include_default_pygments_style=False,
             input=input,
@@ -188,7 +183,7 @@ class Prompt:
         line = f" {toolbar(self._session)}"
         if right:
             line = justify(line, SEPARATOR.join(right), width - 1)
-        return FormattedText([("", fit(line, width))])
+        return _style_toolbar(fit(line, width), self._session)
 
 
 def ask(
@@ -242,7 +237,23 @@ def toolbar(session: Session) -> str:
     for name, setting in SETTINGS.items():
         if name not in SAMPLING and setting.toolbar and (word := setting.toolbar(getattr(current, name))):
             words.append(word)
-    return " │ ".join([*map(describe_run, session.runs.all[-1:]), SEPARATOR.join(words)])
+    return RUN_SEPARATOR.join([*map(describe_run, session.runs.all[-1:]), SEPARATOR.join(words)])
+
+
+def _style_toolbar(line: str, session: Session) -> FormattedText:
+    """Return the toolbar with the run and the model's name standing out."""
+    run, separator, settings = line.rpartition(RUN_SEPARATOR)
+    name = f" {session.info.name}"[bool(run) :] if session.info else ""
+    if not settings.startswith(name):
+        return FormattedText([("", line)])
+    return FormattedText(
+        [
+            ("class:bottom-toolbar.run", run),
+            ("", separator),
+            ("class:bottom-toolbar.model", name),
+            ("", settings.removeprefix(name)),
+        ]
+    )
 
 
 def justify(left: str, right: str, width: int) -> str:

@@ -33,22 +33,9 @@ from tinychat.repl.keys import (
     is_printable,
     show_on_one_line,
 )
+from tinychat.repl.render.palette import CURVES, DIM
 from tinychat.repl.render.plot import LABEL_WIDTH, MARK, PICTURE_FORMATS, Series, Span, make_figure, plot, plot_all
-from tinychat.repl.render.terminal import (
-    BLUE,
-    CYAN,
-    DIM,
-    GREEN,
-    MAGENTA,
-    RED,
-    SEPARATOR,
-    YELLOW,
-    Region,
-    Styled,
-    Terminal,
-    fit,
-    wrap_items,
-)
+from tinychat.repl.render.terminal import SEPARATOR, Region, Styled, Terminal, fit, wrap_items
 from tinychat.store.runs import RunFolder
 from tinychat.textutil import duration, escape_controls, percent
 from tinychat.train.event_log import Curves, recent_loss, smoothed
@@ -594,7 +581,6 @@ def _samples(console: Console, progress: Progress, width: int, height: int) -> S
 
 # --- loss curves of several runs ---
 
-CURVE_COLOURS = (CYAN, YELLOW, GREEN, MAGENTA, RED, BLUE)
 CURVE_MARKS = "◆●▲■✚○"
 DASHES = ((1, 0), (4, 4), (1, 3), (6, 2), (2, 2), (2, 6))
 """Dash patterns that distinguish curves if there is no colour."""
@@ -657,4 +643,4 @@ def _series(curve: "LossCurve", index: int, width: int, *, plain: bool) -> Serie
 
 
 def _write(terminal: Terminal, span: Span) -> None:
-    terminal.write(span.text, DIM if span.series is None else CURVE_COLOURS[span.series])
+    terminal.write(span.text, DIM if span.series is None else CURVES[span.series])

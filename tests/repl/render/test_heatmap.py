@@ -5,6 +5,7 @@ from screens import Screen
 
 from tinychat.commands.results import HeatMap, HeatMaps, SmallMap
 from tinychat.repl.render.heatmap import resize
+from tinychat.repl.render.palette import DIM, THEMES
 from tinychat.repl.render.results import draw
 
 TOKENS = ("ROM", "⏎", "a", "语")
@@ -60,7 +61,7 @@ def test_colours_are_brighter_for_more() -> None:
 
 def test_the_labels_of_the_prompt_are_dim() -> None:
     raw = drawn(HeatMap("title", ("a", "b"), ("a", "b"), ((1.0,), (0.5, 0.5)), marked=1), colour=True).getvalue()
-    assert "\x1b[2ma \x1b[0m" in raw
+    assert f"{THEMES['dark'].apply(DIM)}a \x1b[0m" in raw
     assert "\nb \x1b[48" in raw
 
 

@@ -21,8 +21,9 @@ from tinychat.commands.results import (
     Tree,
     TreeRow,
 )
+from tinychat.repl.render.palette import ACCENT, DIM, ERROR, RESET, THEMES, WARNING
 from tinychat.repl.render.results import draw
-from tinychat.repl.render.terminal import CYAN, DIM, RED, RESET, YELLOW, fit
+from tinychat.repl.render.terminal import fit
 from tinychat.session.session import Session
 
 RESULTS: list[tuple[Drawable, list[str]]] = [
@@ -168,8 +169,9 @@ def test_a_shaded_text_is_shaded_where_there_is_colour() -> None:
     screen = Screen()
     draw(screen.terminal(colour=True), SHADED)
     first, _, legend, _ = screen.getvalue().splitlines()
-    assert first == f"{DIM}t{RESET}he{RED} q{RESET}{YELLOW}u␛{RESET}{CYAN}ick{RESET}"
-    assert legend.endswith(f"1 in 2, {CYAN}1 in 8, {RESET}{YELLOW}1 in 64, {RESET}{RED}or less{RESET}")
+    dim, accent, warning, error = map(THEMES["dark"].apply, (DIM, ACCENT, WARNING, ERROR))
+    assert first == f"{dim}t{RESET}he{error} q{RESET}{warning}u␛{RESET}{accent}ick{RESET}"
+    assert legend.endswith(f"1 in 2, {accent}1 in 8, {RESET}{warning}1 in 64, {RESET}{error}or less{RESET}")
     assert screen.lines == [
         "the qu␛ick",
         "▁█▅▃",
@@ -217,7 +219,8 @@ def test_colour_is_used_where_it_may_be() -> None:
         screen = Screen()
         screen.terminal(colour=colour).problem("it broke", "mend it")
         assert screen.lines == ["it broke", "mend it"]
-        expected = f"{RED}it broke{RESET}\n{DIM}mend it{RESET}\n" if colour else "it broke\nmend it\n"
+        error, dim = map(THEMES["dark"].apply, (ERROR, DIM))
+        expected = f"{error}it broke{RESET}\n{dim}mend it{RESET}\n" if colour else "it broke\nmend it\n"
         assert screen.getvalue() == expected
 
 

@@ -9,21 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from prompt_toolkit.utils import get_cwidth
-from rich.text import Text
 from screens import Screen
 
-from tinychat.repl.render.terminal import (
-    CYAN,
-    RED,
-    RESET,
-    RESIZE_SECONDS,
-    STATUS_INTERVAL,
-    YELLOW,
-    Region,
-    StatusLine,
-    Terminal,
-    fit,
-)
+from tinychat.repl.render.terminal import RESIZE_SECONDS, STATUS_INTERVAL, Region, StatusLine, Terminal, fit
 
 
 @pytest.mark.parametrize(
@@ -42,16 +30,6 @@ def test_colours_and_control_sequences_depend_on_the_environment(
 ) -> None:
     terminal = Terminal.standard(io.StringIO(), environment, **options)  # type: ignore[arg-type]
     assert (terminal.colour, terminal.dumb) == (colour, dumb)
-
-
-def test_on_a_light_background_colours_are_dark() -> None:
-    screen = Screen()
-    terminal = Terminal(screen, lambda: (80, 24), colour=True, theme="light")
-    terminal.write("a", CYAN)
-    terminal.write("b", RED)
-    terminal.write("c", YELLOW)
-    terminal.show(Text("d", "bold yellow"))
-    assert screen.getvalue() == f"\x1b[38;5;30ma{RESET}{RED}b{RESET}\x1b[38;5;94mc{RESET}\n\x1b[1;38;5;94md{RESET}\n"
 
 
 @given(text=st.text("ab你\u0301\n\x1b"), width=st.integers(-1, 12))

@@ -8,7 +8,8 @@ from prompt_toolkit.utils import get_cwidth
 
 from tinychat.commands.results import Architecture
 from tinychat.model.config import Diagram, Layer, Stage
-from tinychat.repl.render.terminal import BOLD, DIM, Terminal, fit, pad
+from tinychat.repl.render.palette import BOLD, DIM
+from tinychat.repl.render.terminal import Terminal, fit, pad
 
 GAP = "  "
 MIN_ABOUT = 18

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from tinychat.atomic import atomic_write
 from tinychat.commands.results import summary
 from tinychat.errors import UsageError
+from tinychat.repl.render.palette import THEMES, rgb
 from tinychat.repl.render.plot import replace_not_in_xml
 from tinychat.repl.render.terminal import Terminal
 from tinychat.session.session import Session
@@ -20,6 +21,7 @@ from tinychat.textutil import escape_controls, json_line, one_line
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.terminal_theme import TerminalTheme
 
 
 def export(session: Session, terminal: Terminal, path: Path) -> None:
@@ -68,9 +70,7 @@ def _json_lines(session: Session, terminal: Terminal) -> str:
 
 
 def _html(session: Session, terminal: Terminal) -> str:
-    from rich.terminal_theme import MONOKAI
-
-    return _record(session, terminal).export_html(theme=MONOKAI)
+    return _record(session, terminal).export_html(theme=_theme())
 
 
 def _svg(session: Session, terminal: Terminal) -> str:
@@ -80,11 +80,20 @@ def _svg(session: Session, terminal: Terminal) -> str:
 def as_svg(record: "Console", title: str) -> str:
     """Return the recording of a rich console as an SVG picture that fetches nothing."""
     from rich._export_format import CONSOLE_SVG_FORMAT
-    from rich.terminal_theme import MONOKAI
 
     # rich's template fetches a font from the network
     template = re.sub(r"@font-face \{\{.*?\}\}\s*", "", CONSOLE_SVG_FORMAT, flags=re.DOTALL)
-    return record.export_svg(title=replace_not_in_xml(title), theme=MONOKAI, code_format=template)
+    return record.export_svg(title=replace_not_in_xml(title), theme=_theme(), code_format=template)
+
+
+def _theme() -> "TerminalTheme":
+    """Return the colours of the dark theme as rich takes them for a picture."""
+    from rich.terminal_theme import TerminalTheme
+
+    dark = THEMES["dark"]
+    background, text = rgb(dark.background), rgb(dark.text)
+    colours = (dark.red, dark.green, dark.yellow, dark.blue, dark.magenta, dark.cyan)
+    return TerminalTheme(background, text, [background, *map(rgb, colours), text])
 
 
 def _record(session: Session, terminal: Terminal) -> "Console":

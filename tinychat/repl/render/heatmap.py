@@ -8,15 +8,15 @@ from operator import itemgetter
 from prompt_toolkit.utils import get_cwidth
 
 from tinychat.commands.results import HeatMap, HeatMaps, SmallMap
-from tinychat.repl.render.terminal import DIM, Terminal, fit, pad
+from tinychat.repl.render.palette import DIM
+from tinychat.repl.render.terminal import Terminal, fit, pad
 from tinychat.textutil import shorten
 
 Row = Sequence[float | None]
 """Values from 0 to 1; None, or missing at the end, for masked cells."""
 
 LEVELS = (0.0, 0.01, 0.03, 0.06, 0.12, 0.25, 0.5, 0.75)
-COLOURS = (235, 53, 90, 126, 162, 203, 215, 229)
-"""Colours of the 256-colour palette, from dark to bright, one for each level."""
+"""Weights from which the colours of the theme's heat map begin."""
 SHADES = ((0.0, "·"), (0.03, "░"), (0.1, "▒"), (0.25, "▓"), (0.5, "█"))
 
 RESERVED_LINES = 5
@@ -139,7 +139,7 @@ def _draw_row(terminal: Terminal, maps: Sequence[SmallMap], wide: int, tall: int
 def _blocks(terminal: Terminal, rows: Sequence[Row], cell_width: int = 1) -> None:
     """Draw one line of a map: a row, or in colour two rows."""
     for values in zip_longest(*rows):
-        text, style = _styled(values) if terminal.colour else (_shade(values[0]), "")
+        text, style = _styled(values, terminal.theme.heat) if terminal.colour else (_shade(values[0]), "")
         terminal.write(text * cell_width, style)
 
 
@@ -147,9 +147,9 @@ def _shade(value: float | None) -> str:
     return " " if value is None else SHADES[bisect_right(SHADES, value, key=itemgetter(0)) - 1][1]
 
 
-def _styled(values: Row) -> tuple[str, str]:
+def _styled(values: Row, colours: Sequence[int]) -> tuple[str, str]:
     """Return the character and the style of a cell, or of one above another."""
-    codes = ["" if value is None else f"5;{COLOURS[bisect_right(LEVELS, value) - 1]}" for value in values]
+    codes = ["" if value is None else f"5;{colours[bisect_right(LEVELS, value) - 1]}" for value in values]
     match codes:
         case [one]:
             return " ", f"\x1b[48;{one}m" if one else ""
@@ -163,7 +163,7 @@ def _styled(values: Row) -> tuple[str, str]:
 def _scale(terminal: Terminal) -> None:
     """Draw the legend of the colours or characters."""
     if terminal.colour:
-        for level, colour in zip(LEVELS, COLOURS, strict=True):
+        for level, colour in zip(LEVELS, terminal.theme.heat, strict=True):
             terminal.write("  ", f"\x1b[48;5;{colour}m")
             terminal.write(f" {100 * level:.0f}  ", DIM)
         terminal.write("% or more", DIM)

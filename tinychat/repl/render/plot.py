@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from tinychat.repl.render.palette import PICTURE_BACKGROUND, PICTURE_CURVES, PICTURE_GRID, PICTURE_INK
 from tinychat.textutil import escape_controls
 from tinychat.train.event_log import smoothed
 
@@ -197,10 +198,6 @@ LEFT, RIGHT, TOP, BOTTOM = 64, 24, 48, 56
 TEXT_SIZE = 14
 LEGEND_ROW = 22
 """Height of a line of the legend."""
-PICTURE_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
-"""Colours that colour-blind people can distinguish (Okabe and Ito, "Color Universal Design", 2008)."""
-INK, FAINT, BACKGROUND = "#333333", "#dddddd", "#ffffff"
-
 PNG_SCALE = 2
 """Pixels of a PNG per unit of the figure."""
 OVERSAMPLING = 2
@@ -252,12 +249,12 @@ def make_figure(curves: "Plot", legends: Sequence[str]) -> Figure:
     validation = [drawable(one.validation) for one in curves.curves]
     axes = _Axes([point for points in (*training, *validation) for point in points])
     shapes: list[Shape] = [*axes.shapes(curves.unit)]
-    for points, colour in zip(training, PICTURE_COLOURS, strict=False):
+    for points, colour in zip(training, PICTURE_CURVES, strict=False):
         shapes += [Stroke(part, colour, 1.5) for part in axes.visible_parts(points)]
-    for points, colour in zip(validation, PICTURE_COLOURS, strict=False):
+    for points, colour in zip(validation, PICTURE_CURVES, strict=False):
         shapes += [Stroke(part, colour, 2.5) for part in axes.visible_parts(points)]
         shapes += [Dot(axes.to_position(*point), 4, colour) for point in points if point[1] <= axes.high]
-    for row, (text, colour) in enumerate(zip(legends, PICTURE_COLOURS, strict=False)):
+    for row, (text, colour) in enumerate(zip(legends, PICTURE_CURVES, strict=False)):
         y = HEIGHT + LEGEND_ROW * row - 4
         shapes += [Stroke(((LEFT, y), (LEFT + 32, y)), colour, 2.5), Dot((LEFT + 16, y), 4, colour)]
         shapes.append(Label((LEFT + 44, y + 5), text))
@@ -284,13 +281,13 @@ class _Axes:
         """Yield faint grid lines at round numbers, the axes and their labels."""
         for value, text in _labelled_ticks(self.low, self.high, 8):
             _, y = self.to_position(self.first, value)
-            yield Stroke(((LEFT, y), (WIDTH - RIGHT, y)), FAINT, 1)
+            yield Stroke(((LEFT, y), (WIDTH - RIGHT, y)), PICTURE_GRID, 1)
             yield Label((LEFT - 8, y + 5), text, "end")
         for value, text in _labelled_ticks(self.first, self.last, 10, self._least_step):
             x, _ = self.to_position(value, self.low)
-            yield Stroke(((x, TOP), (x, self.bottom)), FAINT, 1)
+            yield Stroke(((x, TOP), (x, self.bottom)), PICTURE_GRID, 1)
             yield Label((x, self.bottom + 20), text, "middle")
-        yield Stroke(((LEFT, TOP), (LEFT, self.bottom), (WIDTH - RIGHT, self.bottom)), INK, 1)
+        yield Stroke(((LEFT, TOP), (LEFT, self.bottom), (WIDTH - RIGHT, self.bottom)), PICTURE_INK, 1)
         yield Label((LEFT, TOP - 16), "loss, nats per token (dots: validation)")
         yield Label((WIDTH - RIGHT, self.bottom + 38), unit, "end")
 
@@ -315,8 +312,8 @@ class _Axes:
 def svg(figure: Figure) -> bytes:
     """Return a figure as an SVG document."""
     size = f'width="{WIDTH}" height="{figure.height}" viewBox="0 0 {WIDTH} {figure.height}"'
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" {size} font-family="sans-serif" fill="{INK}">'
-    background = f'<rect width="100%" height="100%" fill="{BACKGROUND}"/>'
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" {size} font-family="sans-serif" fill="{PICTURE_INK}">'
+    background = f'<rect width="100%" height="100%" fill="{PICTURE_BACKGROUND}"/>'
     lines = [head, background, *map(_svg_element, figure.shapes), "</svg>\n"]
     return "\n".join(lines).encode("utf-8", "replace")
 
@@ -344,7 +341,7 @@ def png(figure: Figure) -> bytes:
     from PIL import Image, ImageDraw, ImageFont
 
     scale = PNG_SCALE * OVERSAMPLING
-    image = Image.new("RGB", (scale * WIDTH, scale * figure.height), BACKGROUND)
+    image = Image.new("RGB", (scale * WIDTH, scale * figure.height), PICTURE_BACKGROUND)
     draw = ImageDraw.Draw(image)
     for shape in figure.shapes:
         match shape:
@@ -356,7 +353,7 @@ def png(figure: Figure) -> bytes:
             case Label((x, y), text, anchor):
                 font = ImageFont.load_default(scale * TEXT_SIZE)
                 anchor_code = {"start": "ls", "middle": "ms", "end": "rs"}[anchor]
-                draw.text((scale * x, scale * y), escape_controls(text), INK, font, anchor_code)
+                draw.text((scale * x, scale * y), escape_controls(text), PICTURE_INK, font, anchor_code)
     file = io.BytesIO()
     image.resize((PNG_SCALE * WIDTH, PNG_SCALE * figure.height), Image.Resampling.LANCZOS).save(file, "PNG")
     return file.getvalue()

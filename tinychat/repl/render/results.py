@@ -14,8 +14,9 @@ from rich.text import Text
 from tinychat.commands import results
 from tinychat.repl.render.architecture import draw_architecture
 from tinychat.repl.render.heatmap import draw_map, draw_maps
+from tinychat.repl.render.palette import ACCENT, DIM, ERROR, WARNING
 from tinychat.repl.render.plot import sparkline
-from tinychat.repl.render.terminal import CYAN, DIM, RED, YELLOW, Terminal, fit, pad
+from tinychat.repl.render.terminal import Terminal, fit, pad
 from tinychat.textutil import escape_controls, one_line, percent
 
 NO_ROWS = "none yet"
@@ -30,7 +31,7 @@ PERCENT_WIDTH = 7
 """Cells of `100.0 %`."""
 CHOSEN, SELECTED = "›", "»"
 
-SHADES = ((1, "", "1 in 2, "), (3, CYAN, "1 in 8, "), (6, YELLOW, "1 in 64, "), (math.inf, RED, "or less"))
+SHADES = ((1, "", "1 in 2, "), (3, ACCENT, "1 in 8, "), (6, WARNING, "1 in 64, "), (math.inf, ERROR, "or less"))
 """For tokens of up to so many bits of surprise, their style and their text in the legend."""
 SURPRISING = 3
 """Bits of surprise above which a token is put in brackets, where there are no colours."""

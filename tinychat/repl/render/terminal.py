@@ -6,7 +6,6 @@ Both hold in a window that is resized at any moment.
 
 import io
 import os
-import re
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,17 +14,12 @@ from typing import TYPE_CHECKING, NewType, Self, TextIO
 
 from prompt_toolkit.utils import get_cwidth
 
+from tinychat.repl.render.palette import DIM, ERROR, RESET, THEMES
 from tinychat.textutil import escape_controls
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
-DIM, BOLD, RED, YELLOW, CYAN = "\x1b[2m", "\x1b[1m", "\x1b[31m", "\x1b[33m", "\x1b[36m"
-GREEN, BLUE, MAGENTA = "\x1b[32m", "\x1b[34m", "\x1b[35m"
-RESET = "\x1b[0m"
-THEMES: Mapping[str, Mapping[str, str]] = {"dark": {}, "light": {"32": "38;5;28", "33": "38;5;94", "36": "38;5;30"}}
-"""Replacements, by background, for the colours that are hard to read on it (green, yellow, cyan)."""
-STYLE = re.compile(r"\x1b\[([\d;]*)m")
 TAB = 8
 MIN_WIDTH = 20
 """Number of columns of a window from which there is a status line."""
@@ -60,7 +54,7 @@ class Terminal:
         self.out, self.size, self.colour, self.dumb = out, size, colour, dumb
         self.has_status = False
         """Whether a status line is drawn on the bottom row."""
-        self._substitutes = THEMES[theme]
+        self.theme = THEMES[theme]
         self._batch: list[str] | None = None
         self._line: list[str] = []  # the text before the cursor
         self._width = 0  # for which these are the columns of the cursor, if the terminal wraps lines anew, and if not
@@ -132,7 +126,7 @@ class Terminal:
             self.write("\n")
 
     def problem(self, problem: str, remedy: str = "") -> None:
-        self.line(problem, RED)
+        self.line(problem, ERROR)
         if remedy:
             self.line(remedy, DIM)
 
@@ -188,7 +182,7 @@ class Terminal:
         console = self.console(width)
         with console.capture() as capture:
             console.print(drawing)
-        return Styled(self._apply_theme(capture.get()))
+        return Styled(self.theme.apply(capture.get()))
 
     def render_lines(self, drawing: "RenderableType", width: int | None = None) -> list[Styled]:
         """Return the lines of a rich renderable, without their newlines."""
@@ -205,15 +199,7 @@ class Terminal:
         )  # fmt: skip
 
     def _style(self, escaped: str, style: str) -> Styled:
-        return Styled(f"{self._apply_theme(style)}{escaped}{RESET}" if style and self.colour else escaped)
-
-    def _apply_theme(self, styled: str) -> str:
-        """Replace the colours that are hard to read on the background."""
-
-        def replace(style: re.Match[str]) -> str:
-            return f"\x1b[{';'.join(self._substitutes.get(code, code) for code in style[1].split(';'))}m"
-
-        return STYLE.sub(replace, styled) if self._substitutes else styled
+        return Styled(f"{self.theme.apply(style)}{escaped}{RESET}" if style and self.colour else escaped)
 
     def _track_cursor(self, text: str) -> None:
         """Update the column for text about to be written."""
