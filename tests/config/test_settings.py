@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 
 from tinychat.cli.main import tinychat
 from tinychat.cli.options import load_ui_options
-from tinychat.config.option import REQUIRED, Options, Origin, option, unescape
+from tinychat.config.option import REQUIRED, Options, Origin, join_texts, option, split_texts, unescape
 from tinychat.config.settings import (
+    CONTROLS,
     LOADING,
     SAMPLING,
     SETTINGS,
@@ -24,6 +25,7 @@ from tinychat.config.settings import (
     SettingStore,
     UiOptions,
     UiOptionStore,
+    describe_sampling,
 )
 from tinychat.errors import RunError, SettingError, UsageError
 
@@ -123,11 +125,20 @@ def test_fault_describes_an_invalid_value(name: str, value: object, fault: str) 
     assert Options.of(Oven)[name].fault(value) == fault
 
 
+@given(st.lists(st.text(st.sampled_from('a ,"\\n\n') | st.characters(), min_size=1), min_size=1))
+def test_texts_between_commas_are_split_as_they_were_joined(texts: list[str]) -> None:
+    assert split_texts(join_texts(texts)) == tuple(texts)
+
+
+def test_texts_between_commas_are_typed_without_ceremony() -> None:
+    assert split_texts(r' ice cream, " a",,x\,y ,\n, "') == ("ice cream", " a", "x,y", "\n", '"')
+
+
 def test_sampling_settings_have_a_neutral_value() -> None:
-    assert SAMPLING == ("temperature", "top_k", "top_p", "min_p", "repetition_penalty")
+    assert set(SAMPLING) - set(CONTROLS) == {"temperature", "top_k", "top_p", "min_p", "repetition_penalty"}
     assert LOADING == ("device", "precision", "engine", "threads")
     plain = Settings(**{name: SETTINGS[name].neutral for name in SAMPLING})
-    assert [getattr(plain, name) for name in SAMPLING] == [1, None, 1, 0, 1]
+    assert describe_sampling(plain) == ["temp 1", "top-p 1", "sample"]
 
 
 def test_an_unknown_setting_raises_a_usage_error() -> None:
@@ -262,7 +273,7 @@ def test_a_temperature_too_small_to_divide_by_is_greedy() -> None:
 
 def test_every_number_of_a_setting_has_bounds_that_fit_in_64_bits() -> None:
     numbers = [one for one in SETTINGS.values() if one.kind is int]
-    assert len(numbers) == 4
+    assert len(numbers) == 6
     for one in numbers:
         assert one.low is not None
         assert one.high is not None

@@ -5,7 +5,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tinychat.config.settings import PENALTIES, SAMPLING, SETTINGS, Settings
+from tinychat.config.settings import CONTROLS, PENALTIES, SAMPLING, SETTINGS, Settings
 from tinychat.generate.sampling import FILTERS, PENALIZERS, draw, filter_logits, needs_history, sample, uniform
 
 transformers = pytest.importorskip("transformers")
@@ -47,7 +47,7 @@ def test_filters_equal_those_of_transformers(seed: int, **values: float) -> None
 
 def test_each_sampling_setting_has_its_function() -> None:
     assert set(PENALIZERS) == set(PENALTIES)
-    assert set(PENALIZERS) | set(FILTERS) == set(SAMPLING)
+    assert set(PENALIZERS) | set(FILTERS) | set(CONTROLS) == set(SAMPLING)
 
 
 def test_neutral_settings_change_nothing() -> None:

@@ -151,6 +151,14 @@ def test_a_long_text_is_cut_without_changing_its_ids(kind: str) -> None:
     assert np.concatenate(list(tokenizer.encode_pieces(pieces))).tolist() == tokenizer.encode(text)
 
 
+@pytest.mark.parametrize("tokenizer", [*TOKENIZERS.values(), *FOREIGN.values()], ids=[*TOKENIZERS, *FOREIGN])
+def test_the_bytes_of_tokens_are_what_they_add_to_a_text(tokenizer: Tokenizer) -> None:
+    text = "a cat"
+    assert b"".join(map(tokenizer.token_bytes, tokenizer.encode(text))).decode().strip() == text
+    assert tokenizer.token_bytes(tokenizer.vocab_size + 1) == b""
+    assert all(tokenizer.token_bytes(id) == b"" for id in tokenizer._specials)
+
+
 @pytest.mark.parametrize("kind", ["word", "wordpiece"])
 def test_a_text_without_any_space_is_cut_as_well(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tinychat.tokenizer.tokenizer.LONGEST_UNCUT", 5_000)

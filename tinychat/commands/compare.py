@@ -11,7 +11,7 @@ from tinychat.commands.registry import Suggestion, command, first_word, parse_nu
 from tinychat.commands.results import Message, ParallelAnswers, Result
 from tinychat.commands.settings import suggest_values
 from tinychat.config.option import Option
-from tinychat.config.settings import PENALTIES, SAMPLING, SETTINGS
+from tinychat.config.settings import ALSO_GREEDY, SAMPLING, SETTINGS
 from tinychat.errors import UsageError
 from tinychat.generate.stream import fresh_seed
 from tinychat.session.comparison import Comparison, Variant
@@ -90,7 +90,7 @@ def compare(session: Session, text: str) -> Result:
         variants.append(Variant("greedy", session.model, replace(settings, temperature=0), seed))
     if not MIN_ANSWERS <= len(variants) <= MAX_ANSWERS:
         raise UsageError(f"/compare takes {MIN_ANSWERS} to {MAX_ANSWERS} values, not {len(variants)}", EXAMPLE)
-    distinct = {(one.settings.greedy, *(getattr(one.settings, name) for name in PENALTIES)) for one in variants}
+    distinct = {(one.settings.greedy, *(getattr(one.settings, name) for name in ALSO_GREEDY)) for one in variants}
     if len(distinct) == 1 and variants[0].settings.greedy:
         raise UsageError(*SAME_ANSWERS)
     return _compare(session, prompt, variants)

@@ -159,8 +159,10 @@ def _ids_before(model: OpenModel, turn: Turn, index: int | None = None) -> tuple
 
 def _probabilities(session: Session, turn: Turn, index: int) -> list[TokenProbability]:
     """Compute the probabilities of the whole vocabulary at an index again, so that generating answers costs no more."""
-    ids, source = _ids_before(session.model, turn, index)
-    request = Request(0, ids, index, _settings_at(session, turn, index), seed=0, source=source)
+    (ids, source), settings = _ids_before(session.model, turn, index), _settings_at(session, turn, index)
+    request = Request(0, ids, index, settings, seed=0, source=source)
+    if controls := session.model.vocabulary.controls(settings):
+        request.biases = controls.biases(ids, len(ids) - index)
     return session.model.engine.probabilities(request)
 
 

@@ -58,6 +58,8 @@ class Option:
     """Whether a text may be empty."""
     escaped: bool = False
     r"""Whether `\n` in a typed text means a newline, and `none` no text at all."""
+    separated: bool = False
+    r"""Whether a typed text is several, between commas; `\,` is a comma, and quotation marks keep outer spaces."""
     switch: bool = False
     """Whether its flag takes no value."""
     flags: tuple[str, ...] = ()
@@ -92,8 +94,8 @@ class Option:
 
     @property
     def usage(self) -> str:
-        """Placeholder for a value in usage lines: `N`, `TEXT`, `auto|cpu|cuda|mps`."""
-        return self.metavar or "|".join(self.choices) or METAVARS[self.kind]
+        """Placeholder for a value in usage lines: `N`, `TEXT,…`, `auto|cpu|cuda|mps`."""
+        return self.metavar or "|".join(self.choices) or METAVARS[self.kind] + ",…" * self.separated
 
     @property
     def type_name(self) -> str:
@@ -103,7 +105,7 @@ class Option:
     @property
     def expected(self) -> str:
         """Valid values, in words: `a number from 0 to 1`."""
-        words = "text" if self.escaped else KINDS[self.kind]
+        words = "texts between commas" if self.separated else "text" if self.escaped else KINDS[self.kind]
         if self.choices:
             words = "one of " + ", ".join(self.choices)
         if self.above is not None:
@@ -194,7 +196,9 @@ class Option:
         """Parse one typed text, or a list from JSON or TOML; raises a ValueError if it is invalid."""
         if self._is_absent(raw.lower() if isinstance(raw, str) else raw):
             return None if self.default is None else ()
-        texts = (unescape(raw) if self.escaped else raw,) if isinstance(raw, str) else raw
+        texts = raw
+        if isinstance(raw, str):
+            texts = split_texts(raw) or raw if self.separated else (unescape(raw) if self.escaped else raw,)
         if isinstance(texts, list | tuple) and all(isinstance(text, str) and (text or self.empty) for text in texts):
             if not self.choices:
                 return tuple(texts)
@@ -215,7 +219,7 @@ class Option:
         if value is None or value == ():
             return "–"
         if self.kind is tuple:
-            return " ".join(repr(text) for text in value)
+            return join_texts(value) if self.separated else " ".join(repr(text) for text in value)
         if self.kind is bool:
             return str(value).lower()
         return f"{value:g}" if self.kind is float else str(value)
@@ -224,7 +228,7 @@ class Option:
         """Format a value so that `parse` reads it back; no value becomes the word for it."""
         if value is None or value == ():
             return self.absent
-        return " ".join(map(escape, value)) if self.kind is tuple else self.show(value)
+        return self.show(value) if self.separated or self.kind is not tuple else " ".join(map(escape, value))
 
 
 def option(default: Any, help: str, **attributes: Any) -> Any:
@@ -298,6 +302,23 @@ def unescape(text: str) -> str:
 def escape(text: str) -> str:
     """Escape a text so that `unescape` returns it."""
     return text.translate(_TO_ESCAPES)
+
+
+def split_texts(text: str) -> tuple[str, ...]:
+    r"""Split a text at its commas and unescape the parts; `\,` is a comma, and quotation marks keep outer spaces."""
+    found = (part.strip() for part in re.findall(r"(?:\\(?:.|\Z)|[^,\\])+", text, re.DOTALL))
+    parts = (part[1:-1] if _is_quoted(part) else part for part in found if part)
+    return tuple(re.sub(r"\\([ntr0\\,])", lambda escaped: ESCAPES.get(escaped[1], ","), part) for part in parts)
+
+
+def join_texts(texts: Iterable[str]) -> str:
+    """Join texts so that `split_texts` returns them."""
+    escaped = (escape(text).replace(",", r"\,") for text in texts)
+    return ", ".join(f'"{text}"' if text != text.strip() or _is_quoted(text) else text for text in escaped)
+
+
+def _is_quoted(text: str) -> bool:
+    return len(text) > 1 and text[0] == text[-1] == '"'
 
 
 class Origin(IntEnum):

@@ -56,6 +56,42 @@ class Settings:
         values={"1": "off", "1.1": "mild", "1.3": "strong"},
         toolbar=lambda value: f"penalty {value:g}" if value != 1 else "",
     )  # fmt: skip
+    presence_penalty: float = option(
+        0.0, "subtracted from the logit of each token that is in the answer already", low=-100, high=100, neutral=0,
+        section="control", aliases=("presence",), example="0.5", trend="higher: less repetition",
+        values={"0": "off", "0.5": "mild", "1.5": "strong"},
+        toolbar=lambda value: f"presence {value:g}" if value else "",
+    )  # fmt: skip
+    frequency_penalty: float = option(
+        0.0, "subtracted from the logit of a token as often as it is in the answer already", low=-100, high=100,
+        neutral=0, section="control", aliases=("frequency",), example="0.5", trend="higher: less repetition",
+        values={"0": "off", "0.3": "mild", "1": "strong"},
+        toolbar=lambda value: f"frequency {value:g}" if value else "",
+    )  # fmt: skip
+    no_repeat_ngram: int = option(
+        0, "no N tokens in a row come twice, in prompt and answer together; 0 is off", low=0, high=MAX_INTEGER,
+        neutral=0, section="control", aliases=("no_repeat_ngram_size",), example="4", trend="lower: less repetition",
+        values={"0": "off", "3": "strong", "5": "mild"},
+        toolbar=lambda value: f"no-repeat {value}" if value else "",
+    )  # fmt: skip
+    dry_multiplier: float = option(
+        0.0, "penalty of a token that would go on repeating earlier text (DRY); 0 is off", low=0, high=100, neutral=0,
+        section="control", aliases=("dry",), example="0.8", trend="higher: less repetition",
+        values={"0": "off", "0.8": "a common value"},
+        toolbar=lambda value: f"dry {value:g}" if value else "",
+    )  # fmt: skip
+    dry_base: float = option(
+        1.75, "DRY: factor by which the penalty grows with each token that is repeated", low=1, high=10, section="dry",
+        example="1.75", trend="higher: long repetition is penalized more",
+    )  # fmt: skip
+    dry_allowed_length: int = option(
+        2, "DRY: number of tokens whose repetition is penalized by the multiplier alone, fewer not at all",
+        low=1, high=MAX_INTEGER, section="dry", example="3", trend="lower: shorter repetition is penalized",
+    )  # fmt: skip
+    dry_sequence_breakers: tuple[str, ...] = option(
+        ("\n", ":", '"', "*"), r"DRY: texts across which nothing is repetition (\n is a newline)", optional=True,
+        escaped=True, separated=True, section="dry", example=r"\n, .",
+    )  # fmt: skip
     max_tokens: int = option(
         256, "maximum number of tokens in an answer", low=1, high=MAX_INTEGER,
         flags=("-n",), aliases=("max", "length"), example="100", trend="higher: longer answers",
@@ -118,9 +154,15 @@ SETTINGS = Options.of(Settings)
 """All settings by name, in display order."""
 
 PENALTIES = SETTINGS.in_section("penalty")
-"""Settings that adjust the logits by the tokens so far, before all other steps; they also apply to greedy decoding."""
+"""Settings that adjust the logits by the tokens so far, before all other steps."""
 
-SAMPLING = SETTINGS.in_section("sampling", "penalty")
+CONTROLS = SETTINGS.in_section("control")
+"""Settings that adjust the logits by the text so far, above the engines: see `generate/controls.py`."""
+
+ALSO_GREEDY = (*PENALTIES, *CONTROLS)
+"""Sampling settings that also apply to greedy decoding."""
+
+SAMPLING = SETTINGS.in_section("sampling", "penalty", "control")
 """Settings that control the choice of the next token; the `neutral` value of each turns it off."""
 
 LOADING = SETTINGS.in_section("loading")

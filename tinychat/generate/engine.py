@@ -1,6 +1,7 @@
 """The protocol of engines: token ids and settings in, tokens out, without tensors."""
 
 import math
+from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
@@ -31,6 +32,8 @@ class Request:
     """Ids of tokens that end the answer."""
     source: tuple[int, ...] | None = None
     """Ids that the encoder reads, in an encoder-decoder model."""
+    biases: "array[float] | None" = None
+    """Added to the logits [V] of the very next token, before temperature and filters; −∞ masks a token."""
 
     @property
     def left(self) -> int:
@@ -125,9 +128,10 @@ class Engine(Protocol):
 
         Return one list for each request, in their order; a list may be empty. The requests stay unchanged.
 
-        A sequence gets at most `Request.left` tokens, and none after one of its end tokens, which is returned too. The
-        time limit is checked after each token and each part of a prompt; reading the prompts may exceed it, and the
-        call may then return no token.
+        A sequence gets at most `Request.left` tokens, one if it has biases, and none after an end token of its own,
+        which is returned too. The
+        time limit is checked after each token and each part of a prompt; reading the prompts may exceed it,
+        and the call may then return no token.
         """
 
     def probabilities(self, request: Request) -> list[TokenProbability]:

@@ -73,11 +73,16 @@ FILTERS: Mapping[str, Callable[[Tensor, Any], Tensor]] = {
 """By setting, in their order: functions of the logits and the setting's value. The likeliest token is always kept."""
 
 
-def filter_logits(logits: Tensor, settings: Settings, histories: Histories) -> Tensor:
-    """Return the logits to sample from, [B, V]: −∞ where a token is masked. The settings hold for all sequences."""
+def filter_logits(logits: Tensor, settings: Settings, histories: Histories, biases: Tensor | None = None) -> Tensor:
+    """Return the logits to sample from, [B, V]: −∞ where a token is masked. The settings hold for all sequences.
+
+    `biases` [B, V] are added after the penalties.
+    """
     for name, penalize in PENALIZERS.items():
         if is_active(name, settings):
             logits = penalize(logits, getattr(settings, name), histories)
+    if biases is not None:
+        logits = logits + biases
     if settings.greedy:
         return logits
     for name, filter_ in FILTERS.items():
@@ -86,18 +91,24 @@ def filter_logits(logits: Tensor, settings: Settings, histories: Histories) -> T
     return logits
 
 
-def sample(logits: Tensor, settings: Settings, histories: Histories, uniforms: Callable[[], Tensor]) -> Tensor:
-    """Sample one token id for each sequence, [B], from logits [B, V].
+def sample(
+    logits: Tensor,
+    settings: Settings,
+    histories: Histories,
+    uniforms: Callable[[], Tensor],
+    biases: Tensor | None = None,
+) -> Tensor:
+    """Sample one token id for each sequence, [B], from logits [B, V], to which `biases` [B, V] are added.
 
     `uniforms` returns random numbers in [0, 1), [B], f64; it is not called if the settings are greedy.
     """
-    filtered = filter_logits(logits, settings, histories)
+    filtered = filter_logits(logits, settings, histories, biases)
     return filtered.argmax(dim=-1) if settings.greedy else draw(filtered, uniforms())
 
 
-def probabilities(logits: Tensor, settings: Settings, histories: Histories) -> Tensor:
+def probabilities(logits: Tensor, settings: Settings, histories: Histories, biases: Tensor | None = None) -> Tensor:
     """Return the probability with which `sample` chooses each token, [B, V], f64: 0 where it is masked."""
-    filtered = filter_logits(logits, settings, histories)
+    filtered = filter_logits(logits, settings, histories, biases)
     if settings.greedy:
         return torch.nn.functional.one_hot(filtered.argmax(dim=-1), filtered.shape[-1]).double()
     return filtered.double().softmax(dim=-1)
@@ -117,6 +128,17 @@ def is_active(name: str, settings: Settings) -> bool:
 def needs_history(settings: Settings) -> bool:
     """Return whether sampling depends on the text so far beyond the logits."""
     return any(is_active(name, settings) for name in PENALIZERS)
+
+
+def stack_biases(requests: Sequence[Request], logits: Tensor) -> Tensor | None:
+    """Return the biases of sequences with logits [B, V], as a tensor like these; None if none has any."""
+    if all(request.biases is None for request in requests):
+        return None
+    stacked = torch.zeros(logits.shape)
+    for row, request in zip(stacked, requests, strict=True):
+        if request.biases is not None:
+            row.copy_(torch.frombuffer(request.biases, dtype=torch.float32))
+    return stacked.to(logits.device)
 
 
 def sampling_values(settings: Settings) -> tuple[float | None, ...]:

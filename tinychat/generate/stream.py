@@ -14,6 +14,7 @@ from itertools import chain
 from tinychat.config.settings import Settings, describe_sampling
 from tinychat.corpus.types import Message
 from tinychat.events import Finished, FinishReason, Notice, Record, SettingsChanged, Token, TopLogprob
+from tinychat.generate.controls import Vocabulary
 from tinychat.generate.engine import Engine, Request, SampledToken, window_start, window_stride
 from tinychat.tokenizer.chat_template import ChatTemplate
 from tinychat.tokenizer.tokenizer import LONGEST_WHOLE, Tokenizer
@@ -132,7 +133,8 @@ class Answer:
     """An answer to a prompt of at least one token: it turns sampled tokens into records, each with `top_logprobs`.
 
     `settings` is called before each call of the engine and for each token. `seed` and `prompt_index` determine the
-    random numbers. The tokens of `end_ids` end the answer and are no part of it; an encoder reads `source`.
+    random numbers. The tokens of `end_ids` end the answer and are no part of it; an encoder reads `source`. Controls
+    need the model's `vocabulary`; without one they are not in force.
     """
 
     def __init__(
@@ -146,10 +148,15 @@ class Answer:
         end_ids: frozenset[int] = frozenset(),
         top_logprobs: int = 0,
         source: tuple[int, ...] | None = None,
+        vocabulary: Vocabulary | None = None,
     ) -> None:
         self.tokenizer, self.settings, self.top_logprobs = tokenizer, settings, top_logprobs
         self.request = Request(0, list(prompt), 0, settings(), seed, prompt_index, end_ids, source)
         self.finished: Finished | None = None
+        self.is_over = False
+        """Whether the controls in force forbid every token, so that the answer ends here."""
+        self._vocabulary, self._controls = vocabulary, vocabulary.controls(settings()) if vocabulary else None
+        self._start = len(prompt)
         self._decoder = tokenizer.stream()
         self._held: list[Token] = []  # tokens in which a stop string may begin
         self._num_yielded = 0
@@ -167,6 +174,7 @@ class Answer:
         `max_tokens` and as the index of the next random number.
         """
         self.request.ids, self.request.num_generated = list(ids), num_generated
+        self._start = len(ids) - len(answer_ids)
         for id in answer_ids:
             self._decoder.push(id)
 
@@ -176,8 +184,18 @@ class Answer:
         return self.request.ids
 
     def refresh(self) -> Iterator[Record]:
-        """Take a new snapshot of the settings; yield `SettingsChanged` if later tokens are sampled differently."""
+        """Take a new snapshot of the settings; yield `SettingsChanged` if later tokens are sampled differently.
+
+        The controls in force adjust the odds of the next token.
+        """
         previous, self.request.settings = self.request.settings, self.settings()
+        if previous is not self.request.settings and self._vocabulary is not None:
+            self._controls = self._vocabulary.controls(self.request.settings)
+        if self._controls is not None:
+            self.request.biases = self._controls.biases(self.request.ids, self._start)
+            self.is_over = self.request.biases is None
+        else:
+            self.request.biases, self.is_over = None, False
         if previous is self.request.settings:
             return
         if self.request.num_generated and (words := describe_sampling(self.request.settings, baseline=previous)):
@@ -300,6 +318,8 @@ class Batch:
                 yield answer, answer.finish("interrupted")
             elif answer.request.left <= 0:
                 yield answer, answer.finish("length")
+            elif answer.is_over:
+                yield answer, answer.finish("end")
             else:
                 unfinished.append(answer)
         if unfinished:

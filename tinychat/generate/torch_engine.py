@@ -16,7 +16,7 @@ from tinychat.errors import GenerationError
 from tinychat.generate.cuda_graph import STEPS, Capture, GraphReplayer
 from tinychat.generate.engine import Head, LensRow, Request, SampledToken, TokenProbability, window_start
 from tinychat.generate.introspection import describe_heads, logit_lens, watch_attention
-from tinychat.generate.sampling import probabilities, random_numbers, sample
+from tinychat.generate.sampling import probabilities, random_numbers, sample, stack_biases
 from tinychat.model.cpu_decoder import CPUDecoder
 from tinychat.model.loading import load_weights
 from tinychat.model.transformer import NO_TOKEN, EncoderOutput, KVCache, Transformer
@@ -56,6 +56,7 @@ class TorchEngine:
         """Implement `Engine.extend`. Prompts are always read to their ends, and one token generated."""
         end = time.perf_counter() + seconds
         self._arrange(requests)
+        n = n if all(request.biases is None for request in requests) else min(n, 1)
         sequences = [list(request.ids) for request in requests]
         out: list[list[SampledToken]] = [[] for _ in requests]
         ended = [False] * len(requests)
@@ -82,7 +83,8 @@ class TorchEngine:
         logits = self._next_logits([request.ids])  # [1, V]
         _check(logits)
         logprobs, order = logits.log_softmax(dim=-1)[0].sort(descending=True, stable=True)  # [V]
-        filtered = probabilities(logits, request.settings, [request.ids])[0, order]  # [V]
+        biases = stack_biases([request], logits)
+        filtered = probabilities(logits, request.settings, [request.ids], biases)[0, order]  # [V]
         return list(map(TokenProbability, order.tolist(), logprobs.tolist(), filtered.tolist()))
 
     @torch.inference_mode()
@@ -185,7 +187,8 @@ class TorchEngine:
         distinct = {request.settings for request in requests}
         if len(distinct) == 1:
             numbers = partial(random_numbers, requests, step, steps=1)
-            return sample(logits, requests[0].settings, histories, lambda: numbers()[:, 0].to(self.device))
+            biases = stack_biases(requests, logits)
+            return sample(logits, requests[0].settings, histories, lambda: numbers()[:, 0].to(self.device), biases)
         ids = torch.zeros(len(requests), dtype=torch.long, device=self.device)
         for settings in distinct:
             rows = [row for row, request in enumerate(requests) if request.settings == settings]

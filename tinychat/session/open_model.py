@@ -7,6 +7,7 @@ from tinychat.config.option import Origin
 from tinychat.config.settings import Settings, SettingStore
 from tinychat.errors import ModelError
 from tinychat.events import Notice
+from tinychat.generate.controls import Vocabulary
 from tinychat.generate.engine import Engine
 from tinychat.generate.loading import EngineLoader, load_engine
 from tinychat.generate.stream import Answer, PromptEncoder, RunningText, fresh_seed
@@ -98,6 +99,11 @@ class OpenModel:
         source_tokenizer = self.source_tokenizer if info.mode == "translation" else None
         return PromptEncoder(self.tokenizer, self.config.context_length, template, source_tokenizer)
 
+    @cached_property
+    def vocabulary(self) -> Vocabulary:
+        """The texts of the model's tokens, for controls."""
+        return Vocabulary(self.tokenizer, self.config.vocab_size, self.prompt_encoder.end_ids)
+
     def history(self, turns: Sequence[Turn]) -> Sequence[Turn]:
         """Return the earlier turns that the model sees: all of them in a chat, none in other modes."""
         return turns if self.info.mode == "chat" else ()
@@ -133,6 +139,7 @@ class OpenModel:
             self.tokenizer, ids, settings,
             seed=fresh_seed() if seed is None else seed, prompt_index=len(turns) if index is None else index,
             end_ids=encoder.end_ids, top_logprobs=top_logprobs, source=encoder.encode_source(prompt),
+            vocabulary=self.vocabulary,
         )  # fmt: skip
 
     def ids_before(self, turn: Turn, position: int) -> list[int]:

@@ -201,6 +201,21 @@ class Tokenizer:
             return (self.inner.id_to_token(id) or "").replace("▁", " ")
         return _bytes_at(self._bytes_of, id).decode("utf-8", "backslashreplace")
 
+    def token_bytes(self, id: int) -> bytes:
+        """Return the UTF-8 bytes that a token adds to a text; none for a special token, or for an unknown id.
+
+        Where the text of a token depends on its neighbours, those that it adds after a word.
+        """
+        if self._bytes_of is not None:
+            return _bytes_at(self._bytes_of, id)
+        token = self.inner.id_to_token(id)
+        if token is None or id in self._specials:
+            return b""
+        if id in self._single_bytes:
+            return bytes.fromhex(token[3:5])
+        word = self._some_word
+        return self.decode([word, id]).removeprefix(self.decode([word])).encode()
+
     def count_characters(self, ids: "npt.NDArray[np.integer[Any]]") -> int:
         """Count the characters of the text of ids, [N]; special tokens have none."""
 
@@ -274,6 +289,12 @@ class Tokenizer:
     def _single_bytes(self) -> set[int]:
         """The tokens of single bytes, `<0xE7>`, that some tokenizers fall back to."""
         return {id for token, id in self.inner.get_vocab().items() if re.fullmatch("<0x[0-9A-F]{2}>", token)}
+
+    @cached_property
+    def _some_word(self) -> int:
+        """A token of letters."""
+        tokens = {id: self.decode([id]) for id in range(self.vocab_size) if id not in self._specials}
+        return next((id for id, text in tokens.items() if text.strip().isalpha()), 0)
 
     @cached_property
     def _characters(self) -> dict[str, int] | None:

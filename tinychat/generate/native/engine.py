@@ -16,7 +16,7 @@ from types import SimpleNamespace
 from typing import Any, NamedTuple, Protocol
 
 from tinychat.atomic import atomic_write
-from tinychat.config.settings import SAMPLING, SETTINGS, Settings
+from tinychat.config.settings import CONTROLS, SAMPLING, SETTINGS, Settings
 from tinychat.errors import GenerationError, ModelError
 from tinychat.generate.engine import Engine, Head, LensRow, Request, SampledToken, TokenProbability, window_start
 from tinychat.generate.native.build import Unavailable, levels_here, load_library
@@ -42,13 +42,13 @@ EMBEDDING = "decoder.embedding.weight"
 
 SUPPORTED = ("temperature", "top_p", "min_p", "repetition_penalty", "top_k")
 """Sampling settings that the kernel supports, in the order of its `Sampling`; None is 0 there."""
-UNSUPPORTED = tuple(name for name in SAMPLING if name not in SUPPORTED)
-"""The other sampling settings: where one of them is in force, the reference engine generates."""
+UNSUPPORTED = tuple(name for name in SAMPLING if name not in SUPPORTED and name not in CONTROLS)
+"""The other sampling settings, but for controls: where one of them is in force, the reference engine generates."""
 
 # The memory layout of the kernel's structures of these names.
 CONFIG, TENSOR = "18i3f", "Pqq"
-REQUEST = struct.Struct("7P5q" + "".join({float: "d", int: "q"}[SETTINGS[name].kind] for name in SUPPORTED) + "3Q")
-NUM_GENERATED = 11
+REQUEST = struct.Struct("8P5q" + "".join({float: "d", int: "q"}[SETTINGS[name].kind] for name in SUPPORTED) + "3Q")
+NUM_GENERATED = 12
 """Index in a request of the number of tokens that the kernel has generated."""
 UNKNOWN_TOKEN = -2
 MIN_TOKENS_TIMED, MIN_SECONDS_TIMED, MAX_READ_RATIO = 8, 0.01, 2
@@ -306,7 +306,7 @@ class _Answer:
     def __init__(self, request: Request, n: int) -> None:
         self.request, self.tokens = request, list[SampledToken]()
         self.ids, self.ends = _array(request.ids), _array(request.end_ids)
-        self.most = min(n, request.left)
+        self.most = min(n, request.left) if request.biases is None else min(n, request.left, 1)
 
     @property
     def left(self) -> int:
@@ -322,8 +322,9 @@ class _Answer:
         `rooms` are the addresses of the outputs: ids, log-probabilities, likeliest ids and their log-probabilities.
         """
         settings = self.request.settings
+        biases = self.request.biases
         return REQUEST.pack(
-            sequence, _address(self.ids), _address(self.ends), *rooms,
+            sequence, _address(self.ids), _address(self.ends), 0 if biases is None else _address(biases), *rooms,
             len(self.ids), window_start(len(self.ids), context_length), len(self.ends), most, 0,
             *(getattr(settings, name) or 0 for name in SUPPORTED), self.request.seed & (1 << 64) - 1,
             self.request.prompt_index, self.request.num_generated + len(self.tokens),

@@ -105,6 +105,7 @@ typedef struct {
     Sequence *sequence;
     const int32_t *ids;  /* all of its tokens; the model sees those from `first` on */
     const int32_t *ends; /* tokens that end it */
+    const float *biases; /* added to the logits of the next token; NULL: none. With them, one token is made */
     int32_t *sampled;
     float *logprobs;
     int32_t *top_ids;
@@ -1158,8 +1159,9 @@ static void cut_top_p(float *logits, int count, float highest, double top_p) {
     free(candidates);
 }
 
-/* Change logits by the settings: −∞ where a token is cut. `used` is read for a repetition penalty only. */
-static void filter(float *logits, int count, const Sampling *sampling, const uint8_t *used) {
+/* Change logits by the settings: −∞ where a token is cut. `used` is read for a repetition penalty only; `biases` may be
+   NULL. */
+static void filter(float *logits, int count, const Sampling *sampling, const uint8_t *used, const float *biases) {
     if (sampling->repetition_penalty != 1)
         for (int id = 0; id < count; id++)
             if (used[id]) {
@@ -1167,6 +1169,8 @@ static void filter(float *logits, int count, const Sampling *sampling, const uin
                 const float penalized = logits[id] > 0 ? logits[id] / penalty : logits[id] * penalty;
                 logits[id] = fminf(fmaxf(penalized, -FLT_MAX), FLT_MAX);
             }
+    if (biases)
+        for (int id = 0; id < count; id++) logits[id] += biases[id];
     if (is_greedy(sampling)) return;
     const float temperature = (float)sampling->temperature, undivided = highest_of(logits, count);
     float highest = undivided / temperature;
@@ -1388,7 +1392,7 @@ static int32_t sample_token(Model *model, int thread, Job *job, int output) {
     }
     float filtered[vocab_size];
     memcpy(filtered, logits, sizeof filtered);
-    filter(filtered, vocab_size, &request->sampling, job->sequence->used);
+    filter(filtered, vocab_size, &request->sampling, job->sequence->used, request->biases);
     const int32_t id = choose(filtered, vocab_size, &request->sampling, request->sampling.position + (uint64_t)num_generated);
     request->sampled[num_generated] = id;
     request->logprobs[num_generated] = logits[id] - total;
@@ -1489,7 +1493,7 @@ int native_probabilities(Model *model, Request *request, float *logprobs, double
     if (!is_finite(logprobs, vocab_size)) return NOT_FINITE;
     float filtered[vocab_size], total = log_of_sum(logprobs, vocab_size);
     memcpy(filtered, logprobs, sizeof filtered);
-    filter(filtered, vocab_size, &request->sampling, job.sequence->used);
+    filter(filtered, vocab_size, &request->sampling, job.sequence->used, request->biases);
     int best = choose(filtered, vocab_size, &(Sampling){0}, 0);
     double sum_of_probabilities = 0;
     for (int id = 0; id < vocab_size; id++) {
