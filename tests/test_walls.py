@@ -35,7 +35,7 @@ FLOORS = (
 
 LIBRARIES = {
     "torch": {"model", "generate", "train", "evaluate"},
-    "lightning": {"train"},
+    "lightning_fabric": {"train"},
     "tokenizers": {"tokenizer"},
     "prompt_toolkit": {"repl", "repl/render"},
     "rich": {"repl", "repl/render", "cli"},
@@ -59,6 +59,7 @@ WITHOUT_TORCH = {
     "train/planner.py",
     "train/recipe.py",
     "train/report.py",
+    "train/split.py",
 }
 """Files that the REPL and the command line read before anything is trained or generated."""
 
@@ -217,7 +218,7 @@ def test_front_ends_start_without_torch() -> None:
         "import importlib, sys\n"
         "for module in sys.argv[1:]:\n"
         "    importlib.import_module(module)\n"
-        "    if {'torch', 'lightning', 'transformers'} & set(sys.modules): sys.exit(module)"
+        "    if {'torch', 'lightning_fabric', 'transformers'} & set(sys.modules): sys.exit(module)"
     )
     done = subprocess.run([sys.executable, "-c", code, *modules], check=False, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")

@@ -302,14 +302,14 @@ def test_ctrl_c_writes_the_partial_answer_and_exits_with_130(letters: Path) -> N
 @pytest.mark.slow
 @pytest.mark.parametrize("arguments", [["--help"], ["train", "--help"], ["eval", "--help"], ["models"], ["--version"]])
 def test_help_does_not_import_torch(arguments: list[str]) -> None:
-    assert runs_without("torch lightning transformers", arguments)
+    assert runs_without("torch lightning_fabric transformers", arguments)
 
 
 @pytest.mark.parametrize("model", ["smalltalk", "letters"])
 @pytest.mark.usefixtures("compiled")
 def test_the_native_engine_imports_neither_torch_nor_numpy(letters: Path, model: str) -> None:
     arguments = ["-m", str(letters) if model == "letters" else model, "-p", "abc", "-n", "20"]
-    assert runs_without("torch lightning transformers numpy", arguments)
+    assert runs_without("torch lightning_fabric transformers numpy", arguments)
 
 
 @pytest.mark.slow

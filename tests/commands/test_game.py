@@ -50,7 +50,7 @@ def test_a_passage_of_a_file_is_out_of_its_last_tenth_and_the_same_by_the_same_s
     ("line", "problem"),
     [
         ("/play", "there is no prompt yet"),
-        ("/play short.txt", "the last tenth of short.txt has 3 tokens: too few to guess"),
+        ("/play short.txt", "the last tenth of short.txt has too few tokens to guess"),
     ],
 )
 def test_what_cannot_be_played_is_said(talk: Talk, line: str, problem: str) -> None:

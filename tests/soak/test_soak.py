@@ -9,28 +9,17 @@ import pytest
 
 @pytest.mark.slow
 @pytest.mark.long
-@pytest.mark.skipif(sys.platform == "win32", reason="forks")
-def test_killed_runs_lose_nothing() -> None:
-    soak = Path(__file__).with_name("kills.py")
-    done = subprocess.run([sys.executable, str(soak), "--count", "12"], capture_output=True, text=True, timeout=1100)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "12 kills" in done.stdout
-
-
-@pytest.mark.slow
-@pytest.mark.long
-@pytest.mark.skipif(sys.platform == "win32", reason="forks")
-def test_commands_that_open_a_model_while_it_is_replaced_get_one_version() -> None:
-    soak = Path(__file__).with_name("replacements.py")
-    done = subprocess.run([sys.executable, str(soak), "--count", "60"], capture_output=True, text=True, timeout=1100)
-    assert done.returncode == 0, done.stdout + done.stderr
-
-
-@pytest.mark.slow
-@pytest.mark.long
-@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-def test_a_long_session_does_not_grow() -> None:
-    soak = Path(__file__).with_name("repl.py")
-    done = subprocess.run([sys.executable, str(soak), "--count", "60"], capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "60 prompts" in done.stdout
+@pytest.mark.skipif(sys.platform != "linux", reason="forks, and reads /proc")
+@pytest.mark.parametrize(
+    ("name", "count", "done"),
+    [
+        pytest.param("kills", 12, "12 kills", id="killed runs lose nothing"),
+        pytest.param("replacements", 60, "60 openings", id="who opens a model while it is replaced gets one version"),
+        pytest.param("repl", 60, "60 prompts", id="a long session does not grow"),
+    ],
+)
+def test_soak(name: str, count: int, done: str) -> None:
+    command = [sys.executable, str(Path(__file__).with_name(f"{name}.py")), "--count", str(count)]
+    soak = subprocess.run(command, capture_output=True, text=True, timeout=1100)
+    assert soak.returncode == 0, soak.stdout + soak.stderr
+    assert done in soak.stdout

@@ -11,7 +11,7 @@ from tinychat.corpus.sources import read_sources
 from tinychat.errors import SourceError, TokenizerError
 from tinychat.tokenizer import token_cache as module
 from tinychat.tokenizer.chat_template import ChatTemplate
-from tinychat.tokenizer.token_cache import encode_corpus, split
+from tinychat.tokenizer.token_cache import encode_corpus
 from tinychat.tokenizer.tokenizer import Tokenizer
 from tinychat.tokenizer.training import train_tokenizer
 
@@ -104,14 +104,6 @@ def test_a_tokenizer_without_any_token_of_the_text_is_refused(tmp_path: Path) ->
     tokenizer = train_tokenizer("char", corpus_of(tmp_path, "abc"))
     with pytest.raises(TokenizerError, match="no token for anything"):
         encode_corpus(corpus_of(tmp_path, "XYZ"), tokenizer, tmp_path / "c")
-
-
-def test_the_split_is_by_position(tmp_path: Path) -> None:
-    ids = np.arange(1_115_394, dtype=np.uint32)
-    assert len(split(ids, "train")) == 1_003_854
-    assert len(split(ids, "val")) == 111_540
-    assert split(ids, "val")[0] == 1_003_854
-    assert len(split(ids, "all")) == len(ids)
 
 
 def test_a_large_vocabulary_takes_four_bytes(tmp_path: Path) -> None:

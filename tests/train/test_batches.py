@@ -18,16 +18,11 @@ from tinychat.train.batches import (
     Batches,
     Rows,
     UserLossMask,
-    choose_val_rows,
     count_windows,
     encode_rows,
-    hash_documents,
     join_rows,
     split_folds,
-    split_rows,
 )
-
-PAIRS = tuple(f"{'abcd'[index % 4]}{index // 4}\t{index}" for index in range(80))
 
 
 def shown(rows: Rows, tokenizer: Tokenizer) -> list[str]:
@@ -74,35 +69,6 @@ def test_one_running_text_has_no_rows(tmp_path: Path) -> None:
     corpus = read_sources([str(path)], cache=tmp_path)
     with pytest.raises(SourceError, match="one running text"):
         encode_rows(corpus, train_tokenizer("char", corpus), tmp_path)
-
-
-def test_held_out_rows_come_from_the_whole_text_and_share_no_source(tmp_path: Path) -> None:
-    corpus = TextCorpus("given", "translation", [InlineTexts(PAIRS, "given")])
-    tokenizer = train_tokenizer("char", corpus, None, ("end",))
-    rows = encode_rows(corpus, tokenizer, tmp_path, source_tokenizer=tokenizer)
-    held_out = choose_val_rows(hash_documents(corpus))
-    train, val = split_rows(rows, "train", held_out), split_rows(rows, "val", held_out)
-    assert (len(train), len(val)) == (72, 8)
-    assert sorted(shown(train, tokenizer) + shown(val, tokenizer)) == sorted(shown(rows, tokenizer))
-    assert val.starts[0] < len(rows.ids) / 3
-    assert val.starts[-1] > len(rows.ids) / 2
-    again = TextCorpus("given", "translation", [InlineTexts(PAIRS[::-1], "given")])
-    other = encode_rows(again, tokenizer, tmp_path, source_tokenizer=tokenizer)
-    other = split_rows(other, "val", choose_val_rows(hash_documents(again)))
-    assert sorted(shown(other, tokenizer)) == sorted(shown(val, tokenizer))  # whatever the order of the text
-
-
-@pytest.mark.parametrize("fraction", [0.1, 0.2, 0.4, 0.5])
-def test_rows_with_equal_sources_are_on_one_side(fraction: float) -> None:
-    alike = TextCorpus("given", "translation", [InlineTexts(("a\tb", "a\tc") * 40 + PAIRS, "given")])
-    held_out = choose_val_rows(hash_documents(alike), fraction)
-    assert (held_out < 80).sum() in (0, 80)
-    assert 4 <= len(held_out) < 160
-
-
-def test_a_few_rows_are_not_split() -> None:
-    corpus = corpus_of("ab", "c")
-    assert len(choose_val_rows(hash_documents(corpus))) == 0
 
 
 def test_rows_of_several_files_are_joined(tmp_path: Path) -> None:

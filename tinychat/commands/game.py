@@ -68,15 +68,17 @@ def _answer(session: Session, prompt: str, index: int, should_stop: ShouldStop) 
 def _passage(session: Session, source: str, should_stop: ShouldStop) -> Game:
     """Return a game on a random passage of a text."""
     from tinychat.corpus.sources import read_sources
-    from tinychat.tokenizer.token_cache import encode_corpus, split
+    from tinychat.tokenizer.token_cache import encode_corpus
+    from tinychat.train.split import TextSplit
 
     template, tokenizer = session.model.info.template, session.model.tokenizer
     corpus = read_sources(
         [source], cache=paths.datasets_folder(), mirror=paths.mirror(), mode=None if template else "completion"
     )
-    ids = split(encode_corpus(corpus, tokenizer, paths.ids_folder(), template=template).ids, "val")
+    ids = encode_corpus(corpus, tokenizer, paths.ids_folder(), template=template).ids
+    ids = ids[TextSplit().find_end(ids, tokenizer) :]
     if len(ids) < 2 * CONTEXT_TOKENS:
-        raise UsageError(f"the last tenth of {source} has {len(ids)} tokens: too few to guess", "take a longer text")
+        raise UsageError(f"the last tenth of {source} has too few tokens to guess", "take a longer text")
     seed = session.settings.current.seed
     rng = random.Random(fresh_seed() if seed is None else seed)
     start = rng.randrange(max(1, len(ids) - 2 * CONTEXT_TOKENS - MAX_TOKENS))

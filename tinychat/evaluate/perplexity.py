@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 import torch
@@ -16,21 +15,12 @@ from tinychat.model.loading import choose_device, choose_matmul_precision, load_
 from tinychat.model.transformer import Transformer
 from tinychat.store import paths
 from tinychat.store.models import ModelInfo, read_tokenizers, read_training
-from tinychat.tokenizer.token_cache import VALIDATION_FRACTION, Ids, encode_corpus
+from tinychat.tokenizer.token_cache import Ids, encode_corpus
 from tinychat.tokenizer.tokenizer import Tokenizer
-from tinychat.train.batches import (
-    Rows,
-    choose_val_rows,
-    cut_validation,
-    encode_rows,
-    hash_documents,
-    hash_rows,
-    join_splits,
-    split_rows,
-)
+from tinychat.train.batches import Rows, encode_rows, join_splits
 from tinychat.train.evaluation import evaluate, make_samples
+from tinychat.train.split import VALIDATION_FRACTION, Part, TextSplit, cut_validation
 
-Split = Literal["val", "train", "all"]
 BATCH_SIZE = 64
 """Number of texts to translate together."""
 
@@ -57,14 +47,14 @@ class Score:
 def score(
     info: ModelInfo,
     sources: Sequence[str],
-    split: Split = "val",
+    part: Part = "val",
     *,
     settings: Settings,
     column: str | None = None,
     field: str | None = None,
     exact: bool = False,
 ) -> Score:
-    """Evaluate a model on a split of some sources, in consecutive windows of its context length.
+    """Evaluate a model on a part of some sources, in consecutive windows of its context length.
 
     `val` is the last 10 % of each source, or the fraction held out in training, `train` the rest, `all` both. For a
     model trained on documents as rows, `val` is that fraction of the rows, chosen by a hash. The weights of a mix are
@@ -72,7 +62,7 @@ def score(
     matches are counted.
 
     Raises:
-        SourceError: If the text cannot be read, or the split is too short to predict a token.
+        SourceError: If the text cannot be read, or the part is too short to predict a token.
         UsageError: If `exact` is set for a model that does not translate.
     """
     if exact and info.mode != "translation":
@@ -83,10 +73,10 @@ def score(
         sources, cache=paths.datasets_folder(), mirror=paths.mirror(), column=column, field=field, mode=info.mode
     )
     source_tokenizer = source if info.mode == "translation" else None
-    texts = _read(info, corpus, tokenizer, source_tokenizer, split)
+    texts = _read(info, corpus, tokenizer, source_tokenizer, part)
     ids = texts.flat() if isinstance(texts, Rows) else texts
     if len(ids) < 2:
-        problem = f"the {split} part of {corpus.name} has {len(ids)} tokens: nothing can be predicted"
+        problem = f"the {part} part of {corpus.name} has {len(ids)} tokens: nothing can be predicted"
         raise SourceError(problem, "give more text, or --split all to take all of it")
     if settings.threads is not None:
         torch.set_num_threads(settings.threads)
@@ -121,24 +111,21 @@ def exact_match_rate(model: Transformer, pairs: Rows, prompt_encoder: PromptEnco
 
 
 def _read(
-    info: ModelInfo, corpus: SourceCorpus, tokenizer: Tokenizer, source_tokenizer: Tokenizer | None, split: Split
+    info: ModelInfo, corpus: SourceCorpus, tokenizer: Tokenizer, source_tokenizer: Tokenizer | None, part: Part
 ) -> Rows | Ids:
-    """Encode a split: in rows if the model was trained on documents or pairs as rows, else as one running text."""
+    """Encode a part: in rows if the model was trained on documents or pairs as rows, else as one running text."""
     folder, template = paths.ids_folder(), info.template
     training = read_training(info.folder, info.files)
     options, data = training.get("recipe", {}).get("data", {}), training.get("data", {})
-    fraction = options.get("validation_fraction", VALIDATION_FRACTION)
-    is_by_text = "val_fraction" in data  # earlier versions split tokens
-    is_own_split = split == "val" and data.get("fingerprint") == corpus.fingerprint
+    split = TextSplit(options.get("validation_fraction", VALIDATION_FRACTION), by_text="val_fraction" in data)
+    is_own_split = part == "val" and data.get("fingerprint") == corpus.fingerprint
     measured = data.get("val_fraction", 1.0) if is_own_split else 1.0
     texts: list[Ids | Rows] = []
     for source in corpus.sources:
         if info.mode != "translation" and options.get("packing") is not False:
-            file = encode_corpus(source.corpus, tokenizer, folder, template=template)
-            end = tokenizer.find_split(file.ids, 1 - fraction) if is_by_text else int(len(file.ids) * (1 - fraction))
-            texts.append({"train": file.ids[:end], "val": file.ids[end:], "all": file.ids}[split])
+            ids = encode_corpus(source.corpus, tokenizer, folder, template=template).ids
+            texts.append(split.take(part, ids, tokenizer))
         else:
             rows = encode_rows(source.corpus, tokenizer, folder, template=template, source_tokenizer=source_tokenizer)
-            hashes = hash_documents(source.corpus) if is_by_text else hash_rows(rows)
-            texts.append(split_rows(rows, split, choose_val_rows(hashes, fraction)))
+            texts.append(split.take(part, rows, tokenizer, split.choose_documents(source.corpus)))
     return join_splits([cut_validation(text, measured) for text in texts])

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,9 +21,6 @@ from tinychat.tokenizer.tokenizer import Tokenizer
 
 FORMAT = 2
 """Version of the files' content, part of their names: files of another version are never read."""
-
-VALIDATION_FRACTION = 0.1
-"""Fraction of a text that is held out by default."""
 
 BATCH = 1 << 20
 """Characters of short documents that are encoded at once."""
@@ -57,12 +54,6 @@ def encode_corpus(corpus: Corpus, tokenizer: Tokenizer, cache: Path, *, template
     if not path.is_file() or not ends.is_file():
         _write(path, ends, corpus, tokenizer, template)
     return IdFile(path, np.memmap(path, tokenizer.dtype, "r"), np.memmap(ends, np.int64, "r"))
-
-
-def split(ids: Ids, part: Literal["train", "val", "all"], fraction: float = VALIDATION_FRACTION) -> Ids:
-    """Return a split by position: `val` is the last tenth, or another fraction, `train` all before it."""
-    end = int(len(ids) * (1 - fraction))
-    return {"train": ids[:end], "val": ids[end:], "all": ids}[part]
 
 
 def join(parts: Sequence[Ids]) -> Ids:

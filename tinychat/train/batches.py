@@ -4,7 +4,6 @@ The batch of a step depends on the seed and the step alone, so a run can resume 
 first batch is made, as it loads while the text is read.
 """
 
-import hashlib
 import math
 from abc import ABC, abstractmethod
 from collections import deque
@@ -12,13 +11,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from tinychat.corpus.corpus import Corpus, SourceCorpus
-from tinychat.corpus.types import Chunk
+from tinychat.corpus.corpus import SourceCorpus
 from tinychat.errors import SourceError
 from tinychat.tokenizer.chat_template import ChatTemplate
 from tinychat.tokenizer.token_cache import IdFile, Ids, encode_corpus, join
@@ -34,8 +32,6 @@ if TYPE_CHECKING:
 Positions = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
-MIN_VAL_ROWS = 4
-"""Smallest number of rows that is held out for validation."""
 FOLDS = 8
 """Number of folds of a text: n-gram counts for a row leave out the row's own fold."""
 MAX_INDEXED = 4_000_000
@@ -124,67 +120,6 @@ def join_rows(parts: Sequence[Rows]) -> Rows:
     sources = [part.source for part in parts if part.source is not None]
     ids = np.concatenate([part.flat() for part in parts])
     return Rows(ids, ends - lengths, ends, parts[0].prefix, join_rows(sources) if sources else None)
-
-
-def count_val_rows(rows: int, fraction: float) -> int:
-    """Return the number of rows to hold out for validation; 0 if there would be fewer than `MIN_VAL_ROWS`."""
-    count = rows - int(rows * (1 - fraction))
-    return count if count >= MIN_VAL_ROWS else 0
-
-
-def take_fraction(count: int, fraction: float) -> int:
-    """Return a fraction of a count, rounded, but at least 2 of two or more: a text of one token predicts nothing."""
-    return count if fraction >= 1 else max(min(2, count), round(count * fraction))
-
-
-def cut_validation(text: Ids | Rows, fraction: float) -> Ids | Rows:
-    """Return a fraction of a validation split: the end of a text, [N], or documents from all over it."""
-    count = take_fraction(len(text), fraction)
-    if not isinstance(text, Rows):
-        return text[len(text) - count :]
-    return text if count == len(text) else text.take(np.linspace(0, len(text) - 1, count).round().astype(np.int64))
-
-
-def hash_documents(corpus: Corpus) -> Positions:
-    """Return a hash of the text of each document, or of the first message of each pair to translate, [D]."""
-    hashes: list[int] = []
-    digest = hashlib.blake2b(digest_size=7)
-    for item in corpus.items():
-        texts = [item.text] if isinstance(item, Chunk) else [message.text for message in item.messages]
-        digest.update("\0".join(texts[:1] if corpus.mode == "translation" else texts).encode())
-        if not isinstance(item, Chunk) or item.ends_document:
-            hashes.append(int.from_bytes(digest.digest(), "big"))
-            digest = hashlib.blake2b(digest_size=7)
-    return np.array(hashes, np.int64)
-
-
-def hash_rows(rows: Rows) -> Positions:
-    """Return a hash of the ids of each row, or of its source, [R]: older models have splits by these."""
-    keys = rows.source or rows
-    hashes = (hashlib.blake2b(keys.row(index).astype("<i8").tobytes(), digest_size=7) for index in range(len(rows)))
-    return np.array([int.from_bytes(digest.digest(), "big") for digest in hashes], np.int64)
-
-
-def choose_val_rows(hashes: Positions, fraction: float = 0.1) -> Positions:
-    """Return the indices of the rows to hold out, by their hashes [R]: a random fraction, or none if too few.
-
-    Rows with equal hashes are on the same side, so that no row that is trained on measures the model.
-    """
-    count = count_val_rows(len(hashes), fraction)
-    order = np.argsort(hashes, kind="stable")
-    if not 0 < count < len(order) or hashes[order[count - 1]] != hashes[order[count]]:
-        return np.sort(order[:count])
-    equal = hashes[order] == hashes[order[count]]  # of these, rows are on both sides
-    below, beyond = int(equal.argmax()), len(equal) - int(equal[::-1].argmax())
-    count = below if below >= MIN_VAL_ROWS else beyond if beyond < len(order) else count
-    return np.sort(order[:count])
-
-
-def split_rows(rows: Rows, part: Literal["train", "val", "all"], val_rows: Positions) -> Rows:
-    """Return a split of the rows: `val` are those with the indices `val_rows`, `train` the others."""
-    if part == "all":
-        return rows
-    return rows.take(val_rows if part == "val" else np.setdiff1d(np.arange(len(rows)), val_rows, assume_unique=True))
 
 
 def encode_rows(

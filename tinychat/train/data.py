@@ -29,17 +29,13 @@ from tinychat.train.batches import (
     FOLDS,
     Positions,
     Rows,
-    choose_val_rows,
-    cut_validation,
     encode_rows,
-    hash_documents,
-    hash_rows,
     join_splits,
     split_folds,
-    split_rows,
 )
-from tinychat.train.planner import MIN_CONTEXT, SourceFacts, TextFacts, choose_tokenizer
+from tinychat.train.planner import SourceFacts, TextFacts, choose_tokenizer
 from tinychat.train.recipe import Recipe
+from tinychat.train.split import TextSplit, cut_validation
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -260,22 +256,20 @@ def _read_text(recipe: Recipe, run: RunFolder, clock: ReadingClock) -> TrainingT
     base = _read_base_model(run)
     _check(recipe, corpus)
     translates = corpus.mode == "translation"
-    packing, fraction, by_text = recipe.packing, recipe.validation_fraction, True
+    packing, split = recipe.packing, TextSplit(recipe.validation_fraction)
     is_known = base is not None and base.has_seen(corpus)
     if base is not None and is_known:
-        packing, fraction = base.packing if packing is None else packing, min(fraction, base.validation_fraction)
-        by_text = base.is_split_by_text
+        packing = base.packing if packing is None else packing
+        split = TextSplit(min(split.fraction, base.validation_fraction), base.is_split_by_text)
     has_rows = translates or packing is False
-    val_rows = [
-        choose_val_rows(hash_documents(source.corpus), fraction)
-        if has_rows and by_text and not source.corpus.single
-        else None
+    held_out = [
+        split.choose_documents(source.corpus) if has_rows and not source.corpus.single else None
         for source in corpus.sources
     ]
-    tokenizer = _find_tokenizer(run.tokenizer_file, recipe, corpus, "target" if translates else "", val_rows, clock)
+    tokenizer = _find_tokenizer(run.tokenizer_file, recipe, corpus, "target" if translates else "", held_out, clock)
     source_tokenizer = None
     if translates:
-        source_tokenizer = _find_tokenizer(run.source_tokenizer_file, recipe, corpus, "source", val_rows, clock)
+        source_tokenizer = _find_tokenizer(run.source_tokenizer_file, recipe, corpus, "source", held_out, clock)
     source_vocab_size = source_tokenizer.vocab_size if source_tokenizer else None
     if base is not None:
         if translates and not base.config.encoder_decoder:
@@ -301,8 +295,11 @@ def _read_text(recipe: Recipe, run: RunFolder, clock: ReadingClock) -> TrainingT
     # Only now: a resumed run must not find the tokenizer of a text that has changed since.
     _save_tokenizer(tokenizer, run.tokenizer_file)
     _save_tokenizer(source_tokenizer, run.source_tokenizer_file)
-    parts = [_split(text, rows, tokenizer, fraction) for text, rows in zip(texts, val_rows, strict=True)]
-    sources = tuple(map(_facts, corpus.sources, texts, [val for _, val in parts]))
+    train, vals = (
+        tuple(split.take(part, text, tokenizer, chosen) for text, chosen in zip(texts, held_out, strict=True))
+        for part in ("train", "val")
+    )
+    sources = tuple(map(_facts, corpus.sources, texts, vals))
     facts = TextFacts(
         name=corpus.name,
         characters=corpus.characters,
@@ -315,11 +312,12 @@ def _read_text(recipe: Recipe, run: RunFolder, clock: ReadingClock) -> TrainingT
         longest_row=max(text.longest if isinstance(text, Rows) else 0 for text in texts),
         source_vocab_size=source_vocab_size,
     )
-    train, vals = (tuple(pair) for pair in zip(*parts, strict=True))
     prompt = _first_prompt(corpus, tokenizer)
     notices = list(corpus.notices)
-    if base is not None and fraction < recipe.validation_fraction:
-        notices.append(f"{base.info.name} has seen all but {percent(fraction)} of this text: that part measures both")
+    if base is not None and split.fraction < recipe.validation_fraction:
+        notices.append(
+            f"{base.info.name} has seen all but {percent(split.fraction)} of this text: that part measures both"
+        )
     if base is not None and source_tokenizer:
         notices += [*_check_codes(base, corpus.source_side, source_tokenizer)]
         notices += [*_check_codes(base, corpus.target_side, tokenizer)]
@@ -327,7 +325,7 @@ def _read_text(recipe: Recipe, run: RunFolder, clock: ReadingClock) -> TrainingT
         notices += [*_check_codes(base, corpus, tokenizer), *_check_text(base, corpus, tokenizer)]
     return TrainingText(
         facts, corpus.mode, tokenizer, source_tokenizer, template, train, vals, prompt, corpus.fingerprint,
-        tuple(notices), fraction, base, is_known,
+        tuple(notices), split.fraction, base, is_known,
     )  # fmt: skip
 
 
@@ -366,19 +364,6 @@ def _flat(text: Ids | Rows) -> Ids:
     return text.flat() if isinstance(text, Rows) else text
 
 
-def _split(
-    text: Ids | Rows, val_rows: Positions | None, tokenizer: Tokenizer, fraction: float
-) -> tuple[Ids | Rows, Ids | Rows]:
-    """Split a text into its training and validation parts; the latter is empty if it would be too short."""
-    if isinstance(text, Rows):
-        if val_rows is None:
-            val_rows = choose_val_rows(hash_rows(text), fraction)
-        return split_rows(text, "train", val_rows), split_rows(text, "val", val_rows)
-    end = tokenizer.find_split(text, 1 - fraction)
-    end = end if len(text) - end > MIN_CONTEXT else len(text)
-    return text[:end], text[end:]
-
-
 def _template(recipe: Recipe, corpus: Corpus, base: BaseModel | None, tokenizer: Tokenizer) -> ChatTemplate | None:
     if corpus.mode != "chat":
         return None
@@ -406,7 +391,7 @@ def _find_tokenizer(
     recipe: Recipe,
     whole: SourceCorpus,
     side: str,
-    val_rows: Sequence[Positions | None],
+    held_out: Sequence[Positions | None],
     clock: ReadingClock,
 ) -> Tokenizer:
     """Load a run's tokenizer; if there is none yet, load or train the recipe's, on the training part of each source.
@@ -429,7 +414,7 @@ def _find_tokenizer(
     }
     parts = (
         _training_chunks(_side(source.corpus, side), rows, recipe.validation_fraction)
-        for source, rows in zip(whole.sources, val_rows, strict=True)
+        for source, rows in zip(whole.sources, held_out, strict=True)
     )
     chunks = clock.watched(whole.name, chain.from_iterable(parts))
     return train_tokenizer(kind, corpus, vocab_size, special_tokens[whole.mode], chunks)

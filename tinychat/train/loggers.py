@@ -17,7 +17,7 @@ from tinychat.events import Ended, Evaluated, Event, Stepped
 from tinychat.store.runs import RunFolder
 
 if TYPE_CHECKING:
-    from lightning.fabric.loggers.logger import Logger
+    from lightning_fabric.loggers.logger import Logger
 
 SAVE_INTERVAL = 5.0
 """seconds after which figures are written to disk, for tools that follow a run"""
@@ -26,13 +26,13 @@ EVALUATION_NAMES = {"val": "val", "train": "evaluated_train"}
 
 
 def _open_tensorboard(folder: Path) -> "Logger":
-    from lightning.fabric.loggers.tensorboard import TensorBoardLogger
+    from lightning_fabric.loggers.tensorboard import TensorBoardLogger
 
     return TensorBoardLogger(folder, name="tensorboard", version="", flush_secs=int(SAVE_INTERVAL))
 
 
 def _open_csv(folder: Path) -> "Logger":
-    from lightning.fabric.loggers.csv_logs import CSVLogger
+    from lightning_fabric.loggers.csv_logs import CSVLogger
 
     return CSVLogger(folder, name="csv", version="")
 

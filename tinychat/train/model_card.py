@@ -14,7 +14,7 @@ from tinychat.train.evaluation import Evaluation
 from tinychat.train.planner import Machine, Plan, describe_layers
 from tinychat.train.report import format_samples, report
 
-LIBRARIES = ("torch", "lightning", "tokenizers", "numpy")
+LIBRARIES = ("torch", "lightning-fabric", "tokenizers", "numpy")
 MAX_VALIDATION_IDS = 2_000
 """maximum number of validation tokens saved with the model, to measure the loss of coarser precisions on"""
 CARD_ROWS = ("start", "overfits", "mixture", "copies", "time")

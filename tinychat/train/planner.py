@@ -14,11 +14,10 @@ from tinychat.errors import SourceError
 from tinychat.events import Planned
 from tinychat.model.config import CONTEXT_LENGTHS, LARGEST_TABLE, ModelConfig, longest_ngram
 from tinychat.textutil import count, duration, percent
-from tinychat.train.batches import FOLDS, count_val_rows, count_windows, take_fraction
+from tinychat.train.batches import FOLDS, count_windows
 from tinychat.train.ending import Ending
 from tinychat.train.recipe import PEAK_LEARNING_RATES, Recipe, Schedule
-
-MIN_CONTEXT = 8
+from tinychat.train.split import count_val_rows, count_val_tokens, take_fraction
 
 MAX_CHAR_TEXT = 20_000_000
 """Characters; longer texts in words get word pieces, so that more text is seen in the same time."""
@@ -129,9 +128,8 @@ def split_size(source: SourceFacts, validation_fraction: float) -> SplitSize:
         val_rows = estimated_rows if source.val_rows is None else source.val_rows
         val_tokens = source.tokens * val_rows // source.rows
         return SplitSize(source.share, source.tokens - val_tokens, val_tokens, source.rows - val_rows, val_rows)
-    estimate = source.tokens - int(source.tokens * (1 - validation_fraction))
+    estimate = count_val_tokens(source.tokens, validation_fraction)
     val_tokens = estimate if source.val_tokens is None else source.val_tokens
-    val_tokens = val_tokens if val_tokens > MIN_CONTEXT else 0
     return SplitSize(source.share, source.tokens - val_tokens, val_tokens)
 
 

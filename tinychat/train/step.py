@@ -22,7 +22,7 @@ from tinychat.train.launch import OUT_OF_MEMORY_REMEDY, is_out_of_memory
 from tinychat.train.optim import make_optimizers, set_learning_rate
 from tinychat.train.recipe import Recipe
 
-for _name in ("lightning.fabric", "lightning.pytorch"):  # one package, which logs under either name
+for _name in ("lightning_fabric", "lightning.pytorch"):  # one package, which logs under either name
     logging.getLogger(_name).setLevel(logging.WARNING)  # the plan reports the precision
 
 
