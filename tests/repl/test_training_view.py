@@ -4,6 +4,7 @@ import dataclasses
 import io
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -307,6 +308,16 @@ def test_the_death_of_the_trainer_is_reported(run: RunFolder, input: PipeInput) 
     assert isinstance(outcome, Failed)
     assert outcome.problem == "the trainer ended without a word"
     assert str(run.log_file) in outcome.remedy
+
+
+def test_a_full_disk_is_told_where_the_trainer_could_not_write_it(
+    run: RunFolder, input: PipeInput, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(100, 100, 0))  # type: ignore[attr-defined]
+    outcome = Dashboard(Screen().terminal(), Keyboard(input)).show(run, _trainer("raise SystemExit(1)"))
+    assert isinstance(outcome, Failed)
+    assert outcome.problem == f"the trainer ended: the disk of {run.path} is full"
+    assert outcome.remedy == f"make room; --resume {run.typed_name} goes on from its last checkpoint"
 
 
 ReadOutput = Callable[[], tuple[list[str], list[str]]]

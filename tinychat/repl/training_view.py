@@ -5,7 +5,6 @@
 
 import dataclasses
 import math
-import signal
 import subprocess
 import textwrap
 import time
@@ -122,11 +121,8 @@ def follow(run: RunFolder, process: Process | None = None) -> Iterator[Event | N
         if not is_alive and process is not None and run.is_running():
             process, is_alive = None, True  # another trainer was first, and does the work
         if not is_alive:
-            how_to_resume = f"--resume {run.typed_name} goes on from its last checkpoint"
-            if process is not None and process.returncode == -signal.SIGKILL:
-                yield Failed("the trainer was killed (signal 9): memory may have run out", how_to_resume)
-            else:
-                yield Failed("the trainer ended without a word", f"its log is {run.log_file}; {how_to_resume}")
+            remedy = f"--resume {run.typed_name} goes on from its last checkpoint"
+            yield run.failure_without_event(process, remedy)
             return
         yield None
 

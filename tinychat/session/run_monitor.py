@@ -45,7 +45,7 @@ class BackgroundRun:
                 self.last = event
         if not is_alive and self.last is None:
             remedy = f"`/train --resume {self.run.typed_name}` goes on with it"
-            self.last = Failed("the trainer ended without a word", remedy)
+            self.last = self.run.failure_without_event(self.process, remedy)
 
     @property
     def has_weights(self) -> bool:

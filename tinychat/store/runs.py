@@ -2,11 +2,13 @@
 
 import json
 import shutil
+import signal
 import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from filelock import FileLock, Timeout
 
@@ -15,8 +17,13 @@ from tinychat.events import Event, Failed, LineReader
 from tinychat.store import paths
 from tinychat.store.names import find_named, typed
 
+if TYPE_CHECKING:
+    import subprocess
+
 EXIT_SECONDS = 2.0
 """Seconds to wait for a trainer that has written its last event to exit."""
+FULL = 1 << 16
+"""Free bytes of a disk below which not even a trainer's last event may fit on it."""
 
 
 @dataclass(unsafe_hash=True)
@@ -93,6 +100,14 @@ class RunFolder:
     def remove(self) -> None:
         """Remove the folder with all that is in it; what cannot be removed stays."""
         shutil.rmtree(self.path, ignore_errors=True)
+
+    def failure_without_event(self, process: "subprocess.Popen[bytes] | None", remedy: str) -> Failed:
+        """Return the event that a trainer which is gone did not write; `process` is the trainer if it was a child."""
+        if process is not None and process.returncode == -signal.SIGKILL:
+            return Failed("the trainer was killed (signal 9): memory may have run out", remedy)
+        if shutil.disk_usage(self.path).free < FULL:
+            return Failed(f"the trainer ended: the disk of {self.path} is full", f"make room; {remedy}")
+        return Failed("the trainer ended without a word", f"its log is {self.log_file}; {remedy}")
 
     def _early_failure(self) -> Failed | None:
         """Return the event that ended the run before its first checkpoint; None if there is a checkpoint or no such."""
