@@ -150,7 +150,7 @@ def test_the_exit_code_tells_a_stop_from_a_failure(last: RunOutcome, code: int) 
 def test_ctrl_c_saves_the_model_and_resume_continues(tmp_path: Path, home: Path) -> None:
     path = tmp_path / "t.txt"
     path.write_text(some_text(20_000))
-    call = [sys.executable, "-m", "tinychat", "train", str(path), "--steps", "800", "--json", *SMALL]
+    call = [sys.executable, "-m", "tinychat", "train", str(path), "--steps", "150", "--json", *SMALL]
     with subprocess.Popen(call, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
         assert running.stdout is not None
         for line in running.stdout:
@@ -162,11 +162,11 @@ def test_ctrl_c_saves_the_model_and_resume_continues(tmp_path: Path, home: Path)
     assert rest[-1]["event"] == "ended"
     assert rest[-1]["reason"] == "stopped"
     step = rest[-1]["step"]
-    assert 0 < step < 800
+    assert 0 < step < 150
     assert (home / "models" / "t" / "model.safetensors").is_file()
     log = events(tinychat("train", "--resume", "t", "--json"))
     assert log[-1]["reason"] == "done"
-    assert log[-1]["step"] == 800
+    assert log[-1]["step"] == 150
 
 
 @pytest.mark.slow
@@ -175,7 +175,7 @@ def test_a_killed_command_leaves_a_run_that_can_be_resumed(tmp_path: Path, home:
     """The trainer notices that its command was killed, saves everything and ends; `--resume` waits for that."""
     path = tmp_path / "t.txt"
     path.write_text(some_text(20_000))
-    call = [sys.executable, "-m", "tinychat", "train", str(path), "--steps", "800", "--json", *SMALL]
+    call = [sys.executable, "-m", "tinychat", "train", str(path), "--steps", "150", "--json", *SMALL]
     with subprocess.Popen(call, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
         assert running.stdout is not None
         for line in running.stdout:
@@ -184,7 +184,7 @@ def test_a_killed_command_leaves_a_run_that_can_be_resumed(tmp_path: Path, home:
         os.kill(running.pid, signal.SIGKILL)
     log = events(tinychat("train", "--resume", "t", "--json"))
     assert log[-1]["reason"] == "done"
-    assert log[-1]["step"] == 800
+    assert log[-1]["step"] == 150
 
 
 @pytest.mark.slow
