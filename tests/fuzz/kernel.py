@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, get_args
 
 from harness import Case, main
 
@@ -39,7 +39,7 @@ def originals() -> list[tuple[dict[str, Any], bytes]]:
 
     from tinychat.model.config import ModelConfig
     from tinychat.model.transformer import Transformer
-    from tinychat.store.weights import pack_weights
+    from tinychat.store.weights import Precision, pack_weights
 
     made: list[tuple[dict[str, Any], bytes]] = []
     for index, options in enumerate(VARIANTS):
@@ -48,7 +48,8 @@ def originals() -> list[tuple[dict[str, Any], bytes]]:
         model = Transformer(ModelConfig(VOCABULARY, **sizes)).eval()
         if model.ngrams is not None:
             model.ngrams.count([torch.randint(VOCABULARY, (300,)).numpy()])
-        weights = pack_weights(model.state_dict(), tied=model.config.tie_embeddings, bf16=index % 2 == 1)
+        precision = get_args(Precision)[index % 3]
+        weights = pack_weights(model.state_dict(), tied=model.config.tie_embeddings, precision=precision)
         made.append((model.config.to_dict(), weights))
     return made
 

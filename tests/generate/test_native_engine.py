@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 
 from tinychat.config.settings import Settings
 from tinychat.errors import GenerationError, ModelError
@@ -20,8 +21,9 @@ from tinychat.generate.native.engine import SUPPORTED, NativeEngine
 from tinychat.generate.torch_engine import TorchEngine
 from tinychat.model.config import FEED_FORWARDS, NORM_POSITIONS, NORMS, POSITIONS, ModelConfig
 from tinychat.model.transformer import Transformer
-from tinychat.store.models import WEIGHTS, ModelInfo
-from tinychat.store.weights import pack_weights
+from tinychat.store.models import WEIGHTS, ModelInfo, read_weights
+from tinychat.store.packed_counts import PACKED
+from tinychat.store.weights import Precision, pack_weights
 
 pytestmark = pytest.mark.usefixtures("native")
 
@@ -61,10 +63,10 @@ def make(**options: Any) -> Transformer:
     return model
 
 
-def save(model: Transformer, folder: Path, *, bf16: bool = False) -> ModelInfo:
+def save(model: Transformer, folder: Path, precision: Precision = "f32") -> ModelInfo:
     folder.mkdir(exist_ok=True, parents=True)
     tied = model.config.tie_embeddings
-    (folder / WEIGHTS).write_bytes(pack_weights(model.state_dict(), tied=tied, bf16=bf16))
+    (folder / WEIGHTS).write_bytes(pack_weights(model.state_dict(), tied=tied, precision=precision))
     return ModelInfo("small", folder, "completion", model.config.to_dict(), "char", 0)
 
 
@@ -311,7 +313,7 @@ def test_a_call_ends_in_time_even_while_it_reads(tmp_path: Path) -> None:
 def test_weights_in_bf16_are_kept_so_and_lose_nothing(tmp_path: Path) -> None:
     rounded = make()
     rounded.load_state_dict({name: weight.bfloat16().float() for name, weight in rounded.state_dict().items()})
-    native = NativeEngine(save(rounded, tmp_path / "model", bf16=True))
+    native = NativeEngine(save(rounded, tmp_path / "model", "bf16"))
     expected = TorchEngine(rounded).score(SOME_IDS)
     assert native.score(SOME_IDS) == pytest.approx(expected, rel=1e-4, abs=1e-4)
     full = NativeEngine(save(make(), tmp_path / "full"), precision="bf16")
@@ -389,25 +391,29 @@ def test_damaged_weights_are_refused_before_the_kernel_reads_them(tmp_path: Path
         NativeEngine(info)
 
 
-def test_counts_that_lie_elsewhere_than_they_should_are_refused(tmp_path: Path) -> None:
-    model = make(ngram_order=3)
-    info = save(model, tmp_path / "model")
-    state = model.state_dict()
+def test_counts_that_contradict_one_another_are_refused_by_both_engines(tmp_path: Path) -> None:
+    info = save(make(ngram_order=3), tmp_path / "model")
+    packed = load_file(info.folder / WEIGHTS)
 
     def refused(name: str, values: torch.Tensor) -> None:
-        changed = state | {f"ngrams.{name}": values}
-        (info.folder / WEIGHTS).write_bytes(pack_weights(changed, tied=False))
-        with pytest.raises(ModelError):
-            NativeEngine(info)
+        save_file(packed | {f"ngrams.{name}": values}, info.folder / WEIGHTS)
+        for opened in (NativeEngine, read_weights):
+            with pytest.raises(ModelError):
+                opened(info)
 
-    widths, tokens, counts = (state[f"ngrams.{name}"].long() for name in ("widths", "tokens", "counts"))
-    refused("widths", widths.index_fill(0, torch.tensor(1), 2**62))
-    refused("widths", widths.index_fill(0, torch.tensor(1), -5))
-    refused("widths", widths[:-1])
-    refused("widths", widths.float())
+    NativeEngine(info)
+    tokens, counts, _, is_first, is_context = (packed[name] for name in PACKED)
     refused("tokens", tokens.float())
     refused("tokens", tokens.index_fill(0, torch.tensor(2), VOCABULARY))
     refused("counts", counts[:-1])
+    refused("counts", counts.index_fill(0, torch.tensor(0), 255))
+    refused("large_counts", torch.tensor([300], dtype=torch.int32))
+    refused("is_first", is_first[:-1])
+    refused("is_first", is_first & 0xFE)  # the first entry belongs to no context
+    refused("is_context", is_context | is_first.flip(0))
+    refused("is_context", is_context.flip(0))  # contexts lead to one another
+    refused("is_context", is_context.float())
+    refused("tokens", tokens[:0])
 
 
 @pytest.mark.parametrize("precision", ["f32", "bf16", "int8"])

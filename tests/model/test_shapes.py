@@ -7,7 +7,7 @@ import shutil
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 import torch
@@ -19,7 +19,7 @@ from tinychat.model.config import ModelConfig
 from tinychat.model.shapes import checked_config, weight_shapes
 from tinychat.model.transformer import Transformer
 from tinychat.store.models import WEIGHTS, read_info, read_weights
-from tinychat.store.weights import map_tensors, pack_weights, read_step
+from tinychat.store.weights import Precision, map_tensors, pack_weights, read_step
 
 ARCHITECTURES: tuple[dict[str, Any], ...] = (
     {},
@@ -107,12 +107,12 @@ def test_only_weights_that_are_not_finite_are_refused(
 
 @pytest.mark.parametrize("value", [*BAD_FLOATS, 3e38, 1.0])
 @pytest.mark.parametrize("index", [0, 3, 6])
-@pytest.mark.parametrize("bf16", [True, False])
-def test_each_weight_is_looked_at(tmp_path: Path, value: float, index: int, bf16: bool) -> None:
+@pytest.mark.parametrize("precision", get_args(Precision))
+def test_each_weight_is_looked_at(tmp_path: Path, value: float, index: int, precision: Precision) -> None:
     before, here, after = torch.full((3,), math.inf), torch.ones(7), torch.full((3,), math.nan)
     here[index] = value
     path = tmp_path / WEIGHTS
-    path.write_bytes(pack_weights({"a": before, "b": here, "c": after}, tied=False, bf16=bf16))
+    path.write_bytes(pack_weights({"a": before, "b": here, "c": after}, tied=False, precision=precision))
     assert map_tensors(path)["b"].is_finite() == math.isfinite(value)
     assert not map_tensors(path)["a"].is_finite()
 
@@ -131,7 +131,7 @@ DAMAGES: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
     "boolean": (lambda header: first(header).update(shape=[True, 28]), "no valid shape"),
     "negative": (lambda header: first(header).update(shape=[-28, -16]), "no valid shape"),
     "dimensions": (lambda header: first(header).update(shape=[2**62] * 100_000), "no valid shape"),
-    "dtype": (lambda header: first(header).update(dtype="F8"), "is of type F8, not one of F32, BF16"),
+    "dtype": (lambda header: first(header).update(dtype="F8"), "is of type F8, not one of F32, F16, BF16"),
     "dtype is a list": (lambda header: first(header).update(dtype=[]), "is of type"),
     "no object": (lambda header: header.update(x=5), "x is of type None"),
 }

@@ -191,7 +191,7 @@ def test_bf16_weights_load_as_f32(letters: Path, tmp_path: Path) -> None:
     from tinychat.store.models import read_weights, save_model
 
     info = read_info(letters)
-    save_model(replace(info, folder=tmp_path / "half"), read_weights(info), read_tokenizer(letters), bf16=True)
+    save_model(replace(info, folder=tmp_path / "half"), read_weights(info), read_tokenizer(letters), precision="bf16")
     whole, half = load_model(info), load_model(read_info(tmp_path / "half"))
     assert half.head.weight.dtype is torch.float32
     torch.testing.assert_close(half.head.weight, whole.head.weight.bfloat16().float())

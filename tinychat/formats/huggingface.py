@@ -187,8 +187,8 @@ def _export_tinychat(info: ModelInfo, folder: Path) -> None:
     if "sources" in data:
         data["sources"] = [Path(source).name for source in data["sources"]]
     tokenizers = read_tokenizer(info.folder, info.files), read_source_tokenizer(info.folder, info.files)
-    card = read_card(info.folder, info.files)
-    save_model(replace(info, folder=folder), read_weights(info), *tokenizers, training=training, card=card, bf16=True)
+    shared, card = replace(info, folder=folder), read_card(info.folder, info.files)
+    save_model(shared, read_weights(info), *tokenizers, training=training, card=card, precision="bf16")
 
 
 def _export_transformers(info: ModelInfo, folder: Path) -> None:

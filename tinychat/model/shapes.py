@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from tinychat.errors import ModelError
 from tinychat.model.config import CONTEXT_LENGTHS, EVIDENCE_WIDTH, MAX_RECENT, ModelConfig
 from tinychat.store.models import ModelInfo, map_weights
+from tinychat.store.packed_counts import PACKED
 from tinychat.store.weights import DAMAGED
 
 Shape = tuple[int, ...] | None
@@ -26,7 +27,7 @@ def weight_shapes(config: ModelConfig) -> Iterator[tuple[str, Shape]]:
         yield from _linear("ngrams.evidence", 2 * levels, EVIDENCE_WIDTH, has_bias=True)
         yield from _linear("ngrams.correction", EVIDENCE_WIDTH, levels + 1, has_bias=False)
         yield from (("ngrams.variety", (levels,)), ("ngrams.recency", (len(CONTEXT_LENGTHS), MAX_RECENT)))
-        yield from ((f"ngrams.{name}", None) for name in ("contexts", "widths", "tokens", "counts"))
+        yield from ((name, None) for name in PACKED)
 
 
 def checked_config(info: ModelInfo) -> ModelConfig:

@@ -17,8 +17,9 @@ from tinychat.corpus.types import MODES, Mode
 from tinychat.errors import ModelError, TokenizerError, UsageError
 from tinychat.store import paths
 from tinychat.store.names import find_named, fold
+from tinychat.store.packed_counts import PACKED, unpack_counts
 from tinychat.store.runs import RunFolder
-from tinychat.store.weights import DAMAGED, MappedTensor, map_tensors, pack_weights
+from tinychat.store.weights import DAMAGED, MappedTensor, Precision, map_tensors, pack_weights
 from tinychat.textutil import compact
 from tinychat.tokenizer.chat_template import ChatTemplate
 from tinychat.tokenizer.tokenizer import Tokenizer, load_tokenizer
@@ -420,14 +421,14 @@ def save_model(
     *,
     training: Mapping[str, Any] | None = None,
     card: str = "",
-    bf16: bool = False,
+    precision: Precision = "f32",
     step: int | None = None,
 ) -> None:
     """Write a model to its folder, replacing an older one there.
 
     `weights` is its `state_dict()` after some `step`; `training` and `card` are the contents of two of the files.
     """
-    packed = pack_weights(weights, tied=info.architecture["tie_embeddings"], bf16=bf16, step=step)
+    packed = pack_weights(weights, tied=info.architecture["tie_embeddings"], precision=precision, step=step)
     config = {
         "format": FORMAT, "name": info.name, "mode": info.mode, "description": info.description,
         "tokenizer": info.tokenizer_kind, "parameters": info.parameters,
@@ -475,7 +476,7 @@ def refuse_infinite(weights: Mapping[str, MappedTensor], path: Path) -> None:
 
 
 def read_weights(info: ModelInfo) -> "dict[str, Tensor]":
-    """Read a model's `state_dict()`: floating-point tensors in f32, n-gram counts in their own type.
+    """Read a model's `state_dict()`: floating-point tensors in f32, n-gram counts unpacked.
 
     Raises:
         ModelError: If the file is missing or damaged, or has weights that are not finite.
@@ -484,6 +485,8 @@ def read_weights(info: ModelInfo) -> "dict[str, Tensor]":
     refuse_infinite(mapped, info.weights_file)
     tensors = {name: weight.to_torch() for name, weight in mapped.items()}
     weights = {name: tensor.float() if tensor.is_floating_point() else tensor for name, tensor in tensors.items()}
+    if all(name in weights for name in PACKED):
+        weights |= unpack_counts({name: weights.pop(name) for name in PACKED}, info.architecture["vocab_size"])
     if info.architecture.get("tie_embeddings") and "decoder.embedding.weight" in weights:
         weights["head.weight"] = weights["decoder.embedding.weight"]
     return weights

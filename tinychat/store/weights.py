@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, TypeGuard
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal, TypeGuard
 
 from tinychat.errors import ModelError
+from tinychat.store.packed_counts import UNPACKED, pack_counts
 from tinychat.store.runs import RunFolder
 from tinychat.untrusted import open_regular, parse_json
 
@@ -23,9 +24,13 @@ MAX_HEADER = 16 << 20
 """Maximum size of the header in bytes: a model of thousands of layers has 10 MB."""
 MAX_DIMENSIONS = 8
 METADATA = "__metadata__"
-ELEMENT_SIZES: Mapping[str, int] = {"F32": 4, "BF16": 2, "I16": 2, "I32": 4, "I64": 8}
+ELEMENT_SIZES: Mapping[str, int] = {"F32": 4, "F16": 2, "BF16": 2, "U8": 1, "I16": 2, "I32": 4, "I64": 8}
 """Bytes of an element, for each supported dtype."""
-FLOATING = ("F32", "BF16")
+FLOATING = ("F32", "F16", "BF16")
+Precision = Literal["f32", "f16", "bf16"]
+"""Precision of floating-point weights in a file."""
+INFINITE_F16 = bytes((*range(0x7C, 0x80), *range(0xFC, 0x100)))
+"""Highest bytes of f16 numbers that are NaN or infinite."""
 DAMAGED = "the model is incomplete or damaged: train or import it again"
 
 
@@ -37,20 +42,26 @@ class Snapshot:
     path: Path
 
 
-def pack_weights(weights: "Mapping[str, Tensor]", *, tied: bool, bf16: bool = False, step: int | None = None) -> bytes:
+def pack_weights(
+    weights: "Mapping[str, Tensor]", *, tied: bool, precision: Precision = "f32", step: int | None = None
+) -> bytes:
     """Serialize the `state_dict()` of a model, after a training step if that is known, as a safetensors file.
 
-    If the head is `tied` to the embedding, their matrix is stored once. Floating-point tensors are stored in f32 or
-    bf16; n-gram counts keep their type.
+    If the head is `tied` to the embedding, their matrix is stored once. Floating-point tensors are stored in a
+    `precision`, but those beyond the range of f16 in f32; n-gram counts are packed.
     """
     import torch
     from safetensors.torch import save
 
-    dtype = torch.bfloat16 if bf16 else torch.float32
-    state = {
-        key: value.detach().to("cpu", dtype if value.is_floating_point() else value.dtype).contiguous()
-        for key, value in weights.items()
-    }
+    dtype = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}[precision]
+    state: dict[str, Tensor] = {}
+    for name, value in weights.items():
+        rounded = value.detach().to("cpu", dtype if value.is_floating_point() else value.dtype)
+        too_large = dtype == torch.float16 and bool(rounded.isinf().any())
+        state[name] = (value.detach().to("cpu", torch.float32) if too_large else rounded).contiguous()
+    if UNPACKED[0] in state:
+        counts = {name: state.pop(name) for name in UNPACKED}
+        state |= pack_counts(counts, len(state["decoder.embedding.weight"]))
     if tied:
         del state["head.weight"]
     return bytes(save(state, metadata={"format": "pt"} | ({} if step is None else {"step": str(step)})))
@@ -107,8 +118,11 @@ class MappedTensor:
             return True
         size = ELEMENT_SIZES[self.dtype]
         end = self.offset + self.numel * size
-        # The last byte of an element holds its sign and seven bits of its exponent, the byte before the eighth.
+        # The last byte of an element holds its sign and seven bits of its exponent, the byte before the eighth; in f16
+        # all five bits of the exponent.
         high = self.memory[self.offset + size - 1 : end : size]
+        if self.dtype == "F16":
+            return len(high.translate(None, INFINITE_F16)) == len(high)
         if b"\x7f" not in high and b"\xff" not in high:
             return True
         low = self.memory[self.offset + size - 2 : end : size]
@@ -119,7 +133,8 @@ class MappedTensor:
         import torch
 
         dtypes = {
-            "F32": torch.float32, "BF16": torch.bfloat16, "I16": torch.int16, "I32": torch.int32, "I64": torch.int64
+            "F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16,
+            "U8": torch.uint8, "I16": torch.int16, "I32": torch.int32, "I64": torch.int64,
         }  # fmt: skip
         if not self.numel:
             return torch.empty(self.shape, dtype=dtypes[self.dtype])

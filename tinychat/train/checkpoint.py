@@ -156,7 +156,8 @@ class Publisher:
         began = time.perf_counter()
         learned = {name: weight for name, weight in weights.items() if weight.is_floating_point()}
         with suppress(OSError):
-            atomic_write(snapshot_file(self.run, step), pack_weights(learned, tied=self.tied, bf16=True, step=step))
+            packed = pack_weights(learned, tied=self.tied, precision="bf16", step=step)
+            atomic_write(snapshot_file(self.run, step), packed)
             for extra in find_surplus([snapshot.step for snapshot in list_snapshots(self.run)]):
                 snapshot_file(self.run, extra).unlink(missing_ok=True)
         self._snapshot_seconds += time.perf_counter() - began

@@ -42,6 +42,8 @@ MIN_AVAILABLE_SECONDS = 1.0
 """seconds from the first step to the end of a run that are needed for anything to be learned"""
 MIN_RECOVERY = 1.6
 """speed-up of steps since they were timed from which the run is planned anew"""
+HALF_PRECISION_PARAMETERS = 100_000
+"""number of parameters from which the model is saved in f16, which hardly changes its loss"""
 TIMED_WINDOWS = (2, 8, 8)
 """windows or documents of the evaluations that are timed before the first step"""
 TOKENS_TO_CHOOSE, MIN_WINDOWS_TO_CHOOSE = 8_192, 8
@@ -308,8 +310,9 @@ class ModelWriter:
         )
         training, card = training_record(model, figures), model_card(model, figures)
         save_model(
-            info, weights, text.tokenizer, text.source_tokenizer, training=training, card=card, step=figures.step
-        )
+            info, weights, text.tokenizer, text.source_tokenizer, training=training, card=card, step=figures.step,
+            precision="f16" if model.parameters >= HALF_PRECISION_PARAMETERS else "f32",
+        )  # fmt: skip
 
     @property
     def _settings(self) -> dict[str, float]:

@@ -24,10 +24,11 @@ from tinychat.model.config import ModelConfig
 from tinychat.model.shapes import check_shapes
 from tinychat.store import paths
 from tinychat.store.models import ModelInfo, map_weights, read_training, refuse_infinite
+from tinychat.store.packed_counts import PACKED
 from tinychat.store.weights import DAMAGED, MappedTensor
 from tinychat.textutil import count
 
-KINDS: Mapping[str, int] = {"F32": 1, "BF16": 2, "I16": 4, "I32": 5, "I64": 6}
+KINDS: Mapping[str, int] = {"F32": 1, "BF16": 2, "I16": 4, "I32": 5, "I64": 6, "F16": 7, "U8": 8}
 PRECISIONS: Mapping[str, int] = {"f32": 1, "bf16": 2, "int8": 3}
 DRAFTS: Mapping[str, int] = {"never": 0, "auto": 1, "always": 2}
 NORMS: Mapping[str, int] = {"none": 0, "layernorm": 1, "rmsnorm": 2}
@@ -399,7 +400,7 @@ def _names(config: ModelConfig) -> Iterator[str]:
     if config.ngram_order:
         yield from (name for part in ("strength", "share", "evidence") for name in _pair(f"ngrams.{part}"))
         yield from (f"ngrams.{part}" for part in ("correction.weight", "variety", "recency"))
-        yield from (f"ngrams.{part}" for part in ("contexts", "widths", "tokens", "counts"))
+        yield from PACKED
 
 
 def _pair(name: str) -> tuple[str, str]:

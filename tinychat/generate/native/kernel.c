@@ -59,7 +59,7 @@ enum { LANES = 4 };
 enum { WIDEST = 8 };
 #define INLINE static inline __attribute__((always_inline))
 
-enum { MAX_ROWS = MAX_PASS_ROWS, GROUP = 64, MAX_ORDER = 64 };
+enum { MAX_ROWS = MAX_PASS_ROWS, GROUP = 64, MAX_ORDER = 64, LARGE_COUNT = 255 };
 /* As in model/config.py. */
 enum { NUM_CONTEXT_LENGTHS = 8, LONGEST_CONTEXT = 16, MAX_RECENT = 8, EVIDENCE_WIDTH = 32 };
 enum { MAX_LEVELS = MAX_ORDER + NUM_CONTEXT_LENGTHS };
@@ -67,7 +67,7 @@ static const int context_lengths[NUM_CONTEXT_LENGTHS] = {2, 3, 4, 5, 6, 8, 12, L
 enum { NO_NORM, LAYERNORM, RMSNORM };
 enum { NO_FEED_FORWARD, GELU, GELU_TANH, RELU, RELU2, SWIGLU };
 enum { NO_POSITIONS, ROTARY, LEARNED, SINUSOIDAL };
-enum { MISSING, F32, BF16, INT8, I16, I32, I64 };
+enum { MISSING, F32, BF16, INT8, I16, I32, I64, F16, U8 };
 enum { LARGE_PAGE = 2 << 20, LARGE_CACHE = 64 << 20 };
 enum { SPINS_AT_ONCE = 50, MAX_SPINS = 20000 };
 
@@ -257,10 +257,17 @@ static int64_t read_integer(const Tensor *tensor, int64_t index) {
     int32_t of_four;
     int64_t of_eight;
     switch (tensor->kind) {
+    case U8: return ((const uint8_t *)tensor->data)[index];
     case I16: memcpy(&of_two, (const char *)tensor->data + 2 * index, 2); return of_two;
     case I32: memcpy(&of_four, (const char *)tensor->data + 4 * index, 4); return of_four;
     default: memcpy(&of_eight, (const char *)tensor->data + 8 * index, 8); return of_eight;
     }
+}
+
+static float f16_to_float(uint16_t half) {
+    const uint32_t exponent = half >> 10 & 31, fraction = half & 1023;
+    const float magnitude = exponent ? ldexpf((float)(1024 + fraction), (int)exponent - 25) : ldexpf((float)fraction, -24);
+    return half >> 15 ? -magnitude : magnitude; /* files with infinite numbers are refused before */
 }
 
 static float read_number(const Tensor *tensor, int64_t index) {
@@ -269,6 +276,7 @@ static float read_number(const Tensor *tensor, int64_t index) {
     switch (tensor->kind) {
     case F32: memcpy(&value, (const char *)tensor->data + 4 * index, 4); return value;
     case BF16: memcpy(&half, (const char *)tensor->data + 2 * index, 2); return bf16_to_float(half);
+    case F16: memcpy(&half, (const char *)tensor->data + 2 * index, 2); return f16_to_float(half);
     default: return (float)read_integer(tensor, index);
     }
 }
@@ -1809,6 +1817,8 @@ static void read_small_layer(Reader *reader, SmallLayer *layer, int inputs, int 
     }
 }
 
+static int bit_of(const Tensor *bits, int64_t index) { return ((const uint8_t *)bits->data)[index / 8] >> index % 8 & 1; }
+
 static void read_ngrams(Reader *reader, const Config *config, NGrams *ngrams) {
     const int order = config->ngram_order, levels = order + NUM_CONTEXT_LENGTHS;
     if (order > MAX_ORDER) reader->failed = 1;
@@ -1819,12 +1829,21 @@ static void read_ngrams(Reader *reader, const Config *config, NGrams *ngrams) {
     ngrams->recency = read_needed(reader, NUM_CONTEXT_LENGTHS * MAX_RECENT);
     for (int i = 0; i < NUM_CONTEXT_LENGTHS * MAX_RECENT && !reader->failed; i++)
         ngrams->recency[i] = expf(fminf(fmaxf(ngrams->recency[i], -30), 30));
-    if (reader->failed || reader->end - reader->next < 4) {
+    if (reader->failed || reader->end - reader->next < 5) {
         reader->failed = 1;
         return;
     }
-    const Tensor *contexts = reader->next++, *widths = reader->next++, *tokens = reader->next++, *counts = reader->next++;
-    const int64_t count = ngrams->count = contexts->count, entries = tokens->count;
+    /* as store/packed_counts.py packs them */
+    const Tensor *tokens = reader->next++, *counts = reader->next++, *large = reader->next++, *is_first = reader->next++,
+                 *is_context = reader->next++;
+    const int64_t entries = tokens->count, bytes = (entries + 7) / 8;
+    reader->failed = (tokens->kind != U8 && tokens->kind != I16) || counts->kind != U8 || large->kind != I32 ||
+                     is_first->kind != U8 || is_context->kind != U8 || counts->count != entries || is_first->count != bytes ||
+                     is_context->count != bytes;
+    if (reader->failed) return;
+    int64_t count = 0;
+    for (int64_t entry = 0; entry < entries; entry++) count += bit_of(is_first, entry);
+    ngrams->count = count = count ? count : 1; /* the empty context is there in any case */
     ngrams->contexts = allocate(count, sizeof *ngrams->contexts);
     ngrams->starts = allocate(count + 1, sizeof *ngrams->starts);
     ngrams->totals = allocate(count, sizeof *ngrams->totals);
@@ -1833,29 +1852,36 @@ static void read_ngrams(Reader *reader, const Config *config, NGrams *ngrams) {
     ngrams->tokens = allocate(entries, sizeof *ngrams->tokens);
     ngrams->counts = allocate(entries, sizeof *ngrams->counts);
     if (!ngrams->contexts || !ngrams->starts || !ngrams->totals || !ngrams->varieties || !ngrams->guesses || !ngrams->tokens ||
-        !ngrams->counts || contexts->kind != I64 || widths->kind < I16 || tokens->kind < I16 || widths->count != count ||
-        counts->count != entries) {
+        !ngrams->counts) {
         reader->failed = 1;
         return;
     }
-    for (int64_t entry = 0; entry < entries; entry++) {
-        ngrams->tokens[entry] = (int16_t)read_integer(tokens, entry);
-        /* rounded like the tables of model/ngrams.py */
-        ngrams->counts[entry] = bf16_to_float(float_to_bf16(read_number(counts, entry)));
-        if (ngrams->tokens[entry] < 0 || ngrams->tokens[entry] >= config->vocab_size) reader->failed = 1;
-    }
-    for (int64_t node = 0, entry = 0; node < count; node++) {
-        ngrams->contexts[node] = read_integer(contexts, node);
-        ngrams->starts[node] = entry;
-        const int64_t width = read_integer(widths, node);
-        if (width < 0 || width > entries - entry) {
+    int64_t node = -1, known = 1, next_large = 0;
+    for (int64_t entry = 0; entry < entries && !reader->failed; entry++) {
+        if (bit_of(is_first, entry)) ngrams->starts[++node] = entry;
+        const int64_t token = read_integer(tokens, entry);
+        int64_t times = read_integer(counts, entry);
+        if (times == LARGE_COUNT) times = next_large < large->count ? read_integer(large, next_large++) : -1;
+        if (node < 0 || node >= known || token < 0 || token >= config->vocab_size || times < 0) {
             reader->failed = 1;
             return;
         }
-        const int64_t end = entry + width;
+        ngrams->tokens[entry] = (int16_t)token;
+        ngrams->counts[entry] = bf16_to_float(float_to_bf16((float)times)); /* rounded like the tables of model/ngrams.py */
+        if (!bit_of(is_context, entry)) continue;
+        const int64_t number = ngrams->contexts[node];
+        reader->failed = known == count || number > (INT64_MAX - token - 1) / config->vocab_size;
+        if (!reader->failed) ngrams->contexts[known++] = number * config->vocab_size + token + 1;
+    }
+    if (reader->failed || known != count || next_large != large->count || node != (entries ? count - 1 : -1)) {
+        reader->failed = 1;
+        return;
+    }
+    ngrams->starts[count] = entries;
+    for (node = 0; node < count; node++) {
         int different = 0;
         float most = 0;
-        for (; entry < end; entry++) {
+        for (int64_t entry = ngrams->starts[node]; entry < ngrams->starts[node + 1]; entry++) {
             if (ngrams->counts[entry] > most) {
                 most = ngrams->counts[entry];
                 ngrams->guesses[node].token = ngrams->tokens[entry];
@@ -1865,7 +1891,6 @@ static void read_ngrams(Reader *reader, const Config *config, NGrams *ngrams) {
         }
         ngrams->varieties[node] = log1pf((float)different);
         ngrams->guesses[node].kind = different ? kind_of_fraction(most / ngrams->totals[node]) : -1;
-        ngrams->starts[node + 1] = end;
     }
 }
 

@@ -1,0 +1,59 @@
+"""Counts in a weight file: all of them come back, in two bytes and two bits each."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tinychat.model.config import ModelConfig
+from tinychat.model.ngrams import NGrams
+from tinychat.store.packed_counts import PACKED, UNPACKED, pack_counts, unpack_counts
+
+
+def counts_of(ids: list[int], vocab_size: int, order: int, earlier: list[int] | None = None) -> dict[str, torch.Tensor]:
+    """Count a text in two folds, after an earlier one."""
+    ngrams = NGrams(ModelConfig(vocab_size, d_model=4, ngram_order=order))
+    folds = np.array_split(np.array(ids), 2)
+    if earlier:
+        ngrams.count(np.array_split(np.array(earlier), 2))
+        before = {name.removeprefix("ngrams."): getattr(ngrams, name.removeprefix("ngrams.")) for name in UNPACKED}
+        ngrams.count(folds, before)
+    else:
+        ngrams.count(folds)
+    return {name: getattr(ngrams, name.removeprefix("ngrams.")) for name in UNPACKED}
+
+
+texts = st.lists(st.integers(0, 3), min_size=2, max_size=80)
+
+
+@given(texts, st.integers(1, 6), st.none() | texts)
+def test_all_counts_come_back(ids: list[int], order: int, earlier: list[int] | None) -> None:
+    counts = counts_of(ids, 4, order, earlier)
+    unpacked = unpack_counts(pack_counts(counts, 4), 4)
+    followed = counts["ngrams.widths"] > 0
+    expected = counts | {name: counts[name][followed] for name in ("ngrams.contexts", "ngrams.widths")}
+    for name in UNPACKED:
+        assert unpacked[name].equal(expected[name]), name
+        assert unpacked[name].dtype == expected[name].dtype
+
+
+@pytest.mark.parametrize("vocab_size", [4, 300])
+def test_large_counts_and_vocabularies_come_back_and_an_entry_takes_two_bytes_or_three(vocab_size: int) -> None:
+    draw = np.random.default_rng(1)
+    ids = np.minimum(draw.geometric(0.4, 20_000) - 1, vocab_size - 1).tolist()
+    counts = counts_of(ids, vocab_size, 5)
+    packed = pack_counts(counts, vocab_size)
+    assert packed["ngrams.large_counts"].min() >= 255
+    assert unpack_counts(packed, vocab_size)["ngrams.counts"].equal(counts["ngrams.counts"])
+    entries = len(counts["ngrams.tokens"])
+    size = sum(tensor.numel() * tensor.element_size() for tensor in packed.values())
+    assert size <= entries * (2.3 if vocab_size <= 256 else 3.3) + 4 * len(packed["ngrams.large_counts"])
+
+
+def test_nothing_counted_is_the_empty_context() -> None:
+    nothing = NGrams(ModelConfig(4, d_model=4, ngram_order=2))
+    counts = {name: getattr(nothing, name.removeprefix("ngrams.")) for name in UNPACKED}
+    packed = pack_counts(counts, 4)
+    assert all(not len(packed[name]) for name in PACKED)
+    assert unpack_counts(packed, 4)["ngrams.contexts"].tolist() == [0]

@@ -1,0 +1,104 @@
+"""Pack n-gram counts for a weight file: two bytes and two bits for each pair of a context and a token that followed it.
+
+A context is never written down. Its last token followed the context before it, so the pair of these two is an entry as
+well: a bit of that entry says that the pair is a context itself. Contexts come in the order of those bits, from the
+empty one on; so each level of the tree of contexts stands whole before the next one (see `NGrams`).
+
+Shapes: N contexts, E entries, M counts of 255 or more.
+"""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from tinychat.errors import ModelError
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+PREFIX = "ngrams."
+UNPACKED = tuple(f"{PREFIX}{name}" for name in ("contexts", "widths", "tokens", "counts"))
+"""In memory: numbers of contexts [N], how many entries each has [N], and the entries' tokens [E] and counts [E]."""
+PACKED = tuple(f"{PREFIX}{name}" for name in ("tokens", "counts", "large_counts", "is_first", "is_context"))
+"""In a file: tokens [E], counts up to 255 [E], larger ones [M], and bits of entries, eight a byte [⌈E / 8⌉]: whether an
+entry is the first of its context, and whether it makes a context itself."""
+LARGE = 255
+"""Stands for a count that is too large for a byte."""
+
+
+def pack_counts(weights: "Mapping[str, Tensor]", vocab_size: int) -> "dict[str, Tensor]":
+    """Return counts as they are stored in a file; contexts that nothing follows are left out.
+
+    Args:
+        weights: has the tensors `UNPACKED`, whose contexts are all reached from the empty one.
+        vocab_size: of the tokens.
+    """
+    import numpy as np
+    import torch
+
+    contexts, widths, tokens, counts = (weights[name].detach().cpu().numpy().astype(np.int64) for name in UNPACKED)
+    contexts, widths = contexts[widths > 0], widths[widths > 0]
+    is_first = np.zeros(len(tokens), dtype=bool)
+    is_first[np.cumsum(widths) - widths] = True
+    numbers = np.repeat(contexts, widths)
+    longest = contexts.max(initial=0)
+    may_be = numbers <= (longest - 1) // vocab_size  # else the number of the pair might not fit in 64 bits
+    pairs = np.where(may_be, numbers, 0) * vocab_size + tokens + 1
+    is_context = may_be & np.isin(pairs, contexts)
+    packed = (
+        tokens.astype(np.uint8 if vocab_size <= 256 else np.int16),
+        counts.clip(max=LARGE).astype(np.uint8),
+        counts[counts >= LARGE].astype(np.int32),
+        np.packbits(is_first, bitorder="little"),
+        np.packbits(is_context, bitorder="little"),
+    )
+    return {name: torch.from_numpy(values) for name, values in zip(PACKED, packed, strict=True)}
+
+
+def unpack_counts(packed: "Mapping[str, Tensor]", vocab_size: int) -> "dict[str, Tensor]":
+    """Return the counts in a file as `UNPACKED`: the inverse of `pack_counts`.
+
+    Raises:
+        ModelError: If they contradict one another.
+    """
+    import numpy as np
+    import torch
+
+    if any(packed[name].is_floating_point() for name in PACKED):
+        raise _contradiction()
+    tokens, small, large, *bits = (packed[name].numpy() for name in PACKED)
+    size = len(tokens)
+    is_first, is_context = (np.unpackbits(each, bitorder="little")[:size].astype(bool) for each in bits)
+    is_large = small == LARGE
+    starts = np.flatnonzero(is_first)
+    if (
+        any(len(each) != -(-size // 8) for each in bits)
+        or not ((tokens >= 0) & (tokens < vocab_size)).all()
+        or starts[:1].any()
+        or (size > 0) != (len(starts) > 0)
+        or is_context.sum() != max(0, len(starts) - 1)
+        or len(small) != size
+        or is_large.sum() != len(large)
+    ):
+        raise _contradiction()
+    counts = small.astype(np.int32)
+    counts[is_large] = large
+    widths = np.diff(starts, append=size)
+    contexts = np.zeros(max(1, len(starts)), dtype=np.int64)
+    makers = np.flatnonzero(is_context)  # [N - 1], the entries that make the contexts after the empty one
+    rows = np.searchsorted(starts, makers, side="right") - 1
+    end = 1
+    while end < len(contexts):  # level by level: an entry makes a context of its own context, which is known by then
+        made = int(np.searchsorted(rows, end)) + 1
+        if made <= end:
+            raise _contradiction()
+        level = slice(end - 1, made - 1)
+        contexts[end:made] = contexts[rows[level]] * vocab_size + tokens[makers[level]] + 1
+        end = made
+    if not (np.diff(contexts) > 0).all():  # they are longer than any that fit in 64 bits
+        raise _contradiction()
+    unpacked = (contexts, widths.astype(np.int16) if size else np.zeros(1, np.int16), tokens.astype(np.int16), counts)
+    return {name: torch.from_numpy(values) for name, values in zip(UNPACKED, unpacked, strict=True)}
+
+
+def _contradiction() -> ModelError:
+    return ModelError("the n-gram counts contradict one another", "the model is damaged: train it again")
