@@ -9,6 +9,7 @@ import torch
 from scripted import Talk
 
 from tinychat.commands import COMMANDS
+from tinychat.commands.inspect import HOW_TO_READ_SPANS
 from tinychat.commands.results import BarChart, HeatMap, HeatMaps, Message, ShadedText, Table, TokenBrowser
 from tinychat.config.settings import Settings
 from tinychat.corpus.sources import read_sources
@@ -37,14 +38,25 @@ def test_why_shows_the_odds_at_a_place(talk: Talk) -> None:
     token = talk.session.turns[-1].tokens[1]
     result = why(talk.session, "/why 2")
     count, size = len(talk.session.turns[-1].tokens), talk.session.model.tokenizer.vocab_size
-    title = f"token 2 of {count} · rank 1 of {size} · log-probability -0.69 · entropy 2.0 bits"
+    title = f"token 2 of {count} · rank 1 of {size} · surprisal 1.0 bits · entropy 2.0 bits"
     assert result.title == title
     assert [bar.marked for bar in result.bars] == [True] + [False] * 7
     assert result.bars[0].label == repr(talk.session.model.tokenizer.token_text(token.id))
     assert result.bars[0].fraction == pytest.approx(0.5)
-    assert result.notes == ("before and after temp 0.8 · top-p 0.95 · sample",)
+    assert result.headings == ("before sampling", "after temp 0.8 · top-p 0.95")
     assert result.context == ("you", " said", ": hello")
-    assert why(talk.session, "/why") == why(talk.session, f"/why {count}") == why(talk.session, "/why -1")
+    assert why(talk.session, f"/why {count}") == why(talk.session, "/why -1")
+
+
+@pytest.mark.parametrize("command", ["why", "lens"])
+def test_without_a_number_the_most_surprising_token_is_shown(mixed: Path, command: str) -> None:
+    session = said(mixed, "to be\n", 5)
+    logprobs = [token.logprob for token in session.turns[-1].tokens]
+    surprising = logprobs.index(min(logprobs))
+    assert surprising != len(logprobs) - 1, "of no use: this is the last one, too"
+    result = why(session, "/why") if command == "why" else COMMANDS.dispatch(session, "/lens")
+    assert isinstance(result, BarChart | Table)
+    assert result.title.startswith(f"token {surprising + 1} of 5")
 
 
 def test_why_tells_what_the_settings_made_of_the_odds(spelled: Session) -> None:
@@ -59,20 +71,20 @@ def test_why_tells_what_the_settings_made_of_the_odds(spelled: Session) -> None:
     squares = [bar.fraction**2 for bar in cut.bars[:3]]
     assert [bar.after for bar in cut.bars[:3]] == pytest.approx([square / sum(squares) for square in squares])
     assert {bar.after for bar in cut.bars[3:]} == {0}
-    assert cut.notes == ("before and after temp 0.5 · top-k 3 · top-p 1 · sample",)
+    assert cut.headings[1] == "after temp 0.5 · top-k 3 · top-p 1"
     COMMANDS.dispatch(spelled, "/greedy")
     list(spelled.retry())
     greedy = why(spelled, "/why 5")
     assert [bar.after for bar in greedy.bars] == [1] + [0] * (len(greedy.bars) - 1)
-    assert greedy.notes == ("before and after temp 0 · top-k 3 · top-p 1 · greedy",)
+    assert greedy.headings[1] == "after temp 0 · top-k 3 · top-p 1 · greedy"
 
 
 def test_why_knows_what_each_token_of_an_answer_was_drawn_with(spelled: Session) -> None:
     for index, _ in enumerate(spelled.answer("abc")):
         if index == 5:
             COMMANDS.dispatch(spelled, "/temperature 0.3")
-    drawn_with = [why(spelled, f"/why {number}").notes[0].split(" · ")[0] for number in (6, 7, 12)]
-    assert drawn_with == ["before and after temp 0.8", *["before and after temp 0.3"] * 2]
+    drawn_with = [why(spelled, f"/why {number}").headings[1].split(" · ")[0] for number in (6, 7, 12)]
+    assert drawn_with == ["after temp 0.8", *["after temp 0.3"] * 2]
 
 
 def test_why_adds_the_token_that_was_chosen_against_the_odds(spelled: Session) -> None:
@@ -167,7 +179,7 @@ def test_tokens_shows_the_pieces_of_a_text(talk: Talk) -> None:
     assert isinstance(result, Message)
     pieces = talk.session.model.tokenizer.pieces("hello there")
     assert result.lines == ("  ".join(f"{piece!r} {id}" for piece, id in pieces),)
-    assert result.notes == (f"{len(pieces)} tokens for 11 characters",)
+    assert result.notes[0].startswith(f"{len(pieces)} tokens for 11 characters · ")
 
 
 # --- what the heads of a model look at, what its layers would say ----------------------------------------------------
@@ -318,11 +330,7 @@ def test_the_lens_shows_each_layer_and_the_shares_of_the_mixture(mixed: Path) ->
     best = repr(session.model.tokenizer.token_text(probabilities[0].id))
     assert result.rows[-1][4].startswith(best)
     assert len(result.notes) == 2
-    assert (
-        COMMANDS.dispatch(session, "/lens")
-        == COMMANDS.dispatch(session, "/lens 6")
-        == COMMANDS.dispatch(session, "/lens -1")
-    )
+    assert COMMANDS.dispatch(session, "/lens 6") == COMMANDS.dispatch(session, "/lens -1")
 
 
 def test_the_lens_of_a_model_that_is_layers_alone(translator: Path) -> None:
@@ -384,7 +392,7 @@ def test_copied_spans_come_with_their_places(talk: Talk, book: Path) -> None:
         ("12", "book.txt, line 2", "' nothing, as'"),
     )
     assert result.notes == (
-        "spans of 12 characters or more",
+        f"spans of 12 characters or more · {HOW_TO_READ_SPANS}",
         "looked at: the 90 % of the text that parrot was trained on",
     )
 
@@ -411,7 +419,7 @@ def test_another_text_may_be_named(talk: Talk, book: Path, tmp_path: Path) -> No
     result = talk.do("/copied 'my other.txt'")
     assert isinstance(result, Table)
     assert result.rows == (("21", "my other.txt, line 1", "'you said: hello there'"),)
-    assert result.notes == ("spans of 12 characters or more", "this is another text than parrot was trained on")
+    assert result.notes[1:] == ("this is another text than parrot was trained on",)
 
 
 def test_a_text_that_has_changed_is_said_to_have(talk: Talk, book: Path) -> None:
@@ -429,7 +437,7 @@ def test_an_answer_shorter_than_a_span_counts_as_a_whole(talk: Talk, tmp_path: P
     result = talk.do("/copied")
     assert isinstance(result, Table)
     assert result.title == "100 % of the answer stands word for word in book"
-    assert result.notes == ("spans of 11 characters or more",)
+    assert result.notes == (f"spans of 11 characters or more · {HOW_TO_READ_SPANS}",)
 
 
 def test_the_text_may_be_in_the_recipe(talk: Talk) -> None:

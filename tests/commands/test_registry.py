@@ -88,6 +88,13 @@ def test_every_command_says_what_it_is(command: Command) -> None:
     assert not command.usage or command.usage[0] == "[" or command.example
 
 
+@pytest.mark.parametrize("name", ["why", "lens", "attention", "show", "plot", "tokens", "copied", "color", "score"])
+def test_the_help_of_a_picture_is_three_lines_that_fit_a_small_screen(name: str) -> None:
+    summary, empty, *lines = COMMANDS[name].help.splitlines()
+    assert (empty, len(lines)) == ("", 3)
+    assert max(map(len, (summary, *lines))) <= 77
+
+
 def test_every_setting_has_its_command_and_its_aliases() -> None:
     for setting in SETTINGS.values():
         assert {setting.name.replace("_", "-"), *setting.aliases} == set(COMMANDS.find(setting.name).names)
@@ -141,7 +148,7 @@ def test_a_number_is_whole_and_within_its_bounds() -> None:
 
 
 def test_tokens_are_counted_from_either_end() -> None:
-    assert [parse_token(text, 5, "why") for text in ("1", "5", "", "-1", "-5")] == [0, 4, 4, 4, 0]
-    for text in ("0", "6", "-6", "x", "+3", "--1", "0_1"):
+    assert [parse_token(text, 5, "why") for text in ("1", "5", "-1", "-5")] == [0, 4, 4, 0]
+    for text in ("", "0", "6", "-6", "x", "+3", "--1", "0_1"):
         with pytest.raises(UsageError, match=re.escape(f"/why takes the number of a token, from 1 to 5, not '{text}'")):
             parse_token(text, 5, "why")

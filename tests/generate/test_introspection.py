@@ -135,11 +135,41 @@ def test_the_lens_after_a_layer_is_a_model_of_so_many_layers() -> None:
             torch.testing.assert_close(shares @ said[3:6], expected, atol=1e-5, rtol=0)
         blocks, ngrams = model.decoder.blocks, model.ngrams
         model.ngrams = None
+        keep_scale(model)
         for layers in range(4):
             model.decoder.blocks = blocks[:layers]
             expected = model(ids, encoder_output=encoder_output)[0, -1].softmax(-1)
             torch.testing.assert_close(said[layers], expected, atol=1e-6, rtol=0, msg=f"layer {layers}: {options}")
         model.ngrams = ngrams
+
+
+def keep_scale(model: Transformer) -> None:
+    """Fix the scale of the final norm, here without weights, at that of the final state of `some_ids`."""
+    if isinstance(norm := model.decoder.norm, nn.LayerNorm | nn.RMSNorm):
+        states: list[Tensor] = []
+        with norm.register_forward_pre_hook(lambda _, inputs: states.append(inputs[0])):
+            model(some_ids(), encoder_output=encode_source(model))
+        has_mean = isinstance(norm, nn.LayerNorm)
+        scale = states[0][0, -1].std(correction=0) if has_mean else states[0][0, -1].square().mean().sqrt()
+        weight = torch.ones(()) if norm.weight is None else norm.weight
+        bias = getattr(norm, "bias", None)
+        shift = torch.zeros(()) if bias is None else bias
+
+        class FixedNorm(nn.Module):
+            def forward(self, x: Tensor) -> Tensor:
+                centred = x - x.mean(-1, keepdim=True) if has_mean else x
+                return centred / scale * weight + shift
+
+        model.decoder.norm = FixedNorm()
+
+
+@torch.inference_mode()
+def test_embeddings_that_are_small_beside_the_final_state_say_next_to_nothing() -> None:
+    model = make(norm_position="pre", final_norm=True)
+    model.decoder.embedding.weight.mul_(1e-3)
+    said, _ = logit_lens(model, some_ids())
+    assert said[0].max() < 1.1 / VOCABULARY
+    assert said[-1].max() > 2 / VOCABULARY
 
 
 @torch.inference_mode()

@@ -49,11 +49,11 @@ def test_each_guess_gets_a_line_with_its_outcome(session: Session) -> None:
     session.model.wait(lambda: False)
     assert play_game(session, "be\\nx\r\ro\rr not\r/quit\r") == [
         "How does it go on? Type a character and Enter, or several if you are sure.",
-        "Guesses cost bits, right ones few; parrot pays by its odds. The fewer bits win.",
-        "✓ 'be\\n' ✗ 'x' · bits: you 0.4, parrot 9.0 · its odds: 'b' 12 %, 'e' 12 %, '\\n…",
-        "it was 'o' · bits: you 3.4, parrot 12.0 · its odds: 'o' 12 %",
+        "Guesses cost bits, right ones few; parrot pays its surprisal. Fewer bits win.",
+        "✓ 'be\\n' ✗ 'x' · bits: you 0.4, parrot 9.0 · it gave 'b' 12 %, 'e' 12 %, '\\n' …",
+        "it was 'o' · bits: you 3.4, parrot 12.0 · it gave 'o' 12 %",
         "✗ 'o' · bits: you 4.4, parrot 12.0",
-        "✓ 'r not' · bits: you 6.7, parrot 27.0 · its odds: 'r' 12 %, ' ' 12 %, 'n' 12 …",
+        "✓ 'r not' · bits: you 6.7, parrot 27.0 · it gave 'r' 12 %, ' ' 12 %, 'n' 12 %,…",
         "it goes on:  to be",
         "you 0.74 bits/char · parrot 3.00 bits/char · 9 characters",
         "you won by 20.3 bits · after so few that may be luck",

@@ -415,7 +415,7 @@ TWO = LossCurve("two & <b>", tuple((step, 1.8 - step / 80) for step in range(0, 
 SVG = "{http://www.w3.org/2000/svg}"
 
 
-def plot_curves(plot: Plot, columns: int = 40, rows: int = 17, *, colour: bool = False) -> Screen:
+def plot_curves(plot: Plot, columns: int = 40, rows: int = 18, *, colour: bool = False) -> Screen:
     screen = Screen(columns, rows)
     draw_curves(screen.terminal(colour=colour), plot)
     return screen
@@ -431,6 +431,7 @@ def test_two_runs_on_a_small_screen_without_colour() -> None:
         "     │                        ⠈⠉⠢⠤⡀",
         "  1.0┤                            ⠈⠉⠒⠤⣀",
         "      0      10      20      30      40",
+        "lower is better · curve: train, marks:…",
         "⠤⠤⠤⠤ ◆ one · train 1.000 · val 1.450, …",
         "⠤⠤   ● two & <b> · train 1.550 · val 1…",
     ]

@@ -41,6 +41,10 @@ MAX_ALTERNATIVES = 8
 """Number of tokens shown by `/why`."""
 CROSS = "cross"
 """Argument of `/attention` for attention to the encoder."""
+HOW_TO_READ_LENS = "downwards, each row adds what one more layer has learned; all before sampling"
+HOW_TO_READ_MIXTURE = "the last row, of which each share is a part, is what the model says"
+HOW_TO_READ_SPANS = "long ones were learned by heart"
+"""How to read a table: a line below each."""
 MAX_CELLS = 96
 """Maximal number of rows and columns of a small map."""
 MAX_ROWS = 256
@@ -64,11 +68,11 @@ ELSEWHERE = "`/copied FILE` looks in another text"
 
 @command("why", "inside", "token probabilities", usage="[N]", example="/why 5")
 def why(session: Session, text: str) -> Result:
-    """Show the probability of the Nth token of the last answer, and the likeliest alternatives.
+    """Show what else the Nth token of the last answer could have been.
 
-    The default is the last token; -2 is the one before it. Probabilities are the model's own, beside those after
-    temperature and filters as the token was drawn. ←/→ move through the answer; ↑/↓ select an alternative, and Enter
-    continues the answer with it.
+    On the left how likely the model found each token, before sampling; on the
+    right after temperature and filters such as top-p. `›` marks the one chosen.
+    ←/→ go through the answer from its most surprising token; -1 is the last.
     """
     turn = _last_answer(session)
     probabilities_at = cache(lambda index: _probabilities(session, turn, index))
@@ -80,14 +84,16 @@ def why(session: Session, text: str) -> Result:
         return branch_at(session, turn, index, [_shown(probabilities_at(index), turn.tokens[index])[bar].id])
 
     count = len(turn.tokens)
-    return TokenBrowser(parse_token(text, count, "why"), count, bars_at, branch_from)
+    return TokenBrowser(_parse_token(text, turn, "why"), count, bars_at, branch_from)
 
 
-@command("color", "inside", "shaded by surprise", aliases=("colour",))
+@command("color", "inside", "shaded by surprisal", aliases=("colour",))
 def color(session: Session, text: str) -> Result:
-    """Show the last answer with each token coloured by its surprisal (−log₂ of its probability).
+    """Show the last answer with each token coloured by its surprisal.
 
-    Two lines below chart the surprisal of each token, and the entropy of the prediction before it.
+    A token's surprisal is −log₂ of its probability: 1 bit for 1 in 2, 3 bits
+    for 1 in 8. The upper line charts it: high where the model was surprised.
+    The lower line is the entropy: the surprisal that the model expected there.
     """
     turn, model = _last_answer(session), session.model
     prefix = [(turn.saved_text, None)] if turn.saved_text else []
@@ -100,17 +106,18 @@ def color(session: Session, text: str) -> Result:
 
 @command("score", "inside", "how likely a text is", usage="TEXT", example="/score to be or not")
 def score(session: Session, text: str) -> Result:
-    """Score a text: show its perplexity and bits per character, with each token coloured by its surprisal.
+    """Score a text: colour each token by its surprisal (see `/help color`).
 
-    The text is scored as the beginning of a document, or in a chat as the first message. A first token without context
-    is not scored.
+    Perplexity is how many equally likely tokens would surprise as much.
+    Bits per character compare models, whatever their tokens.
+    The text begins a document or a chat; tokens without context do not count.
     """
     text = unquote(text)
     if not text:
         raise UsageError("/score needs a text", "for example `/score to be or not`")
     model = session.model
     if model.prompt_encoder.source_tokenizer is not None:
-        raise UsageError("a translation model has no odds for a text alone", "/why tells those of its answers")
+        raise UsageError("a translation model scores no text alone", "/why shows the probabilities of its answers")
     ids = model.prompt_encoder.encode_text(text)
     if len(ids) < 2:
         raise UsageError(f"nothing can be predicted in {text!r}: it is one token or none", "give a longer text")
@@ -125,12 +132,20 @@ def score(session: Session, text: str) -> Result:
     "tokens", "inside", "the pieces of a text", usage="[TEXT]", example="/tokens to be or not", aliases=("tokenize",)
 )
 def tokens(session: Session, text: str) -> Result:
-    """Show the tokens of a text, or of the last prompt, with their ids."""
+    """Show the tokens of a text, or of the last prompt, with their ids.
+
+    A model reads numbers: the id of each piece of the text in its vocabulary.
+    Frequent words are one piece; rare ones are spelled in several. A space
+    belongs to the word after it, so `the` and ` the` are different tokens.
+    """
     if not text and not session.turns:
         raise UsageError("there is no text to cut", "for example `/tokens to be or not`")
     text = text or session.turns[-1].prompt
     pieces = session.model.source_tokenizer.pieces(text)
-    notes = (f"{len(pieces):,} tokens for {len(text):,} characters", *_unknown(session.model, text))
+    notes = (
+        f"{len(pieces):,} tokens for {len(text):,} characters · each piece stands before its id in the vocabulary",
+        *_unknown(session.model, text),
+    )
     return Message(("  ".join(f"{piece!r} {id}" for piece, id in pieces),), notes)
 
 
@@ -145,6 +160,13 @@ def _last_answer(session: Session) -> Turn:
     if turn is None:
         raise UsageError("there is no answer to look into yet", "type a prompt first")
     return turn
+
+
+def _parse_token(text: str, turn: Turn, name: str) -> int:
+    """Return the index of the token that was typed; without a number, that of the most surprising one."""
+    if text:
+        return parse_token(text, len(turn.tokens), name)
+    return min(range(len(turn.tokens)), key=lambda index: turn.tokens[index].logprob)
 
 
 def _settings_at(session: Session, turn: Turn, index: int) -> Settings:
@@ -180,14 +202,19 @@ def _bar_chart(session: Session, turn: Turn, index: int, probabilities: list[Tok
     texts = [token.text for token in turn.tokens]
     return BarChart(
         f"token {index + 1} of {len(texts)} · rank {rank:,} of {len(probabilities):,}"
-        f" · log-probability {drawn.logprob:z.2f} · entropy {entropy:z.1f} bits",
+        f" · surprisal {-drawn.logprob / math.log(2):z.1f} bits · entropy {entropy:z.1f} bits",
         tuple(
             Bar(repr(name(one.id)), math.exp(one.logprob), one is drawn, one.probability)
             for one in _shown(probabilities, token)
         ),
-        (f"before and after {' · '.join(describe_sampling(_settings_at(session, turn, index)))}",),
-        (turn.text_before(index), texts[index], "".join(texts[index + 1 :])),
+        context=(turn.text_before(index), texts[index], "".join(texts[index + 1 :])),
+        headings=("before sampling", f"after {_describe_filters(_settings_at(session, turn, index))}"),
     )
+
+
+def _describe_filters(settings: Settings) -> str:
+    """Return `temp 0.8 · top-p 0.95`, or `temp 0 · greedy`."""
+    return " · ".join(word for word in describe_sampling(settings) if word != "sample")
 
 
 def _shade(
@@ -224,12 +251,11 @@ def _shade(
 
 @command("attention", "inside", "attention maps", usage="[LAYER [HEAD]]", example="/attention 2 1")
 def attention(session: Session, text: str) -> Result:
-    """Show the attention maps of the last prompt and answer: of all layers, of one layer, or of one head.
+    """Show which tokens each token attends to: in all layers, one, or one head.
 
-    A map has a row for each query token and a column for each key token; brighter is a larger weight. A head is named
-    for what gets most of its weight: the first token, the previous one, the token itself, earlier copies of it (same),
-    or the tokens after those (induction); else for how many tokens it spreads over. `cross` after the numbers shows
-    the cross-attention of a translation model.
+    A row of a map is a token, and its columns are the tokens that it looks at.
+    A head's name says at what most: first, previous, itself, same (equal
+    tokens), induction (what followed those). `cross`: a translation's source.
     """
     model, words = session.model, text.lower().split()
     cross, config = words[-1:] == [CROSS], model.config
@@ -248,13 +274,14 @@ def attention(session: Session, text: str) -> Result:
 
 @command("lens", "inside", "logit lens by layer", usage="[N]", example="/lens 5")
 def lens(session: Session, text: str) -> Result:
-    """Show what each layer predicts for the Nth token of the last answer (logit lens); default: the last one.
+    """Show how the prediction of the Nth token forms from layer to layer.
 
-    The output head is applied to the residual stream after each layer; the last row is the model's prediction. If that
-    mixes in n-gram counts and a copy mechanism (matches), each has a row with its share of the mixture.
+    A logit lens: each row is what the head makes of the layers so far. The last
+    is the prediction, unless n-gram counts and matches have rows and shares.
+    The default is the answer's most surprising token; -1 is the last one.
     """
     turn, model = _last_answer(session), session.model
-    index = parse_token(text, len(turn.tokens), "lens")
+    index = _parse_token(text, turn, "lens")
     name, token_id = model.tokenizer.token_text, turn.tokens[index].id
     ids, source = _ids_before(model, turn, index)
     predictions = model.engine.lens(ids, token_id, source=source, likeliest=MAX_CANDIDATES)
@@ -267,10 +294,10 @@ def lens(session: Session, text: str) -> Result:
         token = (_percent(row.probability), f"{row.rank:,}") if row.likeliest else ("", "")
         rows.append((row.part, *weight, *token, likeliest or "nothing in sight is the same"))
     columns = ["", repr(name(token_id)), "rank", "likeliest"]
-    notes = ["each layer as if it were the last; before temperature and filters"]
+    notes = [HOW_TO_READ_LENS]
     if mixed:
         columns.insert(1, "share")
-        notes.append("the mixture of the last layer, counts and matches is what the model says")
+        notes.append(HOW_TO_READ_MIXTURE)
     title = f"token {index + 1} of {len(turn.tokens)}: {name(token_id)!r}"
     return Table(tuple(columns), tuple(rows), title, right=tuple(range(1, len(columns) - 1)), notes=tuple(notes))
 
@@ -327,8 +354,7 @@ def _head_map(model: OpenModel, turn: Turn, layer: int, head: int, cross: bool) 
         facts.append(f"{summary.distance:.1f} tokens back")
     title = " · ".join([f"layer {layer + 1} head {head + 1}", *facts, f"entropy {summary.entropy:z.1f} bits"])
     rows, marked = labels[len(labels) - len(cells) :], max(0, len(cells) - len(turn.tokens))
-    note = "a row looks at columns, to say the next row"
-    return HeatMap(title, rows, columns, _mask(cells, cross), marked, (note,))
+    return HeatMap(title, rows, columns, _mask(cells, cross), marked)
 
 
 def _labels(tokenizer: Tokenizer, ids: Sequence[int]) -> tuple[str, ...]:
@@ -354,10 +380,11 @@ def _parse_index(words: Sequence[str], count: int, name: str) -> int | None:
     "copied", "inside", "learned by heart?", usage="[TEXT…]", example="/copied my-novel.txt", complete=complete_paths
 )
 def copied(session: Session, text: str) -> Result:
-    """Find parts of the last answer that occur verbatim in the model's training text, and show where.
+    """Find what stands word for word in the last answer and the training text.
 
-    Shows spans of at least 12 characters, longest first, each with its first occurrence. TEXT is another text to
-    search; the default is the training text, if it is still where it was.
+    Spans of 12 characters or more are listed, longest first, each with the place
+    where the text has it first. Long ones were learned by heart, not made up.
+    TEXT is another text to search, if the training text is no longer there.
     """
     from tinychat.corpus.overlap import find_copies
 
@@ -389,7 +416,7 @@ def copied(session: Session, text: str) -> Result:
         for span, count in times.items()
     ]
     more = f", and {len(rows) - MAX_SPANS} more" if len(rows) > MAX_SPANS else ""
-    notes.insert(0, f"spans of {min_length} characters or more{more}")
+    notes.insert(0, f"spans of {min_length} characters or more{more} · {HOW_TO_READ_SPANS}")
     title = f"{percent(length / len(answer), 0)} of the answer stands word for word in {corpus.name}"
     return Table(("characters", "first place", "span"), tuple(rows[:MAX_SPANS]), title, right=(0,), notes=tuple(notes))
 

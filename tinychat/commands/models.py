@@ -109,7 +109,12 @@ def models_table(models: Models) -> Table:
 
 @command("show", "models", "what it is made of", usage="[NAME]", aliases=("info",), complete=complete_models)
 def show(session: Session, text: str) -> Result:
-    """Show the architecture of a model, layer by layer, with shapes and parameter counts."""
+    """Show the architecture of a model, layer by layer.
+
+    A vector for each token flows down along the line. A layer beside the line
+    reads it and adds its result at ⊕; `4 ×` is four such blocks in a row.
+    On the right: positions × width of a layer's result, and its parameters.
+    """
     return describe_model(read_info(find_model(to_name(text))) if text else session.model.info)
 
 

@@ -211,13 +211,13 @@ def parse_number(text: str, low: int, high: float, error: UsageError) -> int:
 
 
 def parse_token(text: str, count: int, name: str) -> int:
-    """Parse the number of a token and return its index from 0; 1 is the first token, -1 or an empty text the last.
+    """Parse the number of a token and return its index from 0; 1 is the first token, -1 the last one.
 
     Raises:
         UsageError: If there is no such token.
     """
     error = UsageError(f"/{name} takes the number of a token, from 1 to {count}, not {text!r}")
-    number = parse_number(text or str(count), -count, count, error)
+    number = parse_number(text, -count, count, error)
     if number == 0:
         raise error
     return number - 1 if number > 0 else number + count

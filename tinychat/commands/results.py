@@ -68,6 +68,8 @@ class BarChart:
     bars: tuple[Bar, ...]
     notes: tuple[str, ...] = ()
     context: tuple[str, str, str] = ("", "", "")
+    headings: tuple[str, str] = ("", "")
+    """Of the bars and of those after temperature and filters, if they have any."""
 
 
 @dataclass(frozen=True)

@@ -423,11 +423,11 @@ def _complete_plot(session: Session, words: list[str]) -> Iterator[Suggestion]:
     example="/plot one two --out curves.svg", complete=_complete_plot,
 )  # fmt: skip
 def plot(session: Session, text: str) -> Result:
-    """Plot the training and validation loss of runs in one diagram; `--out` writes it as `.svg` or `.png`.
+    """Plot the losses of runs in one diagram; `--out` writes an `.svg` or `.png`.
 
-    RUN is the name of a run or a model; the default is the newest active run, else that of the open model, else the
-    newest. Losses are in nats per token, training losses smoothed; they compare only between runs with the same
-    tokenizer.
+    Lower is better, and `val`, on text not trained on, counts: where it rises
+    while `train` falls, a run overfits. Only runs of one tokenizer compare.
+    RUN is a run or a model; default: the active run, else the open model's.
     """
     names, by, out = _parse_plot(text)
     curves = tuple(_find_curve(name, by) for name in names) or (_default_curve(session, by),)

@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from tinychat.generate.engine import Head
 from tinychat.model.ngrams import TokenContext
@@ -52,7 +52,9 @@ def logit_lens(
 ) -> tuple[Tensor, Tensor | None]:
     """Predict the token after ids [1, T] by each layer (nostalgebraist 2020, "interpreting GPT: the logit lens").
 
-    The final norm and the head are applied to the input of each block and to the output of the last one.
+    The head is applied to the input of each block and to the output of the last one, all normalized on the scale of the
+    last one, so that the rows are the partial sums of the logits. A scale of its own would make each row as sure as the
+    last one: the embeddings, a thousandth as long as the final state, would name one token with 100 %.
 
     Returns:
         Probabilities [L + 1, V], of the embeddings and after each layer; and None. If the model mixes layers with
@@ -64,20 +66,36 @@ def logit_lens(
     with ExitStack() as hooks:
         for block in model.decoder.blocks:
             hooks.enter_context(block.register_forward_pre_hook(lambda _, inputs: states.append(inputs[0][:, -1:])))
-        hooks.enter_context(model.decoder.register_forward_hook(lambda _, __, output: states.append(output[:, -1:])))
+        if (norm := model.decoder.norm) is not None:
+            hooks.enter_context(norm.register_forward_pre_hook(lambda _, inputs: states.append(inputs[0][:, -1:])))
+        else:
+            hooks.enter_context(model.decoder.register_forward_hook(lambda _, __, out: states.append(out[:, -1:])))
         if model.ngrams is not None:
             hooks.enter_context(model.ngrams.register_forward_pre_hook(lambda _, inputs: mixed.append(inputs)))
         logits = model(ids, encoder_output=encoder_output)[0, -1].float()  # [V]
-    if (norm := model.decoder.norm) is not None:
-        states[:-1] = [norm(x) for x in states[:-1]]
-    predicted = model.head(torch.cat(states)[:, 0]).float().softmax(-1)  # [L + 1, V]
+    x = torch.cat(states)[:, 0]  # [L + 1, D]
+    if norm is not None:
+        x = _normalize_by_last(norm, x)
+    predicted = model.head(x).float().softmax(-1)  # [L + 1, V]
     if model.ngrams is None:
         return predicted, None
-    of_layers, x, context, _ = mixed[0]
+    of_layers, hidden, context, _ = mixed[0]
     padded_ids = context.padded_ids[:, -model.config.lookback - 1 :]
-    last = TokenContext(padded_ids, context.history, context.slots[..., -1:])
-    components, shares = model.ngrams.components(of_layers[:, -1:], x[:, -1:], last)
+    newest = TokenContext(padded_ids, context.history, context.slots[..., -1:])
+    components, shares = model.ngrams.components(of_layers[:, -1:], hidden[:, -1:], newest)
     return torch.cat((predicted, components[0, 0, 1:], logits.softmax(-1).unsqueeze(0))), shares[0, 0]
+
+
+def _normalize_by_last(norm: nn.Module, states: Tensor) -> Tensor:
+    """Apply a norm to states [L + 1, D], dividing all of them by what it divides the last one by."""
+    normed: Tensor = norm(states)
+    if not isinstance(norm, nn.LayerNorm | nn.RMSNorm):
+        return normed
+    centred = states - states.mean(-1, keepdim=True) if isinstance(norm, nn.LayerNorm) else states
+    scales = (centred.square().mean(-1, keepdim=True) + (norm.eps or 0.0)).sqrt()  # [L + 1, 1]
+    bias = getattr(norm, "bias", None)
+    shift = torch.zeros_like(normed[-1]) if bias is None else bias
+    return (normed - shift) * (scales / scales[-1]) + shift
 
 
 def describe_heads(weights: Tensor, ids: Tensor | None, cells: int) -> list[Head]:

@@ -13,7 +13,11 @@ from tinychat.errors import ModelError
 
 NORMS = ("layernorm", "rmsnorm", "none")
 NORM_POSITIONS = ("pre", "post")
-FEED_FORWARDS = ("gelu", "gelu_tanh", "relu", "relu2", "swiglu", "none")
+FEED_FORWARD_NAMES = {
+    "gelu": "GELU", "gelu_tanh": "GELU (tanh)", "relu": "ReLU", "relu2": "squared ReLU", "swiglu": "SwiGLU", "none": "",
+}  # fmt: skip
+"""Names of the activations in the literature."""
+FEED_FORWARDS = tuple(FEED_FORWARD_NAMES)
 POSITIONS = ("rotary", "learned", "sinusoidal", "none")
 INITIALIZATIONS = ("zero", "gpt2", "torch")
 
@@ -58,7 +62,7 @@ class ModelConfig:
     """With `bias`, they have learned biases too."""
     norm_eps: float = option(1e-5, "epsilon in the norm's denominator", low=0, high=1)
     final_norm: bool = option(True, "norm before the output head")
-    feed_forward: str = option("relu2", "activation of the feed-forward", choices=FEED_FORWARDS)
+    feed_forward: str = option("relu2", "activation of the feed-forward; relu2 is squared ReLU", choices=FEED_FORWARDS)
     position: str = option("rotary", "positional encoding", choices=POSITIONS)
     rotary_base: float = option(10_000.0, "base of the rotary frequencies", low=1, high=1e12)
     output_projection: bool = option(True, "linear layer after the attention heads")
@@ -251,10 +255,10 @@ def _input(config: ModelConfig, vocab_size: int) -> Iterator[Layer]:
     yield Layer("embedding", "Embedding", f"{vocab_size:,} × {width}{scaled}", shape, vocab_size * width)
     if tables := config.previous_token_embeddings:
         about = f"{tables} × {vocab_size + 1:,} × {width}"
-        yield Layer("earlier", "Embedding", about, shape, tables * (vocab_size + 1) * width)
+        yield Layer("previous-token", "Embedding", about, shape, tables * (vocab_size + 1) * width)
     if config.bigram_embedding:
         rows = (vocab_size + 1) * vocab_size
-        yield Layer("pairs", "Embedding", f"{rows:,} × {width}", shape, rows * width)
+        yield Layer("bigram", "Embedding", f"{rows:,} × {width}", shape, rows * width)
     if config.position == "learned":
         yield Layer("positions", "Learned", f"{config.context_length} × {width}", shape, config.context_length * width)
     elif config.position == "sinusoidal":
@@ -278,7 +282,7 @@ def _block(config: ModelConfig, *, is_decoder: bool) -> Iterator[Layer]:
         inner = config.feed_forward_width
         inwards = 2 if config.feed_forward == "swiglu" else 1
         parameters = inwards * (width + bias) * inner + (inner + bias) * width
-        about = f"{width} → {inner} → {width}, {config.feed_forward}"
+        about = f"{width} → {inner} → {width}, {FEED_FORWARD_NAMES[config.feed_forward]}"
         yield from _residual(config, Layer("feed-forward", "FeedForward", about, shape, parameters))
 
 

@@ -209,7 +209,7 @@ def confirms(question: results.Question, terminal: Terminal) -> bool:
 QUIT = ("/quit", "/q", "/exit")
 TYPING = "How does it go on? Type a character and Enter, or several if you are sure."
 CHOOSING = "How does it go on? Type the number of a piece, and ! if you are sure, and Enter."
-RULES = "Guesses cost bits, right ones few; {name} pays by its odds. The fewer bits win."
+RULES = "Guesses cost bits, right ones few; {name} pays its surprisal. Fewer bits win."
 KEYS = ("Enter tells", "Esc ends")
 FEW = 30
 """Number of guessed characters below which the winner may just have been lucky."""
@@ -285,7 +285,7 @@ def _guess(game: Game, line: str) -> list[Outcome]:
 
 
 def _show_outcomes(outcomes: Sequence[Outcome], game: Game, name: str, terminal: Terminal) -> None:
-    """Write `✓ 'ig' ✗ 't' · bits: you 23.1, talk 19.4 · its odds: 'i' 62 %, 'g' 99 %`."""
+    """Write `✓ 'ig' ✗ 't' · bits: you 23.1, talk 19.4 · it gave 'i' 62 %, 'g' 99 %`."""
     if not outcomes:
         terminal.line(f"a number from 0 to {len(game.choices)}, or Enter to be told", DIM)
         return
@@ -298,7 +298,7 @@ def _show_outcomes(outcomes: Sequence[Outcome], game: Game, name: str, terminal:
             terminal.write(f"it was {one.text!r} ")
     words = f"· bits: you {game.bits:.1f}, {name} {game.score.model:.1f}"
     if known := [f"{one.text!r} {percent(one.probability, 0)}" for one in outcomes if one.verdict != "wrong"]:
-        words += f"{SEPARATOR}its odds: {', '.join(known)}"
+        words += f"{SEPARATOR}it gave {', '.join(known)}"
     terminal.write(fit(words, terminal.width - 1 - terminal.column), DIM)
     terminal.fresh_line()
 

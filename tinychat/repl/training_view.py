@@ -580,10 +580,11 @@ def _samples(console: Console, progress: Progress, width: int, height: int) -> S
 CURVE_MARKS = "◆●▲■✚○"
 DASHES = ((1, 0), (4, 4), (1, 3), (6, 2), (2, 2), (2, 6))
 """Dash patterns that distinguish curves if there is no colour."""
+HOW_TO_READ = "lower is better · curve: train, marks: val · val that rises again: overfitting"
 LEGEND_DOTS = 8
 """Length in dots of the piece of a curve shown in the legend; a cell is two dots wide."""
 MIN_PLOT_HEIGHT, MAX_PLOT_HEIGHT = 6, 30
-RESERVED_ROWS = 8
+RESERVED_ROWS = 9
 """Rows left for the prompt, its menu and the lines above the plot."""
 MARK_SPACING = 4
 """Mean number of cells between two marks, at least: a run may have many evaluations."""
@@ -603,6 +604,7 @@ def draw_curves(terminal: Terminal, curves: "Plot") -> None:
         for span in line:
             _write(terminal, span)
         terminal.fresh_line()
+    terminal.line(fit(HOW_TO_READ, width), DIM)
     sample_width = LEGEND_DOTS // 2
     for index, curve in enumerate(curves.curves):
         dashes = Series([(0, 1), (LEGEND_DOTS, 1)], dash=series[index].dash)

@@ -1,10 +1,12 @@
 """Heat maps as drawn on a screen."""
 
+import textwrap
+
 import pytest
 from screens import Screen
 
 from tinychat.commands.results import HeatMap, HeatMaps, SmallMap
-from tinychat.repl.render.heatmap import resize
+from tinychat.repl.render.heatmap import HOW_TO_READ_MAP, HOW_TO_READ_MAPS, resize
 from tinychat.repl.render.palette import DIM, THEMES
 from tinychat.repl.render.results import draw
 
@@ -39,18 +41,19 @@ def test_a_map_has_its_labels_at_its_sides_and_above() -> None:
         "语  ░░····██",
         "· 0  ░ 3  ▒ 10  ▓ 25  █ 50 % or more",
         "a note",
+        HOW_TO_READ_MAP,
     ]
 
 
 def test_a_map_too_large_shows_its_newest_part_and_sums_up_the_rest() -> None:
     letters = tuple("abcdefghijklmnopqrstuvwxyz")
     heat = HeatMap("title", letters, letters, lower(26))
-    lines = drawn(heat, 20, 14).lines
+    lines = drawn(heat, 20, 15).lines
     assert lines[1] == "  …klmnopqrstuvwxyz"
     assert [line[0] for line in lines[2:8]] == list("uvwxyz")
     assert lines[7] == "z ░···············█"
     assert all(len(line) < 20 for line in lines[:8])
-    assert lines[10:12] == ["the newest 6 of 26 r", "ows · the newest 16"]
+    assert "the newest 6 of 26 rows the newest 16 of 26 columns" in " ".join(lines)
 
 
 def test_colours_are_brighter_for_more() -> None:
@@ -94,11 +97,12 @@ def test_small_maps_stand_in_a_grid_under_their_captions() -> None:
         "░░░░········████   ░░░░········████",
         "· 0  ░ 3  ▒ 10  ▓ 25  █ 50 % or more",
         "more",
+        *textwrap.wrap(HOW_TO_READ_MAPS, 39),
     ]
 
 
 def test_in_colours_two_rows_share_a_line() -> None:
-    screen = drawn(HeatMaps("t", ((SmallMap("1 1", lower(4)),),)), 12, 9, colour=True)
+    screen = drawn(HeatMaps("t", ((SmallMap("1 1", lower(4)),),)), 12, 10, colour=True)
     assert screen.lines[2:4] == ["▀▀▄▄", "▀▀▀▀▀▀▄▄"]
     assert "\x1b[38;5;229;48;5;90m▀" in screen.getvalue()
 

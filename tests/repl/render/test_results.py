@@ -1,6 +1,7 @@
 """Results of commands as drawn on a screen, and in plain lines."""
 
 import dataclasses
+import textwrap
 
 import pytest
 from screens import Screen
@@ -22,7 +23,7 @@ from tinychat.commands.results import (
     TreeRow,
 )
 from tinychat.repl.render.palette import ACCENT, DIM, ERROR, RESET, THEMES, WARNING
-from tinychat.repl.render.results import draw
+from tinychat.repl.render.results import HOW_TO_READ_BARS, HOW_TO_READ_SURPRISAL, draw
 from tinychat.repl.render.terminal import fit
 from tinychat.session.session import Session
 
@@ -38,7 +39,7 @@ RESULTS: list[tuple[Drawable, list[str]]] = [
     ),
     (
         ShadedText((("well ", 1.0), ("now", 7.5)), ("perplexity 9",)),
-        ["well [now]", "surprise, up to 7.5 bits, in brackets: less likely than 1 in 8", "perplexity 9"],
+        ["well [now]", "surprisal, up to 7.5 bits, in brackets: less likely than 1 in 8", "perplexity 9"],
     ),
     (
         Tree((TreeRow("", "1  hello", False, True), TreeRow("└─ ", "2  hi", True, True))),
@@ -135,21 +136,25 @@ def test_bars_are_as_long_as_their_fractions() -> None:
     bars = (Bar("' talk'", 0.5, marked=True), Bar("' do'", 0.25), Bar("'x'", 0.0001))
     assert drawn(BarChart("token 5 of 14", bars)) == [
         "token 5 of 14",
-        "› ' talk' 50.0 % " + "▇" * 12,
-        "  ' do'   25.0 % " + "▇" * 6,
-        "  'x'      0.0 %",
+        "› ' talk'  50.0 % " + "▇" * 12,
+        "  ' do'    25.0 % " + "▇" * 6,
+        "  'x'       0.0 %",
+        HOW_TO_READ_BARS,
     ]
 
 
 def test_bars_before_and_after_are_side_by_side() -> None:
     bars = (Bar("'a'", 0.5, marked=True, after=1.0), Bar("'b'", 0.25, after=0.0))
-    for columns, longest in ((80, 24), (40, 8)):
-        assert [line.rstrip() for line in drawn(BarChart("title", bars, ("before and after top-k 1",)), columns)] == [
+    chart = BarChart("title", bars, ("a note",), headings=("before sampling", "after top-k 1"))
+    for columns, longest in ((80, 24), (40, 7)):
+        cells, half, quarter = 8 + longest, "▇" * round(longest / 2), "▇" * round(longest / 4)
+        assert [line.rstrip() for line in drawn(chart, columns)] == [
             "title",
-            "      before " + " " * (longest // 2) + "   after",
-            f"› 'a' 50.0 % {'▇' * (longest // 2)} 100.0 % {'▇' * longest}",
-            f"  'b' 25.0 % {'▇' * (longest // 4):{longest // 2}}     cut",
-            "before and after top-k 1",
+            f"      {fit('before sampling', cells):{cells}} after top-k 1",
+            f"› 'a' {' 50.0 % ' + half:{cells}} 100.0 % {'▇' * longest}",
+            f"  'b' {' 25.0 % ' + quarter:{cells}}     cut",
+            "a note",
+            *textwrap.wrap(HOW_TO_READ_BARS, columns),
         ]
 
 
@@ -160,7 +165,7 @@ def test_a_shaded_text_has_its_surprises_in_brackets_where_there_is_no_colour() 
     assert drawn(SHADED) == [
         "the[ qu␛]ick",
         "▁█▅▃",
-        "surprise, up to 7.0 bits · in brackets: less likely than 1 in 8",
+        "surprisal, up to 7.0 bits · in brackets: less likely than 1 in 8",
         "perplexity 4.00",
     ]
 
@@ -171,18 +176,24 @@ def test_a_shaded_text_is_shaded_where_there_is_colour() -> None:
     first, _, legend, _ = screen.getvalue().splitlines()
     dim, accent, warning, error = map(THEMES["dark"].apply, (DIM, ACCENT, WARNING, ERROR))
     assert first == f"{dim}t{RESET}he{error} q{RESET}{warning}u␛{RESET}{accent}ick{RESET}"
-    assert legend.endswith(f"1 in 2, {accent}1 in 8, {RESET}{warning}1 in 64, {RESET}{error}or less{RESET}")
+    for style, words in ((accent, "3 bits (1 in 8)"), (warning, "6 bits (1 in 64)"), (error, "more")):
+        assert f"{style}{words}{RESET}" in legend
     assert screen.lines == [
         "the qu␛ick",
         "▁█▅▃",
-        "surprise, up to 7.0 bits · likelier than 1 in 2, 1 in 8, 1 in 64, or less",
+        "surprisal: up to 1 bit (1 in 2) · 3 bits (1 in 8) · 6 bits (1 in 64) · more",
         "perplexity 4.00",
     ]
 
 
 def test_entropies_are_a_line_of_their_own() -> None:
     shaded = dataclasses.replace(SHADED, entropies=(0.0, 1.0, 2.0, 4.0))
-    assert drawn(shaded)[3:] == ["▁▃▅█", "entropy, up to 4.0 bits, 1.8 on average", "perplexity 4.00"]
+    assert drawn(shaded)[3:] == [
+        "▁▃▅█",
+        "entropy, up to 4.0 bits, 1.8 on average",
+        HOW_TO_READ_SURPRISAL,
+        "perplexity 4.00",
+    ]
 
 
 def test_a_line_of_surprises_is_no_wider_than_the_screen() -> None:

@@ -28,6 +28,7 @@ FLOW = {
 """Drawing on the left of a row: the residual stream is a line, and a block is a frame around it."""
 PLAIN_FLOW = dict.fromkeys(FLOW, "") | {"branch": "  ", "beside": "  ", "joins": "  ", "inside": "  "}
 """Indentation in the place of `FLOW`, on a dumb terminal."""
+HOW_TO_READ = "data flows down · ⊕ adds a layer's result · right: its shape and parameters"
 FRAMED = ("block", "mixture")
 """Stages with a frame around them."""
 
@@ -59,7 +60,7 @@ def draw_architecture(terminal: Terminal, architecture: Architecture) -> None:
         terminal.write(left, DIM)
         terminal.write(right.rstrip(), BOLD if row.is_ruled and row.name else "" if row.parameters else DIM)
         terminal.fresh_line()
-    for note in architecture.notes:
+    for note in (*[HOW_TO_READ] * (not terminal.dumb), *architecture.notes):
         _write_wrapped(terminal, note, DIM)
 
 

@@ -1,5 +1,6 @@
 """Draw heat maps: in colour, or where there is none in characters of five densities."""
 
+import textwrap
 from bisect import bisect_right
 from collections.abc import Sequence
 from itertools import chain, pairwise, zip_longest
@@ -9,7 +10,7 @@ from prompt_toolkit.utils import get_cwidth
 
 from tinychat.commands.results import HeatMap, HeatMaps, SmallMap
 from tinychat.repl.render.palette import DIM
-from tinychat.repl.render.terminal import Terminal, fit, pad
+from tinychat.repl.render.terminal import Terminal, fit, pad, wrap_items
 from tinychat.textutil import shorten
 
 Row = Sequence[float | None]
@@ -19,7 +20,7 @@ LEVELS = (0.0, 0.01, 0.03, 0.06, 0.12, 0.25, 0.5, 0.75)
 """Weights from which the colours of the theme's heat map begin."""
 SHADES = ((0.0, "·"), (0.03, "░"), (0.1, "▒"), (0.25, "▓"), (0.5, "█"))
 
-RESERVED_LINES = 5
+RESERVED_LINES = 6
 """Lines left for the scale, the notes, the prompt and the toolbar."""
 MAX_ROW_LABEL = 12
 LINES_PER_LABEL_LINE = 6
@@ -28,6 +29,8 @@ MIN_SIDE = 4
 """Rows and columns below which a small map shows nothing."""
 MAX_REPEATS = 6
 """Columns or rows of a small map per cell of the original."""
+HOW_TO_READ_MAP = "a row looks at columns to predict the next row · stronger colour, more weight"
+HOW_TO_READ_MAPS = "a row looks at the columns before it · stronger colour, more weight"
 GAP = 2
 EARLIER = "…"
 """Label of the column that sums up those left out."""
@@ -55,12 +58,12 @@ def draw_map(terminal: Terminal, heat: HeatMap) -> None:
         _blocks(terminal, [[sum(row[:first]), *row[first:]] if is_cut else row], cell_width)
         terminal.fresh_line()
     _scale(terminal)
-    notes = list(heat.notes)
+    notes = [*heat.notes, HOW_TO_READ_MAP]
     if start:
         notes.append(f"the newest {len(heat.rows) - start} of {len(heat.rows):,} rows")
     if is_cut:
         notes.append(f"the newest {max_columns - 1} of {len(heat.columns):,} columns, {EARLIER} the others together")
-    terminal.line(" · ".join(notes), DIM)
+    _write_notes(terminal, notes)
 
 
 def draw_maps(terminal: Terminal, heat: HeatMaps) -> None:
@@ -87,7 +90,7 @@ def draw_maps(terminal: Terminal, heat: HeatMaps) -> None:
             _draw_row(terminal, maps, wide, tall if terminal.colour else tall // 2, cells)
     if is_large_enough:
         _scale(terminal)
-    terminal.line(" · ".join(heat.notes), DIM)
+    _write_notes(terminal, [*heat.notes, *[HOW_TO_READ_MAPS] * is_large_enough])
 
 
 def resize(cells: Sequence[Row], tall: int, wide: int) -> list[list[float | None]]:
@@ -158,6 +161,12 @@ def _styled(values: Row, colours: Sequence[int]) -> tuple[str, str]:
         case [upper, ""]:
             return "▀", f"\x1b[38;{upper}m"
     return "▀", "\x1b[38;{};48;{}m".format(*codes)
+
+
+def _write_notes(terminal: Terminal, notes: Sequence[str]) -> None:
+    for line in wrap_items(notes, terminal.width - 1):
+        for part in textwrap.wrap(line, terminal.width - 1):
+            terminal.line(part, DIM)
 
 
 def _scale(terminal: Terminal) -> None:

@@ -16,7 +16,7 @@ from tinychat.repl.render.architecture import draw_architecture
 from tinychat.repl.render.heatmap import draw_map, draw_maps
 from tinychat.repl.render.palette import ACCENT, DIM, ERROR, WARNING
 from tinychat.repl.render.plot import sparkline
-from tinychat.repl.render.terminal import Terminal, fit, pad
+from tinychat.repl.render.terminal import SEPARATOR, Terminal, fit, pad
 from tinychat.textutil import escape_controls, one_line, percent
 
 NO_ROWS = "none yet"
@@ -31,10 +31,15 @@ PERCENT_WIDTH = 7
 """Cells of `100.0 %`."""
 CHOSEN, SELECTED = "›", "»"
 
-SHADES = ((1, "", "1 in 2, "), (3, ACCENT, "1 in 8, "), (6, WARNING, "1 in 64, "), (math.inf, ERROR, "or less"))
-"""For tokens of up to so many bits of surprise, their style and their text in the legend."""
+SHADES = (
+    (1, "", "up to 1 bit (1 in 2)"), (3, ACCENT, "3 bits (1 in 8)"), (6, WARNING, "6 bits (1 in 64)"),
+    (math.inf, ERROR, "more"),
+)  # fmt: skip
+"""For tokens of up to so many bits of surprisal, their style and their text in the legend."""
 SURPRISING = 3
-"""Bits of surprise above which a token is put in brackets, where there are no colours."""
+"""Bits of surprisal above which a token is put in brackets, where there are no colours."""
+HOW_TO_READ_BARS = "a longer bar is likelier · › the token chosen · cut: removed by filters"
+HOW_TO_READ_SURPRISAL = "upper bars: how unlikely each token was · lower: how unsure the model was there"
 BRACKETS_LEGEND = f"in brackets: less likely than 1 in {2**SURPRISING}"
 
 CATEGORY_WIDTH = 10
@@ -147,8 +152,8 @@ def render_bars(bars: results.BarChart, width: int, selected: int | None = None)
     parts: list[RenderableType] = [Text(bars.title, "dim")]
     if any(bars.context):
         parts.append(_context(bars.context, width))
-    parts.append(_bar_grid(bars.bars, width, selected))
-    parts += [Text(escape_controls(note), "dim") for note in bars.notes]
+    parts.append(_bar_grid(bars, width, selected))
+    parts += [Text(escape_controls(note), "dim") for note in (*bars.notes, HOW_TO_READ_BARS)]
     return Group(*parts)
 
 
@@ -159,37 +164,41 @@ def _context(context: tuple[str, str, str], width: int) -> Text:
     room = width - get_cwidth(middle)
     left = fit(before[::-1], room // 2)[::-1]
     right = fit(after, room - get_cwidth(left))
-    return Text.assemble((left, "dim"), (middle, "bold"), (right, "dim"), no_wrap=True)
+    return Text.assemble((left, "dim"), (middle, "bold cyan"), (right, "dim"), no_wrap=True)
 
 
-def _bar_grid(bars: Sequence[results.Bar], width: int, selected: int | None) -> Table:
-    """Return a row for each bar: mark, label, percentage and bar, the last two also for `after` if any bar has it."""
-    has_after, longest = any(bar.after is not None for bar in bars), MAX_BAR
-    if has_after:
-        used = max(get_cwidth(escape_controls(bar.label)) for bar in bars) + 2 * PERCENT_WIDTH + 6
-        longest = max(1, min(MAX_BAR, (width - used) // 2))
+def _bar_grid(chart: results.BarChart, width: int, selected: int | None) -> Table:
+    """Return a row for each bar: mark, label, percentage with bar, and a second one for `after` if any bar has it."""
+    bars, has_after = chart.bars, any(bar.after is not None for bar in chart.bars)
+    label_width = max(get_cwidth(escape_controls(bar.label)) for bar in bars)
+    room = width - label_width - 4
+    longest = max(1, min(MAX_BAR, (room - 1) // 2 - PERCENT_WIDTH - 1 if has_after else room - PERCENT_WIDTH - 1))
+    cells = PERCENT_WIDTH + 1 + longest
     grid = Table.grid(padding=(0, 1, 0, 0))
-    for index in range(6 if has_after else 4):
-        grid.add_column(no_wrap=True, justify="right" if index in (2, 4) else "left")
-    if has_after:
-        grid.add_row("", "", Text("before", style="dim"), "", Text("after", style="dim"), "")
+    for column_width in (1, label_width, cells, cells)[: 4 if has_after else 3]:
+        grid.add_column(no_wrap=True, width=column_width)
+    if any(chart.headings):
+        grid.add_row("", "", *(Text(fit(heading, cells), "dim") for heading in chart.headings))
     for index, bar in enumerate(bars):
         mark = SELECTED if index == selected else CHOSEN if bar.marked else ""
         style = "reverse" if index == selected else "bold" if bar.marked else ""
-        cells = [Text(percent(bar.fraction)), _horizontal_bar(bar.fraction, longest)]
+        drawn = [_horizontal_bar(bar.fraction, longest, "blue" if has_after else "cyan")]
         if bar.after is not None:
-            cells.append(Text(percent(bar.after)) if bar.after else Text("cut", style="dim"))
-            cells.append(_horizontal_bar(bar.after, longest))
-        grid.add_row(mark, Text(escape_controls(bar.label), style), *cells)
+            drawn.append(_horizontal_bar(bar.after, longest, "cyan"))
+        grid.add_row(Text(mark, "bold cyan"), Text(escape_controls(bar.label), style), *drawn)
     return grid
 
 
-def _horizontal_bar(fraction: float, longest: int) -> Text:
-    return Text(BAR * max(1, round(longest * fraction)) if fraction >= 0.001 else "", style="cyan")
+def _horizontal_bar(fraction: float, longest: int, style: str) -> Text:
+    """Return `37.1 % ▇▇▇`, or `cut` for nothing."""
+    if not fraction:
+        return Text("cut".rjust(PERCENT_WIDTH), "dim")
+    bar = BAR * max(1, round(longest * fraction)) if fraction >= 0.001 else ""
+    return Text.assemble((f"{percent(fraction):>{PERCENT_WIDTH}} ", "" if bar else "dim"), (bar, style))
 
 
 def _draw_shaded(terminal: Terminal, shaded: results.ShadedText) -> None:
-    """Draw a text with its surprising tokens coloured or in brackets, over sparklines of surprise and entropy."""
+    """Draw a text with its surprising tokens coloured or in brackets, over sparklines of surprisal and entropy."""
     terminal.fresh_line()
     if terminal.colour:
         for text, bits in shaded.pieces:
@@ -198,10 +207,10 @@ def _draw_shaded(terminal: Terminal, shaded: results.ShadedText) -> None:
     else:
         terminal.write(_bracket(shaded))
     terminal.line(sparkline([bits for _, bits in shaded.pieces if bits is not None], terminal.width - 1), DIM)
-    terminal.write(_surprise_range(shaded), DIM)
+    terminal.write("surprisal" if terminal.colour else _surprisal_range(shaded), DIM)
     if terminal.colour:
-        terminal.write(" · likelier than ", DIM)
-        for _, style, words in SHADES:
+        for index, (_, style, words) in enumerate(SHADES):
+            terminal.write(SEPARATOR if index else ": ", DIM)
             terminal.write(words, style)
     else:
         terminal.write(f" · {BRACKETS_LEGEND}", DIM)
@@ -209,6 +218,7 @@ def _draw_shaded(terminal: Terminal, shaded: results.ShadedText) -> None:
     if shaded.entropies:
         terminal.line(sparkline(list(shaded.entropies), terminal.width - 1), DIM)
         terminal.line(_entropy_range(shaded), DIM)
+        terminal.line(HOW_TO_READ_SURPRISAL, DIM)
     _notes(terminal, shaded.notes)
 
 
@@ -221,8 +231,8 @@ def _bracket(shaded: results.ShadedText) -> str:
     return whole
 
 
-def _surprise_range(shaded: results.ShadedText) -> str:
-    return f"surprise, up to {max((bits for _, bits in shaded.pieces if bits is not None), default=0):.1f} bits"
+def _surprisal_range(shaded: results.ShadedText) -> str:
+    return f"surprisal, up to {max((bits for _, bits in shaded.pieces if bits is not None), default=0):.1f} bits"
 
 
 def _entropy_range(shaded: results.ShadedText) -> str:
@@ -271,7 +281,12 @@ def draw_plain(terminal: Terminal, result: results.Result) -> bool:
             rows = [_plain_row(row) for row in (result.columns, *result.rows)] if result.rows else [NO_ROWS]
             lines = [result.title, *rows, *result.notes]
         case results.BarChart():
-            lines = [result.title, *map(_plain_bar, result.bars), *result.notes]
+            lines = [
+                result.title,
+                ", then ".join(filter(None, result.headings)),
+                *map(_plain_bar, result.bars),
+                *result.notes,
+            ]
         case results.HeatMap():
             pairs = list(zip(result.rows, result.cells, strict=True))[result.marked :]
             rows = [f"{row}: {_top_columns(result.columns, cells)}" for row, cells in pairs]
@@ -283,7 +298,7 @@ def draw_plain(terminal: Terminal, result: results.Result) -> bool:
             lines = [*rows, *result.notes]
         case results.ShadedText():
             entropy = [_entropy_range(result)] if result.entropies else []
-            lines = [_bracket(result), f"{_surprise_range(result)}, {BRACKETS_LEGEND}", *entropy, *result.notes]
+            lines = [_bracket(result), f"{_surprisal_range(result)}, {BRACKETS_LEGEND}", *entropy, *result.notes]
         case results.Help():
             lines = [
                 f"{category}: " + ", ".join(f"/{name} {brief}".rstrip() for name, brief in entries.items())
