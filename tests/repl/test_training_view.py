@@ -1,7 +1,6 @@
-"""The dashboard of a training run, its plain lines and JSON, the keys that act on it, and plots of loss curves."""
+"""The dashboard of a training run, its plain lines and JSON, and the keys that act on it."""
 
 import dataclasses
-import io
 import json
 import os
 import shutil
@@ -11,15 +10,12 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from xml.etree import ElementTree
 
 import pytest
-from PIL import Image
 from prompt_toolkit.input import PipeInput
 from screens import Screen
 
 from tinychat.cli.train import watch
-from tinychat.commands.results import LossCurve, Plot
 from tinychat.config.settings import UiOptions
 from tinychat.errors import Interrupted
 from tinychat.events import (
@@ -36,8 +32,7 @@ from tinychat.events import (
     to_json,
 )
 from tinychat.repl.keys import Keyboard
-from tinychat.repl.render.palette import CURVES, THEMES
-from tinychat.repl.training_view import Dashboard, Progress, describe, draw_curves, legend, panel, write_picture
+from tinychat.repl.training_view import Dashboard, Progress, describe, panel
 from tinychat.store.runs import RunFolder
 
 PLANNED = Planned(("a text of 1,000 characters", "a model", "a minute"), 10, 900, 4000, 60.0, "cpu", 1)
@@ -83,22 +78,28 @@ def draw_panel(columns: int, rows: int, message: str = "", more: Sequence[Event]
     ]
 
 
+def sample(lines: Sequence[str]) -> list[str]:
+    """Return the lines of the samples in a panel of 80 columns."""
+    return [line.partition("││")[2].rstrip("│").strip() for line in lines if "││" in line]
+
+
 def test_the_panel_at_80_columns() -> None:
     lines = draw_panel(80, 24)
     assert lines[0] == "step 1,480/4,000 " + "━" * 16 + "╸" + " " * 28 + " 37 % · 1:02 left"
     assert lines[1] == "loss 2.72 · val 1.83 · perplexity 6.2 · 2.64 bits/char · 48,000 tok/s"
     assert lines[2] == "learning rate 0.01 · gradient norm 0.5 · memory 513 MB"
     assert lines[3] == ""
-    assert lines[4] == f"{'loss by step · ⠒⠒ train · ◆ val':40}sample at step 1,480"
-    assert lines[5].startswith("    4┤⠉")
-    assert [line[40:] for line in lines[5:8]] == [
+    assert lines[4] == f"╭─ loss by step · ⠒⠒ train · ◆ val {'─' * 3}╮╭─ sample at step 1,480 {'─' * 15}╮"
+    assert lines[5].startswith("│     4┤⠉")
+    assert sample(lines)[:3] == [
         "ROMEO:",
         "A lamp was ␛[31mleft behind window",
         "panes, it is a quiet night or more",
     ]
-    assert lines[-4].startswith("    2┤")
-    assert lines[-3][:38].endswith("◆")
-    assert lines[-2].split() == ["0", "500", "1,000"]
+    assert lines[-5].startswith("│     2┤")
+    assert lines[-4][:37].endswith("◆")
+    assert lines[-3].partition("││")[0].split() == ["│", "0", "500", "1,000"]
+    assert lines[-2] == f"╰{'─' * 37}╯╰{'─' * 38}╯"
     assert lines[-1] == KEYS
 
 
@@ -125,20 +126,17 @@ def test_a_run_measured_in_epochs_shows_the_epoch_and_the_accuracy() -> None:
 def test_samples_of_several_prompts_stand_below_each_other() -> None:
     more = [Sampled(1500, "what is it", "a toy"), Sampled(1500, "is it good", "yes " * 60)]
     lines = draw_panel(80, 24, more=more)
-    assert [line[40:] for line in lines[4:7]] == [
-        "samples at step 1,500",
-        "what is it → a toy",
-        "is it good → yes yes yes yes yes yes",
-    ]
+    assert "─ samples at step 1,500 ─" in lines[4]
+    assert sample(lines)[:2] == ["what is it → a toy", "is it good → yes yes yes yes yes yes"]
     end = dataclasses.replace(ended(samples=("a toy", "yes")), prompts=("what is it", "is it good"))
     assert list(describe(end))[-2:] == ["sample 1  what is it → a toy", "sample 2  is it good → yes"]
     again = draw_panel(80, 24, more=[*more, Sampled(1500, "is it good", "no")])
-    assert again[6][40:] == "is it good → no"
+    assert sample(again)[1] == "is it good → no"
 
 
 def test_a_sample_that_answers_its_prompt_differs_from_one_that_continues_it() -> None:
     answer = Sampled(1500, "are you well", "quite well", is_continuation=False)
-    assert draw_panel(80, 24, more=[answer])[5][40:] == "are you well → quite well"
+    assert sample(draw_panel(80, 24, more=[answer]))[0] == "are you well → quite well"
 
 
 def test_a_narrow_panel_stacks_all_its_parts() -> None:
@@ -148,7 +146,7 @@ def test_a_narrow_panel_stacks_all_its_parts() -> None:
         "48,000 tok/s · learning rate 0.01 · gradient norm 0.5",
         "memory 513 MB",
     ]
-    assert "sample at step 1,480" in lines
+    assert any(line.startswith("╭─ sample at step 1,480 ─") for line in lines)
     assert lines[-2:] == ["b background · s sample now · p prompt · e evaluate now", "q stop and keep"]
 
 
@@ -405,99 +403,3 @@ def test_a_run_of_another_process_is_followed_by_its_lock(run: RunFolder, read_o
 
 def test_events_that_do_not_concern_a_user_have_no_lines() -> None:
     assert list(describe(SAVED)) == list(describe(SAMPLED)) == []
-
-
-# --- loss curves of several runs ---
-
-
-ONE = LossCurve("one", tuple((step, 2 - step / 40) for step in range(0, 41, 4)), ((20, 1.4), (40, 1.45)))
-TWO = LossCurve("two & <b>", tuple((step, 1.8 - step / 80) for step in range(0, 21, 4)), ((20, 1.6),))
-SVG = "{http://www.w3.org/2000/svg}"
-
-
-def plot_curves(plot: Plot, columns: int = 40, rows: int = 18, *, colour: bool = False) -> Screen:
-    screen = Screen(columns, rows)
-    draw_curves(screen.terminal(colour=colour), plot)
-    return screen
-
-
-def test_two_runs_on_a_small_screen_without_colour() -> None:
-    assert plot_curves(Plot((ONE, TWO))).lines == [
-        "loss by steps, nats per token",
-        "  2.0┤⣉⡒⠢⠤⠤⣀⣀⡀",
-        "     │ ⠈  ⠉⠒ ⠈⠫⠵⠒⠤⣄⣀  ●",
-        "  1.5┤             ⠈⠉⠢⠥⣀⣀             ◆",
-        "     │                ◆  ⠉⠑⠒⠢⠤⡀",
-        "     │                        ⠈⠉⠢⠤⡀",
-        "  1.0┤                            ⠈⠉⠒⠤⣀",
-        "      0      10      20      30      40",
-        "lower is better · curve: train, marks:…",
-        "⠤⠤⠤⠤ ◆ one · train 1.000 · val 1.450, …",
-        "⠤⠤   ● two & <b> · train 1.550 · val 1…",
-    ]
-
-
-def test_with_colour_each_run_has_its_own_in_curve_and_legend() -> None:
-    plain, coloured = plot_curves(Plot((ONE, TWO)), 80, 24), plot_curves(Plot((ONE, TWO)), 80, 24, colour=True)
-    first, second = map(THEMES["dark"].apply, CURVES[:2])
-    assert f"{first}⠤⠤⠤⠤ ◆\x1b[0m one · train" in coloured.getvalue()
-    assert f"{second}⠤⠤⠤⠤ ●\x1b[0m two & <b> · train" in coloured.getvalue()
-    assert "●\x1b[0m" in coloured.getvalue()
-    assert "\x1b" not in plain.getvalue()
-    assert len(coloured.lines) <= 24 - 6  # room for the prompt and its menu
-
-
-def test_marks_of_many_evaluations_do_not_hide_the_curve() -> None:
-    many = LossCurve("many", ONE.training, tuple((step / 10, 1.5) for step in range(400)))
-    text = "\n".join(plot_curves(Plot((many,)), 80, 24).lines[:-1])
-    assert 10 <= text.count("◆") <= 20
-
-
-def test_the_legend_has_the_best_loss_if_it_is_not_the_last() -> None:
-    assert legend(ONE) == "one · train 1.000 · val 1.450, best 1.400 at 20"
-    assert legend(TWO) == "two & <b> · train 1.550 · val 1.600"
-    assert legend(LossCurve("x", ONE.training, ())) == "x · train 1.000"
-
-
-def test_a_vector_picture_has_curves_dots_axes_and_a_legend(tmp_path: Path) -> None:
-    write_picture(Plot((ONE, TWO), "minutes"), tmp_path / "curves.svg")
-    picture = ElementTree.fromstring((tmp_path / "curves.svg").read_text(encoding="utf-8"))
-    assert {element.tag for element in picture.iter()} == {
-        SVG + name for name in ("svg", "rect", "polyline", "circle", "text")
-    }
-    words = [element.text for element in picture.iter(SVG + "text")]
-    assert {legend(ONE), legend(TWO), "minutes", "1.0", "1.8", "0", "20", "40"} <= set(words)
-    assert len(list(picture.iter(SVG + "circle"))) == 3 + 2  # and one for each line of the legend
-    (training,) = (line for line in picture.iter(SVG + "polyline") if line.get("stroke-width") == "1.5"
-                   and line.get("stroke") == "#0072b2")  # fmt: skip
-    points = [tuple(map(float, point.split(","))) for point in training.get("points", "").split()]
-    assert len(points) == len(ONE.training)
-    assert points == sorted(points)  # from left to right; y grows as the loss falls
-    assert [y for _, y in points] == sorted(y for _, y in points)
-
-
-def test_a_steep_beginning_is_cut_off_at_the_top(tmp_path: Path) -> None:
-    steep = LossCurve("steep", ((0, 9.0), *((float(step), 1 + 1 / step) for step in range(1, 100))), ())
-    write_picture(Plot((steep,)), tmp_path / "steep.svg")
-    picture = ElementTree.fromstring((tmp_path / "steep.svg").read_text(encoding="utf-8"))
-    heights = [
-        float(point.split(",")[1])
-        for line in picture.iter(SVG + "polyline")
-        for point in line.get("points", "").split()
-    ]
-    assert min(heights) == 48.0
-
-
-def test_a_raster_picture_has_the_colours_of_the_curves(tmp_path: Path) -> None:
-    write_picture(Plot((ONE, TWO)), tmp_path / "curves.png")
-    with Image.open(io.BytesIO((tmp_path / "curves.png").read_bytes())) as image:
-        assert (image.format, image.size) == ("PNG", (1920, 1168))
-        colours = {colour for _, colour in image.getcolors(1 << 20)}
-    assert {(255, 255, 255), (0x00, 0x72, 0xB2), (0xD5, 0x5E, 0x00)} <= colours
-
-
-def test_a_picture_that_cannot_be_written_leaves_nothing_behind(tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    with pytest.raises(OSError, match=r"Not a directory|File exists"):
-        write_picture(Plot((ONE,)), tmp_path / "file" / "curves.svg")
-    assert [path.name for path in tmp_path.iterdir()] == ["file"]

@@ -147,7 +147,7 @@ class Repl:
                 export(self._session, self._terminal, result.path)
                 self._terminal.line(f"written: {result.path}")
             case results.Plot():
-                from tinychat.repl.training_view import draw_curves, write_picture
+                from tinychat.repl.render.plot import draw_curves, write_picture
 
                 if result.out is None:
                     draw_curves(self._terminal, result)

@@ -1,26 +1,26 @@
-"""The view of a training run, which is followed by the events in its folder; and the loss curves of `/plot`.
+"""The view of a training run, which is followed by the events in its folder.
 
 `write_lines` writes the events as plain lines or JSON; `Dashboard` draws them in place and handles keys.
 """
 
 import dataclasses
 import math
+import re
 import subprocess
 import textwrap
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from prompt_toolkit.key_binding import KeyPress
 from prompt_toolkit.keys import Keys
 from rich.console import Console, Group, RenderableType
+from rich.panel import Panel
 from rich.progress_bar import ProgressBar
 from rich.table import Table as Grid
 from rich.text import Text
 
-from tinychat.atomic import atomic_write
 from tinychat.errors import Interrupted
 from tinychat.events import Ended, Evaluated, Event, Failed, LineReader, Noticed, Planned, Sampled, Stepped, to_json
 from tinychat.repl.keys import (
@@ -32,16 +32,16 @@ from tinychat.repl.keys import (
     is_printable,
     show_on_one_line,
 )
-from tinychat.repl.render.palette import CURVES, DIM
-from tinychat.repl.render.plot import LABEL_WIDTH, MARK, PICTURE_FORMATS, Series, Span, make_figure, plot, plot_all
-from tinychat.repl.render.terminal import SEPARATOR, Region, Styled, Terminal, fit, wrap_items
+from tinychat.repl.render.palette import DIM
+from tinychat.repl.render.plot import LABEL_WIDTH, MARK, plot
+from tinychat.repl.render.terminal import SEPARATOR, Region, Styled, Terminal, wrap_items
 from tinychat.store.runs import RunFolder
 from tinychat.textutil import duration, escape_controls, percent
 from tinychat.train.event_log import Curves, recent_loss, smoothed
 from tinychat.train.report import format_samples, report
 
 if TYPE_CHECKING:
-    from tinychat.commands.results import LossCurve, Plot
+    pass
 
 POLL_INTERVAL, LIVENESS_INTERVAL, LINE_INTERVAL = 0.1, 1.0, 10.0
 """Seconds between two polls of events and keys, two checks that a trainer is alive, and two lines of progress."""
@@ -269,6 +269,12 @@ MIN_TWO_COLUMN_WIDTH = 72
 """Width from which the curve and the samples stand side by side."""
 MIN_CHART_HEIGHT, MAX_CHART_HEIGHT = 4, 30
 """Number of lines of the curve and the samples."""
+LOSS_STYLES = {"loss": "cyan", "val": "bold yellow"}
+"""Styles of the training and the validation loss."""
+TITLE = "bold default"
+METRIC_WORDS = re.compile(r"·|(?<![\d.,])\b[A-Za-z][A-Za-z/ ]*")
+FRAME = 4
+"""Cells that a frame takes from the width of its content."""
 SAMPLE_HEIGHT = 6
 """Number of lines of the samples below the curve."""
 ROOMY_HEIGHT = 16
@@ -470,7 +476,7 @@ def panel(
     place of the warning of overfitting; the keys are packed together as the width allows.
     """
     width = min(console.width, MAX_PANEL_WIDTH)
-    key_lines = [_line(line, "dim") for line in wrap_items(keys, width)][: max(1, height // 3)]
+    key_lines = [_key_line(line) for line in wrap_items(keys, width)][: max(1, height // 3)]
     if progress.stepped is None:
         phase = "first steps…" if progress.planned else "reading the text, starting torch…"
         return Group(_line(message or phase), *key_lines)
@@ -482,14 +488,33 @@ def panel(
     messages = [message] if message else list(wrap_items(warning, width))
     # A roomy screen keeps a line free for messages, so that nothing moves.
     message_lines = [_line(line, "yellow") for line in messages or [""] * (height >= ROOMY_HEIGHT)]
-    above = [_progress_bar(progress, width), *map(_line, metrics), *message_lines]
+    above = [_progress_bar(progress, width), *map(_metric_line, metrics), *message_lines]
     available = height - 1 - len(above) - len(key_lines)
-    chart_height = min(MAX_CHART_HEIGHT, available, max(MIN_CHART_HEIGHT, height // 2))
+    chart_height = min(MAX_CHART_HEIGHT, available, max(MIN_CHART_HEIGHT, height * 3 // 5))
     return Group(*above, *_charts(console, progress, width, chart_height), *key_lines)
 
 
 def _line(text: str, style: str = "") -> Text:
     return Text(escape_controls(text), style=style, no_wrap=True, overflow="ellipsis")
+
+
+def _key_line(text: str) -> Text:
+    """Return keys and what they do, with the keys standing out."""
+    items = [(key, rest) for key, _, rest in (item.partition(" ") for item in text.split(SEPARATOR))]
+    parts = [Text.assemble((key, "bold cyan"), (f" {rest}", "dim")) for key, rest in items]
+    line = Text(SEPARATOR, "dim", no_wrap=True, overflow="ellipsis").join(parts)
+    line.no_wrap, line.overflow = True, "ellipsis"
+    return line
+
+
+def _metric_line(text: str) -> Text:
+    """Return metrics with dim words, and the losses in the colours of their curves."""
+    line = _line(text)
+    line.highlight_regex(METRIC_WORDS, "dim")
+    for name, style in LOSS_STYLES.items():
+        if (found := re.search(rf"\b{name} ([\d.]+)", text)) is not None:
+            line.stylize(style, *found.span(1))
+    return line
 
 
 def _progress_bar(progress: Progress, width: int) -> RenderableType:
@@ -503,8 +528,9 @@ def _progress_bar(progress: Progress, width: int) -> RenderableType:
     for ratio in (None, 1, None):
         grid.add_column(no_wrap=True, ratio=ratio)
     done = min(1.0, max(0.0, step.progress))
-    left = f"{percent(done, 0)} · {duration(step.remaining)} left"
-    grid.add_row(f"{epoch}step {step.step:,}/{step.steps:,}", ProgressBar(total=1.0, completed=done), left)
+    bar = ProgressBar(total=1.0, completed=done, style="bright_black", complete_style="cyan", finished_style="green")
+    left = Text.assemble((percent(done, 0), "bold"), (f"{SEPARATOR}{duration(step.remaining)} left", "dim"))
+    grid.add_row(_metric_line(f"{epoch}step {step.step:,}/{step.steps:,}"), bar, left)
     return grid
 
 
@@ -533,33 +559,50 @@ def _charts(console: Console, progress: Progress, width: int, height: int) -> li
     if height < MIN_CHART_HEIGHT:
         return []
     if not progress.samples:
-        return list(_curve(progress, width, height))
+        curve = _curve(progress, width - FRAME, height - 1)
+        return [_frame(curve, width, height)] if curve else []
     if width >= MIN_TWO_COLUMN_WIDTH:
-        half = (width - 2) // 2
-        curve = _curve(progress, half, height)
+        half = width // 2
+        curve = _curve(progress, half - FRAME, height - 1)
         if not curve:
-            return list(_samples(console, progress, width, height))
-        grid = Grid.grid(padding=(0, 2, 0, 0))
+            return [_frame(_samples(console, progress, width - FRAME, height - 1), width, height)]
+        grid = Grid.grid()
         grid.add_column(width=half)
-        grid.add_column(width=width - half - 2)
-        grid.add_row(Group(*curve), Group(*_samples(console, progress, width - half - 2, height)))
+        grid.add_column(width=width - half)
+        samples = _samples(console, progress, width - half - FRAME, height - 1)
+        grid.add_row(_frame(curve, half, height), _frame(samples, width - half, height))
         return [grid]
-    if height >= 2 * SAMPLE_HEIGHT:
-        curve = _curve(progress, width, height - SAMPLE_HEIGHT)
-        return [*curve, *_samples(console, progress, width, height - len(curve))]
-    return list(_curve(progress, width, height)) or list(_samples(console, progress, width, height))
+    below = SAMPLE_HEIGHT if height >= 2 * SAMPLE_HEIGHT else 0
+    curve = _curve(progress, width - FRAME, height - below - 1)
+    frames: list[RenderableType] = [_frame(curve, width, height - below)] if curve else []
+    if below or not curve:
+        rest = below if curve else height
+        frames.append(_frame(_samples(console, progress, width - FRAME, rest - 1), width, rest))
+    return frames
+
+
+def _frame(lines: Sequence[Text], width: int, height: int) -> RenderableType:
+    """Return lines in a frame with the first one as its title."""
+    title, *content = lines
+    inside = Group(*content)
+    return Panel(inside, title=title, title_align="left", border_style="bright_black", width=width, height=height)
 
 
 def _curve(progress: Progress, width: int, height: int) -> Sequence[Text]:
     if len(progress.curves.training) < 3:
         return []
     lines = list(map(_line, plot(smoothed(progress.curves.training), width, height - 1, progress.curves.validation)))
+    for line in lines:
+        line.stylize("dim", 0, LABEL_WIDTH if line is not lines[-1] else None)
     for line in lines[:-1]:
-        line.stylize("cyan", LABEL_WIDTH)
-        line.highlight_words([MARK], "bold yellow")
+        line.stylize(LOSS_STYLES["loss"], LABEL_WIDTH)
+        line.highlight_words([MARK], LOSS_STYLES["val"])
     evaluated = progress.evaluated
-    split = f" · {MARK} {'part of ' * evaluated.is_part}{evaluated.split}" if evaluated and evaluated.split else ""
-    return [_line(f"loss by step · ⠒⠒ train{split}", "dim"), *lines] if lines else []
+    title = Text.assemble(("loss by step", TITLE), (SEPARATOR, "dim"), ("⠒⠒", LOSS_STYLES["loss"]), (" train", "dim"))
+    if evaluated and evaluated.split:
+        split = f" {'part of ' * evaluated.is_part}{evaluated.split}"
+        title.append_text(Text.assemble((SEPARATOR, "dim"), (MARK, LOSS_STYLES["val"]), (split, "dim")))
+    return [title, *lines] if lines else []
 
 
 def _samples(console: Console, progress: Progress, width: int, height: int) -> Sequence[Text]:
@@ -569,76 +612,9 @@ def _samples(console: Console, progress: Progress, width: int, height: int) -> S
     lines: list[Text] = []
     for sample in samples:
         separator = "" if sample.is_continuation and len(samples) == 1 else " → "
-        text = Text(escape_controls(sample.prompt + separator + sample.text).strip("\n").expandtabs(4))
+        prompt = escape_controls((sample.prompt + separator).lstrip("\n")).expandtabs(4)
+        text = Text(prompt, "bold")
+        text.append(escape_controls(sample.text).rstrip("\n").expandtabs(4), "not bold")
         lines += list(text.wrap(console, width))[:lines_each]
     title = f"sample{'s' * (len(samples) > 1)} at step {samples[-1].step:,}"
-    return [_line(title, "dim"), *lines[: height - 1]]
-
-
-# --- loss curves of several runs ---
-
-CURVE_MARKS = "◆●▲■✚○"
-DASHES = ((1, 0), (4, 4), (1, 3), (6, 2), (2, 2), (2, 6))
-"""Dash patterns that distinguish curves if there is no colour."""
-HOW_TO_READ = "lower is better · curve: train, marks: val · val that rises again: overfitting"
-LEGEND_DOTS = 8
-"""Length in dots of the piece of a curve shown in the legend; a cell is two dots wide."""
-MIN_PLOT_HEIGHT, MAX_PLOT_HEIGHT = 6, 30
-RESERVED_ROWS = 9
-"""Rows left for the prompt, its menu and the lines above the plot."""
-MARK_SPACING = 4
-"""Mean number of cells between two marks, at least: a run may have many evaluations."""
-
-
-def draw_curves(terminal: Terminal, curves: "Plot") -> None:
-    """Draw loss curves as large as the screen allows, with a legend below; on a dumb terminal, only the legend."""
-    if terminal.dumb:
-        for curve in curves.curves:
-            terminal.line(legend(curve))
-        return
-    columns, rows = terminal.size()
-    width, height = columns - 1, rows - RESERVED_ROWS - len(curves.curves)
-    series = [_series(curve, index, width, plain=not terminal.colour) for index, curve in enumerate(curves.curves)]
-    terminal.line(fit(f"loss by {curves.unit}, nats per token", width), DIM)
-    for line in plot_all(series, width, max(MIN_PLOT_HEIGHT, min(MAX_PLOT_HEIGHT, height))):
-        for span in line:
-            _write(terminal, span)
-        terminal.fresh_line()
-    terminal.line(fit(HOW_TO_READ, width), DIM)
-    sample_width = LEGEND_DOTS // 2
-    for index, curve in enumerate(curves.curves):
-        dashes = Series([(0, 1), (LEGEND_DOTS, 1)], dash=series[index].dash)
-        sample = plot_all([dashes], 6 + sample_width, 2)[0][1].text
-        _write(terminal, Span(f"{sample:{sample_width}} {CURVE_MARKS[index]}", index))
-        terminal.write(fit(f" {legend(curve)}", width - sample_width - 2))
-        terminal.fresh_line()
-
-
-def legend(curve: "LossCurve") -> str:
-    """Return `novel · train 1.304 · val 1.375, best 1.371 at 240`; the best loss is left out if it is the last one."""
-    parts = [curve.name, f"train {smoothed(curve.training)[-1][1]:.3f}"]
-    if curve.validation:
-        (_, last), (step, best) = curve.validation[-1], min(curve.validation, key=lambda point: (point[1], point[0]))
-        best_text = f", best {best:.3f} at {step:,.4g}" if best < last else ""
-        parts.append(f"{curve.split} {last:.3f}{best_text}")
-    return SEPARATOR.join(parts)
-
-
-def write_picture(curves: "Plot", path: Path) -> None:
-    """Write loss curves as a picture, in the format of the file's extension.
-
-    Raises:
-        OSError: If the file cannot be written.
-    """
-    figure = make_figure(curves, [legend(curve) for curve in curves.curves])
-    atomic_write(path, PICTURE_FORMATS[path.suffix.lower()](figure))
-
-
-def _series(curve: "LossCurve", index: int, width: int, *, plain: bool) -> Series:
-    stride = max(1, -(-len(curve.validation) * MARK_SPACING // width))
-    marked = curve.validation[::-stride][::-1]  # always includes the last evaluation
-    return Series(smoothed(curve.training), marked, CURVE_MARKS[index], DASHES[index if plain else 0])
-
-
-def _write(terminal: Terminal, span: Span) -> None:
-    terminal.write(span.text, DIM if span.series is None else CURVES[span.series])
+    return [_line(title, TITLE), *lines[: height - 1]]

@@ -49,7 +49,7 @@ def draw_map(terminal: Terminal, heat: HeatMap) -> None:
     columns = [*[EARLIER] * is_cut, *heat.columns[first:]]
     label_height = min(max(1, height // LINES_PER_LABEL_LINE), max(map(len, columns)))
     start = max(0, len(heat.rows) - max(3, height - RESERVED_LINES - label_height - 2))
-    terminal.line(fit(heat.title, width - 1), DIM)
+    terminal.title(fit(heat.title, width - 1))
     for chars in zip(*(f"{shorten(label, label_height):>{label_height}}" for label in columns), strict=True):
         line = "".join(char + " " * (cell_width - get_cwidth(char)) for char in chars)
         terminal.line(f"{'':{gutter}} {line.rstrip()}", DIM)
@@ -81,7 +81,7 @@ def draw_maps(terminal: Terminal, heat: HeatMaps) -> None:
     if not is_large_enough:
         cells = max(get_cwidth(one.caption) for one in chain(*rows)) + GAP
         across = max(1, (width - 1) // cells)
-    terminal.line(fit(heat.title, width - 1), DIM)
+    terminal.title(fit(heat.title, width - 1))
     for maps in rows:
         for start in range(0, len(maps), across):
             captions = [fit(one.caption, cells - 1) for one in maps[start : start + across]]

@@ -1,8 +1,9 @@
 """The palette: all colours of the program, on a dark and on a light background.
 
-Text is styled by role, with the sequences below or rich's names of the same colours (`dim`, `cyan`, `yellow`, …); a
-theme says how they look. Weight tells what matters: bold for what is current, dim for what explains, the accent for
-what can be typed and for data, a warning's colour for what deserves a look, and an error's for what went wrong.
+Text is styled by role, with the sequences below or rich's names of the same colours; a theme says how they look. Bold
+(`bold`) is for titles and what is current, dim (`dim`) for what explains, the accent (`cyan`) for what can be typed and
+for data, a warning's colour (`yellow`) for what deserves a look and for a second curve, an error's (`red`) for what
+went wrong, and the colour of lines (`bright_black`) for frames.
 """
 
 import re
@@ -10,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 DIM, BOLD = "\x1b[2m", "\x1b[1m"
+LINE = "\x1b[90m"
 ERROR, GOOD, WARNING, ACCENT = "\x1b[31m", "\x1b[32m", "\x1b[33m", "\x1b[36m"
 CURVES = (ACCENT, WARNING, GOOD, "\x1b[35m", ERROR, "\x1b[34m")
 """Styles of curves that are drawn together."""
@@ -21,7 +23,7 @@ EXTENDED = ("38", "48")
 
 @dataclass(frozen=True)
 class Theme:
-    """The colours on one background, as numbers of the 256-colour palette; each contrasts with it by 3.5 to 1 or more.
+    """The colours on one background, as numbers of the 256-colour palette; text contrasts with it by 3.5 to 1 or more.
 
     They are numbers, not names, since the colours behind names differ between terminals, and dim text is often
     unreadable on a projector.
@@ -34,6 +36,8 @@ class Theme:
     blue: int
     magenta: int
     cyan: int
+    line: int
+    """The colour of frames and of what is still to do, which need no contrast."""
     heat: tuple[int, ...]
     """Colours of a heat map, from nothing, which is close to the background, to the largest values."""
     text: int
@@ -51,7 +55,7 @@ class Theme:
 
     def _codes(self, codes: list[str]) -> list[str]:
         names = {"2": self.dim, "31": self.red, "32": self.green, "33": self.yellow, "34": self.blue}
-        names |= {"35": self.magenta, "36": self.cyan}
+        names |= {"35": self.magenta, "36": self.cyan, "90": self.line}
         if codes[0] in EXTENDED:
             return codes
         return [f"38;5;{names[code]}" if code in names else code for code in codes]
@@ -81,11 +85,11 @@ class Theme:
 
 THEMES: Mapping[str, Theme] = {
     "dark": Theme(
-        dim=245, red=203, green=114, yellow=221, blue=111, magenta=176, cyan=80,
+        dim=245, red=203, green=114, yellow=221, blue=111, magenta=176, cyan=80, line=240,
         heat=(235, 53, 90, 126, 162, 203, 215, 229), text=253, background=234, menu=236, selected=24,
     ),
     "light": Theme(
-        dim=242, red=160, green=28, yellow=130, blue=25, magenta=127, cyan=30,
+        dim=242, red=160, green=28, yellow=130, blue=25, magenta=127, cyan=30, line=250,
         heat=(231, 224, 217, 210, 204, 161, 89, 53), text=235, background=231, menu=255, selected=153,
     ),
 }  # fmt: skip

@@ -10,14 +10,17 @@ import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from tinychat.repl.render.palette import PICTURE_BACKGROUND, PICTURE_CURVES, PICTURE_GRID, PICTURE_INK
+from tinychat.atomic import atomic_write
+from tinychat.repl.render.palette import CURVES, DIM, PICTURE_BACKGROUND, PICTURE_CURVES, PICTURE_GRID, PICTURE_INK
+from tinychat.repl.render.terminal import SEPARATOR, Terminal, fit
 from tinychat.textutil import escape_controls
 from tinychat.train.event_log import smoothed
 
 if TYPE_CHECKING:
-    from tinychat.commands.results import Plot
+    from tinychat.commands.results import LossCurve, Plot
 
 Point = tuple[float, float]
 Points = Sequence[Point]
@@ -191,6 +194,65 @@ def _x_labels(left: float, right: float, columns: int, least_step: float) -> str
     return line if len(line) <= columns else ""
 
 
+# Curves of several runs on a screen
+
+CURVE_MARKS = "◆●▲■✚○"
+DASHES = ((1, 0), (4, 4), (1, 3), (6, 2), (2, 2), (2, 6))
+"""Dash patterns that distinguish curves if there is no colour."""
+HOW_TO_READ = "lower is better · curve: train, marks: val · val that rises again: overfitting"
+LEGEND_DOTS = 8
+"""Length in dots of the piece of a curve shown in the legend; a cell is two dots wide."""
+MIN_PLOT_HEIGHT, MAX_PLOT_HEIGHT = 6, 30
+RESERVED_ROWS = 9
+"""Rows left for the prompt, its menu and the lines above the plot."""
+MARK_SPACING = 4
+"""Mean number of cells between two marks, at least: a run may have many evaluations."""
+
+
+def draw_curves(terminal: Terminal, curves: "Plot") -> None:
+    """Draw loss curves as large as the screen allows, with a legend below; on a dumb terminal, only the legend."""
+    if terminal.dumb:
+        for curve in curves.curves:
+            terminal.line(legend(curve))
+        return
+    columns, rows = terminal.size()
+    width, height = columns - 1, rows - RESERVED_ROWS - len(curves.curves)
+    series = [_series(curve, index, width, plain=not terminal.colour) for index, curve in enumerate(curves.curves)]
+    terminal.title(f"loss by {curves.unit}{SEPARATOR}nats per token")
+    for line in plot_all(series, width, max(MIN_PLOT_HEIGHT, min(MAX_PLOT_HEIGHT, height))):
+        for span in line:
+            _write_span(terminal, span)
+        terminal.fresh_line()
+    terminal.line(fit(HOW_TO_READ, width), DIM)
+    sample_width = LEGEND_DOTS // 2
+    for index, curve in enumerate(curves.curves):
+        dashes = Series([(0, 1), (LEGEND_DOTS, 1)], dash=series[index].dash)
+        sample = plot_all([dashes], 6 + sample_width, 2)[0][1].text
+        _write_span(terminal, Span(f"{sample:{sample_width}} {CURVE_MARKS[index]}", index))
+        terminal.write(fit(f" {legend(curve)}", width - sample_width - 2))
+        terminal.fresh_line()
+
+
+def legend(curve: "LossCurve") -> str:
+    """Return `novel · train 1.304 · val 1.375, best 1.371 at 240`; the best loss is left out if it is the last one."""
+    parts = [curve.name, f"train {smoothed(curve.training)[-1][1]:.3f}"]
+    if curve.validation:
+        (_, last), (step, best) = curve.validation[-1], min(curve.validation, key=lambda point: (point[1], point[0]))
+        best_text = f", best {best:.3f} at {step:,.4g}" if best < last else ""
+        parts.append(f"{curve.split} {last:.3f}{best_text}")
+    return SEPARATOR.join(parts)
+
+
+def _series(curve: "LossCurve", index: int, width: int, *, plain: bool) -> Series:
+    stride = max(1, -(-len(curve.validation) * MARK_SPACING // width))
+    marked = curve.validation[::-stride][::-1]  # always includes the last evaluation
+    return Series(smoothed(curve.training), marked, CURVE_MARKS[index], DASHES[index if plain else 0])
+
+
+def _write_span(terminal: Terminal, span: Span) -> None:
+    terminal.write(span.text, DIM if span.series is None else CURVES[span.series])
+
+
 # Pictures
 
 WIDTH, HEIGHT = 960, 540
@@ -361,3 +423,13 @@ def png(figure: Figure) -> bytes:
 
 PICTURE_FORMATS: Mapping[str, Callable[[Figure], bytes]] = {".svg": svg, ".png": png}
 """Functions that write a figure, by file extension."""
+
+
+def write_picture(curves: "Plot", path: Path) -> None:
+    """Write loss curves as a picture, in the format of the file's extension.
+
+    Raises:
+        OSError: If the file cannot be written.
+    """
+    figure = make_figure(curves, [legend(curve) for curve in curves.curves])
+    atomic_write(path, PICTURE_FORMATS[path.suffix.lower()](figure))

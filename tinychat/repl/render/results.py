@@ -98,7 +98,7 @@ def _notes(terminal: Terminal, notes: Sequence[str]) -> None:
 def _draw_table(terminal: Terminal, table: results.Table) -> None:
     """Draw columns as wide as their cells; on a narrow screen the last column is truncated, or put below its rows."""
     if table.title:
-        terminal.line(table.title)
+        terminal.title(table.title)
     columns = zip(table.columns, *table.rows, strict=True)
     widths = [max(get_cwidth(escape_controls(cell)) for cell in cells) for cells in columns]
     room = terminal.width - 1 - sum(widths[:-1]) - COLUMN_GAP * (len(widths) - 1)
@@ -149,7 +149,8 @@ def _justify(text: str, width: int, *, right: bool) -> str:
 
 def render_bars(bars: results.BarChart, width: int, selected: int | None = None) -> Group:
     """Return the title, the token in its context, the bars and the notes; bar `selected` is under the cursor."""
-    parts: list[RenderableType] = [Text(bars.title, "dim")]
+    what, separator, facts = bars.title.partition(SEPARATOR)
+    parts: list[RenderableType] = [Text.assemble((what, "bold"), (separator + facts, "dim"))]
     if any(bars.context):
         parts.append(_context(bars.context, width))
     parts.append(_bar_grid(bars, width, selected))

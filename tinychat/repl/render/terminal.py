@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NewType, Self, TextIO
 
 from prompt_toolkit.utils import get_cwidth
 
-from tinychat.repl.render.palette import DIM, ERROR, RESET, THEMES
+from tinychat.repl.render.palette import BOLD, DIM, ERROR, RESET, THEMES
 from tinychat.textutil import escape_controls
 
 if TYPE_CHECKING:
@@ -118,6 +118,14 @@ class Terminal:
     def line(self, text: str = "", style: str = "") -> None:
         self.fresh_line()
         self.write(text, style)
+        self.write("\n")
+
+    def title(self, text: str) -> None:
+        """Write the title of a drawing on a line: what it is stands out, and facts about it follow."""
+        what, separator, facts = text.partition(SEPARATOR)
+        self.fresh_line()
+        self.write(what, BOLD)
+        self.write(separator + facts, DIM)
         self.write("\n")
 
     def fresh_line(self) -> None:
