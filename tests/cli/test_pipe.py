@@ -238,6 +238,37 @@ def test_flags_precede_the_environment_and_the_config_file(
     assert "config.toml: there is no setting 'heat'" in err
 
 
+@pytest.mark.parametrize(
+    ("variable", "meant"),
+    [
+        ("TINYCHAT_TEMPRATURE", "TINYCHAT_TEMPERATURE"),
+        ("TINYCHAT_TEMP", "TINYCHAT_TEMPERATURE"),
+        ("TINYCHAT_NUM_PREDICT", "TINYCHAT_MAX_TOKENS"),
+        ("TINYCHAT_MIROR", "TINYCHAT_MIRROR"),
+        ("TINYCHAT_PORT_80_TCP", ""),
+        ("TINYCHAT_NAME", ""),
+    ],
+)
+def test_a_variable_that_looks_like_a_misspelt_one_is_told(
+    call: Call, monkeypatch: pytest.MonkeyPatch, variable: str, meant: str
+) -> None:
+    monkeypatch.setenv(variable, "1")
+    code, out, err = call("-p", "abc", "-n", "3")
+    if not meant:
+        assert (code, err) == (0, "")
+        return
+    problem = f"tinychat: {variable} is no variable of tinychat\n  did you mean {meant}?\n"
+    assert (code, out, err) == (2, "", problem)
+
+
+def test_what_is_a_command_at_the_prompt_is_a_prompt_in_a_pipe(call: Call, tmp_path: Path) -> None:
+    lines = ["exit", "?", f"!touch {tmp_path / 'x'}", "/temperature 0"]
+    code, out, _ = call("-n", "3", "-0", "--echo", stdin="\n".join(lines))
+    assert code == 0
+    assert [text[:-3] for text in parts(out)] == lines
+    assert not (tmp_path / "x").exists()
+
+
 def test_a_damaged_config_file_is_one_line(call: Call, home: Path) -> None:
     home.mkdir(exist_ok=True)
     (home / "config.toml").write_text("temperature = = 2")

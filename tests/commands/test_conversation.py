@@ -12,7 +12,7 @@ import torch
 from scripted import Talk
 
 from tinychat.commands import COMMANDS
-from tinychat.commands.results import Answer, EditPrompt, Export, Message, TokenBrowser, Tree
+from tinychat.commands.results import Answer, EditPrompt, Export, Message, Question, Table, TokenBrowser, Tree
 from tinychat.errors import TinychatError, UsageError
 from tinychat.events import Finished, Token
 from tinychat.generate.engine import Request
@@ -55,6 +55,8 @@ def test_edit_puts_the_prompt_back_on_the_line(talk: Talk) -> None:
     talk.ask("helo")
     assert talk.do("/edit") == EditPrompt("helo")
     assert talk.session.turns == []
+    talk.ask("!ls")
+    assert talk.do("/edit") == EditPrompt("//!ls")  # still a prompt
 
 
 def test_clear_begins_anew(talk: Talk) -> None:
@@ -96,6 +98,14 @@ def test_a_kept_conversation_is_completed_and_opened_by_its_name(talk: Talk) -> 
     ]
     talk.do("/open 2026-11-20-090000")
     assert [turn.prompt for turn in talk.session.turns] == ["older"]
+    listed = talk.do("/open")
+    assert isinstance(listed, Table)
+    assert listed.rows == (("1", "2026-11-21-090000", "newer"), ("2", "2026-11-20-090000", "older"))
+    talk.do("/open 1")
+    assert [turn.prompt for turn in talk.session.turns] == ["newer"]
+    for number in ("0", "3"):
+        with pytest.raises(UsageError, match=f"there is no conversation {number}"):
+            talk.do(f"/open {number}")
     talk.session.conversation = Conversation()
     talk.ask("mine")
     talk.do("/save 2026-11-20-090000")
@@ -116,12 +126,16 @@ def test_what_is_no_transcript_is_not_written_over(talk: Talk, tmp_path: Path) -
     assert len(talk.session.turns) == 1
 
 
-def test_export_names_a_file_that_is_not_there_yet(talk: Talk, tmp_path: Path) -> None:
+def test_export_asks_before_it_replaces_a_file(talk: Talk, tmp_path: Path) -> None:
     talk.ask("hello")
     assert talk.do("/export talk.html") == Export(Path("talk.html"))
     (tmp_path / "talk.html").write_text("mine")
-    with pytest.raises(UsageError, match=r"talk\.html exists already"):
-        talk.do("/export talk.html")
+    question = talk.do("/export talk.html")
+    assert isinstance(question, Question)
+    assert question.text == "talk.html exists: replace it?"
+    assert question.act() == Export(Path("talk.html"))
+    with pytest.raises(UsageError, match="models exists and is no file"):
+        talk.do("/export models")
 
 
 # --- the command that `/repeat` prints, run in a shell ---------------------------------------------------------------

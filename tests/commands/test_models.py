@@ -39,7 +39,7 @@ def test_one_is_shown_with_its_parts_and_where_it_comes_from(talk: Talk) -> None
     assert shown.notes == (
         'after Andrej Karpathy, "nanoGPT", 2022, https://github.com/karpathy/nanoGPT',
         "tinyshakespeare · adamw · 2,000 steps · 12 windows a step · dropout 0",
-        "train it: train --recipe nanogpt-cpu",
+        "/train --recipe nanogpt-cpu",
     )
 
 
@@ -47,7 +47,7 @@ def test_one_whose_sizes_are_open_says_so() -> None:
     shown = describe_recipe("default")
     assert not shown.is_sized
     assert "n_layer" in shown.notes[0]
-    assert shown.notes[-1] == "train it: train TEXT --recipe default"
+    assert shown.notes[-1] == "tinychat train TEXT --recipe default"
 
 
 def test_one_that_is_not_there_is_refused_with_those_that_are(talk: Talk) -> None:

@@ -4,6 +4,8 @@ import re
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scripted import Talk
 
 from tinychat.commands import COMMANDS
@@ -12,9 +14,12 @@ from tinychat.commands.registry import (
     CATEGORIES,
     Command,
     complete_paths,
+    escape_prompt,
     is_command,
+    is_shell_line,
     parse_number,
     parse_token,
+    prompt_of,
 )
 from tinychat.commands.results import Change, Help, Message, Quit
 from tinychat.config.settings import SETTINGS
@@ -30,6 +35,8 @@ from tinychat.errors import UsageError
         ("TOP_P", "top-p"),
         ("max", "max-tokens"),
         ("q", "quit"),
+        ("redo", "retry"),
+        ("regen", "retry"),
         ("exit", "quit"),
         ("bye", "quit"),
         ("?", "help"),
@@ -49,6 +56,11 @@ def test_a_name_an_alias_or_a_unique_beginning_is_enough(typed: str, name: str) 
         ("tempreature", "there is no command /tempreature", "did you mean /temperature?"),
         ("setings", "there is no command /setings", "did you mean /settings?"),
         ("xyzzy", "there is no command /xyzzy", "/help lists them"),
+        ("quti", "there is no command /quti", "did you mean /quit?"),
+        ("delete", "there is no command /delete", "did you mean /rm?"),
+        ("histroy", "there is no command /histroy", "did you mean /tree?"),
+        ("num_predict", "there is no command /num_predict", "did you mean /max-tokens?"),
+        ("clear2", "there is no command /clear2", "did you mean /clear?"),
         ("to", "/to could be /tokens, /top-k, /top-p", "type some more of it"),
     ],
 )
@@ -58,12 +70,76 @@ def test_a_wrong_name_is_answered_with_the_nearest(typed: str, problem: str, rem
     assert (caught.value.problem, caught.value.remedy) == (problem, remedy)
 
 
-def test_what_is_a_command_and_what_a_prompt() -> None:
-    assert is_command("/help")
-    assert is_command("/")
-    assert not is_command("//help")
-    assert not is_command("help")
-    assert not is_command(" /help")
+@pytest.mark.parametrize("line", ["/help", "/", "exit", " Quit ", ":q", "?", "help"])
+def test_what_is_a_command(line: str) -> None:
+    assert is_command(line)
+    assert prompt_of(line) == ""
+
+
+@pytest.mark.parametrize(
+    ("line", "prompt"),
+    [
+        (" /help", " /help"),
+        ("//x", "/x"),
+        ("///x", "//x"),
+        ("//", "/"),
+        ("//help", "help"),
+        ("//?", "?"),
+        ("///help", "/help"),
+        ("//!ls", "!ls"),
+        ("help me", "help me"),
+        ("bye", "bye"),
+        ("!", "!"),
+        ("!!", "!!"),
+        ("!ls\n", "!ls\n"),
+    ],
+)
+def test_what_is_a_prompt(line: str, prompt: str) -> None:
+    assert not is_command(line)
+    assert not is_shell_line(line)
+    assert prompt_of(line) == prompt
+
+
+def test_what_is_for_the_shell() -> None:
+    assert all(map(is_shell_line, ("!ls", "! ls -l", "!./x", "!$EDITOR a", "!/bin/ls")))
+
+
+@given(st.lists(st.sampled_from(["/", "!", " ", "?", "\n", ":q", "help", "ls", "x"]), min_size=1).map("".join))
+def test_every_prompt_can_be_sent(prompt: str) -> None:
+    line = escape_prompt(prompt)
+    assert not is_command(line)
+    assert not is_shell_line(line)
+    assert prompt_of(line) == prompt
+
+
+@pytest.mark.parametrize(
+    ("line", "name", "text"),
+    [
+        ("/temp0.5", "temperature", "0.5"),
+        ("/temp=0.5", "temperature", "0.5"),
+        ("/temp:", "temperature", ""),
+        ("/top-k40", "top-k", "40"),
+        ("/TOP_P.9", "top-p", ".9"),
+        ("/device=cpu", "device", "cpu"),
+        ("/samples4 hello there", "samples", "4 hello there"),
+        ("/why-1", "why", "-1"),
+    ],
+)
+def test_a_value_may_follow_a_name_without_a_space(line: str, name: str, text: str) -> None:
+    command, rest = COMMANDS.split(line)
+    assert (command.name, rest) == (name, text)
+
+
+@pytest.mark.parametrize("line", ["/q2", "/clear1", "/model2", "/gpt2", "/clear=1", "/x=1"])
+def test_other_names_with_a_number_are_no_commands(line: str) -> None:
+    with pytest.raises(UsageError, match="there is no command /"):
+        COMMANDS.split(line)
+
+
+def test_synonyms_are_no_names_and_lead_to_commands() -> None:
+    names = {name for command in COMMANDS.values() for name in command.names}
+    assert names.isdisjoint(COMMANDS.synonyms)
+    assert names.issuperset(COMMANDS.synonyms.values())
 
 
 def test_a_line_is_a_command_and_the_text_behind_it() -> None:
@@ -113,8 +189,16 @@ def test_help_of_one_command_has_its_usage_its_bounds_and_an_example(talk: Talk)
             "  randomness: 0 always takes the most likely token, 1 samples from the model's own probabilities",
             "  Takes a number from 0 to 100; default 0.8.",
         ),
-        ("example: /temperature 1.2", "also: /temp"),
+        ("now 0.8 · from: default", "example: /temperature 1.2", "also: /temp"),
     )
+
+
+def test_help_of_a_setting_tells_the_value_in_force_and_the_default_of_the_model(talk: Talk) -> None:
+    talk.session.open_model("smalltalk")
+    talk.do("/temperature 1")
+    result = talk.do("/help temperature")
+    assert isinstance(result, Message)
+    assert result.notes[0] == "now 1 · from: command · default of smalltalk: 0.4"
 
 
 def test_quit_leaves(talk: Talk) -> None:

@@ -39,7 +39,36 @@ def test_a_wrong_value_is_refused_and_changes_nothing(talk: Talk, line: str) -> 
     assert talk.session.settings.current == before
 
 
-@pytest.mark.parametrize("line", ["/set", "/set temperature", "/set nonsense 1", "/reset nonsense"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "/temp0.5", "/temperature=0.5", "/temperature = 0.5", "/set temperature 0.5", "/set temperature=0.5",
+        "/set temperature = 0.5", "/set temperature: 0.5", "/set parameter temperature 0.5", "/set parameter temp=0.5",
+    ],
+)  # fmt: skip
+def test_there_are_many_ways_to_change_one(talk: Talk, line: str) -> None:
+    assert talk.do(line) == Change("temperature", "0.8", "0.5")
+
+
+def test_zero_turns_off_what_may_be_off(talk: Talk) -> None:
+    for name in ("slow", "top-k", "threads"):
+        talk.do(f"/{name} 5")
+        assert talk.do(f"/{name} 0") == Change(name, "5", "–")
+    assert talk.do("/seed 0") == Change("seed", "–", "0")
+
+
+def test_set_without_a_value_shows(talk: Talk) -> None:
+    assert talk.do("/set") == talk.do("/settings")
+    assert talk.do("/set temperature") == talk.do("/set parameter temperature") == talk.do("/temperature")
+
+
+def test_a_text_to_stop_at_may_be_an_equals_sign(talk: Talk) -> None:
+    for line in ("/stop =", "/stop==", "/set stop =", "/set stop =="):
+        talk.do(line)
+        assert talk.session.settings.current.stop == ("=",), line
+
+
+@pytest.mark.parametrize("line", ["/set nonsense", "/set nonsense 1", "/reset nonsense"])
 def test_a_wrong_call_is_refused(talk: Talk, line: str) -> None:
     with pytest.raises(UsageError):
         talk.do(line)

@@ -15,7 +15,7 @@ from filelock import FileLock
 from scripted import Talk, make_model
 
 from tinychat.cli.main import run as cli
-from tinychat.commands.results import Answer, LossCurve, Message, Plot, Table, WatchRun
+from tinychat.commands.results import Answer, LossCurve, Message, Plot, Question, Table, WatchRun
 from tinychat.commands.training import finish_training
 from tinychat.errors import RunError, TinychatError, UsageError
 from tinychat.events import AnswerStart, Ended, Evaluated, Failed, Planned, Stepped, Token, to_json
@@ -406,11 +406,12 @@ def test_several_are_plotted_over_each_other_each_once(talk: Talk, run: RunFolde
     assert [curve.name for curve in result.curves] == ["poem", "novel"]
 
 
-def test_a_picture_is_told_by_its_ending_and_replaces_nothing(talk: Talk, run: RunFolder) -> None:
+def test_a_picture_is_told_by_its_ending_and_replaces_nothing_unasked(talk: Talk, run: RunFolder) -> None:
     assert talk.do("/plot novel --out 'my curves.PNG'") == Plot((NOVEL,), out=Path("my curves.PNG"))
     Path("curves.svg").touch()
-    with pytest.raises(TinychatError, match=r"curves.svg exists already"):
-        talk.do("/plot novel --out curves.svg")
+    question = talk.do("/plot novel --out curves.svg")
+    assert isinstance(question, Question)
+    assert question.act() == Plot((NOVEL,), out=Path("curves.svg"))
 
 
 @pytest.mark.parametrize(

@@ -61,7 +61,7 @@ def test_typed_text_and_json_values_are_parsed(name: str, typed: object, value: 
         ("temperature", True, "temperature takes a number from 0 to 100, not True"),
         ("temperature", None, "temperature takes a number from 0 to 100, not None"),
         ("top_p", 0, "top-p takes a number above 0 and at most 1, not 0"),
-        ("top_k", 0, "top-k takes a whole number from 1 to 9007199254740992 or none, not 0"),
+        ("top_k", -1, "top-k takes a whole number from 1 to 9007199254740992 or none, not -1"),
         ("top_k", "2.5", "top-k takes a whole number from 1 to 9007199254740992 or none, not '2.5'"),
         ("max_tokens", "9" * 400, f"max-tokens takes a whole number from 1 to 9007199254740992, not '{'9' * 400}'"),
         ("max_tokens", 2.5, "max-tokens takes a whole number from 1 to 9007199254740992, not 2.5"),
@@ -278,6 +278,6 @@ def test_every_number_of_a_setting_has_bounds_that_fit_in_64_bits() -> None:
         assert one.low is not None
         assert one.high is not None
         assert one.high < 2**63
-        for value in (one.high + 1, one.low - 1, 2**63, 10**400, 1e300):
+        for value in (one.high + 1, one.low - 2 if one.zero_is_none else one.low - 1, 2**63, 10**400, 1e300):
             with pytest.raises(SettingError):
                 one.parse(value)

@@ -2,7 +2,6 @@
 
 import math
 import os
-import re
 import stat
 from collections.abc import Callable, Sequence
 from datetime import datetime
@@ -15,9 +14,9 @@ from prompt_toolkit.output import DummyOutput
 from screens import Person, Screen, answered
 
 from tinychat.commands.results import GuessingGame, Message, Question
-from tinychat.evaluate.shannon_game import Game
+from tinychat.evaluate.shannon_game import OTHER, Game
 from tinychat.generate.engine import TokenProbability
-from tinychat.repl.app import confirms, play
+from tinychat.repl.app import confirms, find_choice, play
 from tinychat.session.conversation import Conversation
 from tinychat.session.session import Session
 from tinychat.session.transcript import Autosave, read_transcript
@@ -72,6 +71,17 @@ def test_a_game_on_a_dumb_terminal_until_the_end_of_the_text(session: Session, m
     ]
 
 
+@pytest.mark.parametrize(
+    ("typed", "choice"),
+    [
+        ("1", " the"), ("0", OTHER), ("3", "!"), ("5", None), ("99999999", None), (" the", " the"), ("the", " the"),
+        ("7", "7"), ("!", "!"), ("\\n", "\n"), ("th", None), ("", None), (" ", None), ("a", "a"), (" a", " a"),
+    ],
+)  # fmt: skip
+def test_a_piece_is_chosen_by_its_number_or_its_text(typed: str, choice: str | None) -> None:
+    assert find_choice(typed, (" the", "7", "!", "\n", " a", "a")[: 4 if typed == "5" else 6]) == choice
+
+
 def test_a_game_without_guesses_has_no_winner(session: Session) -> None:
     lines = play_game(session, "/quit\r", colour=True)
     assert lines[-1] == "nothing was guessed"
@@ -99,13 +109,11 @@ def test_a_game_at_a_terminal_and_its_end(sit_down: Callable[..., Person]) -> No
     person.type("/play hello\r")
     person.sees("hello↵▏", lambda lines: lines[-1] == " Enter tells · Esc ends")
     person.type("x\r")
-    person.sees("a number from 0 to 7, or Enter to be told")
+    person.sees("a piece, or its number from 0 to 7, or Enter to be told")
     person.type("\r")
     person.sees(lambda lines: any(line.startswith("it was 'you' · bits: you 3.0, parrot 1.0 · ") for line in lines))
-    lines = person.sees(lambda lines: any("' said'" in line for line in lines))
-    number = re.search(r"(\d) ' said'", "\n".join(lines))
-    assert number is not None
-    person.type(f"{number[1]}!\r")
+    person.sees(lambda lines: any("' said'" in line for line in lines))
+    person.type("said!\r")
     person.sees(lambda lines: any(line.startswith("✓ ' said' · bits: you 3.2, parrot 2.0") for line in lines))
     person.type("\x1b")
     person.sees(

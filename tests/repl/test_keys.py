@@ -24,10 +24,9 @@ from tinychat.repl.keys import (
     find_editor,
     is_open_block,
     raised_interrupts,
-    strip_block,
     wants_vi,
 )
-from tinychat.repl.prompt import ask
+from tinychat.repl.prompt import ask, strip_block
 
 
 def test_an_esc_is_a_key_if_nothing_follows(input: PipeInput) -> None:

@@ -19,7 +19,6 @@ from scripted import make_model
 from tinychat.commands.registry import prompt_of
 from tinychat.corpus.types import Message
 from tinychat.events import Ended, Failed, Stepped
-from tinychat.repl.keys import strip_block
 from tinychat.repl.prompt import (
     MARKS,
     PLAIN_MARKS,
@@ -33,6 +32,7 @@ from tinychat.repl.prompt import (
     justify,
     mark,
     report_ended,
+    strip_block,
     toolbar,
 )
 from tinychat.session.run_monitor import BackgroundRun
@@ -114,7 +114,9 @@ def ask(session: Session, tmp_path: Path, input: PipeInput) -> Callable[..., str
         ("\x1b[200~one\rtwo\x1b[201~\r", "one\ntwo"),
         ('"""one\rtwo"""\r', "one\ntwo"),
         ('"""\rone\r\r"""\r', "one\n"),
-        ('"""/help"""\r', "//help"),
+        ('"""/help"""\r', "///help"),
+        ('"""/x"""\r', "//x"),
+        ('"""help"""\r', "//help"),
         ("nonsense\x03sense\r", "sense"),
     ],
 )

@@ -184,6 +184,19 @@ def test_a_run_at_work_cannot_be_resumed() -> None:
         resume_run("absent")
 
 
+def test_what_cannot_be_resumed_says_what_there_is() -> None:
+    for name in ("novel", "poem"):
+        prepare_run(Recipe(sources=("novel.txt",)), name)
+    for name, remedy in (
+        ("xyz", "runs: poem, novel"),
+        ("nvel", "did you mean novel?"),
+        ("tales", "train TEXT --from tales goes on from it"),
+    ):
+        with pytest.raises(RunError, match=f"there is no run '{name}'") as caught:
+            resume_run(name)
+        assert sorted(caught.value.remedy) == sorted(remedy)
+
+
 def test_launching_needs_no_torch() -> None:
     modules = "sys, tinychat.train.launch, tinychat.train.recipe, tinychat.train.planner"
     code = f"import {modules}; print('torch' in sys.modules)"

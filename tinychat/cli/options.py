@@ -1,5 +1,6 @@
 """Command-line flags, made from the option tables, and the settings in force: a flag, a variable or a config file's."""
 
+import difflib
 import os
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -7,7 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
-from tinychat.config.option import Option, Origin
+from tinychat.config.option import VARIABLE_PREFIX, Option, Options, Origin
 from tinychat.config.settings import SETTINGS, UI_OPTIONS, SettingStore, UiOptions, UiOptionStore
 from tinychat.errors import SettingError, UsageError
 from tinychat.session.session import Session
@@ -19,6 +20,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 debug_option = click.option("--debug", is_flag=True, expose_value=False, help="show tracebacks")
 """The flag is declared for the help only: `main` looks for it in `sys.argv`."""
 
+MIN_SIMILARITY, MIN_PATH_SIMILARITY = 0.75, 0.9
+"""Of the names of two environment variables, without and with `TINYCHAT_`, if one is a misspelling of the other."""
 MAX_CONFIG = 1 << 20
 """Maximum size of the config file, in bytes."""
 
@@ -89,6 +92,7 @@ def load_settings(flags: Mapping[str, Any] | None = None) -> tuple[SettingStore,
     given += [(name, value, Origin.FILE, str(path)) for name, value in _read_config(path).items()]
     environment = [(name, os.environ.get(option.variable), option.variable) for name, option in options.items()]
     given += [(name, value, Origin.ENVIRONMENT, variable) for name, value, variable in environment if value]
+    _check_environment(options)
     for name, value, origin, source in given:
         try:
             name = options.find(name).name
@@ -99,6 +103,24 @@ def load_settings(flags: Mapping[str, Any] | None = None) -> tuple[SettingStore,
     set_flags(settings, flags)
     ui_options.update({name: flags[name] for name in UI_OPTIONS if flags.get(name) is not None}, Origin.FLAG)
     return settings, ui_options
+
+
+def _check_environment(options: Options) -> None:
+    """Check that no environment variable looks like a misspelt one; other programs may set others, which are ignored.
+
+    Raises:
+        UsageError: If one does.
+    """
+    known = {option.variable for option in options.values()} | set(paths.VARIABLES)
+    for variable in os.environ:
+        name = variable.upper()
+        if not name.startswith(VARIABLE_PREFIX) or name in known:
+            continue
+        near = difflib.get_close_matches(name, paths.VARIABLES, n=1, cutoff=MIN_PATH_SIMILARITY)
+        if option := options.find_near(name.removeprefix(VARIABLE_PREFIX).lower(), MIN_SIMILARITY):
+            near.append(options[option].variable)
+        if near:
+            raise UsageError(f"{variable} is no variable of tinychat", f"did you mean {near[0]}?")
 
 
 def set_flags(settings: SettingStore, flags: Mapping[str, Any]) -> None:

@@ -17,13 +17,14 @@ from tinychat.config.settings import UI_OPTIONS, UiOptions
 from tinychat.corpus.sources import join_words
 from tinychat.errors import UsageError
 from tinychat.events import Ended, Failed
-from tinychat.store.runs import RunFolder, find_run
+from tinychat.store.runs import RunFolder
 from tinychat.train.launch import (
     NOTHING_YET,
     become_worker,
     change_recipe,
     describe_done,
     find_process_rank,
+    find_resumable,
     launch,
     name_for,
     prepare_run,
@@ -138,7 +139,7 @@ def train(
         wanted = resume or name or (name_for(sources) if sources else "")
         if not wanted:
             raise UsageError("which run is to go on?", "`tinychat train --resume NAME`")
-        run = find_run(wanted)
+        run = find_resumable(wanted)
         if run.is_running():
             # It trains in the background, or its command was killed a moment ago and it is still saving.
             code = _exit_code(watch(run, as_json=as_json, ui_options=ui_options))

@@ -8,8 +8,27 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tinychat.commands.registry import Suggestion, command, complete_paths, parse_number, parse_token, to_path, unquote
-from tinychat.commands.results import Answer, EditPrompt, Export, Message, Result, Tree, TreeRow
+from tinychat.commands.registry import (
+    Suggestion,
+    command,
+    complete_paths,
+    escape_prompt,
+    parse_number,
+    parse_token,
+    to_path,
+    unquote,
+)
+from tinychat.commands.results import (
+    Answer,
+    EditPrompt,
+    Export,
+    Message,
+    Question,
+    Result,
+    Table,
+    Tree,
+    TreeRow,
+)
 from tinychat.config.option import Origin, escape
 from tinychat.config.settings import LOADING, SETTINGS
 from tinychat.errors import UsageError
@@ -32,7 +51,7 @@ NOT_REPEATED = ("seed", "slow")
 """Settings that `/repeat` does not copy: each answer has its own seed, and `slow` only paces the display."""
 
 
-@command("retry", "talk", "answer again", aliases=("again", "regenerate"))
+@command("retry", "talk", "answer again", aliases=("again", "regenerate", "redo"))
 def retry(session: Session, text: str) -> Result:
     """Answer the last prompt again, with a new seed unless one is set."""
     _last(session)
@@ -58,7 +77,7 @@ def undo(session: Session, text: str) -> Result:
 @command("edit", "talk", "change and resend")
 def edit(session: Session, text: str) -> Result:
     """Remove the last prompt and its answer, and put the prompt on the input line for editing."""
-    return EditPrompt(_undo(session).prompt)
+    return EditPrompt(escape_prompt(_undo(session).prompt))
 
 
 @command("clear", "talk", "start over", aliases=("new",))
@@ -97,18 +116,44 @@ def _first_prompt(path: Path) -> str:
         return ""
 
 
-@command("open", "talk", "from a file", usage="FILE", example="/open talk.json", complete=complete_transcripts)
+@command("open", "talk", "from a file", usage="[FILE or N]", example="/open talk.json", complete=complete_transcripts)
 def open_(session: Session, text: str) -> Result:
-    """Open a saved or automatically kept conversation and continue it."""
+    """Open a saved or automatically kept conversation and continue it; without a name, list those that are kept.
+
+    N is the number of a kept one in that list, where 1 is the newest.
+    """
+    if not text:
+        return _list_kept()
     path = _path(text, "open")
     if not path.suffix and not path.exists():
         path = path.with_suffix(".json")
     kept = paths.transcripts_folder() / f"{path.stem}{paths.LOG_SUFFIX}"
     if path == Path(path.name) and not path.exists() and kept.exists():
         path = kept
+    if text.isdecimal() and not path.exists():
+        path = _find_kept(text)
     session.conversation = read_transcript(path)
     lines = tuple(line for turn in session.turns for line in (f"› {turn.prompt}", turn.answer))
     return Message(lines, (f"{count(len(session.turns), 'turn')} from {path}",))
+
+
+def _list_kept() -> Result:
+    """Return a table of the newest conversations that are kept."""
+    found = paths.list_transcripts()
+    if not found:
+        return Message(("no conversation is kept yet",), ("each answer is, except with --private",))
+    rows = [(str(number), path.stem, _first_prompt(path)) for number, path in enumerate(found[:MAX_COMPLETIONS], 1)]
+    notes = ["/open N opens one, /open FILE what /save wrote"]
+    if len(found) > len(rows):
+        notes.append(f"{count(len(found) - len(rows), 'older one')}: Tab completes their names")
+    return Table(("", "conversation", "begins"), tuple(rows), right=(0,), notes=tuple(notes))
+
+
+def _find_kept(text: str) -> Path:
+    """Return the path of a kept conversation by its number in the list."""
+    found = paths.list_transcripts()
+    error = UsageError(f"there is no conversation {text}", f"/open lists those that are kept: {len(found)}")
+    return found[parse_number(text, 1, len(found), error) - 1]
 
 
 @command("export", "talk", "to read or show", usage="FILE", example="/export talk.html", complete=complete_paths)
@@ -116,9 +161,20 @@ def export(session: Session, text: str) -> Result:
     """Export the conversation as `.md`, `.txt`, `.json` or `.jsonl`, or as it looks here, as `.html` or `.svg`."""
     path = _path(text, "export", "talk.html")
     _last(session)
+    return ask_to_replace(path, Export(path))
+
+
+def ask_to_replace(path: Path, result: Result) -> Result:
+    """Return a result that writes a file, behind a question if the file exists.
+
+    Raises:
+        UsageError: If there is something else of that name.
+    """
+    if path.is_file():
+        return Question(f"{path} exists: replace it?", lambda: result, refused="nothing is written")
     if path.exists():
-        raise UsageError(f"{path} exists already", "choose another name, or remove it first")
-    return Export(path)
+        raise UsageError(f"{path} exists and is no file", "choose another name")
+    return result
 
 
 def _last(session: Session) -> Turn:

@@ -146,13 +146,15 @@ def recipes(session: Session, text: str) -> Result:
     from tinychat.train.recipe import list_recipes
 
     if text:
-        return describe_recipe(text)
+        return describe_recipe(text, "/train")
     rows = tuple((recipe.name, recipe.about) for recipe in list_recipes())
     return Table(("recipe", "about"), rows, notes=("/recipes NAME shows what a model of it is made of",))
 
 
-def describe_recipe(name: str) -> Architecture:
+def describe_recipe(name: str, train: str = "tinychat train") -> Architecture:
     """Return the architecture of a recipe's model, the work that the recipe follows, and its training plan.
+
+    The last note is a line that trains one, for whoever reads it; `train` is the command that trains there.
 
     Raises:
         RunError: If there is no such recipe.
@@ -167,7 +169,7 @@ def describe_recipe(name: str) -> Architecture:
         notes.append(f"chosen from the text, the machine and the time: {', '.join(unset)}")
     notes.append(_training_plan(recipe))
     source = "" if recipe.sources or recipe.texts else "TEXT "
-    notes.append(f"train it: train {source}--recipe {name}")
+    notes.append(f"{train} {source}--recipe {name}")
     vocab_size = recipe.vocab_size or EXAMPLE_VOCAB_SIZE
     config = recipe.model_config(vocab_size, vocab_size if recipe.mode == "translation" else None)
     return Architecture(f"{info.name}: {info.about}", make_diagram(config), tuple(notes), is_sized=not unset)

@@ -5,9 +5,10 @@ import inspect
 import os
 import re
 import shlex
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from tinychat.commands.results import Help, Message, Quit, Result
@@ -17,6 +18,19 @@ from tinychat.session.session import Session
 PREFIX = "/"
 CATEGORIES = ("talk", "settings", "models", "training", "inside", "session")
 """Categories of commands, in the order in which `/help` shows them."""
+BARE_WORDS: Mapping[str, str] = {
+    **dict.fromkeys(("exit", "quit", "exit()", "quit()", ":q", ":q!", ":wq", ":x"), "quit"),
+    **dict.fromkeys(("help", "?"), "help"),
+}
+"""Lines that are commands without a slash, as in other programs."""
+SHELL_LINE = re.compile(r"! ?[A-Za-z0-9_./~$].*")
+"""A line for the shell, as in ipython; `!` before anything else, such as another one, begins a prompt."""
+GLUED_VALUE = re.compile(r"(?P<name>[a-z][a-z_-]*?)(?P<sign>[=:]?)(?P<value>(?<=[=:]).*|-?[0-9.].*)", re.IGNORECASE)
+"""`/temp0.5` and `/temp=0.5`, without the slash."""
+NUMBER_USAGE = re.compile(r"\[?(N|LAYER)\b")
+"""Beginning of the usage of a command that takes a number first."""
+MIN_SIMILARITY = 0.65
+"""Of the nearest name to one that was typed; at 0.6, `/greedy` would be near to `/redo`."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +66,8 @@ class Command:
     while_busy: bool = False
     """Whether it may run while an answer is printed."""
     complete: Complete = lambda session, words: ()
+    describe_state: Callable[[Session], tuple[str, ...]] = lambda session: ()
+    """Returns notes on what it would change, for `/help NAME`."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -74,20 +90,45 @@ def command(name: str, category: str, brief: str = "", **fields: Any) -> Callabl
 
 
 def is_command(line: str) -> bool:
-    """Return whether a line is a command; `//x` is the prompt `/x`."""
-    return line.startswith(PREFIX) and not line.startswith(PREFIX * 2)
+    """Return whether a line is a command: `/x`, or a bare word such as `exit`; `//x` is a prompt."""
+    return (line.startswith(PREFIX) and not line.startswith(PREFIX * 2)) or is_bare_word(line)
+
+
+def is_bare_word(line: str) -> bool:
+    """Return whether a line is a command without a slash."""
+    return line.strip().lower() in BARE_WORDS
+
+
+def is_shell_line(line: str) -> bool:
+    """Return whether a line is for the shell: `!ls`."""
+    return SHELL_LINE.fullmatch(line) is not None
 
 
 def prompt_of(line: str) -> str:
-    """Return the prompt in a line, without the escape of `//x`; empty for a command."""
-    return "" if is_command(line) else line.removeprefix(PREFIX)
+    """Return the prompt in a line, without its escape; empty for a command and a line for the shell."""
+    if is_command(line) or is_shell_line(line):
+        return ""
+    unescaped = line.removeprefix(PREFIX * 2)
+    return unescaped if escape_prompt(unescaped) == line else line.removeprefix(PREFIX)
+
+
+def escape_prompt(prompt: str) -> str:
+    """Return the line that sends a prompt: `//x` sends `/x`, and `//help` and `//!ls` send what follows the slashes."""
+    rest = prompt.lstrip(PREFIX)
+    if is_bare_word(rest) or is_shell_line(rest):
+        return PREFIX * 2 + prompt
+    return PREFIX + prompt if prompt.startswith(PREFIX) else prompt
 
 
 class Registry(dict[str, Command]):
-    """Commands by name, in the order of `/help`. Adds `/help` and `/quit` to those passed in."""
+    """Commands by name, in the order of `/help`. Adds `/help` and `/quit` to those passed in.
 
-    def __init__(self, commands: Iterable[Command]) -> None:
+    `synonyms`: words that are no commands, each with the name of the command that means the same.
+    """
+
+    def __init__(self, commands: Iterable[Command], synonyms: Mapping[str, str] = MappingProxyType({})) -> None:
         super().__init__((command.name, command) for command in (*commands, self._make_help(), quit_))
+        self.synonyms = synonyms
 
     def find(self, name: str) -> Command:
         """Return the command with a name, an alias or a unique prefix of either; `_` and `-` are the same.
@@ -105,17 +146,48 @@ class Registry(dict[str, Command]):
         if matches:
             candidates = ", ".join(PREFIX + known for known in sorted(matches))
             raise UsageError(f"/{name} could be {candidates}", "type some more of it")
-        near = difflib.get_close_matches(typed, by_name, n=1)
-        raise UsageError(f"there is no command /{name}", f"did you mean /{near[0]}?" if near else "/help lists them")
+        near = self._find_near(typed)
+        raise UsageError(f"there is no command /{name}", f"did you mean /{near}?" if near else "/help lists them")
+
+    def _find_near(self, typed: str) -> str | None:
+        """Return the name that a word means or, by its spelling, may mean; None if there is none."""
+        if typed in self.synonyms:
+            return self.synonyms[typed]
+        names = [name for command in self.values() for name in command.names]
+        for words in (names, list(self.synonyms)):
+            if near := difflib.get_close_matches(typed, words, n=1, cutoff=MIN_SIMILARITY):
+                return self.synonyms.get(near[0], near[0])
+        return None
 
     def split(self, line: str) -> tuple[Command, str]:
         """Split a line into its command and the text of the arguments; `/` alone is `/help`.
 
+        A number may follow the name of a command without a space, and the value of a setting an `=`.
+
         Raises:
             UsageError: If there is no such command.
         """
+        if is_bare_word(line):
+            return self[BARE_WORDS[line.strip().lower()]], ""
         name, text, *_ = (*line.removeprefix(PREFIX).split(maxsplit=1), "", "")
-        return self.find(name or "help"), text.strip()
+        try:
+            return self.find(name or "help"), text.strip()
+        except UsageError:
+            if (found := self._find_with_value(name)) is None:
+                raise
+        command, value = found
+        return command, f"{value} {text}".strip()
+
+    def _find_with_value(self, typed: str) -> tuple[Command, str] | None:
+        """Return the command and the value in a word such as `temp0.5` or `temp=0.5`; None if there are none."""
+        if (glued := GLUED_VALUE.fullmatch(typed)) is None:
+            return None
+        try:
+            command = self.find(glued["name"])
+        except UsageError:
+            return None
+        takes = command.category == "settings" if glued["sign"] else NUMBER_USAGE.match(command.usage) is not None
+        return (command, glued["value"]) if takes else None
 
     def command_of(self, line: str) -> Command | None:
         """Return the command of a line; None if the line is a prompt or there is no such command."""
@@ -151,7 +223,7 @@ class Registry(dict[str, Command]):
                 return Help(briefs)
             command = self.find(text.removeprefix(PREFIX))
             lines = [command.synopsis, *(f"  {line}".rstrip() for line in command.help.splitlines())]
-            notes = [f"example: {command.example}"] if command.example else []
+            notes = [*command.describe_state(session), *([f"example: {command.example}"] if command.example else [])]
             if command.aliases:
                 notes.append("also: " + " ".join(f"/{alias}" for alias in command.aliases))
             return Message(tuple(lines), tuple(notes))
@@ -161,7 +233,7 @@ class Registry(dict[str, Command]):
 
 @command("quit", "session", "leave", aliases=("exit", "bye", "q"))
 def quit_(session: Session, text: str) -> Result:
-    """Leave tinychat; Ctrl-D on an empty line does the same."""
+    """Leave tinychat; Ctrl-D on an empty line does the same, and so do `exit`, `quit` and `:q` without a slash."""
     return Quit()
 
 

@@ -1,5 +1,6 @@
 """A command for each setting, made from the table of settings, and commands on several settings."""
 
+import re
 from collections.abc import Iterator
 
 from tinychat.commands.registry import Command, Suggestion, command, first_word
@@ -11,6 +12,10 @@ from tinychat.session.session import Session
 
 ORIGIN_NAMES = ("default", "model", "config file", "environment", "flag", "command")
 """Names of the values of `Origin`."""
+PARAMETER = "parameter"
+"""Optional first word of `/set`, from ollama."""
+NAME_AND_VALUE = re.compile(r"(?P<name>[^\s=:]+)(?:\s*[=:]\s*|\s+)(?P<value>\S.*)", re.DOTALL)
+"""`temperature 0.5`, `temperature=0.5` or `temperature: 0.5`."""
 
 
 def change(session: Session, name: str, value: object) -> Change:
@@ -71,16 +76,26 @@ def suggest_values(session: Session, setting: Option) -> Iterator[Suggestion]:
 
 def _setting_command(setting: Option) -> Command:
     def show_or_change(session: Session, text: str) -> Result:
+        if setting.kind is not tuple:
+            text = text.removeprefix("=").strip()
         if text:
             return change(session, setting.name, text)
         origin = ORIGIN_NAMES[session.settings.origin(setting.name)]
         source = f"{setting.expected} · default {setting.show(setting.default)} · now from: {origin}"
         return Message((f"{setting.spelling} {_show(session, setting)}",), (setting.help, source))
 
+    def describe_state(session: Session) -> tuple[str, ...]:
+        origin = ORIGIN_NAMES[session.settings.origin(setting.name)]
+        note = f"now {_show(session, setting)} · from: {origin}"
+        if session.info and setting.name in session.info.settings:
+            note += f" · default of {session.info.name}: {setting.show(session.info.settings[setting.name])}"
+        return (note,)
+
     return Command(
         setting.spelling, show_or_change, "settings",
         f"{setting.help}\nTakes {setting.expected}; default {setting.show(setting.default)}.",
         usage=f"[{setting.usage}]", example=f"/{setting.spelling} {setting.example}", aliases=setting.aliases,
+        describe_state=describe_state,
         while_busy=setting.name not in LOADING,
         complete=first_word(lambda session, words: suggest_values(session, setting)),
     )  # fmt: skip
@@ -109,6 +124,7 @@ def settings(session: Session, text: str) -> Result:
 
 
 def _complete_set(session: Session, words: list[str]) -> Iterator[Suggestion]:
+    words = words[words[0] == PARAMETER and len(words) > 1 :]
     if len(words) == 1:
         yield from (Suggestion(setting.spelling, setting.help) for setting in SETTINGS.values())
     elif len(words) == 2:
@@ -120,11 +136,18 @@ def _complete_set(session: Session, words: list[str]) -> Iterator[Suggestion]:
 
 @command("set", "settings", usage="NAME VALUE", example="/set top-p 0.9", while_busy=True, complete=_complete_set)
 def set_(session: Session, text: str) -> Result:
-    """Change a setting; `/set top-p 0.9` is the long form of `/top-p 0.9`."""
-    name, _, value = text.partition(" ")
-    if not value.strip():
-        raise UsageError(f"/set takes a name and a value, not {text!r}", "for example `/set top-p 0.9`")
-    return change(session, name, value.strip())
+    """Change a setting; `/set top-p 0.9` is the long form of `/top-p 0.9`.
+
+    `/set top-p=0.9` and `/set parameter top-p 0.9` do the same. Without a value it shows a setting, alone all of them.
+    """
+    first, _, rest = text.partition(" ")
+    text = rest.strip() if first == PARAMETER else text
+    if not text:
+        return settings.function(session, "")
+    if (match := NAME_AND_VALUE.fullmatch(text)) is None:
+        setting = SETTINGS.find(text.rstrip("=: "))
+        return _setting_command(setting).function(session, "")
+    return change(session, match["name"], match["value"].strip())
 
 
 @command("reset", "settings", usage="[NAME]", example="/reset temperature", complete=first_word(_complete_set))

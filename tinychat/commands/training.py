@@ -10,6 +10,7 @@ from pathlib import Path
 from subprocess import Popen
 from typing import TYPE_CHECKING, Any
 
+from tinychat.commands.conversation import ask_to_replace
 from tinychat.commands.models import complete_models, complete_recipes, opened_message, recipes
 from tinychat.commands.registry import (
     Command,
@@ -124,7 +125,9 @@ def train(session: Session, text: str) -> Result:
     train`: --minutes, --steps, --name, --recipe, --tokenizer …; fields left unset are chosen for the text and the
     machine.
 
-    `/train more RUN --minutes 5` trains a run of yours for five more minutes, also one that is done.
+    `/train TEXT --from MODEL` goes on from a model, with its tokenizer and architecture, as a new one. `/train --resume
+    RUN` goes on with a run that was stopped or killed, and `/train more RUN --minutes 5` trains a run for five more
+    minutes, also one that is done. `/train more RUN --minutes 5 &` does so in the background.
     """
     check_memory_limit()  # before numpy is imported
 
@@ -431,7 +434,8 @@ def plot(session: Session, text: str) -> Result:
     """
     names, by, out = _parse_plot(text)
     curves = tuple(_find_curve(name, by) for name in names) or (_default_curve(session, by),)
-    return Plot(curves, by, out)
+    plot = Plot(curves, by, out)
+    return plot if out is None else ask_to_replace(out, plot)
 
 
 def _parse_plot(text: str) -> tuple[list[str], str, Path | None]:
@@ -449,15 +453,13 @@ def _parse_plot(text: str) -> tuple[list[str], str, Path | None]:
         raise UsageError(f"/plot takes up to {MAX_CURVES} runs, not {len(names)}", "plot some of them")
     if flags["by"] not in UNITS:
         raise UsageError(f"--by takes {' or '.join(UNITS)}, not {flags['by']!r}")
-    return names, flags["by"], _new_file(flags["out"]) if flags["out"] else None
+    return names, flags["by"], _picture_file(flags["out"]) if flags["out"] else None
 
 
-def _new_file(name: str) -> Path:
+def _picture_file(name: str) -> Path:
     path = Path(name).expanduser()
     if path.suffix.lower() not in SUFFIXES:
         raise UsageError(f"{path} has no ending that says what to write", "one of " + " ".join(SUFFIXES))
-    if path.exists():
-        raise UsageError(f"{path} exists already", "choose another name, or remove it first")
     return path
 
 

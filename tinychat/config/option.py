@@ -31,6 +31,9 @@ KINDS: dict[type, str] = {
 METAVARS: dict[type, str] = {float: "N", int: "N", str: "TEXT", tuple: "TEXT", bool: "true|false"}
 BOOLEANS = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
 
+VARIABLE_PREFIX = "TINYCHAT_"
+"""Beginning of the name of each environment variable."""
+
 ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\", "0": "\0"}
 _TO_ESCAPES = str.maketrans({char: f"\\{letter}" for letter, char in ESCAPES.items()})
 
@@ -65,6 +68,10 @@ class Option:
     flags: tuple[str, ...] = ()
     """Short flags, and a long one if it differs from the name."""
     aliases: tuple[str, ...] = ()
+    synonyms: tuple[str, ...] = ()
+    """Words of the same meaning, such as names in other programs: whoever types one of them is told this name."""
+    zero_is_none: bool = False
+    """Whether 0 means no value, as in other programs."""
     metavar: str = ""
     """Placeholder for a value in usage lines; empty: that of the type, such as `N`."""
     example: str = ""
@@ -90,7 +97,7 @@ class Option:
     @property
     def variable(self) -> str:
         """Environment variable: `TINYCHAT_TOP_P`."""
-        return "TINYCHAT_" + self.name.upper()
+        return VARIABLE_PREFIX + self.name.upper()
 
     @property
     def usage(self) -> str:
@@ -188,6 +195,8 @@ class Option:
                 return raw
         elif isinstance(raw, int | float | str) and not isinstance(raw, bool):
             value = self.kind(raw)
+            if value == 0 and self.zero_is_none:
+                return None
             if not self.fault(value) and (value == raw or not isinstance(raw, float)):
                 return value
         raise ValueError
@@ -268,9 +277,15 @@ class Options(dict[str, Option]):
         for one in self.values():
             if wanted in (one.name, *one.aliases, one.flag.removeprefix("--").replace("-", "_")):
                 return one
-        near = difflib.get_close_matches(wanted, self, n=1)
-        remedy = f"did you mean {near[0]}?" if near else self._remedy or "settings: " + ", ".join(self)
+        near = self.find_near(wanted)
+        remedy = f"did you mean {near}?" if near else self._remedy or "settings: " + ", ".join(self)
         raise self._error(f"{self._unknown} {name!r}", remedy)
+
+    def find_near(self, wanted: str, min_similarity: float = 0.6) -> str | None:
+        """Return the name of the option that is nearest to a word, by meaning or else by spelling; None if none is."""
+        by_meaning = {word: one.name for one in self.values() for word in (*one.aliases, *one.synonyms)}
+        near = difflib.get_close_matches(wanted, [*self, *by_meaning], n=1, cutoff=min_similarity)
+        return by_meaning.get(near[0], near[0]) if near else None
 
     def in_section(self, *sections: str) -> tuple[str, ...]:
         """Return the names of the options in some sections."""

@@ -25,7 +25,8 @@ class Settings:
     temperature: float = option(
         0.8, "randomness: 0 always takes the most likely token, 1 samples from the model's own probabilities",
         low=0, high=100, neutral=1, section="sampling",
-        flags=("-t",), aliases=("temp",), example="1.2", trend="higher: more random",
+        flags=("-t",), aliases=("temp",),
+        synonyms=("heat", "creativity", "randomness"), example="1.2", trend="higher: more random",
         values={
             "0": "greedy: always the most likely token", "0.5": "predictable", "1": "the model's own probabilities",
             "1.2": "more varied",
@@ -34,13 +35,14 @@ class Settings:
     )  # fmt: skip
     top_k: int | None = option(
         None, "sample from the k most likely tokens only", low=1, high=MAX_INTEGER, section="sampling",
-        flags=("-k",), aliases=("topk",), example="40", trend="lower: less random",
+        flags=("-k",), aliases=("topk",), zero_is_none=True, example="40", trend="lower: less random",
         values={"none": "all tokens", "5": "only very likely tokens", "40": "a common value"},
         toolbar=lambda value: f"top-k {value}" if value else "",
     )  # fmt: skip
     top_p: float = option(
         0.95, "sample from the most likely tokens that together have this probability",
         above=0, high=1, neutral=1, section="sampling", aliases=("topp",), example="0.9", trend="lower: less random",
+        synonyms=("nucleus",),
         values={"0.5": "only very likely tokens", "0.9": "all but unlikely tokens", "1": "all tokens"},
         toolbar=lambda value: f"top-p {value:g}",
     )  # fmt: skip
@@ -53,6 +55,7 @@ class Settings:
     repetition_penalty: float = option(
         1.0, "above 1, makes tokens that were already used less likely", low=0.01, high=100, neutral=1,
         section="penalty", aliases=("penalty",), example="1.1", trend="higher: less repetition",
+        synonyms=("repeat_penalty", "rep_pen"),
         values={"1": "off", "1.1": "mild", "1.3": "strong"},
         toolbar=lambda value: f"penalty {value:g}" if value != 1 else "",
     )  # fmt: skip
@@ -95,27 +98,31 @@ class Settings:
     max_tokens: int = option(
         256, "maximum number of tokens in an answer", low=1, high=MAX_INTEGER,
         flags=("-n",), aliases=("max", "length"), example="100", trend="higher: longer answers",
+        synonyms=("num_predict", "n_predict", "max_new_tokens", "max_length", "limit"),
         values={"32": "a line or two", "100": "a paragraph", "1000": "a page or two"},
         toolbar=lambda value: f"max {value}",
     )  # fmt: skip
     seed: int | None = option(
         None, "random seed, for reproducible answers; none draws a new one for each answer", low=0, high=MAX_INTEGER,
-        flags=("-s",), example="7", trend="same seed: same answer",
+        flags=("-s",), synonyms=("random_seed", "manual_seed"), example="7", trend="same seed: same answer",
         values={"none": "a new one for each answer", "7": "any number will do"},
         toolbar=lambda value: f"seed {'–' if value is None else value}",
     )  # fmt: skip
     stop: tuple[str, ...] = option(
         (), r"end the answer before this text (\n is a newline)", optional=True, escaped=True, example=r"\n",
+        synonyms=("stop_sequence", "stop_sequences", "stop_strings", "eos"),
         values={"none": "no stop text", r"\n": "the end of the line", r"\n\n": "the end of the paragraph"},
         toolbar=lambda value: "stop " + " ".join(repr(text) for text in value) if value else "",
     )  # fmt: skip
     slow: float | None = option(
         None, "maximum number of tokens shown per second", low=0.001, example="20", trend="tokens per second",
+        synonyms=("speed", "pace", "delay"), zero_is_none=True,
         values={"none": "unlimited", "5": "to read aloud", "20": "to read along"},
         toolbar=lambda value: f"slow {value:g}" if value else "",
     )  # fmt: skip
     device: str = option(
         "auto", "device that runs the model", choices=("auto", "cpu", "cuda", "mps"), example="cpu",
+        synonyms=("gpu",),
         values={
             "auto": "the fastest available", "cpu": "the processor", "cuda": "an NVIDIA GPU", "mps": "an Apple GPU",
         },
@@ -123,6 +130,7 @@ class Settings:
     )  # fmt: skip
     precision: str = option(
         "auto", "number format that the model computes in", choices=("auto", "f32", "bf16", "int8"), example="bf16",
+        synonyms=("dtype", "quantization", "quantize"),
         values={
             "auto": "fast on the device, with hardly any loss", "f32": "32-bit floats: exact",
             "bf16": "16-bit floats: less precise", "int8": "8-bit integers: on a CPU",
@@ -131,10 +139,12 @@ class Settings:
     )  # fmt: skip
     engine: str = option(
         "auto", "inference engine", choices=("auto", "torch", "native"), example="torch", section="loading",
+        synonyms=("backend",),
         values={"auto": "the faster one", "torch": "PyTorch, the reference", "native": "in C, without PyTorch"},
     )  # fmt: skip
     threads: int | None = option(
         None, "CPU threads; none chooses a number that suits the model", low=1, high=1024, example="2",
+        synonyms=("num_threads", "num_thread", "cpus", "cores"), zero_is_none=True,
         values={"none": "a number that suits the model", "1": "leaves the other cores to other programs"},
         section="loading",
     )  # fmt: skip

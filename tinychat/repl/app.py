@@ -2,6 +2,7 @@
 
 import os
 import signal
+import subprocess
 import sys
 import traceback
 from collections.abc import Callable, Sequence
@@ -15,15 +16,22 @@ from prompt_toolkit.styles import Style
 
 from tinychat import __version__
 from tinychat.commands import COMMANDS, results
-from tinychat.commands.registry import is_command, prompt_of
+from tinychat.commands.registry import escape_prompt, is_bare_word, is_command, is_shell_line, prompt_of
 from tinychat.commands.training import finish_training
 from tinychat.config.option import unescape
 from tinychat.errors import TinychatError, describe_os_error
 from tinychat.evaluate.shannon_game import OTHER, Game, Outcome
 from tinychat.generate.loading import announced_waits, device_of, is_loading
 from tinychat.repl.answer_view import AnswerView, walk
-from tinychat.repl.keys import CURSOR, Keyboard, counted_interrupts, raised_interrupts, show_on_one_line
-from tinychat.repl.prompt import PLAIN, PlainPrompt, Prompt, ask, describe_run, mark, read_line
+from tinychat.repl.keys import (
+    CURSOR,
+    Keyboard,
+    counted_interrupts,
+    ignored_quits,
+    raised_interrupts,
+    show_on_one_line,
+)
+from tinychat.repl.prompt import PLAIN, PlainPrompt, Prompt, QuietHistory, ask, describe_run, mark, read_line
 from tinychat.repl.render.palette import ACCENT, BOLD, DIM, ERROR, GOOD
 from tinychat.repl.render.terminal import SEPARATOR, Terminal, fit, wrap_items
 from tinychat.session.run_monitor import BackgroundRun
@@ -34,8 +42,10 @@ from tinychat.store.runs import list_runs
 from tinychat.textutil import count, escape_controls, percent
 
 FIRST_HINT = "try: hello there · /model · /train my-novel.txt --minutes 5"
-BARE_WORDS = ("exit", "quit", "bye", "help")
-"""Words often typed as commands: they are answered as prompts, with a hint."""
+BYE = ("bye", "q")
+"""Words that may be meant as commands: they are answered as prompts, with a hint."""
+NOT_FOUND = 127
+"""Exit code of a shell that does not find a command."""
 
 
 def run(session: Session, *, debug: bool = False) -> int:
@@ -119,12 +129,23 @@ class Repl:
         if not line.strip():
             return
         self._session.runs.open_followed()
+        if is_shell_line(line):
+            run_in_shell(line[1:].strip(), self._terminal, self._keyboard)
+            return
         if is_command(line):
             self._show(COMMANDS.dispatch(self._session, line))
+            if is_bare_word(line):
+                self._explain_bare_word(line.strip())
             return
         self._show(results.Answer(partial(self._session.answer, prompt_of(line))))
-        if line.strip().lower() in BARE_WORDS:
+        if line.strip().lower() in BYE:
             self._terminal.line(f"that was a prompt: the command is /{line.strip().lower()}", DIM)
+
+    def _explain_bare_word(self, word: str) -> None:
+        """Say how a bare word reaches the model, when the first one is typed: later ones are meant as commands."""
+        typed = QuietHistory(paths.history_file()).load_history_strings()
+        if sum(map(is_bare_word, typed)) <= 1:
+            self._terminal.line(f"{word} alone is a command · {escape_prompt(word)} sends it to the model", DIM)
 
     def _announce(self, name: str) -> None:
         self._terminal.line(f"{name} is loading… · Ctrl-C gives the prompt back", DIM)
@@ -191,6 +212,23 @@ class Repl:
         self._terminal.problem(problem, remedy)
 
 
+def run_in_shell(command: str, terminal: Terminal, keyboard: Keyboard) -> None:
+    """Run a command in the user's shell, to which the terminal belongs meanwhile; Ctrl-C ends only the command."""
+    shell = os.environ.get("SHELL") or "/bin/sh"
+    words = command if sys.platform == "win32" else [shell, "-c", command]
+    with counted_interrupts(), ignored_quits(), keyboard.handed_over():
+        code = subprocess.run(words, shell=sys.platform == "win32", check=False).returncode
+    terminal.start_line_after_others(ended=code >= 0)
+    if code == NOT_FOUND:
+        terminal.line(f"! runs a shell command · {escape_prompt(f'!{command}')} sends it to the model", DIM)
+    elif code < 0 and -code != signal.SIGINT:
+        terminal.line(f"ended by {signal.Signals(-code).name}", DIM)
+    elif code > 0:
+        terminal.line(f"exit code {code}", DIM)
+    elif command.split()[0] == "cd":
+        terminal.line("a shell of its own has changed its folder: tinychat stays in its own", DIM)
+
+
 def confirms(question: results.Question, terminal: Terminal) -> bool:
     """Ask a question; return whether the answer is yes."""
     text = escape_controls(question.text) + results.YES_OR_NO
@@ -208,11 +246,13 @@ def confirms(question: results.Question, terminal: Terminal) -> bool:
 
 QUIT = ("/quit", "/q", "/exit")
 TYPING = "How does it go on? Type a character and Enter, or several if you are sure."
-CHOOSING = "How does it go on? Type the number of a piece, and ! if you are sure, and Enter."
+CHOOSING = "How does it go on? Type a piece or its number, and ! if you are sure, and Enter."
 RULES = "Guesses cost bits, right ones few; {name} pays its surprisal. Fewer bits win."
 KEYS = ("Enter tells", "Esc ends")
 FEW = 30
 """Number of guessed characters below which the winner may just have been lucky."""
+MAX_DIGITS = 5
+"""Number of digits with which a number is no choice."""
 MAX_REST = 200
 """Maximum number of characters shown of the text that was not reached."""
 
@@ -278,16 +318,24 @@ def _guess(game: Game, line: str) -> list[Outcome]:
         return game.give_up()
     if not game.has_choices:
         return game.guess(unescape(line))
-    sure, number = line.rstrip().endswith("!"), line.strip().removesuffix("!")
-    if not number.isdecimal() or int(number) > len(game.choices):
-        return []
-    return game.guess(game.choices[int(number) - 1] if int(number) else OTHER, sure=sure)
+    sure = line.rstrip().endswith("!") and find_choice(line, game.choices) is None
+    choice = find_choice(line.rstrip().removesuffix("!") if sure else line, game.choices)
+    return [] if choice is None else game.guess(choice, sure=sure)
+
+
+def find_choice(typed: str, choices: Sequence[str]) -> str | None:
+    """Return the choice that is typed, as its number or as its text, whose outer spaces may be left out."""
+    if (number := typed.strip()).isdecimal() and len(number) < MAX_DIGITS and int(number) <= len(choices):
+        return choices[int(number) - 1] if int(number) else OTHER
+    text = unescape(typed)
+    matches = [one for one in choices if one == text] or [one for one in choices if one.strip() == text.strip() != ""]
+    return matches[0] if len(matches) == 1 else None
 
 
 def _show_outcomes(outcomes: Sequence[Outcome], game: Game, name: str, terminal: Terminal) -> None:
     """Write `✓ 'ig' ✗ 't' · bits: you 23.1, talk 19.4 · it gave 'i' 62 %, 'g' 99 %`."""
     if not outcomes:
-        terminal.line(f"a number from 0 to {len(game.choices)}, or Enter to be told", DIM)
+        terminal.line(f"a piece, or its number from 0 to {len(game.choices)}, or Enter to be told", DIM)
         return
     if right := "".join(one.text for one in outcomes if one.verdict == "right"):
         terminal.write(f"✓ {right!r} ", GOOD)

@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -55,6 +55,7 @@ class Keyboard:
     def __init__(self, input: Input | None = None, clock: Callable[[], float] = time.monotonic) -> None:
         self.input = input or create_input()
         self._clock, self._read_at = clock, clock()
+        self._attributes: Any = None  # of the terminal, before `no_echo`
         self.is_undecided = False
         """Whether an Esc was read that may still be the first byte of an arrow key."""
 
@@ -67,16 +68,34 @@ class Keyboard:
         import termios
 
         descriptor = self.input.fileno()
-        before, attributes = termios.tcgetattr(descriptor), termios.tcgetattr(descriptor)
+        self._attributes, attributes = termios.tcgetattr(descriptor), termios.tcgetattr(descriptor)
         attributes[0] &= ~(termios.ICRNL | termios.INLCR | termios.IGNCR | termios.IXON)
         attributes[3] &= ~(termios.ECHO | termios.ICANON)
         termios.tcsetattr(descriptor, termios.TCSANOW, attributes)
         try:
-            if self._is_readable(0):  # until now the terminal has turned Enter into a new line
-                self.push_typeahead([ENTER if key.key is Keys.ControlJ else key for key in self.input.read_keys()])
+            self._keep_early_keys()
             yield
         finally:
-            termios.tcsetattr(descriptor, termios.TCSANOW, before)
+            termios.tcsetattr(descriptor, termios.TCSANOW, self._attributes)
+            self._attributes = None
+
+    @contextmanager
+    def handed_over(self) -> Iterator[None]:
+        """Give the terminal to another program, as this one got it, and restore it, however the other one leaves it."""
+        if sys.platform == "win32" or not os.isatty(self.input.fileno()):
+            yield
+            return
+        import termios
+
+        descriptor = self.input.fileno()
+        current = termios.tcgetattr(descriptor)
+        termios.tcsetattr(descriptor, termios.TCSADRAIN, self._attributes or current)
+        try:
+            yield
+        finally:
+            termios.tcsetattr(descriptor, termios.TCSADRAIN, current)
+            if self._attributes is not None:
+                self._keep_early_keys()
 
     def live(self) -> AbstractContextManager[None]:
         """Put the terminal into raw mode, in which `read` returns every key, Ctrl-C included."""
@@ -116,6 +135,11 @@ class Keyboard:
         if end is not None:
             self.push_typeahead(keys[end + 1 :])
         return normalize_newlines("".join(key.data for key in keys[:end])), end is not None
+
+    def _keep_early_keys(self) -> None:
+        """Keep what was typed for the next prompt while the terminal turned Enter into a new line."""
+        if self._is_readable(0):
+            self.push_typeahead([ENTER if key.key is Keys.ControlJ else key for key in self.input.read_keys()])
 
     def _is_readable(self, timeout: float) -> bool:
         if sys.platform == "win32":  # `select` does not know consoles, but reading one does not block
@@ -304,20 +328,6 @@ def is_open_block(text: str) -> bool:
     return text.startswith(BLOCK) and not text.removeprefix(BLOCK).rstrip().endswith(BLOCK)
 
 
-def strip_block(text: str) -> str:
-    '''Return a text without the `"""` around it and the new lines next to them.
-
-    A block is always a prompt: if its content begins with `/`, another `/` is put before it.
-    '''
-    if not text.startswith(BLOCK):
-        return text
-    inner = text.removeprefix(BLOCK)
-    if not is_open_block(text):
-        inner = inner.rstrip().removesuffix(BLOCK)
-    inner = inner.removeprefix("\n").removesuffix("\n")
-    return "/" + inner if inner.startswith("/") else inner
-
-
 # --- SIGINT: Ctrl-C outside of raw mode, or `kill -INT` ---
 
 
@@ -339,6 +349,13 @@ def counted_interrupts(on_interrupt: Callable[[], None] = lambda: None) -> Itera
 
     with _handler(handle):
         yield interrupts
+
+
+@contextmanager
+def ignored_quits() -> Iterator[None]:
+    """Let Ctrl-\\, like Ctrl-C in `counted_interrupts`, end only another program that has the terminal."""
+    with nullcontext() if sys.platform == "win32" else _handler(lambda *_: None, signal.SIGQUIT):
+        yield
 
 
 @contextmanager
@@ -380,13 +397,13 @@ def _send_again() -> None:
 
 
 @contextmanager
-def _handler(handler: Callable[..., None]) -> Iterator[None]:
-    """Install a SIGINT handler; do nothing outside of the main thread."""
+def _handler(handler: Callable[..., None], number: int = signal.SIGINT) -> Iterator[None]:
+    """Install a handler of a signal; do nothing outside of the main thread."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.signal(signal.SIGINT, handler)
+    before = signal.signal(number, handler)
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.signal(number, before)

@@ -33,7 +33,7 @@ from prompt_toolkit.styles import Style
 from prompt_toolkit.utils import get_cwidth
 
 from tinychat.commands import COMMANDS
-from tinychat.commands.registry import Suggestion, is_command, prompt_of
+from tinychat.commands.registry import Suggestion, escape_prompt, is_command, prompt_of
 from tinychat.commands.settings import toggle_greedy
 from tinychat.config.settings import SAMPLING, SETTINGS, describe_sampling
 from tinychat.errors import TinychatError
@@ -133,7 +133,7 @@ class Prompt:
             KeyboardInterrupt: On Ctrl-C at an empty prompt; otherwise Ctrl-C clears it.
         '''
         self._ruler.reset()
-        return keys.strip_block(ask(self._prompt, text=text, on_start=self._start_polling))
+        return strip_block(ask(self._prompt, text=text, on_start=self._start_polling))
 
     def _bindings(self) -> KeyBindings:
         """Return the keys that edit, F1 for the help of the command being typed, and F2 for greedy decoding."""
@@ -225,6 +225,19 @@ def _interrupt_prompt() -> None:
     if app is not None and app.loop is not None:
         with suppress(RuntimeError):  # its event loop has already closed
             app.loop.call_soon_threadsafe(interrupt, app)
+
+
+def strip_block(text: str) -> str:
+    '''Return a text without the `"""` around it and the new lines next to them.
+
+    A block is always a prompt: if its content would be a command, it is escaped.
+    '''
+    if not text.startswith(keys.BLOCK):
+        return text
+    inner = text.removeprefix(keys.BLOCK)
+    if not keys.is_open_block(text):
+        inner = inner.rstrip().removesuffix(keys.BLOCK)
+    return escape_prompt(inner.removeprefix("\n").removesuffix("\n"))
 
 
 # --- the toolbar and background runs ---
@@ -336,7 +349,7 @@ class Ruler(Processor):
 
     def update(self, typed: str) -> Measure | None:
         """Return the measure of the text, or the last one while a thread measures; None for a command or no text."""
-        current, text = self._measurement, prompt_of(keys.strip_block(typed))
+        current, text = self._measurement, prompt_of(strip_block(typed))
         if not text or self._session.info is None:
             return None
         if text != current.text and not current.is_busy:
@@ -525,7 +538,7 @@ class PlainPrompt:
             self._history.store_string(line)
             if self._readline is not None:
                 self._readline.add_history(escape_controls(line))
-        return keys.strip_block(line)
+        return strip_block(line)
 
     def _set_up(self, readline: ModuleType) -> None:
         bindings = ["tab: complete", "set show-all-if-ambiguous on"]

@@ -9,12 +9,14 @@ from pathlib import Path
 import platformdirs
 
 APP = "tinychat"
+HOME, MIRROR = VARIABLES = ("TINYCHAT_HOME", "TINYCHAT_MIRROR")
+"""Environment variables that name folders."""
 LOG_SUFFIX = ".jsonl"
 """Suffix of the transcripts saved automatically, a line for each turn."""
 
 
 def _home() -> Path | None:
-    return Path(home).expanduser().absolute() if (home := os.environ.get("TINYCHAT_HOME")) else None
+    return Path(home).expanduser().absolute() if (home := os.environ.get(HOME)) else None
 
 
 def data_folder() -> Path:
@@ -69,7 +71,7 @@ def config_file() -> Path:
 
 def mirror() -> Path | None:
     """Return the local folder of data sets that `TINYCHAT_MIRROR` names; None if it is not set."""
-    return Path(folder).expanduser() if (folder := os.environ.get("TINYCHAT_MIRROR")) else None
+    return Path(folder).expanduser() if (folder := os.environ.get(MIRROR)) else None
 
 
 def bundled_models() -> Path:

@@ -1,5 +1,6 @@
 """Training runs, each a folder, through which other processes also watch and control the trainer."""
 
+import difflib
 import json
 import shutil
 import signal
@@ -20,6 +21,8 @@ from tinychat.store.names import find_named, typed
 if TYPE_CHECKING:
     import subprocess
 
+MAX_SUGGESTED = 10
+"""Maximum number of runs that an error names."""
 EXIT_SECONDS = 2.0
 """Seconds to wait for a trainer that has written its last event to exit."""
 FULL = 1 << 16
@@ -125,9 +128,17 @@ def find_run(name: str) -> RunFolder:
     """
     folder = find_named(paths.runs_folder(), name)
     if folder is None or not RunFolder(folder).recipe_file.is_file():
-        names = ", ".join(run.name for run in list_runs()) or "none yet"
-        raise RunError(f"there is no run {name!r}", f"runs: {names}")
+        raise RunError(f"there is no run {name!r}", _suggest_runs(name))
     return RunFolder(folder)
+
+
+def _suggest_runs(name: str) -> str:
+    """Return the run whose name is near to one that does not exist, or else the newest runs."""
+    names = [run.name for run in list_runs()]
+    if near := difflib.get_close_matches(name.strip(), names, n=1):
+        return f"did you mean {near[0]}?"
+    more = [f"and {len(names) - MAX_SUGGESTED} older ones"] if len(names) > MAX_SUGGESTED else []
+    return f"runs: {', '.join([*names[:MAX_SUGGESTED], *more]) or 'none yet'}"
 
 
 def list_runs() -> list[RunFolder]:

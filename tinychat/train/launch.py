@@ -28,7 +28,7 @@ from tinychat.atomic import atomic_file, atomic_write
 from tinychat.corpus.registry import KNOWN
 from tinychat.corpus.sources import STDIN, check_is_file, check_sources, source_name, split_weight, with_weight
 from tinychat.corpus.types import Mode
-from tinychat.errors import RunError, SourceError, UsageError
+from tinychat.errors import ModelError, RunError, SourceError, UsageError
 from tinychat.events import Ended, Stepped
 from tinychat.generate.loading import THREAD_ENVIRONMENT
 from tinychat.model.shapes import checked_config
@@ -44,6 +44,7 @@ from tinychat.store.models import (
     ModelInfo,
     find_model,
     open_info,
+    read_info,
 )
 from tinychat.store.names import check_name, find_named, slug, typed
 from tinychat.store.runs import RunFolder, find_run
@@ -230,10 +231,29 @@ def resume_run(name: str) -> RunFolder:
     Raises:
         RunError: If there is no such run, or a trainer is at work on it.
     """
-    run = find_run(name)
+    run = find_resumable(name)
     if run.is_running():
         raise _already_running(run)
     return run
+
+
+def find_resumable(name: str) -> RunFolder:
+    """Return the run of a name.
+
+    Raises:
+        RunError: If there is none; it says if there is a model of that name.
+    """
+    try:
+        return find_run(name)
+    except RunError:
+        try:
+            model = read_info(find_model(name))
+        except ModelError:
+            pass
+        else:
+            problem = f"there is no run {name!r}, only a model"
+            raise RunError(problem, f"train TEXT --from {typed(model.name)} goes on from it") from None
+        raise
 
 
 def change_recipe(run: RunFolder, overrides: Mapping[str, object], *, more: bool = False) -> bool:

@@ -50,7 +50,8 @@ ABBREVIATED = ("training", "models", "session", "inside", "talk")
 RESERVED_LINES = 3
 """Lines left for the command, the next prompt and the toolbar around the overview."""
 KEYS = (
-    ("typing", "Enter sends · Alt-Enter new line · Tab completes · //x sends /x"),
+    ("typing", "Enter sends · Alt-Enter new line · Tab completes"),
+    ("", "exit and help need no slash · //x sends /x · !ls runs ls"),
     ("", "F1 help · F2 greedy · F4 vi · Ctrl-R search · Ctrl-X Ctrl-E editor"),
     ("answering", "↑↓ temp · ←→ length · [ ] top-p · g greedy · space pause · Esc stop"),
     ("training", "b background · s sample · p prompt · e evaluate · q stop"),

@@ -166,6 +166,17 @@ class Terminal:
         """Take the cursor to be at the start of a line, where something else has written."""
         self._line, self._cells, self._wrapped, self._cut, self._is_resized = [], 0, 0, 0, False
 
+    def start_line_after_others(self, *, ended: bool) -> None:
+        """Start a new line, unless the cursor is at the start of one, where another program has written.
+
+        A dumb terminal is taken to be at the start of a line if the program `ended` by itself.
+        """
+        if not self.dumb:  # from anywhere else, as many spaces reach the next line
+            self.control(" " * (self.width - 1) + f"\r{ERASE_LINE_END}")
+        elif not ended:  # a key such as Ctrl-C has been echoed
+            self.control("\n")
+        self.start_line()
+
     def control(self, sequence: str) -> None:
         """Write a sequence as it is, without tracking the cursor; its text must be `Styled`."""
         if self._batch is not None:

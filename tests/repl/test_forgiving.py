@@ -1,0 +1,58 @@
+"""Words and lines of other programs at the prompt: bare commands, and lines for the shell."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from screens import Person
+
+CTRL_C, CTRL_D, CTRL_BACKSLASH = "\x03", "\x04", "\x1c"
+ENTER = "\r"
+FACTS = pytest.mark.parametrize("facts", [{}, pytest.param({"TERM": "dumb"}, marks=pytest.mark.slow)])
+SitDown = Callable[..., Person]
+
+
+@FACTS
+def test_a_bare_word_is_a_command_and_behind_slashes_a_prompt(sit_down: SitDown, facts: dict[str, str]) -> None:
+    mark = ">" if facts else "›"
+    person = sit_down(**facts)
+    person.type("//exit", ENTER)
+    person.sees("you said: exit")
+    person.type("?", ENTER)
+    person.sees("? alone is a command · //? sends it to the model", mark)
+    person.type("exit", ENTER)
+    assert person.wait_for_exit() == 0
+    assert b"exit alone is a command" not in person.raw  # it was said before
+
+
+@FACTS
+def test_a_shell_has_the_terminal_while_it_runs(sit_down: SitDown, tmp_path: Path, facts: dict[str, str]) -> None:
+    """Lines are edited by the terminal, Ctrl-C and Ctrl-\\ end the command alone, and its output may lack its end."""
+    mark = ">" if facts else "›"
+    person = sit_down(SHELL="/bin/sh", **facts)
+    person.type(f"!echo wait; cat > {tmp_path / 'x'}; printf done", ENTER)
+    person.sees("wait")
+    person.type("typed", ENTER, CTRL_D)
+    person.sees(lambda lines: any(line.startswith("done") for line in lines))
+    assert (tmp_path / "x").read_text() == "typed\n"
+    for key, name, shown in ((CTRL_C, "one", "^C"), (CTRL_BACKSLASH, "two", "ended by SIGQUIT")):
+        person.type(f"!echo {name}; exec sleep 60", ENTER)
+        person.sees(name)
+        person.type(key)
+        person.sees(shown, mark)
+    person.type("!nonsense there", ENTER)
+    person.sees("! runs a shell command · //!nonsense there sends it to the model", mark)
+    person.type("!stty raw -echo; exit 3", ENTER)
+    person.sees("exit code 3", mark)
+    person.type("hello", ENTER)
+    person.sees("you said: hello")
+
+
+def test_what_is_typed_while_a_command_runs_goes_to_the_prompt(sit_down: SitDown, tmp_path: Path) -> None:
+    person = sit_down(SHELL="/bin/sh")
+    person.type(f"!echo ready; until test -e {tmp_path / 'go'}; do sleep 0.01; done", ENTER)
+    person.sees("ready")
+    person.type("hello", ENTER)
+    person.sees("hello")
+    (tmp_path / "go").touch()
+    person.sees("you said: hello")
