@@ -94,7 +94,7 @@ class ScriptedEngine:
     def heads(self, *_: object, **__: object) -> list[list[Head]]:
         raise GenerationError("it has no layers to look into", "open a model that has")
 
-    attention = lens = heads
+    attention = lens = trace = heads
 
     def _one(self, request: Request, n: int, top_logprobs: int, end: float) -> Iterator[SampledToken]:
         for index in range(request.num_generated, request.num_generated + n):

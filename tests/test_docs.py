@@ -1,5 +1,6 @@
 """Documentation: its tables are generated from the program. `python tests/test_docs.py` regenerates them."""
 
+import io
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -20,6 +21,7 @@ from tinychat.corpus.registry import KNOWN
 from tinychat.evaluate.perplexity import Score
 from tinychat.events import EVENTS
 from tinychat.session.conversation import Conversation, Turn
+from tinychat.session.session import Session
 from tinychat.session.transcript import transcript_of
 from tinychat.train.recipe import RECIPE_FIELDS, SECTIONS, list_recipes
 from tinychat.train.report import RunSummary
@@ -145,6 +147,22 @@ def sample_transcript() -> dict[str, Any]:
     return transcript
 
 
+def recorded_steps(command: str) -> str:
+    """Return what a command writes on a dumb terminal about a toy, after an answer."""
+    from tinychat.commands.results import Steps
+    from tinychat.repl.render.steps import plain_lines
+    from tinychat.repl.render.terminal import Terminal
+
+    session = Session()
+    session.settings.set("engine", "torch")
+    session.open_model(str(ROOT / "tests" / "toys" / "statquest"))
+    list(session.answer("what is statquest"))
+    result = COMMANDS.dispatch(session, command)
+    assert isinstance(result, Steps)
+    terminal = Terminal(io.StringIO(), lambda: (80, 24), colour=False, dumb=True)
+    return "\n".join(["```", *plain_lines(terminal, result.computation), "```"])
+
+
 TABLES: dict[str, Callable[[], str]] = {
     "settings": lambda: options_table(SETTINGS),
     "interface options": lambda: options_table(UI_OPTIONS),
@@ -158,6 +176,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "eval keys": keys_of(Score, without=["notices"]),
     "runs keys": keys_of(RunSummary),
     "transcript keys": lambda: code(sample_transcript()),
+    "steps of statquest": lambda: recorded_steps("/steps"),
+    "training step of statquest": lambda: recorded_steps("/steps train"),
     "turn keys": lambda: code(sample_transcript()["turns"][0]),
 }
 

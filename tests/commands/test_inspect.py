@@ -10,11 +10,12 @@ from scripted import Talk
 
 from tinychat.commands import COMMANDS
 from tinychat.commands.inspect import HOW_TO_READ_SPANS
-from tinychat.commands.results import BarChart, HeatMap, HeatMaps, Message, ShadedText, Table, TokenBrowser
+from tinychat.commands.results import BarChart, HeatMap, HeatMaps, Message, ShadedText, Steps, Table, TokenBrowser
 from tinychat.config.settings import Settings
 from tinychat.corpus.sources import read_sources
-from tinychat.errors import SourceError, UsageError
+from tinychat.errors import GenerationError, SourceError, UsageError
 from tinychat.evaluate.perplexity import score
+from tinychat.generate.computation import Computation
 from tinychat.generate.engine import Request
 from tinychat.model.config import ModelConfig
 from tinychat.model.loading import load_model
@@ -22,6 +23,7 @@ from tinychat.model.transformer import Transformer
 from tinychat.session.session import Session
 from tinychat.store import paths
 from tinychat.store.models import ModelInfo, save_model
+from tinychat.textutil import visible
 from tinychat.tokenizer.tokenizer import Tokenizer
 from tinychat.tokenizer.training import train_vocabulary
 
@@ -493,3 +495,55 @@ def test_there_must_be_an_answer_and_a_text_of_that_name(talk: Talk) -> None:
         talk.do("/copied nothing")
     with pytest.raises(UsageError, match="a quotation mark stands alone"):
         talk.do("/copied 'nothing")
+
+
+# --- the computation, by hand ---
+
+
+def steps(session: Session, line: str) -> Computation:
+    result = COMMANDS.dispatch(session, line)
+    assert isinstance(result, Steps)
+    return result.computation
+
+
+def test_the_steps_of_each_token_end_in_the_one_that_was_drawn(spelled: Session) -> None:
+    spelled.settings.set("temperature", 1.3)
+    spelled.settings.set("top_p", 0.9)
+    spelled.settings.set("presence_penalty", 1.5)
+    list(spelled.answer("abd"))
+    tokens = spelled.turns[-1].tokens
+    assert len({token.id for token in tokens}) > 3
+    for index, token in enumerate(tokens, 1):
+        computation = steps(spelled, f"/steps {index}")
+        assert computation.result == f"the next token: {visible(token.text)!r}"
+        assert "random number" in computation.operations[-1].about
+    surprising = min(range(len(tokens)), key=lambda index: tokens[index].logprob)
+    assert steps(spelled, "/steps").result == steps(spelled, f"/steps {surprising + 1}").result
+    assert steps(spelled, f"/steps {len(tokens) + 1}").result.startswith("the next token: ")
+    texts = [spelled.turns[0].prompt, *(token.text for token in spelled.turns[0].tokens)]
+    assert "".join(texts)[:3] == "abc"
+    rows = steps(spelled, "/steps 1").operations[0].output.rows
+    assert "".join(rows).endswith("abd")
+
+
+def test_a_token_that_was_put_there_is_not_said_to_be_drawn(spelled: Session) -> None:
+    list(spelled.branch(2, [spelled.model.tokenizer.encode("z")[0]]))
+    computation = steps(spelled, "/steps 3")
+    assert computation.result == "the next token: 'z'"
+    assert "no longer known" in computation.operations[-1].about
+
+
+def test_steps_takes_a_number_or_train(spelled: Session) -> None:
+    with pytest.raises(UsageError, match="/steps takes the number of a token, from 1 to 12, not '14'"):
+        steps(spelled, "/steps 14")
+    with pytest.raises(UsageError, match="/steps train takes a toy whose recipe holds its text, and letters is none"):
+        steps(spelled, "/steps train")
+
+
+def test_steps_needs_an_answer_and_a_model_to_look_into(talk: Talk) -> None:
+    assert set(talk.completions("steps", "")) == {"train"}
+    with pytest.raises(UsageError, match="there is no answer to look into yet"):
+        talk.do("/steps")
+    talk.ask("hello")
+    with pytest.raises(GenerationError, match="it has no layers to look into"):
+        talk.do("/steps")

@@ -1,9 +1,12 @@
 """What the tests of engines share."""
 
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
 
 from tinychat.generate.native import build
 

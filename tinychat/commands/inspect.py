@@ -2,13 +2,22 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tinychat.commands.conversation import branch_at
-from tinychat.commands.registry import command, complete_paths, parse_number, parse_token, split_words, unquote
+from tinychat.commands.registry import (
+    Suggestion,
+    command,
+    complete_paths,
+    first_word,
+    parse_number,
+    parse_token,
+    split_words,
+    unquote,
+)
 from tinychat.commands.results import (
     Answer,
     Bar,
@@ -19,6 +28,7 @@ from tinychat.commands.results import (
     Result,
     ShadedText,
     SmallMap,
+    Steps,
     Table,
     TokenBrowser,
 )
@@ -53,6 +63,8 @@ MIN_PATTERN_WEIGHT = 0.3
 """Attention weight from which a head is named for a pattern."""
 MIN_LISTED_WEIGHT = 0.05
 """Attention weight from which a pattern is listed for a head shown alone."""
+TRAIN = "train"
+"""Argument of `/steps` for a training step."""
 MAX_CANDIDATES = 5
 """Number of tokens in a row of `/lens`."""
 MIN_PROBABILITY = 0.001
@@ -181,11 +193,17 @@ def _ids_before(model: OpenModel, turn: Turn, index: int | None = None) -> tuple
 
 def _probabilities(session: Session, turn: Turn, index: int) -> list[TokenProbability]:
     """Compute the probabilities of the whole vocabulary at an index again, so that generating answers costs no more."""
+    return session.model.engine.probabilities(_request_at(session, turn, index))
+
+
+def _request_at(session: Session, turn: Turn, index: int) -> Request:
+    """Return the request for the token at an index of an answer, with the settings and biases that drew it."""
     (ids, source), settings = _ids_before(session.model, turn, index), _settings_at(session, turn, index)
-    request = Request(0, ids, index, settings, seed=0, source=source)
+    end_ids = session.model.prompt_encoder.end_ids
+    request = Request(0, ids, index, settings, seed=0, end_ids=end_ids, source=source)
     if controls := session.model.vocabulary.controls(settings):
         request.biases = controls.biases(ids, len(ids) - index)
-    return session.model.engine.probabilities(request)
+    return request
 
 
 def _shown(probabilities: list[TokenProbability], token: Token) -> list[TokenProbability]:
@@ -373,6 +391,50 @@ def _parse_index(words: Sequence[str], count: int, name: str) -> int | None:
     return parse_number(words[0], 1, count, error) - 1
 
 
+# --- the computation, by hand -----------------------------------------------------------------------------------------
+
+
+@first_word
+def _complete_steps(session: Session, words: list[str]) -> Iterator[Suggestion]:
+    yield Suggestion(TRAIN, "the first step of a toy's training")
+
+
+@command("steps", "inside", "a token, by hand", usage="[N|train]", example="/steps 1", complete=_complete_steps)
+def steps(session: Session, text: str) -> Result:
+    """Walk through the computation of the Nth token of the last answer.
+
+    One operation a screen, with its numbers: ←/→ go on and back, ↑/↓ and Tab
+    select a number and show how it was made. Without N it is the answer's most
+    surprising token. `/steps train` shows the first training step of a toy.
+    """
+    if text.lower() == TRAIN:
+        from tinychat.evaluate.training_step import trace_training_step
+
+        return Steps(trace_training_step(session.model.info))
+    turn, model = _last_answer(session), session.model
+    count = len(turn.tokens)
+    index = count if text == str(count + 1) else _parse_token(text, turn, "steps")
+    request, number = _request_at(session, turn, index), _random_number(session, turn, index)
+    labels = map(_make_label, (model.tokenizer, model.source_tokenizer))
+    drawn = turn.tokens[index].id if index < count else None
+    return Steps(model.engine.trace(request, *labels, uniform=number, drawn=drawn))
+
+
+def _make_label(tokenizer: Tokenizer) -> Callable[[int], str]:
+    """Return a function that labels a token; where all words begin with a space, it is left out."""
+    strip = str.strip if tokenizer.kind == "whitespace" else str
+    return lambda token: visible(strip(tokenizer.token_text(token)))
+
+
+def _random_number(session: Session, turn: Turn, index: int) -> float | None:
+    """Return the random number that drew the token of an answer, or the one after it; None if it is not known."""
+    if turn.finished is None or turn.why_not_reproducible or turn.saved_text is not None:
+        return None
+    from tinychat.generate.sampling import uniform
+
+    return uniform(turn.finished.seed, len(session.model.history(turn.path()[:-1])), index)
+
+
 # --- memorized text ---------------------------------------------------------------------------------------------------
 
 
@@ -484,4 +546,4 @@ def _location(passage: "Passage") -> str:
     return f"{file.name if file.is_absolute() else file}, {passage.unit} {passage.number:,}"
 
 
-COMMANDS = (why, color, score, tokens, attention, lens, copied)
+COMMANDS = (why, color, score, tokens, attention, lens, steps, copied)

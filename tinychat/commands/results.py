@@ -7,6 +7,7 @@ from subprocess import Popen
 
 from tinychat.evaluate.shannon_game import Game
 from tinychat.events import Finished, Record
+from tinychat.generate.computation import Computation
 from tinychat.model.config import Diagram
 from tinychat.session.open_model import ShouldStop
 from tinychat.session.session import Session
@@ -82,6 +83,13 @@ class TokenBrowser:
     """Returns the alternatives to the token at an index."""
     branch_from: "Callable[[int, int], Answer]"
     """Continues from the token at an index, replaced by the alternative at a second one."""
+
+
+@dataclass(frozen=True)
+class Steps:
+    """A computation to walk through, one operation after the other."""
+
+    computation: Computation
 
 
 @dataclass(frozen=True)
@@ -254,6 +262,7 @@ Drawable = Message | Change | Table | BarChart | Tree | ShadedText | HeatMap | H
 Result = (
     Drawable
     | TokenBrowser
+    | Steps
     | Plot
     | GuessingGame
     | Answer

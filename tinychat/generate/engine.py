@@ -2,11 +2,12 @@
 
 import math
 from array import array
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from tinychat.config.settings import Settings
+from tinychat.generate.computation import Computation
 from tinychat.store.models import ModelInfo
 
 
@@ -103,8 +104,8 @@ class LensRow:
 class Engine(Protocol):
     """Generates tokens with one model.
 
-    Its methods raise `GenerationError` if the model gave NaN or infinite logits; `heads`, `attention` and `lens`, also
-    if the engine does not support introspection.
+    Its methods raise `GenerationError` if the model gave NaN or infinite logits; `heads`, `attention`, `lens` and
+    `trace`, also if the engine does not support introspection.
     """
 
     context_length: int
@@ -184,6 +185,25 @@ class Engine(Protocol):
 
         There is one row for the embeddings, one for each layer and, if the model mixes n-grams in, one for each part of
         the mixture; the last row is the model's own prediction. Each reports the probability of `token`.
+        """
+
+    def trace(
+        self,
+        request: Request,
+        label: Callable[[int], str],
+        source_label: Callable[[int], str],
+        *,
+        uniform: float | None = None,
+        drawn: int | None = None,
+    ) -> Computation:
+        """Compute the next token of a request as a list of operations; see `trace` in `tracing.py`.
+
+        Args:
+            request: the sequence.
+            label: returns the text of a token.
+            source_label: returns that of a token of the encoder.
+            uniform: the random number that draws the token; None if it is not known.
+            drawn: id of the token that was drawn; None if it is not known. One of the two must be.
         """
 
 

@@ -5,7 +5,7 @@ Shapes: B rows, T time, N tokens generated at once, V vocabulary.
 
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 import torch
@@ -13,10 +13,12 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from tinychat.errors import GenerationError
+from tinychat.generate.computation import Computation
 from tinychat.generate.cuda_graph import STEPS, Capture, GraphReplayer
 from tinychat.generate.engine import Head, LensRow, Request, SampledToken, TokenProbability, window_start
 from tinychat.generate.introspection import describe_heads, logit_lens, watch_attention
 from tinychat.generate.sampling import probabilities, random_numbers, sample, stack_biases
+from tinychat.generate.tracing import trace
 from tinychat.model.cpu_decoder import CPUDecoder
 from tinychat.model.loading import load_weights
 from tinychat.model.transformer import NO_TOKEN, EncoderOutput, KVCache, Transformer
@@ -161,6 +163,20 @@ class TorchEngine:
             top = tuple((id, value) for id, value in zip(top_ids.tolist(), values.tolist(), strict=True) if value > 0)
             rows.append(LensRow(part, top, row[token].item(), int((row > row[token]).sum()) + 1, share))
         return rows
+
+    @torch.inference_mode()
+    def trace(
+        self,
+        request: Request,
+        label: Callable[[int], str],
+        source_label: Callable[[int], str],
+        *,
+        uniform: float | None = None,
+        drawn: int | None = None,
+    ) -> Computation:
+        """Implement `Engine.trace`."""
+        window = request.ids[window_start(len(request.ids), self.context_length) :]
+        return trace(self.model, request, label, source_label, window=window, uniform=uniform, drawn=drawn)
 
     def _window(self, ids: Sequence[int]) -> Tensor:
         """Return what the model sees of a sequence when it predicts the next token, [1, T]."""

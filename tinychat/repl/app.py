@@ -184,6 +184,10 @@ class Repl:
             case results.TokenBrowser():
                 if (chosen := walk(result, self._terminal, self._keyboard)) is not None:
                     self._show(chosen)
+            case results.Steps():
+                from tinychat.repl.steps_view import walk_steps
+
+                walk_steps(result.computation, self._terminal, self._keyboard)
             case results.WatchRun():
                 from tinychat.repl.training_view import Dashboard
 

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple, Protocol
 from tinychat.atomic import atomic_write
 from tinychat.config.settings import CONTROLS, SAMPLING, SETTINGS, Settings
 from tinychat.errors import GenerationError, ModelError
+from tinychat.generate.computation import Computation
 from tinychat.generate.engine import Engine, Head, LensRow, Request, SampledToken, TokenProbability, window_start
 from tinychat.generate.native.build import Unavailable, levels_here, load_library
 from tinychat.model.config import ModelConfig
@@ -92,7 +93,8 @@ class NativeEngine:
         level: instruction set to use, one of `build.levels_here()`; None: the best.
         drafts: whether to guess tokens and check several at once (speculative decoding, Leviathan et al. 2023):
             `never`, `always`, or `auto`, if that is measured to be faster. The tokens generated are the same.
-        load_reference: begins to load the engine for `heads`, `attention` and `lens`; None: they are not supported.
+        load_reference: begins to load the engine for `heads`, `attention`, `lens` and `trace`; None: they are not
+            supported.
 
     Raises:
         Unavailable: there is no compiler, or the model has an encoder or is too large.
@@ -276,6 +278,10 @@ class NativeEngine:
     def lens(self, ids: Sequence[int], token: int, **options: Any) -> list[LensRow]:
         """Implement `Engine.lens`."""
         return self._inside.lens(ids, token, **options)
+
+    def trace(self, request: Request, *labels: Callable[[int], str], **options: Any) -> Computation:
+        """Implement `Engine.trace`."""
+        return self._inside.trace(request, *labels, **options)
 
     def _arrange(self, requests: Sequence[Request]) -> None:
         """Give each request the kernel's sequence of its slot, or an unused one."""

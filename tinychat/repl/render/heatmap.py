@@ -4,6 +4,7 @@ import textwrap
 from bisect import bisect_right
 from collections.abc import Sequence
 from itertools import chain, pairwise, zip_longest
+from math import isinf
 from operator import itemgetter
 
 from prompt_toolkit.utils import get_cwidth
@@ -179,3 +180,14 @@ def _scale(terminal: Terminal) -> None:
     else:
         terminal.write("  ".join(f"{shade} {100 * level:.0f}" for level, shade in SHADES) + " % or more")
     terminal.fresh_line()
+
+
+def signed_cell(terminal: Terminal, value: float, largest: float) -> tuple[str, str]:
+    """Return the character and the style of a number by its size, as a fraction of the largest one, and its sign."""
+    if isinf(value):
+        return "╳", DIM
+    size = min(1.0, abs(value) / largest) if largest else 0.0
+    if not terminal.colour:
+        return _shade(size), ""
+    colours = terminal.theme.cold if value < 0 else terminal.theme.heat
+    return " ", f"\x1b[48;5;{colours[bisect_right(LEVELS, size) - 1]}m"

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-DIM, BOLD = "\x1b[2m", "\x1b[1m"
+DIM, BOLD, REVERSE = "\x1b[2m", "\x1b[1m", "\x1b[7m"
 LINE = "\x1b[90m"
 ERROR, GOOD, WARNING, ACCENT = "\x1b[31m", "\x1b[32m", "\x1b[33m", "\x1b[36m"
 CURVES = (ACCENT, WARNING, GOOD, "\x1b[35m", ERROR, "\x1b[34m")
@@ -40,6 +40,8 @@ class Theme:
     """The colour of frames and of what is still to do, which need no contrast."""
     heat: tuple[int, ...]
     """Colours of a heat map, from nothing, which is close to the background, to the largest values."""
+    cold: tuple[int, ...]
+    """The same for negative numbers."""
     text: int
     """The colour of text in pictures and menus; elsewhere it is the terminal's own."""
     background: int
@@ -86,11 +88,13 @@ class Theme:
 THEMES: Mapping[str, Theme] = {
     "dark": Theme(
         dim=245, red=203, green=114, yellow=221, blue=111, magenta=176, cyan=80, line=240,
-        heat=(235, 53, 90, 126, 162, 203, 215, 229), text=253, background=234, menu=236, selected=24,
+        heat=(235, 53, 90, 126, 162, 203, 215, 229), cold=(235, 17, 18, 25, 31, 38, 80, 159),
+        text=253, background=234, menu=236, selected=24,
     ),
     "light": Theme(
         dim=242, red=160, green=28, yellow=130, blue=25, magenta=127, cyan=30, line=250,
-        heat=(231, 224, 217, 210, 204, 161, 89, 53), text=235, background=231, menu=255, selected=153,
+        heat=(231, 224, 217, 210, 204, 161, 89, 53), cold=(231, 195, 153, 117, 74, 31, 25, 17),
+        text=235, background=231, menu=255, selected=153,
     ),
 }  # fmt: skip
 

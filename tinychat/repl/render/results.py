@@ -262,7 +262,10 @@ def _help_grid(help: results.Help, width: int, abbreviated: Collection[str]) -> 
     for category, entries in help.categories.items():
         names = [name for name, brief in entries.items() if not brief or category in abbreviated]
         if names:
-            grid.add_row(category, Text("  ".join(f"/{name}" for name in names), style="cyan"))
+            listed = "  ".join(f"/{name}" for name in names)
+            if len(listed) > width - 1 - CATEGORY_WIDTH:  # closer together they may fit on one line
+                listed = listed.replace("  ", " ")
+            grid.add_row(category, Text(listed, style="cyan"))
         explained = [(name, brief) for name, brief in entries.items() if name not in names]
         for index in range(0, len(explained), columns):
             line = Text(no_wrap=True, overflow="ellipsis")
