@@ -55,7 +55,7 @@ def test_an_encoder_is_drawn_before_the_decoder_that_attends_to_it() -> None:
     lines = drawn(80, ModelConfig(65, n_encoder_layer=1, n_layer=1, d_model=16, n_head=2))
     assert lines[1].split()[:2] == ["encoder:", "tokens"]
     assert "  ▼   to the decoder" in lines
-    assert any("cross-attention  Attention 2 heads of 8, to the" in line for line in lines)
+    assert any("cross-attention  2 heads of 8, to the encoder" in line for line in lines)
 
 
 @pytest.mark.parametrize("columns", [30, 40, 60, 80, 200])

@@ -58,6 +58,7 @@ def test_styles_of_rich_and_of_our_own_take_the_theme_and_other_colours_stay() -
         terminal.show(Text("c", "bold cyan"))
         cyan = f"38;5;{theme.cyan}"
         assert screen.getvalue() == f"\x1b[{cyan}ma\x1b[0m\x1b[38;5;36;48;5;2mb\x1b[0m\n\x1b[1;{cyan}mc\x1b[0m\n"
+        assert theme.apply("\x1b[2;1;31m") == f"\x1b[1;38;5;{theme.dim}m", "dim text is grey whatever its colour"
         assert theme.apply(DIM + ERROR) == f"\x1b[38;5;{theme.dim}m\x1b[38;5;{theme.red}m"
 
 

@@ -8,7 +8,7 @@ from prompt_toolkit.utils import get_cwidth
 
 from tinychat.commands.results import Architecture
 from tinychat.model.config import Diagram, Layer, Stage
-from tinychat.repl.render.palette import BOLD, DIM
+from tinychat.repl.render.palette import ACCENT, BOLD, DIM, LINE
 from tinychat.repl.render.terminal import Terminal, fit, pad
 
 GAP = "  "
@@ -47,7 +47,7 @@ class Row:
 
 def draw_architecture(terminal: Terminal, architecture: Architecture) -> None:
     """Draw a model's layers; a narrow screen drops their shapes first, then their descriptions."""
-    _write_wrapped(terminal, architecture.title)
+    _write_wrapped(terminal, architecture.title, BOLD)
     flow = PLAIN_FLOW if terminal.dumb else FLOW
     gutter = max(map(len, flow.values()))
     rows = [row for row in _rows(architecture.diagram, is_sized=architecture.is_sized) if row.name or not terminal.dumb]
@@ -58,10 +58,21 @@ def draw_architecture(terminal: Terminal, architecture: Architecture) -> None:
             left, right = _ruled(row, flow[row.flow], gutter + len(right), has_parameters=bool(widths[-1]))
         terminal.fresh_line()
         terminal.write(left, DIM)
-        terminal.write(right.rstrip(), BOLD if row.is_ruled and row.name else "" if row.parameters else DIM)
+        for text, style in _styled(row, right.rstrip()):
+            terminal.write(text, style)
         terminal.fresh_line()
     for note in (*[HOW_TO_READ] * (not terminal.dumb), *architecture.notes):
         _write_wrapped(terminal, note, DIM)
+
+
+def _styled(row: Row, text: str) -> Iterator[tuple[str, str]]:
+    """Yield the parts of a drawn row with their styles: its name and its parameters stand out."""
+    name = text[: len(row.name)]
+    rest = text.removeprefix(name)
+    parameters = row.parameters if row.parameters and rest.endswith(row.parameters) else ""
+    yield name, BOLD if row.is_ruled else ACCENT if row.parameters and row.flow != "begins" else ""
+    yield rest.removesuffix(parameters), LINE if row.is_ruled else DIM
+    yield parameters, BOLD if row.is_ruled or row.flow == "begins" else ""
 
 
 def _write_wrapped(terminal: Terminal, text: str, style: str = "") -> None:
@@ -131,7 +142,7 @@ def _block(stage: Stage, is_sized: bool) -> Iterator[Row]:
 def _row(flow: str, layer: Layer, is_sized: bool) -> Row:
     if not is_sized:
         return Row(flow, layer.name, layer.kind)
-    is_same_name = layer.name.replace("-", "") == layer.kind.lower()
+    is_same_name = layer.name.replace("-", "").endswith(layer.kind.lower())
     about = layer.about if is_same_name else f"{layer.kind} {layer.about}".strip()
     shape = "" if layer.branch == "joins" else " × ".join(map(str, layer.shape))
     return Row(flow, layer.name, about, shape, f"{layer.parameters:,}" if layer.parameters else "")

@@ -60,6 +60,8 @@ class Theme:
         names |= {"35": self.magenta, "36": self.cyan, "90": self.line}
         if codes[0] in EXTENDED:
             return codes
+        if "2" in codes:  # dim text has no other colour
+            codes = [*(code for code in codes if code not in names), "2"]
         return [f"38;5;{names[code]}" if code in names else code for code in codes]
 
     def prompt_styles(self) -> dict[str, str]:
