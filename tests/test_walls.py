@@ -176,7 +176,7 @@ def test_a_made_up_circle_is_found(source: str) -> None:
     changed = {module: set(others) for module, others in graph().items()}
     assert "tinychat.generate.engine" in changed["tinychat.generate.stream"]
     changed["tinychat.generate.engine"] |= {other for other in imports(ast.parse(source)) if other in MODULES}
-    assert set(find_circle(changed)) == {"tinychat.generate.engine", "tinychat.generate.stream"}
+    assert set(find_circle(changed)) >= {"tinychat.generate.engine", "tinychat.generate.stream"}
 
 
 def test_broken_walls_are_found() -> None:

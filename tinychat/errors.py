@@ -61,13 +61,13 @@ class UsageError(TinychatError):
 
 
 class SettingError(UsageError):
-    """Invalid value of a setting; `expected` describes the valid ones."""
+    """Invalid value of a setting; `expected` describes the valid ones, `fault` says what is wrong if that is known."""
 
-    def __init__(self, name: str, expected: str, seen: object) -> None:
+    def __init__(self, name: str, expected: str, seen: object, fault: str = "") -> None:
         shown = repr(seen)
         if len(shown) > MAX_SHOWN:
             shown = f"{shown[:MAX_SHOWN]}… of {len(shown):,} characters"
-        super().__init__(f"{name.replace('_', '-')} takes {expected}, not {shown}")
+        super().__init__(f"{name.replace('_', '-')} takes {expected}, not {shown}" + (f": {fault}" if fault else ""))
 
 
 class SourceError(TinychatError):

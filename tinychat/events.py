@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
-from tinychat.textutil import json_line
+from tinychat.textutil import json_line, percent
 from tinychat.untrusted import replace_surrogates
 
 # --- generation --------------------------------------------------------------------------------------------------
@@ -63,6 +63,44 @@ class AnswerStart:
     name: str
 
 
+class ChoiceProbability(NamedTuple):
+    """One of the texts that an answer may be."""
+
+    text: str
+    model: float
+    """Probability under the model, among the choices."""
+    probability: float
+    """Probability of being drawn, after temperature and filters."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChoiceProbabilities:
+    """The texts that an answer may be, the likeliest under the model first."""
+
+    choices: tuple[ChoiceProbability, ...]
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """The probabilities in words; those of being drawn too if they are others."""
+        model = " · ".join(f"{one.text} {percent(one.model)}" for one in self.choices)
+        drawn = " · ".join(f"{one.text} {percent(one.probability)}" for one in self.choices)
+        return (f"choices: {model}",) if drawn == model else (f"choices: {model}", f"as sampled: {drawn}")
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """The answers that the best was chosen from, best first: texts, and the mean log-probability of their tokens."""
+
+    answers: tuple[tuple[str, float], ...]
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """The log-probabilities in words."""
+        (_, best), (_, second), *_, (_, worst) = (*self.answers, self.answers[-1])
+        others = f"{second:.2f} to {worst:.2f}" if len(self.answers) > 2 else f"{second:.2f}"
+        return (f"best of {len(self.answers)}: log-probability {best:.2f} per token, the others {others}",)
+
+
 @dataclass(frozen=True, slots=True)
 class Finished:
     """Last record of an answer, with the number of tokens shown, the duration and the random seed, set or drawn."""
@@ -77,7 +115,7 @@ class Finished:
         return self.tokens / self.seconds if self.seconds > 0 else 0.0
 
 
-Record = Token | Notice | SettingsChanged | AnswerStart | Finished
+Record = Token | Notice | SettingsChanged | AnswerStart | ChoiceProbabilities | Candidates | Finished
 
 
 # --- training ----------------------------------------------------------------------------------------------------

@@ -273,7 +273,7 @@ def test_a_temperature_too_small_to_divide_by_is_greedy() -> None:
 
 def test_every_number_of_a_setting_has_bounds_that_fit_in_64_bits() -> None:
     numbers = [one for one in SETTINGS.values() if one.kind is int]
-    assert len(numbers) == 6
+    assert len(numbers) == 8
     for one in numbers:
         assert one.low is not None
         assert one.high is not None

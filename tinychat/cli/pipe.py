@@ -20,7 +20,7 @@ from tinychat.cli.output import echo, write
 from tinychat.config.option import unescape
 from tinychat.config.settings import LOADING, SETTINGS, Settings
 from tinychat.errors import TinychatError, UsageError
-from tinychat.events import Finished, Notice, Token
+from tinychat.events import Candidates, ChoiceProbabilities, Finished, Notice, Token
 from tinychat.generate.stream import Answer, Batch, RunningText, drive, fresh_seed
 from tinychat.session.conversation import Turn
 from tinychat.session.session import Session
@@ -84,6 +84,7 @@ class _Job:
     error: str | None = None
     tokens: list[Token] = field(default_factory=list)
     written: int = 0
+    chosen_from: dict[str, Any] = field(default_factory=dict)
     finished: Finished | None = None
 
     @property
@@ -127,6 +128,10 @@ class _Pipe:
                         job.tokens.append(record)
                     case Notice(text):
                         self._log(job, text)
+                    case ChoiceProbabilities(choices):
+                        job.chosen_from["choices"] = [choice._asdict() for choice in choices]
+                    case Candidates(answers):
+                        job.chosen_from["candidates"] = [{"text": text, "logprob": one} for text, one in answers]
                     case Finished():
                         job.finished = record
                         del self._answering[answer]
@@ -234,7 +239,7 @@ class _Pipe:
             return {"error": job.error, "line": job.position + 1, **job.extra}
         values: dict[str, Any] = {
             "prompt": job.prompt, "completion": job.text(), "tokens": finished.tokens, "finish_reason": finished.reason,
-            "seconds": round(finished.seconds, 6), "seed": finished.seed, **job.extra,
+            "seconds": round(finished.seconds, 6), "seed": finished.seed, **job.chosen_from, **job.extra,
         }  # fmt: skip
         if self._options.logprobs is not None:
             values["logprobs"] = [

@@ -35,6 +35,7 @@ from tinychat.commands.results import (
 from tinychat.config.settings import Settings, describe_sampling
 from tinychat.errors import SourceError, UsageError
 from tinychat.events import Token
+from tinychat.generate.choices import Choices
 from tinychat.generate.engine import Head, Request, TokenProbability, window_start
 from tinychat.session.conversation import Turn
 from tinychat.session.open_model import OpenModel
@@ -193,7 +194,11 @@ def _ids_before(model: OpenModel, turn: Turn, index: int | None = None) -> tuple
 
 def _probabilities(session: Session, turn: Turn, index: int) -> list[TokenProbability]:
     """Compute the probabilities of the whole vocabulary at an index again, so that generating answers costs no more."""
-    return session.model.engine.probabilities(_request_at(session, turn, index))
+    request, model = _request_at(session, turn, index), session.model
+    if request.settings.choices:
+        start = len(request.ids) - index
+        return Choices.weigh(model.engine, request, start, model.tokenizer).next_tokens(request, start)
+    return model.engine.probabilities(request)
 
 
 def _request_at(session: Session, turn: Turn, index: int) -> Request:
@@ -430,7 +435,7 @@ def _random_number(session: Session, turn: Turn, index: int) -> float | None:
     """Return the random number that drew the token of an answer, or the one after it; None if it is not known."""
     if turn.finished is None or turn.why_not_reproducible or turn.saved_text is not None:
         return None
-    from tinychat.generate.sampling import uniform
+    from tinychat.generate.engine import uniform
 
     return uniform(turn.finished.seed, len(session.model.history(turn.path()[:-1])), index)
 

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from tinychat.commands.registry import Command, Suggestion, command, first_word
+from tinychat.commands.registry import Command, Suggestion, command, first_word, unquote
 from tinychat.commands.results import Change, Message, Result, Table
 from tinychat.config.option import Option
 from tinychat.config.settings import LOADING, SETTINGS, UI_OPTIONS
@@ -64,6 +64,11 @@ def _show(session: Session, setting: Option) -> str:
     return setting.show(getattr(session.settings.current, setting.name))
 
 
+def _unquoted(setting: Option | None, text: str) -> str:
+    """Return a typed value without the quotation marks that only keep its spaces."""
+    return unquote(text) if setting is not None and setting.quoted else text
+
+
 def suggest_values(session: Session, setting: Option) -> Iterator[Suggestion]:
     """Suggest values of a setting, the current one first, with its bounds and its effect."""
     current, default = setting.typed(getattr(session.settings.current, setting.name)), setting.typed(setting.default)
@@ -76,10 +81,10 @@ def suggest_values(session: Session, setting: Option) -> Iterator[Suggestion]:
 
 def _setting_command(setting: Option) -> Command:
     def show_or_change(session: Session, text: str) -> Result:
-        if setting.kind is not tuple:
+        if setting.kind is not tuple and not (setting.quoted or setting.check):
             text = text.removeprefix("=").strip()
         if text:
-            return change(session, setting.name, text)
+            return change(session, setting.name, _unquoted(setting, text))
         origin = ORIGIN_NAMES[session.settings.origin(setting.name)]
         source = f"{setting.expected} · default {setting.show(setting.default)} · now from: {origin}"
         return Message((f"{setting.spelling} {_show(session, setting)}",), (setting.help, source))
@@ -147,7 +152,7 @@ def set_(session: Session, text: str) -> Result:
     if (match := NAME_AND_VALUE.fullmatch(text)) is None:
         setting = SETTINGS.find(text.rstrip("=: "))
         return _setting_command(setting).function(session, "")
-    return change(session, match["name"], match["value"].strip())
+    return change(session, match["name"], _unquoted(SETTINGS.get(match["name"]), match["value"].strip()))
 
 
 @command("reset", "settings", usage="[NAME]", example="/reset temperature", complete=first_word(_complete_set))

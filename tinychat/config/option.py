@@ -63,6 +63,10 @@ class Option:
     r"""Whether `\n` in a typed text means a newline, and `none` no text at all."""
     separated: bool = False
     r"""Whether a typed text is several, between commas; `\,` is a comma, and quotation marks keep outer spaces."""
+    quoted: bool = False
+    """Whether quotation marks around a text typed as a command keep its outer spaces, and are no part of it."""
+    check: Callable[[str], str] | None = None
+    """Returns the reason why a text is invalid; empty if it is valid."""
     switch: bool = False
     """Whether its flag takes no value."""
     flags: tuple[str, ...] = ()
@@ -192,6 +196,8 @@ class Option:
                 return truth
         elif self.kind is str:
             if isinstance(raw, str) and (raw or self.empty) and not self.choices:
+                if self.check is not None and (fault := self.check(raw)):
+                    raise SettingError(self.name, self.expected, raw, fault)
                 return raw
         elif isinstance(raw, int | float | str) and not isinstance(raw, bool):
             value = self.kind(raw)

@@ -14,6 +14,16 @@ MIN_TEMPERATURE = 1e-6
 """Temperature below which sampling is greedy: engines divide logits by it, in f32, which would overflow."""
 
 
+MAX_CANDIDATES = 64
+"""Maximum number of answers that are generated at once for one."""
+
+
+def _pattern_fault(pattern: str) -> str:
+    from tinychat.pattern import pattern_fault
+
+    return pattern_fault(pattern)
+
+
 @dataclass(frozen=True, slots=True)
 class Settings:
     """Snapshot of all settings; engines receive the current one with each call.
@@ -113,6 +123,33 @@ class Settings:
         synonyms=("stop_sequence", "stop_sequences", "stop_strings", "eos"),
         values={"none": "no stop text", r"\n": "the end of the line", r"\n\n": "the end of the paragraph"},
         toolbar=lambda value: "stop " + " ".join(repr(text) for text in value) if value else "",
+    )  # fmt: skip
+    begin: str | None = option(
+        None, "text that every answer begins with", section="control", quoted=True, example="Well,",
+        values={"none": "the model begins as it likes"},
+        toolbar=lambda value: f"begin {value!r}" if value else "",
+    )  # fmt: skip
+    regex: str | None = option(
+        None, "regular expression that the whole answer matches", section="control", metavar="PATTERN",
+        check=_pattern_fault, example=r"(yes|no)[.!]",
+        values={"none": "any text", r"[^.!?]+[.!?]": "one sentence", r"\d+": "a number"},
+        toolbar=lambda value: f"regex {value}" if value else "",
+    )  # fmt: skip
+    choices: tuple[str, ...] = option(
+        (), "the answer is one of these texts, by the model's probabilities of them", optional=True, escaped=True,
+        separated=True, example="yes,no,maybe", values={"none": "any text"},
+        toolbar=lambda value: "choices " + ",".join(value) if value else "",
+    )  # fmt: skip
+    best_of: int = option(
+        1, "number of answers sampled, of which the one with the highest log-probability per token is shown",
+        low=1, high=MAX_CANDIDATES, example="5", trend="higher: likelier answers", values={"1": "off"},
+        toolbar=lambda value: f"best of {value}" if value > 1 else "",
+    )  # fmt: skip
+    num_beams: int = option(
+        1, "number of beams of a beam search for the likeliest answer, instead of sampling; 1 is off",
+        low=1, high=MAX_CANDIDATES, aliases=("beams",), example="4", trend="higher: likelier answers",
+        values={"1": "off", "4": "a common value for translation"},
+        toolbar=lambda value: f"beams {value}" if value > 1 else "",
     )  # fmt: skip
     slow: float | None = option(
         None, "maximum number of tokens shown per second", low=0.001, example="20", trend="tokens per second",

@@ -36,6 +36,13 @@ class Vocabulary:
         return [self.tokenizer.token_bytes(id) for id in range(self.size)]
 
     @cached_property
+    def first_pieces(self) -> list[bytes]:
+        """The same for a token that begins a text, such as a word that no space precedes there."""
+        if self.tokenizer.has_fixed_bytes:
+            return self.pieces
+        return [self.tokenizer.token_bytes(id, begins_text=True) for id in range(self.size)]
+
+    @cached_property
     def silent_ids(self) -> frozenset[int]:
         """The ids of the tokens that add nothing to a text."""
         return frozenset(id for id, piece in enumerate(self.pieces) if not piece)
@@ -43,7 +50,8 @@ class Vocabulary:
     def controls(self, settings: Settings) -> "Controls | None":
         """Return the controls that the settings put in force; None if there are none."""
         active = [name for name in MAKERS if getattr(settings, name) != SETTINGS[name].neutral]
-        return Controls([MAKERS[name](settings, self) for name in active], self) if active else None
+        makers = dict.fromkeys(MAKERS[name] for name in active)  # one control may be that of several settings
+        return Controls([make(settings, self) for make in makers], self) if active else None
 
 
 class Control(Protocol):
@@ -174,10 +182,18 @@ def _find(ids: Sequence[int], id: int) -> Iterable[int]:
         yield position
 
 
+def _guide(settings: Settings, vocabulary: Vocabulary) -> Control:
+    from tinychat.generate.guide import Guided  # which imports numpy
+
+    return Guided(settings, vocabulary)
+
+
 MAKERS: Mapping[str, Callable[[Settings, Vocabulary], Control]] = {
     "presence_penalty": PresencePenalty,
     "frequency_penalty": FrequencyPenalty,
     "no_repeat_ngram": NoRepeatNgram,
     "dry_multiplier": Dry,
+    "begin": _guide,
+    "regex": _guide,
 }
 """By setting: makes the control of settings in which it is not neutral."""

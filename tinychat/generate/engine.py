@@ -222,3 +222,21 @@ def window_start(length: int, context_length: int) -> int:
 def window_stride(context_length: int) -> int:
     """Return the number of tokens that the window of a long sequence moves by at once."""
     return max(1, context_length // 4)
+
+
+def uniform(seed: int, prompt_index: int, position: int) -> float:
+    """Return a uniform random number in [0, 1) for a token by its position in the answer: 53 bits of a hash.
+
+    It is counter-based, so that it depends neither on the batch nor on the engine.
+    """
+    state = _mix(_mix(_mix(seed) ^ prompt_index) ^ position)
+    return float(state >> 11) * 2.0**-53
+
+
+def _mix(x: int) -> int:
+    """Advance a SplitMix64 state and return its output (Steele, Lea, Flood 2014, fig. 14)."""
+    mask = (1 << 64) - 1
+    x = (x + 0x9E3779B97F4A7C15) & mask
+    x = ((x ^ (x >> 30)) * 0xBF58476D1CE4E5B9) & mask
+    x = ((x ^ (x >> 27)) * 0x94D049BB133111EB) & mask
+    return x ^ (x >> 31)

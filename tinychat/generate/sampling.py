@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from tinychat.config.settings import SAMPLING, SETTINGS, Settings
-from tinychat.generate.engine import Request
+from tinychat.generate.engine import Request, uniform
 
 NEGATIVE_INFINITY = float("-inf")
 LARGEST = torch.finfo(torch.float32).max
@@ -154,21 +154,3 @@ def random_numbers(requests: Sequence[Request], step: int, steps: int) -> Tensor
     starts = [(one.seed, one.prompt_index, one.num_generated + step) for one in requests]
     numbers = [[uniform(seed, prompt, first + more) for more in range(steps)] for seed, prompt, first in starts]
     return torch.tensor(numbers, dtype=torch.float64)
-
-
-def uniform(seed: int, prompt_index: int, position: int) -> float:
-    """Return a uniform random number in [0, 1) for a token by its position in the answer: 53 bits of a hash.
-
-    It is counter-based, so that it depends neither on the batch nor on the engine.
-    """
-    state = _mix(_mix(_mix(seed) ^ prompt_index) ^ position)
-    return float(state >> 11) * 2.0**-53
-
-
-def _mix(x: int) -> int:
-    """Advance a SplitMix64 state and return its output (Steele, Lea, Flood 2014, fig. 14)."""
-    mask = (1 << 64) - 1
-    x = (x + 0x9E3779B97F4A7C15) & mask
-    x = ((x ^ (x >> 30)) * 0xBF58476D1CE4E5B9) & mask
-    x = ((x ^ (x >> 27)) * 0x94D049BB133111EB) & mask
-    return x ^ (x >> 31)

@@ -8,12 +8,14 @@ import math
 import secrets
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 
 from tinychat.config.settings import Settings, describe_sampling
 from tinychat.corpus.types import Message
-from tinychat.events import Finished, FinishReason, Notice, Record, SettingsChanged, Token, TopLogprob
+from tinychat.events import Candidates, Finished, FinishReason, Notice, Record, SettingsChanged, Token, TopLogprob
+from tinychat.generate.beam_search import BeamSearch
+from tinychat.generate.choices import Choices
 from tinychat.generate.controls import Vocabulary
 from tinychat.generate.engine import Engine, Request, SampledToken, window_start, window_stride
 from tinychat.tokenizer.chat_template import ChatTemplate
@@ -178,6 +180,33 @@ class Answer:
         for id in answer_ids:
             self._decoder.push(id)
 
+    def sibling(self, seed: int) -> "Answer":
+        """Return an answer that continues the same tokens with other random numbers."""
+        request = self.request
+        other = Answer(
+            self.tokenizer, (), self.settings, seed=seed, prompt_index=request.prompt_index, end_ids=request.end_ids,
+            top_logprobs=self.top_logprobs, source=request.source, vocabulary=self._vocabulary,
+        )  # fmt: skip
+        other.resume(request.ids, request.ids[self._start :], request.num_generated)
+        return other
+
+    def search(self) -> BeamSearch:
+        """Return a beam search for the rest of the answer."""
+        controls, start = self._controls, self._start
+        adjust = None if controls is None else lambda ids: controls.biases(ids, start)
+        return BeamSearch(self.request, self.request.settings.num_beams, adjust, self.top_logprobs)
+
+    def weigh_choices(self, engine: Engine) -> Choices:
+        """Return the choices that are set, with their probabilities."""
+        return Choices.weigh(engine, self.request, self._start, self.tokenizer)
+
+    def choose(self, choices: Choices, context_length: int) -> Iterator[Record]:
+        """Draw one of the choices, and end with it."""
+        yield choices.record
+        yield from self.update(choices.draw(self.request, self._start, self.top_logprobs), context_length)
+        if self.finished is None:
+            yield from self.finish("end")
+
     @property
     def ids(self) -> list[int]:
         """The ids of the prompt and of the answer so far."""
@@ -292,15 +321,30 @@ class Batch:
     def __init__(self, engine: Engine, should_stop: Callable[[], bool] = lambda: False) -> None:
         self.engine, self.should_stop = engine, should_stop
         self.answers: list[Answer] = []
+        self._groups: dict[Answer, _BestOf] = {}
+        self._searches: dict[Answer, BeamSearch] = {}
+        self._choices: tuple[tuple[object, ...], Choices] | None = None
         self._next_slot = 0
 
     def add(self, answer: Answer) -> None:
         """Add an answer; one that is alone reuses the KV cache of the previous answer."""
-        if self.answers:
-            self._next_slot += 1
-        answer.request.slot = self._next_slot
+        settings = answer.request.settings
+        if settings.best_of > 1 and not (settings.greedy or settings.choices or settings.num_beams > 1):
+            seeds = range(answer.request.seed, answer.request.seed + settings.best_of)
+            group = _BestOf(answer, [answer.sibling(seed) for seed in seeds])
+            self._groups.update(dict.fromkeys(group.candidates, group))
+            answers = group.candidates
+        else:
+            answers = [answer]
         answer.begin()
-        self.answers.append(answer)
+        for one in answers:
+            if self.answers:
+                self._next_slot += 1
+            one.request.slot = self._next_slot
+            one.begin()
+            if settings.num_beams > 1 and not settings.choices:
+                self._searches[one] = one.search()
+            self.answers.append(one)
 
     def step(self) -> Iterator[tuple[Answer, Iterator[Record]]]:
         """Call the engine once; yield the new records of each answer. Finished answers leave the batch.
@@ -310,32 +354,108 @@ class Batch:
         Raises:
             GenerationError: If the model gave NaN or infinite logits.
         """
+        for answer, records in self._step():
+            if group := self._groups.get(answer):
+                yield group.answer, group.collect(answer, records)
+            else:
+                yield answer, records
+        for answer in self.answers:
+            if answer.finished is not None:
+                self._groups.pop(answer, None)
+                self._searches.pop(answer, None)
+        self.answers = [answer for answer in self.answers if answer.finished is None]
+
+    def _step(self) -> Iterator[tuple[Answer, Iterator[Record]]]:
         unfinished: list[Answer] = []
         stop = self.should_stop()
         for answer in list(self.answers):  # an answer that joins meanwhile is extended in the next step
             yield answer, answer.refresh()
-            if stop:
+            search = self._searches.get(answer)
+            if stop and search:
+                yield answer, answer.update(search.best, self.engine.context_length)
+            if stop and answer.finished is None:
                 yield answer, answer.finish("interrupted")
             elif answer.request.left <= 0:
                 yield answer, answer.finish("length")
             elif answer.is_over:
                 yield answer, answer.finish("end")
+            elif answer.request.settings.choices:
+                yield answer, answer.choose(self._choices_of(answer), self.engine.context_length)
+            elif search and search.is_over:
+                del self._searches[answer]
+                yield answer, self._finish_search(answer, search)
             else:
                 unfinished.append(answer)
         if unfinished:
-            requests = [answer.request for answer in unfinished]
-            top_logprobs = max(answer.top_logprobs for answer in unfinished)
-            generated = self.engine.extend(requests, max(one.left for one in requests), top_logprobs, MAX_CALL_SECONDS)
-            for answer, sampled in zip(unfinished, generated, strict=True):
-                yield answer, answer.update(sampled, self.engine.context_length, self.should_stop)
-        self.answers = [answer for answer in self.answers if answer.finished is None]
+            searched = [(answer, self._searches.get(answer)) for answer in unfinished]
+            requests = [search.requests if search else [answer.request] for answer, search in searched]
+            top_logprobs = max((search or answer).top_logprobs for answer, search in searched)
+            n = 1 if self._searches else max(answer.request.left for answer in unfinished)
+            generated = iter(self.engine.extend(list(chain(*requests)), n, top_logprobs, MAX_CALL_SECONDS))
+            for (answer, search), own in zip(searched, requests, strict=True):
+                if search:
+                    search.advance([next(generated) for _ in own])
+                else:
+                    yield answer, answer.update(next(generated), self.engine.context_length, self.should_stop)
+
+    def _choices_of(self, answer: Answer) -> Choices:
+        """Return the choices of an answer; those of the previous one if it differs in its random numbers alone."""
+        request = answer.request
+        key = (request.ids, request.source, replace(request.settings, seed=None))
+        if self._choices is None or self._choices[0] != key:
+            self._choices = (list(request.ids), *key[1:]), answer.weigh_choices(self.engine)
+        return self._choices[1]
+
+    def _finish_search(self, answer: Answer, search: BeamSearch) -> Iterator[Record]:
+        yield from answer.update(search.best, self.engine.context_length)
+        if answer.finished is None:
+            yield from answer.finish("end")
 
     def close(self) -> None:
         """End unfinished answers as interrupted; their last records are lost."""
         for answer in self.answers:
             if answer.finished is None:
                 list(answer.finish("interrupted"))
+            if group := self._groups.get(answer):
+                group.answer.finished = group.answer.finished or answer.finished
         self.answers = []
+
+
+class _BestOf:
+    """The candidates for an answer, of which the best one becomes it.
+
+    The best one has the highest log-probability per token (as with `best_of` of OpenAI's completions).
+    """
+
+    def __init__(self, answer: Answer, candidates: list[Answer]) -> None:
+        self.answer, self.candidates = answer, candidates
+        self._records: dict[Answer, list[Record]] = {one: [] for one in candidates}
+
+    def collect(self, candidate: Answer, records: Iterator[Record]) -> Iterator[Record]:
+        """Keep the records of a candidate; once all have ended, yield those of the best one."""
+        self._records[candidate] += records
+        if self.answer.finished is not None or any(one.finished is None for one in self.candidates):
+            return
+        ranked = sorted(self.candidates, key=self._score, reverse=True)
+        best = ranked[0]
+        self.answer.request.ids, self.answer.request.settings = best.request.ids, best.request.settings
+        *others, last = (record for record in self._records[best] if not isinstance(record, SettingsChanged))
+        yield from others
+        yield Candidates(tuple((self._text(one), self._score(one)) for one in ranked))
+        assert isinstance(last, Finished)
+        self.answer.finished = replace(last, seed=self.answer.request.seed)
+        yield self.answer.finished
+
+    def _tokens(self, candidate: Answer) -> list[Token]:
+        return [record for record in self._records[candidate] if isinstance(record, Token)]
+
+    def _text(self, candidate: Answer) -> str:
+        return "".join(token.text for token in self._tokens(candidate))
+
+    def _score(self, candidate: Answer) -> float:
+        """Return the mean log-probability of its tokens; −∞ of an empty answer."""
+        logprobs = [token.logprob for token in self._tokens(candidate)]
+        return sum(logprobs) / len(logprobs) if logprobs else -math.inf
 
 
 def drive(*batches: Batch, admit: Callable[[], bool] = lambda: False) -> Iterator[tuple[Answer, Record]]:

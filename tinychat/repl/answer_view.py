@@ -22,7 +22,16 @@ from tinychat.commands.results import Answer, Change, Message, TokenBrowser, sum
 from tinychat.commands.settings import nudge, toggle_greedy
 from tinychat.config.settings import SAMPLING, SETTINGS, describe_sampling
 from tinychat.errors import TinychatError
-from tinychat.events import AnswerStart, Finished, Notice, Record, SettingsChanged, Token
+from tinychat.events import (
+    AnswerStart,
+    Candidates,
+    ChoiceProbabilities,
+    Finished,
+    Notice,
+    Record,
+    SettingsChanged,
+    Token,
+)
 from tinychat.repl.keys import Keyboard, TypeAhead
 from tinychat.repl.prompt import mark
 from tinychat.repl.render.palette import ACCENT, DIM
@@ -331,6 +340,8 @@ class AnswerView(LiveView):
                     self._terminal.line(record.text, DIM)
                 case Notice():  # shown below the text
                     self._later_notices.append(record.text)
+                case ChoiceProbabilities() | Candidates():
+                    self._later_notices += record.lines
                 case Finished():
                     self._finished = record
                 case BaseException():

@@ -201,10 +201,10 @@ class Tokenizer:
             return (self.inner.id_to_token(id) or "").replace("▁", " ")
         return _bytes_at(self._bytes_of, id).decode("utf-8", "backslashreplace")
 
-    def token_bytes(self, id: int) -> bytes:
+    def token_bytes(self, id: int, *, begins_text: bool = False) -> bytes:
         """Return the UTF-8 bytes that a token adds to a text; none for a special token, or for an unknown id.
 
-        Where the text of a token depends on its neighbours, those that it adds after a word.
+        Where the text of a token depends on its neighbours, those that it adds after a word, or at the beginning.
         """
         if self._bytes_of is not None:
             return _bytes_at(self._bytes_of, id)
@@ -213,8 +213,15 @@ class Tokenizer:
             return b""
         if id in self._single_bytes:
             return bytes.fromhex(token[3:5])
+        if begins_text:
+            return self.decode([id]).encode()
         word = self._some_word
         return self.decode([word, id]).removeprefix(self.decode([word])).encode()
+
+    @property
+    def has_fixed_bytes(self) -> bool:
+        """Whether the text of a token is the same wherever it stands."""
+        return self._bytes_of is not None
 
     def count_characters(self, ids: "npt.NDArray[np.integer[Any]]") -> int:
         """Count the characters of the text of ids, [N]; special tokens have none."""
