@@ -164,6 +164,30 @@ def test_layers_counts_and_copies_are_mixed_in_shares() -> None:
     torch.testing.assert_close(components[0, 4, 2], torch.eye(SIZE)[0])
 
 
+@pytest.mark.parametrize("fold", [None, 1])
+def test_the_score_of_targets_is_what_the_whole_distribution_says(fold: int | None) -> None:
+    torch.manual_seed(0)
+    ngrams = make([[0, 1, 2, 0, 1, 3, 0, 1, 2], [4, 4, 0, 1, 2]])
+    for weight in ngrams.parameters():
+        nn.init.normal_(weight)
+    x, logits, targets = torch.randn(1, 5, WIDTH), torch.randn(1, 5, SIZE), torch.tensor([[1, 0, 2, 4, 0]])
+    given = context_of(ngrams, [2, 1, 0, 2, 1]), targets, None if fold is None else torch.tensor([fold])
+    mixed, of_layers = ngrams.score(logits, x, *given)
+    whole = ngrams(logits, x, given[0], given[2])
+    torch.testing.assert_close(mixed, whole.gather(-1, targets.unsqueeze(-1)).squeeze(-1))
+    torch.testing.assert_close(of_layers, logits.log_softmax(-1).gather(-1, targets.unsqueeze(-1)).squeeze(-1))
+
+
+def test_many_positions_find_what_few_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch.manual_seed(0)
+    ngrams = make([torch.randint(SIZE, (300,)).numpy(), torch.randint(SIZE, (300,)).numpy()])
+    x, logits = torch.randn(1, 40, WIDTH), torch.randn(1, 40, SIZE)
+    context = context_of(ngrams, torch.randint(SIZE, (40,)).tolist())
+    few = ngrams(logits, x, context)
+    monkeypatch.setattr("tinychat.model.ngram_counts.FEW", 0)
+    torch.testing.assert_close(ngrams(logits, x, context), few)
+
+
 def test_layers_learn_to_predict_alone_as_well_which_their_loss_does_not_show() -> None:
     torch.manual_seed(0)
     config = ModelConfig(
@@ -179,16 +203,16 @@ def test_layers_learn_to_predict_alone_as_well_which_their_loss_does_not_show() 
     (both,) = torch.autograd.grad(trained, [model.head.weight], retain_graph=True)
     mixed = functional.cross_entropy(model(ids).flatten(0, 1), targets.flatten())
     (together,) = torch.autograd.grad(mixed, [model.head.weight])
-    handle = model.ngrams.register_forward_hook(lambda module, given, made: given[0])  # what the layers say, alone
-    (alone,) = torch.autograd.grad(model.loss(ids, targets), [model.head.weight])
-    handle.remove()
+    model.ngrams.register_forward_hook(lambda module, given, made: given[0])  # what the layers say, alone
+    of_layers = functional.cross_entropy(model(ids).flatten(0, 1), targets.flatten())
+    (alone,) = torch.autograd.grad(of_layers, [model.head.weight])
     torch.testing.assert_close(both, together + LAYERS_LOSS_WEIGHT * alone)
 
 
 def test_a_text_with_too_many_contexts_keeps_the_commonest(monkeypatch: pytest.MonkeyPatch) -> None:
     ids = np.random.default_rng(0).integers(0, SIZE, 3000)
     everything = make([ids])
-    monkeypatch.setattr("tinychat.model.ngrams.LARGEST_TABLE", 60 * SIZE)
+    monkeypatch.setattr("tinychat.model.ngram_counts.MOST_CONTEXTS", 60)
     fewer = make([ids])
     assert 10 < len(fewer.contexts) <= 60 < len(everything.contexts)
     assert set(fewer.contexts.tolist()) < set(everything.contexts.tolist())
@@ -248,7 +272,7 @@ def test_a_model_on_a_gpu_takes_the_counts_of_a_file() -> None:
     for _ in range(2):  # new ones, and those that it has
         other.load_state_dict(model.state_dict())
     assert other.ngrams.counts.cpu().equal(model.ngrams.counts)
-    assert other.ngrams.table.counts.is_cuda
+    assert other.ngrams.table.cells.is_cuda
 
 
 @pytest.mark.parametrize(
@@ -272,7 +296,7 @@ def test_counts_that_cannot_be_are_refused(name: str, values: list[float]) -> No
 
 
 def test_the_highest_order_still_has_numbers_for_its_contexts() -> None:
-    for size in (2, 65, 256, 1024):
+    for size in (2, 65, 256, 1 << 15):
         order = longest_ngram(size)
         ids = np.full(4 * order, size - 1)
         ngrams = make([ids], order, size)

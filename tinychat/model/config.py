@@ -21,10 +21,10 @@ FEED_FORWARDS = tuple(FEED_FORWARD_NAMES)
 POSITIONS = ("rotary", "learned", "sinusoidal", "none")
 INITIALIZATIONS = ("zero", "gpt2", "torch")
 
-LARGEST_NGRAM_VOCABULARY = 1024
-"""Largest vocabulary with `ngram_order`: the table of n-gram counts has a column for each token."""
-LARGEST_TABLE = 1 << 25
-"""Maximum number of counts in that table: 67 MB, and 270 MB more in training."""
+LARGEST_NGRAM_VOCABULARY = 1 << 15
+"""Largest vocabulary with `ngram_order`, whose counts are of tokens in 16 bits."""
+MOST_COUNTED = 4_000_000
+"""Tokens of a text whose n-grams are counted, at most; by then common contexts are well known."""
 LARGEST_CONTEXT_KEY = 2**62
 """Limit of the 64-bit keys of n-gram contexts: a vocabulary of 65 allows n-grams of 11 tokens, one of 1,024 of 7."""
 CONTEXT_LENGTHS = (2, 3, 4, 5, 6, 8, 12, 16)

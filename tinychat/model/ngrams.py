@@ -22,18 +22,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from tinychat.model.config import CONTEXT_LENGTHS, EVIDENCE_WIDTH, LARGEST_TABLE, MAX_RECENT, ModelConfig
+from tinychat.model.config import CONTEXT_LENGTHS, EVIDENCE_WIDTH, MAX_RECENT, MOST_COUNTED, ModelConfig
 from tinychat.model.context_index import recent_followers
+from tinychat.model.ngram_counts import CountTable, Ids, Level, count_levels, unite
 
 MIN_CONTEXT_COUNT = 2
 """Occurrences below which a context is dropped: its last tokens say as much."""
-MOST_COUNTED = 4_000_000
-"""Tokens counted, at most; by then common contexts are well known."""
 INITIAL_STRENGTHS = (2.0, 1.0)
 """log α of contexts in the training text and in the context."""
 INITIAL_SHARE = -1.0
@@ -45,7 +43,6 @@ MIN_PROBABILITY = 1e-12
 COUNT_BUFFERS = ("contexts", "widths", "tokens", "counts")
 """What is counted, as it is stored: see `NGrams`."""
 
-Ids = npt.NDArray[np.integer]
 Counts = Mapping[str, Tensor]
 """Counts by the names of `COUNT_BUFFERS`."""
 
@@ -90,7 +87,7 @@ class NGrams(nn.Module):
         self._set_counts(
             torch.zeros(1, dtype=torch.long), *(torch.zeros(size, dtype=torch.short) for size in (1, 0, 0))
         )
-        self.fold_tables: CountTable | None = None  # counts of each fold, in training
+        self.fold_tables: CountTable | None = None  # counts without each of the folds, in training
         self.initialize()
 
     def initialize(self) -> None:
@@ -138,7 +135,7 @@ class NGrams(nn.Module):
             torch.from_numpy(values).to(self.powers.device) for values in (*joined, totals)
         )
         self._set_counts(contexts, widths.short(), tokens.short(), total.int())
-        self.fold_tables = tabulate_folds(self.table, widths, tokens, counts)
+        self.fold_tables = CountTable(widths, tokens, total - counts, self.vocab_size)
 
     def forward(self, logits: Tensor, x: Tensor, context: TokenContext, folds: Tensor | None = None) -> Tensor:
         """Return the log-probabilities of the mixture, [B, T, V], in f32.
@@ -149,12 +146,28 @@ class NGrams(nn.Module):
             context: the tokens so far.
             folds: [B], the fold of each row, whose own counts are left out; None: none is left out.
         """
-        levels, share = self._levels(x, context, folds)
-        counted: Tensor | float = 1 / self.vocab_size
-        for level in levels:
-            counted = level.smooth(counted)
-        mixed = torch.lerp(counted, logits.float().softmax(dim=-1), share)  # type: ignore[arg-type]
+        found = self._look_up(context, x.shape[1], folds)
+        weights = self._weigh(x, found)
+        counted = found.spread_text(weights.text * weights.passed_on, weights.uniform * weights.passed_on)
+        counted = found.add_recent(counted, weights.recent).view_as(logits)
+        mixed = torch.lerp(counted, logits.float().softmax(dim=-1), weights.share.view(*logits.shape[:-1], 1))
         return mixed.clamp(min=MIN_PROBABILITY).log()
+
+    def score(
+        self, logits: Tensor, x: Tensor, context: TokenContext, targets: Tensor, folds: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """Return the log-probabilities of targets [B, T], by the mixture and by the layers alone, [B, T] each, in f32.
+
+        Training needs no more, and that is one count for each context. Other arguments are those of `forward`.
+        """
+        found = self._look_up(context, x.shape[1], folds)
+        weights = self._weigh(x, found)
+        text, recent = found.counts_of(targets.flatten())
+        counted = weights.uniform[:, 0] / self.vocab_size + (weights.text * text).sum(-1)  # [P]
+        counted = weights.passed_on[:, 0] * counted + (weights.recent * recent).sum(-1)
+        of_layers = logits.float().log_softmax(dim=-1).gather(-1, targets.unsqueeze(-1)).squeeze(-1)  # [B, T]
+        mixed = torch.lerp(counted, of_layers.flatten().exp(), weights.share[:, 0])
+        return mixed.clamp(min=MIN_PROBABILITY).log().view_as(targets), of_layers
 
     def components(
         self, logits: Tensor, x: Tensor, context: TokenContext, folds: Tensor | None = None
@@ -164,54 +177,46 @@ class NGrams(nn.Module):
         Copies are what the counts of the context add. Where nothing matches, they have no probabilities and no share.
         Arguments as `forward`.
         """
-        (of_text, of_context), share = self._levels(x, context, folds)
-        counted = of_text.smooth(1 / self.vocab_size)
-        weights, left = of_context.weights()
-        copied = (weights.unsqueeze(-2) @ of_context.counts).squeeze(-2)  # sums to what is not left
+        found = self._look_up(context, x.shape[1], folds)
+        weights = self._weigh(x, found)
+        counted = found.spread_text(weights.text, weights.uniform)
+        copied = found.add_recent(torch.zeros_like(counted), weights.recent)  # sums to what is not passed on
         copied = copied / copied.sum(dim=-1, keepdim=True).clamp(min=MIN_PROBABILITY)
-        predicted = torch.stack((logits.float().softmax(dim=-1), counted, copied), dim=-2)
-        return predicted, torch.cat((share, (1 - share) * left, (1 - share) * (1 - left)), dim=-1)
+        predicted = torch.stack((logits.float().softmax(dim=-1), counted.view_as(logits), copied.view_as(logits)), -2)
+        share, passed_on = weights.share, weights.passed_on
+        shares = torch.cat((share, (1 - share) * passed_on, (1 - share) * (1 - passed_on)), dim=-1)
+        return predicted, shares.view(*logits.shape[:-1], 3)
 
-    def _levels(
-        self, x: Tensor, context: TokenContext, folds: Tensor | None
-    ) -> tuple[tuple["Levels", "Levels"], Tensor]:
-        """Return the counts of the training text and of the context, and the share of the layers, [B, T, 1]."""
-        counts, totals, varieties = self._count_text(context.padded_ids, x.shape[1], folds)
-        recent, recent_totals, recent_varieties = self._count_context(context)
-        varieties = torch.cat((varieties, recent_varieties), dim=-1)  # [B, T, J + K]
-        evidence = torch.cat((torch.cat((totals, recent_totals), dim=-1).log1p(), varieties), dim=-1)
-        gates = F.relu(self.evidence(evidence))  # [B, T, G]
-        corrections = self.correction(gates).float()  # [B, T, J + K + 1]
-        strength = self.strength(x).float() + self.variety * varieties + corrections[..., :-1]
-        alpha = strength.clamp(-MAX_STRENGTH, MAX_STRENGTH).exp()  # [B, T, J + K]
-        share = (self.share(x).float() + corrections[..., -1:]).sigmoid()
-        order = counts.shape[-2]
-        of_text, of_context = alpha[..., :order], alpha[..., order:]
-        if not self.has_matches:
-            of_context = of_context.detach()  # their gradients are 0, but for rounding
-        return (Levels(counts, totals, of_text), Levels(recent, recent_totals, of_context)), share
-
-    def _count_text(self, padded_ids: Tensor, time: int, folds: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
-        """Return counts [B, T, J, V], their sums and varieties [B, T, J], of the training text. See `forward`."""
-        rows = self._find_contexts(padded_ids, time)  # [B, T, J]
-        counts, totals, varieties = (values[rows] for values in self.table.buffers())
-        if folds is not None and self.fold_tables is not None:
-            fold_rows = rows + folds[:, None, None] * (len(self.contexts) + 1)
-            own, totals, varieties = (values[fold_rows] for values in self.fold_tables.buffers())
-            counts = counts - own
-        return counts.float(), totals, varieties
-
-    def _count_context(self, context: TokenContext) -> tuple[Tensor, Tensor, Tensor]:
-        """Return counts [B, T, K, V], their sums and varieties [B, T, K], of the context, weighted by recency."""
+    def _look_up(self, context: TokenContext, time: int, folds: Tensor | None) -> "Found":
+        """Return what was counted after the contexts of all positions. See `forward`."""
+        table = self.table if folds is None or self.fold_tables is None else self.fold_tables
+        contexts = self._find_contexts(context.padded_ids, time).flatten(0, 1)  # [P, J]
+        if table is self.table or folds is None:
+            own = torch.zeros_like(contexts[:, 0])
+        else:
+            own = folds.repeat_interleave(time)
         followers = context.followers
         if followers is None:
             followers = recent_followers(context.history, context.slots, self.vocab_size)  # [B, T, K, R]
         if not self.has_matches:
             followers = torch.full_like(followers, -1)
-        weights = self.recency.float().clamp(-MAX_STRENGTH, MAX_STRENGTH).exp().expand(followers.shape)
-        counts = weights.new_zeros(*followers.shape[:-1], self.vocab_size + 1)  # one column more for none, −1
-        counts = counts.scatter_add(-1, followers.long() + 1, weights)[..., 1:]
-        return counts, counts.sum(-1), (counts > 0).sum(-1).float().log1p()
+        recency = self.recency.float().clamp(-MAX_STRENGTH, MAX_STRENGTH).exp()
+        return Found(table, contexts, own, followers.flatten(0, 1).long(), recency)
+
+    def _weigh(self, x: Tensor, found: "Found") -> "Weights":
+        """Return the weights of the counts that were found, and of the layers. See `forward`."""
+        totals, varieties = found.statistics()
+        gates = F.relu(self.evidence(torch.cat((totals.log1p(), varieties), dim=-1)))  # [P, G]
+        corrections = self.correction(gates).float()  # [P, J + K + 1]
+        x = x.flatten(0, 1)
+        strength = self.strength(x).float() + self.variety * varieties + corrections[:, :-1]
+        alpha = strength.clamp(-MAX_STRENGTH, MAX_STRENGTH).exp()  # [P, J + K]
+        share = (self.share(x).float() + corrections[:, -1:]).sigmoid()
+        order = self.longest + 1
+        text, uniform = chain_weights(totals[:, :order], alpha[:, :order])
+        of_recent = alpha[:, order:] if self.has_matches else alpha[:, order:].detach()  # gradients 0, but for rounding
+        recent, passed_on = chain_weights(totals[:, order:], of_recent)
+        return Weights(text, uniform, recent, passed_on, share)
 
     def _find_contexts(self, padded_ids: Tensor, time: int) -> Tensor:
         """Return the table row of each position's contexts, shortest first, [B, T, J]; the last row if not counted."""
@@ -228,7 +233,7 @@ class NGrams(nn.Module):
         """Store contexts, widths, tokens and counts, and build their table."""
         for name, buffer in zip(COUNT_BUFFERS, values, strict=True):
             self.register_buffer(name, buffer)
-        self.table = tabulate(self.widths, self.tokens, self.counts, self.vocab_size)
+        self.table = CountTable(self.widths, self.tokens, self.counts.unsqueeze(0), self.vocab_size)
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *others: Any) -> None:
         """Resize the buffers to the counts that are loaded, if those are valid for this vocabulary."""
@@ -237,7 +242,7 @@ class NGrams(nn.Module):
             contexts, widths, tokens, counts = loaded = [one.to(self.powers.device) for one in found if one is not None]
             if (
                 not all(torch.equal(one, getattr(self, name)) for one, name in zip(loaded, COUNT_BUFFERS, strict=True))
-                and 0 < len(contexts) == len(widths) <= max(1, LARGEST_TABLE // self.vocab_size)
+                and 0 < len(contexts) == len(widths)
                 and len(tokens) == len(counts) == int(widths.clamp(min=0).sum())
                 and all(bool((values >= 0).all()) for values in (widths, tokens, counts))
                 and bool((tokens < self.vocab_size).all())
@@ -247,137 +252,71 @@ class NGrams(nn.Module):
         super()._load_from_state_dict(state_dict, prefix, *others)
 
 
-class Levels(NamedTuple):
-    """Counts after contexts of L lengths, the shortest first, and how much of its weight each passes on."""
+class Weights(NamedTuple):
+    """What the parts of the mixture weigh at each of P positions."""
 
-    counts: Tensor  # [B, T, L, V]
-    totals: Tensor  # [B, T, L], sums of the counts
-    alpha: Tensor  # [B, T, L], strengths of the shorter contexts
-
-    def weights(self) -> tuple[Tensor, Tensor]:
-        """Return the weight of each count, [B, T, L], and the weight left to what is shorter than all, [B, T, 1]."""
-        divisors = self.totals + self.alpha
-        # The recursion unrolled: a context's weight is the product of all that longer ones pass on.
-        reach = (self.alpha / divisors).flip(-1).cumprod(-1).flip(-1)  # [B, T, L]
-        longer = torch.cat((reach[..., 1:], torch.ones_like(reach[..., :1])), dim=-1)
-        return longer / divisors, reach[..., :1]
-
-    def smooth(self, base: Tensor | float) -> Tensor:
-        """Return the distribution after the longest context, [B, T, V], from that after less than the shortest."""
-        weights, left = self.weights()
-        return (weights.unsqueeze(-2) @ self.counts).squeeze(-2) + left * base
+    text: Tensor  # [P, J], each count of the training text
+    uniform: Tensor  # [P, 1], what those pass on to the uniform distribution
+    recent: Tensor  # [P, K], each count of the context
+    passed_on: Tensor  # [P, 1], what those pass on to all counts of the training text
+    share: Tensor  # [P, 1], the layers
 
 
-class CountTable(nn.Module):
-    """Counts as a dense table, one row per context and an empty one after them, and statistics of each row.
+def chain_weights(totals: Tensor, alpha: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the weight of each count of L levels, [P, L], and the weight passed on by the shortest, [P, 1].
 
-    For folds, there is one such table after the other, and the statistics are of the counts without the fold.
+    This is the recursion unrolled: a context's weight is the product of what all longer ones pass on.
+
+    Args:
+        totals: [P, L], sums of the counts after contexts of L lengths, the shortest first.
+        alpha: [P, L], strengths of the shorter contexts.
     """
-
-    counts: Tensor  # [N + 1, V], bf16; [folds · (N + 1), V], up to 255
-    totals: Tensor  # [N + 1] or [folds · (N + 1)], sum of each row
-    varieties: Tensor  # [N + 1] or [folds · (N + 1)], log(1 + number of counts above 0)
-
-    def __init__(self, counts: Tensor, totals: Tensor, varieties: Tensor) -> None:
-        super().__init__()
-        for name, values in (("counts", counts), ("totals", totals), ("varieties", varieties)):
-            self.register_buffer(name, values, persistent=False)
+    divisors = totals + alpha
+    reach = (alpha / divisors).flip(-1).cumprod(-1).flip(-1)  # [P, L]
+    longer = torch.cat((reach[:, 1:], torch.ones_like(reach[:, :1])), dim=-1)
+    return longer / divisors, reach[:, :1]
 
 
-def tabulate(widths: Tensor, tokens: Tensor, counts: Tensor, vocab_size: int) -> CountTable:
-    """Return the table of counts that are stored as in `NGrams`."""
-    # bf16 is exact up to 256, and beyond to 1 part in 256.
-    table = torch.zeros(len(widths) + 1, vocab_size, dtype=torch.bfloat16, device=counts.device)
-    if len(tokens):
-        table[_rows(widths), tokens.long()] = counts.to(table.dtype)
-    return CountTable(table, table.sum(1, dtype=torch.float32), (table > 0).sum(1).float().log1p())
+class Found(NamedTuple):
+    """What was counted after the contexts of P positions: in the training text, and in the context itself."""
 
+    table: CountTable
+    contexts: Tensor  # [P, J], rows of the table, the empty context first; N where a context was not counted
+    folds: Tensor  # [P], which of the table's counts to take
+    followers: Tensor  # [P, K, R], the newest first; −1 where there are fewer
+    recency: Tensor  # [K, R], what each of them counts
 
-def tabulate_folds(table: CountTable, widths: Tensor, tokens: Tensor, counts: Tensor) -> CountTable:
-    """Return the tables of the counts [folds, E] of each fold; `table` counts all together."""
-    rows, columns = _rows(widths), tokens.long()
-    own = torch.zeros(len(counts), *table.counts.shape, dtype=torch.uint8, device=counts.device)
-    own[:, rows, columns] = counts.clamp(max=255).to(own.dtype)
-    others = table.counts[rows, columns].float() - own[:, rows, columns]  # [folds, E]
-    totals = torch.zeros(own.shape[:2], device=counts.device)
-    varieties = totals.index_add(1, rows, (others > 0).float()).log1p()
-    return CountTable(own.flatten(0, 1), totals.index_add(1, rows, others).flatten(), varieties.flatten())
+    def statistics(self) -> tuple[Tensor, Tensor]:
+        """Return the sums of the counts, and log(1 + how many tokens have one), [P, J + K] each."""
+        of_text = self.table.statistics[:, self.folds.unsqueeze(-1), self.contexts]  # [2, P, J]
+        known = self.followers >= 0
+        same = self.followers.unsqueeze(-1) == self.followers.unsqueeze(-2)  # [P, K, R, R]
+        is_new = known & ~same.tril(-1).any(-1)
+        recent = torch.stack(((known * self.recency).sum(-1), is_new.sum(-1).float().log1p()))
+        totals, varieties = torch.cat((of_text, recent), dim=-1)
+        return totals, varieties
 
+    def counts_of(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the counts of one token [P] after each context: of the text [P, J], and of the context [P, K]."""
+        recent = ((self.followers == tokens[:, None, None]) * self.recency).sum(-1)
+        return self.table.find(self.folds, self.contexts, tokens), recent
 
-def _rows(widths: Tensor) -> Tensor:
-    """Return the row of each entry, [E]."""
-    return torch.arange(len(widths), device=widths.device).repeat_interleave(widths.long())
+    def spread_text(self, weights: Tensor, uniform: Tensor) -> Tensor:
+        """Return the sum of the text's counts with weights [P, J] and of the uniform distribution's [P, 1]: [P, V]."""
+        table = self.table
+        spread = uniform / table.vocab_size + weights[:, :1] * table.unigrams[self.folds]
+        if weights.shape[1] == 1:
+            return spread
+        owners, entries = table.expand(self.contexts[:, 1:])  # [M]: which of P · (J − 1), and which entry
+        positions = owners // (weights.shape[1] - 1)
+        values = weights[:, 1:].flatten()[owners] * table.counts[self.folds[positions], entries]
+        cells = positions * table.vocab_size + table.cells[entries] % table.vocab_size
+        return spread.flatten().index_add(0, cells, values).view_as(spread)
 
-
-class Level(NamedTuple):
-    """The contexts of one length, by their numbers, and what was counted after them."""
-
-    contexts: npt.NDArray[np.int64]  # [N]
-    widths: npt.NDArray[np.int64]  # [N]
-    tokens: npt.NDArray[np.int64]  # [E]
-    counts: npt.NDArray[np.int64]  # [folds, E]
-
-
-def count_levels(folds: Sequence[Ids], vocab_size: int, longest: int, least: int) -> list[Level] | None:
-    """Count what follows each context of up to `longest` tokens that occurs at least `least` times.
-
-    No n-gram spans two folds. There is one level per context length from 0 on; None if the contexts are too many for a
-    table.
-    """
-    ids = np.concatenate(folds).astype(np.int64)
-    fold_of = np.repeat(np.arange(len(folds)), [len(fold) for fold in folds])
-    begins = np.flatnonzero(np.diff(fold_of, prepend=-1))
-    contexts = np.zeros(1, dtype=np.int64)
-    rows = np.zeros(len(ids), dtype=np.int64)  # of the context before each token; −1 where it is dropped
-    levels: list[Level] = []
-    for _ in range(longest + 1):
-        positions = np.flatnonzero(rows >= 0)
-        grams = rows[positions] * vocab_size + ids[positions]
-        occurrences = np.bincount(grams, minlength=len(contexts) * vocab_size)
-        different = np.flatnonzero(occurrences)
-        numbers = np.full(len(occurrences), -1, dtype=np.int64)
-        numbers[different] = np.arange(len(different))
-        cells = fold_of[positions] * len(different) + numbers[grams]
-        by_fold = np.bincount(cells, minlength=len(folds) * len(different)).reshape(len(folds), len(different))
-        widths = np.bincount(different // vocab_size, minlength=len(contexts))
-        levels.append(Level(contexts, widths, different % vocab_size, by_fold))
-        kept = different[occurrences[different] >= least]
-        if not len(kept):
-            break
-        # An n-gram that is kept is the context of the token after it.
-        contexts = contexts[kept // vocab_size] * vocab_size + kept % vocab_size + 1
-        if (sum(len(level.contexts) for level in levels) + len(contexts)) * vocab_size > LARGEST_TABLE:
-            return None
-        numbers[:] = -1
-        numbers[kept] = np.arange(len(kept))
-        rows = np.full(len(ids) + 1, -1, dtype=np.int64)
-        rows[positions + 1] = numbers[grams]
-        rows = rows[:-1]
-        rows[begins] = -1
-    return levels
-
-
-def unite(counted: Level, earlier: Level, vocab_size: int) -> tuple[Level, npt.NDArray[np.int64]]:
-    """Return the contexts and entries of both, with the counts of each fold, [folds, E], and the counts in all, [E].
-
-    Those are the higher of `counted`, over all folds, and of `earlier`, [E]. If the contexts are too many for a table,
-    those that occur most are kept.
-    """
-    contexts = np.union1d(counted.contexts, earlier.contexts)
-    cells, earlier_cells = (
-        np.repeat(np.searchsorted(contexts, level.contexts), level.widths) * vocab_size + level.tokens
-        for level in (counted, earlier)
-    )
-    all_cells = np.union1d(cells, earlier_cells)
-    by_fold = np.zeros((len(counted.counts), len(all_cells)), dtype=np.int64)
-    by_fold[:, np.searchsorted(all_cells, cells)] = counted.counts
-    totals = by_fold.sum(0)
-    places = np.searchsorted(all_cells, earlier_cells)
-    totals[places] = np.maximum(totals[places], earlier.counts)
-    rows = all_cells // vocab_size
-    occurrences = np.bincount(rows, weights=totals, minlength=len(contexts))
-    kept = np.zeros(len(contexts), dtype=bool)
-    kept[np.argsort(-occurrences, kind="stable")[: LARGEST_TABLE // vocab_size]] = True
-    widths, cells_kept = np.bincount(rows, minlength=len(contexts)), kept[rows]
-    united = Level(contexts[kept], widths[kept], all_cells[cells_kept] % vocab_size, by_fold[:, cells_kept])
-    return united, totals[cells_kept]
+    def add_recent(self, to: Tensor, weights: Tensor) -> Tensor:
+        """Return the counts of the context with weights [P, K] added to a distribution, [P, V]."""
+        known = self.followers >= 0
+        values = weights.unsqueeze(-1) * self.recency * known  # [P, K, R]
+        rows = torch.arange(len(to), device=to.device)[:, None, None]
+        cells = rows * to.shape[1] + self.followers.clamp(min=0)
+        return to.flatten().index_add(0, cells.flatten(), values.flatten()).view_as(to)

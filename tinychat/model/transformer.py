@@ -607,11 +607,11 @@ class Transformer(nn.Module):
         logits: Tensor = self.head(x)
         if self.ngrams is None:
             return cross_entropy(logits, targets)
-        loss = cross_entropy(self.ngrams(logits, x, context._replace(followers=followers), folds), targets)
+        context, is_target = context._replace(followers=followers), targets != IGNORED
+        mixed, of_layers = self.ngrams.score(logits, x, context, targets.where(is_target, 0), folds)
         if self.training:
-            of_layers = cross_entropy(logits, targets)
-            loss = loss + LAYERS_LOSS_WEIGHT * (of_layers - of_layers.detach())  # changes the gradient, not the value
-        return loss
+            mixed = mixed + LAYERS_LOSS_WEIGHT * (of_layers - of_layers.detach())  # changes the gradient, not the value
+        return -(mixed * is_target).sum() / is_target.sum()
 
     def new_cache(self, batch: int) -> KVCache:
         """Return an empty cache of `batch` rows, on the weights' device and of their type."""

@@ -12,9 +12,9 @@ from typing import Literal, Self
 
 from tinychat.errors import SourceError
 from tinychat.events import Planned
-from tinychat.model.config import CONTEXT_LENGTHS, LARGEST_TABLE, ModelConfig, longest_ngram
+from tinychat.model.config import CONTEXT_LENGTHS, MAX_RECENT, MOST_COUNTED, ModelConfig, longest_ngram
 from tinychat.textutil import count, duration, percent
-from tinychat.train.batches import FOLDS, count_windows
+from tinychat.train.batches import count_windows
 from tinychat.train.ending import Ending
 from tinychat.train.recipe import PEAK_LEARNING_RATES, Recipe, Schedule
 from tinychat.train.split import count_val_rows, count_val_tokens, take_fraction
@@ -55,6 +55,8 @@ FINAL_FRACTION, MAX_FINAL_FRACTION = 0.3, 0.5
 FINAL_SAMPLES = 3
 """Number of samples at the end, unless there are more prompts."""
 
+COUNT_MEMORY = 90
+"""Bytes for each token whose n-grams are counted."""
 PROCESS_MEMORY = 450_000_000
 """Bytes that Python, torch and lightning take without a model."""
 
@@ -579,16 +581,16 @@ def describe_cut(plan: Plan) -> str:
 def estimate_memory(config: ModelConfig, parameters: int, rows: int, tokens: int, shards: int = 1) -> int:
     """Estimate the bytes of memory of a process that trains on `rows` of each batch.
 
-    Counts weights, gradients, Adam's two moments and the best weights in f32, activations, n-gram tables of `tokens`,
-    and Python. Weights, gradients and moments may be in `shards`; the leader also holds whole weights to evaluate.
+    Counts weights, gradients, Adam's two moments and the best weights in f32, activations, n-grams of `tokens`, and
+    Python. Weights, gradients and moments may be in `shards`; the leader also holds whole weights to evaluate.
     """
     per_parameter = 20 if shards == 1 else 16 / shards + 8
     per_layer = 4 * (12 * config.d_model + 3 * config.feed_forward_width + 3 * config.n_head * config.context_length)
-    counted = config.ngram_order + len(CONTEXT_LENGTHS) if config.ngram_order else 0
-    per_token = config.n_layer * per_layer + 12 * config.vocab_size * (1 + counted)
-    counts = min(LARGEST_TABLE, tokens * config.vocab_size) if config.ngram_order else 0
+    found = config.ngram_order + len(CONTEXT_LENGTHS) * MAX_RECENT if config.ngram_order else 0
+    per_token = config.n_layer * per_layer + 12 * config.vocab_size + 40 * found
+    counts = COUNT_MEMORY * min(MOST_COUNTED, tokens) if config.ngram_order else 0
     activations = rows * config.context_length * per_token
-    return int(per_parameter * parameters) + activations + (2 + FOLDS) * counts + PROCESS_MEMORY
+    return int(per_parameter * parameters) + activations + counts + PROCESS_MEMORY
 
 
 def summarize_plan(plan: Plan, facts: TextFacts, machine: Machine, parameters: int) -> Planned:

@@ -17,8 +17,8 @@ from tinychat.config.settings import Settings
 from tinychat.corpus.overlap import longest_copy
 from tinychat.errors import RunError
 from tinychat.events import Ended, Evaluated, Event, LineReader, Noticed, Stepped
-from tinychat.model.config import ModelConfig
-from tinychat.model.ngrams import COUNT_BUFFERS, MOST_COUNTED, Counts
+from tinychat.model.config import MOST_COUNTED, ModelConfig
+from tinychat.model.ngrams import COUNT_BUFFERS, Counts
 from tinychat.model.transformer import Transformer
 from tinychat.store.models import ModelInfo, save_model
 from tinychat.store.runs import RunFolder

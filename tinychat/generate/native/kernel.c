@@ -1867,7 +1867,7 @@ static void read_ngrams(Reader *reader, const Config *config, NGrams *ngrams) {
             return;
         }
         ngrams->tokens[entry] = (int16_t)token;
-        ngrams->counts[entry] = bf16_to_float(float_to_bf16((float)times)); /* rounded like the tables of model/ngrams.py */
+        ngrams->counts[entry] = (float)times;
         if (!bit_of(is_context, entry)) continue;
         const int64_t number = ngrams->contexts[node];
         reader->failed = known == count || number > (INT64_MAX - token - 1) / config->vocab_size;
