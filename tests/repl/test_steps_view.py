@@ -1,16 +1,21 @@
 """The keys of `/steps`."""
 
+from pathlib import Path
+
 import pytest
 import torch
 from prompt_toolkit.input import PipeInput
 from prompt_toolkit.input.typeahead import get_typeahead
-from screens import Screen
+from screens import Person, Screen, answered
+from test_at_a_terminal import ENTER, ESCAPE
 
 from tinychat.generate.computation import Computation, Matrix
 from tinychat.generate.operations import Tracer
 from tinychat.repl.keys import Keyboard
+from tinychat.repl.render.steps import HINT
 from tinychat.repl.steps_view import walk_steps
 
+TOYS = Path(__file__).parents[1] / "toys"
 RIGHT, LEFT, UP, DOWN, HOME, END = "\x1b[C", "\x1b[D", "\x1b[A", "\x1b[B", "\x1b[H", "\x1b[F"
 PAGE_DOWN, PAGE_UP, TAB, BACK_TAB = "\x1b[6~", "\x1b[5~", "\t", "\x1b[Z"
 
@@ -72,3 +77,28 @@ def test_a_dumb_terminal_gets_all_steps_at_once(input: PipeInput) -> None:
     assert titles == ["1. one: sum 1", "2. two: sum 2", "3. two: sum 3", "4. three: sum 4", "5. three: sum 5"]
     assert screen.lines[-1] == "the sum is 5"
     assert "\x1b" not in screen.getvalue()
+
+
+@pytest.mark.slow
+def test_a_person_walks_through_a_toy_at_a_terminal(home: Path) -> None:
+    person = Person(TOYS / "statquest", home, TINYCHAT_TEST_TORCH="1", TINYCHAT_ENGINE="torch")
+    try:
+        person.sees("›")
+        person.type("what is statquest", ENTER)
+        person.sees("awesome", answered)
+        person.type("/steps", ENTER)
+        person.sees("1/16  input: tokens", HINT)
+        person.type("right", "n", "right", "right", "down")
+        person.sees(
+            "5/16  attention: queries", lambda lines: any(line.startswith("Q[<|end|>, 1] = ") for line in lines)
+        )
+        person.type(ESCAPE)
+        person.sees("5/16  attention: queries", "›", lambda lines: HINT not in lines)
+        person.type("/steps train", ENTER)
+        person.sees("1/22  text 1 of 2: tokens")
+        person.type("\x1b[F")
+        person.sees("loss 2.124 → 1.807 by one step of Adam, learning rate 0.1")
+        person.type("/quit", ENTER)  # any other key begins the next prompt
+        assert person.wait_for_exit() == 0
+    finally:
+        person.kill()

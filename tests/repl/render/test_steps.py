@@ -15,7 +15,6 @@ from tinychat.repl.render.steps import plain_lines, step_lines
 from tinychat.session.session import Session
 
 TOYS = Path(__file__).parents[2] / "toys"
-CELLS = (None, "first", "last")
 
 
 def compute(toy: str, prompt: str, command: str) -> Computation:
@@ -81,6 +80,15 @@ def test_a_large_matrix_is_a_heat_map_around_the_selected_number() -> None:
     assert marked.startswith("toke…»")
     assert any(line.startswith("y[token20, 31] = ") for line in lines)
     assert "(the other 4" in "\n".join(lines)
+    assert "stronger is larger, of either sign, ╳ is -∞" in lines
+
+
+def test_the_largest_of_a_vocabulary_are_listed_below_its_heat_map() -> None:
+    tracer, words = Tracer(), [f"w{number}" for number in range(300)]
+    logits = Matrix("logits", torch.arange(300.0).unsqueeze(0) / 100, ("last",), words)
+    tracer.softmax(logits, "softmax", "p", "")
+    lines = step_lines(Screen().terminal(), Computation("", tuple(tracer.operations)), 0, None)
+    assert any(line.startswith("largest: w299 0.010 · w298 0.010 · ") for line in lines)
 
 
 def test_in_colour_negative_numbers_are_cold() -> None:

@@ -18,6 +18,8 @@ MAX_LABEL, MIN_LABEL = 9, 5
 """Cells of a label, at most, and in windows of large matrices."""
 MAX_DERIVATION, MAX_ABOUT = 3, 2
 """Lines of them, at most."""
+HEADINGS = 2
+"""Lines above the rows of a matrix: its name and the labels of its columns."""
 MAX_LARGEST = 12
 """Tokens of a vocabulary that are listed below its heat map."""
 MAX_COLUMNS = 16
@@ -25,8 +27,10 @@ MAX_COLUMNS = 16
 PLAIN_WIDTH, PLAIN_ROWS, PLAIN_COLUMNS = 79, 12, 6
 """Where there is no screen: cells of a line, and rows and columns of a matrix, at most."""
 
-TermCounts = (None, 24, 16, 12, 8, 6, 5, 4, 3, 2, 1)
-"""Numbers of terms to try, until a derivation fits."""
+MAX_TERMS = 64
+"""Terms of a derivation that may all be shown."""
+TERM_COUNTS = (None, 40, 32, 24, 16, 12, 8, 6, 5, 4, 3, 2, 1)
+"""Numbers of terms to try, until a derivation fits; None: all."""
 
 
 @dataclass(frozen=True)
@@ -97,10 +101,12 @@ def _derivation_lines(operation: Operation, cell: tuple[int, int], derived: Deri
     if derived is None:
         return [fit(f"{name} = {output.figure(*cell)}", width)]
     lines: list[str] = []
-    for terms in TermCounts:
+    for terms in TERM_COUNTS[len(derived.terms) > MAX_TERMS :]:
         text = derived.text(terms)
         value = output.figure(*cell)
-        lines = textwrap.wrap(f"{name} = {text}" + f" = {value}" * (text != value), width, break_long_words=False)
+        words = f"{text} = {value}" if text != value else value
+        words = f"{value}: {text}" if output.is_whole else words  # a whole number is chosen, not computed
+        lines = textwrap.wrap(f"{name} = {words}", width, break_long_words=False)
         if len(lines) <= MAX_DERIVATION:
             break
     return [fit(line, width) for line in lines[:MAX_DERIVATION]]
@@ -117,7 +123,7 @@ def _draw(
     around = (*_reads(operation, operation.derive(*focus) if operation.derive is not None else None), focus)
     if all(matrix.shape[1] <= MAX_COLUMNS for matrix in matrices):
         for label in (MAX_LABEL, MIN_LABEL):
-            for most in (max(matrix.shape[0] for matrix in matrices), room // 2 - 2, room // 3 - 2):
+            for most in (max(matrix.shape[0] for matrix in matrices), room // 2 - HEADINGS, room // 3 - HEADINGS):
                 if most < 1:
                     continue
                 blocks = [
@@ -133,16 +139,17 @@ def _draw(
                     return lines
     signs = _signs(operation.signs, len(matrices))
     columns = (width - sum(map(get_cwidth, signs))) // len(matrices) - MIN_LABEL - 1
+    largest = [terminal.styled(fit(line, width)) for line in _largest(operation.output)]
+    rows = max(1, room - HEADINGS - 1 - len(largest))
     blocks = [
-        _heat(terminal, matrix, mark, where, max(1, columns), max(1, room - 3), is_output=matrix is operation.output)
+        _heat(terminal, matrix, mark, where, max(1, columns), rows, is_output=matrix is operation.output)
         for matrix, mark, where in zip(matrices, marks, around, strict=True)
     ]
     while len(blocks) > 1 and sum(map(get_cwidth, signs)) + sum(block.width for block in blocks) > width:
         signs, blocks = signs[1:], blocks[1:]  # on a narrow screen the output is what counts
     note = "stronger is larger, blue is negative" if terminal.colour else "stronger is larger, of either sign"
     lines = _join(terminal, list(zip(signs, blocks, strict=True)))
-    lines += [terminal.styled(fit(line, width)) for line in _largest(operation.output)]
-    return [*lines, terminal.styled(fit(f"{note}, ╳ is -∞", width), DIM)][:room]
+    return [*lines, *largest, terminal.styled(fit(f"{note}, ╳ is -∞", width), DIM)][:room]
 
 
 def _largest(matrix: Matrix) -> list[str]:
@@ -268,7 +275,7 @@ def _join(terminal: Terminal, band: Sequence[tuple[str, Block]]) -> list[Styled]
     for index in range(max(len(block.lines) for _, block in band)):
         line = ""
         for sign, block in band:
-            line += terminal.styled(sign if index == 2 else " " * get_cwidth(sign))
+            line += terminal.styled(sign if index == HEADINGS else " " * get_cwidth(sign))
             line += block.lines[index] if index < len(block.lines) else " " * block.width
         lines.append(Styled(line))
     return lines
