@@ -28,6 +28,16 @@ class TopLogprob:
     logprob: float
 
 
+class AvoidedText(NamedTuple):
+    """A text with a banned one in it, which was drawn, and drawn again."""
+
+    text: str
+    id: int
+    """Of its first token."""
+    probability: float
+    """Probability of being drawn, after temperature and filters."""
+
+
 class Token(NamedTuple):
     """One token of an answer; a tuple, since thousands are created per second."""
 
@@ -40,6 +50,8 @@ class Token(NamedTuple):
     """Time since the answer began."""
     top_logprobs: tuple[TopLogprob, ...] = ()
     """The most likely tokens at its position, if requested."""
+    avoided: tuple[AvoidedText, ...] = ()
+    """Texts that were drawn here before it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -81,6 +81,24 @@ def test_why_tells_what_the_settings_made_of_the_odds(spelled: Session) -> None:
     assert greedy.headings[1] == "after temp 0 · top-k 3 · top-p 1 · greedy"
 
 
+def test_why_tells_what_controls_made_of_the_odds(spelled: Session) -> None:
+    COMMANDS.dispatch(spelled, "/greedy")
+    list(spelled.answer("abc"))
+    banned = spelled.turns[-1].answer[3:5]
+    COMMANDS.dispatch(spelled, f'/ban "{banned}"')
+    COMMANDS.dispatch(spelled, "/presence-penalty 100")
+    list(spelled.retry())
+    turn = spelled.turns[-1]
+    index, token = next((index, token) for index, token in enumerate(turn.tokens) if token.avoided)
+    assert banned in token.avoided[0].text
+    shown = why(spelled, f"/why {index + 1}")
+    used = {repr(token.text) for token in turn.tokens[:index]}
+    assert {bar.after for bar in shown.bars if bar.label in used} <= {0}
+    assert [bar.after for bar in shown.bars if bar.marked] == [1]
+    assert shown.headings[1] == "after temp 0 · top-p 0.95 · presence 100 · ban 1 · greedy"
+    assert shown.notes == (f"banned, and drawn again: {token.avoided[0].text!r}",)
+
+
 def test_why_knows_what_each_token_of_an_answer_was_drawn_with(spelled: Session) -> None:
     for index, _ in enumerate(spelled.answer("abc")):
         if index == 5:

@@ -20,6 +20,12 @@ def test_a_setting_is_changed_by_its_name(talk: Talk) -> None:
     assert talk.session.settings.current.stop == ("\n",)
 
 
+def test_a_banned_text_is_added_to_the_others(talk: Talk) -> None:
+    assert talk.do("/ban sad, ice cream") == Change("ban", "–", "sad, ice cream")
+    assert talk.do("/ban rain, sad") == Change("ban", "sad, ice cream", "sad, ice cream, rain")
+    assert talk.do("/ban off") == Change("ban", "sad, ice cream, rain", "–")
+
+
 def test_a_setting_alone_is_shown_with_its_bound_and_meaning(talk: Talk) -> None:
     talk.session.settings.set("top_p", 0.9, Origin.FLAG)
     assert talk.do("/top-p") == Message(

@@ -6,7 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tinychat.config.settings import CONTROLS, PENALTIES, SAMPLING, SETTINGS, Settings
-from tinychat.generate.sampling import FILTERS, PENALIZERS, draw, filter_logits, needs_history, sample, uniform
+from tinychat.generate.engine import uniform
+from tinychat.generate.sampling import FILTERS, PENALIZERS, draw, filter_logits, needs_history, sample
 
 transformers = pytest.importorskip("transformers")
 

@@ -9,8 +9,8 @@ import torch
 
 from tinychat.config.settings import Settings
 from tinychat.errors import GenerationError
-from tinychat.generate.engine import Request, SampledToken, window_start
-from tinychat.generate.sampling import draw, filter_logits, uniform
+from tinychat.generate.engine import Request, SampledToken, uniform, window_start
+from tinychat.generate.sampling import draw, filter_logits
 from tinychat.generate.torch_engine import TorchEngine
 from tinychat.model.config import ModelConfig
 from tinychat.model.cpu_decoder import CPUDecoder

@@ -14,8 +14,8 @@ from tinychat.config.settings import Settings
 from tinychat.errors import GenerationError
 from tinychat.generate import tracing
 from tinychat.generate.computation import Computation, Derivation, Matrix, Operation, figure
-from tinychat.generate.engine import Request
-from tinychat.generate.sampling import probabilities, uniform
+from tinychat.generate.engine import Request, uniform
+from tinychat.generate.sampling import probabilities
 from tinychat.generate.tracing import trace
 from tinychat.model.transformer import Transformer
 

@@ -3,6 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,8 +36,9 @@ from tinychat.commands.results import (
 from tinychat.config.settings import Settings, describe_sampling
 from tinychat.errors import SourceError, UsageError
 from tinychat.events import Token
+from tinychat.generate.bans import NOTHING, BanWatch
 from tinychat.generate.choices import Choices
-from tinychat.generate.engine import Head, Request, TokenProbability, window_start
+from tinychat.generate.engine import Head, Request, TokenProbability, uniform, window_start
 from tinychat.session.conversation import Turn
 from tinychat.session.open_model import OpenModel
 from tinychat.session.session import Session
@@ -198,7 +200,17 @@ def _probabilities(session: Session, turn: Turn, index: int) -> list[TokenProbab
     if request.settings.choices:
         start = len(request.ids) - index
         return Choices.weigh(model.engine, request, start, model.tokenizer).next_tokens(request, start)
-    return model.engine.probabilities(request)
+    probabilities, bans = model.engine.probabilities(request), request.settings.ban
+    if not bans:
+        return probabilities
+    watch, pieces = BanWatch(bans, turn.text_before(index)), model.vocabulary.pieces
+    left = {one.id: one.probability for one in probabilities}
+    for avoided in turn.tokens[index].avoided:
+        left[avoided.id] = max(0.0, left[avoided.id] - avoided.probability)
+    left |= {id: 0.0 for id, piece in enumerate(pieces) if watch.completes(piece.decode("utf-8", "ignore"))}
+    if (total := sum(left.values())) < NOTHING:  # the likeliest other way was taken
+        left[turn.tokens[index].id] = total = 1.0
+    return [replace(one, probability=left[one.id] / total) for one in probabilities]
 
 
 def _request_at(session: Session, turn: Turn, index: int) -> Request:
@@ -230,14 +242,22 @@ def _bar_chart(session: Session, turn: Turn, index: int, probabilities: list[Tok
             Bar(repr(name(one.id)), math.exp(one.logprob), one is drawn, one.probability)
             for one in _shown(probabilities, token)
         ),
-        context=(turn.text_before(index), texts[index], "".join(texts[index + 1 :])),
-        headings=("before sampling", f"after {_describe_filters(_settings_at(session, turn, index))}"),
+        _avoided(token),
+        (turn.text_before(index), texts[index], "".join(texts[index + 1 :])),
+        ("before sampling", f"after {_describe_filters(_settings_at(session, turn, index))}"),
     )
 
 
 def _describe_filters(settings: Settings) -> str:
     """Return `temp 0.8 · top-p 0.95`, or `temp 0 · greedy`."""
     return " · ".join(word for word in describe_sampling(settings) if word != "sample")
+
+
+def _avoided(token: Token) -> tuple[str, ...]:
+    """Return a note that tells what was drawn in place of a token, and drawn again as it was banned."""
+    drawn = Counter(avoided.text for avoided in token.avoided)
+    words = (repr(text) + (f" {times} times" if times > 1 else "") for text, times in drawn.items())
+    return (f"banned, and drawn again: {', '.join(words)}",) if drawn else ()
 
 
 def _shade(
@@ -435,8 +455,8 @@ def _random_number(session: Session, turn: Turn, index: int) -> float | None:
     """Return the random number that drew the token of an answer, or the one after it; None if it is not known."""
     if turn.finished is None or turn.why_not_reproducible or turn.saved_text is not None:
         return None
-    from tinychat.generate.engine import uniform
-
+    if any(token.avoided for token in turn.tokens[: index + 1]):  # the numbers after a banned text are others
+        return None
     return uniform(turn.finished.seed, len(session.model.history(turn.path()[:-1])), index)
 
 

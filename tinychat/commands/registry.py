@@ -68,6 +68,8 @@ class Command:
     complete: Complete = lambda session, words: ()
     describe_state: Callable[[Session], tuple[str, ...]] = lambda session: ()
     """Returns notes on what it would change, for `/help NAME`."""
+    is_listed: bool = True
+    """Whether the overview names it; the help of another command tells of those that it does not."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -219,7 +221,8 @@ class Registry(dict[str, Command]):
             if not text:
                 briefs: dict[str, dict[str, str]] = {category: {} for category in CATEGORIES}
                 for command in self.values():
-                    briefs[command.category][command.name] = command.brief
+                    if command.is_listed:
+                        briefs[command.category][command.name] = command.brief
                 return Help(briefs)
             command = self.find(text.removeprefix(PREFIX))
             lines = [command.synopsis, *(f"  {line}".rstrip() for line in command.help.splitlines())]

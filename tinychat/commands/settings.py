@@ -12,6 +12,8 @@ from tinychat.session.session import Session
 
 ORIGIN_NAMES = ("default", "model", "config file", "environment", "flag", "command")
 """Names of the values of `Origin`."""
+UNLISTED = ("repetition", "dry", "loading")
+"""Sections of settings that few need: the overview of commands leaves them to `/settings`."""
 PARAMETER = "parameter"
 """Optional first word of `/set`, from ollama."""
 NAME_AND_VALUE = re.compile(r"(?P<name>[^\s=:]+)(?:\s*[=:]\s*|\s+)(?P<value>\S.*)", re.DOTALL)
@@ -30,6 +32,8 @@ def change(session: Session, name: str, value: object) -> Change:
         remedy = f"`tinychat {setting.flag}`, or config.toml"
         raise UsageError(f"{setting.spelling} is chosen when tinychat starts", remedy)
     old = _show(session, setting)
+    if setting.merge is not None and (texts := setting.parse(value)):
+        value = setting.merge(getattr(session.settings.current, setting.name), texts)
     session.settings.set(setting.name, value)
     new = _show(session, setting)
     if setting.name in LOADING and old != new and session.info is not None:
@@ -103,6 +107,7 @@ def _setting_command(setting: Option) -> Command:
         describe_state=describe_state,
         while_busy=setting.name not in LOADING,
         complete=first_word(lambda session, words: suggest_values(session, setting)),
+        is_listed=setting.section not in UNLISTED,
     )  # fmt: skip
 
 

@@ -67,6 +67,8 @@ class Option:
     """Whether quotation marks around a text typed as a command keep its outer spaces, and are no part of it."""
     check: Callable[[str], str] | None = None
     """Returns the reason why a text is invalid; empty if it is valid."""
+    merge: Callable[[tuple[str, ...], tuple[str, ...]], tuple[str, ...]] | None = None
+    """Joins the texts in force with those of a command; default: these replace the others."""
     switch: bool = False
     """Whether its flag takes no value."""
     flags: tuple[str, ...] = ()

@@ -71,25 +71,25 @@ class Settings:
     )  # fmt: skip
     presence_penalty: float = option(
         0.0, "subtracted from the logit of each token that is in the answer already", low=-100, high=100, neutral=0,
-        section="control", aliases=("presence",), example="0.5", trend="higher: less repetition",
+        section="repetition", aliases=("presence",), example="0.5", trend="higher: less repetition",
         values={"0": "off", "0.5": "mild", "1.5": "strong"},
         toolbar=lambda value: f"presence {value:g}" if value else "",
     )  # fmt: skip
     frequency_penalty: float = option(
         0.0, "subtracted from the logit of a token as often as it is in the answer already", low=-100, high=100,
-        neutral=0, section="control", aliases=("frequency",), example="0.5", trend="higher: less repetition",
+        neutral=0, section="repetition", aliases=("frequency",), example="0.5", trend="higher: less repetition",
         values={"0": "off", "0.3": "mild", "1": "strong"},
         toolbar=lambda value: f"frequency {value:g}" if value else "",
     )  # fmt: skip
     no_repeat_ngram: int = option(
         0, "no N tokens in a row come twice, in prompt and answer together; 0 is off", low=0, high=MAX_INTEGER,
-        neutral=0, section="control", aliases=("no_repeat_ngram_size",), example="4", trend="lower: less repetition",
+        neutral=0, section="repetition", aliases=("no_repeat_ngram_size",), example="4", trend="lower: less repetition",
         values={"0": "off", "3": "strong", "5": "mild"},
         toolbar=lambda value: f"no-repeat {value}" if value else "",
     )  # fmt: skip
     dry_multiplier: float = option(
         0.0, "penalty of a token that would go on repeating earlier text (DRY); 0 is off", low=0, high=100, neutral=0,
-        section="control", aliases=("dry",), example="0.8", trend="higher: less repetition",
+        section="repetition", aliases=("dry",), example="0.8", trend="higher: less repetition",
         values={"0": "off", "0.8": "a common value"},
         toolbar=lambda value: f"dry {value:g}" if value else "",
     )  # fmt: skip
@@ -104,6 +104,13 @@ class Settings:
     dry_sequence_breakers: tuple[str, ...] = option(
         ("\n", ":", '"', "*"), r"DRY: texts across which nothing is repetition (\n is a newline)", optional=True,
         escaped=True, separated=True, section="dry", example=r"\n, .",
+    )  # fmt: skip
+    ban: tuple[str, ...] = option(
+        (), "texts that never appear in an answer, in upper or lower case, also inside words", optional=True,
+        escaped=True, separated=True, neutral=(), section="control", example="sad, ice cream",
+        merge=lambda old, new: tuple(dict.fromkeys((*old, *new))), trend="each command adds to the others",
+        values={"none": "no banned text"},
+        toolbar=lambda value: f"ban {len(value)}" if value else "",
     )  # fmt: skip
     max_tokens: int = option(
         256, "maximum number of tokens in an answer", low=1, high=MAX_INTEGER,
@@ -203,14 +210,17 @@ SETTINGS = Options.of(Settings)
 PENALTIES = SETTINGS.in_section("penalty")
 """Settings that adjust the logits by the tokens so far, before all other steps."""
 
-CONTROLS = SETTINGS.in_section("control")
+CONTROLS = SETTINGS.in_section("repetition", "control")
 """Settings that adjust the logits by the text so far, above the engines: see `generate/controls.py`."""
 
 ALSO_GREEDY = (*PENALTIES, *CONTROLS)
 """Sampling settings that also apply to greedy decoding."""
 
-SAMPLING = SETTINGS.in_section("sampling", "penalty", "control")
+SAMPLING = SETTINGS.in_section("sampling", "penalty", "repetition", "control")
 """Settings that control the choice of the next token; the `neutral` value of each turns it off."""
+
+UNFILTERED = {name: SETTINGS[name].neutral for name in SETTINGS.in_section("sampling")}
+"""Values of settings with which tokens are drawn from all that the penalties leave."""
 
 LOADING = SETTINGS.in_section("loading")
 """Settings that take effect when a model is loaded; changing one reloads it."""

@@ -8,6 +8,7 @@ better than the worst of `num_beams` finished answers.
 from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from operator import attrgetter
 
 from tinychat.generate.engine import Request, SampledToken
@@ -17,6 +18,8 @@ SLOT_STRIDE = 1 << 20
 ALL_TOKENS = 1 << 30
 """Number of likeliest tokens to ask for where all are wanted."""
 
+Allows = Callable[[Sequence[int]], bool]
+"""Returns whether a sequence of ids may be a beginning of the answer, or all of it."""
 Adjust = Callable[[Sequence[int]], "array[float] | None"]
 """Returns the biases of the next token [V] after the ids of a sequence; None if every token is forbidden."""
 
@@ -38,13 +41,21 @@ class _Beam:
 class BeamSearch:
     """The search for the answer of a request; `requests` are to be extended by one token with `top_logprobs` likeliest.
 
-    `adjust` returns biases, which are added to log-probabilities; None: there are none.
+    `adjust` returns biases, which are added to log-probabilities; None: there are none. `allows` tells which sequences
+    may be answers; None: all.
     """
 
-    def __init__(self, request: Request, num_beams: int, adjust: Adjust | None = None, top_logprobs: int = 0) -> None:
-        self._request, self._num_beams, self._adjust = request, num_beams, adjust
+    def __init__(
+        self,
+        request: Request,
+        num_beams: int,
+        adjust: Adjust | None = None,
+        allows: Allows | None = None,
+        top_logprobs: int = 0,
+    ) -> None:
+        self._request, self._num_beams, self._adjust, self._allows = request, num_beams, adjust, allows
         self._num_kept = max(2, 1 + len(request.end_ids)) * num_beams  # so many may end at once, and as many go on
-        self.top_logprobs = max(top_logprobs, self._num_kept) if adjust is None else ALL_TOKENS
+        self.top_logprobs = ALL_TOKENS if adjust or allows else max(top_logprobs, self._num_kept)
         self._running = [_Beam(request.slot)]
         self._finished: list[_Beam] = []
         self._num_slots = 1
@@ -75,7 +86,7 @@ class BeamSearch:
                 score = beam.score + logprob + (biases[id] if biases is not None else 0.0)
                 candidates.append((score, beam, id, logprob))
         candidates = [one for one in candidates if one[0] > float("-inf")]
-        candidates = sorted(candidates, key=lambda one: -one[0])[: self._num_kept]
+        candidates = list(islice(filter(self._is_allowed, sorted(candidates, key=lambda one: -one[0])), self._num_kept))
         tops = {beam.slot: token.top_logprobs for beam, (token, *_) in zip(self._running, generated, strict=True)}
         running: list[_Beam] = []
         slots: set[int] = set()
@@ -94,6 +105,10 @@ class BeamSearch:
         self._finished = sorted(self._finished, key=attrgetter("mean"), reverse=True)[: self._num_beams]
         is_full = len(self._finished) == self._num_beams
         self.is_over = not running or (is_full and max(one.mean for one in running) <= self._finished[-1].mean)
+
+    def _is_allowed(self, candidate: tuple[float, _Beam, int, float]) -> bool:
+        _, beam, id, _ = candidate
+        return self._allows is None or self._allows([*self._request.ids, *(token.id for token in beam.tokens), id])
 
     @property
     def best(self) -> list[SampledToken]:

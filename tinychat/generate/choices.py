@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from tinychat.config.settings import Settings
 from tinychat.errors import GenerationError
 from tinychat.events import ChoiceProbabilities, ChoiceProbability
+from tinychat.generate.bans import has_banned
 from tinychat.generate.engine import Engine, Request, SampledToken, TokenProbability, uniform
 from tinychat.pattern import find_pattern
 from tinychat.tokenizer.tokenizer import Tokenizer
@@ -49,7 +50,7 @@ class Choices:
                 raise GenerationError(problem, f"/max-tokens {len(ids)}")
         encoded = {text: ids for text, ids in encoded.items() if tuple(ids[: len(so_far)]) == so_far}
         if not encoded:
-            begins = f" begins with {tokenizer.decode(so_far)!r}" if so_far else " is as /begin and /regex ask"
+            begins = f" begins with {tokenizer.decode(so_far)!r}" if so_far else " is as /begin, /regex and /ban ask"
             raise GenerationError(f"no choice{begins}", "/choices shows them, `/choices none` allows any answer")
         known: dict[tuple[int, ...], dict[int, float]] = {}
 
@@ -128,7 +129,9 @@ def filter_choices(logprobs: Sequence[float], settings: Settings) -> list[float]
 
 
 def _is_asked(text: str, settings: Settings) -> bool:
-    """Return whether a choice is as `begin` and `regex` ask, too."""
+    """Return whether a choice is as `begin`, `regex` and `ban` ask, too."""
+    if has_banned(text, settings.ban):
+        return False
     is_match = settings.regex is None or find_pattern(settings.regex).matches(text)
     return is_match and text.startswith(settings.begin or "")
 

@@ -1,7 +1,7 @@
 """Controls: settings that change the odds of the next token by the text so far, in Python, for every engine alike.
 
 A control adds biases to the logits, after the repetition penalty and before temperature and filters; −∞ forbids a
-token. A new one is a setting of the section `control`, and a function in `MAKERS` that makes it from the settings.
+token. A new one is a setting of the section `control`, or `repetition`, and a function in `MAKERS` that makes it.
 Where none is in force, nothing here is run.
 """
 
@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import Protocol
 
 from tinychat.config.settings import SETTINGS, Settings
+from tinychat.generate.bans import has_banned
 from tinychat.tokenizer.tokenizer import Tokenizer
 
 FORBIDDEN = float("-inf")
@@ -29,6 +30,7 @@ class Vocabulary:
         self.tokenizer, self.end_ids = tokenizer, end_ids
         self.size = size
         """Number of the model's logits, V; ids beyond those of the tokenizer have no text."""
+        self._ids_with: dict[tuple[str, ...], frozenset[int]] = {}
 
     @cached_property
     def pieces(self) -> list[bytes]:
@@ -46,6 +48,14 @@ class Vocabulary:
     def silent_ids(self) -> frozenset[int]:
         """The ids of the tokens that add nothing to a text."""
         return frozenset(id for id, piece in enumerate(self.pieces) if not piece)
+
+    def ids_with(self, texts: tuple[str, ...]) -> frozenset[int]:
+        """Return the ids of the tokens that hold one of the texts wherever they stand, in either case of letters."""
+        if texts not in self._ids_with:
+            # Without the spaces around it: those before the first token of an answer may have no text.
+            tokens = (piece.decode("utf-8", "ignore").strip() for piece in self.pieces)
+            self._ids_with[texts] = frozenset(id for id, token in enumerate(tokens) if has_banned(token, texts))
+        return self._ids_with[texts]
 
     def controls(self, settings: Settings) -> "Controls | None":
         """Return the controls that the settings put in force; None if there are none."""

@@ -224,6 +224,9 @@ def window_stride(context_length: int) -> int:
     return max(1, context_length // 4)
 
 
+_MASK = (1 << 64) - 1
+
+
 def uniform(seed: int, prompt_index: int, position: int) -> float:
     """Return a uniform random number in [0, 1) for a token by its position in the answer: 53 bits of a hash.
 
@@ -233,10 +236,14 @@ def uniform(seed: int, prompt_index: int, position: int) -> float:
     return float(state >> 11) * 2.0**-53
 
 
+def next_seed(seed: int, attempt: int) -> int:
+    """Return the seed of the random numbers with which the rest of an answer is drawn again, by number of attempts."""
+    return _mix(_mix(seed) ^ ~attempt & _MASK)
+
+
 def _mix(x: int) -> int:
     """Advance a SplitMix64 state and return its output (Steele, Lea, Flood 2014, fig. 14)."""
-    mask = (1 << 64) - 1
-    x = (x + 0x9E3779B97F4A7C15) & mask
-    x = ((x ^ (x >> 30)) * 0xBF58476D1CE4E5B9) & mask
-    x = ((x ^ (x >> 27)) * 0x94D049BB133111EB) & mask
+    x = (x + 0x9E3779B97F4A7C15) & _MASK
+    x = ((x ^ (x >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
+    x = ((x ^ (x >> 27)) * 0x94D049BB133111EB) & _MASK
     return x ^ (x >> 31)

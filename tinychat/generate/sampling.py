@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from tinychat.config.settings import SAMPLING, SETTINGS, Settings
+from tinychat.config.settings import SETTINGS, Settings
 from tinychat.generate.engine import Request, uniform
 
 NEGATIVE_INFINITY = float("-inf")
@@ -142,8 +142,8 @@ def stack_biases(requests: Sequence[Request], logits: Tensor) -> Tensor | None:
 
 
 def sampling_values(settings: Settings) -> tuple[float | None, ...]:
-    """Return the values of all sampling settings."""
-    return tuple(getattr(settings, name) for name in SAMPLING)
+    """Return the values of the settings that decide how a token is drawn from the logits."""
+    return tuple(getattr(settings, name) for name in (*PENALIZERS, *FILTERS))
 
 
 def random_numbers(requests: Sequence[Request], step: int, steps: int) -> Tensor:

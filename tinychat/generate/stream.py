@@ -7,17 +7,39 @@ at once with one engine, a call at a time; `drive` runs batches until all their 
 import math
 import secrets
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain
 
-from tinychat.config.settings import Settings, describe_sampling
+from tinychat.config.settings import UNFILTERED, Settings, describe_sampling
 from tinychat.corpus.types import Message
-from tinychat.events import Candidates, Finished, FinishReason, Notice, Record, SettingsChanged, Token, TopLogprob
+from tinychat.events import (
+    AvoidedText,
+    Candidates,
+    Finished,
+    FinishReason,
+    Notice,
+    Record,
+    SettingsChanged,
+    Token,
+    TopLogprob,
+)
+from tinychat.generate.bans import BanWatch, Redraw, has_banned
 from tinychat.generate.beam_search import BeamSearch
 from tinychat.generate.choices import Choices
 from tinychat.generate.controls import Vocabulary
-from tinychat.generate.engine import Engine, Request, SampledToken, window_start, window_stride
+from tinychat.generate.engine import (
+    Engine,
+    Request,
+    SampledToken,
+    TokenProbability,
+    next_seed,
+    uniform,
+    window_start,
+    window_stride,
+)
 from tinychat.tokenizer.chat_template import ChatTemplate
 from tinychat.tokenizer.tokenizer import LONGEST_WHOLE, Tokenizer
 
@@ -159,6 +181,10 @@ class Answer:
         """Whether the controls in force forbid every token, so that the answer ends here."""
         self._vocabulary, self._controls = vocabulary, vocabulary.controls(settings()) if vocabulary else None
         self._start = len(prompt)
+        self._bans = BanWatch(bans) if (bans := settings().ban) else None
+        self._redraw: Redraw | None = None
+        self._avoided: dict[int, tuple[AvoidedText, ...]] = {}  # of the token that will be at an index of the answer
+        self._num_redrawn, self._seed = 0, seed
         self._decoder = tokenizer.stream()
         self._held: list[Token] = []  # tokens in which a stop string may begin
         self._num_yielded = 0
@@ -177,6 +203,7 @@ class Answer:
         """
         self.request.ids, self.request.num_generated = list(ids), num_generated
         self._start = len(ids) - len(answer_ids)
+        self._watch_bans()
         for id in answer_ids:
             self._decoder.push(id)
 
@@ -194,16 +221,18 @@ class Answer:
         """Return a beam search for the rest of the answer."""
         controls, start = self._controls, self._start
         adjust = None if controls is None else lambda ids: controls.biases(ids, start)
-        return BeamSearch(self.request, self.request.settings.num_beams, adjust, self.top_logprobs)
+        bans, decode = self.request.settings.ban, self.tokenizer.decode
+        allows = (lambda ids: not has_banned(decode(ids[start:]), bans)) if bans else None
+        return BeamSearch(self.request, self.request.settings.num_beams, adjust, allows, self.top_logprobs)
 
     def weigh_choices(self, engine: Engine) -> Choices:
         """Return the choices that are set, with their probabilities."""
         return Choices.weigh(engine, self.request, self._start, self.tokenizer)
 
-    def choose(self, choices: Choices, context_length: int) -> Iterator[Record]:
+    def choose(self, choices: Choices, engine: Engine) -> Iterator[Record]:
         """Draw one of the choices, and end with it."""
         yield choices.record
-        yield from self.update(choices.draw(self.request, self._start, self.top_logprobs), context_length)
+        yield from self.update(choices.draw(self.request, self._start, self.top_logprobs), engine)
         if self.finished is None:
             yield from self.finish("end")
 
@@ -218,8 +247,9 @@ class Answer:
         The controls in force adjust the odds of the next token.
         """
         previous, self.request.settings = self.request.settings, self.settings()
-        if previous is not self.request.settings and self._vocabulary is not None:
-            self._controls = self._vocabulary.controls(self.request.settings)
+        if previous is not self.request.settings:
+            self._controls = self._vocabulary.controls(self.request.settings) if self._vocabulary else None
+            self._watch_bans()
         if self._controls is not None:
             self.request.biases = self._controls.biases(self.request.ids, self._start)
             self.is_over = self.request.biases is None
@@ -231,15 +261,17 @@ class Answer:
             yield SettingsChanged(" · ".join(words))
 
     def update(
-        self, sampled: Sequence[SampledToken], context_length: int, should_stop: Callable[[], bool] = lambda: False
+        self, sampled: Iterable[SampledToken], engine: Engine, should_stop: Callable[[], bool] = lambda: False
     ) -> Iterator[Record]:
         """Append sampled tokens; yield their records, and `Finished` once the answer is over.
 
         The first token after a change of the settings, or after `should_stop` returns true, is discarded with all that
-        follow: both act on the very next token.
+        follow: both act on the very next token. So are those after a banned text, from which on the engine is asked for
+        the odds, to draw others.
         """
-        for token in sampled:
-            settings = self.settings()
+        waiting = deque(sampled)
+        while waiting:
+            token, settings = waiting.popleft(), self.settings()
             if should_stop() or (settings is not self.request.settings and settings != self.request.settings):
                 return
             self.request.ids.append(token.id)
@@ -247,8 +279,14 @@ class Answer:
             if token.id in self.request.end_ids:
                 yield from self.finish("end")
                 return
-            self._held.append(self._token(token, self._decoder.push(token.id)))
-            if self.request.settings.stop:
+            text = self._decoder.push(token.id)
+            self._held.append(self._token(token, text))
+            if self._bans is not None and (begin := self._bans.push(text)) is not None:
+                waiting = deque(self._draw_again(begin, engine))
+                if not waiting:
+                    yield from self.finish("end")
+                    return
+            elif self.request.settings.stop:
                 yield from self._release()
                 if self.finished:
                     return
@@ -256,17 +294,73 @@ class Answer:
                 yield from self._pop_complete()
             if self.request.left <= 0:
                 break
-        if len(self.request.ids) > context_length and not self._has_noted_context:
+        if len(self.request.ids) > engine.context_length and not self._has_noted_context:
             self._has_noted_context = True
-            length = f"all together longer than the model's context of {context_length} tokens"
+            length = f"all together longer than the model's context of {engine.context_length} tokens"
             yield Notice(f"{length}: it goes on from the newest part")
         if self.request.left <= 0:
             yield from self.finish("length")
 
+    def _watch_bans(self) -> None:
+        """Watch for the texts that are banned now, after the answer so far; what has been shown of it stays."""
+        self._bans = self._redraw = None
+        if texts := self.request.settings.ban:
+            shown = self.request.ids[self._start : len(self.request.ids) - len(self._held)]
+            self._bans = BanWatch(texts, self.tokenizer.decode(shown))
+            for token in self._held:
+                self._bans.push(token.text)
+
+    def _draw_again(self, begin: int, engine: Engine) -> list[SampledToken]:
+        """Go back to the held token in which a banned text began; return other tokens, none if there are none.
+
+        The random numbers of the rest of the answer are others: those used so far have led to the banned text.
+        """
+        request, start = self.request, self._start
+        way = tuple(request.ids[start:])
+        shown, first = len(way) - len(self._held), len(way) - len(self._held) + begin
+        if self._redraw is None:
+            banned = self._vocabulary.ids_with(request.settings.ban) if self._vocabulary else frozenset()
+            self._redraw = Redraw(
+                partial(self._odds, engine), banned, greedy=request.settings.greedy, top_logprobs=self.top_logprobs
+            )
+        self._redraw.forget(shown)
+        probability = self._redraw.reject(way, first)
+        self._num_redrawn += 1
+        request.seed = next_seed(self._seed, self._num_redrawn)
+        earlier = request.num_generated - len(way)  # what `/continue` goes on from does not count as generated
+
+        def draw_uniform(position: int) -> float:
+            return uniform(request.seed, request.prompt_index, position + earlier)
+
+        while not (drawn := self._redraw.draw(way[:first], draw_uniform)) and first > shown:
+            first -= 1  # no other way is left here
+            probability = self._redraw.reject(way[: first + 1], first)
+        rejected = self._held[first - shown :]
+        text = "".join(token.text for token in rejected)
+        self._avoided[first] = (*rejected[0].avoided, AvoidedText(text, way[first], probability))
+        del request.ids[start + first :], self._held[first - shown :]
+        request.num_generated = first + earlier
+        assert self._bans is not None
+        self._bans.truncate(first - shown)
+        self._decoder = self.tokenizer.stream()
+        for id in request.ids[start:]:
+            self._decoder.push(id)
+        return drawn
+
+    def _odds(self, engine: Engine, way: Sequence[int], unfiltered: bool) -> list[TokenProbability]:
+        """Return the probabilities of the next token after some ids of the answer, before or after the filters."""
+        request = replace(self.request, ids=[*self.request.ids[: self._start], *way])
+        if self._controls is not None:
+            request.biases = self._controls.biases(request.ids, self._start)
+        if unfiltered:
+            request.settings = replace(request.settings, **UNFILTERED)
+        return engine.probabilities(request)
+
     def finish(self, reason: FinishReason) -> Iterator[Record]:
         """End the answer; yield the records held back, then `Finished`."""
         rest = self._decoder.flush()
-        if rest and self._held:  # an incomplete character belongs to the token that began it
+        is_banned = self._bans is not None and self._bans.completes(rest)
+        if rest and self._held and not is_banned:  # an incomplete character belongs to the token that began it
             self._held[-1] = self._held[-1]._replace(text=self._held[-1].text + rest)
         yield from self._release(reason)
 
@@ -278,6 +372,8 @@ class Answer:
         text = "".join(token.text for token in self._held)
         stops = self.request.settings.stop
         found = min((index for stop in stops if (index := text.find(stop)) >= 0), default=None)
+        if found is not None or reason is not None:
+            self._bans = None  # nothing follows that could complete a banned text
         if found is not None:
             yield from (complete := self._pop_complete(found))
             left = found - sum(len(token.text) for token in complete)
@@ -289,23 +385,29 @@ class Answer:
             overlap = 0 if reason else max((_overlap(text, stop) for stop in stops), default=0)
             yield from self._pop_complete(len(text) - overlap)
         if reason is not None:
-            self.finished = Finished(reason, self._num_yielded, self._seconds(), self.request.seed)
+            self.finished = Finished(reason, self._num_yielded, self._seconds(), self._seed)
             yield self.finished
 
     def _pop_complete(self, characters: float = math.inf) -> list[Token]:
-        """Remove and return the held tokens that lie wholly within the first `characters` held."""
+        """Remove and return the held tokens within the first `characters`, and before what may become a banned text."""
         complete = len(self._held) - self._decoder.pending  # the last token may end inside a character
+        if self._bans is not None:
+            complete = min(complete, self._bans.num_free)
         count = 0
         while count < complete and (characters := characters - len(self._held[count].text)) >= 0:
             count += 1
         popped, self._held = self._held[:count], self._held[count:]
         self._num_yielded += count
+        if self._bans is not None:
+            self._bans.pop(count)
         return popped
 
     def _token(self, sampled: SampledToken, text: str) -> Token:
         tops = sampled.top_logprobs[: self.top_logprobs]
         likeliest = tuple(TopLogprob(id, self.tokenizer.token_text(id), logprob) for id, logprob in tops)
-        return Token(sampled.id, text, sampled.logprob, self._seconds(), likeliest)
+        position = len(self.request.ids) - self._start - 1
+        avoided = self._avoided.pop(position, ()) if self._avoided else ()
+        return Token(sampled.id, text, sampled.logprob, self._seconds(), likeliest, avoided)
 
     def _seconds(self) -> float:
         return time.perf_counter() - self._began
@@ -372,7 +474,7 @@ class Batch:
             yield answer, answer.refresh()
             search = self._searches.get(answer)
             if stop and search:
-                yield answer, answer.update(search.best, self.engine.context_length)
+                yield answer, answer.update(search.best, self.engine)
             if stop and answer.finished is None:
                 yield answer, answer.finish("interrupted")
             elif answer.request.left <= 0:
@@ -380,7 +482,7 @@ class Batch:
             elif answer.is_over:
                 yield answer, answer.finish("end")
             elif answer.request.settings.choices:
-                yield answer, answer.choose(self._choices_of(answer), self.engine.context_length)
+                yield answer, answer.choose(self._choices_of(answer), self.engine)
             elif search and search.is_over:
                 del self._searches[answer]
                 yield answer, self._finish_search(answer, search)
@@ -396,7 +498,7 @@ class Batch:
                 if search:
                     search.advance([next(generated) for _ in own])
                 else:
-                    yield answer, answer.update(next(generated), self.engine.context_length, self.should_stop)
+                    yield answer, answer.update(next(generated), self.engine, self.should_stop)
 
     def _choices_of(self, answer: Answer) -> Choices:
         """Return the choices of an answer; those of the previous one if it differs in its random numbers alone."""
@@ -407,7 +509,7 @@ class Batch:
         return self._choices[1]
 
     def _finish_search(self, answer: Answer, search: BeamSearch) -> Iterator[Record]:
-        yield from answer.update(search.best, self.engine.context_length)
+        yield from answer.update(search.best, self.engine)
         if answer.finished is None:
             yield from answer.finish("end")
 

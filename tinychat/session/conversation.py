@@ -7,19 +7,22 @@ from typing import overload
 
 from tinychat.config.settings import Settings
 from tinychat.errors import UsageError
-from tinychat.events import Finished, Record, Token
+from tinychat.events import AvoidedText, Finished, Record, Token
 
 
 class PackedTokens(Sequence[Token]):
     """Tokens without alternatives, in a sixth of the memory: a session may have thousands of answers."""
 
-    __slots__ = ("_text", "_values")
+    __slots__ = ("_avoided", "_text", "_values")
     _FORMAT = struct.Struct("=iddi")
     """Id, log-probability, seconds, and the length of the text up to the end of the token."""
 
     def __init__(self, tokens: Iterable[Token]) -> None:
         values, texts, end = bytearray(), [], 0
-        for token in tokens:
+        self._avoided: dict[int, tuple[AvoidedText, ...]] = {}
+        for position, token in enumerate(tokens):
+            if token.avoided:
+                self._avoided[position] = token.avoided
             end += len(token.text)
             texts.append(token.text)
             values += self._FORMAT.pack(token.id, token.logprob, token.seconds, end)
@@ -46,7 +49,7 @@ class PackedTokens(Sequence[Token]):
         offset = position * self._FORMAT.size
         id, logprob, seconds, end = self._FORMAT.unpack_from(self._values, offset)
         start = self._FORMAT.unpack_from(self._values, offset - self._FORMAT.size)[-1] if position else 0
-        return Token(id, self._text[start:end], logprob, seconds)
+        return Token(id, self._text[start:end], logprob, seconds, avoided=self._avoided.get(position, ()))
 
 
 @dataclass(slots=True)

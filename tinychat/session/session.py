@@ -189,7 +189,7 @@ class Session:
         for id in forced_ids:
             if answer.finished is None:
                 logprob = next(one.logprob for one in model.engine.probabilities(answer.request) if one.id == id)
-                yield from answer.update([SampledToken(id, logprob)], model.engine.context_length)
+                yield from answer.update([SampledToken(id, logprob)], model.engine)
         if answer.finished is None:
             yield from stream(model.engine, answer, should_stop)
 
