@@ -11,14 +11,11 @@ import sys
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, get_args
 
 from harness import Case, main
+from sanitizers import KERNEL, MEMORY, sanitized_environment
 
-KERNEL = "SANITIZED_KERNEL"
-"""Environment variable with the path of the compiled kernel."""
-FLAGS = ("-std=gnu11", "-O1", "-g", "-fPIC", "-pthread", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 VOCABULARY = 21
 ODD = (float("nan"), float("inf"), -float("inf"), 3.4e38, -3.4e38, 1e30, 1e-30, 1e-38, 1e-45, -1e-45, 0.0, 1e5)
 VARIANTS: tuple[dict[str, Any], ...] = (
@@ -113,36 +110,16 @@ def cases(random: random.Random, folder: Path) -> Iterator[Case]:
     yield Case("kernel", [str(seed)], folder, run=use(folder, architecture, seed))
 
 
-def start_sanitized() -> int:
-    """Compile the kernel with the sanitizers of gcc, and run this file again with their libraries loaded before all."""
+if __name__ == "__main__":
     from tinychat.generate.native import build
 
-    os.environ["CC"] = "gcc"
-    here = {level: flags for level, flags in build.levels().items() if level in build.levels_here()}
-    build.levels = lambda: here
-    build.COMPILER_TIMEOUT = 600
-    with TemporaryDirectory() as folder:
-        kernel = Path(folder, "kernel.so")
+    if KERNEL not in os.environ:  # the libraries of the sanitizers are to be loaded before all others
         try:
-            build.compile_kernel(kernel, FLAGS)
+            environment = sanitized_environment(MEMORY)
         except build.Unavailable as error:
             sys.stdout.write(f"not run: {error.problem}\n")
-            return 0
-        find = ["gcc", "-print-file-name=libasan.so", "-print-file-name=libubsan.so"]
-        found = [subprocess.run([find[0], name], capture_output=True, text=True, check=True) for name in find[1:]]
-        environment = os.environ | {
-            KERNEL: str(kernel),
-            "LD_PRELOAD": " ".join(done.stdout.strip() for done in found),
-            "ASAN_OPTIONS": "detect_leaks=0:exitcode=99:quarantine_size_mb=16",
-            "UBSAN_OPTIONS": "exitcode=99:print_stacktrace=1",
-        }
-        return subprocess.run([sys.executable, *sys.argv], env=environment, check=False).returncode
-
-
-if __name__ == "__main__":
-    if KERNEL not in os.environ:
-        sys.exit(start_sanitized())
-    from tinychat.generate.native import build
+            sys.exit(0)
+        sys.exit(subprocess.run([sys.executable, *sys.argv], env=environment, check=False).returncode)
 
     build.library_file = lambda: Path(os.environ[KERNEL])
     main(cases)

@@ -13,7 +13,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 import harness
 from harness import Case, Outcome, Report
 
-FUZZERS = sorted(path.stem for path in Path(__file__).parent.glob("*.py") if path.stem not in ("harness", "test_fuzz"))
+SHARED = {"harness", "sanitizers", "test_fuzz"}
+FUZZERS = sorted({path.stem for path in Path(__file__).parent.glob("*.py")} - SHARED)
 
 
 @pytest.mark.slow

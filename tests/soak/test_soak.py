@@ -13,7 +13,7 @@ import pytest
 @pytest.mark.parametrize(
     ("name", "count", "done"),
     [
-        pytest.param("kills", 12, "12 kills", id="killed runs lose nothing"),
+        pytest.param("kills", 4, "4 kills", id="killed runs lose nothing"),
         pytest.param("replacements", 60, "60 openings", id="who opens a model while it is replaced gets one version"),
         pytest.param("repl", 60, "60 prompts", id="a long session does not grow"),
     ],
