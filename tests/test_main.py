@@ -63,7 +63,8 @@ def hook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def run(redirections: str, *arguments: str, limit: str = ":") -> Ended:
     """Run the program with redirections of the shell, such as `>&-`, under a limit, such as `ulimit -v 60000`."""
-    line = ["bash", "-c", f'{limit}; "$@" {redirections}', "bash", sys.executable, *MODULE, *arguments]
+    # Python does not notice that a limit cuts short the bytecode that it writes, and cannot read it again.
+    line = ["bash", "-c", f'{limit}; "$@" {redirections}', "bash", sys.executable, "-B", *MODULE, *arguments]
     done = subprocess.run(line, capture_output=True, text=True, timeout=60)
     return Ended(done.returncode, done.stdout, done.stderr)
 
