@@ -9,6 +9,7 @@ from tinychat.evaluate.shannon_game import Game
 from tinychat.events import Finished, Record
 from tinychat.generate.computation import Computation
 from tinychat.model.config import Diagram
+from tinychat.session.lesson import Block, Question as LessonQuestion, Run
 from tinychat.session.open_model import ShouldStop
 from tinychat.session.session import Session
 from tinychat.store.runs import RunFolder
@@ -181,6 +182,21 @@ class HeatMaps:
 
 
 @dataclass(frozen=True)
+class LessonPage:
+    """What a lesson shows until it waits again: for a line to run, for an answer, or, with None, for Enter."""
+
+    blocks: tuple[Block, ...] = ()
+    due: Run | LessonQuestion | None = None
+    heading: tuple[str, str] | None = None
+    """The title of the step that begins, and its place: `step 2 of 8`."""
+    verdict: str = ""
+    """What is said of an answer to a question, before the blocks."""
+    is_right: bool = True
+    """Whether the verdict is one on a right answer."""
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class GuessingGame:
     """A guessing game; `start` makes the text to guess."""
 
@@ -256,7 +272,9 @@ class Quit:
     """The end of the session."""
 
 
-Drawable = Message | Change | Table | BarChart | Tree | ShadedText | HeatMap | HeatMaps | Architecture | Help
+Drawable = (
+    Message | Change | Table | BarChart | Tree | ShadedText | HeatMap | HeatMaps | Architecture | Help | LessonPage
+)
 """Results that only need drawing."""
 
 Result = (

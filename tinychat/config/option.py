@@ -393,6 +393,10 @@ class LayeredOptions(Generic[T]):
             self._layers[Origin.COMMAND].pop(self._options.find(name).name, None)
         self._refresh()
 
+    def values(self, origin: Origin) -> dict[str, Any]:
+        """Return the values that were set from an origin, by name."""
+        return dict(self._layers[origin])
+
     def origin(self, name: str) -> Origin:
         """Return the origin of an option's effective value."""
         key = self._options.find(name).name

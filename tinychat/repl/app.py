@@ -15,8 +15,8 @@ from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.styles import Style
 
 from tinychat import __version__
-from tinychat.commands import COMMANDS, results
-from tinychat.commands.registry import escape_prompt, is_bare_word, is_command, is_shell_line, prompt_of
+from tinychat.commands import COMMANDS, lesson, results
+from tinychat.commands.registry import PREFIX, escape_prompt, is_bare_word, is_command, is_shell_line, prompt_of
 from tinychat.commands.training import finish_training
 from tinychat.config.option import unescape
 from tinychat.errors import TinychatError, describe_os_error
@@ -41,7 +41,7 @@ from tinychat.store import paths
 from tinychat.store.runs import list_runs
 from tinychat.textutil import count, escape_controls, percent
 
-FIRST_HINT = "try: hello there · /model · /train my-novel.txt --minutes 5"
+FIRST_HINT = "try: hello there · /lesson · /model · /train my-novel.txt --minutes 5"
 BYE = ("bye", "q")
 """Words that may be meant as commands: they are answered as prompts, with a hint."""
 NOT_FOUND = 127
@@ -125,9 +125,24 @@ class Repl:
                 self._terminal.line(f"kept: /open {self._autosave.path.stem}", DIM)
 
     def _handle(self, line: str) -> None:
-        """Run a command, or answer a prompt; ignore a blank line."""
+        """Run a command, or answer a prompt, and go on with the lesson if it waits for that; a blank line is Enter."""
+        session = self._session
+        if not line.strip() and (line := lesson.line_on_enter(session)):
+            self._terminal.line(mark(session, plain=self._terminal.dumb) + line)
         if not line.strip():
+            if session.lesson is not None:
+                self._show(lesson.go_on(session))
             return
+        if lesson.is_asking(session) and not line.startswith(PREFIX):
+            self._show(lesson.answer(session, line))
+            return
+        before = session.lesson
+        self._run(line)
+        if session.lesson is before and (page := lesson.follow(session, line)):
+            self._show(page)
+
+    def _run(self, line: str) -> None:
+        """Run a command, or answer a prompt."""
         self._session.runs.open_followed()
         if is_shell_line(line):
             run_in_shell(line[1:].strip(), self._terminal, self._keyboard)

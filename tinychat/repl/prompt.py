@@ -20,8 +20,8 @@ from prompt_toolkit.application import Application, get_app_or_none, run_in_term
 from prompt_toolkit.auto_suggest import AutoSuggestFromHistory
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
-from prompt_toolkit.enums import EditingMode
-from prompt_toolkit.filters import Condition
+from prompt_toolkit.enums import DEFAULT_BUFFER, EditingMode
+from prompt_toolkit.filters import Condition, has_focus
 from prompt_toolkit.formatted_text import AnyFormattedText, FormattedText, StyleAndTextTuples
 from prompt_toolkit.history import FileHistory
 from prompt_toolkit.input import Input
@@ -32,7 +32,7 @@ from prompt_toolkit.output import ColorDepth, Output
 from prompt_toolkit.styles import Style
 from prompt_toolkit.utils import get_cwidth
 
-from tinychat.commands import COMMANDS
+from tinychat.commands import COMMANDS, lesson
 from tinychat.commands.registry import Suggestion, escape_prompt, is_command, prompt_of
 from tinychat.commands.settings import toggle_greedy
 from tinychat.config.settings import SAMPLING, SETTINGS, describe_sampling
@@ -50,6 +50,8 @@ MARKS = {"chat": "›", "completion": "¶", "translation": "→"}
 """The prompt mark of each mode."""
 PLAIN_MARKS = {"chat": ">", "completion": "text>", "translation": "translate>"}
 """The marks of plain mode: ASCII, as a screen reader may speak them."""
+QUESTION_MARK, PLAIN_QUESTION_MARK = "?", "answer>"
+"""The marks while a lesson waits for an answer."""
 CONTINUATION, PLAIN_CONTINUATION = "… ", "... "
 MENU_HEIGHT = 6
 POLL_INTERVAL = 1.0
@@ -78,7 +80,9 @@ Char.display_mappings.update((char, escape_controls(char)) for char in LAYOUT_CO
 
 
 def mark(session: Session, *, plain: bool = False) -> str:
-    """Return the prompt mark of the open model's mode, followed by a space."""
+    """Return the prompt mark of the open model's mode, or of a lesson's question, followed by a space."""
+    if lesson.is_asking(session):
+        return f"{PLAIN_QUESTION_MARK if plain else QUESTION_MARK} "
     return f"{(PLAIN_MARKS if plain else MARKS)[session.info.mode if session.info else 'chat']} "
 
 
@@ -114,6 +118,7 @@ class Prompt:
             enable_suspend=True,
             key_bindings=self._bindings(),
             bottom_toolbar=self._toolbar,
+            placeholder=self._placeholder,
             style=Style.from_dict(terminal.theme.prompt_styles()) if terminal.colour else PLAIN,
             color_depth=None if terminal.colour else ColorDepth.DEPTH_1_BIT,
             include_default_pygments_style=False,
@@ -133,11 +138,28 @@ class Prompt:
             KeyboardInterrupt: On Ctrl-C at an empty prompt; otherwise Ctrl-C clears it.
         '''
         self._ruler.reset()
+        self._prompt.app.erase_when_done = False
         return strip_block(ask(self._prompt, text=text, on_start=self._start_polling))
 
     def _bindings(self) -> KeyBindings:
-        """Return the keys that edit, F1 for the help of the command being typed, and F2 for greedy decoding."""
+        """Return the keys that edit, F1 for the help of the command being typed, and F2 for greedy decoding.
+
+        While a lesson waits at an empty prompt, Enter sends the line that it asks for, and Tab types it.
+        """
         bindings = keys.prompt_bindings(self._terminal)
+        is_led = has_focus(DEFAULT_BUFFER) & Condition(
+            lambda: self._session.lesson is not None and not self._prompt.default_buffer.text
+        )
+
+        @bindings.add("enter", filter=is_led)
+        def go_on(event: KeyPressEvent) -> None:
+            event.current_buffer.insert_text(lesson.line_on_enter(self._session))
+            event.app.erase_when_done = not event.current_buffer.text
+            event.current_buffer.validate_and_handle()
+
+        @bindings.add("tab", filter=is_led)
+        def edit(event: KeyPressEvent) -> None:
+            event.current_buffer.insert_text(lesson.line_on_enter(self._session))
 
         @bindings.add("f1")
         def help(event: KeyPressEvent) -> None:
@@ -172,6 +194,12 @@ class Prompt:
     def _after_render(self, _: object) -> None:
         self._prompt.app.after_render -= self._after_render
         self._session.model.preload()
+
+    def _placeholder(self) -> FormattedText:
+        """Return what Enter does while nothing is typed, if a lesson is going on."""
+        return FormattedText(
+            [("class:auto-suggestion", "" if self._prompt.app.is_done else lesson.hint(self._session))]
+        )
 
     def _toolbar(self) -> FormattedText:
         """Return the settings in force; on the right, the vi mode and, while a prompt is typed, its token count."""
@@ -250,11 +278,12 @@ def toolbar(session: Session) -> str:
     for name, setting in SETTINGS.items():
         if name not in SAMPLING and setting.toolbar and (word := setting.toolbar(getattr(current, name))):
             words.append(word)
-    return RUN_SEPARATOR.join([*map(describe_run, session.runs.all[-1:]), SEPARATOR.join(words)])
+    lessons = [f"{session.lesson.lesson.title}, {session.lesson.position}"] if session.lesson else []
+    return RUN_SEPARATOR.join([*lessons, *map(describe_run, session.runs.all[-1:]), SEPARATOR.join(words)])
 
 
 def _style_toolbar(line: str, session: Session) -> FormattedText:
-    """Return the toolbar with the run and the model's name standing out."""
+    """Return the toolbar with the lesson, the run and the model's name standing out."""
     run, separator, settings = line.rpartition(RUN_SEPARATOR)
     name = f" {session.info.name}"[bool(run) :] if session.info else ""
     if not settings.startswith(name):
@@ -528,6 +557,8 @@ class PlainPrompt:
         """Return the text that the user enters, as `Prompt.ask` does, but Ctrl-C always raises."""
         report_ended(self._session.runs.pop_ended(), self._session, self._terminal)
         line, is_complete = self._keyboard.pop_line()
+        if hint := lesson.hint(self._session):
+            self._terminal.line(hint)
         if is_complete:
             self._terminal.line(self._mark + line)
         else:

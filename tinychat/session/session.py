@@ -10,6 +10,7 @@ from tinychat.generate.engine import SampledToken
 from tinychat.generate.stream import Answer, stream
 from tinychat.session.comparison import Comparison, Variant
 from tinychat.session.conversation import Conversation, Turn
+from tinychat.session.lesson import LessonPlayer
 from tinychat.session.open_model import OpenModel, ShouldStop
 from tinychat.session.run_monitor import RunMonitor
 from tinychat.store.models import ModelInfo
@@ -24,6 +25,8 @@ class Session:
         self.conversation = Conversation()
         self.comparison: Comparison | None = None
         """The newest answers to choose from; an answer becomes a turn when it is picked."""
+        self.lesson: LessonPlayer | None = None
+        """The lesson in progress, if any."""
         self._model: OpenModel | None = None
         self.runs = RunMonitor(lambda: self._model, self.open_model, self.reopen_model)
 

@@ -49,6 +49,11 @@ def history_file() -> Path:
     return data_folder() / "history"
 
 
+def lessons_file() -> Path:
+    """Return the file that keeps how far somebody has come in each lesson."""
+    return data_folder() / "lessons.json"
+
+
 def cache_folder() -> Path:
     """Return the folder of files that can be created or downloaded again: token ids, data sets, the compiled kernel."""
     return home / "cache" if (home := _home()) else Path(platformdirs.user_cache_dir(APP, appauthor=False))

@@ -14,6 +14,7 @@ from rich.text import Text
 from tinychat.commands import results
 from tinychat.repl.render.architecture import draw_architecture
 from tinychat.repl.render.heatmap import draw_map, draw_maps
+from tinychat.repl.render.lesson import draw_page
 from tinychat.repl.render.palette import ACCENT, DIM, ERROR, WARNING
 from tinychat.repl.render.plot import sparkline
 from tinychat.repl.render.terminal import SEPARATOR, Terminal, fit, pad
@@ -89,6 +90,8 @@ def draw(terminal: Terminal, result: results.Drawable) -> None:
             draw_maps(terminal, result)
         case results.Help():
             _draw_help(terminal, result)
+        case results.LessonPage():
+            draw_page(terminal, result)
 
 
 def _notes(terminal: Terminal, notes: Sequence[str]) -> None:
