@@ -9,7 +9,8 @@ from tinychat.evaluate.shannon_game import Game
 from tinychat.events import Finished, Record
 from tinychat.generate.computation import Computation
 from tinychat.model.config import Diagram
-from tinychat.session.lesson import Block, Question as LessonQuestion, Run
+from tinychat.session.lesson import Block, Run
+from tinychat.session.lesson import Question as LessonQuestion
 from tinychat.session.open_model import ShouldStop
 from tinychat.session.session import Session
 from tinychat.store.runs import RunFolder

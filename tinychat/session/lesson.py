@@ -1,6 +1,6 @@
 """Lessons: read from Markdown, and walked through with a session; the progress in them is kept.
 
-A lesson has a title (`# Tokens: what a model reads (4 minutes)`) and steps, each under a heading (`## Words in pieces`).
+A lesson has a title (`# Tokens: what a model reads (4 minutes)`) and steps, each under a heading (`## In pieces`).
 A block ```` ```tinychat ```` holds lines to run, a blockquote is a question with its answer, `<!-- … -->` a note to the
 teacher; everything else is text. `docs/teaching.md` describes the format for those who write lessons.
 """
@@ -275,9 +275,8 @@ class _Parser:
         """Read a blockquote: a question, its choices or its pattern, and its answer below an empty line."""
         self.end_paragraph()
         first = self.number
-        quoted = [
-            (first + index, line[1:].strip()) for index, line in enumerate(takewhile(_is_quoted, lines[first - 1 :]))
-        ]
+        quoted_lines = takewhile(lambda line: line.startswith(">"), lines[first - 1 :])
+        quoted = [(first + index, line[1:].strip()) for index, line in enumerate(quoted_lines)]
         self.number = first + len(quoted) - 1
         gap = next((index for index, (_, line) in enumerate(quoted) if not line), len(quoted))
         text, choices, right, pattern = [], [], set(), None
@@ -317,10 +316,6 @@ class _Parser:
                 self.paragraph.append(line)
         self.end_paragraph()
         return tuple(item for item in self.items if isinstance(item, Block))
-
-
-def _is_quoted(line: str) -> bool:
-    return line.startswith(">")
 
 
 # --- progress ---------------------------------------------------------------------------------------------------------

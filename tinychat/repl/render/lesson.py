@@ -1,4 +1,4 @@
-"""Draw the pages of a lesson: text beside a coloured bar, so that it is told apart from what models and commands say."""
+"""Draw the pages of a lesson: text beside a coloured bar, which tells it from what models and commands say."""
 
 import re
 
