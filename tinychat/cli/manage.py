@@ -202,7 +202,7 @@ def data_get(name: str) -> None:
 def data_make(name: str, out: Path | None, seed: int, count: int | None) -> None:
     """Generate a data set of tinychat's own.
 
-    NAME is smalltalk, tales or phrases. The folder gets a training and a held-out split.
+    NAME is smalltalk, tales, fables or phrases. The folder gets a training and a held-out split.
     """
     from tinychat.corpus.registry import find_dataset, generate
 
