@@ -1,0 +1,253 @@
+"""`/lesson`: starting, going on, answering and leaving; a teacher's own lessons."""
+
+from pathlib import Path
+
+import pytest
+from scripted import Talk
+
+from tinychat.commands import lesson as lessons
+from tinychat.commands.results import LessonPage, Message, Table
+from tinychat.errors import UsageError
+from tinychat.session.lesson import list_lessons
+
+OWN = """\
+# Own: one of a teacher's (3 minutes)
+
+Hello.
+
+## Say it
+
+```tinychat
+/temperature 0.3
+hello there
+```
+
+After it.
+
+> How many?
+> - [ ] one
+> - [x] two
+>
+> Two.
+
+## Open it
+
+```tinychat
+/model parrot
+```
+
+> Why?
+>
+> Because.
+"""
+
+
+@pytest.fixture
+def own(talk: Talk) -> Talk:
+    Path("own.md").write_text(OWN)
+    return talk
+
+
+def start(talk: Talk, line: str = "/lesson own.md") -> LessonPage:
+    result = talk.do(line)
+    assert isinstance(result, LessonPage)
+    return result
+
+
+def texts(page: LessonPage | None) -> list[str]:
+    assert page is not None
+    return [block.text for block in page.blocks]
+
+
+def test_the_list_shows_all_lessons_and_the_progress(own: Talk) -> None:
+    table = own.do("/lesson")
+    assert isinstance(table, Table)
+    assert [row[1] for row in table.rows] == [str(number) for number in range(1, 13)]
+    assert all(row[-1] == "" for row in table.rows)
+    start(own, "/lesson 1")
+    lessons.lesson.function(own.session, "next")
+    lessons.lesson.function(own.session, "next")
+    table = own.do("/lesson")
+    assert isinstance(table, Table)
+    assert table.rows[0][0] == "›"
+    assert table.rows[0][-1].startswith("at 2 of ")
+    assert own.do("/lesson forget") == Message(("all progress in lessons is forgotten",))
+    table = own.do("/lesson")
+    assert isinstance(table, Table)
+    assert table.rows[0][0] == table.rows[0][-1] == ""
+
+
+@pytest.mark.parametrize("typed", ["2", "guessing", "GUESS"])
+def test_a_lesson_is_found_by_its_number_name_or_beginning(talk: Talk, typed: str) -> None:
+    page = start(talk, f"/lesson {typed}")
+    assert page.heading is not None
+    assert page.heading[0].startswith("Guessing: ")
+    assert talk.session.lesson is not None
+    assert talk.session.lesson.lesson.number == 2
+
+
+@pytest.mark.parametrize(
+    ("typed", "problem", "remedy"),
+    [
+        ("99", "there is no lesson 99", "they are 1 to 12"),
+        ("tokns", "there is no lesson 'tokns'", "did you mean tokens?"),
+        ("none.md", "none.md cannot be read: No such file or directory", "docs/teaching.md tells"),
+        ("off", "no lesson is going on", "`/lesson` lists them"),
+        ("back", "no lesson is going on", "`/lesson` lists them"),
+    ],
+)
+def test_what_cannot_be_started_is_said(talk: Talk, typed: str, problem: str, remedy: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        talk.do(f"/lesson {typed}")
+    assert caught.value.problem == problem
+    assert caught.value.remedy.startswith(remedy)
+
+
+def test_a_lesson_from_first_to_last(own: Talk) -> None:
+    session = own.session
+    page = start(own)
+    assert (page.heading, texts(page), page.due) == (("Own: one of a teacher's", "step 1 of 3"), ["Hello."], None)
+    page = lessons.go_on(session)
+    assert page.heading == ("Say it", "step 2 of 3")
+    assert lessons.line_on_enter(session) == "/temperature 0.3"
+    own.do("/temperature 0.3")
+    assert lessons.follow(session, "/temperature 0.3") is not None
+    assert lessons.line_on_enter(session) == "hello there"
+    own.ask("hello there")
+    assert texts(lessons.follow(session, "hello there")) == ["After it."]
+    assert lessons.is_asking(session)
+    assert lessons.answer(session, "x").verdict == "one of a, b; `//text` asks the model"
+    wrong = lessons.answer(session, "a")
+    assert (wrong.is_right, wrong.blocks) == (False, ())
+    right = lessons.answer(session, "b")
+    assert (right.verdict, texts(right), right.due) == ("right", ["Two."], None)
+    lessons.go_on(session)
+    own.do("/model parrot")
+    assert lessons.follow(session, "/model parrot") is not None
+    assert lessons.answer(session, "it is so").verdict == "compare:"
+    end = lessons.go_on(session)
+    assert end.verdict == "Own: done"
+    assert session.lesson is None
+    table = own.do("/lesson")
+    assert isinstance(table, Table)
+    again = start(own)
+    assert again.heading == ("Own: one of a teacher's", "step 1 of 3")
+
+
+def test_people_may_try_their_own_and_do_other_things_meanwhile(own: Talk) -> None:
+    session = own.session
+    start(own)
+    lessons.go_on(session)
+    own.do("/tokens hello")
+    assert lessons.follow(session, "/tokens hello") is None
+    own.ask("hi")
+    assert lessons.follow(session, "hi") is None
+    own.do("/temp 0.9")
+    assert lessons.follow(session, "/temp 0.9") is not None
+    own.ask("something else")
+    assert lessons.follow(session, "something else") is not None
+
+
+def test_enter_shows_the_answer_and_next_goes_on_without(own: Talk) -> None:
+    session = own.session
+    start(own)
+    for _ in range(3):
+        own.do("/lesson next")
+    page = lessons.go_on(session)
+    assert (page.verdict, texts(page)) == ("right: b", ["Two."])
+
+
+def test_back_begins_the_step_again_or_the_one_before(own: Talk) -> None:
+    session = own.session
+    start(own)
+    lessons.go_on(session)
+    own.do("/lesson next")
+    for heading in (("Say it", "step 2 of 3"), ("Own: one of a teacher's", "step 1 of 3")):
+        page = own.do("/lesson back")
+        assert isinstance(page, LessonPage)
+        assert page.heading == heading
+
+
+def test_settings_wait_until_the_lesson_is_left(own: Talk) -> None:
+    session = own.session
+    own.do("/temperature 1.5")
+    page = start(own)
+    assert page.notes == ("the settings that you changed come back when the lesson ends",)
+    assert session.settings.current.temperature != 1.5
+    own.do("/top-k 3")
+    own.do("/model other")
+    left = own.do("/lesson off")
+    assert isinstance(left, Message)
+    assert left.lines == ("you left the lesson at step 1 of 3",)
+    assert left.notes[-1] == "/model parrot opens the model from before the lesson"
+    assert (session.settings.current.temperature, session.settings.current.top_k) == (1.5, None)
+
+
+def test_a_lesson_goes_on_where_its_model_is_opened(own: Talk) -> None:
+    start(own)
+    for _ in range(5):
+        own.do("/lesson next")
+    own.do("/lesson quit")
+    page = start(own)
+    assert page.heading == ("Open it", "step 3 of 3")
+    assert page.notes == ("it goes on where its model is opened · /lesson restart begins again",)
+    page = start(own, "/lesson restart")
+    assert page.heading == ("Own: one of a teacher's", "step 1 of 3")
+
+
+def test_private_sessions_keep_no_progress(own: Talk, home: Path) -> None:
+    own.session.ui_options.set("private", "true")
+    start(own)
+    assert not (home / "lessons.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        ("/tokns x", "own.md, line 8: there is no command /tokns"),
+        ("/temperature hot", "own.md, line 8: temperature takes "),
+        ("/lesson 3", "own.md, line 8: a lesson cannot lead into another one"),
+        ("!rm -r x", "own.md, line 8: a lesson runs no programs"),
+    ],
+)
+def test_a_line_that_cannot_run_is_found_before_the_lesson_starts(own: Talk, line: str, problem: str) -> None:
+    Path("own.md").write_text(OWN.replace("/temperature 0.3", line))
+    with pytest.raises(UsageError) as caught:
+        start(own)
+    assert caught.value.problem.startswith(problem)
+    assert own.session.lesson is None
+
+
+def test_names_words_and_files_are_completed(own: Talk) -> None:
+    assert own.completions("lesson", "tok")["tokens"].startswith("1 · ")
+    assert "off" not in own.completions("lesson", "")
+    assert "own.md" in own.completions("lesson", "ow")
+    start(own)
+    assert "off" in own.completions("lesson", "")
+
+
+def test_hints_say_what_enter_does(own: Talk) -> None:
+    session = own.session
+    assert lessons.hint(session) == ""
+    start(own)
+    hints = []
+    while session.lesson is not None:
+        hints.append(lessons.hint(session))
+        if lessons.line_on_enter(session):
+            own.do("/lesson next")
+        else:
+            lessons.go_on(session)
+    assert hints == [
+        "Enter goes on", "Enter runs it · Tab edits it", "Enter runs it · Tab edits it",
+        "a or b · Enter shows the answer", "Enter goes on", "Enter runs it · Tab edits it",
+        "your answer · Enter shows ours", "Enter ends the lesson",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("one", list_lessons(), ids=lambda one: one.name)
+def test_every_line_of_our_lessons_can_run(one: lessons.Lesson) -> None:
+    lessons.check_lines(one, Path(one.name))
+    assert one.title
+    assert one.about
+    assert one.minutes in range(3, 7)
+    assert one.steps[0].opens_model or one.steps[1].opens_model
