@@ -23,6 +23,7 @@ from tinychat.events import EVENTS
 from tinychat.session.conversation import Conversation, Turn
 from tinychat.session.session import Session
 from tinychat.session.transcript import transcript_of
+from tinychat.session.lesson import list_lessons
 from tinychat.train.recipe import RECIPE_FIELDS, SECTIONS, list_recipes
 from tinychat.train.report import RunSummary
 
@@ -133,6 +134,14 @@ def datasets_table() -> str:
     return table(("name", "what it holds", "size", "licence"), rows)
 
 
+def lessons_table() -> str:
+    rows = (
+        (str(one.number), f"`{one.name}`", one.about, str(one.minutes), ", ".join(step.title for step in one.steps[1:]))
+        for one in list_lessons()
+    )
+    return table(("", "lesson", "what it is about", "minutes", "steps"), rows)
+
+
 def events_table() -> str:
     rows = ((f"`{name}`", code(field.name for field in fields(kind))) for name, kind in EVENTS.items())
     return table(("`event`", "other keys"), rows)
@@ -173,6 +182,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "recipes": recipes_table,
     "data sets": datasets_table,
     "events": events_table,
+    "lessons": lessons_table,
     "eval keys": keys_of(Score, without=["notices"]),
     "runs keys": keys_of(RunSummary),
     "transcript keys": lambda: code(sample_transcript()),

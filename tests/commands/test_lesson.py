@@ -126,7 +126,7 @@ def test_a_lesson_from_first_to_last(own: Talk) -> None:
     assert lessons.follow(session, "/model parrot") is not None
     assert lessons.answer(session, "it is so").verdict == "compare:"
     end = lessons.go_on(session)
-    assert end.verdict == "Own: done"
+    assert end.verdict == "✓ Own is done"
     assert session.lesson is None
     table = own.do("/lesson")
     assert isinstance(table, Table)
@@ -154,7 +154,7 @@ def test_enter_shows_the_answer_and_next_goes_on_without(own: Talk) -> None:
     for _ in range(3):
         own.do("/lesson next")
     page = lessons.go_on(session)
-    assert (page.verdict, texts(page)) == ("right: b", ["Two."])
+    assert (page.verdict, texts(page)) == ("answer: b", ["Two."])
 
 
 def test_back_begins_the_step_again_or_the_one_before(own: Talk) -> None:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tinychat.commands.registry import (
+    PREFIX,
     Command,
     Registry,
     Suggestion,
@@ -13,6 +14,7 @@ from tinychat.commands.registry import (
     complete_paths,
     first_word,
     is_command,
+    is_shell_line,
     to_path,
 )
 from tinychat.commands.results import LessonPage, Message, Result, Table
@@ -36,8 +38,6 @@ from tinychat.session.lesson import (
 from tinychat.session.session import Session
 from tinychat.textutil import count
 
-SHELL = "!"
-"""Beginning of lines that no lesson may run, so that nobody's lesson runs a program by one press of Enter."""
 WORDS = {
     "next": "go on, also without what is asked",
     "back": "read the step before again",
@@ -45,6 +45,7 @@ WORDS = {
     "off": "leave the lesson; what you have done is kept",
     "forget": "forget all progress, as for the next class",
 }
+WITHOUT = "/lesson next goes on without the line that the lesson asks for"
 LEAVE = ("off", "quit", "exit", "stop")
 
 
@@ -154,7 +155,7 @@ def check_lines(read: Lesson, path: Path) -> None:
     commands = _commands()
     for run in read.runs:
         try:
-            if run.line.startswith(SHELL):
+            if is_shell_line(run.line):
                 raise UsageError("a lesson runs no programs", "leave it to the reader to type this")
             if not is_command(run.line):
                 continue
@@ -234,8 +235,13 @@ def hint(session: Session) -> str:
 
 
 def is_asking(session: Session) -> bool:
-    """Return whether a lesson waits for an answer: then a line that is no command is one."""
+    """Return whether a lesson waits for an answer."""
     return session.lesson is not None and isinstance(session.lesson.due, Question)
+
+
+def is_answer(session: Session, line: str) -> bool:
+    """Return whether a line answers the question of a lesson: it is no command, and no prompt such as `//text`."""
+    return is_asking(session) and not (line.startswith(PREFIX) or is_command(line) or is_shell_line(line))
 
 
 def go_on(session: Session) -> LessonPage:
@@ -284,8 +290,8 @@ def _after_item(session: Session, player: LessonPlayer, verdict: str = "") -> Le
             player.go_to(player.step + 1)
             return _begin_step(session, player)
         case Question(answer=answer) as question:
-            if not verdict and question.choices:
-                verdict = "right: " + ", ".join(CHOICES[index] for index in sorted(question.right))
+            letters = ", ".join(CHOICES[index] for index in sorted(question.right))
+            verdict = verdict or f"answer: {letters}".removesuffix(" ")
             player.item += 1
             return LessonPage((*answer, *player.read()), player.due, verdict=verdict)
     player.item += 1
@@ -308,7 +314,7 @@ def _finish(session: Session, player: LessonPlayer) -> LessonPage:
         notes = (f"next: /lesson {following.number} · {following.title}: {following.about}", *notes)
     elif lesson.number:
         notes = (f"these were all {count(len(lessons), 'lesson')}: /lesson lists them", *notes)
-    return LessonPage(verdict=f"{lesson.title}: done", notes=notes)
+    return LessonPage(verdict=f"✓ {lesson.title} is done", notes=notes)
 
 
 def _beginning(player: LessonPlayer) -> int:

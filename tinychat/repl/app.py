@@ -16,7 +16,7 @@ from prompt_toolkit.styles import Style
 
 from tinychat import __version__
 from tinychat.commands import COMMANDS, lesson, results
-from tinychat.commands.registry import PREFIX, escape_prompt, is_bare_word, is_command, is_shell_line, prompt_of
+from tinychat.commands.registry import escape_prompt, is_bare_word, is_command, is_shell_line, prompt_of
 from tinychat.commands.training import finish_training
 from tinychat.config.option import unescape
 from tinychat.errors import TinychatError, describe_os_error
@@ -115,6 +115,8 @@ class Repl:
                     self._terminal.line("Ctrl-D or /quit leaves", DIM)
                 except TinychatError as error:
                     self._report(error.problem, error.remedy)
+                    if lesson.line_on_enter(self._session):
+                        self._terminal.line(lesson.WITHOUT, DIM)
                 except OSError as error:  # such as a file name that is too long
                     self._report(describe_os_error(error), "")
                 except Exception as error:
@@ -133,7 +135,7 @@ class Repl:
             if session.lesson is not None:
                 self._show(lesson.go_on(session))
             return
-        if lesson.is_asking(session) and not line.startswith(PREFIX):
+        if lesson.is_answer(session, line):
             self._show(lesson.answer(session, line))
             return
         before = session.lesson
