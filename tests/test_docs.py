@@ -21,9 +21,9 @@ from tinychat.corpus.registry import KNOWN
 from tinychat.evaluate.perplexity import Score
 from tinychat.events import EVENTS
 from tinychat.session.conversation import Conversation, Turn
+from tinychat.session.lesson import list_lessons
 from tinychat.session.session import Session
 from tinychat.session.transcript import transcript_of
-from tinychat.session.lesson import list_lessons
 from tinychat.train.recipe import RECIPE_FIELDS, SECTIONS, list_recipes
 from tinychat.train.report import RunSummary
 

@@ -520,3 +520,55 @@ def test_ctrl_z_suspends_an_answer_and_the_shell_continues_it(sit_down: SitDown)
     text = " ".join(person.lines).partition("count")[2]
     numbers = [int(number) for number in re.findall(r"\b\d+\b", text.partition("the shell")[0])]
     assert numbers[:4] == [0, 1, 2, 3]
+
+
+LESSON = """\
+# Own: a lesson
+
+## One
+
+```tinychat
+hello there
+```
+
+> How many?
+> - [ ] one
+> - [x] two
+>
+> Two.
+"""
+
+
+def test_enter_leads_through_a_lesson_and_other_lines_work_meanwhile(sit_down: SitDown, tmp_path: Path) -> None:
+    (tmp_path / "own.md").write_text(LESSON)
+    person = sit_down()
+    person.type(f"/lesson {tmp_path}/own.md", ENTER)
+    person.sees("┃     ▸ hello there", "› Enter runs it · Tab edits it")
+    person.type("/seed 7", ENTER)
+    person.sees("seed – → 7", "› Enter runs it · Tab edits it")
+    person.type(ENTER)
+    person.sees("› hello there", "you said: hello there", "? a or b · Enter shows the answer")
+    person.type("a", ENTER)
+    person.sees("┃ not quite: look again, or press Enter for the answer")
+    person.type("//why", ENTER)
+    person.sees("you said: /why")
+    person.type("b", ENTER)
+    lines = person.sees("┃ right", "┃ Two.", "› Enter ends the lesson")
+    assert any(line.startswith(" Own, step 1 of 1 │ parrot · ") for line in lines)
+    person.type(ENTER)
+    lines = person.sees("┃ ✓ Own is done", TOOLBAR)
+    assert "› Enter ends the lesson" not in lines
+    assert "›" not in lines[: lines.index("┃ ✓ Own is done")], "what Enter leaves behind is erased"
+
+
+def test_a_lesson_in_plain_lines(sit_down: SitDown, tmp_path: Path) -> None:
+    (tmp_path / "own.md").write_text(LESSON)
+    person = sit_down(TERM="dumb")
+    person.type(f"/lesson {tmp_path}/own.md", ENTER)
+    person.sees("One, step 1 of 1", "`hello there`", "Enter runs it · Tab edits it")
+    person.type(ENTER)
+    person.sees("> hello there", "you said: hello there", "a or b · Enter shows the answer", "answer>")
+    person.type("b", ENTER)
+    person.sees("right", "Two.", "Enter ends the lesson")
+    person.type(ENTER)
+    person.sees("✓ Own is done")

@@ -35,6 +35,7 @@ from tinychat.repl.prompt import (
     strip_block,
     toolbar,
 )
+from tinychat.session.lesson import Block, Lesson, LessonPlayer, Question, Run, Step
 from tinychat.session.run_monitor import BackgroundRun
 from tinychat.session.session import Session
 from tinychat.store.models import MODES
@@ -392,3 +393,20 @@ def test_a_pasted_line_longer_than_the_screen_is_complete(sit_down: SitDown) -> 
     person = sit_down(TINYCHAT_PLAIN="1")
     person.type("hello " * 30 + "there", ENTER)
     person.sees(lambda lines: any(line.endswith("there") and "hello" in line for line in lines))
+
+
+def test_enter_alone_sends_the_line_of_a_lesson_and_tab_types_it(session: Session, ask: Callable[..., str]) -> None:
+    lesson = Lesson("own", "Own", "", (Step("", (Run("/tokens hello", 1), Block("paragraph", "Look."))),))
+    session.lesson = LessonPlayer(lesson, 0, {}, None)
+    assert ask("\r") == "/tokens hello"
+    assert ask("\t there\r") == "/tokens hello there"
+    assert ask("my own\r") == "my own"
+    session.lesson.item = 2
+    assert ask("\r") == ""
+    assert toolbar(session).startswith("Own, step 1 of 1 │ parrot · ")
+
+
+def test_the_mark_says_that_a_lesson_waits_for_an_answer(session: Session) -> None:
+    lesson = Lesson("own", "Own", "", (Step("", (Question("Why?", (Block("paragraph", "So."),)),)),))
+    session.lesson = LessonPlayer(lesson, 0, {}, None)
+    assert (mark(session), mark(session, plain=True)) == ("? ", "answer> ")
