@@ -553,8 +553,8 @@ def test_enter_leads_through_a_lesson_and_other_lines_work_meanwhile(sit_down: S
     person.type("//why", ENTER)
     person.sees("you said: /why")
     person.type("b", ENTER)
-    lines = person.sees("┃ right", "┃ Two.", "› Enter ends the lesson")
-    assert any(line.startswith(" Own, step 1 of 1 │ parrot · ") for line in lines)
+    person.sees("┃ right", "┃ Two.", "› Enter ends the lesson")
+    person.sees(lambda lines: any(line.startswith(" Own, step 1 of 1 │ parrot · ") for line in lines))
     person.type(ENTER)
     lines = person.sees("┃ ✓ Own is done", TOOLBAR)
     assert "› Enter ends the lesson" not in lines

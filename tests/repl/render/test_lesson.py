@@ -1,7 +1,5 @@
 """Pages of a lesson on the screen: beside a bar, wrapped at words, and in plain lines."""
 
-import re
-
 from screens import Screen
 
 from tinychat.commands.results import LessonPage
@@ -31,7 +29,7 @@ def drawn(page: LessonPage, *, width: int = 40, colour: bool = False, dumb: bool
 
 def test_a_page_stands_beside_a_bar() -> None:
     assert drawn(PAGE, colour=True).lines == [
-        "━━ Try it ━━━━━━━━━━━━━━━━━━ step 2 of 8",
+        "━━ Try it ━━━━━━━━━━━━━━━━━ step 2 of 8",
         "┃ right",
         "┃ A model guesses tokens, one after",
         "┃ another, until somebody stops it or",
@@ -62,8 +60,8 @@ def test_a_dumb_terminal_gets_plain_lines() -> None:
     assert screen.lines == [
         "Try it, step 2 of 8",
         "A model guesses `tokens`, one after",
-        "another, until somebody stops it or it",
-        "ends.",
+        "another, until somebody stops it or",
+        "it ends.",
         "",
         "- one",
         "",
@@ -76,6 +74,5 @@ def test_what_drives_a_terminal_is_escaped() -> None:
     evil = "a\x1b[2Jb\x9b"
     page = LessonPage((Block("paragraph", evil), Block("code", evil)), Run(evil, 1), heading=(evil, "x"))
     written = drawn(page, colour=True).getvalue()
-    assert re.sub(r"\x1b\[[\d;]*m", "", written).isprintable() is False  # new lines
     assert "\x1b[2J" not in written
     assert "\x9b" not in written
