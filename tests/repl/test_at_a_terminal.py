@@ -38,7 +38,7 @@ def test_the_greeting_the_prompt_the_toolbar_and_an_answer(sit_down: SitDown) ->
     person = sit_down()
     lines = person.sees(TOOLBAR)
     assert lines[0] == "tinychat 0.1 · parrot (wordpiece, 3.4M, chat) · cpu · /help"
-    assert lines[1] == "try: hello there · /model · /train my-novel.txt --minutes 5"
+    assert lines[1] == "try: hello there · /lesson · /model · /train my-novel.txt --minutes 5"
     assert lines[2] == "›"
     person.type("hello there", ENTER)
     lines = person.sees(answered)
