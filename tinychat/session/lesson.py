@@ -279,7 +279,10 @@ class _Parser:
         quoted = [(first + index, line[1:].strip()) for index, line in enumerate(quoted_lines)]
         self.number = first + len(quoted) - 1
         gap = next((index for index, (_, line) in enumerate(quoted) if not line), len(quoted))
-        text, choices, right, pattern = [], [], set(), None
+        text: list[str] = []
+        choices: list[str] = []
+        right: set[int] = set()
+        pattern: re.Pattern[str] | None = None
         for number, line in quoted[:gap]:
             if choice := _CHOICE.fullmatch(line):
                 right |= {len(choices)} if choice["mark"] != " " else set()

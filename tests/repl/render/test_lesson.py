@@ -60,8 +60,8 @@ def test_a_dumb_terminal_gets_plain_lines() -> None:
     assert screen.lines == [
         "Try it, step 2 of 8",
         "A model guesses `tokens`, one after",
-        "another, until somebody stops it or",
-        "it ends.",
+        "another, until somebody stops it or it",
+        "ends.",
         "",
         "- one",
         "",
