@@ -348,7 +348,7 @@ def test_only_plain_text_is_written(sit_down: SitDown, facts: dict[str, str]) ->
     person.sees(lambda lines: any("/pick N goes on from one" in line for line in lines))
     ends = {
         "/help": "/help COMMAND says more", "/settings": "theme: dark", "/models": "/model NAME opens",
-        "/why": "before sampling, then after temp 0.8",
+        "/why": "before sampling, then after temp 2",
         "/color": "perplexity", "/tokens one": "characters",
     }  # fmt: skip
     for command, end in ends.items():
