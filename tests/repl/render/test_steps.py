@@ -104,6 +104,8 @@ def test_it_fits_into_any_window(size: tuple[int, int]) -> None:
     for cell in (None, (20, 30)):
         lines = step_lines(terminal, product(50), 0, cell)
         assert max(map(get_cwidth, lines)) <= size[0] - 1
+        assert len(lines) <= size[1] - 2 or size[1] < 10
+        assert any(set("░▒▓█") & set(line) for line in lines) or size[1] < 10
 
 
 def test_plain_text_has_every_operation_with_a_derivation() -> None:

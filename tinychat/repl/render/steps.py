@@ -18,6 +18,8 @@ MAX_LABEL, MIN_LABEL = 9, 5
 """Cells of a label, at most, and in windows of large matrices."""
 MAX_DERIVATION, MAX_ABOUT = 3, 2
 """Lines of them, at most."""
+ABOUT_HEIGHT = 16
+"""Lines of a screen from which an operation is explained in words too."""
 HEADINGS = 2
 """Lines above the rows of a matrix: its name and the labels of its columns."""
 MAX_LARGEST = 12
@@ -46,7 +48,7 @@ def step_lines(terminal: Terminal, computation: Computation, index: int, cell: t
     width, height = terminal.size()
     width -= 1
     operation = computation.operations[index]
-    about = textwrap.wrap(operation.about, width)[:MAX_ABOUT]
+    about = textwrap.wrap(operation.about, width)[: MAX_ABOUT if height >= ABOUT_HEIGHT else 0]
     title = f"{index + 1}/{len(computation.operations)}  {_title(operation)}"
     lines = [terminal.styled(fit(title, width), BOLD)]
     lines += [terminal.styled(fit(operation.formula, width), ACCENT)]
