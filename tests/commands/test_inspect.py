@@ -548,7 +548,8 @@ def test_a_token_that_was_put_there_is_not_said_to_be_drawn(spelled: Session) ->
     list(spelled.branch(2, [spelled.model.tokenizer.encode("z")[0]]))
     computation = steps(spelled, "/steps 3")
     assert computation.result == "the next token: 'z'"
-    assert "no longer known" in computation.operations[-1].about
+    assert "random number is not known" in computation.operations[-1].about
+    assert "the likeliest token" in steps(spelled, "/steps 13").operations[-1].about
 
 
 def test_steps_takes_a_number_or_train(spelled: Session) -> None:

@@ -118,14 +118,18 @@ def test_the_draw_is_that_of_the_engine() -> None:
 
 @torch.inference_mode()
 def test_a_draw_whose_random_number_is_not_known_is_told() -> None:
-    ids = some_ids()[0].tolist()
-    computation = trace(
-        make(n_layer=1), Request(0, ids, 0, Settings(temperature=1.0), 1), str, str, window=ids, drawn=7
-    )
-    assert "no longer known" in computation.operations[-1].about
-    assert computation.operations[-1].output[0, 7] == 1
+    model, ids = make(n_layer=1), some_ids()[0].tolist()
+    request = Request(0, ids, 0, Settings(temperature=1.0), 1)
+    for drawn in (7, None):
+        computation = trace(model, request, str, str, window=ids, drawn=drawn)
+        last = computation.operations[-1]
+        assert last.about.startswith("The random number is not known.")
+        expected = int(model(some_ids())[0, -1].argmax()) if drawn is None else drawn
+        assert last.output[0, expected] == 1
+        assert computation.result == f"the next token: '{expected}'"
 
 
+@torch.inference_mode()
 def test_what_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tracing, "MAX_NUMBERS", 1000)
     with pytest.raises(GenerationError, match="too large to be shown"):

@@ -203,7 +203,7 @@ class Engine(Protocol):
             label: returns the text of a token.
             source_label: returns that of a token of the encoder.
             uniform: the random number that draws the token; None if it is not known.
-            drawn: id of the token that was drawn; None if it is not known. One of the two must be.
+            drawn: id of the token that was drawn; None if it is not known.
         """
 
 

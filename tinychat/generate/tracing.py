@@ -8,6 +8,7 @@ Shapes: see `model/transformer.py`. A text is one row, without its axis.
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import torch
 from torch import Tensor, nn
@@ -17,7 +18,7 @@ from tinychat.errors import GenerationError
 from tinychat.generate.computation import Computation, Derivation, Matrix, Operation, figure
 from tinychat.generate.engine import Request
 from tinychat.generate.operations import Tracer
-from tinychat.generate.sampling import divide_by_temperature, filter_logits, stack_biases
+from tinychat.generate.sampling import divide_by_temperature, draw, filter_logits, stack_biases
 from tinychat.model.ngrams import MIN_PROBABILITY, TokenContext
 from tinychat.model.transformer import (
     NO_TOKEN,
@@ -92,22 +93,20 @@ def trace(
     end = request.end_ids
     result = f"the next token: {label(chosen)!r}" + (", which ends the answer" if chosen in end else "")
     if drawn is not None and drawn != chosen:
-        result += f"; the answer has {label(drawn)!r}: it was put there, or drawn with rounded weights"
+        result += f"; the answer has {label(drawn)!r}: it was put there, or drawn with other weights"
     return Computation(f"the token after {' '.join(map(label, ids[-4:]))}", tuple(focused), result)
 
 
 def _look_at(operation: Operation, column: int) -> Operation:
-    focus = (operation.output.shape[0] - 1, column)
-    return Operation(**(vars(operation) | {"focus": focus}))
+    return replace(operation, focus=(operation.output.shape[0] - 1, column))
 
 
 def _check_size(model: Transformer, length: int, source: int) -> None:
     config = model.config
-    per_layer = 3 * config.n_head * length * (length + source) + 20 * length * max(
-        config.d_model, config.feed_forward_width
-    )
-    in_encoder = 3 * config.n_head * source**2 + 20 * source * max(config.d_model, config.feed_forward_width)
-    if config.n_layer * per_layer + config.n_encoder_layer * in_encoder > MAX_NUMBERS:
+    width = 20 * max(config.d_model, config.feed_forward_width)  # all matrices of a layer with a row for each token
+    in_decoder = 3 * config.n_head * length * (length + source) + length * width
+    in_encoder = 3 * config.n_head * source**2 + source * width
+    if config.n_layer * in_decoder + config.n_encoder_layer * in_encoder > MAX_NUMBERS:
         raise GenerationError(
             f"the computation is too large to be shown: {config.n_layer} layers for {length:,} tokens",
             "begin a new conversation with /clear, or open a smaller model",
@@ -410,7 +409,7 @@ def _draw(tracer: Tracer, logits: Matrix, request: Request, uniform: float | Non
     if not torch.equal(filtered, scores):
         changed = _apply_settings(tracer, logits, filtered, request)
         after = tracer.softmax(changed, "softmax, after the settings", "p'", "The probabilities that are drawn from.")
-    running = Matrix("sum", after.values.double().cumsum(dim=-1), after.rows, after.columns)
+    running = Matrix("sum", filtered.double().softmax(dim=-1).cumsum(dim=-1), after.rows, after.columns)
 
     def derive(row: int, column: int) -> Derivation:
         values = after.row(row)[: column + 1]
@@ -421,17 +420,15 @@ def _draw(tracer: Tracer, logits: Matrix, request: Request, uniform: float | Non
         "Each token gets a stretch from 0 to 1 as long as its probability.",
         [after], ["→"], running, derive,
     )  # fmt: skip
-    if uniform is None:
-        assert drawn is not None
-        return _mark(tracer, running, drawn, "The random number is no longer known; this token was drawn.", "drawn")
-    limit = uniform * float(running.values[0, -1])
-    chosen = int(
-        torch.searchsorted(
-            running.values[0], torch.tensor(limit, dtype=torch.float64, device=running.values.device), right=True
-        )
-    )
-    about = f"A random number from 0 to 1, {uniform:.6f}, falls into the stretch of one token: that one is drawn."
-    return _mark(tracer, running, chosen, about, f"the first above {figure(uniform)}")
+    if uniform is not None:
+        chosen = int(draw(filtered, torch.tensor([uniform], dtype=torch.float64, device=filtered.device)))
+        about = f"A random number from 0 to 1, {uniform:.6f}, falls into the stretch of one token: that one is drawn."
+        return _mark(tracer, running, chosen, about, f"the first above {figure(uniform)}")
+    about = "The random number is not known."
+    if drawn is not None:
+        return _mark(tracer, running, drawn, f"{about} This is the token of the answer.", "that of the answer")
+    chosen = int(filtered.argmax(dim=-1))
+    return _mark(tracer, after, chosen, f"{about} This is the likeliest token.", "the largest")
 
 
 def _apply_settings(tracer: Tracer, logits: Matrix, filtered: Tensor, request: Request) -> Matrix:
