@@ -335,7 +335,7 @@ def lens(session: Session, text: str) -> Result:
         shown = [one for rank, one in enumerate(row.likeliest) if not rank or one[1] >= MIN_PROBABILITY]
         likeliest = " · ".join(f"{name(id)!r} {_percent(probability)}" for id, probability in shown)
         token = (_percent(row.probability), f"{row.rank:,}") if row.likeliest else ("", "")
-        rows.append((row.part, *weight, *token, likeliest or "nothing in sight is the same"))
+        rows.append((row.part, *weight, *token, likeliest or "no earlier match in the context"))
     columns = ["", repr(name(token_id)), "rank", "likeliest"]
     notes = [HOW_TO_READ_LENS]
     if mixed:

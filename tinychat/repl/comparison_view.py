@@ -14,7 +14,7 @@ from tinychat.commands.results import Change, ParallelAnswers
 from tinychat.events import Finished, Notice, Record, Token
 from tinychat.repl.answer_view import QUEUE_SIZE, LiveView, Producer
 from tinychat.repl.keys import Keyboard
-from tinychat.repl.render.palette import DIM
+from tinychat.repl.render.palette import BOLD, DIM, LINE
 from tinychat.repl.render.terminal import SEPARATOR, TAB, Region, Size, Styled, Terminal, fit, pad
 from tinychat.session.session import Session
 from tinychat.textutil import count, escape_controls
@@ -35,10 +35,10 @@ IndexedRecord = tuple[int, Record]
 
 @dataclass(frozen=True)
 class Line:
-    """One line of a drawing; headings stand above texts."""
+    """One line of a drawing: a heading above texts, a part of the texts, or the status."""
 
     text: str
-    is_heading: bool = False
+    style: str = ""
 
 
 class GrowingText:
@@ -151,7 +151,7 @@ def columns(headings: Sequence[str], texts: Sequence[GrowingText], width: int, h
     lines: list[Line] = []
     for first in range(0, len(texts), per_row):
         row = slice(first, first + per_row)
-        lines.append(Line(_join([fit(heading, cells) for heading in headings[row]], cells), is_heading=True))
+        lines.append(Line(_join([fit(heading, cells) for heading in headings[row]], cells), BOLD))
         wrapped = [text.lines(cells, newest) for text in texts[row]]
         lines += [Line(_join(parts, cells)) for parts in zip_longest(*wrapped, fillvalue="")]
     return lines if height is None else lines[:height]
@@ -214,14 +214,16 @@ class ComparisonView(LiveView):
     def _draw(self) -> None:
         """Draw the answers as far as the screen is high, and the status under them."""
         width, height = self._terminal.size()
-        status = Line(fit(self._status_text(), width - 1), is_heading=True)
+        status = Line(fit(self._status_text(), width - 1), DIM)
         lines = [*columns(self._headings, self._texts, width - 1, max(2, height - 2)), status][: height - 1]
         if self._drawn != ((width, height), lines):
             self._drawn = (width, height), lines
             self._region.draw(self._styled(lines))
 
     def _styled(self, lines: Sequence[Line]) -> list[Styled]:
-        return [self._terminal.styled(line.text, DIM if line.is_heading else "") for line in lines]
+        separator = self._terminal.styled(COLUMN_SEPARATOR, LINE)
+        rows = ((line.text.split(COLUMN_SEPARATOR), line.style) for line in lines)
+        return [Styled(separator.join(self._terminal.styled(part, style) for part in row)) for row, style in rows]
 
     def _close(self) -> None:
         """Leave the complete answers on screen, followed by the notices."""

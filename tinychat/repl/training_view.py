@@ -500,10 +500,10 @@ def _line(text: str, style: str = "") -> Text:
 
 def _key_line(text: str) -> Text:
     """Return keys and what they do, with the keys standing out."""
-    items = [(key, rest) for key, _, rest in (item.partition(" ") for item in text.split(SEPARATOR))]
-    parts = [Text.assemble((key, "bold cyan"), (f" {rest}", "dim")) for key, rest in items]
-    line = Text(SEPARATOR, "dim", no_wrap=True, overflow="ellipsis").join(parts)
-    line.no_wrap, line.overflow = True, "ellipsis"
+    line = _line("")
+    for index, item in enumerate(text.split(SEPARATOR)):
+        key, _, rest = item.partition(" ")
+        line.append(SEPARATOR * (index > 0), "dim").append(key, "bold cyan").append(f" {rest}", "dim")
     return line
 
 

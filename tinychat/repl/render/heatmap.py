@@ -25,7 +25,7 @@ RESERVED_LINES = 6
 """Lines left for the scale, the notes, the prompt and the toolbar."""
 MAX_ROW_LABEL = 12
 LINES_PER_LABEL_LINE = 6
-"""Lines of the screen for each line of the column labels."""
+"""Lines of the screen for each line of the column labels, unless more are left over."""
 MIN_SIDE = 4
 """Rows and columns below which a small map shows nothing."""
 MAX_REPEATS = 6
@@ -48,7 +48,8 @@ def draw_map(terminal: Terminal, heat: HeatMap) -> None:
     is_cut = len(heat.columns) > max_columns
     first = len(heat.columns) - max_columns + 1 if is_cut else 0
     columns = [*[EARLIER] * is_cut, *heat.columns[first:]]
-    label_height = min(max(1, height // LINES_PER_LABEL_LINE), max(map(len, columns)))
+    spare = height - RESERVED_LINES - 2 - len(heat.rows)
+    label_height = min(max(1, height // LINES_PER_LABEL_LINE, spare), max(map(len, columns)))
     start = max(0, len(heat.rows) - max(3, height - RESERVED_LINES - label_height - 2))
     terminal.title(fit(heat.title, width - 1))
     for chars in zip(*(f"{shorten(label, label_height):>{label_height}}" for label in columns), strict=True):
