@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -15,20 +16,6 @@ from tinychat.cli.main import run
 from tinychat.tokenizer.tokenizer import Tokenizer
 
 Call = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def call(letters: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]) -> Call:
-    """A function that runs `tinychat` with `stdin` and returns its exit code, stdout and stderr."""
-
-    def call(*arguments: str, stdin: str | bytes = "", model: Path = letters) -> tuple[int, str, str]:
-        data = stdin if isinstance(stdin, bytes) else stdin.encode()
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
-        code = run(["-m", str(model), *arguments])
-        out, err = capfdbinary.readouterr()
-        return code, out.decode(), err.decode()
-
-    return call
 
 
 def parts(out: str) -> list[str]:
@@ -84,11 +71,12 @@ def test_all_of_stdin_may_be_one_prompt(call: Call) -> None:
     assert out.startswith("one\ntwo\n")
 
 
-def test_verbose_shows_a_seed_that_reproduces_the_answer(call: Call) -> None:
-    _, out, err = call("-p", "abc", "--verbose", "-n", "30")
+def test_verbose_shows_seeds_that_reproduce_the_answers(call: Call) -> None:
+    _, out, err = call("--verbose", "-n", "30", "-0", stdin="abc\nabc\nabc\n")
     assert "30 tokens, " in err
-    seed = err.rpartition("seed ")[2].strip()
-    assert call("-p", "abc", "--seed", seed, "-n", "30")[1] == out
+    seeds = re.findall(r"seed (\d+)\n", err)
+    assert [parts(call("-p", "abc", "--seed", seed, "-n", "30", "-0")[1])[0] for seed in seeds] == parts(out)
+    assert len(set(parts(out))) == 3
 
 
 def test_verbose_names_the_engine_in_one_line(call: Call) -> None:
@@ -129,7 +117,7 @@ def test_an_answer_does_not_depend_on_the_other_prompts(call: Call) -> None:
     assert len(set(many)) == 70
 
 
-def test_json_lines_carry_settings_and_errors_keep_their_position(call: Call) -> None:
+def test_json_lines_carry_settings_and_errors_keep_their_position(call: Call, letters: Path) -> None:
     lines = [
         json.dumps({"prompt": "abc", "max_tokens": 3, "temperature": 0, "id": "x1"}),
         "not json",
@@ -152,6 +140,9 @@ def test_json_lines_carry_settings_and_errors_keep_their_position(call: Call) ->
         "finish_reason": "length",
         "seconds": 0,
         "seed": 1,
+        "model": str(letters),
+        "temperature": 0,
+        "max_tokens": 3,
         "id": "x1",
     }
     assert answers[2]["prompt"] == "a string"

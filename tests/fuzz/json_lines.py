@@ -18,6 +18,8 @@ GOOD: tuple[Any, ...] = (
     {"prompt": "how", "temperature": 0.5, "top_k": 3, "top_p": 0.9, "min_p": 0.1, "repetition_penalty": 1.2},
     {"prompt": "you", "greedy": True, "max_tokens": 3, "stop": ["a", "b"]},
     {"prompt": "", "seed": 3, "id": {"a": [1, None]}},
+    {"messages": [{"role": "system", "content": "be nice"}, {"role": "user", "content": "hello"}], "seed": 1},
+    {"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}], "prompt": "how"},
 )
 
 
@@ -39,7 +41,7 @@ def cases(random: random.Random, folder: Path) -> Iterator[Case]:
     options = ["--jsonl", "-n", "4", "--engine", engine]
     if random.random() < 0.3:
         options += ["--logprobs", "2"]
-    if random.random() < 0.2:
+    if random.random() < 0.2 and not any(b"messages" in line for line in lines):
         options += ["--conversation"]
     call = ["-m", str(model), *options]
     yield Case(f"{model.name} {LINES} lines", call, folder, b"\n".join(lines) + b"\n", answers(lines, good))

@@ -4,28 +4,26 @@ The prompts read so far are answered as one batch while a thread goes on reading
 fill, so that a co-process gets each answer before it sends its next prompt.
 """
 
-import dataclasses
-import json
 import queue
 import signal
 import sys
 import threading
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import FrameType
 from typing import Any, BinaryIO
 
+from tinychat.cli.json_lines import Line, id_of, messages_of, parse_line, record_of
 from tinychat.cli.output import echo, write
-from tinychat.config.option import unescape
-from tinychat.config.settings import LOADING, SETTINGS, Settings
+from tinychat.config.option import Origin, unescape
 from tinychat.errors import TinychatError, UsageError
 from tinychat.events import Candidates, ChoiceProbabilities, Finished, Notice, Token
+from tinychat.generate.engine import derive_seed
 from tinychat.generate.stream import Answer, Batch, RunningText, drive, fresh_seed
 from tinychat.session.conversation import Turn
 from tinychat.session.session import Session
 from tinychat.textutil import json_line
-from tinychat.untrusted import parse_json
 
 CHUNK_SIZE = 1 << 16
 """Bytes to read at once, at most."""
@@ -79,8 +77,7 @@ class _Job:
     """A prompt and the answer generated so far, of which `written` tokens are written."""
 
     position: int
-    prompt: str = ""
-    extra: dict[str, Any] = field(default_factory=dict)
+    line: Line
     error: str | None = None
     tokens: list[Token] = field(default_factory=list)
     written: int = 0
@@ -103,11 +100,12 @@ class _Pipe:
         self._prompts: queue.SimpleQueue[str | OSError | None] = queue.SimpleQueue()
         self._has_all_prompts = False
         threading.Thread(target=self._queue, args=(prompts,), name="prompts", daemon=True).start()
+        self._given = [one.name for one, _, origin in session.settings.effective_values() if origin > Origin.MODEL]
         seed = session.settings.current.seed
         self._seed = fresh_seed() if seed is None else seed
         self._jobs: deque[_Job] = deque()
         self._answering: dict[Answer, _Job] = {}
-        self._turns: list[Turn] = []  # of a conversation with a chat model
+        self._turns: list[Turn] = []  # of a conversation
         is_text = options.conversation and session.model.info.mode == "completion"
         self._text = RunningText(session.model.prompt_encoder) if is_text else None
         self._num_read = 0
@@ -129,7 +127,7 @@ class _Pipe:
                     case Notice(text):
                         self._log(job, text)
                     case ChoiceProbabilities(choices):
-                        job.chosen_from["choices"] = [choice._asdict() for choice in choices]
+                        job.chosen_from["choice_probabilities"] = [choice._asdict() for choice in choices]
                     case Candidates(answers):
                         job.chosen_from["candidates"] = [{"text": text, "logprob": one} for text, one in answers]
                     case Finished():
@@ -174,7 +172,7 @@ class _Pipe:
             prompt = self._next_prompt()
             if prompt is None:
                 break
-            job = _Job(self._num_read)
+            job = _Job(self._num_read, Line("", self._session.settings.current))
             self._num_read += 1
             if self._options.jsonl and not prompt.strip():
                 continue
@@ -187,21 +185,36 @@ class _Pipe:
                 if not self._options.jsonl:
                     raise
                 job.error = str(error).replace("\n", "; ")
+                job.line = replace(job.line, id=id_of(prompt))
                 self._failed = True
         return True
 
     def _begin(self, job: _Job, prompt: str) -> Answer:
         """Return the answer of a line: text, or JSON with settings of its own."""
-        settings, seed = self._session.settings.current, self._seed
-        if self._options.jsonl:
-            job.prompt, settings, job.extra = _parse_line(prompt, settings)
-            seed = self._seed if settings.seed is None else settings.seed
+        model, in_conversation, mode = self._session.model, self._options.conversation, self._session.model.info.mode
+        line, text = job.line, self._text
+        if not self._options.jsonl:
+            line = replace(line, prompt=unescape(prompt) if self._options.escapes else prompt)
         else:
-            job.prompt = unescape(prompt) if self._options.escapes else prompt
-        if notice := self._session.model.unknown_notice(job.prompt):
-            self._log(job, notice.text)
-        return self._session.model.make_answer(
-            job.prompt, turns=self._turns, text=self._text, settings=lambda: settings, seed=seed, index=job.position,
+            line = parse_line(prompt, line.settings, model)
+            if in_conversation and line.messages is not None:
+                raise UsageError("messages are a conversation of their own", "leave out --conversation")
+            if in_conversation and mode != "translation":
+                line = replace(line, messages=messages_of(self._turns))
+        if not in_conversation and mode == "completion" and line.messages is not None:
+            text = RunningText(model.prompt_encoder)
+            for turn in line.turns:
+                text.add(turn.prompt, turn.answer)
+        job.line = line
+        for notice in (line.notice, model.unknown_notice(line.prompt)):
+            if notice:
+                self._log(job, notice if isinstance(notice, str) else notice.text)
+        if (seed := line.own.get("seed")) is None:
+            # A chat has one seed, as at the prompt: the number of turns before an answer tells it from others.
+            seed = self._seed if in_conversation and mode == "chat" else derive_seed(self._seed, job.position)
+        turns = model.history(self._turns if in_conversation else line.turns)
+        return model.make_answer(
+            line.prompt, turns=turns, text=text, settings=lambda: line.settings, seed=seed,
             top_logprobs=self._options.logprobs or 0,
         )  # fmt: skip
 
@@ -218,71 +231,29 @@ class _Pipe:
                 self._log(job, f"{end.tokens:,} tokens, {speed}, stop: {end.reason}, seed {end.seed}")
             if self._options.jsonl:
                 write(json_line(self._as_json(job)), end="\n")
-            if self._text is not None and job.error is None:
-                self._text.add(job.prompt, job.text())
-            elif self._options.conversation and job.error is None:
-                self._turns.append(Turn(job.prompt, tokens=job.tokens, finished=job.finished))
+            if self._options.conversation and job.error is None:
+                self._turns.append(Turn(job.line.prompt, saved_text=job.text()))
+                if self._text is not None:
+                    self._text.add(job.line.prompt, job.text())
             self._jobs.popleft()
 
     def _write_text(self, job: _Job) -> None:
         new = job.text(job.written)
         if self._options.echo and job.written == 0 and (new or job.done):
-            new = job.prompt + new
+            new = job.line.prompt + new
         job.written = len(job.tokens)
         end = "" if not job.done else "\0" if self._options.null else "\n"
         if new or end:
             write(new, end)
 
     def _as_json(self, job: _Job) -> dict[str, Any]:
-        finished = job.finished
-        if finished is None:
-            return {"error": job.error, "line": job.position + 1, **job.extra}
-        values: dict[str, Any] = {
-            "prompt": job.prompt, "completion": job.text(), "tokens": finished.tokens, "finish_reason": finished.reason,
-            "seconds": round(finished.seconds, 6), "seed": finished.seed, **job.chosen_from, **job.extra,
-        }  # fmt: skip
-        if self._options.logprobs is not None:
-            values["logprobs"] = [
-                {"text": token.text, "logprob": token.logprob}
-                | {"top": [{"text": other.text, "logprob": other.logprob} for other in token.top_logprobs]}
-                for token in job.tokens
-            ]
-        return values
+        if job.finished is None:
+            return {"error": job.error, "line": job.position + 1, **job.line.id}
+        record = record_of(
+            job.line, job.tokens, job.finished, model=self._session.model.reference, given=self._given,
+            has_logprobs=self._options.logprobs is not None,
+        )  # fmt: skip
+        return record | job.chosen_from
 
     def _log(self, job: _Job, text: str) -> None:
         echo(f"tinychat: prompt {job.position + 1}: {text}", err=True)
-
-
-def _parse_line(line: str, settings: Settings) -> tuple[str, Settings, dict[str, Any]]:
-    """Return the prompt of a line of JSON, its settings, and its `id`, which is copied to the output.
-
-    The line is a string, or an object with a `prompt` and those `settings` that differ.
-
-    Raises:
-        UsageError: If the line is not JSON, has no prompt, or has a field that is no setting or has a wrong value.
-    """
-    try:
-        values = parse_json(line)
-    except ValueError as error:
-        raise UsageError(f"no JSON: {error}") from None
-    if isinstance(values, str):
-        return values, settings, {}
-    if not isinstance(values, dict):
-        raise UsageError(f"an object or a string is wanted, not {json.dumps(values)[:40]}")
-    extra = {"id": values.pop("id")} if "id" in values else {}
-    prompt = values.pop("prompt", None)
-    if prompt is None:
-        raise UsageError("there is no prompt")
-    if not isinstance(prompt, str):
-        raise UsageError(f"the prompt is no text: {json.dumps(prompt)[:40]}")
-    greedy, changes = values.pop("greedy", None), {}
-    for name, value in values.items():
-        setting = SETTINGS.find(name)
-        if setting.name in LOADING:
-            raise UsageError(f"{setting.name} holds for the whole call", f"give it as {setting.flag}")
-        changes[setting.name] = setting.parse(value)
-    if greedy is True:
-        changes["temperature"] = 0.0
-    elif greedy not in (None, False):
-        raise UsageError(f"greedy takes true or false, not {json.dumps(greedy)[:40]}")
-    return prompt, dataclasses.replace(settings, **changes), extra

@@ -236,6 +236,14 @@ def uniform(seed: int, prompt_index: int, position: int) -> float:
     return float(state >> 11) * 2.0**-53
 
 
+def derive_seed(seed: int, index: int) -> int:
+    """Return the seed of the prompt at an index of the input: `seed` itself at 0, a hash of 53 bits elsewhere.
+
+    With it, the prompt alone gets the same answer.
+    """
+    return _mix(_mix(seed) ^ index) >> 11 if index else seed
+
+
 def next_seed(seed: int, attempt: int) -> int:
     """Return the seed of the random numbers with which the rest of an answer is drawn again, by number of attempts."""
     return _mix(_mix(seed) ^ ~attempt & _MASK)
