@@ -4,7 +4,9 @@ Flags, environment variables, slash commands, completion, the toolbar, the confi
 docs are generated from a field. A setting that changes sampling also has a function in `generate/sampling.py`.
 """
 
+import re
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from tinychat.config.option import LayeredOptions, Options, Origin, option
 
@@ -14,8 +16,44 @@ MIN_TEMPERATURE = 1e-6
 """Temperature below which sampling is greedy: engines divide logits by it, in f32, which would overflow."""
 
 
+MAX_STRENGTH = 1000
+"""Largest strength of steering."""
 MAX_CANDIDATES = 64
 """Maximum number of answers that are generated at once for one."""
+
+
+class SteeringSpec(NamedTuple):
+    """The value of the setting `steer`, in parts."""
+
+    toward: str
+    away: str
+    strength: float = 1.0
+    layer: int | None = None
+
+    @classmethod
+    def parse(cls, text: str) -> "SteeringSpec":
+        """Parse `happy-sad 2`, or `"I am glad" - "I am sad" 1.5 layer 3`: a hyphen between spaces counts first.
+
+        Raises:
+            ValueError: If the text is not of this form.
+        """
+        match = re.fullmatch(r"(.*?)(?:\s([+-]?[0-9]+\.?[0-9]*))?(?:\s+layer\s+([0-9]{1,9}))?", text.strip(), re.DOTALL)
+        texts, strength, layer = match.groups() if match else ("", None, None)
+        toward, _, away = (part.strip() for part in texts.partition(" - " if " - " in texts else "-"))
+        if not toward or not away or layer == "0":
+            raise ValueError("two texts with a hyphen between them are wanted, as in `happy-sad 2`")
+        toward, away = (one[1:-1] if len(one) > 2 and one[0] == one[-1] == '"' else one for one in (toward, away))
+        if strength and abs(float(strength)) > MAX_STRENGTH:
+            raise ValueError(f"the strength is at most {MAX_STRENGTH}")
+        return cls(toward, away, float(strength or 1), int(layer) if layer else None)
+
+
+def _steering_fault(text: str) -> str:
+    try:
+        SteeringSpec.parse(text)
+    except ValueError as error:
+        return str(error)
+    return ""
 
 
 def _pattern_fault(pattern: str) -> str:
@@ -158,6 +196,13 @@ class Settings:
         values={"1": "off", "4": "a common value for translation"},
         toolbar=lambda value: f"beams {value}" if value > 1 else "",
     )  # fmt: skip
+    steer: str | None = option(
+        None, "add the direction between two texts to the residual stream after a layer, by default the middle one; a"
+        " strength of 1 is a tenth of its length (torch engine only)",
+        section="steering", metavar="TEXT-TEXT [STRENGTH] [layer N]", check=_steering_fault, example="happy-sad 2",
+        values={"none": "off"},
+        toolbar=lambda value: f"steer {value}" if value else "",
+    )  # fmt: skip
     slow: float | None = option(
         None, "maximum number of tokens shown per second", low=0.001, example="20", trend="tokens per second",
         synonyms=("speed", "pace", "delay"), zero_is_none=True,
@@ -213,10 +258,10 @@ PENALTIES = SETTINGS.in_section("penalty")
 CONTROLS = SETTINGS.in_section("repetition", "control")
 """Settings that adjust the logits by the text so far, above the engines: see `generate/controls.py`."""
 
-ALSO_GREEDY = (*PENALTIES, *CONTROLS)
+ALSO_GREEDY = (*PENALTIES, *CONTROLS, *SETTINGS.in_section("steering"))
 """Sampling settings that also apply to greedy decoding."""
 
-SAMPLING = SETTINGS.in_section("sampling", "penalty", "repetition", "control")
+SAMPLING = SETTINGS.in_section("sampling", "penalty", "repetition", "control", "steering")
 """Settings that control the choice of the next token; the `neutral` value of each turns it off."""
 
 UNFILTERED = {name: SETTINGS[name].neutral for name in SETTINGS.in_section("sampling")}

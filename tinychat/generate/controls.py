@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Protocol
 
-from tinychat.config.settings import SETTINGS, Settings
+from tinychat.config.settings import SETTINGS, Settings, SteeringSpec
 from tinychat.generate.bans import has_banned
+from tinychat.generate.engine import Steering
 from tinychat.tokenizer.tokenizer import Tokenizer
 
 FORBIDDEN = float("-inf")
@@ -26,8 +27,15 @@ MAX_PENALTY = 1e30
 class Vocabulary:
     """The texts of a model's tokens, for controls. They are computed once, when a control first asks for them."""
 
-    def __init__(self, tokenizer: Tokenizer, size: int, end_ids: frozenset[int]) -> None:
+    def __init__(
+        self,
+        tokenizer: Tokenizer,
+        size: int,
+        end_ids: frozenset[int],
+        encode_text: Callable[[str], list[int]] | None = None,
+    ) -> None:
         self.tokenizer, self.end_ids = tokenizer, end_ids
+        self._encode_text = encode_text or tokenizer.encode
         self.size = size
         """Number of the model's logits, V; ids beyond those of the tokenizer have no text."""
         self._ids_with: dict[tuple[str, ...], frozenset[int]] = {}
@@ -56,6 +64,13 @@ class Vocabulary:
             tokens = (piece.decode("utf-8", "ignore").strip() for piece in self.pieces)
             self._ids_with[texts] = frozenset(id for id, token in enumerate(tokens) if has_banned(token, texts))
         return self._ids_with[texts]
+
+    def steering(self, settings: Settings) -> Steering | None:
+        """Return the direction that the settings steer in; None if they do not."""
+        if settings.steer is None:
+            return None
+        toward, away, *rest = SteeringSpec.parse(settings.steer)
+        return Steering(tuple(self._encode_text(toward)), tuple(self._encode_text(away)), *rest)
 
     def controls(self, settings: Settings) -> "Controls | None":
         """Return the controls that the settings put in force; None if there are none."""

@@ -11,6 +11,16 @@ from tinychat.generate.computation import Computation
 from tinychat.store.models import ModelInfo
 
 
+class Steering(NamedTuple):
+    """A direction to add to the residual stream: from one text to another, times a strength, after a layer (from 1)."""
+
+    toward: tuple[int, ...]
+    away: tuple[int, ...]
+    strength: float
+    layer: int | None = None
+    """The middle one if it is None."""
+
+
 @dataclass(slots=True)
 class Request:
     """A sequence to continue.
@@ -36,6 +46,9 @@ class Request:
     biases: "array[float] | None" = None
     """Added to the logits [V] of the very next token, before temperature and filters; −∞ masks a token."""
 
+    steering: Steering | None = None
+    """Direction to steer in, at all positions."""
+
     @property
     def left(self) -> int:
         """The number of tokens that may still be generated."""
@@ -47,7 +60,7 @@ class SampledToken(NamedTuple):
 
     id: int
     logprob: float
-    """Log-probability (nats) under the model, before temperature and filters."""
+    """Log-probability (nats) under the model, steered if it is, before temperature and filters."""
     top_logprobs: tuple[tuple[int, float], ...] = ()
     """Likeliest ids at its position and their log-probabilities, if requested."""
 
@@ -58,9 +71,9 @@ class TokenProbability:
 
     id: int
     logprob: float
-    """Log-probability (nats) under the model, before temperature and filters."""
+    """Log-probability (nats) under the model, not steered, before temperature and filters."""
     probability: float
-    """Probability of being sampled, after temperature and filters; 0 if they mask the token."""
+    """Probability of being sampled, after steering, temperature and filters; 0 if they mask the token."""
 
 
 @dataclass(frozen=True, slots=True)

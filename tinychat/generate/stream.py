@@ -180,6 +180,7 @@ class Answer:
         self.is_over = False
         """Whether the controls in force forbid every token, so that the answer ends here."""
         self._vocabulary, self._controls = vocabulary, vocabulary.controls(settings()) if vocabulary else None
+        self.request.steering = vocabulary.steering(self.request.settings) if vocabulary else None
         self._start = len(prompt)
         self._bans = BanWatch(bans) if (bans := settings().ban) else None
         self._redraw: Redraw | None = None
@@ -250,6 +251,8 @@ class Answer:
         if previous is not self.request.settings:
             self._controls = self._vocabulary.controls(self.request.settings) if self._vocabulary else None
             self._watch_bans()
+            if self._vocabulary is not None and previous.steer != self.request.settings.steer:
+                self.request.steering = self._vocabulary.steering(self.request.settings)
         if self._controls is not None:
             self.request.biases = self._controls.biases(self.request.ids, self._start)
             self.is_over = self.request.biases is None

@@ -15,9 +15,18 @@ from torch.nn.utils.rnn import pad_sequence
 from tinychat.errors import GenerationError
 from tinychat.generate.computation import Computation
 from tinychat.generate.cuda_graph import STEPS, Capture, GraphReplayer
-from tinychat.generate.engine import Head, LensRow, Request, SampledToken, TokenProbability, window_start
+from tinychat.generate.engine import (
+    Head,
+    LensRow,
+    Request,
+    SampledToken,
+    Steering,
+    TokenProbability,
+    window_start,
+)
 from tinychat.generate.introspection import describe_heads, logit_lens, watch_attention
 from tinychat.generate.sampling import probabilities, random_numbers, sample, stack_biases
+from tinychat.generate.steering import Steerer
 from tinychat.generate.tracing import trace
 from tinychat.model.cpu_decoder import CPUDecoder
 from tinychat.model.loading import load_weights
@@ -43,12 +52,15 @@ class TorchEngine:
         self._cached: list[list[int]] = []  # for each row, the ids whose keys and values its cache holds
         self._sources: list[tuple[int, ...] | None] = []
         self._encoder_output: EncoderOutput | None = None
+        self._steerer = Steerer(model)
+        self._steerings: list[Steering | None] = []
         self._cpu_decoder = CPUDecoder(model) if CPUDecoder.supports(model) else None
         self._replayer = None if capture is None else GraphReplayer(model, capture)
 
     def reload(self, info: ModelInfo) -> None:
         """Implement `Engine.reload`."""
         self._cache, self._sources = None, []  # even if loading fails; what was captured with it is not used again
+        self._steerer.forget()
         load_weights(self.model, info)
 
     @torch.inference_mode()
@@ -84,7 +96,10 @@ class TorchEngine:
         self._arrange([request])
         logits = self._next_logits([request.ids])  # [1, V]
         _check(logits)
-        logprobs, order = logits.log_softmax(dim=-1)[0].sort(descending=True, stable=True)  # [V]
+        own = logits
+        if request.steering is not None:
+            own = self.model(self._window(request.ids), encoder_output=self._encoder_output)[:, -1].float()
+        logprobs, order = own.log_softmax(dim=-1)[0].sort(descending=True, stable=True)  # [V]
         biases = stack_biases([request], logits)
         filtered = probabilities(logits, request.settings, [request.ids], biases)[0, order]  # [V]
         return list(map(TokenProbability, order.tolist(), logprobs.tolist(), filtered.tolist()))
@@ -216,7 +231,9 @@ class TorchEngine:
         self, requests: Sequence[Request], sequences: Sequence[Sequence[int]], step: int
     ) -> tuple[Tensor, Tensor] | None:
         """Call `GraphReplayer.replay`, if the cache is ready for it."""
-        if self._replayer is None or self._cache is None or not all(map(self._can_replay, self._cached, sequences)):
+        if self._replayer is None or self._cache is None or any(self._steerings):
+            return None
+        if not all(map(self._can_replay, self._cached, sequences)):
             return None
         last, positions = [sequence[-1] for sequence in sequences], [len(cached) for cached in self._cached]
         replayed = self._replayer.replay(self._cache, self._encoder_output, requests, last, positions, step)
@@ -259,7 +276,8 @@ class TorchEngine:
         `start` is the position of their first tokens; one per row where they differ.
         """
         assert self._cache is not None
-        if self._cpu_decoder is not None and rows is None and isinstance(start, int) and [*map(len, parts)] == [1]:
+        is_single = rows is None and isinstance(start, int) and [*map(len, parts)] == [1]
+        if self._cpu_decoder is not None and is_single and isinstance(start, int) and not any(self._steerings):
             return self._cpu_decoder.decode_one_token(parts[0][0], start, self._cache, self._encoder_output)[None]
         cache = self._cache if rows is None else self._cache.select(rows)
         encoder_output = self._encoder_output
@@ -270,13 +288,15 @@ class TorchEngine:
             ids = torch.tensor(parts, device=self.device)  # [B, T]
         else:
             ids = pad_sequence([torch.tensor(part) for part in parts], batch_first=True).to(self.device)
-        logits = self.model(  # [B, T, V]
-            ids,
-            cache=cache,
-            start=start if isinstance(start, int) else torch.tensor(start, device=self.device),
-            num_slots=(start if isinstance(start, int) else max(start)) + ids.shape[1],
-            encoder_output=encoder_output,
-        )
+        steerings = self._steerings if rows is None else [self._steerings[row] for row in rows]
+        with self._steerer.steer(steerings):
+            logits = self.model(  # [B, T, V]
+                ids,
+                cache=cache,
+                start=start if isinstance(start, int) else torch.tensor(start, device=self.device),
+                num_slots=(start if isinstance(start, int) else max(start)) + ids.shape[1],
+                encoder_output=encoder_output,
+            )
         if rows is not None:
             self._cache.write_rows(rows, cache)
         if len(lengths) == 1:
@@ -298,6 +318,9 @@ class TorchEngine:
         if (sources := [request.source for request in requests]) != self._sources:
             self._sources = sources
             self._encoder_output = self._encode(*sources)
+            self._cached = [[] for _ in slots]
+        if (steerings := [request.steering for request in requests]) != self._steerings:
+            self._steerings = steerings
             self._cached = [[] for _ in slots]
 
     def _row(self, request: Request) -> int:

@@ -38,6 +38,7 @@ class OpenModel:
         settings.replace(self.info.settings, Origin.MODEL)
         self._settings = settings
         self._loading: EngineLoader | None = None
+        self._has_told_steering = False
 
     @property
     def name(self) -> str:
@@ -102,7 +103,8 @@ class OpenModel:
     @cached_property
     def vocabulary(self) -> Vocabulary:
         """The texts of the model's tokens, for controls."""
-        return Vocabulary(self.tokenizer, self.config.vocab_size, self.prompt_encoder.end_ids)
+        encoder = self.prompt_encoder
+        return Vocabulary(self.tokenizer, self.config.vocab_size, encoder.end_ids, encoder.encode_text)
 
     def history(self, turns: Sequence[Turn]) -> Sequence[Turn]:
         """Return the earlier turns that the model sees: all of them in a chat, none in other modes."""
@@ -150,6 +152,13 @@ class OpenModel:
             prompt = self.make_answer(turn.prompt, turns=turns, settings=lambda: settings).ids
         saved = self.tokenizer.encode(turn.saved_text) if turn.saved_text else []
         return [*prompt, *saved, *(token.id for token in turn.tokens[:position])]
+
+    def steering_notice(self, settings: Settings) -> Notice | None:
+        """Return a notice that another engine than the model's own steers, once; None if it need not be told."""
+        if settings.steer is None or self._has_told_steering or not self.engine.about.startswith("native"):
+            return None
+        self._has_told_steering = True
+        return Notice("the torch engine answers while /steer is set; `/steer off` goes back to the native one")
 
     def unknown_notice(self, text: str) -> Notice | None:
         """Return a notice that names the characters of a text that the vocabulary lacks; None if it has them all."""

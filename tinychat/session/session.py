@@ -189,6 +189,8 @@ class Session:
         if not model.wait(should_stop):
             yield Finished("interrupted", 0, 0.0, answer.request.seed)
             return
+        if notice := model.steering_notice(answer.request.settings):
+            yield notice
         for id in forced_ids:
             if answer.finished is None:
                 logprob = next(one.logprob for one in model.engine.probabilities(answer.request) if one.id == id)

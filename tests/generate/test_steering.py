@@ -1,0 +1,134 @@
+"""Steering against a plain sum in the residual stream; rows, caches and settings do not mix."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from tinychat.config.option import Origin
+from tinychat.config.settings import Settings, SettingStore, SteeringSpec
+from tinychat.errors import GenerationError, SettingError
+from tinychat.events import Notice, Token
+from tinychat.generate.engine import Request, Steering
+from tinychat.generate.loading import open_engine
+from tinychat.generate.steering import UNIT
+from tinychat.generate.torch_engine import TorchEngine
+from tinychat.model.config import ModelConfig
+from tinychat.model.transformer import Transformer
+from tinychat.session.session import Session
+from tinychat.store.models import read_info
+
+GREEDY = Settings(temperature=0)
+STEERING = Steering((3, 5, 4), (3, 7), strength=4.0, layer=2)
+
+
+@pytest.fixture(scope="module")
+def engine() -> TorchEngine:
+    torch.manual_seed(3)
+    return TorchEngine(
+        Transformer(ModelConfig(12, context_length=16, n_layer=3, d_model=16, initialization="torch")).eval()
+    )
+
+
+def steered_logits(engine: TorchEngine, ids: list[int], steering: Steering) -> torch.Tensor:
+    """The logits after ids, layer by layer: the direction is that of the mean states after the common beginning."""
+    decoder = engine.model.decoder
+    layer = steering.layer or 2
+
+    def states(ids: list[int], direction: torch.Tensor | None = None) -> tuple[torch.Tensor, torch.Tensor]:
+        row, positions = torch.tensor([ids]), torch.arange(len(ids))
+        x, mask = decoder.embed(row, engine.model._pad(row), positions), torch.full((len(ids),) * 2, -torch.inf).triu(1)
+        after = x
+        for index, block in enumerate(decoder.blocks, 1):
+            x = block(x, mask, None, positions=positions, rotary=decoder.position.rotary_tables(positions), cache=None)
+            if index == layer:
+                after = x[0]
+                x = x if direction is None else x + direction
+        return after, engine.model.head(x if decoder.norm is None else decoder.norm(x))[0, -1]
+
+    toward, away = (states(list(text))[0][1:] for text in (steering.toward, steering.away))
+    direction = toward.mean(0) - away.mean(0)
+    length = torch.cat((toward, away)).norm(dim=1).mean()
+    return states(ids, direction / direction.norm() * length * UNIT * steering.strength)[1]
+
+
+@torch.inference_mode()
+@pytest.mark.parametrize("layer", [1, 2, 3, None])
+def test_the_odds_are_those_of_the_shifted_states(engine: TorchEngine, layer: int | None) -> None:
+    ids, steering = [1, 2, 3, 4, 5], STEERING._replace(layer=layer)
+    request = Request(0, ids, 0, Settings(temperature=1, top_p=1), seed=0, steering=steering)
+    odds = {one.id: one for one in engine.probabilities(request)}
+    expected = steered_logits(engine, ids, steering).softmax(-1)
+    assert [odds[id].probability for id in range(12)] == pytest.approx(expected.tolist(), rel=1e-4)
+    own = engine.model(torch.tensor([ids]))[0, -1].log_softmax(-1)
+    assert [odds[id].logprob for id in range(12)] == pytest.approx(own.tolist(), rel=1e-4)
+    assert expected.tolist() != pytest.approx(own.exp().tolist(), rel=1e-2)
+
+
+def test_rows_of_a_batch_are_steered_apart(engine: TorchEngine) -> None:
+    steerings = [None, STEERING, STEERING._replace(strength=-30.0, layer=1), None]
+
+    def requests() -> list[Request]:
+        settings = Settings(temperature=1, max_tokens=10)
+        return [Request(row, [1, 2, 3, row], 0, settings, 5, steering=one) for row, one in enumerate(steerings)]
+
+    together = [[token.id for token in row] for row in engine.extend(requests(), 10)]
+    alone = [[token.id for token in engine.extend([request], 10)[0]] for request in requests()]
+    assert together == alone
+    ((first,),) = engine.extend(requests()[:1], 1)
+    plain = engine.model(torch.tensor([[1, 2, 3, 0]]))[0, -1].log_softmax(-1)
+    assert first.logprob == pytest.approx(plain[first.id].item(), rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("steering", "problem"),
+    [
+        (STEERING._replace(layer=4), "there is no layer 4 to steer"),
+        (STEERING._replace(away=STEERING.toward), "no direction between"),
+        (STEERING._replace(away=()), "cannot read one of the texts"),
+    ],
+)
+def test_refuses_what_is_no_direction(engine: TorchEngine, steering: Steering, problem: str) -> None:
+    with pytest.raises(GenerationError, match=problem):
+        engine.extend([Request(0, [1], 0, GREEDY, 0, steering=steering)], 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "spec"),
+    [
+        ("happy-sad 2", ("happy", "sad", 2.0, None)),
+        ("happy-sad", ("happy", "sad", 1.0, None)),
+        ("happy-sad -1.5 layer 3", ("happy", "sad", -1.5, 3)),
+        ("I am well-fed - I am hungry 4", ("I am well-fed", "I am hungry", 4.0, None)),
+        ('" yes " - "no 2" 3', (" yes ", "no 2", 3.0, None)),
+    ],
+)
+def test_reads_a_direction(text: str, spec: tuple[str, str, float, int | None]) -> None:
+    assert SteeringSpec.parse(text) == spec
+    assert Settings(steer=text).steer == text
+
+
+@pytest.mark.parametrize("text", ["happy", "-sad 2", "happy- 3", "happy-sad 2 layer 0", "a-b 1001"])
+def test_refuses_what_is_none(text: str) -> None:
+    with pytest.raises(SettingError, match="steer takes text or none, not"):
+        Settings(steer=text)
+
+
+def test_a_session_steers_and_says_which_engine_does(letters: Path, compiled: Path) -> None:
+    settings = SettingStore()
+    settings.update({"temperature": 0, "max_tokens": 8, "steer": "abc-xyz 20"}, Origin.FLAG)
+    session = Session(settings)
+    session.open_model(str(letters))
+    records = list(session.answer("hello"))
+    (notice,) = (record for record in records if isinstance(record, Notice))
+    assert "torch engine answers" in notice.text
+    steered = [record.id for record in records if isinstance(record, Token)]
+    own = open_engine(read_info(letters), Settings(engine="torch"))
+    vocabulary = session.model.vocabulary
+    ids = session.model.make_answer("hello").ids
+    steering = vocabulary.steering(settings.current)
+    ((*tokens,),) = own.extend([Request(0, ids, 0, settings.current, 0, steering=steering)], 8)
+    assert steered == [token.id for token in tokens]
+    assert not any(isinstance(record, Notice) for record in session.answer("hello"))
+    settings.set("steer", "off")
+    assert [record.id for record in session.answer("hello") if isinstance(record, Token)] != steered
