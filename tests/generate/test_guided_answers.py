@@ -12,7 +12,7 @@ import pytest
 
 from tinychat.config.settings import Settings, SettingStore
 from tinychat.errors import GenerationError
-from tinychat.events import Candidates, ChoiceProbabilities, Finished, Record, Token
+from tinychat.events import Candidates, ChoiceProbabilities, Finished, Notice, Record, Token
 from tinychat.generate.engine import Engine, Request
 from tinychat.generate.loading import open_engine
 from tinychat.generate.stream import Batch, drive
@@ -122,6 +122,24 @@ def test_a_match_within_few_tokens(letters_bench: Bench) -> None:
         GenerationError, match=r"a match of '\(\[a-z\]\+ \)\+z\{5\}' takes 7 tokens, and max-tokens is 6"
     ):
         letters_bench.texts("a", regex="([a-z]+ )+z{5}", max_tokens=6)
+
+
+def test_what_keeps_an_answer_from_matching_is_told(chat_bench: Bench) -> None:
+    (records,) = chat_bench.answer("hi", 1, regex="[^z]{9}", stop=("e", "o", "h", "a"), temperature=1.5, max_tokens=20)
+    assert Notice("the answer does not match '[^z]{9}': a stop text ended it") in records
+    current = Settings(max_tokens=6)
+    answer = chat_bench.model.make_answer("hi", settings=lambda: current, seed=1)
+    batch = Batch(chat_bench.engine)
+    batch.add(answer)
+    found = list[Record]()
+    for _, record in drive(batch, admit=lambda: False):
+        found.append(record)
+        if isinstance(record, Token):
+            current = Settings(max_tokens=6, regex="[0-9]{3}", begin="1")
+    assert [one.text for one in found if isinstance(one, Notice)] == [
+        "the answer does not begin with '1': /begin holds from the next one on",
+        "the answer does not match '[0-9]{3}': it had no tokens left",
+    ]
 
 
 @pytest.mark.slow

@@ -33,7 +33,7 @@ from tinychat.commands.results import (
     Table,
     TokenBrowser,
 )
-from tinychat.config.settings import Settings, describe_sampling
+from tinychat.config.settings import SETTINGS, Settings, describe_sampling
 from tinychat.errors import SourceError, UsageError
 from tinychat.events import Token
 from tinychat.generate.bans import NOTHING, BanWatch
@@ -52,6 +52,8 @@ if TYPE_CHECKING:
 
 MAX_ALTERNATIVES = 8
 """Number of tokens shown by `/why`."""
+MAX_HEADING = 24
+"""Number of characters of settings that fit above the bars of `/why` at 80 columns."""
 CROSS = "cross"
 """Argument of `/attention` for attention to the encoder."""
 HOW_TO_READ_LENS = "downwards, each row adds what one more layer has learned; all before sampling"
@@ -218,6 +220,7 @@ def _request_at(session: Session, turn: Turn, index: int) -> Request:
     (ids, source), settings = _ids_before(session.model, turn, index), _settings_at(session, turn, index)
     end_ids = session.model.prompt_encoder.end_ids
     request = Request(0, ids, index, settings, seed=0, end_ids=end_ids, source=source)
+    request.steering = session.model.vocabulary.steering(settings)
     if controls := session.model.vocabulary.controls(settings):
         request.biases = controls.biases(ids, len(ids) - index)
     return request
@@ -235,6 +238,11 @@ def _bar_chart(session: Session, turn: Turn, index: int, probabilities: list[Tok
     entropy = -sum(math.exp(one.logprob) * one.logprob for one in probabilities) / math.log(2)
     name = session.model.tokenizer.token_text
     texts = [token.text for token in turn.tokens]
+    settings = _settings_at(session, turn, index)
+    after = _describe_filters(settings)
+    if settings.choices:
+        after += f" · choices {SETTINGS['choices'].show(settings.choices)}"
+    is_long = len(after) > MAX_HEADING
     return BarChart(
         f"token {index + 1} of {len(texts)} · rank {rank:,} of {len(probabilities):,}"
         f" · surprisal {-drawn.logprob / math.log(2):z.1f} bits · entropy {entropy:z.1f} bits",
@@ -242,9 +250,9 @@ def _bar_chart(session: Session, turn: Turn, index: int, probabilities: list[Tok
             Bar(repr(name(one.id)), math.exp(one.logprob), one is drawn, one.probability)
             for one in _shown(probabilities, token)
         ),
-        _avoided(token),
-        (turn.text_before(index), texts[index], "".join(texts[index + 1 :])),
-        ("before sampling", f"after {_describe_filters(_settings_at(session, turn, index))}"),
+        notes=(*_avoided(token), *((f"settings: {after}",) if is_long else ())),
+        context=(turn.text_before(index), texts[index], "".join(texts[index + 1 :])),
+        headings=("before sampling", "after all settings" if is_long else f"after {after}"),
     )
 
 

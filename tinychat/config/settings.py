@@ -197,10 +197,12 @@ class Settings:
         toolbar=lambda value: f"beams {value}" if value > 1 else "",
     )  # fmt: skip
     steer: str | None = option(
-        None, "add the direction between two texts to the residual stream after a layer, by default the middle one; a"
-        " strength of 1 is a tenth of its length (torch engine only)",
+        None, "steer along the direction between two texts, added to a layer's output; runs on the torch engine",
         section="steering", metavar="TEXT-TEXT [STRENGTH] [layer N]", check=_steering_fault, example="happy-sad 2",
-        values={"none": "off"},
+        values={
+            "none": "off", "happy-sad 2": "by two tenths of the state's length, after the middle layer",
+            "happy-sad -2 layer 1": "the other way, after layer 1",
+        },
         toolbar=lambda value: f"steer {value}" if value else "",
     )  # fmt: skip
     slow: float | None = option(

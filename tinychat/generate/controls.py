@@ -69,8 +69,9 @@ class Vocabulary:
         """Return the direction that the settings steer in; None if they do not."""
         if settings.steer is None:
             return None
-        toward, away, *rest = SteeringSpec.parse(settings.steer)
-        return Steering(tuple(self._encode_text(toward)), tuple(self._encode_text(away)), *rest)
+        spec = SteeringSpec.parse(settings.steer)
+        toward, away = (tuple(self._encode_text(text)) for text in (spec.toward, spec.away))
+        return Steering(toward, away, spec.strength, spec.layer)
 
     def controls(self, settings: Settings) -> "Controls | None":
         """Return the controls that the settings put in force; None if there are none."""

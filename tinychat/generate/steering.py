@@ -16,7 +16,7 @@ from tinychat.model.transformer import Block, Transformer
 
 UNIT = 0.1
 """Length of a direction of strength 1, as a fraction of the mean length of the states of the two texts: it then means
-about the same in any model, and words fall apart from about 5 on."""
+about the same in any model; sentences fall apart somewhere from 3 on."""
 
 
 class Steerer:
@@ -56,7 +56,8 @@ class Steerer:
     def _vector(self, steering: Steering | None, index: int) -> Tensor:
         """Return what is added after the block of an index, [D]: zeros if the steering is of another one."""
         if steering is None or self._layer(steering) != index:
-            return torch.zeros_like(self._model.decoder.embedding.weight[0])
+            nothing: Tensor = torch.zeros_like(self._model.decoder.embedding.weight[0])
+            return nothing
         direction = self._directions.get(steering)
         if direction is None:
             direction = self._directions[steering] = self._direction(steering, index)
@@ -76,7 +77,8 @@ class Steerer:
         if not direction.any():
             raise GenerationError("there is no direction between these texts", "/steer needs two that differ")
         length = torch.cat(states).norm(dim=1).mean()
-        return direction / direction.norm() * length * UNIT
+        scaled: Tensor = direction / direction.norm() * length * UNIT
+        return scaled
 
     def _states(self, ids: Sequence[int], index: int) -> Tensor:
         """Return the residual stream after the block of an index, [T, D], at the newest tokens that the model sees."""

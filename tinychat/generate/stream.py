@@ -8,7 +8,7 @@ import math
 import secrets
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
@@ -40,6 +40,7 @@ from tinychat.generate.engine import (
     window_start,
     window_stride,
 )
+from tinychat.pattern import find_pattern
 from tinychat.tokenizer.chat_template import ChatTemplate
 from tinychat.tokenizer.tokenizer import LONGEST_WHOLE, Tokenizer
 
@@ -241,6 +242,14 @@ class Answer:
     def ids(self) -> list[int]:
         """The ids of the prompt and of the answer so far."""
         return self.request.ids
+
+    @property
+    def text(self) -> str:
+        """The text of the answer so far, up to the first stop text."""
+        ids = [id for id in self.request.ids[self._start :] if id not in self.request.end_ids]
+        text = self.tokenizer.decode(ids)
+        ends = [end for stop in self.request.settings.stop if (end := text.find(stop)) >= 0]
+        return text[: min(ends, default=None)]
 
     def refresh(self) -> Iterator[Record]:
         """Take a new snapshot of the settings; yield `SettingsChanged` if later tokens are sampled differently.
@@ -460,6 +469,8 @@ class Batch:
             GenerationError: If the model gave NaN or infinite logits.
         """
         for answer, records in self._step():
+            if answer.request.settings.regex or answer.request.settings.begin:
+                records = _tell_unmet(answer, records)
             if group := self._groups.get(answer):
                 yield group.answer, group.collect(answer, records)
             else:
@@ -524,6 +535,25 @@ class Batch:
             if group := self._groups.get(answer):
                 group.answer.finished = group.answer.finished or answer.finished
         self.answers = []
+
+
+def _tell_unmet(answer: Answer, records: Iterator[Record]) -> Iterator[Record]:
+    """Yield records; before the last one, a notice if the answer does not begin or match as the settings ask."""
+    for record in records:
+        if isinstance(record, Finished):
+            settings, text = answer.request.settings, answer.text
+            if not text.startswith(settings.begin or ""):
+                yield Notice(f"the answer does not begin with {settings.begin!r}: /begin holds from the next one on")
+            if settings.regex and not find_pattern(settings.regex).matches(text):
+                yield Notice(f"the answer does not match {settings.regex!r}: {UNMET.get(record.reason, UNMET['end'])}")
+        yield record
+
+
+UNMET: Mapping[FinishReason, str] = {
+    "interrupted": "it was stopped before", "stop": "a stop text ended it", "length": "it had no tokens left",
+    "end": "/regex holds from the next one on",
+}  # fmt: skip
+"""By reason of its end, why an answer is not as asked."""
 
 
 class _BestOf:
