@@ -247,10 +247,11 @@ def _entropy_range(shaded: results.ShadedText) -> str:
 
 def _draw_help(terminal: Terminal, help: results.Help) -> None:
     """Draw the overview with as many explanations as fit on one screen."""
-    _, height = terminal.size()
+    width, height = terminal.size()
+    hint_lines = -(-len(HELP_HINT) // width)
     for count in range(len(ABBREVIATED) + 1):
         drawing = Padding(_help_grid(help, terminal.width, ABBREVIATED[:count]), (0, 1, 0, 0))
-        if terminal.render(drawing).count("\n") + 1 <= height - RESERVED_LINES:
+        if terminal.render(drawing).count("\n") + hint_lines <= height - RESERVED_LINES:
             break
     terminal.show(drawing)
     terminal.line(HELP_HINT, DIM)
