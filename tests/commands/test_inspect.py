@@ -10,7 +10,17 @@ from scripted import Talk
 
 from tinychat.commands import COMMANDS
 from tinychat.commands.inspect import HOW_TO_READ_SPANS
-from tinychat.commands.results import BarChart, HeatMap, HeatMaps, Message, ShadedText, Steps, Table, TokenBrowser
+from tinychat.commands.results import (
+    BarChart,
+    HeatMap,
+    HeatMaps,
+    Message,
+    Pieces,
+    ShadedText,
+    Steps,
+    Table,
+    TokenBrowser,
+)
 from tinychat.config.settings import Settings
 from tinychat.corpus.sources import read_sources
 from tinychat.errors import GenerationError, SourceError, UsageError
@@ -196,10 +206,13 @@ def test_score_says_what_it_cannot_predict(spelled: Session) -> None:
 
 def test_tokens_shows_the_pieces_of_a_text(talk: Talk) -> None:
     result = talk.do("/tokens hello there")
-    assert isinstance(result, Message)
+    assert isinstance(result, Pieces)
     pieces = talk.session.model.tokenizer.pieces("hello there")
-    assert result.lines == ("  ".join(f"{piece!r} {id}" for piece, id in pieces),)
+    assert result.pieces == tuple(f"{piece!r} {id}" for piece, id in pieces)
     assert result.notes[0].startswith(f"{len(pieces)} tokens for 11 characters · ")
+    parts = talk.do("/tokens é")
+    assert isinstance(parts, Pieces)
+    assert [piece.split()[0] for piece in parts.pieces] == [r"'\xc3'", r"'\xa9'"]
 
 
 # --- what the heads of a model look at, what its layers would say ----------------------------------------------------
@@ -301,6 +314,14 @@ def test_a_translation_model_looks_at_what_it_translates(translator: Path) -> No
     assert isinstance(every, HeatMaps)
     assert every.title == "attention, by layer and head: 6 tokens look at the 5 of the prompt"
     assert every.rows[1][0].cells == one.cells
+    both = COMMANDS.dispatch(session, "/attention")
+    assert isinstance(both, HeatMaps)
+    assert both.title == "attention, by layer and head: 6 tokens, → at the 5 of the prompt"
+    assert [row[0].caption[:3] + "→" * ("→" in row[0].caption) for row in both.rows] == ["1 1", "1 1→", "2 1", "2 1→"]
+    assert [row[0].cells for row in both.rows[1::2]] == [row[0].cells for row in every.rows]
+    layer = COMMANDS.dispatch(session, "/attention 2")
+    assert isinstance(layer, HeatMaps)
+    assert layer.rows == both.rows[2:]
     own = COMMANDS.dispatch(session, "/attention 2 1")
     assert isinstance(own, HeatMap)
     assert [len(row) for row in own.cells] == list(range(1, 7))

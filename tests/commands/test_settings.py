@@ -31,7 +31,7 @@ def test_a_setting_alone_is_shown_with_its_bound_and_meaning(talk: Talk) -> None
     assert talk.do("/top-p") == Message(
         ("top-p 0.9",),
         (
-            "sample from the most likely tokens that together have this probability",
+            "keep the likeliest tokens of this total probability",
             "a number above 0 and at most 1 · default 0.95 · now from: flag",
         ),
     )

@@ -309,6 +309,12 @@ def test_named_ones_stand_side_by_side_with_what_their_recipes_differ_in(talk: T
         ("time", "1:00", "1:00"),
         ("norm_position", "pre", "post"),
     )
+    for name, rates in (("a", {"learning_rate": 0.00123456}), ("b", {"learning_rate": 0.00123999, "beta2": 0.98765})):
+        make_run(name, PLANNED, **rates)
+    assert talk.do("/runs a b x").rows[-2:] == (
+        ("learning_rate", "0.00123", "0.00124", "–"),
+        ("beta2", "0.95", "0.988", "0.95"),
+    )
     with pytest.raises(RunError) as error:
         talk.do("/runs guide y*")
     assert error.value.problem == "there is no run 'y*'"

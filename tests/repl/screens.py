@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pexpect
 import pyte
+from pyte.modes import DECAWM
+from wcwidth import wcwidth
 
 from tinychat.repl.render.terminal import Terminal
 
@@ -23,12 +25,23 @@ PATIENCE = 60.0
 CURSOR_KEYS = {"up": "\x1b[A", "down": "\x1b[B", "right": "\x1b[C", "left": "\x1b[D"}
 
 
+def go_to_next_row_for_wide(screen: pyte.Screen, char: str) -> None:
+    """Let a wide character in the last column wrap without a trace, as terminals do."""
+    if screen.cursor.x == screen.columns - 1 and DECAWM in screen.mode and wcwidth(char) == 2:
+        screen.cursor.x = screen.columns
+
+
 class Window(pyte.Screen):
     """A screen that keeps what scrolls off its top, and whose window may be resized: this cuts rows, as in xterm."""
 
     def __init__(self, columns: int, rows: int) -> None:
         self.history: list[str] = []
         super().__init__(columns, rows)
+
+    def draw(self, data: str) -> None:
+        for char in data:
+            go_to_next_row_for_wide(self, char)
+            super().draw(char)
 
     def index(self) -> None:
         if self.cursor.y == (self.margins.bottom if self.margins else self.lines - 1):

@@ -32,9 +32,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 import pexpect
 import pyte
 from pyte.modes import DECAWM, DECTCEM
-from screens import CURSOR_KEYS, Person
+from screens import CURSOR_KEYS, Person, go_to_next_row_for_wide
 from scripted import make_model
-from wcwidth import wcwidth
 
 from tinychat.commands import COMMANDS
 from tinychat.config.settings import SETTINGS
@@ -150,8 +149,7 @@ class Screen(pyte.Screen):
 
     def draw(self, data: str) -> None:
         for char in data:
-            if wcwidth(char) == 2 and self.cursor.x == self.columns - 1:
-                super().draw(" ")
+            go_to_next_row_for_wide(self, char)
             super().draw(char)
 
 

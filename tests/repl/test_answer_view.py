@@ -110,8 +110,8 @@ Play = Callable[..., Screen]
 
 @pytest.fixture
 def play(session: Session, input: PipeInput) -> Play:
-    def play(records: Iterable[Record], *, dumb: bool = True, before: str = "") -> Screen:
-        screen = Screen()
+    def play(records: Iterable[Record], *, dumb: bool = True, before: str = "", screen: Screen | None = None) -> Screen:
+        screen = screen or Screen()
         answer = Answer(lambda should_stop: iter(records), before)
         AnswerView(answer, session, screen.terminal(dumb=dumb), Keyboard(input)).play()
         return screen
@@ -170,14 +170,17 @@ def test_the_summary(session: Session, finished: Finished, line: str) -> None:
 def waiting(condition: Callable[[], bool], first: str = "a") -> Iterator[Record]:
     """Yield one token, wait for the condition, and yield the rest."""
     yield token(first)
-    for _ in range(1000):
-        if condition():
-            break
-        threading.Event().wait(0.01)
-    else:
-        raise AssertionError("the condition never held")
+    wait_for(condition)
     yield token("b")
     yield END
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    for _ in range(1000):
+        if condition():
+            return
+        threading.Event().wait(0.01)
+    raise AssertionError("the condition never held")
 
 
 def test_without_a_status_line_a_change_is_written_into_the_text(
@@ -232,6 +235,34 @@ def test_a_command_allowed_while_busy_runs_at_once_and_others_wait(
     input.send_text("/models\r/seed 7\r")
     play(waiting(lambda: session.settings.current.seed == 7))
     assert "".join(key.data for key in get_typeahead(input)) == "/models\r"
+
+
+def test_the_beginning_of_a_word_shows_before_its_end_comes(play: Play) -> None:
+    screen = Screen(24, 8)
+
+    def letters() -> Iterator[Record]:
+        yield token("a word ")
+        for end in range(1, 6):
+            shown = f"a word {'inter'[:end]}"
+            yield token(shown[-1])
+            wait_for(lambda shown=shown: screen.lines[0] == shown)  # type: ignore[misc]
+        yield END
+
+    play(letters(), dumb=False, screen=screen)
+
+
+def test_a_word_shows_at_once_in_a_pause(play: Play, input: PipeInput, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tinychat.repl.answer_view.WORD_PATIENCE", 1000.0)
+    screen = Screen(40, 8)
+
+    def go_on() -> None:
+        wait_for(lambda: "paused" in screen.getvalue() and screen.lines[0].startswith("wor"))
+        input.send_text(" ")
+
+    input.send_text(" ")
+    threading.Thread(target=go_on, daemon=True).start()
+    play(waiting(lambda: "paused" in screen.getvalue(), "wor"), dumb=False, screen=screen)
+    assert screen.lines[0] == "worb"
 
 
 # --- walking through an answer ---

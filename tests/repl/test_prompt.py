@@ -17,6 +17,7 @@ from screens import Person, Screen, answered
 from scripted import make_model
 
 from tinychat.commands.registry import prompt_of
+from tinychat.config.settings import SETTINGS
 from tinychat.corpus.types import Message
 from tinychat.events import Ended, Failed, Stepped
 from tinychat.repl.prompt import (
@@ -32,6 +33,7 @@ from tinychat.repl.prompt import (
     justify,
     mark,
     report_ended,
+    shorten_description,
     strip_block,
     toolbar,
 )
@@ -180,8 +182,32 @@ def test_an_unwritable_history_does_not_raise(tmp_path: Path) -> None:
     ],
 )
 def test_completion(session: Session, line: str, some: list[str]) -> None:
-    offered = CommandCompleter(session).get_completions(Document(line), CompleteEvent())
+    offered = CommandCompleter(session, lambda: 80).get_completions(Document(line), CompleteEvent())
     assert [one.text for one in offered][: len(some) or None] == some
+
+
+@pytest.mark.parametrize("line", ["/", "/help ", "/set ", "/reset ", *(f"/{name} " for name in SETTINGS)])
+def test_a_menu_cuts_nothing_at_80_columns(session: Session, line: str) -> None:
+    offered = list(CommandCompleter(session, lambda: 80).get_completions(Document(line), CompleteEvent()))
+    longest = max(len(one.display_text) for one in offered)
+    for one in offered:
+        assert len(one.display_meta_text) <= 80 - 1 - (longest + 2) - 2  # prompt_toolkit's scroll bar and spaces
+        assert not one.display_meta_text.endswith("…")
+
+
+@pytest.mark.parametrize(
+    ("width", "shown"),
+    [
+        (60, "Take one, two or all of them: the first, or more (or fewer)."),
+        (59, "Take one, two or all of them: the first, or more"),
+        (40, "Take one, two or all of them"),
+        (20, "Take one"),
+        (7, "some"),
+    ],
+)
+def test_a_description_ends_at_a_clause(width: int, shown: str) -> None:
+    about = "Take one, two or all of them: the first, or more (or fewer)."
+    assert shorten_description(about, "some", width) == shown
 
 
 @pytest.mark.parametrize(
@@ -203,7 +229,7 @@ def test_names_with_spaces_are_quoted_as_begun(
     (tmp_path / "texts of mine").mkdir()
     for name in ("my novel.txt", "it's.txt", "plain.txt"):
         (tmp_path / name).touch()
-    (offered,) = CommandCompleter(session).get_completions(Document(line), CompleteEvent())
+    (offered,) = CommandCompleter(session, lambda: 80).get_completions(Document(line), CompleteEvent())
     assert offered.text == typed
     assert line[: len(line) + offered.start_position].endswith(" ")
 

@@ -226,6 +226,12 @@ def test_characters_are_counted(kind: str) -> None:
     assert tokenizer.count_characters(np.array(ids)) == len(tokenizer.decode(ids))
 
 
+def test_a_quoted_token_shows_each_byte_once() -> None:
+    tokenizer = TOKENIZERS["wordpiece"]
+    text = "你\n\\udce4 it's"
+    assert "".join(tokenizer.quoted(id)[1:-1] for id in tokenizer.encode(text)) == r"\xe4\xbd\xa0\n\\udce4 it's"
+
+
 @pytest.mark.parametrize("kind", [*KINDS, *FOREIGN])
 def test_half_a_character_can_be_decoded(kind: str) -> None:
     tokenizer = (TOKENIZERS | FOREIGN)[kind]

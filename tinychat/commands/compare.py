@@ -28,7 +28,7 @@ SAME_ANSWERS = ("at temperature 0 all answers are the same", "/sample draws agai
 
 @command("samples", "talk", "several answers", usage="N [PROMPT]", example="/samples 4 hello there")
 def samples(session: Session, text: str) -> Result:
-    """Answer a prompt, or the last one, N times side by side with different seeds; `/pick` takes one.
+    """Answer a prompt N times side by side, or the last one, with different seeds; `/pick` takes one.
 
     If a seed is set, the answers use it and the seeds that follow it.
     """

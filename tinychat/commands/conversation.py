@@ -76,7 +76,7 @@ def undo(session: Session, text: str) -> Result:
 
 @command("edit", "talk", "change and resend")
 def edit(session: Session, text: str) -> Result:
-    """Remove the last prompt and its answer, and put the prompt on the input line for editing."""
+    """Put the last prompt on the input line for editing, and remove it and its answer."""
     return EditPrompt(escape_prompt(_undo(session).prompt))
 
 
@@ -158,7 +158,7 @@ def _find_kept(text: str) -> Path:
 
 @command("export", "talk", "to read or show", usage="FILE", example="/export talk.html", complete=complete_paths)
 def export(session: Session, text: str) -> Result:
-    """Export the conversation as `.md`, `.txt`, `.json` or `.jsonl`, or as it looks here, as `.html` or `.svg`."""
+    """Export the conversation, as `.md`, `.txt`, `.json` or `.jsonl`, or as it looks here, as `.html` or `.svg`."""
     path = _path(text, "export", "talk.html")
     _last(session)
     return ask_to_replace(path, Export(path))

@@ -26,6 +26,7 @@ from tinychat.commands.results import (
     HeatMap,
     HeatMaps,
     Message,
+    Pieces,
     Result,
     ShadedText,
     SmallMap,
@@ -60,6 +61,8 @@ HOW_TO_READ_LENS = "downwards, each row adds what one more layer has learned; al
 HOW_TO_READ_MIXTURE = "the last row, of which each share is a part, is what the model says"
 HOW_TO_READ_SPANS = "long ones were learned by heart"
 """How to read a table: a line below each."""
+TO_PROMPT = "→"
+"""Mark of a head's attention to the encoder beside that to the tokens before."""
 MAX_CELLS = 96
 """Maximal number of rows and columns of a small map."""
 MAX_ROWS = 256
@@ -109,8 +112,8 @@ def color(session: Session, text: str) -> Result:
     """Show the last answer with each token coloured by its surprisal.
 
     A token's surprisal is −log₂ of its probability: 1 bit for 1 in 2, 3 bits
-    for 1 in 8. The upper line charts it: high where the model was surprised.
-    The lower line is the entropy: the surprisal that the model expected there.
+    for 1 in 8. The upper bar under a token shows it: high where the model was
+    surprised. The lower one is the entropy: the surprisal that it expected.
     """
     turn, model = _last_answer(session), session.model
     prefix = [(turn.saved_text, None)] if turn.saved_text else []
@@ -158,12 +161,13 @@ def tokens(session: Session, text: str) -> Result:
     if not text and not session.turns:
         raise UsageError("there is no text to cut", "for example `/tokens to be or not`")
     text = text or session.turns[-1].prompt
-    pieces = session.model.source_tokenizer.pieces(text)
+    tokenizer = session.model.source_tokenizer
+    pieces = tuple(f"{tokenizer.quoted(id)} {id}" for id in tokenizer.encode(text))
     notes = (
         f"{len(pieces):,} tokens for {len(text):,} characters · each piece stands before its id in the vocabulary",
         *_unknown(session.model, text),
     )
-    return Message(("  ".join(f"{piece!r} {id}" for piece, id in pieces),), notes)
+    return Pieces(pieces, notes)
 
 
 def _unknown(model: OpenModel, text: str) -> tuple[str, ...]:
@@ -236,7 +240,7 @@ def _bar_chart(session: Session, turn: Turn, index: int, probabilities: list[Tok
     token = turn.tokens[index]
     rank, drawn = next((rank, one) for rank, one in enumerate(probabilities, 1) if one.id == token.id)
     entropy = -sum(math.exp(one.logprob) * one.logprob for one in probabilities) / math.log(2)
-    name = session.model.tokenizer.token_text
+    name = session.model.tokenizer.quoted
     texts = [token.text for token in turn.tokens]
     settings = _settings_at(session, turn, index)
     after = _describe_filters(settings)
@@ -247,7 +251,7 @@ def _bar_chart(session: Session, turn: Turn, index: int, probabilities: list[Tok
         f"token {index + 1} of {len(texts)} · rank {rank:,} of {len(probabilities):,}"
         f" · surprisal {-drawn.logprob / math.log(2):z.1f} bits · entropy {entropy:z.1f} bits",
         tuple(
-            Bar(repr(name(one.id)), math.exp(one.logprob), one is drawn, one.probability)
+            Bar(name(one.id), math.exp(one.logprob), one is drawn, one.probability)
             for one in _shown(probabilities, token)
         ),
         notes=(*_avoided(token), *((f"settings: {after}",) if is_long else ())),
@@ -274,27 +278,30 @@ def _shade(
     """Return a text coloured by surprisal, with notes on its perplexity and bits per character.
 
     Tokens are texts with log-probabilities in nats, None if not scored; entropies are in nats. A token that holds only
-    part of a character adds its surprisal to the token that completes the character.
+    part of a character adds its surprisal and entropy to the token that completes the character.
     """
     pieces: list[tuple[str, float | None]] = []
+    of_pieces: list[float] = []
     logprobs: list[float] = []
-    characters, surprisal = 0, 0.0
+    characters, surprisal, entropy = 0, 0.0, 0.0
     for text, logprob in tokens:
         if logprob is None:
             pieces += [(text, None)] if text else []
             continue
+        entropy += entropies[len(logprobs)] / math.log(2) if entropies else 0.0
         logprobs.append(logprob)
         characters += len(text)
         surprisal -= logprob / math.log(2)
         if text:
             pieces.append((text, surprisal))
-            surprisal = 0.0
+            of_pieces.append(entropy)
+            surprisal = entropy = 0.0
     loss = -sum(logprobs) / len(logprobs)
     facts = [f"perplexity {math.exp(loss):,.2f}" if loss < 700 else "perplexity inf"]
     if characters:
         facts.append(f"{loss / math.log(2) * len(logprobs) / characters:.3f} bits/char")
     facts.append(count(len(logprobs), "token"))
-    return ShadedText(tuple(pieces), (" · ".join(facts), *notes), tuple(entropy / math.log(2) for entropy in entropies))
+    return ShadedText(tuple(pieces), (" · ".join(facts), *notes), tuple(of_pieces) if entropies else ())
 
 
 # --- attention heads and the logit lens -------------------------------------------------------------------------------
@@ -306,7 +313,7 @@ def attention(session: Session, text: str) -> Result:
 
     A row of a map is a token, and its columns are the tokens that it looks at.
     A head's name says at what most: first, previous, itself, same (equal
-    tokens), induction (what followed those). `cross`: a translation's source.
+    tokens), induction (what followed those). `→`, `cross`: the source.
     """
     model, words = session.model, text.lower().split()
     cross, config = words[-1:] == [CROSS], model.config
@@ -333,7 +340,7 @@ def lens(session: Session, text: str) -> Result:
     """
     turn, model = _last_answer(session), session.model
     index = _parse_token(text, turn, "lens")
-    name, token_id = model.tokenizer.token_text, turn.tokens[index].id
+    name, token_id = model.tokenizer.quoted, turn.tokens[index].id
     ids, source = _ids_before(model, turn, index)
     predictions = model.engine.lens(ids, token_id, source=source, likeliest=MAX_CANDIDATES)
     mixed = any(row.share is not None for row in predictions)
@@ -341,32 +348,34 @@ def lens(session: Session, text: str) -> Result:
     for row in predictions:
         weight = ("" if row.share is None else _percent(row.share),) if mixed else ()
         shown = [one for rank, one in enumerate(row.likeliest) if not rank or one[1] >= MIN_PROBABILITY]
-        likeliest = " · ".join(f"{name(id)!r} {_percent(probability)}" for id, probability in shown)
+        likeliest = " · ".join(f"{name(id)} {_percent(probability)}" for id, probability in shown)
         token = (_percent(row.probability), f"{row.rank:,}") if row.likeliest else ("", "")
         rows.append((row.part, *weight, *token, likeliest or "no earlier match in the context"))
-    columns = ["", repr(name(token_id)), "rank", "likeliest"]
+    columns = ["", name(token_id), "rank", "likeliest"]
     notes = [HOW_TO_READ_LENS]
     if mixed:
         columns.insert(1, "share")
         notes.append(HOW_TO_READ_MIXTURE)
-    title = f"token {index + 1} of {len(turn.tokens)}: {name(token_id)!r}"
+    title = f"token {index + 1} of {len(turn.tokens)}: {name(token_id)}"
     return Table(tuple(columns), tuple(rows), title, right=tuple(range(1, len(columns) - 1)), notes=tuple(notes))
 
 
 def _head_maps(model: OpenModel, turn: Turn, layer: int | None, cross: bool) -> HeatMaps:
-    """Return small maps of the heads of all layers, or of one."""
+    """Return small maps of the heads of all layers, or of one; below them those to the encoder, or only these."""
     ids, source = _ids_before(model, turn)
-    layers = model.engine.heads(ids, source=source, layer=layer, cross=cross, cells=MAX_CELLS)
     start = window_start(len(ids), model.engine.context_length)
     tokens = f"the newest {len(ids) - start:,} of {len(ids):,} tokens" if start else f"{len(ids):,} tokens"
-    if cross:
-        tokens += f" look at the {len(source or ())} of the prompt"
+    kinds = [True] if cross else [False] if source is None else [False, True]
+    if True in kinds:
+        tokens += f"{' look ' if cross else f', {TO_PROMPT} '}at the {len(source or ())} of the prompt"
+    by_kind = [model.engine.heads(ids, source=source, layer=layer, cross=kind, cells=MAX_CELLS) for kind in kinds]
     grid = tuple(
         tuple(
-            SmallMap(f"{number} {index} {_main_pattern(head)}", _mask(head.cells, cross))
+            SmallMap(f"{number} {index}{mark}{_main_pattern(head)}", _mask(head.cells, kind))
             for index, head in enumerate(heads, 1)
         )
-        for number, heads in enumerate(layers, 1 if layer is None else layer + 1)
+        for number, layers in enumerate(zip(*by_kind, strict=True), 1 if layer is None else layer + 1)
+        for mark, kind, heads in zip((" ", TO_PROMPT), kinds, layers, strict=False)
     )
     if layer is None:
         title, note = "attention, by layer and head", "a row for each layer; `/attention LAYER` shows one larger"

@@ -72,7 +72,7 @@ def _is_open(session: Session, info: ModelInfo) -> bool:
 
 @command("models", "models", "list all", aliases=("ls", "list"))
 def models(session: Session, text: str) -> Result:
-    """List all models with date, size on disk and validation loss; damaged ones last, with the reason.
+    """List all models, with date, size on disk and validation loss; damaged ones last, with the reason.
 
     The bundled ones and your own are listed. Losses are in nats per token, so they compare only between models with the
     same tokenizer and text.

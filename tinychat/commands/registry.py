@@ -35,10 +35,11 @@ MIN_SIMILARITY = 0.65
 
 @dataclass(frozen=True)
 class Suggestion:
-    """A completion, with a short description."""
+    """A completion, with a description, and a brief one where there is no room for that."""
 
     text: str
     about: str = ""
+    brief: str = ""
 
 
 Function = Callable[[Session, str], Result]
@@ -210,7 +211,7 @@ class Registry(dict[str, Command]):
     def _make_help(self) -> Command:
         @first_word
         def complete(session: Session, words: list[str]) -> Iterator[Suggestion]:
-            return (Suggestion(command.name, command.summary) for command in self.values())
+            return (Suggestion(command.name, command.summary, command.brief) for command in self.values())
 
         @command(
             "help", "session", "of one command", usage="[COMMAND]", example="/help temperature", aliases=("?",),

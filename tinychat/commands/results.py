@@ -49,7 +49,7 @@ class Table:
     right: tuple[int, ...] = ()
     notes: tuple[str, ...] = ()
     wraps: bool = False
-    """Whether the last column goes below its row where the screen is too narrow, instead of being truncated."""
+    """Whether the last column wraps, or goes below its row, where the screen is too narrow, instead of being cut."""
 
 
 @dataclass(frozen=True)
@@ -114,11 +114,22 @@ class Tree:
 
 @dataclass(frozen=True)
 class ShadedText:
-    """A text in pieces, each with its surprisal (None if unknown), and the entropy of each prediction, in bits."""
+    """A text in pieces, each with its surprisal in bits (None if unknown).
+
+    The entropies, in bits, are those of the predictions of the pieces with a surprisal, or none at all.
+    """
 
     pieces: tuple[tuple[str, float | None], ...]
     notes: tuple[str, ...] = ()
     entropies: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """Short texts beside each other, none of them broken, and notes."""
+
+    pieces: tuple[str, ...]
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -274,7 +285,18 @@ class Quit:
 
 
 Drawable = (
-    Message | Change | Table | BarChart | Tree | ShadedText | HeatMap | HeatMaps | Architecture | Help | LessonPage
+    Message
+    | Change
+    | Table
+    | BarChart
+    | Tree
+    | ShadedText
+    | Pieces
+    | HeatMap
+    | HeatMaps
+    | Architecture
+    | Help
+    | LessonPage
 )
 """Results that only need drawing."""
 

@@ -130,7 +130,7 @@ def settings(session: Session, text: str) -> Result:
         (setting.spelling, setting.show(value), ORIGIN_NAMES[origin], setting.help)
         for setting, value, origin in (*session.settings.effective_values(), *session.ui_options.effective_values())
     )
-    return Table(("setting", "value", "from", "what it does"), tuple(rows))
+    return Table(("setting", "value", "from", "what it does"), tuple(rows), wraps=True)
 
 
 def _complete_set(session: Session, words: list[str]) -> Iterator[Suggestion]:
@@ -162,7 +162,7 @@ def set_(session: Session, text: str) -> Result:
 
 @command("reset", "settings", usage="[NAME]", example="/reset temperature", complete=first_word(_complete_set))
 def reset(session: Session, text: str) -> Result:
-    """Undo what commands have changed: one setting, or all of them."""
+    """Undo what commands have changed, in one setting or in all of them."""
     to_reset = [SETTINGS.find(text)] if text else list(SETTINGS.values())
     old = [_show(session, setting) for setting in to_reset]
     session.settings.reset(text or None)

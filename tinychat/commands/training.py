@@ -384,6 +384,7 @@ def _comparison_table(summaries: "Sequence[RunSummary]") -> Table:
     from tinychat.train.report import find_differences
 
     differences = find_differences(summaries)
+    values = [_show_apart(RECIPE_FIELDS[name], [one.recipe.get(name) for one in summaries]) for name in differences]
     run_columns = [
         (
             summary.name,
@@ -393,13 +394,26 @@ def _comparison_table(summaries: "Sequence[RunSummary]") -> Table:
             UNKNOWN if summary.accuracy is None else percent(summary.accuracy),
             UNKNOWN if summary.tokens_per_second is None else f"{summary.tokens_per_second:,.0f}",
             duration(summary.seconds),
-            *(RECIPE_FIELDS[name].show(summary.recipe.get(name)) for name in differences),
+            *of_run,
         )
-        for summary in summaries
+        for summary, *of_run in zip(summaries, *values, strict=True)
     ]
     headings = ("run", "steps", "parameters", "val loss", "accuracy", "tok/s", "time", *differences)
     columns, *rows = zip(headings, *run_columns, strict=True)
     return Table(columns, tuple(rows), right=tuple(range(1, len(columns))))
+
+
+def _show_apart(field: Option, values: Sequence[Any]) -> list[str]:
+    """Format the values of runs, rounded to three digits, or to as many as tell different ones apart."""
+    shown = [field.show(value) for value in values]
+    for digits in (3, 4, 5):
+        rounded = [
+            field.show(float(f"{value:.{digits}g}")) if isinstance(value, float) else text
+            for value, text in zip(values, shown, strict=True)
+        ]
+        if len(set(rounded)) == len(set(shown)):
+            return rounded
+    return shown
 
 
 # --- `/plot` ----------------------------------------------------------------------------------------------------------

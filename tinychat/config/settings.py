@@ -88,33 +88,33 @@ class Settings:
         toolbar=lambda value: f"top-k {value}" if value else "",
     )  # fmt: skip
     top_p: float = option(
-        0.95, "sample from the most likely tokens that together have this probability",
+        0.95, "keep the likeliest tokens of this total probability",
         above=0, high=1, neutral=1, section="sampling", aliases=("topp",), example="0.9", trend="lower: less random",
         synonyms=("nucleus",),
         values={"0.5": "only very likely tokens", "0.9": "all but unlikely tokens", "1": "all tokens"},
         toolbar=lambda value: f"top-p {value:g}",
     )  # fmt: skip
     min_p: float = option(
-        0.0, "exclude tokens less probable than this fraction of the most likely token",
+        0.0, "exclude tokens below this fraction of the likeliest",
         low=0, high=1, neutral=0, section="sampling", aliases=("minp",), example="0.05", trend="higher: less random",
         values={"0": "all tokens", "0.05": "a common value", "0.2": "only very likely tokens"},
         toolbar=lambda value: f"min-p {value:g}" if value else "",
     )  # fmt: skip
     repetition_penalty: float = option(
-        1.0, "above 1, makes tokens that were already used less likely", low=0.01, high=100, neutral=1,
+        1.0, "above 1, makes tokens already used less likely", low=0.01, high=100, neutral=1,
         section="penalty", aliases=("penalty",), example="1.1", trend="higher: less repetition",
         synonyms=("repeat_penalty", "rep_pen"),
         values={"1": "off", "1.1": "mild", "1.3": "strong"},
         toolbar=lambda value: f"penalty {value:g}" if value != 1 else "",
     )  # fmt: skip
     presence_penalty: float = option(
-        0.0, "subtracted from the logit of each token that is in the answer already", low=-100, high=100, neutral=0,
+        0.0, "lowers logits of tokens in the answer by this much", low=-100, high=100, neutral=0,
         section="repetition", aliases=("presence",), example="0.5", trend="higher: less repetition",
         values={"0": "off", "0.5": "mild", "1.5": "strong"},
         toolbar=lambda value: f"presence {value:g}" if value else "",
     )  # fmt: skip
     frequency_penalty: float = option(
-        0.0, "subtracted from the logit of a token as often as it is in the answer already", low=-100, high=100,
+        0.0, "lowers a token's logit each time it is in the answer", low=-100, high=100,
         neutral=0, section="repetition", aliases=("frequency",), example="0.5", trend="higher: less repetition",
         values={"0": "off", "0.3": "mild", "1": "strong"},
         toolbar=lambda value: f"frequency {value:g}" if value else "",
@@ -126,17 +126,17 @@ class Settings:
         toolbar=lambda value: f"no-repeat {value}" if value else "",
     )  # fmt: skip
     dry_multiplier: float = option(
-        0.0, "penalty of a token that would go on repeating earlier text (DRY); 0 is off", low=0, high=100, neutral=0,
+        0.0, "penalty of tokens that go on repeating earlier text (DRY); 0 is off", low=0, high=100, neutral=0,
         section="repetition", aliases=("dry",), example="0.8", trend="higher: less repetition",
         values={"0": "off", "0.8": "a common value"},
         toolbar=lambda value: f"dry {value:g}" if value else "",
     )  # fmt: skip
     dry_base: float = option(
-        1.75, "DRY: factor by which the penalty grows with each token that is repeated", low=1, high=10, section="dry",
+        1.75, "DRY: factor of the penalty for each repeated token", low=1, high=10, section="dry",
         example="1.75", trend="higher: long repetition is penalized more",
     )  # fmt: skip
     dry_allowed_length: int = option(
-        2, "DRY: number of tokens whose repetition is penalized by the multiplier alone, fewer not at all",
+        2, "DRY: repetitions of fewer tokens are not penalized, of this many by the multiplier alone",
         low=1, high=MAX_INTEGER, section="dry", example="3", trend="lower: shorter repetition is penalized",
     )  # fmt: skip
     dry_sequence_breakers: tuple[str, ...] = option(
@@ -191,7 +191,7 @@ class Settings:
         toolbar=lambda value: f"best of {value}" if value > 1 else "",
     )  # fmt: skip
     num_beams: int = option(
-        1, "number of beams of a beam search for the likeliest answer, instead of sampling; 1 is off",
+        1, "beam search for the likeliest answer, with this many beams instead of sampling; 1 is off",
         low=1, high=MAX_CANDIDATES, aliases=("beams",), example="4", trend="higher: likelier answers",
         values={"1": "off", "4": "a common value for translation"},
         toolbar=lambda value: f"beams {value}" if value > 1 else "",

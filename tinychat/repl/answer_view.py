@@ -42,6 +42,8 @@ POLL_INTERVAL = 0.02
 """Seconds to wait for a token before the keyboard is polled again."""
 QUEUE_SIZE = 64
 """Maximum number of generated records that wait to be drawn."""
+WORD_PATIENCE = 0.2
+"""Seconds for which the beginning of a word waits for its end, so that words are not broken at the end of a row."""
 THROUGHPUT_WINDOW = 1.0
 """Seconds over which the tokens per second are averaged."""
 RESIZE_POLL_INTERVAL = 0.2
@@ -276,7 +278,7 @@ class LiveView(ABC):
 class AnswerView(LiveView):
     """The view of one answer, written forward, with a status line below it."""
 
-    key_help = "esc stop · space pause, then → one token · ↑↓ temp · ←→ max · [ ] top-p · g greedy"
+    key_help = "esc stop · space pause, → one token · ↑↓ temp · ←→ max · [ ] top-p · g greedy"
     pause_help = "space goes on · → one token"
     setting_keys = SETTING_KEYS
 
@@ -294,7 +296,7 @@ class AnswerView(LiveView):
     def _screen(self) -> Iterator[None]:
         try:
             with self._status, super()._screen():
-                self._terminal.write(self._before, DIM)
+                self._terminal.flow(self._before, DIM)
                 if not self._session.is_ready and not self._status.is_visible:
                     self._terminal.line(f"{self._session.model.name} is loading…", DIM)
                 yield
@@ -312,6 +314,8 @@ class AnswerView(LiveView):
         records = self._producer.poll()
         with self._terminal.batch():
             self._draw(records)
+            if self._terminal.word_seconds > (0 if self._producer.is_paused else WORD_PATIENCE):
+                self._terminal.show_word(may_go_on=True)
             self._status.show(self._status_text(), at_once=self._is_key_pressed)
         self._is_key_pressed = False
         for key in self._keyboard.read():
@@ -324,7 +328,7 @@ class AnswerView(LiveView):
         text = ""
         for record in records:
             if isinstance(record, SettingsChanged | AnswerStart | BaseException):
-                self._terminal.write(text)
+                self._terminal.flow(text)
                 text = ""
             match record:
                 case Token():
@@ -332,7 +336,7 @@ class AnswerView(LiveView):
                     self._throughput.record()
                     text += record.text
                 case SettingsChanged():
-                    self._terminal.write(f"⟨{record.text}⟩", ACCENT)
+                    self._terminal.flow(f"⟨{record.text}⟩", ACCENT)
                 case AnswerStart():
                     self._terminal.line(record.name, DIM)
                     self._num_tokens = 0
@@ -346,7 +350,7 @@ class AnswerView(LiveView):
                     self._finished = record
                 case BaseException():
                     raise record
-        self._terminal.write(text)
+        self._terminal.flow(text)
         self._is_finished = bool(records) and records[-1] is None
 
     def _close(self) -> None:
@@ -376,7 +380,7 @@ class AnswerView(LiveView):
         """Show a message in the status line, or in the text if there is no status line."""
         super()._show_message(text)
         if text and not self._status.is_visible:
-            self._terminal.write(f"⟨{text}⟩", ACCENT)
+            self._terminal.flow(f"⟨{text}⟩", ACCENT)
 
     def _status_text(self) -> str:
         is_loading = self._num_tokens == 0 and not self._session.is_ready

@@ -6,7 +6,6 @@
 import asyncio
 import os
 import re
-import textwrap
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
@@ -54,6 +53,9 @@ QUESTION_MARK, PLAIN_QUESTION_MARK = "?", "answer>"
 """The marks while a lesson waits for an answer."""
 CONTINUATION, PLAIN_CONTINUATION = "… ", "... "
 MENU_HEIGHT = 6
+MENU_FRAME = 5
+"""Number of cells of the menu beside the completions and their descriptions: spaces and the scroll bar."""
+CLAUSE_END = re.compile(r"[;:] | \(| · ")
 POLL_INTERVAL = 1.0
 """Seconds between two polls of the background runs."""
 RUN_SEPARATOR = " │ "
@@ -110,7 +112,7 @@ class Prompt:
             multiline=True,
             prompt_continuation=FormattedText([("class:continuation", CONTINUATION)]),
             input_processors=[self._ruler],
-            completer=CommandCompleter(session),
+            completer=CommandCompleter(session, lambda: terminal.width),
             complete_while_typing=Condition(lambda: is_command(self._prompt.default_buffer.text)),
             reserve_space_for_menu=MENU_HEIGHT,
             history=QuietHistory(history, private=ui_options.private),
@@ -327,8 +329,7 @@ def report_ended(runs: Sequence[BackgroundRun], session: Session, terminal: Term
             from tinychat.train.report import warnings
 
             for heading, text in warnings(last):
-                for line in textwrap.wrap(f"{heading}: {text}", terminal.width - 1):
-                    terminal.line(line, DIM)
+                terminal.line(f"{heading}: {text}", DIM)
 
 
 # --- the ruler ---
@@ -484,16 +485,31 @@ ESCAPED_SPACE = re.compile(r"\\(\s)")
 
 
 class CommandCompleter(Completer):
-    """Completes slash commands and their arguments."""
+    """Completes slash commands and their arguments, with descriptions that fit in a menu on a screen of some width."""
 
-    def __init__(self, session: Session) -> None:
-        self._session = session
+    def __init__(self, session: Session, width: Callable[[], int]) -> None:
+        self._session, self._width = session, width
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
         typed, completions = complete(self._session, document.text_before_cursor)
-        for text, suggestion in completions:
-            display, about = map(keys.show_on_one_line, (suggestion.text, suggestion.about))
+        shown = [keys.show_on_one_line(suggestion.text) for _, suggestion in completions]
+        room = self._width() - MENU_FRAME - max(map(get_cwidth, shown), default=0)
+        for display, (text, suggestion) in zip(shown, completions, strict=True):
+            about, brief = map(keys.show_on_one_line, (suggestion.about, suggestion.brief))
+            about = shorten_description(about, brief, room)
             yield Completion(text, start_position=-len(typed), display=display, display_meta=about)
+
+
+def shorten_description(about: str, brief: str, width: int) -> str:
+    """Return a description that fits: all of it, its first clauses, or the brief one.
+
+    Only the first comma ends a clause: later ones may separate the items of a list.
+    """
+    if get_cwidth(about) <= width:
+        return about
+    ends = [*(end.start() for end in CLAUSE_END.finditer(about)), about.find(", ")]
+    clauses = [about[:end] for end in ends if end > 0]
+    return max((one for one in clauses if get_cwidth(one) <= width), key=len, default=brief or fit(about, width))
 
 
 def complete(session: Session, line: str) -> tuple[str, list[tuple[str, Suggestion]]]:
@@ -506,7 +522,7 @@ def complete(session: Session, line: str) -> tuple[str, list[tuple[str, Suggesti
     words, typed, quote = parse_line(line)
     offered: Iterable[Suggestion] = []
     if len(words) == 1:
-        offered = (Suggestion(f"/{command.name}", command.summary) for command in COMMANDS.values())
+        offered = (Suggestion(f"/{command.name}", command.summary, command.brief) for command in COMMANDS.values())
     elif command := COMMANDS.command_of(words[0]):
         offered = command.complete(session, words[1:])
     prefix = fold(words[-1])

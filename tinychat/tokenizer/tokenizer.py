@@ -50,6 +50,9 @@ MARGIN = 16
 SEGMENT = 1 << 14
 """Minimum characters of a piece: small enough to share the work among processors."""
 
+ESCAPED_BYTE = re.compile(r"(?<!\\)((?:\\\\)*)\\udc([89a-f][0-9a-f])")
+r"""A byte as Python writes what `surrogateescape` makes of it, after an even number of backslashes."""
+
 _CUT = re.compile(r"[^\W_](?=[ \n])|\S\n(?=\S)")
 """After a letter or digit before a space, or after a single newline: no tokenizer that splits a text into words has a
 token across these positions, or splits the text before them differently because of what follows."""
@@ -200,6 +203,13 @@ class Tokenizer:
         if self._bytes_of is None or id in self._specials:
             return (self.inner.id_to_token(id) or "").replace("▁", " ")
         return _bytes_at(self._bytes_of, id).decode("utf-8", "backslashreplace")
+
+    def quoted(self, id: int) -> str:
+        r"""Return the text of a single token as Python writes it: `' the'`, or `'\xe4'` for a part of a character."""
+        if self._bytes_of is None or id in self._specials:
+            return repr(self.token_text(id))
+        text = repr(_bytes_at(self._bytes_of, id).decode("utf-8", "surrogateescape"))
+        return ESCAPED_BYTE.sub(r"\1\\x\2", text)
 
     def token_bytes(self, id: int, *, begins_text: bool = False) -> bytes:
         """Return the UTF-8 bytes that a token adds to a text; none for a special token, or for an unknown id.

@@ -16,11 +16,11 @@ from tinychat.repl.render.palette import CURVES, THEMES
 from tinychat.repl.render.plot import (
     Series,
     Span,
+    blocks,
     draw_curves,
     legend,
     plot,
     plot_all,
-    sparkline,
     tick_labels,
     ticks,
     write_picture,
@@ -111,12 +111,9 @@ def test_a_plot_keeps_within_its_bounds(points: list[tuple[int, float]], width: 
     assert all(len(line) <= width for line in lines)
 
 
-@pytest.mark.parametrize(
-    ("values", "line"),
-    [([], ""), ([0.0, 0.0], "▁▁"), ([0, 1, 2, 4, 8], "▁▂▃▅█"), ([1, 0, 0, 0, 0, 0, 8, 0, 4, 0], "▂▁▁█▅")],
-)
-def test_a_sparkline_keeps_the_peaks_where_there_is_no_room_for_all(values: list[float], line: str) -> None:
-    assert sparkline(values, 5) == line
+@pytest.mark.parametrize(("values", "line"), [([], ""), ([0.0, 0.0], "▁▁"), ([0, 1, 2, 4, 8], "▁▂▃▅█")])
+def test_blocks_are_as_high_as_their_values(values: list[float], line: str) -> None:
+    assert blocks(values) == line
 
 
 # --- loss curves of several runs ---

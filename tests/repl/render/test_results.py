@@ -16,6 +16,7 @@ from tinychat.commands.results import (
     HeatMaps,
     Help,
     Message,
+    Pieces,
     ShadedText,
     SmallMap,
     Table,
@@ -119,6 +120,11 @@ def test_a_wrapped_column_goes_below_its_row_and_names_are_not_cut() -> None:
         "     语言",
         "n",
     ]
+    assert [line.rstrip() for line in drawn(table, 47)][2:] == [
+        "a␛name      9  语言 语言 语言 语言 语言 语言",
+        "               语言 语言 语言",
+        "n",
+    ]
     assert [line.rstrip() for line in drawn(table, 12)[:5]] == [
         "run    step",
         "a     1,480",
@@ -126,6 +132,16 @@ def test_a_wrapped_column_goes_below_its_row_and_names_are_not_cut() -> None:
         "     first",
         "     of",
     ]
+
+
+def test_all_settings_are_shown_whole_at_80_columns(session: Session) -> None:
+    table = COMMANDS.dispatch(session, "/settings")
+    assert isinstance(table, Table)
+    screen = Screen()
+    draw(screen.terminal(), table)
+    text = " ".join(screen.getvalue().split())
+    assert "…" not in text
+    assert all(row[-1].rpartition(" ")[2] in text for row in table.rows)
 
 
 def test_an_empty_table_says_so() -> None:
@@ -164,7 +180,7 @@ SHADED = ShadedText((("t", None), ("he", 0.5), (" q", 7.0), ("u\x1b", 4.0), ("ic
 def test_a_shaded_text_has_its_surprises_in_brackets_where_there_is_no_colour() -> None:
     assert drawn(SHADED) == [
         "the[ qu␛]ick",
-        "▁█▅▃",
+        " ▁▁  █▅▅ ▃▃▃",
         "surprisal, up to 7.0 bits · in brackets: less likely than 1 in 8",
         "perplexity 4.00",
     ]
@@ -177,10 +193,10 @@ def test_a_shaded_text_is_shaded_where_there_is_colour() -> None:
     dim, accent, warning, error = map(THEMES["dark"].apply, (DIM, ACCENT, WARNING, ERROR))
     assert first == f"{dim}t{RESET}he{error} q{RESET}{warning}u␛{RESET}{accent}ick{RESET}"
     for style, words in ((accent, "3 bits (1 in 8)"), (warning, "6 bits (1 in 64)"), (error, "more")):
-        assert f"{style}{words}{RESET}" in legend
+        assert f"{style}{words[:4]}" in legend
     assert screen.lines == [
         "the qu␛ick",
-        "▁█▅▃",
+        " ▁▁ █▅▅▃▃▃",
         "surprisal: up to 1 bit (1 in 2) · 3 bits (1 in 8) · 6 bits (1 in 64) · more",
         "perplexity 4.00",
     ]
@@ -188,17 +204,31 @@ def test_a_shaded_text_is_shaded_where_there_is_colour() -> None:
 
 def test_entropies_are_a_line_of_their_own() -> None:
     shaded = dataclasses.replace(SHADED, entropies=(0.0, 1.0, 2.0, 4.0))
-    assert drawn(shaded)[3:] == [
-        "▁▃▅█",
+    assert drawn(shaded)[1:] == [
+        " ▁▁  █▅▅ ▃▃▃",
+        " ▁▁  ▃▅▅ ███",
+        "surprisal, up to 7.0 bits · in brackets: less likely than 1 in 8",
         "entropy, up to 4.0 bits, 1.8 on average",
         HOW_TO_READ_SURPRISAL,
         "perplexity 4.00",
     ]
 
 
-def test_a_line_of_surprises_is_no_wider_than_the_screen() -> None:
-    line = drawn(ShadedText((*((("a", 1.0),) * 290), ("b", 8.0), *((("c", 0.0),) * 25))))[-2]
-    assert line == "▂" * 72 + "█" + "▁" * 6
+def test_each_bar_stands_under_its_token_on_every_row() -> None:
+    words = (("one", 4.0), (" two", 2.0), (" three", 8.0), ("\n", 4.0), ("你好", 2.0), (" ", 4.0), ("abcdefghijk", 8.0))
+    screen = Screen(11, 20)
+    draw(screen.terminal(colour=True), ShadedText(words))
+    assert screen.lines[:8] == [
+        *("one two", "▅▅▅ ▃▃▃"),
+        *("three", "█████▅"),  # the new line has a bar too
+        *("你好 abcd", "▃▃▃▃▅████"),
+        *("efghijk", "███████"),
+    ]
+
+
+def test_pieces_are_not_broken() -> None:
+    pieces = ("'a b' 1", "'你' 2", "' and so on' 345")
+    assert drawn(Pieces(pieces, ("3 tokens",)), 20) == ["'a b' 1  '你' 2", "' and so on' 345", "3 tokens"]
 
 
 def test_control_characters_from_anywhere_do_nothing() -> None:

@@ -4,6 +4,7 @@ import io
 import itertools
 import random
 import re
+import textwrap
 
 import pytest
 from hypothesis import given
@@ -11,7 +12,16 @@ from hypothesis import strategies as st
 from prompt_toolkit.utils import get_cwidth
 from screens import Screen
 
-from tinychat.repl.render.terminal import RESIZE_SECONDS, STATUS_INTERVAL, Region, StatusLine, Terminal, fit
+from tinychat.repl.render.palette import ERROR
+from tinychat.repl.render.terminal import (
+    RESIZE_SECONDS,
+    STATUS_INTERVAL,
+    Region,
+    StatusLine,
+    Terminal,
+    advance,
+    fit,
+)
 
 
 @pytest.mark.parametrize(
@@ -148,6 +158,102 @@ def test_a_line_wraps_by_itself_at_every_column_beside_the_status(width: int) ->
                 terminal.write(char)
                 status.show(f"status {char}", at_once=True)
     assert "".join(screen.screen.everything) == text
+
+
+WORDS = "The brave little fox found a lantern under the old bridge, and nobody knew who had left it there. " * 3
+
+
+@pytest.mark.parametrize(("width", "size"), [(20, 1), (31, 3), (40, 7), (80, 1000)])
+def test_a_text_wraps_at_words_however_it_arrives(width: int, size: int) -> None:
+    screen = Screen(width, 6)
+    terminal = screen.terminal(colour=True)
+    with StatusLine(terminal, itertools.count().__next__) as status:
+        for start in range(0, len(WORDS), size):
+            with terminal.batch():
+                terminal.flow(WORDS[start : start + size], ERROR if start % 2 else "")
+                status.show(f"status {start}", at_once=True)
+        terminal.fresh_line()
+    assert screen.screen.everything == textwrap.wrap(WORDS, width - 1)
+    terminal.line(WORDS.strip())
+    assert screen.screen.everything == textwrap.wrap(WORDS, width - 1) * 2
+
+
+@pytest.mark.parametrize(
+    ("text", "rows"),
+    [
+        ("one two three", ["one two", "three"]),
+        ("one two 3", ["one two 3"]),  # a row may be full at the end of a line, but not before a space
+        ("one two 3 ", ["one two", "3"]),
+        ("  indent\n\n    text", ["  indent", "", "    text"]),
+        ("a abcdefghijklmnopqrst b", ["a abcdefg", "hijklmnop", "qrst b"]),  # it fits on no row
+        ("中文字符，也可以。", ["中文字", "符，也可", "以。"]),  # it wraps beside each, but not before punctuation
+        ("ab 中文 word", ["ab 中文", "word"]),
+        ("one x\u0301x\u0301x\u0301x\u0301 two", ["one x\u0301x\u0301x\u0301x\u0301", "two"]),
+        ("one two\xa03 four", ["one", "two\xa03", "four"]),
+    ],
+)
+def test_where_a_line_wraps(text: str, rows: list[str]) -> None:
+    screen = Screen(9, 12)
+    terminal = screen.terminal()
+    for char in text:
+        terminal.flow(char)
+    terminal.fresh_line()
+    whole = Screen(9, 12)
+    whole.terminal().line(text)
+    assert [line.rstrip() for line in screen.lines] == rows == [line.rstrip() for line in whole.lines]
+
+
+@given(st.text("ab你"), st.integers(2, 9), st.data())
+def test_the_column_is_that_of_a_screen(text: str, width: int, data: st.DataObject) -> None:
+    screen, column = Screen(width, 9), data.draw(st.integers(0, width))
+    screen.write("x" * column)
+    screen.write(text)
+    assert advance(column, text, width) == screen.screen.cursor.x
+
+
+def test_a_word_that_goes_on_is_shown_where_there_is_room_for_more_of_it() -> None:
+    screen = Screen(24, 8)
+    terminal = screen.terminal()
+    for part in ("some words and an inter", "national one, ", "x", "y"):
+        terminal.flow(part)
+        terminal.show_word(may_go_on=True)
+    assert screen.lines == ["some words and an", "international one,", "xy"]
+    terminal.flow(" then a word")
+    assert screen.lines[2:] == ["xy then a"]
+    terminal.flow("abcdefghijklmnopqrstuvwx")  # too long to wait for its end
+    assert screen.lines[2:] == ["xy then a wordabcdefghij", "klmnopqrstuvwx"]
+
+
+def test_a_wrapped_line_stays_one_line_to_the_terminal() -> None:
+    """The row wraps by a character that does not fit, not by a newline; where that shows a sign, by a space."""
+    screen, console = Screen(9, 6), Screen(9, 6)
+    screen.terminal().line("one two three")
+    assert screen.getvalue() == "one two \x1b[999C\u3000\u3000\rt\x1b[Jhree\n"
+    Terminal(console, lambda: (9, 6), colour=False, has_wide_blank=False).line("one two three")
+    assert console.getvalue() == "one two \x1b[999C  \rt\x1b[Jhree\n"
+    assert screen.lines == console.lines == ["one two", "three"]
+    assert not Terminal.standard(console, {"TERM": "linux"}).dumb
+
+
+@pytest.mark.parametrize("sizes", [(30, 60, 90), (90, 60, 30), (40, 90, 25)])
+def test_text_wraps_at_words_after_each_resize(sizes: tuple[int, ...]) -> None:
+    screen = Screen(50, 40)
+    terminal = screen.terminal()
+    now = [0.0]
+    with StatusLine(terminal, lambda: now[0]) as status:
+        for number, width in enumerate((50, *sizes)):
+            screen.screen.resize(40, width)
+            status.show("resized")
+            now[0] += 2 * RESIZE_SECONDS
+            status.show("at rest")
+            assert terminal.column == 0  # known again
+            for word in [f"w{number}{'x' * (index % 7)} " for index in range(40)]:
+                with terminal.batch():
+                    terminal.flow(word)
+                    status.show(f"status {word}", at_once=True)
+    rows = [row.split() for row in screen.screen.everything]
+    last = [word for row in rows for word in row if word.startswith("w3")]
+    assert last == [f"w3{'x' * (index % 7)}" for index in range(40)]
 
 
 @pytest.mark.parametrize(("columns", "rows", "dumb"), [(80, 5, False), (19, 24, False), (80, 24, True)])

@@ -1,4 +1,4 @@
-"""Loss curves on a logarithmic scale: in braille dots between labelled axes, and as picture files; sparklines.
+"""Loss curves on a logarithmic scale: in braille dots between labelled axes, and as picture files; blocks.
 
 A braille character holds two columns and four rows of dots. A picture refers to no other file: its fonts are the
 viewer's or Pillow's.
@@ -145,13 +145,10 @@ def _labelled_ticks(low: float, high: float, most: int, least_step: float = 0.0)
     return zip(values, tick_labels(values), strict=True)
 
 
-def sparkline(values: Sequence[float], width: int) -> str:
-    """Return one line of at most `width` blocks as high as the values, or the maxima of several, from 0 to the top."""
-    cells = min(len(values), max(1, width))
-    edges = [cell * len(values) // cells for cell in range(cells + 1)] if cells else []
-    peaks = [max(values[first:last]) for first, last in itertools.pairwise(edges)]
-    top = max(peaks, default=0.0) or 1.0
-    return "".join(BLOCKS[min(len(BLOCKS) - 1, int(len(BLOCKS) * peak / top))] for peak in peaks)
+def blocks(values: Sequence[float]) -> str:
+    """Return a block for each value, as high as that is between 0 and the largest."""
+    top = max(values, default=0.0) or 1.0
+    return "".join(BLOCKS[min(len(BLOCKS) - 1, int(len(BLOCKS) * value / top))] for value in values)
 
 
 def _connect(dots: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:

@@ -2,8 +2,11 @@
 
 import itertools
 import math
+import re
 import textwrap
-from collections.abc import Collection, Sequence
+from collections import deque
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from prompt_toolkit.utils import get_cwidth
 from rich.console import Group, RenderableType
@@ -16,13 +19,16 @@ from tinychat.repl.render.architecture import draw_architecture
 from tinychat.repl.render.heatmap import draw_map, draw_maps
 from tinychat.repl.render.lesson import draw_page
 from tinychat.repl.render.palette import ACCENT, DIM, ERROR, WARNING
-from tinychat.repl.render.plot import sparkline
-from tinychat.repl.render.terminal import SEPARATOR, Terminal, fit, pad
+from tinychat.repl.render.plot import blocks
+from tinychat.repl.render.terminal import SEPARATOR, Terminal, break_line, fit, pad, wrap_items
 from tinychat.textutil import escape_controls, one_line, percent
 
 NO_ROWS = "none yet"
 COLUMN_GAP = 2
 """Cells between two columns of a table."""
+PIECE_GAP = "  "
+MIN_WRAPPED = 30
+"""Minimum number of cells of a last column that wraps; a narrower one goes below its row."""
 WRAP_INDENT = 5
 """Cells before a last column that stands below its row."""
 
@@ -41,6 +47,9 @@ SURPRISING = 3
 """Bits of surprisal above which a token is put in brackets, where there are no colours."""
 HOW_TO_READ_BARS = "a longer bar is likelier · › the token chosen · cut: removed by filters"
 HOW_TO_READ_SURPRISAL = "upper bars: how unlikely each token was · lower: how unsure the model was there"
+NEW_LINE = re.compile(r"(\n)")
+TAB = " " * 4
+"""Cells of a tab in a shaded text."""
 BRACKETS_LEGEND = f"in brackets: less likely than 1 in {2**SURPRISING}"
 
 CATEGORY_WIDTH = 10
@@ -82,6 +91,10 @@ def draw(terminal: Terminal, result: results.Drawable) -> None:
             _notes(terminal, result.notes)
         case results.ShadedText():
             _draw_shaded(terminal, result)
+        case results.Pieces():
+            for line in wrap_items(result.pieces, terminal.width - 1, PIECE_GAP):
+                terminal.line(line)
+            _notes(terminal, result.notes)
         case results.Architecture():
             draw_architecture(terminal, result)
         case results.HeatMap():
@@ -106,17 +119,21 @@ def _draw_table(terminal: Terminal, table: results.Table) -> None:
     columns = zip(table.columns, *table.rows, strict=True)
     widths = [max(get_cwidth(escape_controls(cell)) for cell in cells) for cells in columns]
     room = terminal.width - 1 - sum(widths[:-1]) - COLUMN_GAP * (len(widths) - 1)
-    if table.wraps and widths[-1] > room:
+    wraps = table.wraps and widths[-1] > room
+    if wraps and room < MIN_WRAPPED:
         _draw_wrapped(terminal, table, widths[:-1])
         return
     widths[-1] = max(1, min(widths[-1], room))
     grid = Table(box=None, padding=(0, COLUMN_GAP, 0, 0), header_style="dim", pad_edge=False)
     for index, (name, width) in enumerate(zip(table.columns, widths, strict=True)):
-        grid.add_column(fit(name, width), no_wrap=True, min_width=width)
+        grid.add_column(fit(name, width), no_wrap=not wraps or index < len(widths) - 1, min_width=width)
         if index in table.right:
             grid.columns[-1].justify = "right"
     for row in table.rows:
-        grid.add_row(*(Text(fit(cell, width)) for cell, width in zip(row, widths, strict=True)))
+        cells = [fit(cell, width) for cell, width in zip(row, widths, strict=True)]
+        if wraps:
+            cells[-1] = one_line(row[-1])
+        grid.add_row(*map(Text, cells))
     if table.rows:
         terminal.show(grid)
     else:
@@ -203,28 +220,96 @@ def _horizontal_bar(fraction: float, longest: int, style: str) -> Text:
 
 
 def _draw_shaded(terminal: Terminal, shaded: results.ShadedText) -> None:
-    """Draw a text with its surprising tokens coloured or in brackets, over sparklines of surprisal and entropy."""
+    """Draw a text with its surprising tokens coloured or in brackets, over bars of surprisal and entropy."""
     terminal.fresh_line()
+    charts = [blocks(_surprisals(shaded))] + [blocks(shaded.entropies)] * bool(shaded.entropies)
+    for row in _rows(_spans(shaded, has_colour=terminal.colour), terminal.width - 1):
+        for span in row:
+            terminal.write(span.text, span.style)
+        terminal.write("\n")
+        for chart in charts:
+            if bars := "".join(span.bar(chart) for span in row).rstrip():
+                terminal.line(bars, DIM)
     if terminal.colour:
-        for text, bits in shaded.pieces:
-            style = DIM if bits is None else next(style for most, style, _ in SHADES if bits <= most)
-            terminal.write(text, style)
-    else:
-        terminal.write(_bracket(shaded))
-    terminal.line(sparkline([bits for _, bits in shaded.pieces if bits is not None], terminal.width - 1), DIM)
-    terminal.write("surprisal" if terminal.colour else _surprisal_range(shaded), DIM)
-    if terminal.colour:
+        terminal.flow("surprisal", DIM)
         for index, (_, style, words) in enumerate(SHADES):
-            terminal.write(SEPARATOR if index else ": ", DIM)
-            terminal.write(words, style)
+            terminal.flow(SEPARATOR if index else ": ", DIM)
+            terminal.flow(words, style)
+        terminal.fresh_line()
     else:
-        terminal.write(f" · {BRACKETS_LEGEND}", DIM)
-    terminal.fresh_line()
+        terminal.line(f"{_surprisal_range(shaded)} · {BRACKETS_LEGEND}", DIM)
     if shaded.entropies:
-        terminal.line(sparkline(list(shaded.entropies), terminal.width - 1), DIM)
         terminal.line(_entropy_range(shaded), DIM)
         terminal.line(HOW_TO_READ_SURPRISAL, DIM)
     _notes(terminal, shaded.notes)
+
+
+@dataclass(frozen=True)
+class _Span:
+    """A part of a text on one row; `number` counts the tokens with a surprisal; None if it has no bar."""
+
+    text: str
+    style: str = ""
+    number: int | None = None
+
+    def bar(self, chart: str) -> str:
+        """Return the bar of the token, as wide as its text without the spaces around it, unless these are all."""
+        cells, trimmed = get_cwidth(self.text), self.text.strip(" ")
+        if self.number is None:
+            return " " * cells
+        before = cells - get_cwidth(self.text.lstrip(" ")) if trimmed else 0
+        return pad(" " * before + chart[self.number] * (get_cwidth(trimmed) or cells), cells)
+
+
+def _spans(shaded: results.ShadedText, *, has_colour: bool) -> Iterator[_Span]:
+    """Yield the tokens, each new line in a span of its own, and where there are no colours brackets between them."""
+    numbers, is_open = itertools.count(), False
+    for text, bits in shaded.pieces:
+        style, number = DIM, None
+        if bits is not None:
+            style, number = next(style for most, style, _ in SHADES if bits <= most), next(numbers)
+        if not has_colour and (is_surprising := (bits or 0) > SURPRISING) != is_open:
+            is_open = is_surprising
+            yield _Span("[" if is_open else "]")
+        for part in NEW_LINE.split(escape_controls(text).replace("\t", TAB)):
+            if part:
+                yield _Span(part, style, number)
+    if is_open:
+        yield _Span("]")
+
+
+def _rows(spans: Iterable[_Span], width: int) -> Iterator[list[_Span]]:
+    """Lay out spans in rows that break at words; a new line has its bar under a space at the end of its row."""
+    line: list[_Span] = []
+    for span in spans:
+        if span.text == "\n":
+            yield from _cut([*line, replace(span, text=" ")], width)
+            line = []
+        else:
+            line.append(span)
+    if line:
+        yield from _cut(line, width)
+
+
+def _cut(line: Sequence[_Span], width: int) -> Iterator[list[_Span]]:
+    """Cut a line into rows; only the parts of a token that are not spaces have a bar, unless all of it is spaces."""
+    rest = deque(line)
+    for text in break_line("".join(span.text for span in line), width):
+        row: list[_Span] = []
+        room = len(text)
+        while room:
+            span = rest.popleft()
+            head, tail = span.text[:room], span.text[room:]
+            room -= len(head)
+            for part, keep in ((head, row.append), (tail, rest.appendleft)):
+                if part:
+                    has_bar = part.strip(" ") or not span.text.strip(" ")
+                    keep(replace(span, text=part, number=span.number if has_bar else None))
+        yield row
+
+
+def _surprisals(shaded: results.ShadedText) -> list[float]:
+    return [bits for _, bits in shaded.pieces if bits is not None]
 
 
 def _bracket(shaded: results.ShadedText) -> str:
@@ -237,7 +322,7 @@ def _bracket(shaded: results.ShadedText) -> str:
 
 
 def _surprisal_range(shaded: results.ShadedText) -> str:
-    return f"surprisal, up to {max((bits for _, bits in shaded.pieces if bits is not None), default=0):.1f} bits"
+    return f"surprisal, up to {max(_surprisals(shaded), default=0):.1f} bits"
 
 
 def _entropy_range(shaded: results.ShadedText) -> str:
@@ -248,10 +333,10 @@ def _entropy_range(shaded: results.ShadedText) -> str:
 def _draw_help(terminal: Terminal, help: results.Help) -> None:
     """Draw the overview with as many explanations as fit on one screen."""
     width, height = terminal.size()
-    hint_lines = -(-len(HELP_HINT) // width)
+    room = height - RESERVED_LINES - len(break_line(HELP_HINT, width))
     for count in range(len(ABBREVIATED) + 1):
-        drawing = Padding(_help_grid(help, terminal.width, ABBREVIATED[:count]), (0, 1, 0, 0))
-        if terminal.render(drawing).count("\n") + hint_lines <= height - RESERVED_LINES:
+        drawing = Padding(_help_grid(help, width, ABBREVIATED[:count]), (0, 1, 0, 0))
+        if terminal.render(drawing).count("\n") <= room:
             break
     terminal.show(drawing)
     terminal.line(HELP_HINT, DIM)
@@ -308,6 +393,8 @@ def draw_plain(terminal: Terminal, result: results.Result) -> bool:
         case results.ShadedText():
             entropy = [_entropy_range(result)] if result.entropies else []
             lines = [_bracket(result), f"{_surprisal_range(result)}, {BRACKETS_LEGEND}", *entropy, *result.notes]
+        case results.Pieces():
+            lines = [PIECE_GAP.join(result.pieces), *result.notes]
         case results.Help():
             lines = [
                 f"{category}: " + ", ".join(f"/{name} {brief}".rstrip() for name, brief in entries.items())
