@@ -3,19 +3,22 @@
 import math
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 from safetensors.torch import load_file
 from test_introspection import GRID, make, some_ids
+from test_transformer import GRID as ALL
 
 from tinychat.config.settings import Settings
 from tinychat.errors import GenerationError
 from tinychat.generate import tracing
 from tinychat.generate.computation import Computation, Derivation, Matrix, Operation, figure
-from tinychat.generate.engine import Request, uniform
+from tinychat.generate.engine import Request, Steering, uniform
 from tinychat.generate.sampling import probabilities
+from tinychat.generate.torch_engine import TorchEngine
 from tinychat.generate.tracing import trace
 from tinychat.model.transformer import Transformer
 
@@ -93,7 +96,9 @@ def _part(weight: torch.Tensor, matrix: Matrix) -> torch.Tensor:
 
 
 @torch.inference_mode()
-@pytest.mark.parametrize("grid", [SOME + MORE, pytest.param(GRID, marks=pytest.mark.slow)], ids=["some", "all"])
+@pytest.mark.parametrize(
+    "grid", [SOME + MORE, pytest.param(GRID + ALL, marks=(pytest.mark.slow, pytest.mark.long))], ids=["some", "all"]
+)
 def test_the_operations_make_the_logits_of_the_model_and_can_be_checked(grid: list[dict[str, object]]) -> None:
     for options in grid:
         check(make(**options), options)
@@ -127,6 +132,30 @@ def test_a_draw_whose_random_number_is_not_known_is_told() -> None:
         expected = int(model(some_ids())[0, -1].argmax()) if drawn is None else drawn
         assert last.output[0, expected] == 1
         assert computation.result == f"the next token: '{expected}'"
+
+
+@torch.inference_mode()
+def test_a_token_that_was_not_drawn_is_not_said_to_be() -> None:
+    model, ids = make(n_layer=1), some_ids()[0].tolist()
+    likeliest = int(model(some_ids())[0, -1].argmax())
+    for temperature, words in ((0.0, "would be greedy"), (1.0, "0.000000 would draw another")):
+        request, other = Request(0, ids, 0, Settings(temperature=temperature), 1), (likeliest + 1) % 11 or 1
+        computation = trace(model, request, str, str, window=ids, uniform=0.0, drawn=other)
+        assert computation.result == f"the next token: '{other}'"
+        assert words in computation.operations[-1].about
+
+
+@torch.inference_mode()
+def test_steering_is_an_operation_of_its_own() -> None:
+    engine, ids = TorchEngine(make()), some_ids()[0].tolist()
+    request = Request(0, ids, 0, Settings(temperature=1.0), 1, steering=Steering((1, 2, 3), (4, 5), 3.0, layer=2))
+    computation = engine.trace(request, str, str, uniform=0.5)
+    assert [one.name for one in computation.operations if one.part == "layer 2 · steering"] == ["direction", "steered"]
+    (p,) = [one.output for one in computation.operations if one.output.name == "p"]
+    for steering, is_same in ((request.steering, True), (None, False)):
+        plain = replace(request, settings=Settings(temperature=1.0, top_p=1.0), steering=steering)
+        odds = {one.id: one.probability for one in engine.probabilities(plain)}
+        assert (p.row(0) == pytest.approx([odds[id] for id in range(p.shape[1])], abs=1e-5)) == is_same
 
 
 @torch.inference_mode()

@@ -41,6 +41,11 @@ class Steerer:
                 )
             yield
 
+    def shift(self, steering: Steering) -> tuple[int, Tensor]:
+        """Return the index of the block after which something is added, and what is, [D]."""
+        index = self._layer(steering)
+        return index, self._vector(steering, index)
+
     @property
     def _blocks(self) -> list[Block]:
         return [block for block in self._model.decoder.blocks if isinstance(block, Block)]

@@ -191,7 +191,8 @@ class TorchEngine:
     ) -> Computation:
         """Implement `Engine.trace`."""
         window = request.ids[window_start(len(request.ids), self.context_length) :]
-        return trace(self.model, request, label, source_label, window=window, uniform=uniform, drawn=drawn)
+        shift = None if request.steering is None else self._steerer.shift(request.steering)
+        return trace(self.model, request, label, source_label, window=window, uniform=uniform, drawn=drawn, shift=shift)
 
     def _window(self, ids: Sequence[int]) -> Tensor:
         """Return what the model sees of a sequence when it predicts the next token, [1, T]."""

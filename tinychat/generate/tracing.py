@@ -37,6 +37,8 @@ MAX_NUMBERS = 2**28
 """Maximum number of numbers that a trace keeps: 1 GB."""
 SEPARATOR = " · "
 
+PUT_THERE = "This one was put there, by a person, a setting or a search, or the weights were others."
+
 Label = Callable[[int], str]
 """Returns the text of a token."""
 
@@ -50,6 +52,7 @@ def trace(
     window: Sequence[int],
     uniform: float | None = None,
     drawn: int | None = None,
+    shift: tuple[int, Tensor] | None = None,
 ) -> Computation:
     """Trace the prediction of the token after `window`, and the draw with the settings of the request.
 
@@ -61,6 +64,7 @@ def trace(
         window: the newest ids of the request, those that the model sees.
         uniform: the random number that drew the token; None if it is not known.
         drawn: id of the token that was drawn; None if it is not known.
+        shift: the index of a block of the decoder and what steering adds after it, [D]; None: nothing.
 
     Raises:
         GenerationError: If the computation is too large to be kept, or gives NaN or infinite logits.
@@ -72,7 +76,7 @@ def trace(
     if model.encoder is not None and request.source is not None:
         encoded = _Stack(tracer, model.encoder, "encoder", source_label, list(request.source), None).run()
     ids = list(window)
-    states = _Stack(tracer, model.decoder, "decoder", label, ids, encoded).run()
+    states = _Stack(tracer, model.decoder, "decoder", label, ids, encoded, shift).run()
     tracer.part = "output"
     vocabulary = [label(id) for id in range(config.vocab_size)]
     last = tracer.take_last(states)
@@ -92,8 +96,6 @@ def trace(
     focused = [one if one.output.shape[1] != config.vocab_size else _look_at(one, chosen) for one in tracer.operations]
     end = request.end_ids
     result = f"the next token: {label(chosen)!r}" + (", which ends the answer" if chosen in end else "")
-    if drawn is not None and drawn != chosen:
-        result += f"; the answer has {label(drawn)!r}: it was put there, or drawn with other weights"
     return Computation(f"the token after {' '.join(map(label, ids[-4:]))}", tuple(focused), result)
 
 
@@ -117,11 +119,12 @@ class _Stack:
     """Traces an encoder or decoder on the ids of one text; a decoder may attend to `encoded` [S, D]."""
 
     def __init__(
-        self, tracer: Tracer, stack: Stack, name: str, label: Label, ids: Sequence[int], encoded: Matrix | None
-    ) -> None:
+        self, tracer: Tracer, stack: Stack, name: str, label: Label, ids: Sequence[int], encoded: Matrix | None,
+        shift: tuple[int, Tensor] | None = None,
+    ) -> None:  # fmt: skip
         self._tracer, self._stack, self._name, self._ids, self._encoded = tracer, stack, name, list(ids), encoded
         self._labels = [label(id) for id in ids]
-        self._label, self._config = label, stack.config
+        self._label, self._config, self._shift = label, stack.config, shift
 
     def run(self) -> Matrix:
         """Trace all of it; return the final states [T, D]."""
@@ -133,6 +136,8 @@ class _Stack:
         for layer, block in enumerate(stack.blocks):
             assert isinstance(block, Block)
             x = self._run_block(block, x, tables, layer)
+            if self._shift is not None and self._shift[0] == layer:
+                x = self._steer(x, self._shift[1], layer)
         if stack.norm is not None:
             tracer.part = f"{self._name} · output" if self._config.encoder_decoder else "output"
             about = "The last norm: each row gets the mean 0 and the variance 1." if _centres(stack.norm) else RMS_ABOUT
@@ -201,6 +206,16 @@ class _Stack:
         about = "Nothing is learned here: odd columns are sines of the position (from 0 on), even ones cosines."
         formula = "pos = sin(position / 10000^(2k/d)), cos(position / 10000^(2k/d))"
         return tracer.record("positions", formula, about, [], ["→"], output, derive)
+
+    def _steer(self, x: Matrix, vector: Tensor, layer: int) -> Matrix:
+        """Return the states x [T, D] after a layer with what steering adds to each, [D]."""
+        tracer = self._tracer
+        tracer.part = SEPARATOR.join([f"layer {layer + 1}", "steering"])
+        direction = Matrix("s", vector.expand(x.values.shape), x.rows)
+        about = "One operation, not taken apart: the direction from one text to the other, times its strength."
+        tracer.record("direction", "s = the same row for each token", about, [], ["→"], direction)
+        about = "Steering adds it to the residual stream, at every token."
+        return tracer.add([x, direction], "steered", tracer.new_state(), about)
 
     def _run_block(self, block: Block, x: Matrix, tables: RotaryTables | None, layer: int) -> Matrix:
         layers = len(self._stack.blocks)
@@ -404,6 +419,8 @@ def _draw(tracer: Tracer, logits: Matrix, request: Request, uniform: float | Non
         changed = own
         if not torch.equal(filtered, scores):
             changed = _apply_settings(tracer, logits, filtered, request)
+        if drawn not in (None, chosen):
+            return _mark(tracer, changed, drawn, f"The likeliest would be greedy. {PUT_THERE}", "that of the answer")
         return _mark(tracer, changed, chosen, "Temperature 0, greedy: the likeliest token is taken.", "the largest")
     after = own
     if not torch.equal(filtered, scores):
@@ -423,7 +440,10 @@ def _draw(tracer: Tracer, logits: Matrix, request: Request, uniform: float | Non
     if uniform is not None:
         chosen = int(draw(filtered, torch.tensor([uniform], dtype=torch.float64, device=filtered.device)))
         about = f"A random number from 0 to 1, {uniform:.6f}, falls into the stretch of one token: that one is drawn."
-        return _mark(tracer, running, chosen, about, f"the first above {figure(uniform)}")
+        if drawn in (None, chosen):
+            return _mark(tracer, running, chosen, about, f"the first above {figure(uniform)}")
+        about = f"The random number {uniform:.6f} would draw another token. {PUT_THERE}"
+        return _mark(tracer, running, drawn, about, "that of the answer")
     about = "The random number is not known."
     if drawn is not None:
         return _mark(tracer, running, drawn, f"{about} This is the token of the answer.", "that of the answer")
@@ -446,6 +466,7 @@ def _apply_settings(tracer: Tracer, logits: Matrix, filtered: Tensor, request: R
 
 
 def _mark(tracer: Tracer, x: Matrix, chosen: int, about: str, why: str) -> int:
+    """Record that a token was chosen, and return its id."""
     output = Matrix(
         "token", nn.functional.one_hot(torch.tensor([chosen]), x.shape[1]), x.rows, x.columns, is_whole=True
     )

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from ctypes import c_char, c_char_p, c_double, c_float, c_int, c_int64, c_void_p
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, NamedTuple, Protocol
 
@@ -280,8 +281,8 @@ class NativeEngine:
         return self._inside.lens(ids, token, **options)
 
     def trace(self, request: Request, *labels: Callable[[int], str], **options: Any) -> Computation:
-        """Implement `Engine.trace`."""
-        return self._inside.trace(request, *labels, **options)
+        """Implement `Engine.trace`. Nothing is steered here, so the trace is not either."""
+        return self._inside.trace(replace(request, steering=None), *labels, **options)
 
     def _arrange(self, requests: Sequence[Request]) -> None:
         """Give each request the kernel's sequence of its slot, or an unused one."""
