@@ -358,7 +358,7 @@ def test_torch_loads_on_while_the_prompt_is_back(home: Path) -> None:
     person.type(CTRL_C, "hello again", ENTER)
     person.sees("› hello again", answered)
     person.type("/lens 1", ENTER)
-    person.sees(lambda lines: any(line.startswith("each layer as if it were the last") for line in lines))
+    person.sees(lambda lines: any(line.startswith("downwards, each row adds") for line in lines))
     person.type("/attention 1 1", ENTER)
     person.sees(lambda lines: any(line.startswith("layer 1") for line in lines))
     person.type(CTRL_D)

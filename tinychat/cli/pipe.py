@@ -191,32 +191,36 @@ class _Pipe:
 
     def _begin(self, job: _Job, prompt: str) -> Answer:
         """Return the answer of a line: text, or JSON with settings of its own."""
-        model, in_conversation, mode = self._session.model, self._options.conversation, self._session.model.info.mode
-        line, text = job.line, self._text
-        if not self._options.jsonl:
-            line = replace(line, prompt=unescape(prompt) if self._options.escapes else prompt)
-        else:
-            line = parse_line(prompt, line.settings, model)
-            if in_conversation and line.messages is not None:
-                raise UsageError("messages are a conversation of their own", "leave out --conversation")
-            if in_conversation and mode != "translation":
-                line = replace(line, messages=messages_of(self._turns))
-        if not in_conversation and mode == "completion" and line.messages is not None:
+        model = self._session.model
+        job.line = line = self._parse(prompt)
+        if line.notice:
+            self._log(job, line.notice)
+        if unknown := model.unknown_notice(line.prompt):
+            self._log(job, unknown.text)
+        text = self._text
+        if text is None and line.messages is not None and model.info.mode == "completion":
             text = RunningText(model.prompt_encoder)
             for turn in line.turns:
                 text.add(turn.prompt, turn.answer)
-        job.line = line
-        for notice in (line.notice, model.unknown_notice(line.prompt)):
-            if notice:
-                self._log(job, notice if isinstance(notice, str) else notice.text)
+        in_chat = self._options.conversation and model.info.mode == "chat"
         if (seed := line.own.get("seed")) is None:
             # A chat has one seed, as at the prompt: the number of turns before an answer tells it from others.
-            seed = self._seed if in_conversation and mode == "chat" else derive_seed(self._seed, job.position)
-        turns = model.history(self._turns if in_conversation else line.turns)
+            seed = self._seed if in_chat else derive_seed(self._seed, job.position)
         return model.make_answer(
-            line.prompt, turns=turns, text=text, settings=lambda: line.settings, seed=seed,
-            top_logprobs=self._options.logprobs or 0,
+            line.prompt, turns=self._turns if in_chat else model.history(line.turns), text=text,
+            settings=lambda: line.settings, seed=seed, top_logprobs=self._options.logprobs or 0,
         )  # fmt: skip
+
+    def _parse(self, prompt: str) -> Line:
+        settings, model = self._session.settings.current, self._session.model
+        if not self._options.jsonl:
+            return Line(unescape(prompt) if self._options.escapes else prompt, settings)
+        line = parse_line(prompt, settings, model)
+        if not self._options.conversation:
+            return line
+        if line.messages is not None:
+            raise UsageError("messages are a conversation of their own", "leave out --conversation")
+        return line if model.info.mode == "translation" else replace(line, messages=messages_of(self._turns))
 
     def _write(self) -> None:
         """Write the finished answers in order, and the new tokens of the first unfinished one."""
