@@ -26,6 +26,13 @@ def test_a_banned_text_is_added_to_the_others(talk: Talk) -> None:
     assert talk.do("/ban off") == Change("ban", "sad, ice cream, rain", "–")
 
 
+def test_the_newest_boost_of_a_text_holds(talk: Talk) -> None:
+    assert talk.do("/boost ice cream 2") == Change("boost", "–", "ice cream 2")
+    assert talk.do("/boost sad -1.5, Ice cream 3") == Change("boost", "ice cream 2", "Ice cream 3, sad -1.5")
+    assert talk.do("/boost sad 0") == Change("boost", "Ice cream 3, sad -1.5", "Ice cream 3")
+    assert talk.do("/boost ice cream 0") == Change("boost", "Ice cream 3", "–")
+
+
 def test_a_setting_alone_is_shown_with_its_bound_and_meaning(talk: Talk) -> None:
     talk.session.settings.set("top_p", 0.9, Origin.FLAG)
     assert talk.do("/top-p") == Message(

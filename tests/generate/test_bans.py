@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from tinychat.config.settings import Settings
 from tinychat.events import Finished, Record, Token
 from tinychat.generate.bans import BanWatch
-from tinychat.generate.controls import Vocabulary
 from tinychat.generate.engine import Engine, Request
 from tinychat.generate.loading import open_engine
 from tinychat.generate.stream import Answer, Batch, drive, stream
+from tinychat.generate.vocabulary import Vocabulary
 from tinychat.store.models import read_info, read_tokenizer
 
 PROMPT = [3, 5, 4]

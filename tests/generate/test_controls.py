@@ -10,10 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tinychat.config.settings import CONTROLS, Settings
-from tinychat.generate.controls import MAKERS, Controls, Vocabulary, allow_only
+from tinychat.generate.controls import MAKERS, Controls, allow_only
 from tinychat.generate.engine import Engine, Request
 from tinychat.generate.loading import open_engine
 from tinychat.generate.stream import Answer, stream
+from tinychat.generate.vocabulary import Vocabulary
 from tinychat.store.models import read_info, read_tokenizer
 from tinychat.tokenizer.tokenizer import Tokenizer
 from tinychat.tokenizer.training import train_vocabulary
@@ -28,7 +29,7 @@ SOME_IDS = st.lists(st.integers(1, 5), min_size=1, max_size=40)
 
 def biases(ids: Sequence[int], start: int = 0, **values: object) -> list[float]:
     """Return the biases of settings."""
-    controls = VOCABULARY.controls(Settings(**values))  # type: ignore[arg-type]
+    controls = Controls.of(Settings(**values), VOCABULARY)  # type: ignore[arg-type]
     assert controls is not None
     found = controls.biases(ids, start)
     assert found is not None
@@ -36,7 +37,7 @@ def biases(ids: Sequence[int], start: int = 0, **values: object) -> list[float]:
 
 
 def test_without_a_control_there_is_none() -> None:
-    assert VOCABULARY.controls(Settings(dry_base=3, repetition_penalty=1.2)) is None
+    assert Controls.of(Settings(dry_base=3, repetition_penalty=1.2), VOCABULARY) is None
     assert set(MAKERS) <= set(CONTROLS)
 
 
@@ -130,8 +131,8 @@ def test_an_answer_ends_where_every_token_is_forbidden(letters: Path, monkeypatc
     engine = open_engine(read_info(letters), Settings(engine="torch"))
     tokenizer = read_tokenizer(letters)
     vocabulary = Vocabulary(tokenizer, tokenizer.vocab_size, frozenset())
-    monkeypatch.setattr(vocabulary, "controls", lambda settings: Controls([OneLetter(5, 4)], vocabulary))
-    answer = Answer(tokenizer, [1, 2], Settings, seed=1, vocabulary=vocabulary)
+    monkeypatch.setitem(MAKERS, "no_repeat_ngram", lambda settings, vocabulary: OneLetter(5, 4))  # type: ignore[misc]
+    answer = Answer(tokenizer, [1, 2], lambda: Settings(no_repeat_ngram=1), seed=1, vocabulary=vocabulary)
     *tokens, finished = stream(engine, answer)
     assert [token.id for token in tokens] == [5] * 4  # type: ignore[union-attr]
     assert finished.reason == "end"  # type: ignore[union-attr]

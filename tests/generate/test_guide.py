@@ -10,8 +10,8 @@ import tokenizers
 from tokenizers import decoders, models, pre_tokenizers
 
 from tinychat.errors import GenerationError
-from tinychat.generate.controls import Vocabulary
 from tinychat.generate.guide import Guide, State
+from tinychat.generate.vocabulary import Vocabulary
 from tinychat.tokenizer.tokenizer import Tokenizer
 from tinychat.tokenizer.training import train_vocabulary
 

@@ -48,7 +48,7 @@ def test_filters_equal_those_of_transformers(seed: int, **values: float) -> None
 
 def test_each_sampling_setting_has_its_function() -> None:
     assert set(PENALIZERS) == set(PENALTIES)
-    assert set(PENALIZERS) | set(FILTERS) | set(CONTROLS) == set(SAMPLING)
+    assert set(PENALIZERS) | set(FILTERS) | set(CONTROLS) | {"steer"} == set(SAMPLING)
 
 
 def test_neutral_settings_change_nothing() -> None:

@@ -39,6 +39,7 @@ from tinychat.errors import SourceError, UsageError
 from tinychat.events import Token
 from tinychat.generate.bans import NOTHING, BanWatch
 from tinychat.generate.choices import Choices
+from tinychat.generate.controls import Controls
 from tinychat.generate.engine import Head, Request, TokenProbability, uniform, window_start
 from tinychat.session.conversation import Turn
 from tinychat.session.open_model import OpenModel
@@ -225,7 +226,7 @@ def _request_at(session: Session, turn: Turn, index: int) -> Request:
     end_ids = session.model.prompt_encoder.end_ids
     request = Request(0, ids, index, settings, seed=0, end_ids=end_ids, source=source)
     request.steering = session.model.vocabulary.steering(settings)
-    if controls := session.model.vocabulary.controls(settings):
+    if controls := Controls.of(settings, session.model.vocabulary):
         request.biases = controls.biases(ids, len(ids) - index)
     return request
 

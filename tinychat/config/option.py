@@ -198,8 +198,7 @@ class Option:
                 return truth
         elif self.kind is str:
             if isinstance(raw, str) and (raw or self.empty) and not self.choices:
-                if self.check is not None and (fault := self.check(raw)):
-                    raise SettingError(self.name, self.expected, raw, fault)
+                self._check(raw, raw)
                 return raw
         elif isinstance(raw, int | float | str) and not isinstance(raw, bool):
             value = self.kind(raw)
@@ -209,6 +208,10 @@ class Option:
                 return value
         raise ValueError
 
+    def _check(self, text: str, raw: object) -> None:
+        if self.check is not None and (fault := self.check(text)):
+            raise SettingError(self.name, self.expected, raw, fault)
+
     def _parse_texts(self, raw: object) -> tuple[str, ...] | None:
         """Parse one typed text, or a list from JSON or TOML; raises a ValueError if it is invalid."""
         if self._is_absent(raw.lower() if isinstance(raw, str) else raw):
@@ -217,6 +220,8 @@ class Option:
         if isinstance(raw, str):
             texts = split_texts(raw) or raw if self.separated else (unescape(raw) if self.escaped else raw,)
         if isinstance(texts, list | tuple) and all(isinstance(text, str) and (text or self.empty) for text in texts):
+            for text in texts:
+                self._check(text, raw)
             if not self.choices:
                 return tuple(texts)
             words = tuple(text.strip().lower() for text in texts)

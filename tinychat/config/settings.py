@@ -62,6 +62,37 @@ def _pattern_fault(pattern: str) -> str:
     return pattern_fault(pattern)
 
 
+MAX_BOOST = 100
+"""Largest bias of a text, as in OpenAI's API: it all but forces or forbids it."""
+
+
+def split_boost(text: str) -> tuple[str, float]:
+    """Return the text and the bias of a boost such as `ice cream 2`.
+
+    Raises:
+        ValueError: If it has no number at its end, or no text before it.
+    """
+    boosted, _, number = text.strip().rpartition(" ")
+    bias = float(number)
+    if not boosted.strip() or not abs(bias) <= MAX_BOOST:
+        raise ValueError
+    return boosted.strip(), bias
+
+
+def _boost_fault(text: str) -> str:
+    try:
+        split_boost(text)
+    except ValueError:
+        return f"each ends with a number from -{MAX_BOOST} to {MAX_BOOST}, as in `happy 2`"
+    return ""
+
+
+def _merge_boosts(old: tuple[str, ...], new: tuple[str, ...]) -> tuple[str, ...]:
+    """Return all boosts, of each text the newest; 0 takes it out."""
+    biases = {boosted.casefold(): (boosted, bias) for boosted, bias in map(split_boost, (*old, *new))}
+    return tuple(f"{boosted} {bias:g}" for boosted, bias in biases.values() if bias)
+
+
 @dataclass(frozen=True, slots=True)
 class Settings:
     """Snapshot of all settings; engines receive the current one with each call.
@@ -149,6 +180,13 @@ class Settings:
         merge=lambda old, new: tuple(dict.fromkeys((*old, *new))), trend="each command adds to the others",
         values={"none": "no banned text"},
         toolbar=lambda value: f"ban {len(value)}" if value else "",
+    )  # fmt: skip
+    boost: tuple[str, ...] = option(
+        (), "adds N to the logits of a text's tokens, or with -N makes it unlikely", optional=True, escaped=True,
+        separated=True, neutral=(), section="control", metavar="TEXT N,…", example="happy 2, ice cream -3",
+        merge=_merge_boosts, check=_boost_fault, trend="each command adds to the others, 0 takes a text out",
+        synonyms=("logit_bias",), values={"none": "no boosted text"},
+        toolbar=lambda value: f"boost {len(value)}" if value else "",
     )  # fmt: skip
     max_tokens: int = option(
         256, "maximum number of tokens in an answer", low=1, high=MAX_INTEGER,

@@ -8,13 +8,11 @@ Where none is in force, nothing here is run.
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cached_property
 from typing import Protocol
 
-from tinychat.config.settings import SETTINGS, Settings, SteeringSpec
-from tinychat.generate.bans import has_banned
-from tinychat.generate.engine import Steering
-from tinychat.tokenizer.tokenizer import Tokenizer
+from tinychat.config.settings import SETTINGS, Settings
+from tinychat.generate.boosts import Boosts
+from tinychat.generate.vocabulary import Vocabulary
 
 FORBIDDEN = float("-inf")
 """Bias of a token that must not come next."""
@@ -22,62 +20,6 @@ LONGEST_MATCH = 50
 """Tokens that DRY compares at most: the penalty grows with the power of their number."""
 MAX_PENALTY = 1e30
 """Largest penalty of DRY, far above any logit and far below the largest float."""
-
-
-class Vocabulary:
-    """The texts of a model's tokens, for controls. They are computed once, when a control first asks for them."""
-
-    def __init__(
-        self,
-        tokenizer: Tokenizer,
-        size: int,
-        end_ids: frozenset[int],
-        encode_text: Callable[[str], list[int]] | None = None,
-    ) -> None:
-        self.tokenizer, self.end_ids = tokenizer, end_ids
-        self._encode_text = encode_text or tokenizer.encode
-        self.size = size
-        """Number of the model's logits, V; ids beyond those of the tokenizer have no text."""
-        self._ids_with: dict[tuple[str, ...], frozenset[int]] = {}
-
-    @cached_property
-    def pieces(self) -> list[bytes]:
-        """The bytes that each token adds to a text; none for special tokens. A piece may end inside a character."""
-        return [self.tokenizer.token_bytes(id) for id in range(self.size)]
-
-    @cached_property
-    def first_pieces(self) -> list[bytes]:
-        """The same for a token that begins a text, such as a word that no space precedes there."""
-        if self.tokenizer.has_fixed_bytes:
-            return self.pieces
-        return [self.tokenizer.token_bytes(id, begins_text=True) for id in range(self.size)]
-
-    @cached_property
-    def silent_ids(self) -> frozenset[int]:
-        """The ids of the tokens that add nothing to a text."""
-        return frozenset(id for id, piece in enumerate(self.pieces) if not piece)
-
-    def ids_with(self, texts: tuple[str, ...]) -> frozenset[int]:
-        """Return the ids of the tokens that hold one of the texts wherever they stand, in either case of letters."""
-        if texts not in self._ids_with:
-            # Without the spaces around it: those before the first token of an answer may have no text.
-            tokens = (piece.decode("utf-8", "ignore").strip() for piece in self.pieces)
-            self._ids_with[texts] = frozenset(id for id, token in enumerate(tokens) if has_banned(token, texts))
-        return self._ids_with[texts]
-
-    def steering(self, settings: Settings) -> Steering | None:
-        """Return the direction that the settings steer in; None if they do not."""
-        if settings.steer is None:
-            return None
-        spec = SteeringSpec.parse(settings.steer)
-        toward, away = (tuple(self._encode_text(text)) for text in (spec.toward, spec.away))
-        return Steering(toward, away, spec.strength, spec.layer)
-
-    def controls(self, settings: Settings) -> "Controls | None":
-        """Return the controls that the settings put in force; None if there are none."""
-        active = [name for name in MAKERS if getattr(settings, name) != SETTINGS[name].neutral]
-        makers = dict.fromkeys(MAKERS[name] for name in active)  # one control may be that of several settings
-        return Controls([make(settings, self) for make in makers], self) if active else None
 
 
 class Control(Protocol):
@@ -93,6 +35,13 @@ class Control(Protocol):
 
 class Controls:
     """The controls in force."""
+
+    @classmethod
+    def of(cls, settings: Settings, vocabulary: Vocabulary | None) -> "Controls | None":
+        """Return the controls that the settings put in force; None if there are none, or no vocabulary."""
+        active = [name for name in MAKERS if getattr(settings, name) != SETTINGS[name].neutral]
+        makers = dict.fromkeys(MAKERS[name] for name in active)  # one control may be that of several settings
+        return cls([make(settings, vocabulary) for make in makers], vocabulary) if active and vocabulary else None
 
     def __init__(self, controls: Sequence[Control], vocabulary: Vocabulary) -> None:
         self._controls, self._zeros = controls, bytes(4 * vocabulary.size)
@@ -171,11 +120,7 @@ class Dry:
     def __init__(self, settings: Settings, vocabulary: Vocabulary) -> None:
         self._multiplier, self._base = settings.dry_multiplier, settings.dry_base
         self._allowed = settings.dry_allowed_length
-        texts = [text.encode() for text in settings.dry_sequence_breakers]
-        self._breakers = vocabulary.silent_ids | vocabulary.end_ids
-        self._breakers |= {id for id, piece in enumerate(vocabulary.pieces) if any(text in piece for text in texts)}
-        encoded = map(vocabulary.tokenizer.encode, settings.dry_sequence_breakers)
-        self._breakers |= {ids[-1] for ids in encoded if ids}  # a text of several tokens breaks at its last one
+        self._breakers = vocabulary.remember(_find_breakers, settings.dry_sequence_breakers)
 
     def adjust(self, biases: "array[float]", ids: Sequence[int], start: int) -> None:
         if ids[-1] in self._breakers:
@@ -195,6 +140,14 @@ class Dry:
         for id, length in lengths.items():
             if length >= self._allowed:
                 biases[id] -= min(self._multiplier * self._base ** (length - self._allowed), MAX_PENALTY)
+
+
+def _find_breakers(vocabulary: Vocabulary, texts: tuple[str, ...]) -> frozenset[int]:
+    """Return the ids of sequence breakers; a text of several tokens breaks at its last one."""
+    encoded = [text.encode() for text in texts]
+    found = {id for id, piece in enumerate(vocabulary.pieces) if any(text in piece for text in encoded)}
+    last = {ids[-1] for ids in map(vocabulary.tokenizer.encode, texts) if ids}
+    return vocabulary.silent_ids | vocabulary.end_ids | found | last
 
 
 def _find(ids: Sequence[int], id: int) -> Iterable[int]:
@@ -219,6 +172,7 @@ MAKERS: Mapping[str, Callable[[Settings, Vocabulary], Control]] = {
     "frequency_penalty": FrequencyPenalty,
     "no_repeat_ngram": NoRepeatNgram,
     "dry_multiplier": Dry,
+    "boost": Boosts,
     "begin": _guide,
     "regex": _guide,
 }

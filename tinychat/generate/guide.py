@@ -10,16 +10,16 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from tinychat.config.settings import Settings
 from tinychat.errors import GenerationError
+from tinychat.generate.vocabulary import Vocabulary
 from tinychat.pattern import MAX_CODE, Pattern, find_pattern
 from tinychat.textutil import count
-from tinychat.tokenizer.tokenizer import Tokenizer
 
 NEVER = np.iinfo(np.int16).max
 """Number of tokens to a match where there is no way to one."""
@@ -30,22 +30,6 @@ MAX_CACHED_BYTES = 64 << 20
 
 Costs = npt.NDArray[np.int16]
 """For each token, the number of tokens that a match needs after it, [V]; NEVER if it must not come."""
-
-
-class Vocabulary(Protocol):
-    """The texts of a model's tokens: those of `controls.Vocabulary`."""
-
-    tokenizer: Tokenizer
-    end_ids: frozenset[int]
-    size: int
-
-    @property
-    def pieces(self) -> list[bytes]: ...
-
-    @property
-    def first_pieces(self) -> list[bytes]: ...
-
-    def __hash__(self) -> int: ...
 
 
 class State(NamedTuple):

@@ -29,7 +29,7 @@ from tinychat.events import (
 from tinychat.generate.bans import BanWatch, Redraw, has_banned
 from tinychat.generate.beam_search import BeamSearch
 from tinychat.generate.choices import Choices
-from tinychat.generate.controls import Vocabulary
+from tinychat.generate.controls import Controls
 from tinychat.generate.engine import (
     Engine,
     Request,
@@ -40,6 +40,7 @@ from tinychat.generate.engine import (
     window_start,
     window_stride,
 )
+from tinychat.generate.vocabulary import Vocabulary
 from tinychat.pattern import find_pattern
 from tinychat.tokenizer.chat_template import ChatTemplate
 from tinychat.tokenizer.tokenizer import LONGEST_WHOLE, Tokenizer
@@ -180,7 +181,7 @@ class Answer:
         self.finished: Finished | None = None
         self.is_over = False
         """Whether the controls in force forbid every token, so that the answer ends here."""
-        self._vocabulary, self._controls = vocabulary, vocabulary.controls(settings()) if vocabulary else None
+        self._vocabulary, self._controls = vocabulary, Controls.of(settings(), vocabulary)
         self.request.steering = vocabulary.steering(self.request.settings) if vocabulary else None
         self._start = len(prompt)
         self._bans = BanWatch(bans) if (bans := settings().ban) else None
@@ -258,7 +259,7 @@ class Answer:
         """
         previous, self.request.settings = self.request.settings, self.settings()
         if previous is not self.request.settings:
-            self._controls = self._vocabulary.controls(self.request.settings) if self._vocabulary else None
+            self._controls = Controls.of(self.request.settings, self._vocabulary)
             self._watch_bans()
             if self._vocabulary is not None and previous.steer != self.request.settings.steer:
                 self.request.steering = self._vocabulary.steering(self.request.settings)
@@ -331,7 +332,11 @@ class Answer:
         way = tuple(request.ids[start:])
         shown, first = len(way) - len(self._held), len(way) - len(self._held) + begin
         if self._redraw is None:
-            banned = self._vocabulary.ids_with(request.settings.ban) if self._vocabulary else frozenset()
+            banned = (
+                self._vocabulary.remember(Vocabulary.ids_with, request.settings.ban)
+                if self._vocabulary
+                else frozenset()
+            )
             self._redraw = Redraw(
                 partial(self._odds, engine), banned, greedy=request.settings.greedy, top_logprobs=self.top_logprobs
             )

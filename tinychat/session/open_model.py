@@ -7,10 +7,10 @@ from tinychat.config.option import Origin
 from tinychat.config.settings import Settings, SettingStore
 from tinychat.errors import ModelError
 from tinychat.events import Notice
-from tinychat.generate.controls import Vocabulary
 from tinychat.generate.engine import Engine
 from tinychat.generate.loading import EngineLoader, load_engine
 from tinychat.generate.stream import Answer, PromptEncoder, RunningText, fresh_seed
+from tinychat.generate.vocabulary import Vocabulary
 from tinychat.session.conversation import Turn
 from tinychat.store.models import find_model, model_reference, open_info, read_tokenizers
 from tinychat.tokenizer.tokenizer import Tokenizer

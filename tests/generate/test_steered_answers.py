@@ -1,0 +1,142 @@
+"""A thousand answers under each control, in both engines: they obey, and what is left comes as often as it should."""
+
+from collections import Counter
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tinychat.config.settings import Settings
+from tinychat.events import Token
+from tinychat.generate.controls import Controls
+from tinychat.generate.engine import Request
+from tinychat.generate.loading import open_engine
+from tinychat.generate.stream import Answer, Batch, drive
+from tinychat.generate.vocabulary import Vocabulary
+from tinychat.store.models import read_info, read_tokenizer
+
+ANSWERS, LENGTH, DRAWS = 1000, 20, 3000
+PROMPT, BEGUN = [3, 5, 4], [1, 7, 9, 1, 9, 1]
+
+
+class Bench:
+    """A small model, asked for many answers at once."""
+
+    def __init__(self, name: str, folder: Path) -> None:
+        self.engine = open_engine(read_info(folder), Settings(engine=name, precision="f32"))
+        self.tokenizer = read_tokenizer(folder)
+        self.vocabulary = Vocabulary(self.tokenizer, self.tokenizer.vocab_size, frozenset())
+
+    def answers(self, settings: Settings, count: int, begun: list[int]) -> list[list[int]]:
+        """Return the ids of answers that go on from those of `begun`."""
+        found: list[list[int]] = []
+        for first in range(0, count, self.engine.batch_size):
+            batch, tokens = Batch(self.engine), dict[Answer, list[int]]()
+            for seed in range(first, min(count, first + self.engine.batch_size)):
+                answer = Answer(self.tokenizer, PROMPT, lambda: settings, seed=seed, vocabulary=self.vocabulary)
+                answer.resume([*PROMPT, *begun], begun, 0)
+                tokens[answer] = []
+                batch.add(answer)
+            for answer, record in drive(batch):
+                if isinstance(record, Token):
+                    tokens[answer].append(record.id)
+            found += tokens.values()
+        return found
+
+    def probabilities(self, settings: Settings) -> dict[int, float]:
+        """Return the probability of each token after those begun."""
+        ids = [*PROMPT, *BEGUN]
+        request = Request(0, ids, len(BEGUN), settings, seed=0)
+        if controls := Controls.of(settings, self.vocabulary):
+            request.biases = controls.biases(ids, len(PROMPT))
+        return {one.id: one.probability for one in self.engine.probabilities(request)}
+
+
+@pytest.fixture(params=["torch", "native"])
+def bench(request: pytest.FixtureRequest, letters: Path) -> Bench:
+    if request.param == "native":
+        request.getfixturevalue("native")
+    return Bench(request.param, letters)
+
+
+def has_no_repeated(n: int) -> Callable[[Bench, list[int]], bool]:
+    return lambda bench, ids: len({tuple(ids[at : at + n]) for at in range(len(ids) - n + 1)}) == len(ids) - n + 1
+
+
+def has_no_long_repetition(bench: Bench, ids: list[int]) -> bool:
+    """Whether no token goes on with two that came before: three in a row never come twice, but across a breaker."""
+    text = bench.tokenizer.decode(ids)
+    return all(text.count(part) == 1 for part in map("".join, zip(text, text[1:], text[2:])) if "\n" not in part)  # noqa: B905
+
+
+def has_any(bench: Bench, ids: list[int], *texts: str) -> bool:
+    return any(text in bench.tokenizer.decode(ids) for text in texts)
+
+
+CONTROLS: dict[str, tuple[dict[str, Any], Callable[[Bench, list[int]], bool]]] = {
+    "presence": ({"presence_penalty": 100}, has_no_repeated(1)),
+    "frequency": ({"frequency_penalty": 100}, has_no_repeated(1)),
+    "negative": ({"presence_penalty": -100}, lambda bench, ids: len(set(ids)) == 1),
+    "no repeat": ({"no_repeat_ngram": 2}, lambda bench, ids: has_no_repeated(2)(bench, [*PROMPT, *ids])),
+    "dry": ({"dry_multiplier": 100, "dry_base": 10}, has_no_long_repetition),
+    "boost": ({"boost": ("happy 100",)}, lambda bench, ids: bench.tokenizer.decode(ids).startswith("happy")),
+    "unlikely": ({"boost": ("e -100", "a -100")}, lambda bench, ids: not {*"ea"} & {*words_of(bench, ids)}),
+    "ban": (
+        {"ban": ("a", "e", "th")},
+        lambda bench, ids: not any(one in bench.tokenizer.decode(ids) for one in ("a", "e", "th")),
+    ),
+    "all": (
+        {"no_repeat_ngram": 3, "dry_multiplier": 1, "presence_penalty": 0.5, "boost": ("cat 3",), "ban": ("z", "ca")},
+        lambda bench, ids: has_no_repeated(3)(bench, [*PROMPT, *ids]) and not has_any(bench, ids, "z", "ca"),
+    ),
+}
+
+
+def words_of(bench: Bench, ids: list[int]) -> list[str]:
+    """Return the first letters of words."""
+    text = " " + bench.tokenizer.decode(ids)
+    return [after for before, after in pairwise(text) if not before.isalnum()]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CONTROLS)
+def test_a_thousand_answers_obey(name: str, bench: Bench) -> None:
+    values, obeys = CONTROLS[name]
+    settings = Settings(temperature=0.3, top_p=0.98, max_tokens=LENGTH, **values)
+    answers = bench.answers(settings, ANSWERS, [])
+    assert len(answers) == ANSWERS
+    assert {len(ids) for ids in answers} == {LENGTH}
+    assert [ids for ids in answers if not obeys(bench, ids)] == []
+    free = bench.answers(Settings(temperature=0.3, top_p=0.98, max_tokens=LENGTH), 50, [])
+    assert not all(obeys(bench, ids) for ids in free)
+
+
+STEERED: dict[str, dict[str, Any]] = {
+    "presence": {"presence_penalty": 1.2},
+    "frequency": {"frequency_penalty": -0.7},
+    "no repeat": {"no_repeat_ngram": 2},
+    "dry": {"dry_multiplier": 0.9, "dry_allowed_length": 1},
+    "boost": {"boost": ("happy 6", "e 1")},
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", STEERED)
+def test_the_next_token_comes_as_often_as_it_should(name: str, bench: Bench) -> None:
+    """Pearson's chi-squared, against the odds that the biases make of the model's own."""
+    settings = Settings(temperature=1.2, top_p=0.95, max_tokens=1, **STEERED[name])
+    expected = {id: DRAWS * share for id, share in bench.probabilities(settings).items()}
+    plain = bench.probabilities(Settings(temperature=1.2, top_p=0.95))
+    assert max(abs(plain[id] - count / DRAWS) for id, count in expected.items()) > 0.005
+    seen = Counter(id for (id,) in bench.answers(settings, DRAWS, BEGUN))
+    assert not [id for id in seen if expected[id] == 0]
+    classes = [(seen[id], count) for id, count in expected.items() if count >= 5]
+    rest = DRAWS - sum(count for _, count in classes)
+    if rest >= 1:
+        classes.append((DRAWS - sum(count for count, _ in classes), rest))
+    statistic = sum((one - other) ** 2 / other for one, other in classes)
+    freedom = len(classes) - 1
+    assert freedom > 5
+    assert statistic < freedom + 4.5 * (2 * freedom) ** 0.5
