@@ -17,7 +17,7 @@ def test_a_bare_word_is_a_command_and_behind_slashes_a_prompt(sit_down: SitDown,
     mark = ">" if facts else "›"
     person = sit_down(**facts)
     person.type("//exit", ENTER)
-    person.sees("you said: exit")
+    person.sees("you said: exit", mark)  # while an answer streams, ? is a key
     person.type("?", ENTER)
     person.sees("? alone is a command · //? sends it to the model", mark)
     person.type("exit", ENTER)

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -223,12 +224,17 @@ def commands(run: RunFolder) -> list[str]:
 def test_keys_send_commands_to_the_trainer(run: RunFolder, input: PipeInput) -> None:
     write(run, *EVENTS)
     input.send_text("sxeqnqy")
-    threading.Timer(0.6, write, (run, ended(reason="stopped"))).start()
-    screen = Screen()
+    screen, told = Screen(), "stopping after this step; all is kept"
+
+    def end_when_told() -> None:
+        while told not in screen.getvalue():
+            time.sleep(0.01)
+        write(run, ended(reason="stopped"))
+
+    threading.Thread(target=end_when_told, daemon=True).start()
     outcome = Dashboard(screen.terminal(), Keyboard(input)).show(run, _trainer())
     assert outcome == ended(reason="stopped")
     assert commands(run) == ["sample", "evaluate", "stop"]
-    assert "stopping after this step; all is kept" in screen.getvalue()
 
 
 @pytest.mark.parametrize("dumb", [False, True])
