@@ -152,6 +152,19 @@ def test_json_lines_carry_settings_and_errors_keep_their_position(call: Call, le
     assert answers[5]["error"].startswith("top-p takes a number above 0 and at most 1, not 7")
 
 
+def test_json_tells_what_an_answer_was_chosen_from(call: Call) -> None:
+    lines = ['{"prompt": "abc", "choices": ["yes", "no"]}', '{"prompt": "abc", "best_of": 3, "max_tokens": 5}']
+    choice, best = (json.loads(line) for line in call("--jsonl", "-s", "1", stdin="\n".join(lines))[1].splitlines())
+    assert choice["completion"] in ("yes", "no")
+    assert sum(one["model"] for one in choice["choices"]) == pytest.approx(1)
+    assert [one["model"] for one in choice["choices"]] == sorted(
+        (one["model"] for one in choice["choices"]), reverse=True
+    )
+    assert [one["text"] for one in best["candidates"]][0] == best["completion"]
+    assert len(best["candidates"]) == 3
+    assert best["candidates"][0]["logprob"] == max(one["logprob"] for one in best["candidates"])
+
+
 def test_log_probabilities_come_with_json(call: Call) -> None:
     code, out, _ = call("--jsonl", "--logprobs", "3", "-n", "4", "--greedy", stdin='{"prompt": "abc"}')
     answer = json.loads(out)

@@ -25,6 +25,7 @@ from tinychat.config.settings import Settings
 from tinychat.corpus.sources import read_sources
 from tinychat.errors import GenerationError, SourceError, UsageError
 from tinychat.evaluate.perplexity import score
+from tinychat.events import ChoiceProbabilities
 from tinychat.generate.computation import Computation
 from tinychat.generate.engine import Request
 from tinychat.model.config import ModelConfig
@@ -107,6 +108,27 @@ def test_why_tells_what_controls_made_of_the_odds(spelled: Session) -> None:
     assert [bar.after for bar in shown.bars if bar.marked] == [1]
     assert shown.headings[1] == "after temp 0 · top-p 0.95 · presence 100 · ban 1 · greedy"
     assert shown.notes == (f"banned, and drawn again: {token.avoided[0].text!r}",)
+
+
+def test_why_tells_what_choices_and_steering_made_of_the_odds(spelled: Session) -> None:
+    COMMANDS.dispatch(spelled, "/choices ab,ac,b")
+    COMMANDS.dispatch(spelled, "/set temperature 1")
+    COMMANDS.dispatch(spelled, "/top-p 1")
+    (record,) = (one for one in spelled.answer("abc") if isinstance(one, ChoiceProbabilities))
+    chances = {one.text: one.probability for one in record.choices}
+    shown = why(spelled, "/why 1")
+    first = repr(spelled.turns[-1].answer[0])
+    expected = chances["b"] if first == "'b'" else chances["ab"] + chances["ac"]
+    assert [bar.after for bar in shown.bars if bar.marked] == pytest.approx([expected])
+    assert shown.headings[1] == "after temp 1 · top-p 1 · choices ab, ac, b"
+    COMMANDS.dispatch(spelled, "/choices off")
+    list(spelled.answer("abc"))
+    plain = {bar.label: (bar.fraction, bar.after) for bar in why(spelled, "/why 1").bars}
+    COMMANDS.dispatch(spelled, "/steer abc-xyz 9")
+    list(spelled.retry())
+    steered = {bar.label: (bar.fraction, bar.after) for bar in why(spelled, "/why 1").bars}
+    assert all(plain[one][0] == pytest.approx(steered[one][0], abs=1e-4) for one in plain.keys() & steered)
+    assert any(plain[one][1] != pytest.approx(steered[one][1], rel=0.1) for one in plain.keys() & steered)
 
 
 def test_why_knows_what_each_token_of_an_answer_was_drawn_with(spelled: Session) -> None:

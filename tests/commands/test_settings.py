@@ -70,6 +70,21 @@ def test_zero_turns_off_what_may_be_off(talk: Talk) -> None:
     assert talk.do("/seed 0") == Change("seed", "–", "0")
 
 
+@pytest.mark.parametrize("line", ['/begin "Oh, "', '/set begin "Oh, "', "/set begin=Oh, "])
+def test_quotation_marks_keep_the_spaces_around_a_beginning(talk: Talk, line: str) -> None:
+    talk.do(line)
+    assert talk.session.settings.current.begin == ("Oh, " if '"' in line else "Oh,")
+
+
+def test_quotation_marks_and_an_equals_sign_belong_to_a_pattern(talk: Talk) -> None:
+    for pattern in ('"[a-z]+"', "=+"):
+        talk.do(f"/regex {pattern}")
+        assert talk.session.settings.current.regex == pattern
+    with pytest.raises(SettingError, match="unterminated subpattern"):
+        talk.do("/regex (a")
+    assert talk.session.settings.current.regex == "=+"
+
+
 def test_set_without_a_value_shows(talk: Talk) -> None:
     assert talk.do("/set") == talk.do("/settings")
     assert talk.do("/set temperature") == talk.do("/set parameter temperature") == talk.do("/temperature")

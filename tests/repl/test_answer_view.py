@@ -14,7 +14,17 @@ from test_at_a_terminal import CTRL_C, CTRL_L, ENTER, ESCAPE
 
 from tinychat.commands.results import Answer, summary
 from tinychat.errors import GenerationError
-from tinychat.events import AnswerStart, Finished, Notice, Record, SettingsChanged, Token
+from tinychat.events import (
+    AnswerStart,
+    Candidates,
+    ChoiceProbabilities,
+    ChoiceProbability,
+    Finished,
+    Notice,
+    Record,
+    SettingsChanged,
+    Token,
+)
 from tinychat.repl.answer_view import AnswerView, Producer, Throughput
 from tinychat.repl.keys import Keyboard
 from tinychat.session.session import Session
@@ -142,6 +152,15 @@ def test_a_continued_answer_begins_with_the_end_of_the_text_so_far(play: Play) -
 def test_notices_stand_before_the_text_or_behind_it(play: Play) -> None:
     records = [Notice("unknown: 'x'"), token("he"), Notice("longer than the context"), token("llo"), END]
     assert play(records).lines[:3] == ["unknown: 'x'", "hello", "longer than the context"]
+
+
+def test_what_an_answer_was_chosen_from_stands_below_it(play: Play) -> None:
+    chances = (ChoiceProbability("no", 0.75, 1.0), ChoiceProbability("yes", 0.25, 0.0))
+    records = [ChoiceProbabilities(chances), token("no"), END]
+    assert play(records).lines[:3] == ["no", "choices: no 75.0 % · yes 25.0 %", "as sampled: no 100.0 % · yes 0.0 %"]
+    candidates = Candidates((("b", -0.5), ("a", -0.75), ("c", -2.0)))
+    line = "best of 3: log-probability -0.50 per token, the others -0.75 to -2.00"
+    assert play([token("b"), candidates, END]).lines[:2] == ["b", line]
 
 
 def test_an_error_is_raised_after_the_text_so_far(play: Play) -> None:

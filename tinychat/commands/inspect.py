@@ -54,8 +54,6 @@ if TYPE_CHECKING:
 
 MAX_ALTERNATIVES = 8
 """Number of tokens shown by `/why`."""
-MAX_HEADING = 24
-"""Number of characters of settings that fit above the bars of `/why` at 80 columns."""
 CROSS = "cross"
 """Argument of `/attention` for attention to the encoder."""
 HOW_TO_READ_LENS = "downwards, each row adds what one more layer has learned; all before sampling"
@@ -247,7 +245,6 @@ def _bar_chart(session: Session, turn: Turn, index: int, probabilities: list[Tok
     after = _describe_filters(settings)
     if settings.choices:
         after += f" · choices {SETTINGS['choices'].show(settings.choices)}"
-    is_long = len(after) > MAX_HEADING
     return BarChart(
         f"token {index + 1} of {len(texts)} · rank {rank:,} of {len(probabilities):,}"
         f" · surprisal {-drawn.logprob / math.log(2):z.1f} bits · entropy {entropy:z.1f} bits",
@@ -255,9 +252,9 @@ def _bar_chart(session: Session, turn: Turn, index: int, probabilities: list[Tok
             Bar(name(one.id), math.exp(one.logprob), one is drawn, one.probability)
             for one in _shown(probabilities, token)
         ),
-        notes=(*_avoided(token), *((f"settings: {after}",) if is_long else ())),
+        notes=_avoided(token),
         context=(turn.text_before(index), texts[index], "".join(texts[index + 1 :])),
-        headings=("before sampling", "after all settings" if is_long else f"after {after}"),
+        headings=("before sampling", f"after {after}"),
     )
 
 

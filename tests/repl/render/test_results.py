@@ -239,7 +239,7 @@ def test_control_characters_from_anywhere_do_nothing() -> None:
     assert screen.getvalue().count("␛[31m") == 3
 
 
-@pytest.mark.parametrize(("columns", "rows"), [(80, 24), (80, 32), (200, 24), (40, 62), (200, 50)])
+@pytest.mark.parametrize(("columns", "rows"), [(80, 24), (80, 32), (200, 24), (40, 64), (200, 50)])
 def test_help_fits_its_screen_and_names_every_command(session: Session, columns: int, rows: int) -> None:
     screen = Screen(columns, 80)
     terminal = screen.terminal()

@@ -174,8 +174,13 @@ def render_bars(bars: results.BarChart, width: int, selected: int | None = None)
     parts: list[RenderableType] = [Text.assemble((what, "bold"), (separator + facts, "dim"))]
     if any(bars.context):
         parts.append(_context(bars.context, width))
+    heading, cells = bars.headings[1], _bar_cells(bars, width)
+    if get_cwidth(heading) > cells:  # goes below the bars
+        bars = replace(bars, headings=(bars.headings[0], fit("after all settings", cells)))
+    else:
+        heading = ""
     parts.append(_bar_grid(bars, width, selected))
-    parts += [Text(escape_controls(note), "dim") for note in (*bars.notes, HOW_TO_READ_BARS)]
+    parts += [Text(escape_controls(note), "dim") for note in (*filter(None, [heading]), *bars.notes, HOW_TO_READ_BARS)]
     return Group(*parts)
 
 
@@ -189,13 +194,25 @@ def _context(context: tuple[str, str, str], width: int) -> Text:
     return Text.assemble((left, "dim"), (middle, "bold cyan"), (right, "dim"), no_wrap=True)
 
 
+def _has_after(chart: results.BarChart) -> bool:
+    return any(bar.after is not None for bar in chart.bars)
+
+
+def _label_width(chart: results.BarChart) -> int:
+    return max(get_cwidth(escape_controls(bar.label)) for bar in chart.bars)
+
+
+def _bar_cells(chart: results.BarChart, width: int) -> int:
+    """Return the width of a column of bars: a percentage, a space, and the longest bar."""
+    room = width - _label_width(chart) - 4
+    longest = (room - 1) // 2 - PERCENT_WIDTH - 1 if _has_after(chart) else room - PERCENT_WIDTH - 1
+    return PERCENT_WIDTH + 1 + max(1, min(MAX_BAR, longest))
+
+
 def _bar_grid(chart: results.BarChart, width: int, selected: int | None) -> Table:
     """Return a row for each bar: mark, label, percentage with bar, and a second one for `after` if any bar has it."""
-    bars, has_after = chart.bars, any(bar.after is not None for bar in chart.bars)
-    label_width = max(get_cwidth(escape_controls(bar.label)) for bar in bars)
-    room = width - label_width - 4
-    longest = max(1, min(MAX_BAR, (room - 1) // 2 - PERCENT_WIDTH - 1 if has_after else room - PERCENT_WIDTH - 1))
-    cells = PERCENT_WIDTH + 1 + longest
+    bars, has_after, cells = chart.bars, _has_after(chart), _bar_cells(chart, width)
+    label_width, longest = _label_width(chart), cells - PERCENT_WIDTH - 1
     grid = Table.grid(padding=(0, 1, 0, 0))
     for column_width in (1, label_width, cells, cells)[: 4 if has_after else 3]:
         grid.add_column(no_wrap=True, width=column_width)
