@@ -156,11 +156,10 @@ def test_json_tells_what_an_answer_was_chosen_from(call: Call) -> None:
     lines = ['{"prompt": "abc", "choices": ["yes", "no"]}', '{"prompt": "abc", "best_of": 3, "max_tokens": 5}']
     choice, best = (json.loads(line) for line in call("--jsonl", "-s", "1", stdin="\n".join(lines))[1].splitlines())
     assert choice["completion"] in ("yes", "no")
-    assert sum(one["model"] for one in choice["choices"]) == pytest.approx(1)
-    assert [one["model"] for one in choice["choices"]] == sorted(
-        (one["model"] for one in choice["choices"]), reverse=True
-    )
-    assert [one["text"] for one in best["candidates"]][0] == best["completion"]
+    chances = [one["model"] for one in choice["choice_probabilities"]]
+    assert sum(chances) == pytest.approx(1)
+    assert chances == sorted(chances, reverse=True)
+    assert best["candidates"][0]["text"] == best["completion"]
     assert len(best["candidates"]) == 3
     assert best["candidates"][0]["logprob"] == max(one["logprob"] for one in best["candidates"])
 

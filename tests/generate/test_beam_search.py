@@ -98,4 +98,4 @@ def test_finds_what_transformers_finds(
             while not search.is_over:
                 search.advance(ours.extend(search.requests, 1, search.top_logprobs))
             assert [token.id for token in search.best] == expected
-            end = expected[4]
+            end = expected[min(4, len(expected) - 1)]
