@@ -151,7 +151,7 @@ class NGrams(nn.Module):
         counted = found.spread_text(weights.text * weights.passed_on, weights.uniform * weights.passed_on)
         counted = found.add_recent(counted, weights.recent).view_as(logits)
         mixed = torch.lerp(counted, logits.float().softmax(dim=-1), weights.share.view(*logits.shape[:-1], 1))
-        return mixed.clamp(min=MIN_PROBABILITY).log()
+        return mixed.clamp_(min=MIN_PROBABILITY).log()
 
     def score(
         self, logits: Tensor, x: Tensor, context: TokenContext, targets: Tensor, folds: Tensor | None = None
@@ -304,19 +304,22 @@ class Found(NamedTuple):
     def spread_text(self, weights: Tensor, uniform: Tensor) -> Tensor:
         """Return the sum of the text's counts with weights [P, J] and of the uniform distribution's [P, 1]: [P, V]."""
         table = self.table
-        spread = uniform / table.vocab_size + weights[:, :1] * table.unigrams[self.folds]
+        unigrams = table.unigrams if len(table.unigrams) == 1 else table.unigrams[self.folds]
+        spread = torch.addcmul(uniform / table.vocab_size, weights[:, :1], unigrams)
         if weights.shape[1] == 1:
             return spread
         owners, entries = table.expand(self.contexts[:, 1:])  # [M]: which of P · (J − 1), and which entry
         positions = owners // (weights.shape[1] - 1)
         values = weights[:, 1:].flatten()[owners] * table.counts[self.folds[positions], entries]
         cells = positions * table.vocab_size + table.cells[entries] % table.vocab_size
-        return spread.flatten().index_add(0, cells, values).view_as(spread)
+        spread.view(-1).index_add_(0, cells, values)
+        return spread
 
     def add_recent(self, to: Tensor, weights: Tensor) -> Tensor:
-        """Return the counts of the context with weights [P, K] added to a distribution, [P, V]."""
+        """Add the counts of the context with weights [P, K] to a distribution [P, V], and return it."""
         known = self.followers >= 0
         values = weights.unsqueeze(-1) * self.recency * known  # [P, K, R]
         rows = torch.arange(len(to), device=to.device)[:, None, None]
         cells = rows * to.shape[1] + self.followers.clamp(min=0)
-        return to.flatten().index_add(0, cells.flatten(), values.flatten()).view_as(to)
+        to.view(-1).index_add_(0, cells.flatten(), values.flatten())
+        return to
