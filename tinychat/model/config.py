@@ -82,7 +82,7 @@ class ModelConfig:
     bigram_embedding: bool = option(False, "embed pairs of tokens at the input; small vocabularies only")
     """Adds an embedding of the pair (previous token, this token)."""
     ngram_order: int = option(
-        0, "mix in n-gram counts up to this n, and those of the context; small vocabularies only",
+        0, "mix in n-gram counts up to this n, and those of the context; up to 32,768 tokens",
         low=0, high=39,  # longest_ngram(2)
     )  # fmt: skip
     """N-grams are counted in the training text and mixed with the predictions of the layers; 0: the layers alone."""

@@ -225,7 +225,7 @@ PLANNED_FIELDS = (
     "qk_norm", "dropout", "attention_dropout",
 )  # fmt: skip
 """Fields of the architecture that the planner chooses."""
-NGRAM_ORDER, NGRAM_VOCABULARY = 8, 256
+NGRAM_ORDER, NGRAM_VOCABULARY = 8, 8192
 """Default order of n-grams, and the largest vocabulary for which they are counted by default."""
 Measure = Callable[[ModelConfig, int], float]
 """(architecture, batch size) → seconds per step on this machine."""
@@ -280,10 +280,10 @@ def apply_size(recipe: Recipe, size: Size, facts: TextFacts, max_context: int) -
 
 
 def choose_ngram_order(recipe: Recipe, facts: TextFacts) -> int:
-    """Return the order of n-grams; by default, only running texts with a small vocabulary get them."""
+    """Return the order of n-grams; by default, only running texts get them, whose contexts come again."""
     if recipe.ngram_order is not None:
         return recipe.ngram_order
-    suits = facts.vocab_size <= NGRAM_VOCABULARY and not facts.rows  # most contexts come again
+    suits = facts.vocab_size <= NGRAM_VOCABULARY and not facts.rows
     return min(NGRAM_ORDER, longest_ngram(facts.vocab_size)) if suits else 0
 
 
