@@ -25,6 +25,29 @@ def test_a_bare_word_is_a_command_and_behind_slashes_a_prompt(sit_down: SitDown,
     assert b"exit alone is a command" not in person.raw  # it was said before
 
 
+def test_lines_of_other_programs_and_questions(sit_down: SitDown, tmp_path: Path) -> None:
+    person = sit_down(columns=200)
+    for line, shown in (
+        ("/temp0.5", "temperature 0.8 → 0.5"),
+        ("/set temperature=0.6", "temperature 0.5 → 0.6"),
+        ("/set parameter temperature 0.7", "temperature 0.6 → 0.7"),
+        ("/slow 0", "slow is – already"),
+        ("/delete", "did you mean /rm?"),
+        ("hello", "you said: hello"),
+        (f"/export {tmp_path / 'talk.txt'}", f"written: {tmp_path / 'talk.txt'}"),
+    ):
+        person.type(line, ENTER)
+        person.sees(shown)
+    person.type(f"/export {tmp_path / 'talk.txt'}", ENTER)
+    person.sees(f"{tmp_path / 'talk.txt'} exists: replace it? [y/N]")
+    person.type("n", ENTER)
+    person.sees("nothing is written")
+    person.type("/redo", ENTER)
+    person.sees(lambda lines: lines.count("you said: hello") == 2)
+    person.type("/open", ENTER)
+    person.sees("/open N opens one, /open FILE what /save wrote")
+
+
 @FACTS
 def test_a_shell_has_the_terminal_while_it_runs(sit_down: SitDown, tmp_path: Path, facts: dict[str, str]) -> None:
     """Lines are edited by the terminal, Ctrl-C and Ctrl-\\ end the command alone, and its output may lack its end."""
