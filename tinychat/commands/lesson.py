@@ -57,7 +57,7 @@ def _complete(session: Session, words: list[str]) -> Iterator[Suggestion]:
 
 
 @command(
-    "lesson", "session", usage="[N|NAME|FILE|next|back|off]", example="/lesson 1",
+    "lesson", "session", "how models work", usage="[N|NAME|FILE|next|back|off]", example="/lesson 1",
     aliases=("lessons",), complete=first_word(_complete),
 )  # fmt: skip
 def lesson(session: Session, text: str) -> Result:

@@ -226,11 +226,11 @@ class Registry(dict[str, Command]):
                         briefs[command.category][command.name] = command.brief
                 return Help(briefs)
             command = self.find(text.removeprefix(PREFIX))
-            lines = [command.synopsis, *(f"  {line}".rstrip() for line in command.help.splitlines())]
+            lines = [f"  {line}".rstrip() for line in command.help.splitlines()]
             notes = [*command.describe_state(session), *([f"example: {command.example}"] if command.example else [])]
             if command.aliases:
                 notes.append("also: " + " ".join(f"/{alias}" for alias in command.aliases))
-            return Message(tuple(lines), tuple(notes))
+            return Message(tuple(lines), tuple(notes), command.synopsis)
 
         return help
 

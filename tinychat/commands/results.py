@@ -19,10 +19,11 @@ from tinychat.textutil import count
 
 @dataclass(frozen=True)
 class Message:
-    """Lines of text, and notes of lesser weight."""
+    """Lines of text under a title if there is one, and notes of lesser weight."""
 
     lines: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    title: str = ""
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from tinychat.commands import results
 from tinychat.repl.render.architecture import draw_architecture
 from tinychat.repl.render.heatmap import draw_map, draw_maps
 from tinychat.repl.render.lesson import draw_page
-from tinychat.repl.render.palette import ACCENT, DIM, ERROR, WARNING
+from tinychat.repl.render.palette import ACCENT, BOLD, DIM, ERROR, WARNING
 from tinychat.repl.render.plot import blocks
 from tinychat.repl.render.terminal import SEPARATOR, Terminal, break_line, fit, pad, wrap_items
 from tinychat.textutil import escape_controls, one_line, percent
@@ -75,6 +75,8 @@ def draw(terminal: Terminal, result: results.Drawable) -> None:
         return
     match result:
         case results.Message():
+            if result.title:
+                terminal.line(result.title, BOLD + ACCENT)
             for line in result.lines:
                 terminal.line(line)
             _notes(terminal, result.notes)
@@ -133,12 +135,21 @@ def _draw_table(terminal: Terminal, table: results.Table) -> None:
         cells = [fit(cell, width) for cell, width in zip(row, widths, strict=True)]
         if wraps:
             cells[-1] = one_line(row[-1])
-        grid.add_row(*map(Text, cells))
+        grid.add_row(*(Text(cell, _cell_style(table, index, row)) for index, cell in enumerate(cells)))
     if table.rows:
         terminal.show(grid)
     else:
         terminal.line(NO_ROWS)
     _notes(terminal, table.notes)
+
+
+def _cell_style(table: results.Table, index: int, row: Sequence[str]) -> str:
+    """Return the style of a cell: what a row is of stands out, and the current row; what explains it is dim."""
+    if table.wraps and index == len(table.columns) - 1:
+        return "dim"
+    subject = next((index for index, name in enumerate(table.columns) if name and index not in table.right), None)
+    is_current = row[0] == CHOSEN
+    return " ".join(["bold"] * is_current + ["cyan"] * (index == subject or (is_current and index == 0)))
 
 
 def _draw_wrapped(terminal: Terminal, table: results.Table, widths: list[int]) -> None:
@@ -150,13 +161,17 @@ def _draw_wrapped(terminal: Terminal, table: results.Table, widths: list[int]) -
     excess = sum(widths) + COLUMN_GAP * (len(widths) - 1) - (terminal.width - 1)
     widths[widest] = max(len(table.columns[widest]), min(widths[widest], widths[widest] - excess))
     for number, (*cells, last) in enumerate((table.columns, *table.rows)):
-        style = DIM if number == 0 else ""
+        styles = [_cell_style(table, index, cells) if number else "dim" for index in range(len(cells))]
         cells = [one_line(cell) for cell in cells]
         if get_cwidth(cells[widest]) > widths[widest]:
-            terminal.line(cells[widest], style)
+            terminal.show(Text(cells[widest], styles[widest], overflow="fold"))
             cells[widest] = ""
-        padded = (_justify(cells[index], widths[index], right=index in table.right) for index in range(len(cells)))
-        terminal.line((" " * COLUMN_GAP).join(padded).rstrip(), style)
+        row = Text()
+        for index, cell in enumerate(cells):
+            gap = " " * COLUMN_GAP * (index > 0)
+            row.append(gap).append(_justify(cell, widths[index], right=index in table.right), styles[index])
+        row.rstrip()
+        terminal.show(row)
         cells_per_character = 2 if get_cwidth(last) > len(last) else 1
         length = max(1, (terminal.width - 1 - WRAP_INDENT) // cells_per_character)
         for line in textwrap.wrap(last, length) if number else ():
