@@ -144,6 +144,7 @@ def test_people_may_try_their_own_and_do_other_things_meanwhile(own: Talk) -> No
     assert lessons.follow(session, "hi") is None
     own.do("/temp 0.9")
     assert lessons.follow(session, "/temp 0.9") is not None
+    assert lessons.follow(session, "!ls") is None
     own.ask("something else")
     assert lessons.follow(session, "something else") is not None
 
@@ -181,6 +182,17 @@ def test_settings_wait_until_the_lesson_is_left(own: Talk) -> None:
     assert left.lines == ("you left the lesson at step 1 of 3",)
     assert left.notes[-1] == "/model parrot opens the model from before the lesson"
     assert (session.settings.current.temperature, session.settings.current.top_k) == (1.5, None)
+
+
+def test_one_lesson_after_another_comes_back_to_what_was_before_the_first(own: Talk) -> None:
+    own.do("/temperature 1.5")
+    start(own)
+    own.do("/model other")
+    assert start(own, "/lesson 1").notes == ("the settings that you changed come back when the lesson ends",)
+    left = own.do("/lesson off")
+    assert isinstance(left, Message)
+    assert left.notes[-1] == "/model parrot opens the model from before the lesson"
+    assert own.session.settings.current.temperature == 1.5
 
 
 def test_a_lesson_goes_on_where_its_model_is_opened(own: Talk) -> None:

@@ -580,7 +580,7 @@ def test_a_lesson_in_plain_lines(sit_down: SitDown, tmp_path: Path) -> None:
     (tmp_path / "own.md").write_text(LESSON)
     person = sit_down(TERM="dumb")
     person.type(f"/lesson {tmp_path}/own.md", ENTER)
-    person.sees("One, step 1 of 1", "`hello there`", "Enter runs it · Tab edits it")
+    person.sees("One, step 1 of 1", "`hello there`", "Enter runs it")
     person.type(ENTER)
     person.sees("> hello there", "you said: hello there", "a or b · Enter shows the answer", "answer>")
     person.type("b", ENTER)

@@ -171,17 +171,19 @@ def check_lines(read: Lesson, path: Path) -> None:
 
 def _start(session: Session, lesson: Lesson) -> LessonPage:
     """Start a lesson, or go on with it; meanwhile settings are as nobody has changed them."""
-    notes = _leave(session)
+    notes = []
+    before, model = session.lesson, _open_model(session)
+    _leave(session)
     known = read_progress().get(lesson.name)
     values = session.settings.values(Origin.COMMAND)
-    player = LessonPlayer(lesson, resume_step(lesson, known), values, _open_model(session))
+    player = LessonPlayer(lesson, resume_step(lesson, known), values, before.model if before else model)
     session.lesson = player
     if player.settings:
         session.settings.replace({}, Origin.COMMAND)
-        notes = (*notes, "the settings that you changed come back when the lesson ends")
+        notes.append("the settings that you changed come back when the lesson ends")
     if player.step:
-        notes = (*notes, "it goes on where its model is opened · /lesson restart begins again")
-    return replace(_begin_step(session, player), notes=notes)
+        notes.append("it goes on where its model is opened · /lesson restart begins again")
+    return replace(_begin_step(session, player), notes=tuple(notes))
 
 
 def _leave(session: Session) -> tuple[str, ...]:
@@ -219,14 +221,14 @@ def line_on_enter(session: Session) -> str:
     return due.line if isinstance(due, Run) else ""
 
 
-def hint(session: Session) -> str:
-    """Return what Enter alone does, such as `Enter goes on`; empty without a lesson."""
+def hint(session: Session, *, plain: bool = False) -> str:
+    """Return what Enter alone does, such as `Enter goes on`; empty without a lesson. In plain mode Tab types nothing."""
     player = session.lesson
     if player is None:
         return ""
     match player.due:
         case Run():
-            return "Enter runs it · Tab edits it"
+            return "Enter runs it" if plain else "Enter runs it · Tab edits it"
         case Question(choices=choices) if choices:
             return f"{', '.join(CHOICES[: len(choices) - 1])} or {CHOICES[len(choices) - 1]} · Enter shows the answer"
         case Question():
@@ -259,7 +261,7 @@ def follow(session: Session, line: str) -> LessonPage | None:
     A prompt counts for any prompt, and a command for the same command with other arguments: people try their own.
     """
     player = session.lesson
-    if player is None or not isinstance(due := player.due, Run):
+    if player is None or not isinstance(due := player.due, Run) or is_shell_line(line):
         return None
     commands = _commands()
     if commands.command_of(line) is not commands.command_of(due.line):

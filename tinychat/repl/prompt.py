@@ -573,7 +573,7 @@ class PlainPrompt:
         """Return the text that the user enters, as `Prompt.ask` does, but Ctrl-C always raises."""
         report_ended(self._session.runs.pop_ended(), self._session, self._terminal)
         line, is_complete = self._keyboard.pop_line()
-        if hint := lesson.hint(self._session):
+        if hint := lesson.hint(self._session, plain=True):
             self._terminal.line(hint)
         if is_complete:
             self._terminal.line(self._mark + line)
