@@ -222,7 +222,7 @@ def line_on_enter(session: Session) -> str:
 
 
 def hint(session: Session, *, plain: bool = False) -> str:
-    """Return what Enter alone does, such as `Enter goes on`; empty without a lesson. In plain mode Tab types nothing."""
+    """Return what Enter alone does, such as `Enter goes on`; empty without a lesson; plain mode has no Tab for it."""
     player = session.lesson
     if player is None:
         return ""
