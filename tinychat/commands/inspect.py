@@ -376,7 +376,10 @@ def _head_maps(model: OpenModel, turn: Turn, layer: int | None, cross: bool) -> 
         for mark, kind, heads in zip((" ", TO_PROMPT), kinds, layers, strict=False)
     )
     if layer is None:
-        title, note = "attention, by layer and head", "a row for each layer; `/attention LAYER` shows one larger"
+        title, note = (
+            "attention, by layer and head",
+            f"{'two rows' if len(kinds) > 1 else 'a row'} for each layer; `/attention LAYER` shows one larger",
+        )
     else:
         title, note = f"layer {layer + 1}, by head", f"`/attention {layer + 1} HEAD` shows one with its tokens"
     return HeatMaps(f"{title}: {tokens}", grid, (note,))

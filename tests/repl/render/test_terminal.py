@@ -6,6 +6,7 @@ import random
 import re
 import textwrap
 
+import pyte
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -232,7 +233,9 @@ def test_a_wrapped_line_stays_one_line_to_the_terminal() -> None:
     Terminal(console, lambda: (9, 6), colour=False, has_wide_blank=False).line("one two three")
     assert console.getvalue() == "one two \x1b[999C  \rt\x1b[Jhree\n"
     assert screen.lines == console.lines == ["one two", "three"]
-    assert not Terminal.standard(console, {"TERM": "linux"}).dumb
+    cuts = pyte.Screen(9, 6)  # a wide character in the last column
+    pyte.Stream(cuts).feed(screen.getvalue().replace("\n", "\r\n"))
+    assert [line.rstrip() for line in cuts.display[:3]] == ["one two", "three", ""]
 
 
 @pytest.mark.parametrize("sizes", [(30, 60, 90), (90, 60, 30), (40, 90, 25)])
