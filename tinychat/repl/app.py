@@ -90,7 +90,7 @@ class Repl:
         self._terminal, self._keyboard = Terminal.standard(plain=ui_options.plain, theme=ui_options.theme), Keyboard()
         self._autosave = None if ui_options.private else Autosave(session)
         self._prefill = ""  # initial text of the next prompt
-        self._done = False
+        self._done = self._has_explained = False
         greet(self._terminal, session, first=not history.exists())
         self._prompt: Prompt | PlainPrompt
         if self._terminal.dumb:
@@ -161,7 +161,8 @@ class Repl:
     def _explain_bare_word(self, word: str) -> None:
         """Say how a bare word reaches the model, when the first one is typed: later ones are meant as commands."""
         typed = QuietHistory(paths.history_file()).load_history_strings()
-        if sum(map(is_bare_word, typed)) <= 1:
+        if not self._has_explained and sum(map(is_bare_word, typed)) <= 1:
+            self._has_explained = True
             self._terminal.line(f"{word} alone is a command · {escape_prompt(word)} sends it to the model", DIM)
 
     def _announce(self, name: str) -> None:
