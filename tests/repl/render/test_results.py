@@ -189,9 +189,10 @@ def test_a_shaded_text_has_its_surprises_in_brackets_where_there_is_no_colour() 
 def test_a_shaded_text_is_shaded_where_there_is_colour() -> None:
     screen = Screen()
     draw(screen.terminal(colour=True), SHADED)
-    first, _, legend, _ = screen.getvalue().splitlines()
+    first, bars, legend, _ = screen.getvalue().splitlines()
     dim, accent, warning, error = map(THEMES["dark"].apply, (DIM, ACCENT, WARNING, ERROR))
     assert first == f"{dim}t{RESET}he{error} q{RESET}{warning}u␛{RESET}{accent}ick{RESET}"
+    assert bars.endswith(f"{error} █{RESET}{warning}▅▅{RESET}{accent}▃▃▃{RESET}")
     for style, words in ((accent, "3 bits (1 in 8)"), (warning, "6 bits (1 in 64)"), (error, "more")):
         assert f"{style}{words[:4]}" in legend
     assert screen.lines == [

@@ -252,16 +252,19 @@ def _horizontal_bar(fraction: float, longest: int, style: str) -> Text:
 
 
 def _draw_shaded(terminal: Terminal, shaded: results.ShadedText) -> None:
-    """Draw a text with its surprising tokens coloured or in brackets, over bars of surprisal and entropy."""
+    """Draw a text with its surprising tokens coloured or in brackets, over bars of their surprisal and of entropy."""
     terminal.fresh_line()
     charts = [blocks(_surprisals(shaded))] + [blocks(shaded.entropies)] * bool(shaded.entropies)
     for row in _rows(_spans(shaded, has_colour=terminal.colour), terminal.width - 1):
         for span in row:
             terminal.write(span.text, span.style)
         terminal.write("\n")
-        for chart in charts:
-            if bars := "".join(span.bar(chart) for span in row).rstrip():
-                terminal.line(bars, DIM)
+        for number, chart in enumerate(charts):
+            bars = [(span.bar(chart), DIM if number else span.style or DIM) for span in row]
+            if any(bar.strip() for bar, _ in bars):
+                for bar, style in bars:
+                    terminal.write(bar, style)
+                terminal.write("\n")
     if terminal.colour:
         terminal.flow("surprisal", DIM)
         for index, (_, style, words) in enumerate(SHADES):
