@@ -135,7 +135,8 @@ def test_texts_between_commas_are_typed_without_ceremony() -> None:
 
 
 def test_sampling_settings_have_a_neutral_value() -> None:
-    assert set(SAMPLING) - set(CONTROLS) == {"temperature", "top_k", "top_p", "min_p", "repetition_penalty"}
+    filters = {"temperature", "top_k", "top_p", "min_p"}
+    assert set(SAMPLING) - set(CONTROLS) == filters | {"repetition_penalty", "steer"}
     assert LOADING == ("device", "precision", "engine", "threads")
     plain = Settings(**{name: SETTINGS[name].neutral for name in SAMPLING})
     assert describe_sampling(plain) == ["temp 1", "top-p 1", "sample"]

@@ -124,6 +124,20 @@ def test_a_match_within_few_tokens(letters_bench: Bench) -> None:
         letters_bench.texts("a", regex="([a-z]+ )+z{5}", max_tokens=6)
 
 
+def test_an_answer_is_free_once_it_has_begun(chat_bench: Bench) -> None:
+    settings = Settings(begin="hell", max_tokens=30, temperature=1.5)
+    answer = chat_bench.model.make_answer("hi", settings=lambda: settings, seed=1)
+    batch, is_free = Batch(chat_bench.engine), list[bool]()
+    batch.add(answer)
+    while batch.answers:
+        begun = answer.text
+        for _, records in batch.step():
+            list(records)
+        is_free.append(answer.request.biases is None)
+        assert is_free[-1] == begun.startswith("hell")
+    assert is_free[-1]
+
+
 def test_what_keeps_an_answer_from_matching_is_told(chat_bench: Bench) -> None:
     (records,) = chat_bench.answer("hi", 1, regex="[^z]{9}", stop=("e", "o", "h", "a"), temperature=1.5, max_tokens=20)
     assert Notice("the answer does not match '[^z]{9}': a stop text ended it") in records

@@ -197,6 +197,8 @@ class _Pipe:
             self._log(job, line.notice)
         if unknown := model.unknown_notice(line.prompt):
             self._log(job, unknown.text)
+        if steering := model.steering_notice(line.settings):
+            self._log(job, steering.text)
         text = self._text
         if text is None and line.messages is not None and model.info.mode == "completion":
             text = RunningText(model.prompt_encoder)

@@ -47,6 +47,11 @@ class Controls:
         self._controls, self._zeros = controls, bytes(4 * vocabulary.size)
         self._all_forbidden = array("f", [FORBIDDEN]).tobytes() * vocabulary.size
 
+    @property
+    def is_done(self) -> bool:
+        """Whether no control adjusts the token for which `biases` was last called, nor any after it."""
+        return all(getattr(control, "is_done", False) for control in self._controls)
+
     def biases(self, ids: Sequence[int], start: int) -> "array[float] | None":
         """Return the biases [V] of the next token; None if every token is forbidden, so that the answer ends here."""
         biases = array("f", self._zeros)

@@ -301,6 +301,8 @@ class Guided:
         self._guide = find_guide(vocabulary, settings.begin or "", settings.regex or "")
         self._max_tokens = settings.max_tokens
         self._asked = f"a match of {settings.regex!r}" if settings.regex else f"to begin with {settings.begin!r}"
+        self.is_done = False
+        """Whether any token may come next, and after it: an engine need not ask before each."""
         self._ids: list[int] = []
         self._state: State | None = self._guide.start
 
@@ -311,6 +313,7 @@ class Guided:
             GenerationError: At the beginning of an answer, if no such answer is within `max_tokens`.
         """
         answer = list(ids[start:])
+        self.is_done = False
         if not answer and self._guide.least > self._max_tokens:
             problem = f"{self._asked} takes {count(self._guide.least, 'token')}, and max-tokens is {self._max_tokens}"
             raise GenerationError(problem, f"/max-tokens {self._guide.least}, or more")
@@ -318,6 +321,8 @@ class Guided:
         if state is not None and not self._guide.is_free(state):
             allowed = self._guide.allowed(state, self._max_tokens - len(answer))
             np.frombuffer(biases, np.float32)[~allowed] = -np.inf
+        else:
+            self.is_done = True
 
     def is_match(self, ids: Sequence[int]) -> bool:
         """Return whether the tokens of an answer are as asked."""

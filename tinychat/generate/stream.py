@@ -266,6 +266,8 @@ class Answer:
         if self._controls is not None:
             self.request.biases = self._controls.biases(self.request.ids, self._start)
             self.is_over = self.request.biases is None
+            if self._controls.is_done:
+                self.request.biases = None
         else:
             self.request.biases, self.is_over = None, False
         if previous is self.request.settings:
