@@ -7,7 +7,6 @@ at once with one engine, a call at a time; `drive` runs batches until all their 
 import math
 import secrets
 import time
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -284,9 +283,9 @@ class Answer:
         follow: both act on the very next token. So are those after a banned text, from which on the engine is asked for
         the odds, to draw others.
         """
-        waiting = deque(sampled)
-        while waiting:
-            token, settings = waiting.popleft(), self.settings()
+        waiting = iter(sampled)
+        while (token := next(waiting, None)) is not None:
+            settings = self.settings()
             if should_stop() or (settings is not self.request.settings and settings != self.request.settings):
                 return
             self.request.ids.append(token.id)
@@ -297,10 +296,11 @@ class Answer:
             text = self._decoder.push(token.id)
             self._held.append(self._token(token, text))
             if self._bans is not None and (begin := self._bans.push(text)) is not None:
-                waiting = deque(self._draw_again(begin, engine))
-                if not waiting:
+                drawn = self._draw_again(begin, engine)
+                if not drawn:
                     yield from self.finish("end")
                     return
+                waiting = iter(drawn)
             elif self.request.settings.stop:
                 yield from self._release()
                 if self.finished:
@@ -424,8 +424,7 @@ class Answer:
     def _token(self, sampled: SampledToken, text: str) -> Token:
         tops = sampled.top_logprobs[: self.top_logprobs]
         likeliest = tuple(TopLogprob(id, self.tokenizer.token_text(id), logprob) for id, logprob in tops)
-        position = len(self.request.ids) - self._start - 1
-        avoided = self._avoided.pop(position, ()) if self._avoided else ()
+        avoided = self._avoided.pop(len(self.request.ids) - self._start - 1, ()) if self._avoided else ()
         return Token(sampled.id, text, sampled.logprob, self._seconds(), likeliest, avoided)
 
     def _seconds(self) -> float:
