@@ -110,6 +110,7 @@ def test_an_answer_goes_another_way(asker: Asker) -> None:
         assert changed <= before.index(ban) + 3  # in the banned text, or in an earlier one
         avoided = [token.avoided for token in records if isinstance(token, Token) and token.avoided]
         assert ban in avoided[0][0].text
+        assert all(0 <= one.probability <= 1 for token in avoided for one in token)
         assert plain(asker, settings) == after
         assert records[-1] == Finished("length", 40, records[-1].seconds, 0)  # type: ignore[union-attr]
 

@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate
 
+from tinychat.events import AvoidedText
 from tinychat.generate.engine import SampledToken, TokenProbability
 
 NOTHING = 1e-9
@@ -170,6 +171,7 @@ class Redraw:
     Args:
         odds: returns the probabilities of the token after a way, the likeliest first; with true, those before
             temperature and filters, of which no token is left out.
+        decode: returns the text of tokens.
         banned: ids of tokens whose own texts hold a banned one.
         greedy: whether the likeliest other way is taken.
         top_logprobs: number of likeliest tokens to report with each.
@@ -178,20 +180,21 @@ class Redraw:
     def __init__(
         self,
         odds: Callable[[Way, bool], list[TokenProbability]],
+        decode: Callable[[Sequence[int]], str],
         banned: frozenset[int],
         *,
         greedy: bool,
         top_logprobs: int,
     ) -> None:
-        self._odds, self._banned, self._greedy, self._tops = odds, banned, greedy, top_logprobs
+        self._odds, self._decode = odds, decode
+        self._banned, self._greedy, self._tops = banned, greedy, top_logprobs
+        self._rejected: list[tuple[Way, int]] = []
         self._nodes: dict[Way, _Node] = {}
         self._unfiltered: dict[Way, array[float]] = {}
 
-    def reject(self, way: Way, start: int) -> float:
-        """Remove a way that led to a banned text, which began in the token at index `start` of the way.
-
-        Return the probability of the tokens from there on.
-        """
+    def reject(self, way: Way, start: int) -> None:
+        """Remove a way that led to a banned text, which began in the token at index `start` of the way."""
+        self._rejected.append((way, start))
         for length in range(start, len(way)):
             if way[:length] not in self._nodes:
                 self._nodes[way[:length]] = _Node(self._odds(way[:length], False), self._banned, self._tops)
@@ -200,13 +203,24 @@ class Redraw:
         self._nodes[way[:-1]].removed[way[-1]] = 1.0
         for length in range(len(way) - 2, start - 1, -1):
             self._nodes[way[:length]].removed[way[length]] = self._nodes[way[: length + 1]].lost
-        return math.prod(self._nodes[way[:length]].probabilities[way[length]] for length in range(start, len(way)))
 
     def forget(self, length: int) -> None:
         """Forget what is known after ways shorter than `length`: they are shown by now."""
+        self._rejected = [(way, start) for way, start in self._rejected if len(way) > length]
         for way in [way for way in self._nodes if len(way) < length]:
             del self._nodes[way]
             self._unfiltered.pop(way, None)
+
+    def avoided(self, way: Way) -> tuple[AvoidedText, ...]:
+        """Return the texts after a way that were drawn and rejected."""
+        found = []
+        for rejected, start in self._rejected:
+            ids = rejected[len(way) :]
+            if ids and start <= len(way) and rejected[: len(way)] == way:
+                nodes = [self._nodes[rejected[:length]] for length in range(len(way), len(rejected))]
+                probability = math.prod(node.probabilities[id] for node, id in zip(nodes, ids, strict=True))
+                found.append(AvoidedText(self._decode(ids), ids[0], probability))
+        return tuple(found)
 
     def draw(self, way: Way, uniform: Callable[[int], float]) -> list[SampledToken]:
         """Draw the tokens after a way, up to one after which nothing is known; none if no other way is left.

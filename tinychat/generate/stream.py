@@ -332,18 +332,15 @@ class Answer:
         """
         request, start = self.request, self._start
         way = tuple(request.ids[start:])
-        shown, first = len(way) - len(self._held), len(way) - len(self._held) + begin
+        shown = len(way) - len(self._held)
+        first = shown + begin
         if self._redraw is None:
-            banned = (
-                self._vocabulary.remember(Vocabulary.ids_with, request.settings.ban)
-                if self._vocabulary
-                else frozenset()
-            )
-            self._redraw = Redraw(
-                partial(self._odds, engine), banned, greedy=request.settings.greedy, top_logprobs=self.top_logprobs
-            )
+            bans, vocabulary = request.settings.ban, self._vocabulary
+            banned = vocabulary.remember(Vocabulary.ids_with, bans) if vocabulary else frozenset()
+            odds, decode = partial(self._odds, engine), self.tokenizer.decode
+            self._redraw = Redraw(odds, decode, banned, greedy=request.settings.greedy, top_logprobs=self.top_logprobs)
         self._redraw.forget(shown)
-        probability = self._redraw.reject(way, first)
+        self._redraw.reject(way, first)
         self._num_redrawn += 1
         request.seed = next_seed(self._seed, self._num_redrawn)
         earlier = request.num_generated - len(way)  # what `/continue` goes on from does not count as generated
@@ -353,10 +350,10 @@ class Answer:
 
         while not (drawn := self._redraw.draw(way[:first], draw_uniform)) and first > shown:
             first -= 1  # no other way is left here
-            probability = self._redraw.reject(way[: first + 1], first)
-        rejected = self._held[first - shown :]
-        text = "".join(token.text for token in rejected)
-        self._avoided[first] = (*rejected[0].avoided, AvoidedText(text, way[first], probability))
+            self._redraw.reject(way[: first + 1], first)
+        for position in range(first, first + len(drawn)):
+            path = (*way[:first], *(token.id for token in drawn[: position - first]))
+            self._avoided[position] = self._redraw.avoided(path)
         del request.ids[start + first :], self._held[first - shown :]
         request.num_generated = first + earlier
         assert self._bans is not None
