@@ -4,6 +4,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import count as count_up
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -136,6 +137,36 @@ def test_an_answer_is_free_once_it_has_begun(chat_bench: Bench) -> None:
         is_free.append(answer.request.biases is None)
         assert is_free[-1] == begun.startswith("hell")
     assert is_free[-1]
+
+
+@pytest.mark.parametrize(
+    "values", [{"choices": ("hello there", "fine, thanks")}, {"num_beams": 3, "max_tokens": 6}], ids=str
+)
+def test_an_answer_that_is_found_as_a_whole_is_whole(chat_bench: Bench, values: dict[str, Any]) -> None:
+    """Whatever is set meanwhile, also while its tokens are given out."""
+    seeds, batch = count_up(), Batch(chat_bench.engine)
+
+    def change_seed() -> Settings:
+        return Settings(seed=next(seeds), temperature=0, **values)
+
+    batch.add(chat_bench.model.make_answer("hi", settings=change_seed, seed=7))
+    found = [record for _, record in drive(batch)]
+    assert sum(isinstance(record, Finished) for record in found) == 1
+    assert [text_of(found)] == chat_bench.texts("hi", 1, temperature=0, **values)
+    assert next(seeds) > 3
+    stopped = Batch(chat_bench.engine, should_stop=lambda: True)
+    stopped.add(chat_bench.model.make_answer("hi", settings=lambda: Settings(**values), seed=1))
+    assert [type(record) for _, record in drive(stopped)] == [Finished]
+
+
+def test_choices_hold_from_the_next_answer_on(chat_bench: Bench) -> None:
+    current, reasons = Settings(max_tokens=6), list[str]()
+    batch = Batch(chat_bench.engine)
+    batch.add(chat_bench.model.make_answer("hi", settings=lambda: current, seed=1))
+    for _, record in drive(batch):
+        current = Settings(max_tokens=6, choices=("yes", "no"))
+        reasons += [record.reason] if isinstance(record, Finished) else []
+    assert reasons == ["length"]
 
 
 def test_what_keeps_an_answer_from_matching_is_told(chat_bench: Bench) -> None:

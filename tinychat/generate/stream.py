@@ -234,9 +234,17 @@ class Answer:
     def choose(self, choices: Choices, engine: Engine) -> Iterator[Record]:
         """Draw one of the choices, and end with it."""
         yield choices.record
-        yield from self.update(choices.draw(self.request, self._start, self.top_logprobs), engine)
+        yield from self.conclude(choices.draw(self.request, self._start, self.top_logprobs), engine)
+
+    def conclude(
+        self, tokens: Sequence[SampledToken], engine: Engine, reason: FinishReason = "end"
+    ) -> Iterator[Record]:
+        """Append tokens that were found together, whatever the settings are by now; then end if they did not."""
+        settings, self.settings = self.settings, lambda: self.request.settings
+        yield from self.update(tokens, engine)
+        self.settings = settings
         if self.finished is None:
-            yield from self.finish("end")
+            yield from self.finish(reason)
 
     @property
     def ids(self) -> list[int]:
@@ -440,6 +448,7 @@ class Batch:
         self.answers: list[Answer] = []
         self._groups: dict[Answer, _BestOf] = {}
         self._searches: dict[Answer, BeamSearch] = {}
+        self._choosing: set[Answer] = set()
         self._choices: tuple[tuple[object, ...], Choices] | None = None
         self._next_slot = 0
 
@@ -459,7 +468,9 @@ class Batch:
                 self._next_slot += 1
             one.request.slot = self._next_slot
             one.begin()
-            if settings.num_beams > 1 and not settings.choices:
+            if settings.choices:
+                self._choosing.add(one)
+            elif settings.num_beams > 1:
                 self._searches[one] = one.search()
             self.answers.append(one)
 
@@ -482,6 +493,7 @@ class Batch:
             if answer.finished is not None:
                 self._groups.pop(answer, None)
                 self._searches.pop(answer, None)
+                self._choosing.discard(answer)
         self.answers = [answer for answer in self.answers if answer.finished is None]
 
     def _step(self) -> Iterator[tuple[Answer, Iterator[Record]]]:
@@ -490,19 +502,16 @@ class Batch:
         for answer in list(self.answers):  # an answer that joins meanwhile is extended in the next step
             yield answer, answer.refresh()
             search = self._searches.get(answer)
-            if stop and search:
-                yield answer, answer.update(search.best, self.engine)
-            if stop and answer.finished is None:
-                yield answer, answer.finish("interrupted")
+            if stop:
+                yield answer, answer.conclude(search.best if search else (), self.engine, "interrupted")
             elif answer.request.left <= 0:
                 yield answer, answer.finish("length")
             elif answer.is_over:
                 yield answer, answer.finish("end")
-            elif answer.request.settings.choices:
+            elif answer in self._choosing and answer.request.settings.choices:
                 yield answer, answer.choose(self._choices_of(answer), self.engine)
             elif search and search.is_over:
-                del self._searches[answer]
-                yield answer, self._finish_search(answer, search)
+                yield answer, answer.conclude(search.best, self.engine)
             else:
                 unfinished.append(answer)
         if unfinished:
@@ -524,11 +533,6 @@ class Batch:
         if self._choices is None or self._choices[0] != key:
             self._choices = (list(request.ids), *key[1:]), answer.weigh_choices(self.engine)
         return self._choices[1]
-
-    def _finish_search(self, answer: Answer, search: BeamSearch) -> Iterator[Record]:
-        yield from answer.update(search.best, self.engine)
-        if answer.finished is None:
-            yield from answer.finish("end")
 
     def close(self) -> None:
         """End unfinished answers as interrupted; their last records are lost."""
