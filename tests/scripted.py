@@ -101,7 +101,7 @@ class ScriptedEngine:
             time.sleep(self.delay)
             ids = self._answer(self._prompt(request), request.settings, index)
             chosen = ids[index % len(ids)]
-            others = (chosen, *(id for id in range(top_logprobs) if id != chosen))
+            others = (chosen, *(id for id in range(min(top_logprobs, self.tokenizer.vocab_size)) if id != chosen))
             tops = tuple((id, math.log(0.5) * (rank + 1)) for rank, id in enumerate(others[:top_logprobs]))
             yield SampledToken(chosen, math.log(0.5), tops)
             if chosen in request.end_ids or time.perf_counter() >= end:

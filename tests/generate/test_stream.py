@@ -7,11 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tinychat.config.settings import Settings
+from tinychat.config.settings import Settings, SettingStore
 from tinychat.errors import GenerationError
 from tinychat.events import Finished, Notice, Record, SettingsChanged, Token
 from tinychat.generate.engine import Engine, Request, SampledToken
 from tinychat.generate.stream import Answer, Batch, drive, stream
+from tinychat.session.open_model import OpenModel
 from tinychat.tokenizer.tokenizer import Tokenizer
 from tinychat.tokenizer.training import train_vocabulary
 
@@ -133,6 +134,15 @@ def test_tokens_generated_ahead_are_discarded_when_it_is_stopped(shown: int) -> 
     assert text_of(records) == "bad cafe"[:shown]
     assert (last(records).reason, last(records).tokens) == ("interrupted", shown)
     assert LETTERS.decode(one.ids) == "a" + "bad cafe"[:shown]
+
+
+def test_stopping_while_choices_are_weighed_ends_the_answer(letters: Path) -> None:
+    model, asked = OpenModel(str(letters), SettingStore()), iter(range(9))
+    settings = Settings(choices=("abc", "abd", "xyz"))
+    weighed = model.make_answer("a", settings=lambda: settings, seed=1)
+    records = list(stream(model.engine, weighed, lambda: next(asked) > 2))
+    assert [type(record) for record in records] == [Finished]
+    assert last(records).reason == "interrupted"
 
 
 def test_settings_are_read_before_each_call() -> None:

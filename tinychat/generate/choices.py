@@ -6,11 +6,11 @@ sum, the probabilities are those of one draw, to which temperature and filters a
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from tinychat.config.settings import Settings
-from tinychat.errors import GenerationError
+from tinychat.errors import GenerationError, Interrupted
 from tinychat.events import ChoiceProbabilities, ChoiceProbability
 from tinychat.generate.bans import has_banned
 from tinychat.generate.engine import Engine, Request, SampledToken, TokenProbability, uniform
@@ -38,8 +38,19 @@ class Choices:
         return ChoiceProbabilities(tuple(sorted(self.probabilities, key=lambda one: -one.model)))
 
     @classmethod
-    def weigh(cls, engine: Engine, request: Request, start: int, tokenizer: Tokenizer) -> "Choices":
-        """Compute the probabilities of the choices of a request, whose answer begins at index `start` of its ids."""
+    def weigh(
+        cls,
+        engine: Engine,
+        request: Request,
+        start: int,
+        tokenizer: Tokenizer,
+        should_stop: Callable[[], bool] = lambda: False,
+    ) -> "Choices":
+        """Compute the probabilities of the choices of a request, whose answer begins at index `start` of its ids.
+
+        Raises:
+            Interrupted: If `should_stop`, which is called before each call of the engine, returns true.
+        """
         settings, so_far = request.settings, tuple(request.ids[start:])
         encoded = {text: tokenizer.encode(text) for text in settings.choices if _is_asked(text, settings)}
         for text, ids in encoded.items():
@@ -59,6 +70,8 @@ class Choices:
             total, before = 0.0, tuple(ids)
             for id in more:
                 if before not in known:
+                    if should_stop():
+                        raise Interrupted("the choices are not weighed: it was stopped")
                     known[before] = _logprobs(engine, request, (*request.ids[:start], *before))
                 total, before = total + known[before][id], (*before, id)
             return total

@@ -14,6 +14,7 @@ from itertools import chain
 
 from tinychat.config.settings import UNFILTERED, Settings, describe_sampling
 from tinychat.corpus.types import Message
+from tinychat.errors import Interrupted
 from tinychat.events import (
     AvoidedText,
     Candidates,
@@ -227,9 +228,13 @@ class Answer:
         allows = (lambda ids: not has_banned(decode(ids[start:]), bans)) if bans else None
         return BeamSearch(self.request, self.request.settings.num_beams, adjust, allows, self.top_logprobs)
 
-    def weigh_choices(self, engine: Engine) -> Choices:
-        """Return the choices that are set, with their probabilities."""
-        return Choices.weigh(engine, self.request, self._start, self.tokenizer)
+    def weigh_choices(self, engine: Engine, should_stop: Callable[[], bool] = lambda: False) -> Choices:
+        """Return the choices that are set, with their probabilities.
+
+        Raises:
+            Interrupted: If `should_stop` returns true before they are known.
+        """
+        return Choices.weigh(engine, self.request, self._start, self.tokenizer, should_stop)
 
     def choose(self, choices: Choices, engine: Engine) -> Iterator[Record]:
         """Draw one of the choices, and end with it."""
@@ -509,7 +514,7 @@ class Batch:
             elif answer.is_over:
                 yield answer, answer.finish("end")
             elif answer in self._choosing and answer.request.settings.choices:
-                yield answer, answer.choose(self._choices_of(answer), self.engine)
+                yield answer, self._choose(answer)
             elif search and search.is_over:
                 yield answer, answer.conclude(search.best, self.engine)
             else:
@@ -526,12 +531,20 @@ class Batch:
                 else:
                     yield answer, answer.update(next(generated), self.engine, self.should_stop)
 
+    def _choose(self, answer: Answer) -> Iterator[Record]:
+        try:
+            choices = self._choices_of(answer)
+        except Interrupted:
+            yield from answer.finish("interrupted")
+        else:
+            yield from answer.choose(choices, self.engine)
+
     def _choices_of(self, answer: Answer) -> Choices:
         """Return the choices of an answer; those of the previous one if it differs in its random numbers alone."""
         request = answer.request
         key = (request.ids, request.source, replace(request.settings, seed=None))
         if self._choices is None or self._choices[0] != key:
-            self._choices = (list(request.ids), *key[1:]), answer.weigh_choices(self.engine)
+            self._choices = (list(request.ids), *key[1:]), answer.weigh_choices(self.engine, self.should_stop)
         return self._choices[1]
 
     def close(self) -> None:
