@@ -3,11 +3,13 @@
 Each case runs one of the instruction sets that this processor has.
 """
 
+import math
 import os
 import random
 import struct
 import subprocess
 import sys
+from array import array
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
@@ -82,6 +84,8 @@ def use(folder: Path, architecture: dict[str, Any], seed: int) -> Callable[[list
         )  # fmt: skip
         ids = [dice.randrange(VOCABULARY) for _ in range(dice.choice((1, 5, 40)))]
         request = Request(slot=0, ids=ids, num_generated=0, settings=settings, seed=seed)
+        if dice.random() < 0.3:
+            request.biases = array("f", [dice.choice((0, 1e30, -1e30, -math.inf)) for _ in range(VOCABULARY)])
         try:
             engine = NativeEngine(
                 info, dice.choice((1, 2)), precision=dice.choice(("f32", "bf16", "int8")),
