@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 from datetime import datetime
@@ -11,6 +12,7 @@ import pytest
 import torch
 from scripted import Talk
 
+from tinychat.cli.options import load_settings
 from tinychat.commands import COMMANDS
 from tinychat.commands.results import Answer, EditPrompt, Export, Message, Question, Table, TokenBrowser, Tree
 from tinychat.errors import TinychatError, UsageError
@@ -212,6 +214,16 @@ def test_the_command_is_short_and_quoted_for_the_shell(letters: Path) -> None:
     ask(session, "hello there")
     call = f"tinychat -m {letters} -p 'hello there' --temperature 0.8 --top-p 0.95 --max-tokens 12"
     assert repeated(session) == call + """ --stop 'it'"'"'s\\n' --seed 7"""
+
+
+def test_texts_between_commas_are_one_flag(letters: Path) -> None:
+    session = open_session(letters)
+    session.settings.set("choices", ["a, b", "c\n", "d"])
+    ask(session, "hello there")
+    words = shlex.split(repeated(session))
+    flags = {"choices": (words[words.index("--choices") + 1],)}
+    again = load_settings(flags)[0]
+    assert again.current.choices == ("a, b", "c\n", "d")
 
 
 def test_a_setting_that_is_changed_now_is_named(letters: Path) -> None:

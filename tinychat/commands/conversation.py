@@ -29,7 +29,7 @@ from tinychat.commands.results import (
     Tree,
     TreeRow,
 )
-from tinychat.config.option import Origin, escape
+from tinychat.config.option import Option, Origin, escape
 from tinychat.config.settings import LOADING, SETTINGS
 from tinychat.errors import UsageError
 from tinychat.session.conversation import Conversation, Turn
@@ -254,12 +254,14 @@ def _conversation_command(session: Session, turns: Sequence[Turn]) -> str:
 
 def _flags(values: Mapping[str, object]) -> Iterator[str]:
     for name, value in values.items():
-        for text in _flag_values(value):
+        for text in _flag_values(SETTINGS[name], value):
             yield from (SETTINGS[name].flag, text)
 
 
-def _flag_values(value: object) -> list[str]:
-    """Return a value as flags take it: one text, or one for each text of a tuple."""
+def _flag_values(setting: Option, value: object) -> list[str]:
+    """Return a value as flags take it: one text, or one for each text of a tuple that is not typed with commas."""
+    if setting.separated:
+        return [setting.typed(value)]
     if isinstance(value, tuple):
         return [escape(text) for text in value] or ["none"]
     if isinstance(value, float):
