@@ -108,6 +108,7 @@ def depth(value: object) -> int:
     return 0 if inner is None else 1 + max(map(depth, inner), default=0)
 
 
+@pytest.mark.slow
 @given(NESTED, st.booleans(), st.integers(0, 4))
 def test_the_depth_of_json_is_found_without_parsing_it(values: object, ascii: bool, limit: int) -> None:
     text = json.dumps(values, ensure_ascii=ascii)

@@ -122,6 +122,7 @@ def test_gzip_is_decompressed_and_damaged_gzip_refused(tmp_path: Path) -> None:
         read(write(tmp_path, packed[:-20]))
 
 
+@pytest.mark.slow
 def test_many_damaged_bytes_take_no_longer_than_few(tmp_path: Path) -> None:
     began = time.process_time()
     text, _ = read(write(tmp_path, b"hello " * 100 + b"\xa7" * 400_000))

@@ -155,6 +155,7 @@ ACTIVE = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("settings", ACTIVE)
 def test_both_engines_give_the_same_answers_under_a_control(settings: Settings, letters: Path, native: None) -> None:
     info = read_info(letters)

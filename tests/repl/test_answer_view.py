@@ -256,6 +256,7 @@ def test_a_command_allowed_while_busy_runs_at_once_and_others_wait(
     assert "".join(key.data for key in get_typeahead(input)) == "/models\r"
 
 
+@pytest.mark.slow
 def test_the_beginning_of_a_word_shows_before_its_end_comes(play: Play) -> None:
     screen = Screen(24, 8)
 
@@ -304,6 +305,7 @@ def titled(words: str) -> Callable[[list[str]], bool]:
     return lambda lines: [line.split(" · ")[0] for line in lines if line.startswith("token ")] == [words]
 
 
+@pytest.mark.slow
 def test_arrows_walk_and_enter_goes_on_from_the_selected_token(person: Person) -> None:
     person.type("/why 2", ENTER)
     person.sees(HINT, "you› said‹: hello", titled("token 2 of 4"))

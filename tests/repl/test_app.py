@@ -203,6 +203,7 @@ def test_a_saved_conversation_can_be_opened(sit_down: Callable[..., Person]) -> 
     )
 
 
+@pytest.mark.slow
 def test_an_unwritable_folder_is_reported_once(sit_down: Callable[..., Person], home: Path) -> None:
     (home / "transcripts").write_text("no folder")
     person = sit_down()

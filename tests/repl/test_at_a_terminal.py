@@ -50,6 +50,7 @@ def test_the_greeting_the_prompt_the_toolbar_and_an_answer(sit_down: SitDown) ->
     person.sees("you said: again", lambda lines: any(line.endswith("stop: end of turn") for line in lines))
 
 
+@pytest.mark.slow
 def test_ctrl_c_clears_the_prompt_and_ctrl_d_leaves(sit_down: SitDown) -> None:
     person = sit_down()
     person.type("nonsense")
@@ -64,6 +65,7 @@ def test_ctrl_c_clears_the_prompt_and_ctrl_d_leaves(sit_down: SitDown) -> None:
     assert person.wait_for_exit() == 0
 
 
+@pytest.mark.slow
 def test_keys_and_a_signal_stop_an_answer_which_is_kept(counting: Person) -> None:
     for stop in (lambda: counting.type(CTRL_C), lambda: counting.type(ESCAPE), lambda: counting.process.kill(2)):
         stop()
@@ -77,6 +79,7 @@ def test_keys_and_a_signal_stop_an_answer_which_is_kept(counting: Person) -> Non
         counting.sees(lambda lines: "taken back: 'count'" not in lines and lines[1].startswith("0 1 2 3"))
 
 
+@pytest.mark.slow
 def test_ctrl_d_during_an_answer_is_ignored(counting: Person) -> None:
     counting.type(CTRL_D, CTRL_D, "\x1a", CTRL_C)
     counting.sees(answered)
@@ -107,6 +110,7 @@ def test_keys_change_the_answer_while_it_is_printed(sit_down: SitDown) -> None:
     person.sees(lambda lines: any("token 1 of " in line for line in lines))
 
 
+@pytest.mark.slow
 def test_space_pauses_and_resumes(counting: Person) -> None:
     counting.type(" ")
     paused = counting.sees(lambda lines: lines[-1].startswith("paused · temp 0.8 · "))[3]
@@ -200,6 +204,7 @@ def test_new_lines_by_ctrl_j_alt_enter_and_blocks(sit_down: SitDown) -> None:
     assert lines[lines.index("you said: /a") + 1] == "b"
 
 
+@pytest.mark.slow
 def test_a_typo_gets_the_nearest_command_and_the_toolbar_follows_a_setting(sit_down: SitDown) -> None:
     person = sit_down()
     person.type("/tempreature 2", ENTER)
@@ -220,6 +225,7 @@ def test_two_slashes_are_a_prompt_with_one(sit_down: SitDown) -> None:
     person.sees("you said: quit", answered)
 
 
+@pytest.mark.slow
 def test_completions_show_bounds_and_meaning(sit_down: SitDown) -> None:
     person = sit_down()
     person.type("/mod")
@@ -333,6 +339,7 @@ def test_waiting_for_a_model_can_be_interrupted(sit_down: SitDown) -> None:
     assert person.wait_for_exit() == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("facts", [{}, {"TERM": "dumb"}])
 def test_a_command_that_waits_for_a_model_says_so_and_can_be_interrupted(
     sit_down: SitDown, facts: dict[str, str]
@@ -440,6 +447,7 @@ def test_a_terminal_that_wraps_lines_anew_shows_an_answer_once(model: Path, home
     assert "top-p" not in answer
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("tmux") is None, reason="needs tmux")
 def test_an_answer_wraps_at_words_and_stays_one_line(model: Path, home: Path) -> None:
     """tmux shows where rows end, and joins those of a line as it does when they are copied."""
@@ -477,6 +485,7 @@ def test_help_fits_one_screen(sit_down: SitDown) -> None:
     assert all(len(line) <= 80 for line in lines)
 
 
+@pytest.mark.slow
 def test_sigterm_restores_the_terminal(counting: Person) -> None:
     counting.process.kill(15)
     assert counting.wait_for_exit() == 143
@@ -521,6 +530,7 @@ def test_random_keys_while_text_streams_break_nothing(tmp_path: Path) -> None:
     Stress(tmp_path, seed=1).run(300)
 
 
+@pytest.mark.slow
 def test_ctrl_z_suspends_an_answer_and_the_shell_continues_it(sit_down: SitDown) -> None:
     person = sit_down(in_shell=True, **SLOW)
     person.type("count", ENTER)
@@ -554,6 +564,7 @@ hello there
 """
 
 
+@pytest.mark.slow
 def test_enter_leads_through_a_lesson_and_other_lines_work_meanwhile(sit_down: SitDown, tmp_path: Path) -> None:
     (tmp_path / "own.md").write_text(LESSON)
     person = sit_down()
@@ -576,6 +587,7 @@ def test_enter_leads_through_a_lesson_and_other_lines_work_meanwhile(sit_down: S
     assert "›" not in lines[: lines.index("┃ ✓ Own is done")], "what Enter leaves behind is erased"
 
 
+@pytest.mark.slow
 def test_a_lesson_in_plain_lines(sit_down: SitDown, tmp_path: Path) -> None:
     (tmp_path / "own.md").write_text(LESSON)
     person = sit_down(TERM="dumb")

@@ -25,6 +25,7 @@ def test_a_bare_word_is_a_command_and_behind_slashes_a_prompt(sit_down: SitDown,
     assert b"exit alone is a command" not in person.raw  # it was said before
 
 
+@pytest.mark.slow
 def test_lines_of_other_programs_and_questions(sit_down: SitDown, tmp_path: Path) -> None:
     person = sit_down(columns=200)
     for line, shown in (
@@ -48,6 +49,7 @@ def test_lines_of_other_programs_and_questions(sit_down: SitDown, tmp_path: Path
     person.sees("/open N opens one, /open FILE what /save wrote")
 
 
+@pytest.mark.slow
 @FACTS
 def test_a_shell_has_the_terminal_while_it_runs(sit_down: SitDown, tmp_path: Path, facts: dict[str, str]) -> None:
     """Lines are edited by the terminal, Ctrl-C and Ctrl-\\ end the command alone, and its output may lack its end."""
@@ -71,6 +73,7 @@ def test_a_shell_has_the_terminal_while_it_runs(sit_down: SitDown, tmp_path: Pat
     person.sees("you said: hello")
 
 
+@pytest.mark.slow
 def test_what_is_typed_while_a_command_runs_goes_to_the_prompt(sit_down: SitDown, tmp_path: Path) -> None:
     person = sit_down(SHELL="/bin/sh")
     person.type(f"!echo ready; until test -e {tmp_path / 'go'}; do sleep 0.01; done", ENTER)

@@ -57,6 +57,7 @@ def test_without_a_model_the_mark_is_that_of_a_chat() -> None:
     assert (mark(Session()), mark(Session(), plain=True)) == ("› ", "> ")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("facts", "there", "back"), [({}, "¶", "›"), ({"TERM": "dumb"}, "text>", ">")])
 def test_the_mark_changes_with_the_model(
     sit_down: SitDown, home: Path, facts: dict[str, str], there: str, back: str

@@ -237,6 +237,7 @@ def test_keys_send_commands_to_the_trainer(run: RunFolder, input: PipeInput) -> 
     assert commands(run) == ["sample", "evaluate", "stop"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dumb", [False, True])
 def test_what_is_typed_for_the_prompt_does_not_act_on_the_run(run: RunFolder, input: PipeInput, *, dumb: bool) -> None:
     """Neither what was typed before the keys were on screen, nor lines that begin otherwise, nor `quit`."""
@@ -255,6 +256,7 @@ def test_what_is_typed_for_the_prompt_does_not_act_on_the_run(run: RunFolder, in
     assert "kept for the prompt; b leaves the run for it" in screen.getvalue()
 
 
+@pytest.mark.slow
 def test_plain_lines_handle_keys_and_show_samples(run: RunFolder, input: PipeInput) -> None:
     write(run, *EVENTS)
     input.send_text("sxqq")

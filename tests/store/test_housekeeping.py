@@ -79,6 +79,7 @@ def test_only_what_is_in_the_data_folder_is_found(make: Make, letters: Path, tmp
         assert caught.value.remedy == remedy
 
 
+@pytest.mark.slow
 def test_a_run_that_trains_stays(make: Make) -> None:
     run = make("mine")
     own = find_own("mine")

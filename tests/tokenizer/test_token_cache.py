@@ -28,6 +28,7 @@ def encode(folder: Path, corpus: Corpus, tokenizer: Tokenizer, template: ChatTem
     return [int(id) for id in encode_corpus(corpus, tokenizer, folder / "cache", template=template).ids]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["char", "wordpiece", "word"])
 def test_the_ids_are_those_of_the_whole_text(tmp_path: Path, kind: str) -> None:
     corpus = corpus_of(tmp_path, TEXT)

@@ -45,6 +45,7 @@ def test_going_on_begins_with_the_loss_of_the_start_and_counts_the_text_with_fol
     assert all(before[f"ngrams.{name}"].equal(after[f"ngrams.{name}"]) for name in ("contexts", "counts"))
 
 
+@pytest.mark.slow
 def test_where_no_step_makes_it_better_the_start_is_kept(text: Path) -> None:
     assert train(make(text, steps=40)) == 0
     run = go_on(text, steps=8, learning_rate=50.0, embedding_learning_rate=50.0, evaluate_every=4)
@@ -100,6 +101,7 @@ def test_what_the_start_has_not_seen_of_a_text_measures_both(tmp_path: Path) -> 
     assert "text has seen all but 5.0 % of this text: that part measures both" in {e.text for e in events(run, Noticed)}
 
 
+@pytest.mark.slow
 def test_a_run_that_is_done_says_so_and_is_extended_by_its_length(text: Path) -> None:
     run = make(text, steps=40, evaluate_every=10, ngram_order=0)
     assert train(run) == 0

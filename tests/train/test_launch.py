@@ -219,6 +219,7 @@ os._exit(trainer.main(sys.argv[1:], may_exit=True))
 """A trainer whose main thread waits for a named pipe that nobody writes to, instead of reading its text."""
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes")
 @pytest.mark.parametrize("how", ["stop", "SIGTERM", "its starter is gone"])
 def test_a_trainer_ends_when_asked_whatever_it_waits_for(how: str) -> None:

@@ -44,6 +44,7 @@ def close_to(points: Points) -> Points:
     return [(step, pytest.approx(value, rel=1e-6)) for step, value in points]
 
 
+@pytest.mark.slow
 def test_tensorboard_and_csv_have_the_losses_of_the_events(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Loop, "_report_interval", 0.0)
     write_text(Path("text.txt"), ["la", "lu", "mi", "mo"], 2000)

@@ -165,6 +165,7 @@ def read_only(folder: Path) -> Iterator[None]:
         subprocess.run(["umount", folder], check=True)
 
 
+@pytest.mark.slow
 def test_a_run_that_cannot_be_written_fails_with_one_line(text: Path, capfd: pytest.CaptureFixture[str]) -> None:
     run = make(text)
     with read_only(run.path):

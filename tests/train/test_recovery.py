@@ -64,6 +64,7 @@ def poison(monkeypatch: pytest.MonkeyPatch, steps: list[int], *, before: bool = 
     monkeypatch.setattr(Learner, "step", poisoned)
 
 
+@pytest.mark.slow
 def test_a_run_returns_to_its_last_checkpoint_with_half_the_learning_rate(monkeypatch: pytest.MonkeyPatch) -> None:
     run = make(schedule="constant", warmup_steps=0)
     poison(monkeypatch, [15])

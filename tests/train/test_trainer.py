@@ -126,6 +126,7 @@ def test_each_epoch_is_evaluated_and_every_other_one_sampled(text: Path) -> None
     assert read_info(find_model(run.name)).settings == {"temperature": 0.0, "max_tokens": 260}
 
 
+@pytest.mark.slow
 def test_the_reported_loss_is_that_of_the_saved_model(text: Path, tmp_path: Path) -> None:
     run = make(text, steps=30)
     train(run)
@@ -158,6 +159,7 @@ def test_a_stopped_run_resumes_as_if_it_had_not_been_stopped(text: Path, length:
     assert done.loss == events(whole, Ended)[0].loss
 
 
+@pytest.mark.slow
 def test_a_mix_is_evaluated_on_the_end_of_each_text_and_eval_agrees(text: Path, tmp_path: Path) -> None:
     (tmp_path / "short.txt").write_text("a small bird likes the tree.\n" * 30, encoding="utf-8")
     sources = [f"{text}:1", f"{tmp_path / 'short.txt'}:3"]
@@ -309,6 +311,7 @@ def test_an_unexpected_error_is_reported_and_its_traceback_is_in_the_log(
     assert "Traceback" in capfd.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_run_does_not_resume_on_a_changed_text(text: Path) -> None:
     run = make(text, steps=10)
     train(run)
