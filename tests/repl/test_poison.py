@@ -29,7 +29,9 @@ COMMAND_LINES = (
     "/model", "/show", "/settings", f"/stop {POISON}", "/settings", "/why", "/tokens", f"/tokens {POISON}",
     f"/score {POISON}", "/tree", "/history", "/retry", "/samples 2", "/runs", "/recipes", f"/recipes {POISON}",
     f"/open missing {POISON}", f"/train --plain missing{POISON}", f"/{POISON}", f"/help {POISON}", f"/model {POISON}",
-    f"/set temperature {POISON}", "/info", "/color", "/repeat",
+    f"/set temperature {POISON}", "/info", "/color", "/repeat", "/open", f"/rm {POISON}", f"/rename a {POISON}",
+    "/steps", f"/lesson {POISON}", f"/ban {POISON}", f"/boost {POISON} 2", f"/begin {POISON}", f"/choices a,{POISON}",
+    f"/regex ({POISON}", f"/steer {POISON}-b 1", "/why", "/settings",
 )  # fmt: skip
 
 
@@ -49,13 +51,16 @@ def paste(text: str) -> str:
 
 
 @pytest.mark.slow
-def test_no_control_sequence_reaches_the_terminal(sit_down: SitDown) -> None:
+def test_no_control_sequence_reaches_the_terminal(sit_down: SitDown, tmp_path: Path) -> None:
+    lesson = f"# Poison: {POISON} (4 minutes)\n\nA page with {POISON} in it.\n\n```tinychat\n/tokens {POISON}\n```\n"
+    (tmp_path / "poisoned.md").write_text(lesson, "utf-8")
     person = sit_down(columns=120, rows=50)
     person.type(paste(f"hello {POISON}"))
     person.sees(lambda lines: any("esrever" in line for line in lines))
     person.type(ENTER)
     person.sees(answered)
-    for number, line in enumerate(COMMAND_LINES):
+    lines = (*COMMAND_LINES, f"/lesson {tmp_path / 'poisoned.md'}", "/lesson", "/lesson off")
+    for number, line in enumerate(lines):
         person.type(paste(line), ENTER, f"/seed {number}", ENTER)
         person.sees(lambda lines, number=number: any(line.endswith(f"→ {number}") for line in lines))
     person.type("/model p")
@@ -65,6 +70,7 @@ def test_no_control_sequence_reaches_the_terminal(sit_down: SitDown) -> None:
     assert find_foreign(person.raw.decode()) == []
     assert person.raw.decode().count("esrever") > len(COMMAND_LINES)
     assert b"unexpected" not in person.raw
+    assert "A page with" in person.raw.decode()
 
 
 @pytest.mark.slow
