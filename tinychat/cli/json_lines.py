@@ -3,6 +3,7 @@
 import dataclasses
 import json
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -119,11 +120,9 @@ def _check_model(name: object, model: OpenModel) -> None:
     """Check that the model that a line names, if any, is the open one."""
     if name is None or name in (model.name, model.reference):
         return
-    try:
+    with suppress(ModelError):  # there is none of that name: it is not the open one either
         if isinstance(name, str) and find_model(name).resolve() == model.info.folder.resolve():
             return
-    except ModelError:
-        pass
     raise UsageError(f"the model is {model.name}, not {_quote(name)}", "it holds for the whole call: give it as -m")
 
 

@@ -11,7 +11,6 @@ import textwrap
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from prompt_toolkit.key_binding import KeyPress
 from prompt_toolkit.keys import Keys
@@ -39,9 +38,6 @@ from tinychat.store.runs import RunFolder
 from tinychat.textutil import duration, escape_controls, percent
 from tinychat.train.event_log import Curves, recent_loss, smoothed
 from tinychat.train.report import format_samples, report
-
-if TYPE_CHECKING:
-    pass
 
 POLL_INTERVAL, LIVENESS_INTERVAL, LINE_INTERVAL = 0.1, 1.0, 10.0
 """Seconds between two polls of events and keys, two checks that a trainer is alive, and two lines of progress."""

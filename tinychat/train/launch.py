@@ -16,7 +16,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, NoReturn, cast
@@ -246,11 +246,8 @@ def find_resumable(name: str) -> RunFolder:
     try:
         return find_run(name)
     except RunError:
-        try:
+        with suppress(ModelError):  # there is neither: the names of the runs help more
             model = read_info(find_model(name))
-        except ModelError:
-            pass
-        else:
             problem = f"there is no run {name!r}, only a model"
             raise RunError(problem, f"train TEXT --from {typed(model.name)} goes on from it") from None
         raise
