@@ -8,12 +8,16 @@ from typing import Any
 import pytest
 import torch
 
+from tinychat.config.settings import SettingStore
 from tinychat.errors import ModelError, UsageError
-from tinychat.formats.huggingface import export_model, import_model
+from tinychat.formats.registry import export_model, import_model, open_model
 from tinychat.model.config import ModelConfig
 from tinychat.model.loading import load_model
 from tinychat.model.transformer import Transformer
+from tinychat.session.open_model import OpenModel
 from tinychat.store.models import ModelInfo, read_info, read_tokenizer, read_training, read_weights, save_model
+from tinychat.train.launch import prepare_run
+from tinychat.train.recipe import Recipe
 
 transformers = pytest.importorskip("transformers")
 
@@ -56,6 +60,49 @@ def test_exported_models_compute_the_same_logits_in_transformers_and_can_be_impo
     back = import_model(tmp_path / "out", "back", tmp_path / "back")
     torch.testing.assert_close(load_model(back)(ids), ours(ids))
     assert back.parameters == info.parameters
+
+
+@pytest.mark.parametrize("split", [False, True])
+def test_a_folder_of_transformers_is_opened_where_it_lies(letters: Path, tmp_path: Path, split: bool) -> None:
+    torch.manual_seed(2)
+    config = transformers.GPT2Config(vocab_size=28, n_positions=24, n_embd=16, n_layer=2, n_head=2)
+    theirs, folder = transformers.GPT2LMHeadModel(config).eval(), tmp_path / "theirs"
+    theirs.save_pretrained(folder, max_shard_size="5KB" if split else "1GB")
+    read_tokenizer(letters).save(folder / "tokenizer.json")
+    before = {path: path.read_bytes() for path in folder.iterdir()}
+    assert len(before) > 4 or not split
+    model = OpenModel(str(folder), SettingStore())
+    ids = [model.tokenizer.encode("hello there")]
+    with torch.inference_mode():
+        expected = theirs(torch.tensor(ids)).logits.log_softmax(-1)[0]
+    scores = [expected[at, id].item() for at, id in enumerate(ids[0][1:])]
+    assert model.engine.score(ids[0]) == pytest.approx(scores, abs=1e-5)
+    assert model.info.description == "theirs of transformers (gpt2)"
+    assert {path: path.read_bytes() for path in folder.iterdir()} == before
+
+
+def test_training_goes_on_from_a_folder_of_transformers(letters: Path, tmp_path: Path) -> None:
+    config = transformers.GPT2Config(vocab_size=28, n_positions=24, n_embd=16, n_layer=1, n_head=2)
+    transformers.GPT2LMHeadModel(config).save_pretrained(tmp_path / "theirs")
+    read_tokenizer(letters).save(tmp_path / "theirs" / "tokenizer.json")
+    run = prepare_run(Recipe(texts=("hello there",), from_model=str(tmp_path / "theirs")), name="more")
+    assert read_info(run.base_model).architecture == open_model(str(tmp_path / "theirs")).architecture
+    assert run.tokenizer_file.read_bytes() == (run.base_model / "tokenizer.json").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"weight_map": {"a": "../x.safetensors"}}, "which is no file beside it"),
+        ({"weight_map": {"a": "absent.safetensors"}}, "cannot be read"), ({}, "has no weight_map"),
+    ],
+)  # fmt: skip
+def test_a_faulty_index_is_refused(tmp_path: Path, letters: Path, change: dict[str, Any], said: str) -> None:
+    transformers.GPT2Config(vocab_size=28, n_positions=24, n_embd=16, n_layer=1, n_head=2).save_pretrained(tmp_path)
+    read_tokenizer(letters).save(tmp_path / "tokenizer.json")
+    (tmp_path / "model.safetensors.index.json").write_text(json.dumps(change))
+    with pytest.raises(ModelError, match=said):
+        read_weights(open_model(str(tmp_path)))
 
 
 @torch.inference_mode()

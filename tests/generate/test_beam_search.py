@@ -71,7 +71,7 @@ def test_finds_what_transformers_finds(
         request.getfixturevalue("compiled")
     import torch
 
-    from tinychat.formats.huggingface import export_model
+    from tinychat.formats.registry import export_model
     from tinychat.model.transformer import Transformer
 
     tokenizer = read_tokenizer(letters)

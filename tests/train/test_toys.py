@@ -10,7 +10,7 @@ from training import QUICK, events, train, train_recipe
 from tinychat.config.settings import SettingStore
 from tinychat.evaluate.perplexity import score
 from tinychat.events import Ended, Evaluated, Noticed, Planned, Sampled
-from tinychat.formats.huggingface import export_model
+from tinychat.formats.registry import export_model
 from tinychat.generate.stream import stream
 from tinychat.session.session import Session
 from tinychat.store.models import find_model, read_card, read_info, read_weights

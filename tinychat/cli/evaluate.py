@@ -13,8 +13,8 @@ from tinychat.cli.output import echo, echo_json, echo_progress
 from tinychat.config.settings import Settings, SettingStore
 from tinychat.errors import UsageError, check_memory_limit
 from tinychat.evaluate.suite import Outcome, Suite, Tally, read_suite, run, tally
+from tinychat.formats.registry import open_model
 from tinychat.session.session import Session
-from tinychat.store.models import find_model, open_info
 from tinychat.textutil import escape_controls, one_line, percent
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def eval_(
     if suite is not None:
         _run_suite(model, suite, flags, as_json=as_json, verbose=verbose)
         return
-    info, settings = open_info(find_model(model)), SettingStore()
+    info, settings = open_model(model), SettingStore()
     set_flags(settings, flags)
     check_memory_limit()
 

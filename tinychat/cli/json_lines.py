@@ -10,9 +10,9 @@ from typing import Any
 from tinychat.config.settings import LOADING, SETTINGS, Settings
 from tinychat.errors import ModelError, UsageError
 from tinychat.events import Finished, Token
+from tinychat.formats.registry import open_model
 from tinychat.session.conversation import Turn
 from tinychat.session.open_model import OpenModel
-from tinychat.store.models import find_model
 from tinychat.untrusted import parse_json
 
 COMPLETION = "completion"
@@ -121,7 +121,7 @@ def _check_model(name: object, model: OpenModel) -> None:
     if name is None or name in (model.name, model.reference):
         return
     with suppress(ModelError):  # there is none of that name: it is not the open one either
-        if isinstance(name, str) and find_model(name).resolve() == model.info.folder.resolve():
+        if isinstance(name, str) and open_model(name).folder.resolve() == model.info.folder.resolve():
             return
     raise UsageError(f"the model is {model.name}, not {_quote(name)}", "it holds for the whole call: give it as -m")
 

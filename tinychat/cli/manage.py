@@ -10,10 +10,10 @@ import click
 from tinychat.cli.options import debug_option, json_option, load_settings, load_ui_options
 from tinychat.cli.output import echo, echo_columns, echo_json, is_terminal
 from tinychat.errors import ModelError, UsageError, check_memory_limit
-from tinychat.formats.huggingface import FORMATS, export_model, import_model
+from tinychat.formats.registry import FORMATS, export_model, import_model, open_model
 from tinychat.store import paths
 from tinychat.store.housekeeping import read_file_facts
-from tinychat.store.models import ModelInfo, find_model, list_models, open_info, read_training
+from tinychat.store.models import ModelInfo, list_models, read_training
 from tinychat.store.names import check_name, find_named, typed
 from tinychat.textutil import byte_size
 
@@ -48,7 +48,7 @@ def models(as_json: bool) -> None:
 @debug_option
 def show(model: str, as_json: bool) -> None:
     """Show the architecture of MODEL, part by part; with --json also how it was trained."""
-    info = open_info(find_model(model))
+    info = open_model(model)
     if as_json:
         from tinychat.model.loading import list_parts
         from tinychat.model.shapes import checked_config
@@ -238,20 +238,24 @@ def config(as_json: bool) -> None:
     echo_columns([(setting.name, setting.show(value), origin) for setting, value, origin in in_force])
 
 
+WRITABLE = "; ".join(f"{name}: {format.description}" for name, format in FORMATS.items() if format.write)
+
+
 @click.command("export")
 @click.argument("model")
-@click.option("--to", "to", required=True, metavar="FORMAT", help="; ".join(f"{k}: {v}" for k, v in FORMATS.items()))
-@click.option("--out", type=click.Path(path_type=Path), help="the folder to write to [NAME-FORMAT]")
+@click.option("--to", "to", required=True, metavar="FORMAT", help=WRITABLE)
+@click.option("--out", type=click.Path(path_type=Path), help="the folder or file to write to [NAME-FORMAT]")
 @debug_option
 def export(model: str, to: str, out: Path | None) -> None:
     """Export MODEL for another tool."""
-    info = open_info(find_model(model))
-    folder = out or Path(f"{check_name(info.name)}-{to}")
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise UsageError(f"{folder} is there already", "give another --out")
+    info = open_model(model)
+    suffix = FORMATS[to].suffix if to in FORMATS else ""
+    path = out or Path(f"{check_name(info.name)}{suffix or f'-{to}'}")
+    if path.exists() and (not path.is_dir() or suffix or any(path.iterdir())):
+        raise UsageError(f"{path} is there already", "give another --out")
     check_memory_limit()
-    export_model(info, to, folder)
-    echo(folder)
+    export_model(info, to, path)
+    echo(path)
 
 
 @click.command("import")
@@ -260,8 +264,11 @@ def export(model: str, to: str, out: Path | None) -> None:
 @click.option("--out", type=click.Path(path_type=Path), help="the folder to write to [among your own models]")
 @debug_option
 def import_(path: Path, name: str | None, out: Path | None) -> None:
-    """Import a model that transformers saved (GPT-2 or Llama architecture), or one of tinychat's own."""
-    name = check_name(name or path.resolve().name)
+    """Import a model of another tool, or one of tinychat's own; without that, `tinychat -m PATH` opens it, too.
+
+    PATH is a folder that transformers saved (GPT-2 or Llama architecture), or a folder of tinychat.
+    """
+    name = check_name(name or (path.resolve().stem if path.is_file() else path.resolve().name))
     folder = out or find_named(paths.models_folder(), name) or paths.models_folder() / name
     if folder.exists():
         raise ModelError(f"{folder} is there already", "give another --name, or remove it")

@@ -32,11 +32,11 @@ from tinychat.commands.results import (
 from tinychat.config.option import Option, Origin, escape
 from tinychat.config.settings import LOADING, SETTINGS
 from tinychat.errors import UsageError
+from tinychat.formats.registry import open_model
 from tinychat.session.conversation import Conversation, Turn
 from tinychat.session.session import Session
 from tinychat.session.transcript import read_transcript, write_transcript
 from tinychat.store import paths
-from tinychat.store.models import find_model, read_info
 from tinychat.textutil import count, json_line, shorten
 from tinychat.untrusted import open_regular, parse_json, read_json
 
@@ -220,7 +220,7 @@ def repeat(session: Session, text: str) -> Result:
 
     if reason := _why_not_reproducible(turn):
         raise refuse(reason)
-    chat = read_info(find_model(turn.model)).mode == "chat"
+    chat = open_model(turn.model).mode == "chat"
     turns = session.turns[: index + 1] if chat else [turn]
     for number, other in enumerate(turns[:-1], 1):
         if reason := _why_not_reproducible(other):

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 from tinychat.commands.registry import Suggestion, command, first_word, split_flags, to_name
 from tinychat.commands.results import Architecture, Message, Question, Result, Table
 from tinychat.errors import UsageError
+from tinychat.formats.registry import open_model
 from tinychat.model.config import ModelConfig, make_diagram
 from tinychat.session.session import Session
 from tinychat.store.housekeeping import Own, check_new_name, find_own, list_own, read_file_facts, remove, rename
-from tinychat.store.models import ModelInfo, Models, find_model, list_bundled_models, list_models, read_info
+from tinychat.store.models import ModelInfo, Models, list_bundled_models, list_models
 from tinychat.textutil import byte_size, compact, count
 
 if TYPE_CHECKING:
@@ -115,7 +116,7 @@ def show(session: Session, text: str) -> Result:
     reads it and adds its result at ⊕; `4 ×` is four such blocks in a row.
     On the right: positions × width of a layer's result, and its parameters.
     """
-    return describe_model(read_info(find_model(to_name(text))) if text else session.model.info)
+    return describe_model(open_model(to_name(text)) if text else session.model.info)
 
 
 def describe_model(info: ModelInfo) -> Architecture:

@@ -30,11 +30,12 @@ from tinychat.config.option import Option
 from tinychat.config.settings import Settings
 from tinychat.errors import ModelError, RunError, UsageError, check_memory_limit
 from tinychat.events import AnswerStart, Ended, Evaluated, Failed, Finished, Record, Stepped
+from tinychat.formats.registry import open_model
 from tinychat.generate.stream import stream
 from tinychat.session.open_model import ShouldStop
 from tinychat.session.session import Session
 from tinychat.store import paths
-from tinychat.store.models import ModelInfo, find_model, list_models, read_info, read_training
+from tinychat.store.models import ModelInfo, list_models, read_info, read_training
 from tinychat.store.names import find_spelling, fold
 from tinychat.store.runs import RunFolder, find_run, list_runs
 from tinychat.store.weights import list_snapshots
@@ -483,12 +484,12 @@ def _find_curve(name: str, by: str) -> LossCurve:
     if (found := find_spelling(name, list(runs))) is not None:
         return _of_run(runs[found], by)
     try:
-        folder = find_model(name)
+        info = open_model(name)
     except ModelError:
         near = difflib.get_close_matches(name, runs, n=1)
         remedy = f"did you mean {near[0]}?" if near else f"runs: {', '.join(runs) or 'none yet'}"
         raise RunError(f"there is no run or model {name!r}", remedy) from None
-    return _of_model(read_info(folder), by)
+    return _of_model(info, by)
 
 
 def _default_curve(session: Session, by: str) -> LossCurve:

@@ -31,7 +31,7 @@ from tinychat.model.loading import choose_device, load_model
 from tinychat.model.transformer import Transformer
 from tinychat.session.session import Session
 from tinychat.store import paths
-from tinychat.store.models import ModelInfo, map_weights, read_tokenizer
+from tinychat.store.models import ModelInfo, map_weights, read_tokenizers
 from tinychat.store.runs import RunFolder
 from tinychat.tokenizer.tokenizer import Tokenizer
 from tinychat.train.batches import Batch, Batches
@@ -197,9 +197,7 @@ def _measure_training(model: Transformer, device: str, info: ModelInfo) -> tuple
     rate = Rate(tokens / seconds, operations / seconds / limit, limit)
     runs = paths.runs_folder()
     runs.mkdir(parents=True, exist_ok=True)
-    overhead = loop_overhead(
-        recipe, model.config, batch_size, read_tokenizer(info.folder, info.files), runs, LOOP_SECONDS
-    )
+    overhead = loop_overhead(recipe, model.config, batch_size, read_tokenizers(info)[0], runs, LOOP_SECONDS)
     torch.set_num_threads(threads)
     return rate, machine.precision, machine.threads, overhead
 

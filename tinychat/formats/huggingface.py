@@ -1,45 +1,49 @@
-"""Import and export models of `transformers`.
+"""Folders of `transformers`: opened where they lie, and written.
 
-GPT-2 and Llama are the architectures that most tools read. Export refuses any other model and names the fields that
-prevent it.
+Reading maps the weights under our names; those in another layout, such as fused queries, keys and values, are copied.
+Writing knows GPT-2 and Llama, which most tools read, refuses any other model and names the fields that prevent it.
 """
 
 import json
+import math
 import os
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tinychat.atomic import atomic_folder
-from tinychat.errors import ModelError, TokenizerError, UsageError
+from tinychat.errors import ModelError
 from tinychat.model.config import ModelConfig
-from tinychat.model.shapes import check_shapes, checked_config
+from tinychat.model.shapes import check_shapes, checked_config, weight_shapes
 from tinychat.store.models import (
     CONFIG,
     MAX_CONFIG,
     TOKENIZER,
     WEIGHTS,
-    ModelFiles,
+    ForeignModel,
     ModelInfo,
-    read_card,
-    read_info,
     read_object,
-    read_source_tokenizer,
-    read_tokenizer,
-    read_training,
+    read_tokenizers,
     read_weights,
-    save_model,
 )
-from tinychat.tokenizer.tokenizer import Tokenizer, load_tokenizer
-from tinychat.untrusted import refuse_special
+from tinychat.store.weights import DAMAGED, MappedTensor, map_tensors
+from tinychat.tokenizer.tokenizer import load_tokenizer
+from tinychat.untrusted import read_json
 
 if TYPE_CHECKING:
+    import numpy as np
     from torch import Tensor
 
     Weights = dict[str, Tensor]
 
+INDEX = f"{WEIGHTS}.index.json"
+"""Says in which of several files each tensor is."""
+MAX_INDEX = 64 << 20
+"""Maximum size of the index in bytes."""
 GPT2_ACTIVATIONS = {"gelu_new": "gelu_tanh", "gelu_pytorch_tanh": "gelu_tanh", "gelu": "gelu", "relu": "relu"}
 
 
@@ -56,10 +60,17 @@ class Architecture:
     from_config: Callable[[Mapping[str, Any]], dict[str, Any]]
     names: Mapping[str, str]
     """Names of modules: ours → those of `transformers`; `{}` stands for the layer."""
-    transposed: bool
+    transposed: bool = False
     """Whether matrices in the layers are [in, out], as in GPT-2, instead of [out, in]."""
+    fused: str = ""
+    """Name of the module that holds queries, keys and values, if they are one."""
+    tied: bool = False
+    """Default of `tie_word_embeddings`."""
 
 
+PROJECTIONS = ("query", "key", "value")
+IGNORED = re.compile(r"\.(attn\.(masked_)?bias|rotary_emb\.inv_freq)$")
+"""Names of constants in files of older versions."""
 REQUIRED = {
     "norm_position": "pre", "norm_affine": True, "final_norm": True, "output_projection": True, "qk_norm": False,
     "scale_embedding": False, "previous_token_embeddings": 0, "bigram_embedding": False, "ngram_order": 0,
@@ -131,6 +142,8 @@ ARCHITECTURES = (
             "head": "lm_head",
         },
         transposed=True,
+        fused="transformer.h.{}.attn.c_attn",
+        tied=True,
     ),
     Architecture(
         "llama",
@@ -153,54 +166,28 @@ ARCHITECTURES = (
             "decoder.norm": "model.norm",
             "head": "lm_head",
         },
-        transposed=False,
     ),
 )
 
 
-FORMATS: dict[str, str] = {
-    "transformers": "a folder for transformers: GPT-2 or Llama, depending on the architecture",
-    "tinychat": "a folder to share: weights in bf16, half the size, and no paths of this machine",
-}
-"""Export formats, with the description of each."""
+# --- writing ----------------------------------------------------------------------------------------------------------
 
 
-def export_model(info: ModelInfo, to: str, folder: Path) -> None:
-    """Write a model to a folder in another format, a key of `FORMATS`, atomically.
+def write(info: ModelInfo, folder: Path) -> None:
+    """Write a model as a folder of `transformers`, atomically.
 
     Raises:
-        UsageError: If there is no such format.
-        ModelError: If the format does not support the architecture.
+        ModelError: If `transformers` has no such architecture.
     """
-    if to not in FORMATS:
-        raise UsageError(f"there is no format {to!r}", "formats: " + ", ".join(FORMATS))
-    if to == "tinychat":
-        _export_tinychat(info, folder)
-    else:
-        _export_transformers(info, folder)
-
-
-def _export_tinychat(info: ModelInfo, folder: Path) -> None:
-    checked_config(info)
-    training = read_training(info.folder, info.files)
-    data = training.get("recipe", {}).get("data", {})
-    if "sources" in data:
-        data["sources"] = [Path(source).name for source in data["sources"]]
-    tokenizers = read_tokenizer(info.folder, info.files), read_source_tokenizer(info.folder, info.files)
-    shared, card = replace(info, folder=folder), read_card(info.folder, info.files)
-    save_model(shared, read_weights(info), *tokenizers, training=training, card=card, precision="bf16")
-
-
-def _export_transformers(info: ModelInfo, folder: Path) -> None:
     from safetensors.torch import save
 
     info = replace(info, architecture=checked_config(info).to_dict())
     architecture = _find_architecture(info)
-    weights = _convert_weights(architecture, read_weights(info), int(info.architecture["n_layer"]), to_theirs=True)
+    weights = _convert_weights(architecture, read_weights(info), int(info.architecture["n_layer"]))
     tied = bool(info.architecture["tie_embeddings"])
     if tied:
         weights.pop("lm_head.weight", None)
-    tokenizer = read_tokenizer(info.folder, info.files)
+    tokenizer, _ = read_tokenizers(info)
     config = {
         "model_type": architecture.model_type, "architectures": [architecture.class_name],
         "vocab_size": info.architecture["vocab_size"], "tie_word_embeddings": tied, "torch_dtype": "float32",
@@ -214,77 +201,6 @@ def _export_transformers(info: ModelInfo, folder: Path) -> None:
         # Without this, transformers uses the model type's tokenizer class, which expects other files.
         settings = {"tokenizer_class": "PreTrainedTokenizerFast", "clean_up_tokenization_spaces": False}
         (draft / "tokenizer_config.json").write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
-
-
-def import_model(path: Path, name: str, folder: Path) -> ModelInfo:
-    """Import a model from a folder of `transformers` or of tinychat at `path`, and write it to `folder`.
-
-    Raises:
-        ModelError: If the folder holds no model, or one of an unsupported model type.
-    """
-    if not os.path.lexists(path / CONFIG):
-        raise ModelError(f"{path} holds no {CONFIG}", "give the folder of a model, as transformers saves it")
-    files = ModelFiles(path)
-    theirs = read_object(path / CONFIG, MAX_CONFIG, files)
-    if "architecture" in theirs:
-        info = replace(read_info(path, files), files=files)
-        checked_config(info)
-        weights, tokenizer = read_weights(info), read_tokenizer(path, files)
-    else:
-        architecture, weights, tokenizer = _read_transformers(path, theirs)
-        description = f"imported: {theirs.get('model_type')}"
-        info = ModelInfo(name, folder, "completion", architecture, tokenizer.kind, 0, description=description)
-    parameters = sum(weight.numel() for weight in {id(weight): weight for weight in weights.values()}.values())
-    info = replace(info, name=name, folder=folder, parameters=parameters, files=None)
-    training = {"imported_from": str(theirs.get("model_type", "tinychat"))}
-    card = f"# {name}\n\n{info.description}\n"
-    save_model(info, weights, tokenizer, read_source_tokenizer(path, files), training=training, card=card)
-    return info
-
-
-def _read_transformers(path: Path, theirs: Mapping[str, Any]) -> tuple[dict[str, Any], "Weights", Tokenizer]:
-    architecture = next((one for one in ARCHITECTURES if one.model_type == theirs.get("model_type")), None)
-    if architecture is None:
-        known = ", ".join(one.model_type for one in ARCHITECTURES)
-        raise ModelError(f"model type {theirs.get('model_type')!r} is not known here", f"known: {known}")
-    tied = bool(theirs.get("tie_word_embeddings", architecture.model_type == "gpt2"))
-    try:
-        ours = {**architecture.required, **architecture.from_config(theirs)}
-        config = ModelConfig.from_dict(ours | {"vocab_size": theirs["vocab_size"], "tie_embeddings": tied})
-        tokenizer = load_tokenizer(path)
-    except KeyError as error:
-        raise ModelError(f"{path / CONFIG} lacks {error}", "is it complete?") from None
-    except TokenizerError as error:
-        raise ModelError(f"{path} has no tokenizer that can be read: {error.problem}", error.remedy) from None
-    found = _read_theirs(path / WEIGHTS)
-    # The names of a model saved without its head have no prefix: `wte.weight` instead of `transformer.wte.weight`.
-    prefix = "transformer." if architecture.model_type == "gpt2" else "model."
-    if not any(name.startswith(prefix) for name in found):
-        found = {prefix + name: weight for name, weight in found.items()}
-    try:
-        weights = _convert_weights(architecture, found, config.n_layer, to_theirs=False)
-    except KeyError as error:
-        raise ModelError(f"{path / WEIGHTS} lacks {error}", "is it complete?") from None
-    shapes = {name: tuple(weight.shape) for name, weight in weights.items() if not (tied and name == "head.weight")}
-    check_shapes(config, shapes, f"the weights in {path}")
-    if tied:
-        weights["head.weight"] = weights["decoder.embedding.weight"]
-    return config.to_dict(), weights, tokenizer
-
-
-def _read_theirs(path: Path) -> "Weights":
-    """Read a safetensors file of any types, in f32."""
-    from safetensors import SafetensorError
-    from safetensors.torch import load_file
-
-    try:
-        refuse_special(path, path.stat())
-        weights = {name: weight.float() for name, weight in load_file(path).items()}
-    except (OSError, SafetensorError) as error:
-        raise ModelError(f"{path} cannot be read: {error}", "weights must be one safetensors file") from None
-    if name := next((name for name, weight in weights.items() if not weight.isfinite().all()), ""):
-        raise ModelError(f"{path} has weights that are NaN or infinite, in {name[:80]}", "is it complete?")
-    return weights
 
 
 def _find_architecture(info: ModelInfo) -> Architecture:
@@ -305,31 +221,127 @@ def _find_architecture(info: ModelInfo) -> Architecture:
     )
 
 
-def _convert_weights(architecture: Architecture, weights: "Weights", n_layer: int, *, to_theirs: bool) -> "Weights":
-    """Convert weights from our names and layouts to those of `transformers`, or back.
-
-    Raises:
-        KeyError: If a weight is missing.
-    """
+def _convert_weights(architecture: Architecture, weights: "Weights", n_layer: int) -> "Weights":
+    """Convert weights from our names and layouts to those of `transformers`."""
     import torch
 
     out: Weights = {}
     for ours, theirs in architecture.names.items():
-        source, target = (ours, theirs) if to_theirs else (theirs, ours)
         in_layers = "{}" in ours
         for layer, kind in product(range(n_layer if in_layers else 1), ("weight", "bias")):
-            weight = weights.get(f"{source.format(layer)}.{kind}")
+            weight = weights.get(f"{ours.format(layer)}.{kind}")
             if weight is not None:
                 is_layer_matrix = in_layers and kind == "weight" and not ours.endswith(".norm")
                 weight = weight.T if architecture.transposed and is_layer_matrix else weight
-                out[f"{target.format(layer)}.{kind}"] = weight.contiguous()
-    for layer, kind in product(range(n_layer if architecture.transposed else 0), ("weight", "bias")):
-        fused = f"transformer.h.{layer}.attn.c_attn.{kind}"
-        parts = [f"decoder.blocks.{layer}.attention.sublayer.{part}.{kind}" for part in ("query", "key", "value")]
-        joined = torch.cat([weights[part] for part in parts]) if to_theirs else weights[fused]
+                out[f"{theirs.format(layer)}.{kind}"] = weight.contiguous()
+    for layer, kind in product(range(n_layer if architecture.fused else 0), ("weight", "bias")):
+        parts = [f"decoder.blocks.{layer}.attention.sublayer.{part}.{kind}" for part in PROJECTIONS]
+        joined = torch.cat([weights[part] for part in parts])
         joined = joined.T if kind == "weight" else joined
-        if to_theirs:
-            out[fused] = joined.contiguous()
-        else:
-            out |= {part: piece.contiguous() for part, piece in zip(parts, joined.chunk(3), strict=True)}
+        out[f"{architecture.fused.format(layer)}.{kind}"] = joined.contiguous()
     return out
+
+
+# --- reading ----------------------------------------------------------------------------------------------------------
+
+
+def recognizes(path: Path) -> bool:
+    """Return whether a path is a folder that `transformers` saved."""
+    try:
+        values = read_json(path / CONFIG, MAX_CONFIG)
+    except (OSError, ValueError):
+        return False
+    return isinstance(values, dict) and "model_type" in values and "architecture" not in values
+
+
+def read(path: Path) -> ModelInfo:
+    """Open a folder of `transformers` where it lies.
+
+    Raises:
+        ModelError: If its model type is not known here, or something is missing.
+        TokenizerError: If its tokenizer cannot be read.
+    """
+    theirs = read_object(path / CONFIG, MAX_CONFIG)
+    model_type = theirs.get("model_type")
+    architecture = next((one for one in ARCHITECTURES if one.model_type == model_type), None)
+    if architecture is None:
+        known = ", ".join(one.model_type for one in ARCHITECTURES)
+        raise ModelError(f"model type {str(model_type)[:40]!r} is not known here", f"known: {known}")
+    tied = theirs.get("tie_word_embeddings", architecture.tied)
+    try:
+        values = {**architecture.required, **architecture.from_config(theirs)}
+        config = ModelConfig.from_dict(values | {"vocab_size": theirs["vocab_size"], "tie_embeddings": tied})
+    except KeyError as error:
+        raise ModelError(f"{path / CONFIG} lacks {error}", "is it complete?") from None
+    tokenizer = load_tokenizer(path)
+    shapes = dict(weight_shapes(config))
+    weights_file = path / (INDEX if not os.path.lexists(path / WEIGHTS) and (path / INDEX).exists() else WEIGHTS)
+    return ModelInfo(
+        path.resolve().name, path, "completion", config.to_dict(), tokenizer.kind,
+        sum(math.prod(shape or ()) for shape in shapes.values()),
+        description=f"{path.resolve().name} of transformers ({architecture.model_type})",
+        foreign=ForeignModel(
+            "transformers", weights_file, lambda: load_tokenizer(path),
+            partial(_map_weights, weights_file, architecture, config),
+        ),
+    )  # fmt: skip
+
+
+def _map_weights(path: Path, architecture: Architecture, config: ModelConfig) -> dict[str, MappedTensor]:
+    """Map the weights in a file, or in the files of an index, under our names and in our layout.
+
+    Raises:
+        ModelError: If one is missing or of another shape, or there is one that the architecture does not have.
+    """
+    found = dict(_map_files(path))
+    # The names of a model saved without its head have no prefix: `wte.weight` instead of `transformer.wte.weight`.
+    prefix = architecture.names["decoder.embedding"].split(".")[0] + "."
+    if not any(name.startswith(prefix) for name in found):
+        found = {prefix + name: tensor for name, tensor in found.items()}
+    weights, used = dict[str, MappedTensor](), set[str]()
+    for ours, _ in weight_shapes(config):
+        theirs, change = _find_theirs(architecture, config, ours)
+        if theirs not in found:
+            raise ModelError(f"{path} lacks {theirs}", "is it complete?")
+        used.add(theirs)
+        weights[ours] = found[theirs] if change is None else found[theirs].rearranged(change)
+    unused = (name for name in found if name not in used and not IGNORED.search(name))
+    if unknown := next((name for name in unused if name != "lm_head.weight" or not config.tie_embeddings), ""):
+        raise ModelError(
+            f"{path} has {unknown[:80]}, which a {architecture.model_type} of its {CONFIG} has not", "is it complete?"
+        )
+    check_shapes(config, {name: one.shape for name, one in weights.items()}, f"the weights in {path}")
+    return weights
+
+
+def _map_files(path: Path) -> Iterator[tuple[str, MappedTensor]]:
+    """Yield the tensors of a safetensors file, or of those in an index, by their names."""
+    if path.name != INDEX:
+        yield from map_tensors(path, skip_unsupported=True).items()
+        return
+    places = read_object(path, MAX_INDEX).get("weight_map")
+    if not isinstance(places, dict) or not all(isinstance(name, str) for name in places.values()):
+        raise ModelError(f"{path} has no weight_map", DAMAGED)
+    for name in sorted(set(places.values())):
+        if Path(name).name != name:
+            raise ModelError(f"{path} names {name[:80]!r}, which is no file beside it", DAMAGED)
+        yield from map_tensors(path.parent / name, skip_unsupported=True).items()
+
+
+def _find_theirs(
+    architecture: Architecture, config: ModelConfig, ours: str
+) -> "tuple[str, Callable[[np.ndarray[Any, Any]], np.ndarray[Any, Any]] | None]":
+    """Return the name of the tensor that holds a weight of ours, and what must be done with it."""
+    module, _, kind = ours.rpartition(".")
+    layer = next(iter(re.findall(r"\.blocks\.(\d+)\.", module)), "")
+    pattern = module.replace(f".blocks.{layer}.", ".blocks.{}.") if layer else module
+    is_transposed = architecture.transposed and bool(layer) and kind == "weight" and not module.endswith(".norm")
+    if pattern in architecture.names:
+        return f"{architecture.names[pattern].format(layer)}.{kind}", (lambda array: array.T) if is_transposed else None
+    index, width = PROJECTIONS.index(module.rpartition(".")[2]), config.d_model
+
+    def cut(array: "np.ndarray[Any, Any]") -> "np.ndarray[Any, Any]":
+        array = array.T if is_transposed else array  # [3 D, D] or [3 D]
+        return array[index * width : (index + 1) * width]
+
+    return f"{architecture.fused.format(layer)}.{kind}", cut

@@ -7,12 +7,13 @@ from tinychat.config.option import Origin
 from tinychat.config.settings import Settings, SettingStore
 from tinychat.errors import ModelError
 from tinychat.events import Notice
+from tinychat.formats.registry import open_model
 from tinychat.generate.engine import Engine
 from tinychat.generate.loading import EngineLoader, load_engine
 from tinychat.generate.stream import Answer, PromptEncoder, RunningText, fresh_seed
 from tinychat.generate.vocabulary import Vocabulary
 from tinychat.session.conversation import Turn
-from tinychat.store.models import find_model, model_reference, open_info, read_tokenizers
+from tinychat.store.models import model_reference, read_tokenizers
 from tinychat.tokenizer.tokenizer import Tokenizer
 
 ShouldStop = Callable[[], bool]
@@ -31,7 +32,7 @@ class OpenModel:
     def __init__(self, name: str, settings: SettingStore) -> None:
         from tinychat.model.config import ModelConfig
 
-        self.info = open_info(find_model(name))
+        self.info = open_model(name)
         self.reference = model_reference(self.info)
         """A reference that resolves to this model: its name, or its path if the name finds another model."""
         self.config = ModelConfig.from_dict(self.info.architecture)  # reports a faulty one before the weights load

@@ -116,6 +116,21 @@ def _try_open(path: Path) -> BinaryIO | OSError:
 
 
 @dataclass(frozen=True)
+class ForeignModel:
+    """A model in another tool's files, which are read where they lie; its `ModelInfo.folder` is their folder or file.
+
+    `formats/registry.py` says which tools, and what their readers do.
+    """
+
+    format: str
+    """Key of `formats.registry.FORMATS`."""
+    weights_file: Path
+    read_tokenizer: Callable[[], Tokenizer]
+    map_weights: Callable[[], dict[str, MappedTensor]]
+    """Return the weights by our names, in our layout; what has that layout already stays mapped from the file."""
+
+
+@dataclass(frozen=True)
 class ModelInfo:
     """Metadata of a model, read without its weights and without torch."""
 
@@ -135,10 +150,12 @@ class ModelInfo:
     """File of weights to load instead of the folder's own."""
     files: ModelFiles | None = field(default=None, repr=False, compare=False)
     """Open files to read instead of those that are in the folder by now."""
+    foreign: ForeignModel | None = field(default=None, repr=False, compare=False)
+    """Where weights and tokenizer are read from instead, if they are not tinychat's own files."""
 
     @property
     def weights_file(self) -> Path:
-        return self.snapshot or self.folder / WEIGHTS
+        return self.snapshot or (self.foreign.weights_file if self.foreign else self.folder / WEIGHTS)
 
     @property
     def summary(self) -> str:
@@ -326,8 +343,9 @@ def read_tokenizers(info: ModelInfo) -> tuple[Tokenizer, Tokenizer]:
     Raises:
         TokenizerError: If a file is missing, is not a tokenizer, or has ids that the model does not know.
     """
-    tokenizer = read_tokenizer(info.folder, info.files)
-    source = read_source_tokenizer(info.folder, info.files)
+    foreign = info.foreign
+    tokenizer = read_tokenizer(info.folder, info.files) if foreign is None else foreign.read_tokenizer()
+    source = read_source_tokenizer(info.folder, info.files) if foreign is None else None
     vocab_size = info.architecture["vocab_size"]
     check_ids(tokenizer, vocab_size, info.folder / TOKENIZER)
     if info.mode == "translation":
@@ -452,6 +470,8 @@ def map_weights(info: ModelInfo) -> dict[str, MappedTensor]:
     Raises:
         ModelError: If the file is missing or damaged.
     """
+    if info.foreign is not None:
+        return info.foreign.map_weights()
     path = info.folder / WEIGHTS
     try:
         file = None if info.files is None else info.files.open(WEIGHTS)

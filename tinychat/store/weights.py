@@ -3,7 +3,7 @@
 import ctypes
 import math
 import mmap
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +15,7 @@ from tinychat.store.runs import RunFolder
 from tinychat.untrusted import open_regular, parse_json
 
 if TYPE_CHECKING:
+    import numpy as np
     from torch import Tensor
 
 SUFFIX = ".safetensors"
@@ -26,6 +27,9 @@ MAX_DIMENSIONS = 8
 METADATA = "__metadata__"
 ELEMENT_SIZES: Mapping[str, int] = {"F32": 4, "F16": 2, "BF16": 2, "U8": 1, "I16": 2, "I32": 4, "I64": 8}
 """Bytes of an element, for each supported dtype."""
+NUMPY_DTYPES: Mapping[str, str] = {
+    "F32": "<f4", "F16": "<f2", "BF16": "<u2", "U8": "u1", "I16": "<i2", "I32": "<i4", "I64": "<i8",
+}  # fmt: skip
 FLOATING = ("F32", "F16", "BF16")
 Precision = Literal["f32", "f16", "bf16"]
 """Precision of floating-point weights in a file."""
@@ -141,11 +145,30 @@ class MappedTensor:
         flat = torch.frombuffer(self.memory, dtype=dtypes[self.dtype], count=self.numel, offset=self.offset)
         return flat.reshape(self.shape)
 
+    def to_numpy(self) -> "np.ndarray[Any, Any]":
+        """Return the elements as an array that shares this memory; bf16, which numpy lacks, as its bits in u16."""
+        import numpy as np
 
-def map_tensors(path: Path, file: BinaryIO | None = None) -> dict[str, MappedTensor]:
+        return np.frombuffer(self.memory, NUMPY_DTYPES[self.dtype], self.numel, self.offset).reshape(self.shape)
+
+    @classmethod
+    def from_numpy(cls, array: "np.ndarray[Any, Any]", dtype: str) -> "MappedTensor":
+        """Return a tensor with a copy of an array, in memory of its own; the bits of bf16 are u16."""
+        import numpy as np
+
+        memory = mmap.mmap(-1, max(1, array.size * ELEMENT_SIZES[dtype]))
+        np.frombuffer(memory, NUMPY_DTYPES[dtype], array.size).reshape(array.shape)[...] = array
+        return cls(dtype, array.shape, 0, memory, ctypes.addressof(ctypes.c_char.from_buffer(memory)))
+
+    def rearranged(self, change: "Callable[[np.ndarray[Any, Any]], np.ndarray[Any, Any]]") -> "MappedTensor":
+        """Return a tensor with what `change` makes of the array: a transpose, or some of its rows."""
+        return self.from_numpy(change(self.to_numpy()), self.dtype)
+
+
+def map_tensors(path: Path, file: BinaryIO | None = None, *, skip_unsupported: bool = False) -> dict[str, MappedTensor]:
     """Map a safetensors file into memory, without a copy and without torch, and return its tensors by name.
 
-    `file` is that file if it is open already.
+    `file` is that file if it is open already. Tensors of unsupported types are refused, or left out.
 
     Raises:
         ModelError: If the file cannot be read or is not a valid safetensors file.
@@ -153,14 +176,14 @@ def map_tensors(path: Path, file: BinaryIO | None = None) -> dict[str, MappedTen
     try:
         with open_regular(path) if file is None else nullcontext(file) as opened:
             memory = mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_COPY)
-        return _read_header(memory)
+        return _read_header(memory, skip_unsupported)
     except OSError as error:
         raise ModelError(f"{path} cannot be read: {error.strerror or error}", DAMAGED) from None
     except ValueError as error:
         raise ModelError(f"{path} cannot be read: {error}", DAMAGED) from None
 
 
-def _read_header(memory: mmap.mmap) -> dict[str, MappedTensor]:
+def _read_header(memory: mmap.mmap, skip_unsupported: bool) -> dict[str, MappedTensor]:
     length = int.from_bytes(memory[:LENGTH_BYTES], "little")
     if length > min(MAX_HEADER, len(memory) - LENGTH_BYTES):
         raise ValueError("its header is longer than the file")
@@ -171,13 +194,17 @@ def _read_header(memory: mmap.mmap) -> dict[str, MappedTensor]:
     address = ctypes.addressof(ctypes.c_char.from_buffer(memory))
     tensors: dict[str, MappedTensor] = {}
     for name, values in header.items():
-        if name == METADATA:
+        if name == METADATA or (skip_unsupported and not _is_supported(values)):
             continue
         dtype, shape, (first, end) = _read_entry(name, values)
         if not 0 <= first <= end <= len(memory) - begin or end - first != math.prod(shape) * ELEMENT_SIZES[dtype]:
             raise ValueError(f"{name[:80]} does not lie within it")
         tensors[name] = MappedTensor(dtype, shape, begin + first, memory, address + begin + first)
     return tensors
+
+
+def _is_supported(values: Any) -> bool:
+    return not isinstance(values, dict) or values.get("dtype") in ELEMENT_SIZES
 
 
 def _read_entry(name: str, values: Any) -> tuple[str, tuple[int, ...], tuple[int, int]]:

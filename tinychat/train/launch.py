@@ -30,6 +30,7 @@ from tinychat.corpus.sources import STDIN, check_is_file, check_sources, source_
 from tinychat.corpus.types import Mode
 from tinychat.errors import ModelError, RunError, SourceError, UsageError
 from tinychat.events import Ended, Stepped
+from tinychat.formats.registry import find_format, import_model, open_model
 from tinychat.generate.loading import THREAD_ENVIRONMENT
 from tinychat.model.shapes import checked_config
 from tinychat.store import paths
@@ -42,9 +43,6 @@ from tinychat.store.models import (
     WEIGHTS,
     ModelFiles,
     ModelInfo,
-    find_model,
-    open_info,
-    read_info,
 )
 from tinychat.store.names import check_name, find_named, slug, typed
 from tinychat.store.runs import RunFolder, find_run
@@ -116,7 +114,7 @@ def prepare_run(
         raise UsageError(f"not UTF-8: {shorten(ascii(line), 200)}", "rename the file: a recipe is text") from None
     check_loggers(recipe.log)
     name = _new_name(recipe, recipe_name) if name is None else _free_name(name)
-    model = None if recipe.from_model is None else open_info(find_model(recipe.from_model))
+    model = None if recipe.from_model is None else open_model(recipe.from_model)
     if model is not None:
         recipe = adopt_architecture(recipe, model).merged({"from_model": portable_reference(str(recipe.from_model))})
     check_architecture(recipe)
@@ -204,11 +202,15 @@ def adopt_architecture(recipe: Recipe, info: ModelInfo) -> Recipe:
 def portable_reference(model: str) -> str:
     """Return a reference to a model that holds in any working directory: its name, or its absolute path."""
     path = Path(model).expanduser()
-    return str(path.absolute()) if (path / CONFIG).is_file() else model
+    return str(path.absolute()) if (path / CONFIG).is_file() or find_format(path) else model
 
 
 def copy_base_model(info: ModelInfo, run: RunFolder) -> None:
     """Copy a base model into the folder of a run, so that the run can resume when the model is gone."""
+    if info.foreign is not None:
+        import_model(info.folder, info.name, run.base_model)
+        shutil.copyfile(run.base_model / TOKENIZER, run.tokenizer_file)
+        return
     files = info.files or ModelFiles(info.folder)
     run.base_model.mkdir()
     for name in (CONFIG, TOKENIZER, WEIGHTS):
@@ -247,7 +249,7 @@ def find_resumable(name: str) -> RunFolder:
         return find_run(name)
     except RunError:
         with suppress(ModelError):  # there is neither: the names of the runs help more
-            model = read_info(find_model(name))
+            model = open_model(name)
             problem = f"there is no run {name!r}, only a model"
             raise RunError(problem, f"train TEXT --from {typed(model.name)} goes on from it") from None
         raise

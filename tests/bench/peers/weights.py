@@ -18,7 +18,7 @@ import torch
 from tokenizers import Tokenizer as InnerTokenizer
 from tokenizers.models import WordLevel
 
-from tinychat.formats.huggingface import export_model
+from tinychat.formats.registry import export_model
 from tinychat.model.config import ModelConfig
 from tinychat.model.ngrams import Ids
 from tinychat.model.transformer import Transformer

@@ -1,0 +1,174 @@
+"""The formats of other tools: a table of them, `open_model` by name or path, `import_model`, `export_model`.
+
+A format is a file in this folder and an entry in `FORMATS`. Its reader takes a path and returns a `ModelInfo` whose
+`foreign` reads the rest where it lies:
+
+    ModelInfo(
+        name, path, "completion" or "chat",
+        architecture,              # ModelConfig(…).to_dict()
+        tokenizer.kind, parameters,
+        template=…, description=describe_origin(path, "gguf", "llama"),
+        foreign=ForeignModel("gguf", path, read_tokenizer, map_weights),
+    )
+
+- `map_weights()` returns `dict[str, MappedTensor]`: each name that `model.shapes.weight_shapes(config)` yields, in that
+  shape, and no other; a tied head has none. `map_tensors` maps a safetensors file; `MappedTensor.rearranged` transposes
+  or cuts one, and `MappedTensor.from_numpy` makes one of an array. Matrices are [out, in], dtypes F32, F16 or BF16;
+  n-gram models have others. It does not import torch: the native engine does without.
+- `read_tokenizer()` returns a `Tokenizer`. Both may be called more than once, or never.
+- Foreign files are read through `untrusted`, `map_tensors` or a library that runs no code; what is wrong in them is a
+  `ModelError` or a `TokenizerError`.
+
+A writer takes a `ModelInfo`, whose weights `store.models.read_weights` reads, and the folder or file to make.
+"""
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from tinychat.errors import ModelError, UsageError
+from tinychat.model.shapes import checked_config
+from tinychat.store.models import (
+    CONFIG,
+    ModelInfo,
+    find_model,
+    map_weights,
+    open_info,
+    read_card,
+    read_source_tokenizer,
+    read_tokenizers,
+    read_training,
+    read_weights,
+    save_model,
+)
+from tinychat.store.weights import Precision
+
+
+@dataclass(frozen=True)
+class Format:
+    """What another tool reads or writes. The functions import their file of this folder when they are called."""
+
+    description: str
+    recognizes: Callable[[Path], bool]
+    """Return whether a path, which need not exist, is of this format, by its name or the files in it; cheap."""
+    read: Callable[[Path], ModelInfo] | None = None
+    write: Callable[[ModelInfo, Path], None] | None = None
+    suffix: str = ""
+    """Of the file that `write` makes; empty: it makes a folder."""
+
+
+def _is_transformers(path: Path) -> bool:
+    from tinychat.formats.huggingface import recognizes
+
+    return recognizes(path)
+
+
+def _read_transformers(path: Path) -> ModelInfo:
+    from tinychat.formats.huggingface import read
+
+    return read(path)
+
+
+def _write_transformers(info: ModelInfo, folder: Path) -> None:
+    from tinychat.formats.huggingface import write
+
+    write(info, folder)
+
+
+def _write_tinychat(info: ModelInfo, folder: Path) -> None:
+    checked_config(info)
+    training = read_training(info.folder, info.files)
+    data = training.get("recipe", {}).get("data", {})
+    if "sources" in data:
+        data["sources"] = [Path(source).name for source in data["sources"]]
+    _save(info, replace(info, folder=folder), training, read_card(info.folder, info.files), is_half=True)
+
+
+FORMATS: Mapping[str, Format] = {
+    "transformers": Format(
+        "a folder for transformers: GPT-2 or Llama, depending on the architecture",
+        _is_transformers, _read_transformers, _write_transformers,
+    ),
+    "tinychat": Format(
+        "a folder to share: weights in bf16, half the size, and no paths of this machine",
+        lambda path: False, write=_write_tinychat,
+    ),
+}  # fmt: skip
+"""Formats by their names."""
+
+
+def find_format(path: Path) -> Format | None:
+    """Return the format whose reader reads a path; None for a model of tinychat, or for anything else."""
+    with suppress(OSError):  # a name may be too long for a path
+        return next((one for one in FORMATS.values() if one.read and one.recognizes(path)), None)
+    return None
+
+
+def open_model(name: str) -> ModelInfo:
+    """Open a model by its name, or by the path of its folder or file, where it lies.
+
+    Raises:
+        ModelError: If there is no such model, or it is damaged or of an architecture that is not known here.
+        TokenizerError: If its tokenizer cannot be read.
+    """
+    path = Path(name)
+    with suppress(RuntimeError):  # `~NAME` of an unknown user is a name like any other
+        path = path.expanduser()
+    if not name.strip() or find_format(path) is None:
+        path = find_model(name)
+    return open_path(path)
+
+
+def open_path(path: Path) -> ModelInfo:
+    """Open the model in a folder or file; raises like `open_model`."""
+    format = find_format(path)
+    return open_info(path) if format is None or format.read is None else format.read(path)
+
+
+def describe_origin(path: Path, format: str, model_type: str) -> str:
+    """Return the description of a model that has none of its own: `SmolLM2-135M of transformers (llama)`."""
+    return f"{path.resolve().stem if path.is_file() else path.resolve().name} of {format} ({model_type})"
+
+
+def import_model(path: Path, name: str, folder: Path) -> ModelInfo:
+    """Write a model of any readable format, or of tinychat, to `folder`, as one of tinychat.
+
+    Raises:
+        ModelError: If the path holds no model, or one of an unsupported architecture.
+        TokenizerError: If its tokenizer cannot be read.
+    """
+    if find_format(path) is None and not (path / CONFIG).exists():
+        formats = ", ".join(name for name, one in FORMATS.items() if one.read)
+        problem = f"{path} is no folder of a model: it holds no {CONFIG}"
+        raise ModelError(problem if path.is_dir() else f"{path} is no model that can be read", f"formats: {formats}")
+    info = open_path(path)
+    checked_config(info)
+    training, card = read_training(info.folder, info.files), f"# {name}\n\n{info.description}\n"
+    if info.foreign is not None:
+        training = {"imported_from": info.description}
+    is_half = all(one.dtype == "BF16" for one in map_weights(info).values() if one.is_floating_point)
+    return _save(info, replace(info, name=name, folder=folder), training, card, is_half=is_half)
+
+
+def _save(info: ModelInfo, copy: ModelInfo, training: Mapping[str, object], card: str, *, is_half: bool) -> ModelInfo:
+    tokenizer, _ = read_tokenizers(info)
+    source = None if info.foreign else read_source_tokenizer(info.folder, info.files)
+    copy = replace(copy, files=None, foreign=None)
+    precision: Precision = "bf16" if is_half else "f32"
+    save_model(copy, read_weights(info), tokenizer, source, training=training, card=card, precision=precision)
+    return copy
+
+
+def export_model(info: ModelInfo, to: str, path: Path) -> None:
+    """Write a model in another format, a key of `FORMATS`, atomically.
+
+    Raises:
+        UsageError: If there is no such format, or nothing writes it.
+        ModelError: If the format does not support the architecture.
+    """
+    format = FORMATS.get(to)
+    if format is None or format.write is None:
+        writable = ", ".join(name for name, one in FORMATS.items() if one.write)
+        raise UsageError(f"there is no format {to!r} to write", f"formats: {writable}")
+    format.write(info, path)
