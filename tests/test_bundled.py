@@ -12,7 +12,7 @@ from tinychat.config.option import Origin
 from tinychat.config.settings import Settings
 from tinychat.generate.engine import Request
 from tinychat.generate.loading import open_engine
-from tinychat.generate.stream import PromptEncoder
+from tinychat.generate.prompts import PromptEncoder
 from tinychat.session.session import Session
 from tinychat.store import paths
 from tinychat.store.models import read_info, read_tokenizer, read_training

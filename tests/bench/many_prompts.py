@@ -19,9 +19,10 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
+from tinychat.generate.answer import Answer
 from tinychat.generate.engine import Engine
 from tinychat.generate.loading import open_engine
-from tinychat.generate.stream import Answer, Batch, drive
+from tinychat.generate.stream import Batch, drive
 from tinychat.session.session import Session
 
 BEGINNINGS = ("hello there", "good morning", "tell me", "i wonder", "listen", "my dear friend", "well now", "once more")

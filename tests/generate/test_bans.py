@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 
 from tinychat.config.settings import Settings
 from tinychat.events import Finished, Record, Token
+from tinychat.generate.answer import Answer
 from tinychat.generate.bans import BanWatch
 from tinychat.generate.engine import Engine, Request
 from tinychat.generate.loading import open_engine
-from tinychat.generate.stream import Answer, Batch, drive, stream
+from tinychat.generate.stream import Batch, drive, stream
 from tinychat.generate.vocabulary import Vocabulary
 from tinychat.store.models import read_info, read_tokenizer
 

@@ -10,10 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tinychat.config.settings import CONTROLS, Settings
+from tinychat.generate.answer import Answer
 from tinychat.generate.controls import MAKERS, Controls, allow_only
 from tinychat.generate.engine import Engine, Request
 from tinychat.generate.loading import open_engine
-from tinychat.generate.stream import Answer, stream
+from tinychat.generate.stream import stream
 from tinychat.generate.vocabulary import Vocabulary
 from tinychat.store.models import read_info, read_tokenizer
 from tinychat.tokenizer.tokenizer import Tokenizer

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers, trainers
 
-from tinychat.generate import stream
+from tinychat.generate import prompts
 from tinychat.generate.engine import window_start
-from tinychat.generate.stream import PromptEncoder, RunningText
+from tinychat.generate.prompts import PromptEncoder, RunningText
 from tinychat.tokenizer.tokenizer import Tokenizer
 from tinychat.tokenizer.training import train_vocabulary
 
@@ -62,7 +62,7 @@ def test_the_ids_are_those_of_the_whole_text(kind: str, turns: Sequence[tuple[st
 
 @pytest.mark.parametrize("kind", [kind for kind in TOKENIZERS if kind != "sentence piece"])
 def test_of_a_long_text_the_model_sees_the_same(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stream, "LONGEST_WHOLE", 60)
+    monkeypatch.setattr(prompts, "LONGEST_WHOLE", 60)
     encoder = PromptEncoder(TOKENIZERS[kind], CONTEXT)
     text, whole = RunningText(encoder), ""
     for turn in range(60):

@@ -10,10 +10,11 @@ import pytest
 
 from tinychat.config.settings import Settings
 from tinychat.events import Token
+from tinychat.generate.answer import Answer
 from tinychat.generate.controls import Controls
 from tinychat.generate.engine import Request
 from tinychat.generate.loading import open_engine
-from tinychat.generate.stream import Answer, Batch, drive
+from tinychat.generate.stream import Batch, drive
 from tinychat.generate.vocabulary import Vocabulary
 from tinychat.store.models import read_info, read_tokenizer
 

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from tinychat.config.settings import Settings, SettingStore
 from tinychat.errors import GenerationError
 from tinychat.events import Finished, Notice, Record, SettingsChanged, Token
+from tinychat.generate.answer import Answer
 from tinychat.generate.engine import Engine, Request, SampledToken
-from tinychat.generate.stream import Answer, Batch, drive, stream
+from tinychat.generate.stream import Batch, drive, stream
 from tinychat.session.open_model import OpenModel
 from tinychat.tokenizer.tokenizer import Tokenizer
 from tinychat.tokenizer.training import train_vocabulary

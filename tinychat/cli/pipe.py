@@ -19,8 +19,10 @@ from tinychat.cli.output import echo, write
 from tinychat.config.option import Origin, unescape
 from tinychat.errors import TinychatError, UsageError
 from tinychat.events import Candidates, ChoiceProbabilities, Finished, Notice, Token
-from tinychat.generate.engine import derive_seed
-from tinychat.generate.stream import Answer, Batch, RunningText, drive, fresh_seed
+from tinychat.generate.answer import Answer
+from tinychat.generate.engine import derive_seed, fresh_seed
+from tinychat.generate.prompts import RunningText
+from tinychat.generate.stream import Batch, drive
 from tinychat.session.conversation import Turn
 from tinychat.session.session import Session
 from tinychat.textutil import json_line

@@ -13,7 +13,7 @@ from tinychat.commands.settings import suggest_values
 from tinychat.config.option import Option
 from tinychat.config.settings import ALSO_GREEDY, SAMPLING, SETTINGS
 from tinychat.errors import UsageError
-from tinychat.generate.stream import fresh_seed
+from tinychat.generate.engine import fresh_seed
 from tinychat.session.comparison import Comparison, Variant
 from tinychat.session.open_model import OpenModel
 from tinychat.session.session import Session

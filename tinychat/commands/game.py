@@ -9,8 +9,8 @@ from tinychat.commands.registry import Command, command, complete_sources, first
 from tinychat.commands.results import GuessingGame, Result
 from tinychat.errors import Interrupted, UsageError
 from tinychat.evaluate.shannon_game import Game
-from tinychat.generate.engine import Request, TokenProbability
-from tinychat.generate.stream import fresh_seed, stream
+from tinychat.generate.engine import Request, TokenProbability, fresh_seed
+from tinychat.generate.stream import stream
 from tinychat.session.open_model import ShouldStop
 from tinychat.session.session import Session
 from tinychat.store import paths

@@ -10,7 +10,7 @@ from tinychat.config.settings import Settings
 from tinychat.corpus.corpus import SourceCorpus
 from tinychat.corpus.sources import read_sources
 from tinychat.errors import SourceError, UsageError
-from tinychat.generate.stream import PromptEncoder
+from tinychat.generate.prompts import PromptEncoder
 from tinychat.model.loading import choose_device, choose_matmul_precision, load_model
 from tinychat.model.transformer import Transformer
 from tinychat.store import paths

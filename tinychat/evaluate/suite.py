@@ -19,7 +19,8 @@ from typing import Any
 from tinychat.config.settings import Settings
 from tinychat.errors import SourceError, UsageError
 from tinychat.events import Finished
-from tinychat.generate.stream import Answer, Batch, drive
+from tinychat.generate.answer import Answer
+from tinychat.generate.stream import Batch, drive
 from tinychat.session.conversation import Turn
 from tinychat.session.session import Session
 

@@ -1,6 +1,7 @@
 """The protocol of engines: token ids and settings in, tokens out, without tensors."""
 
 import math
+import secrets
 from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -255,6 +256,11 @@ def derive_seed(seed: int, index: int) -> int:
     With it, the prompt alone gets the same answer.
     """
     return _mix(_mix(seed) ^ index) >> 11 if index else seed
+
+
+def fresh_seed() -> int:
+    """Return a random seed, short enough to type."""
+    return secrets.randbits(31)
 
 
 def next_seed(seed: int, attempt: int) -> int:

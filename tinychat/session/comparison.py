@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from tinychat.config.settings import Settings
 from tinychat.errors import UsageError
 from tinychat.events import Finished, Record
-from tinychat.generate.stream import Answer, Batch, drive
+from tinychat.generate.answer import Answer
+from tinychat.generate.stream import Batch, drive
 from tinychat.session.conversation import Conversation, Turn
 from tinychat.session.open_model import OpenModel, ShouldStop
 from tinychat.session.run_monitor import RunMonitor

@@ -8,9 +8,10 @@ from tinychat.config.settings import Settings, SettingStore
 from tinychat.errors import ModelError
 from tinychat.events import Notice
 from tinychat.formats.registry import open_model
-from tinychat.generate.engine import Engine
+from tinychat.generate.answer import Answer
+from tinychat.generate.engine import Engine, fresh_seed
 from tinychat.generate.loading import EngineLoader, load_engine
-from tinychat.generate.stream import Answer, PromptEncoder, RunningText, fresh_seed
+from tinychat.generate.prompts import PromptEncoder, RunningText
 from tinychat.generate.vocabulary import Vocabulary
 from tinychat.session.conversation import Turn
 from tinychat.store.models import model_reference, read_tokenizers

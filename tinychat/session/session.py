@@ -6,8 +6,9 @@ from dataclasses import replace
 from tinychat.config.settings import SettingStore, UiOptionStore
 from tinychat.errors import ModelError, UsageError
 from tinychat.events import Finished, Record
+from tinychat.generate.answer import Answer
 from tinychat.generate.engine import SampledToken
-from tinychat.generate.stream import Answer, stream
+from tinychat.generate.stream import stream
 from tinychat.session.comparison import Comparison, Variant
 from tinychat.session.conversation import Conversation, Turn
 from tinychat.session.lesson import LessonPlayer

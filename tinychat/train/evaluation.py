@@ -12,8 +12,10 @@ from torch import Tensor
 
 from tinychat.config.settings import Settings
 from tinychat.events import Token
-from tinychat.generate.stream import Answer, PromptEncoder, drive
+from tinychat.generate.answer import Answer
+from tinychat.generate.prompts import PromptEncoder
 from tinychat.generate.stream import Batch as AnswerBatch
+from tinychat.generate.stream import drive
 from tinychat.generate.torch_engine import TorchEngine
 from tinychat.model.ngrams import MIN_PROBABILITY
 from tinychat.model.transformer import IGNORED, Transformer, cross_entropy

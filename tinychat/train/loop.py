@@ -15,7 +15,7 @@ from torch import Tensor
 
 from tinychat.errors import RunError, describe_os_error
 from tinychat.events import Evaluated, Event, Noticed, Sampled, Saved, Stepped
-from tinychat.generate.stream import PromptEncoder
+from tinychat.generate.prompts import PromptEncoder
 from tinychat.model.transformer import Transformer
 from tinychat.train.batches import Batches
 from tinychat.train.checkpoint import Publisher, State

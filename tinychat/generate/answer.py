@@ -1,0 +1,309 @@
+"""An answer: from the tokens of one sequence to records, with stop texts, bans and controls."""
+
+import math
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+
+from tinychat.config.settings import UNFILTERED, Settings, describe_sampling
+from tinychat.events import AvoidedText, Finished, FinishReason, Notice, Record, SettingsChanged, Token, TopLogprob
+from tinychat.generate.bans import BanWatch, Redraw, has_banned
+from tinychat.generate.beam_search import BeamSearch
+from tinychat.generate.choices import Choices
+from tinychat.generate.controls import Controls
+from tinychat.generate.engine import Engine, Request, SampledToken, TokenProbability, next_seed, uniform
+from tinychat.generate.vocabulary import Vocabulary
+from tinychat.tokenizer.tokenizer import Tokenizer
+
+
+class Answer:
+    """An answer to a prompt of at least one token: it turns sampled tokens into records, each with `top_logprobs`.
+
+    `settings` is called before each call of the engine and for each token. `seed` and `prompt_index` determine the
+    random numbers. The tokens of `end_ids` end the answer and are no part of it; an encoder reads `source`. Controls
+    need the model's `vocabulary`; without one they are not in force.
+    """
+
+    def __init__(
+        self,
+        tokenizer: Tokenizer,
+        prompt: Sequence[int],
+        settings: Callable[[], Settings],
+        *,
+        seed: int,
+        prompt_index: int = 0,
+        end_ids: frozenset[int] = frozenset(),
+        top_logprobs: int = 0,
+        source: tuple[int, ...] | None = None,
+        vocabulary: Vocabulary | None = None,
+    ) -> None:
+        self.tokenizer, self.settings, self.top_logprobs = tokenizer, settings, top_logprobs
+        self.request = Request(0, list(prompt), 0, settings(), seed, prompt_index, end_ids, source)
+        self.finished: Finished | None = None
+        self.is_over = False
+        """Whether the controls in force forbid every token, so that the answer ends here."""
+        self._vocabulary, self._controls = vocabulary, Controls.of(settings(), vocabulary)
+        self.request.steering = vocabulary.steering(self.request.settings) if vocabulary else None
+        self._start = len(prompt)
+        self._bans = BanWatch(bans) if (bans := settings().ban) else None
+        self._redraw: Redraw | None = None
+        self._avoided: dict[int, tuple[AvoidedText, ...]] = {}  # of the token that will be at an index of the answer
+        self._num_redrawn, self._seed = 0, seed
+        self._decoder = tokenizer.stream()
+        self._held: list[Token] = []  # tokens in which a stop string may begin
+        self._num_yielded = 0
+        self._began = time.perf_counter()
+        self._has_noted_context = False
+
+    def begin(self) -> None:
+        """Start the clock of the answer: the time in which the model loaded does not count."""
+        self._began = time.perf_counter()
+
+    def resume(self, ids: Sequence[int], answer_ids: Sequence[int], num_generated: int) -> None:
+        """Continue an answer that has begun: `ids` are those of the prompt and of the answer so far.
+
+        The decoder joins the next tokens to `answer_ids`; `num_generated` tokens count as generated, in the limit
+        `max_tokens` and as the index of the next random number.
+        """
+        self.request.ids, self.request.num_generated = list(ids), num_generated
+        self._start = len(ids) - len(answer_ids)
+        self._watch_bans()
+        for id in answer_ids:
+            self._decoder.push(id)
+
+    def sibling(self, seed: int) -> "Answer":
+        """Return an answer that continues the same tokens with other random numbers."""
+        request = self.request
+        other = Answer(
+            self.tokenizer, (), self.settings, seed=seed, prompt_index=request.prompt_index, end_ids=request.end_ids,
+            top_logprobs=self.top_logprobs, source=request.source, vocabulary=self._vocabulary,
+        )  # fmt: skip
+        other.resume(request.ids, request.ids[self._start :], request.num_generated)
+        return other
+
+    def search(self) -> BeamSearch:
+        """Return a beam search for the rest of the answer."""
+        controls, start = self._controls, self._start
+        adjust = None if controls is None else lambda ids: controls.biases(ids, start)
+        bans, decode = self.request.settings.ban, self.tokenizer.decode
+        allows = (lambda ids: not has_banned(decode(ids[start:]), bans)) if bans else None
+        return BeamSearch(self.request, self.request.settings.num_beams, adjust, allows, self.top_logprobs)
+
+    def weigh_choices(self, engine: Engine, should_stop: Callable[[], bool] = lambda: False) -> Choices:
+        """Return the choices that are set, with their probabilities.
+
+        Raises:
+            Interrupted: If `should_stop` returns true before they are known.
+        """
+        return Choices.weigh(engine, self.request, self._start, self.tokenizer, should_stop)
+
+    def choose(self, choices: Choices, engine: Engine) -> Iterator[Record]:
+        """Draw one of the choices, and end with it."""
+        yield choices.record
+        yield from self.conclude(choices.draw(self.request, self._start, self.top_logprobs), engine)
+
+    def conclude(
+        self, tokens: Sequence[SampledToken], engine: Engine, reason: FinishReason = "end"
+    ) -> Iterator[Record]:
+        """Append tokens that were found together, whatever the settings are by now; then end if they did not."""
+        settings, self.settings = self.settings, lambda: self.request.settings
+        yield from self.update(tokens, engine)
+        self.settings = settings
+        if self.finished is None:
+            yield from self.finish(reason)
+
+    @property
+    def ids(self) -> list[int]:
+        """The ids of the prompt and of the answer so far."""
+        return self.request.ids
+
+    @property
+    def text(self) -> str:
+        """The text of the answer so far, up to the first stop text."""
+        ids = [id for id in self.request.ids[self._start :] if id not in self.request.end_ids]
+        text = self.tokenizer.decode(ids)
+        ends = [end for stop in self.request.settings.stop if (end := text.find(stop)) >= 0]
+        return text[: min(ends, default=None)]
+
+    def refresh(self) -> Iterator[Record]:
+        """Take a new snapshot of the settings; yield `SettingsChanged` if later tokens are sampled differently.
+
+        The controls in force adjust the odds of the next token.
+        """
+        previous, self.request.settings = self.request.settings, self.settings()
+        if previous is not self.request.settings:
+            self._controls = Controls.of(self.request.settings, self._vocabulary)
+            self._watch_bans()
+            if self._vocabulary is not None and previous.steer != self.request.settings.steer:
+                self.request.steering = self._vocabulary.steering(self.request.settings)
+        if self._controls is not None:
+            self.request.biases = self._controls.biases(self.request.ids, self._start)
+            self.is_over = self.request.biases is None
+            if self._controls.is_done:
+                self.request.biases = None
+        else:
+            self.request.biases, self.is_over = None, False
+        if previous is self.request.settings:
+            return
+        if self.request.num_generated and (words := describe_sampling(self.request.settings, baseline=previous)):
+            yield SettingsChanged(" · ".join(words))
+
+    def update(
+        self, sampled: Iterable[SampledToken], engine: Engine, should_stop: Callable[[], bool] = lambda: False
+    ) -> Iterator[Record]:
+        """Append sampled tokens; yield their records, and `Finished` once the answer is over.
+
+        The first token after a change of the settings, or after `should_stop` returns true, is discarded with all that
+        follow: both act on the very next token. So are those after a banned text, from which on the engine is asked for
+        the odds, to draw others.
+        """
+        waiting = iter(sampled)
+        while (token := next(waiting, None)) is not None:
+            settings = self.settings()
+            if should_stop() or (settings is not self.request.settings and settings != self.request.settings):
+                return
+            self.request.ids.append(token.id)
+            self.request.num_generated += 1
+            if token.id in self.request.end_ids:
+                yield from self.finish("end")
+                return
+            text = self._decoder.push(token.id)
+            self._held.append(self._token(token, text))
+            if self._bans is not None and (begin := self._bans.push(text)) is not None:
+                drawn = self._draw_again(begin, engine)
+                if not drawn:
+                    yield from self.finish("end")
+                    return
+                waiting = iter(drawn)
+            elif self.request.settings.stop:
+                yield from self._release()
+                if self.finished:
+                    return
+            else:
+                yield from self._pop_complete()
+            if self.request.left <= 0:
+                break
+        if len(self.request.ids) > engine.context_length and not self._has_noted_context:
+            self._has_noted_context = True
+            length = f"all together longer than the model's context of {engine.context_length} tokens"
+            yield Notice(f"{length}: it goes on from the newest part")
+        if self.request.left <= 0:
+            yield from self.finish("length")
+
+    def _watch_bans(self) -> None:
+        """Watch for the texts that are banned now, after the answer so far; what has been shown of it stays."""
+        self._bans = self._redraw = None
+        if texts := self.request.settings.ban:
+            shown = self.request.ids[self._start : len(self.request.ids) - len(self._held)]
+            self._bans = BanWatch(texts, self.tokenizer.decode(shown))
+            for token in self._held:
+                self._bans.push(token.text)
+
+    def _draw_again(self, begin: int, engine: Engine) -> list[SampledToken]:
+        """Go back to the held token in which a banned text began; return other tokens, none if there are none.
+
+        The random numbers of the rest of the answer are others: those used so far have led to the banned text.
+        """
+        request, start = self.request, self._start
+        way = tuple(request.ids[start:])
+        shown = len(way) - len(self._held)
+        first = shown + begin
+        if self._redraw is None:
+            bans, vocabulary = request.settings.ban, self._vocabulary
+            banned = vocabulary.remember(Vocabulary.ids_with, bans) if vocabulary else frozenset()
+            odds, decode = partial(self._odds, engine), self.tokenizer.decode
+            self._redraw = Redraw(odds, decode, banned, greedy=request.settings.greedy, top_logprobs=self.top_logprobs)
+        self._redraw.forget(shown)
+        self._redraw.reject(way, first)
+        self._num_redrawn += 1
+        request.seed = next_seed(self._seed, self._num_redrawn)
+        earlier = request.num_generated - len(way)  # what `/continue` goes on from does not count as generated
+
+        def draw_uniform(position: int) -> float:
+            return uniform(request.seed, request.prompt_index, position + earlier)
+
+        while not (drawn := self._redraw.draw(way[:first], draw_uniform)) and first > shown:
+            first -= 1  # no other way is left here
+            self._redraw.reject(way[: first + 1], first)
+        for position in range(first, first + len(drawn)):
+            path = (*way[:first], *(token.id for token in drawn[: position - first]))
+            self._avoided[position] = self._redraw.avoided(path)
+        del request.ids[start + first :], self._held[first - shown :]
+        request.num_generated = first + earlier
+        assert self._bans is not None
+        self._bans.truncate(first - shown)
+        self._decoder = self.tokenizer.stream()
+        for id in request.ids[start:]:
+            self._decoder.push(id)
+        return drawn
+
+    def _odds(self, engine: Engine, way: Sequence[int], unfiltered: bool) -> list[TokenProbability]:
+        """Return the probabilities of the next token after some ids of the answer, before or after the filters."""
+        request = replace(self.request, ids=[*self.request.ids[: self._start], *way])
+        if self._controls is not None:
+            request.biases = self._controls.biases(request.ids, self._start)
+        if unfiltered:
+            request.settings = replace(request.settings, **UNFILTERED)
+        return engine.probabilities(request)
+
+    def finish(self, reason: FinishReason) -> Iterator[Record]:
+        """End the answer; yield the records held back, then `Finished`."""
+        rest = self._decoder.flush()
+        is_banned = self._bans is not None and self._bans.completes(rest)
+        if rest and self._held and not is_banned:  # an incomplete character belongs to the token that began it
+            self._held[-1] = self._held[-1]._replace(text=self._held[-1].text + rest)
+        yield from self._release(reason)
+
+    def _release(self, reason: FinishReason | None = None) -> Iterator[Record]:
+        """Yield the held tokens in which no stop string can begin any more; all of them if there is a reason to end.
+
+        The answer ends before a stop string: the token in which one begins is cut short.
+        """
+        text = "".join(token.text for token in self._held)
+        stops = self.request.settings.stop
+        found = min((index for stop in stops if (index := text.find(stop)) >= 0), default=None)
+        if found is not None or reason is not None:
+            self._bans = None  # nothing follows that could complete a banned text
+        if found is not None:
+            yield from (complete := self._pop_complete(found))
+            left = found - sum(len(token.text) for token in complete)
+            if self._held and left:
+                self._num_yielded += 1
+                yield self._held[0]._replace(text=self._held[0].text[:left])
+            reason = "stop"
+        else:
+            overlap = 0 if reason else max((_overlap(text, stop) for stop in stops), default=0)
+            yield from self._pop_complete(len(text) - overlap)
+        if reason is not None:
+            self.finished = Finished(reason, self._num_yielded, self._seconds(), self._seed)
+            yield self.finished
+
+    def _pop_complete(self, characters: float = math.inf) -> list[Token]:
+        """Remove and return the held tokens within the first `characters`, and before what may become a banned text."""
+        complete = len(self._held) - self._decoder.pending  # the last token may end inside a character
+        if self._bans is not None:
+            complete = min(complete, self._bans.num_free)
+        count = 0
+        while count < complete and (characters := characters - len(self._held[count].text)) >= 0:
+            count += 1
+        popped, self._held = self._held[:count], self._held[count:]
+        self._num_yielded += count
+        if self._bans is not None:
+            self._bans.pop(count)
+        return popped
+
+    def _token(self, sampled: SampledToken, text: str) -> Token:
+        tops = sampled.top_logprobs[: self.top_logprobs]
+        likeliest = tuple(TopLogprob(id, self.tokenizer.token_text(id), logprob) for id, logprob in tops)
+        avoided = self._avoided.pop(len(self.request.ids) - self._start - 1, ()) if self._avoided else ()
+        return Token(sampled.id, text, sampled.logprob, self._seconds(), likeliest, avoided)
+
+    def _seconds(self) -> float:
+        return time.perf_counter() - self._began
+
+
+def _overlap(text: str, stop: str) -> int:
+    """Return the length of the longest end of `text` with which `stop` begins."""
+    longest = min(len(text), len(stop) - 1)
+    return next((length for length in range(longest, 0, -1) if text.endswith(stop[:length])), 0)

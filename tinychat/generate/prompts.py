@@ -1,0 +1,111 @@
+"""Prompts as token ids: of a document, a chat with its history, a source to translate, or a text that grows."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import chain
+
+from tinychat.corpus.types import Message
+from tinychat.generate.engine import window_start, window_stride
+from tinychat.tokenizer.chat_template import ChatTemplate
+from tinychat.tokenizer.tokenizer import LONGEST_WHOLE, Tokenizer
+
+MAX_TOKEN_CHARACTERS = 64
+"""Characters that a token has at most, on average over a context."""
+
+
+@dataclass(frozen=True)
+class PromptEncoder:
+    """Encodes prompts for a model as token ids."""
+
+    tokenizer: Tokenizer
+    context_length: int
+    template: ChatTemplate | None = None
+    """of a chat model; None in other modes"""
+    source_tokenizer: Tokenizer | None = None
+    """of the encoder that reads prompts, in an encoder-decoder model; None in others"""
+
+    @property
+    def end_ids(self) -> frozenset[int]:
+        """The ids of the tokens that end an answer."""
+        return self.template.end_ids(self.tokenizer) if self.template else frozenset(_special(self.tokenizer, "end"))
+
+    def encode(self, prompt: str, history: Iterable[tuple[str, str]] = (), max_tokens: int = 0) -> list[int]:
+        """Return the ids that an answer of up to `max_tokens` continues; at least one.
+
+        In a chat, `history` yields the prompts and answers so far, newest first, and is read as far as the context has
+        room. Of texts much longer than the context, only the ids of the end are returned.
+        """
+        if self.source_tokenizer is not None:
+            return self.beginning() or [0]
+        if self.template is not None:
+            turns = ((Message("assistant", answer), Message("user", question)) for question, answer in history)
+            newest_first = chain((Message("user", prompt),), chain.from_iterable(turns))
+            room = self.room(max_tokens)
+            return self.template.encode_newest(newest_first, self.tokenizer, for_answer=True, max_length=room)
+        return self.beginning() + self.tokenizer.encode_end(prompt, self.context_length) or [0]
+
+    def room(self, max_tokens: int) -> int:
+        """Return the maximum number of ids of a chat's prompt and history: half of the context stays free, at most."""
+        return self.context_length - min(max_tokens, self.context_length // 2)
+
+    def encode_text(self, text: str) -> list[int]:
+        """Return the ids of a text as in training, without its end token: a document, or in a chat a user's message."""
+        if self.template is not None:
+            return self.template.encode([Message("user", text)], self.tokenizer)[:-1]
+        return self.beginning() + self.tokenizer.encode(text)
+
+    def encode_source(self, prompt: str) -> tuple[int, ...] | None:
+        """Return the ids that the encoder reads, truncated to the context; None if there is no encoder."""
+        if self.source_tokenizer is None:
+            return None
+        begin, end = (_special(self.source_tokenizer, role) for role in ("begin", "end"))
+        return (*begin, *self.source_tokenizer.encode_start(prompt, self.context_length), *end)[: self.context_length]
+
+    def beginning(self) -> list[int]:
+        """Return the token that precedes a document: its begin token, or else the end token of the previous one."""
+        return _special(self.tokenizer, "begin") or _special(self.tokenizer, "end")
+
+
+class RunningText:
+    """A conversation with a completion model: one text, which each turn continues, encoded as it grows.
+
+    Once it is long, the oldest ids are dropped, a multiple of what the model's window moves by at once: the model sees
+    the same of the rest as of the whole.
+    """
+
+    def __init__(self, encoder: PromptEncoder) -> None:
+        self._encoder = encoder
+        self._ids = encoder.beginning()
+        self._num_encoded = 0  # characters
+        self._rest = ""  # the end of the text, whose ids may depend on what follows
+
+    def add(self, prompt: str, answer: str) -> None:
+        """Append a turn."""
+        text = f"{self._rest}{prompt}{answer}\n"
+        end, context_length = self._encoder.tokenizer.find_stable_end(text), self._encoder.context_length
+        self._ids, self._rest = self._extended(text[:end]), text[end:][-self._longest :]
+        self._num_encoded += end
+        if self._num_encoded > LONGEST_WHOLE:  # keep more than the context, which a notice tells
+            excess = window_start(len(self._ids), context_length) - window_stride(context_length)
+            del self._ids[: max(0, excess)]
+
+    def encode(self, prompt: str) -> list[int]:
+        """Return the ids of the text and a prompt, at least one; of a prompt much longer than the context, the end."""
+        return self._extended(self._rest + prompt) or [0]
+
+    @property
+    def _longest(self) -> int:
+        """Number of characters of which the last ones fill the context in any case."""
+        return max(LONGEST_WHOLE, MAX_TOKEN_CHARACTERS * self._encoder.context_length)
+
+    def _extended(self, text: str) -> list[int]:
+        """Return the ids, continued by those of a text."""
+        encoder = self._encoder
+        if len(text) <= LONGEST_WHOLE:
+            return self._ids + encoder.tokenizer.encode(text)
+        return encoder.beginning() + encoder.tokenizer.encode_end(text, encoder.context_length)
+
+
+def _special(tokenizer: Tokenizer, role: str) -> list[int]:
+    token = tokenizer.special(role)
+    return [] if token is None else [token]
