@@ -107,9 +107,7 @@ class Answer:
         self, tokens: Sequence[SampledToken], engine: Engine, reason: FinishReason = "end"
     ) -> Iterator[Record]:
         """Append tokens that were found together, whatever the settings are by now; then end if they did not."""
-        settings, self.settings = self.settings, lambda: self.request.settings
-        yield from self.update(tokens, engine)
-        self.settings = settings
+        yield from self.update(tokens, engine, together=True)
         if self.finished is None:
             yield from self.finish(reason)
 
@@ -150,17 +148,22 @@ class Answer:
             yield SettingsChanged(" · ".join(words))
 
     def update(
-        self, sampled: Iterable[SampledToken], engine: Engine, should_stop: Callable[[], bool] = lambda: False
+        self,
+        sampled: Iterable[SampledToken],
+        engine: Engine,
+        should_stop: Callable[[], bool] = lambda: False,
+        *,
+        together: bool = False,
     ) -> Iterator[Record]:
         """Append sampled tokens; yield their records, and `Finished` once the answer is over.
 
         The first token after a change of the settings, or after `should_stop` returns true, is discarded with all that
-        follow: both act on the very next token. So are those after a banned text, from which on the engine is asked for
-        the odds, to draw others.
+        follow: both act on the very next token. Tokens that were found `together` are kept whatever the settings are by
+        now. Those after a banned text are discarded, and from there on the engine is asked for odds, to draw others.
         """
         waiting = iter(sampled)
         while (token := next(waiting, None)) is not None:
-            settings = self.settings()
+            settings = self.request.settings if together else self.settings()
             if should_stop() or (settings is not self.request.settings and settings != self.request.settings):
                 return
             self.request.ids.append(token.id)
