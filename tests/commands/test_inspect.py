@@ -1,6 +1,5 @@
-"""Commands that look inside: probabilities, surprise, pieces, heads, layers, and what was learned by heart."""
+"""Commands that look inside: probabilities, surprise, pieces, heads, layers, the computation."""
 
-import json
 import math
 from pathlib import Path
 
@@ -9,12 +8,10 @@ import torch
 from scripted import Talk
 
 from tinychat.commands import COMMANDS
-from tinychat.commands.inspect import HOW_TO_READ_SPANS
 from tinychat.commands.results import (
     BarChart,
     HeatMap,
     HeatMaps,
-    Message,
     Pieces,
     ShadedText,
     Steps,
@@ -22,8 +19,7 @@ from tinychat.commands.results import (
     TokenBrowser,
 )
 from tinychat.config.settings import Settings
-from tinychat.corpus.sources import read_sources
-from tinychat.errors import GenerationError, SourceError, UsageError
+from tinychat.errors import GenerationError, UsageError
 from tinychat.evaluate.perplexity import score
 from tinychat.events import ChoiceProbabilities
 from tinychat.generate.computation import Computation
@@ -32,7 +28,6 @@ from tinychat.model.config import ModelConfig
 from tinychat.model.loading import load_model
 from tinychat.model.transformer import Transformer
 from tinychat.session.session import Session
-from tinychat.store import paths
 from tinychat.store.models import ModelInfo, save_model
 from tinychat.textutil import visible
 from tinychat.tokenizer.tokenizer import Tokenizer
@@ -408,154 +403,6 @@ def test_the_lens_of_a_model_that_is_layers_alone(translator: Path) -> None:
 def test_the_lens_refuses_a_place_that_is_not_there(mixed: Path) -> None:
     with pytest.raises(UsageError, match="/lens takes the number of a token, from 1 to 6, not '7'"):
         COMMANDS.dispatch(said(mixed, "to be\n", 6), "/lens 7")
-
-
-# --- what of an answer stands in the text of the model ---------------------------------------------------------------
-
-
-BOOK = (
-    "an owl sat still.\nyou said nothing, as owls do; "
-    + "the hen went home alone at noon.\n" * 9
-    + "end of the book, you see"
-)
-
-
-@pytest.fixture
-def book(talk: Talk, tmp_path: Path) -> Path:
-    """A text of which nine tenths trained the model at hand."""
-    path = tmp_path / "book.txt"
-    path.write_text(BOOK)
-    note(talk, [str(path)], 0.9)
-    return path
-
-
-def note(talk: Talk, sources: list[str], share: float = 1.0, **facts: object) -> None:
-    """What training would have written."""
-    cache = paths.datasets_folder()
-    training = {
-        "recipe": {"data": {"sources": sources}},
-        "data": {
-            "fingerprint": read_sources(sources, cache=cache).fingerprint,
-            "tokens": 1000,
-            "train_tokens": 1000 * share,
-        },
-    }
-    (talk.session.model.info.folder / "training.json").write_text(json.dumps(training | facts))
-
-
-def test_copied_spans_come_with_their_places(talk: Talk, book: Path) -> None:
-    talk.ask("nothing, as the hen went home alone")
-    result = talk.do("/copied")
-    assert isinstance(result, Table)
-    answer = talk.session.turns[-1].answer
-    assert answer == "you said: nothing, as the hen went home alone"
-    assert result.title == f"{100 * (24 + 12) / len(answer):.0f} % of the answer stands word for word in book"
-    assert result.rows == (
-        ("24", "book.txt, line 2", "' the hen went home alone'"),
-        ("12", "book.txt, line 2", "' nothing, as'"),
-    )
-    assert result.notes == (
-        f"spans of 12 characters or more · {HOW_TO_READ_SPANS}",
-        "looked at: the 90 % of the text that parrot was trained on",
-    )
-
-
-def test_a_span_that_comes_again_is_shown_once(talk: Talk, book: Path) -> None:
-    talk.ask("x nothing, as x nothing, as x")
-    result = talk.do("/copied")
-    assert isinstance(result, Table)
-    assert result.rows == (("13", "book.txt, line 2", "' nothing, as ', 2 times"),)
-
-
-def test_what_the_model_was_not_trained_on_is_not_looked_at(talk: Talk, book: Path) -> None:
-    talk.ask("end of the book")
-    assert talk.do("/copied") == Message(
-        ("no 12 characters in a row stand word for word in book",),
-        ("looked at: the 90 % of the text that parrot was trained on",),
-    )
-    assert isinstance(talk.do(f"/copied {book.name}"), Message)
-
-
-def test_another_text_may_be_named(talk: Talk, book: Path, tmp_path: Path) -> None:
-    (tmp_path / "my other.txt").write_text("Long ago you said: hello there, my friend.")
-    talk.ask("hello there")
-    result = talk.do("/copied 'my other.txt'")
-    assert isinstance(result, Table)
-    assert result.rows == (("21", "my other.txt, line 1", "'you said: hello there'"),)
-    assert result.notes[1:] == ("this is another text than parrot was trained on",)
-
-
-def test_a_text_that_has_changed_is_said_to_have(talk: Talk, book: Path) -> None:
-    book.write_text("you said: hello")
-    talk.ask("hello")
-    result = talk.do("/copied")
-    assert isinstance(result, Table)
-    assert result.notes[1:] == ("the text has changed since parrot was trained on it",)
-
-
-def test_an_answer_shorter_than_a_span_counts_as_a_whole(talk: Talk, tmp_path: Path) -> None:
-    (tmp_path / "book.txt").write_text("and you said: a")
-    note(talk, [str(tmp_path / "book.txt")])
-    talk.ask("a")
-    result = talk.do("/copied")
-    assert isinstance(result, Table)
-    assert result.title == "100 % of the answer stands word for word in book"
-    assert result.notes == (f"spans of 11 characters or more · {HOW_TO_READ_SPANS}",)
-
-
-def test_the_text_may_be_in_the_recipe(talk: Talk) -> None:
-    training = {"recipe": {"data": {"sources": [], "texts": ["hello there\tyou said: hello there"], "mode": "chat"}}}
-    (talk.session.model.info.folder / "training.json").write_text(json.dumps(training))
-    talk.ask("hello there")
-    result = talk.do("/copied")
-    assert isinstance(result, Table)
-    assert result.rows == (("21", "the recipe's own text, conversation 1", "'you said: hello there'"),)
-
-
-def test_a_model_that_was_begun_from_another_says_so(talk: Talk, tmp_path: Path) -> None:
-    (tmp_path / "book.txt").write_text("nothing of it")
-    note(talk, [str(tmp_path / "book.txt")], **{"from": {"name": "older"}})
-    talk.ask("hello")
-    result = talk.do("/copied")
-    assert isinstance(result, Message)
-    assert result.notes == ("parrot was begun from older, whose text was not looked at",)
-
-
-@pytest.mark.parametrize(
-    ("sources", "problem", "remedy"),
-    [
-        ([], "parrot does not tell what it was trained on", "`/copied FILE` looks in another text"),
-        (["gone.txt"], "the text of parrot cannot be read: gone.txt", "`/copied FILE` looks in another text"),
-        (["smalltalk.jsonl"], "the text of parrot cannot be read: smalltalk.jsonl",
-         "`tinychat data make smalltalk --count 60000 --seed 1 --out corpus` makes it anew; "
-         "then `/copied corpus/train.jsonl`"),
-        (["tales"], "the data set tales is not here", "`tinychat data make tales` makes it"),
-        (["tinyshakespeare"], "the data set tinyshakespeare is not here",
-         "`tinychat data get tinyshakespeare` fetches it"),
-    ],
-)  # fmt: skip
-def test_a_text_that_is_not_there(
-    talk: Talk, monkeypatch: pytest.MonkeyPatch, sources: list[str], problem: str, remedy: str
-) -> None:
-    monkeypatch.delenv("TINYCHAT_MIRROR", raising=False)
-    training = {"recipe": {"data": {"sources": sources}}, "data": {"documents": 60_000}, "seed": 1}
-    (talk.session.model.info.folder / "training.json").write_text(json.dumps(training))
-    talk.ask("hello")
-    with pytest.raises(UsageError) as caught:
-        talk.do("/copied")
-    assert (caught.value.problem, caught.value.remedy) == (problem, remedy)
-
-
-def test_there_must_be_an_answer_and_a_text_of_that_name(talk: Talk) -> None:
-    with pytest.raises(UsageError, match="there is no answer to look into yet"):
-        talk.do("/copied")
-    talk.ask("hello")
-    with pytest.raises(UsageError, match="parrot does not tell what it was trained on"):
-        talk.do("/copied")
-    with pytest.raises(SourceError, match="there is no file, folder or known data set 'nothing'"):
-        talk.do("/copied nothing")
-    with pytest.raises(UsageError, match="a quotation mark stands alone"):
-        talk.do("/copied 'nothing")
 
 
 # --- the computation, by hand ---

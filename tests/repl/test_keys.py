@@ -26,7 +26,7 @@ from tinychat.repl.keys import (
     raised_interrupts,
     wants_vi,
 )
-from tinychat.repl.prompt import ask, strip_block
+from tinychat.repl.prompt import ask
 
 
 def test_an_esc_is_a_key_if_nothing_follows(input: PipeInput) -> None:
@@ -99,10 +99,6 @@ def test_a_long_line_scrolls_to_its_cursor() -> None:
 )
 def test_blocks_open_and_close(text: str, open: bool) -> None:
     assert is_open_block(text) is open
-
-
-def test_an_unclosed_block_is_its_text() -> None:
-    assert strip_block('"""a\nb') == "a\nb"
 
 
 def test_vi_keys_follow_the_inputrc(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from screens import Person, Screen, answered
 from scripted import make_model
 
 from tinychat.commands import COMMANDS, results
-from tinychat.repl.prompt import CommandCompleter
+from tinychat.repl.completion import CommandCompleter
 from tinychat.repl.render.palette import DIM
 from tinychat.repl.render.results import draw
 from tinychat.repl.render.terminal import Region, StatusLine

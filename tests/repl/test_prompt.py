@@ -1,47 +1,20 @@
-"""The prompt: marks, keys, completion, history and toolbar; the ruler; and the REPL in plain lines."""
+"""The prompt: marks, keys, history; and the REPL in plain lines."""
 
 import re
-import threading
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from prompt_toolkit.buffer import Buffer
-from prompt_toolkit.completion import CompleteEvent
-from prompt_toolkit.document import Document
 from prompt_toolkit.input import PipeInput
-from prompt_toolkit.layout.controls import BufferControl
-from prompt_toolkit.layout.processors import TransformationInput
 from prompt_toolkit.output import DummyOutput
 from screens import Person, Screen, answered
 from scripted import make_model
 
-from tinychat.commands.registry import prompt_of
-from tinychat.config.settings import SETTINGS
-from tinychat.corpus.types import Message
-from tinychat.events import Ended, Failed, Stepped
-from tinychat.repl.prompt import (
-    MARKS,
-    PLAIN_MARKS,
-    SYNC_LIMIT,
-    CommandCompleter,
-    Measure,
-    Prompt,
-    QuietHistory,
-    Ruler,
-    describe_run,
-    justify,
-    mark,
-    report_ended,
-    shorten_description,
-    strip_block,
-    toolbar,
-)
+from tinychat.repl.prompt import MARKS, PLAIN_MARKS, Prompt, QuietHistory, mark
+from tinychat.repl.toolbar import toolbar
 from tinychat.session.lesson import Block, Lesson, LessonPlayer, Question, Run, Step
-from tinychat.session.run_monitor import BackgroundRun
 from tinychat.session.session import Session
 from tinychat.store.models import MODES
-from tinychat.store.runs import RunFolder
 
 SitDown = Callable[..., Person]
 CTRL_C, CTRL_D, ENTER, BACKSPACE = "\x03", "\x04", "\r", "\x7f"
@@ -68,33 +41,6 @@ def test_the_mark_changes_with_the_model(
     person.sees(there)
     person.type("/model parrot", ENTER)
     person.sees(back)
-
-
-def test_the_progress_and_the_end_of_a_run(session: Session, tmp_path: Path) -> None:
-    run, screen = BackgroundRun(RunFolder(tmp_path / "novel")), Screen()
-    assert describe_run(run) == "novel is starting"
-    run.stepped = Stepped(1480, 0.37, 1.71, 0.01, 0.5, 48_000.0, 60.0, 62.0, 4000)
-    assert describe_run(run) == "novel trains: step 1,480/4,000 · loss 1.71 · 1:02 left"
-    for last in (
-        Ended("done", 4000, 1.7, 5.5, 2.5, 60.0, "elsewhere"),
-        Ended("stopped", 1500, 1.7, 5.5, 2.5, 60.0, str(session.model.info.folder)),
-        Ended("done", 9, 1.7, 5.5, 2.5, 60.0, "elsewhere", overfits_since=5, training_loss=1.25),
-        Ended("done", 9, 1.7, 5.5, 2.5, 60.0, "elsewhere", best_step=0, start="old", start_loss=1.7),
-        Failed("there is no memory", "take less"),
-    ):
-        run.last = last
-        report_ended([run], session, screen.terminal())
-    assert screen.lines == [
-        "novel is done: step 4,000, loss 1.700 · /model novel talks to it",
-        "novel is stopped: step 1,500, loss 1.700 · it answers now",
-        "novel is done: step 9, loss 1.700 · /model novel talks to it",
-        "overfits: yes, since step 5, whose weights are kept: train loss is 1.2500, val",
-        "0.45 above it",
-        "novel is done: step 9, loss 1.700 · /model novel talks to it",
-        "start: old had val 1.7000, and no step made that better: its weights are kept",
-        "novel: there is no memory",
-        "take less",
-    ]
 
 
 @pytest.fixture
@@ -163,198 +109,6 @@ def test_an_unwritable_history_does_not_raise(tmp_path: Path) -> None:
     history.append_string("one")
     assert history.get_strings() == ["one"]
     assert list(QuietHistory(tmp_path).load_history_strings()) == []
-
-
-@pytest.mark.parametrize(
-    ("line", "some"),
-    [
-        ("/tem", ["/temperature"]),
-        ("/temperature ", ["0.8", "0"]),
-        ("/set top-p ", ["0.95", "0.5"]),
-        ("/model p", ["parrot"]),
-        ("/help tok", ["tokens"]),
-        ("/device cu", ["cuda"]),
-        ("tem", []),
-        ("//tem", []),
-        ("/nonsense x", []),
-        ("/model parrot x", []),
-        ("/undo ", []),
-        ("/quit now ", []),
-    ],
-)
-def test_completion(session: Session, line: str, some: list[str]) -> None:
-    offered = CommandCompleter(session, lambda: 80).get_completions(Document(line), CompleteEvent())
-    assert [one.text for one in offered][: len(some) or None] == some
-
-
-@pytest.mark.parametrize("line", ["/", "/help ", "/set ", "/reset ", *(f"/{name} " for name in SETTINGS)])
-def test_a_menu_cuts_nothing_at_80_columns(session: Session, line: str) -> None:
-    offered = list(CommandCompleter(session, lambda: 80).get_completions(Document(line), CompleteEvent()))
-    longest = max(len(one.display_text) for one in offered)
-    for one in offered:
-        assert len(one.display_meta_text) <= 80 - 1 - (longest + 2) - 2  # prompt_toolkit's scroll bar and spaces
-        assert not one.display_meta_text.endswith("…")
-
-
-@pytest.mark.parametrize(
-    ("width", "shown"),
-    [
-        (60, "Take one, two or all of them: the first, or more (or fewer)."),
-        (59, "Take one, two or all of them: the first, or more"),
-        (40, "Take one, two or all of them"),
-        (20, "Take one"),
-        (7, "some"),
-    ],
-)
-def test_a_description_ends_at_a_clause(width: int, shown: str) -> None:
-    about = "Take one, two or all of them: the first, or more (or fewer)."
-    assert shorten_description(about, "some", width) == shown
-
-
-@pytest.mark.parametrize(
-    ("line", "typed"),
-    [
-        ("/train my", r"my\ novel.txt"),
-        (r"/train my\ n", r"my\ novel.txt"),
-        ('/train "my n', '"my novel.txt"'),
-        ("/train 'my ", "'my novel.txt'"),
-        ("/train it", '"it\'s.txt"'),
-        ('/save "texts ', '"texts of mine/'),
-        ("/open plain.txt texts", r"texts\ of\ mine/"),
-    ],
-)
-def test_names_with_spaces_are_quoted_as_begun(
-    session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str, typed: str
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "texts of mine").mkdir()
-    for name in ("my novel.txt", "it's.txt", "plain.txt"):
-        (tmp_path / name).touch()
-    (offered,) = CommandCompleter(session, lambda: 80).get_completions(Document(line), CompleteEvent())
-    assert offered.text == typed
-    assert line[: len(line) + offered.start_position].endswith(" ")
-
-
-def test_the_toolbar_shows_the_settings_in_force(session: Session) -> None:
-    assert toolbar(session) == "parrot · temp 0.8 · top-p 0.95 · sample · max 256 · seed –"
-    for name, value in (("temperature", 0), ("top_k", 40), ("seed", 7), ("stop", "x")):
-        session.settings.set(name, value)
-    assert toolbar(session) == "parrot · temp 0 · top-k 40 · top-p 0.95 · greedy · max 256 · seed 7 · stop 'x'"
-    assert toolbar(Session()).startswith("no model · ")
-
-
-# --- the ruler ---
-
-
-class WaitingRuler:
-    """A ruler whose measures from a thread are waited for."""
-
-    def __init__(self, session: Session) -> None:
-        self._measured = threading.Event()
-        self.ruler = Ruler(session, self._measured.set)
-
-    def measure(self, text: str) -> Measure:
-        self._measured.clear()
-        measure = self.ruler.update(text)
-        if measure is None or len(text) > SYNC_LIMIT:
-            assert self._measured.wait(60)
-            measure = self.ruler.update(text)
-        assert measure is not None
-        return measure
-
-
-@pytest.fixture
-def waiting(session: Session) -> WaitingRuler:
-    return WaitingRuler(session)
-
-
-def test_tokens_of_the_text_and_room_left(session: Session, waiting: WaitingRuler) -> None:
-    measure = waiting.measure("hello there")
-    template, tokenizer = session.model.prompt_encoder.template, session.model.tokenizer
-    assert template is not None
-    whole = template.encode([Message("user", "hello there")], tokenizer, for_answer=True)
-    assert measure.tokens == len(tokenizer.encode("hello there"))
-    assert measure.left == 512 - len(whole)
-    assert not measure.drops_turns
-
-
-def test_the_conversation_takes_room_until_its_oldest_turns_are_dropped(
-    session: Session, waiting: WaitingRuler
-) -> None:
-    alone = waiting.measure("hello")
-    list(session.answer("hello"))
-    assert waiting.measure("hello").left == alone.left  # the conversation is measured once for each prompt
-    waiting.ruler.reset()
-    after = waiting.measure("hello")
-    assert after.left < alone.left
-    assert not after.drops_turns
-    assert waiting.measure("hello " * 280).drops_turns
-
-
-def test_a_text_that_is_too_long(session: Session, waiting: WaitingRuler) -> None:
-    assert waiting.measure("hello " * 1000).text.endswith(" too many")
-
-
-@pytest.mark.parametrize("mode", ["completion", "translation"])
-def test_modes_without_turns_count_no_conversation(session: Session, home: Path, mode: str) -> None:
-    session.open_model(str(make_model(home / "models", mode, mode=mode)))
-    waiting = WaitingRuler(session)
-    measure = waiting.measure("hello")
-    assert measure.left == 512 - measure.tokens - 1  # the end token, before or after it
-
-
-def test_unknown_characters_are_listed_and_highlighted(session: Session, home: Path) -> None:
-    folder = make_model(home / "models", "letters", mode="completion")
-    from tinychat.tokenizer.tokenizer import Tokenizer
-    from tinychat.tokenizer.training import train_vocabulary
-
-    Tokenizer(train_vocabulary("char", ["abc"], None, ["<|end|>"])).save(folder / "tokenizer.json")
-    session.open_model(str(folder))
-    waiting = WaitingRuler(session)
-    measure = waiting.measure("abжc\nλ")
-    assert measure.text == "3 tokens · 508 left · unknown: \\n λ ж"
-    line = TransformationInput(
-        BufferControl(Buffer()), Document("abжc\nλ"), 0, lambda index: index, [("", "abжc")], 80, 24
-    )
-    assert waiting.ruler.apply_transformation(line).fragments == [("", "ab"), (" class:unknown", "ж"), ("", "c")]
-
-
-@pytest.mark.parametrize(
-    ("typed", "prompt"),
-    [("hello", "hello"), ("/temp 1", ""), ("//x", "/x"), ('"""\n/a\n"""', "/a"), ("", ""), ('"""/help', "/help")],
-)
-def test_only_a_prompt_is_measured(typed: str, prompt: str) -> None:
-    assert prompt_of(strip_block(typed)) == prompt
-
-
-def test_a_long_text_is_measured_in_a_thread(
-    session: Session, waiting: WaitingRuler, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    waiting.measure("hello")
-    threads: list[str] = []
-    encode = type(session.model.tokenizer).encode_array
-
-    def record(self: object, text: str) -> object:
-        threads.append(threading.current_thread().name)
-        return encode(self, text)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(type(session.model.tokenizer), "encode_array", record)
-    waiting.measure("hello " * 20)
-    waiting.measure("hello " * 20_000)
-    assert threads == ["MainThread", "ruler"]
-
-
-@pytest.mark.parametrize(
-    ("width", "line"),
-    [
-        (40, "parrot · temp 0.8 · seed –        2 left"),
-        (26, "parrot · temp 0.8   2 left"),
-        (12, "      2 left"),
-        (4, "2 left"),
-    ],
-)
-def test_justify_drops_the_last_parts_on_the_left(width: int, line: str) -> None:
-    assert justify("parrot · temp 0.8 · seed –", "2 left", width) == line
 
 
 # --- plain lines, for screen readers, slow lines and dumb terminals ---

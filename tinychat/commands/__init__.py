@@ -1,11 +1,11 @@
 """Slash commands: functions that take the session and return data. They know nothing of the terminal."""
 
-from tinychat.commands import compare, conversation, game, inspect, lesson, models, settings, training
+from tinychat.commands import compare, conversation, copied, game, inspect, lesson, models, settings, training
 from tinychat.commands.registry import Registry
 from tinychat.config.settings import SETTINGS
 
 _SETTINGS = [training.with_finish_hint(command) if command.name == "stop" else command for command in settings.COMMANDS]
-_OTHERS = (*models.COMMANDS, *training.COMMANDS, *inspect.COMMANDS, *game.COMMANDS, *lesson.COMMANDS)
+_OTHERS = (*models.COMMANDS, *training.COMMANDS, *inspect.COMMANDS, *copied.COMMANDS, *game.COMMANDS, *lesson.COMMANDS)
 
 _SYNONYMS = {
     "retry": "reroll rerun anew", "continue": "go-on next proceed", "undo": "back revert rewind oops",

@@ -1,31 +1,19 @@
-"""Commands that look inside: token probabilities, surprisal, tokens, attention, the logit lens, memorized text."""
+"""Commands that look inside: token probabilities, surprisal, tokens, attention, the logit lens, the computation."""
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from tinychat.commands.conversation import branch_at
-from tinychat.commands.registry import (
-    Suggestion,
-    command,
-    complete_paths,
-    first_word,
-    parse_number,
-    parse_token,
-    split_words,
-    unquote,
-)
+from tinychat.commands.registry import Suggestion, command, first_word, parse_number, parse_token, unquote
 from tinychat.commands.results import (
     Answer,
     Bar,
     BarChart,
     HeatMap,
     HeatMaps,
-    Message,
     Pieces,
     Result,
     ShadedText,
@@ -35,7 +23,7 @@ from tinychat.commands.results import (
     TokenBrowser,
 )
 from tinychat.config.settings import SETTINGS, Settings, describe_sampling
-from tinychat.errors import SourceError, UsageError
+from tinychat.errors import UsageError
 from tinychat.events import Token
 from tinychat.generate.bans import NOTHING, BanWatch
 from tinychat.generate.choices import Choices
@@ -44,13 +32,8 @@ from tinychat.generate.engine import Head, Request, TokenProbability, uniform, w
 from tinychat.session.conversation import Turn
 from tinychat.session.open_model import OpenModel
 from tinychat.session.session import Session
-from tinychat.store import paths
-from tinychat.store.models import read_training
 from tinychat.textutil import count, percent, visible
 from tinychat.tokenizer.tokenizer import Tokenizer
-
-if TYPE_CHECKING:
-    from tinychat.corpus.corpus import Passage, SourceCorpus
 
 MAX_ALTERNATIVES = 8
 """Number of tokens shown by `/why`."""
@@ -58,7 +41,6 @@ CROSS = "cross"
 """Argument of `/attention` for attention to the encoder."""
 HOW_TO_READ_LENS = "downwards, each row adds what one more layer has learned; all before sampling"
 HOW_TO_READ_MIXTURE = "the last row, of which each share is a part, is what the model says"
-HOW_TO_READ_SPANS = "long ones were learned by heart"
 """How to read a table: a line below each."""
 TO_PROMPT = "→"
 """Mark of a head's attention to the encoder beside that to the tokens before."""
@@ -76,13 +58,6 @@ MAX_CANDIDATES = 5
 """Number of tokens in a row of `/lens`."""
 MIN_PROBABILITY = 0.001
 """Probability from which candidates after the first are shown."""
-MIN_SPAN = 12
-"""Number of characters of a span; any two texts of a language share shorter ones."""
-MAX_SPANS = 8
-BUNDLED_TEXT = "smalltalk.jsonl"
-"""Training text of the bundled model, which tinychat can generate again byte for byte."""
-RECIPE = "the recipe's own text"
-ELSEWHERE = "`/copied FILE` looks in another text"
 
 
 @command("why", "inside", "token probabilities", usage="[N]", example="/why 5")
@@ -93,7 +68,7 @@ def why(session: Session, text: str) -> Result:
     right after temperature and filters such as top-p. `›` marks the one chosen.
     ←/→ go through the answer from its most surprising token; -1 is the last.
     """
-    turn = _last_answer(session)
+    turn = last_answer(session)
     probabilities_at = cache(lambda index: _probabilities(session, turn, index))
 
     def bars_at(index: int) -> BarChart:
@@ -114,7 +89,7 @@ def color(session: Session, text: str) -> Result:
     for 1 in 8. The upper bar under a token shows it: high where the model was
     surprised. The lower one is the entropy: the surprisal that it expected.
     """
-    turn, model = _last_answer(session), session.model
+    turn, model = last_answer(session), session.model
     prefix = [(turn.saved_text, None)] if turn.saved_text else []
     entropies: list[float] = []
     if model.prompt_encoder.source_tokenizer is None:
@@ -174,7 +149,7 @@ def _unknown(model: OpenModel, text: str) -> tuple[str, ...]:
     return ("unknown to this model, left out: " + " ".join(map(repr, unknown)),) if unknown else ()
 
 
-def _last_answer(session: Session) -> Turn:
+def last_answer(session: Session) -> Turn:
     """Return the newest turn whose answer has tokens."""
     turn = next((turn for turn in reversed(session.turns) if turn.tokens), None)
     if turn is None:
@@ -322,7 +297,7 @@ def attention(session: Session, text: str) -> Result:
         raise UsageError(f"/attention takes a layer and a head, not {text!r}", "for example `/attention 2 1`")
     layer = _parse_index(numbers[:1], config.n_layer, "layer")
     head = _parse_index(numbers[1:], config.n_head, "head")
-    turn = _last_answer(session)
+    turn = last_answer(session)
     if layer is None or head is None:
         return _head_maps(model, turn, layer, cross)
     return _head_map(model, turn, layer, head, cross)
@@ -336,7 +311,7 @@ def lens(session: Session, text: str) -> Result:
     is the prediction, unless n-gram counts and matches have rows and shares.
     The default is the answer's most surprising token; -1 is the last one.
     """
-    turn, model = _last_answer(session), session.model
+    turn, model = last_answer(session), session.model
     index = _parse_token(text, turn, "lens")
     name, token_id = model.tokenizer.quoted, turn.tokens[index].id
     ids, source = _ids_before(model, turn, index)
@@ -454,7 +429,7 @@ def steps(session: Session, text: str) -> Result:
         from tinychat.evaluate.training_step import trace_training_step
 
         return Steps(trace_training_step(session.model.info))
-    turn, model = _last_answer(session), session.model
+    turn, model = last_answer(session), session.model
     count = len(turn.tokens)
     index = count if text == str(count + 1) else _parse_token(text, turn, "steps")
     request, number = _request_at(session, turn, index), _random_number(session, turn, index)
@@ -478,115 +453,4 @@ def _random_number(session: Session, turn: Turn, index: int) -> float | None:
     return uniform(turn.finished.seed, len(session.model.history(turn.path()[:-1])), index)
 
 
-# --- memorized text ---------------------------------------------------------------------------------------------------
-
-
-@command(
-    "copied", "inside", "learned by heart?", usage="[TEXT…]", example="/copied my-novel.txt", complete=complete_paths
-)
-def copied(session: Session, text: str) -> Result:
-    """Find what stands word for word in the last answer and the training text.
-
-    Spans of 12 characters or more are listed, longest first, each with the place
-    where the text has it first. Long ones were learned by heart, not made up.
-    TEXT is another text to search, if the training text is no longer there.
-    """
-    from tinychat.corpus.overlap import find_copies
-
-    answer = _last_answer(session).answer.strip()
-    if not answer:
-        raise UsageError("the last answer has no text", "type a prompt first")
-    name, training = session.model.name, read_training(session.model.info.folder)
-    corpus = _read_corpus(name, training, split_words(text))
-    data = training.get("data", {})
-    is_own = corpus.fingerprint == data.get("fingerprint")
-    fraction = data.get("train_tokens", 1) / max(1, data.get("tokens", 1)) if is_own else 1.0
-    min_length = min(MIN_SPAN, len(answer))
-    copies = find_copies(answer, _training_passages(corpus, fraction), min_length)
-    notes = []
-    if not is_own:
-        reason = "this is another text than" if text else "the text has changed since"
-        notes.append(f"{reason} {name} was trained on{'' if text else ' it'}")
-    elif fraction < 1:
-        notes.append(f"looked at: the {percent(fraction, 0)} of the text that {name} was trained on")
-    if training.get("from"):
-        notes.append(f"{name} was begun from {training['from'].get('name')}, whose text was not looked at")
-    if not copies:
-        return Message((f"no {min_length} characters in a row stand word for word in {corpus.name}",), tuple(notes))
-    length = sum(len(copy.text) for copy in copies)
-    times = Counter(copy.text for copy in copies)
-    first = {copy.text: copy.passage for copy in reversed(copies)}
-    rows = [
-        (f"{len(span):,}", _location(first[span]), repr(span) + (f", {count} times" if count > 1 else ""))
-        for span, count in times.items()
-    ]
-    more = f", and {len(rows) - MAX_SPANS} more" if len(rows) > MAX_SPANS else ""
-    notes.insert(0, f"spans of {min_length} characters or more{more} · {HOW_TO_READ_SPANS}")
-    title = f"{percent(length / len(answer), 0)} of the answer stands word for word in {corpus.name}"
-    return Table(("characters", "first place", "span"), tuple(rows[:MAX_SPANS]), title, right=(0,), notes=tuple(notes))
-
-
-def _read_corpus(model: str, training: Mapping[str, Any], typed: list[str]) -> "SourceCorpus":
-    """Read the typed sources or, without any, those that a model was trained on."""
-    from tinychat.corpus.corpus import TextCorpus
-    from tinychat.corpus.readers import InlineTexts
-    from tinychat.corpus.sources import read_sources
-
-    own = training.get("recipe", {}).get("data", {})
-    if own.get("texts") and not typed:
-        return TextCorpus(RECIPE, own.get("mode") or "completion", [InlineTexts(tuple(own["texts"]), RECIPE)])
-    sources = typed or list(own.get("sources", ()))
-    if not sources:
-        raise UsageError(f"{model} does not tell what it was trained on", ELSEWHERE)
-    options = {} if typed else {key: own.get(key) for key in ("column", "field", "mode")}
-    for source in sources:
-        _check_available(source)
-    try:
-        return read_sources(sources, cache=paths.datasets_folder(), mirror=paths.mirror(), **options)
-    except SourceError:
-        if typed:
-            raise
-        where = ", ".join(sources)
-        raise UsageError(f"the text of {model} cannot be read: {where}", _remedy(sources, training)) from None
-
-
-def _check_available(source: str) -> None:
-    """Check that a data set is on this machine: `/copied` downloads nothing."""
-    from tinychat.corpus.registry import KNOWN, is_complete
-    from tinychat.corpus.sources import split_weight
-
-    name = split_weight(source)[0].partition("/")[0]
-    known = KNOWN.get(name)
-    if known and not Path(source).expanduser().exists():
-        mirror = None if known.is_generated else paths.mirror()
-        if not is_complete(known, (mirror or paths.datasets_folder()) / name):
-            verb, does = ("make", "makes") if known.is_generated else ("get", "fetches")
-            raise UsageError(f"the data set {name} is not here", f"`tinychat data {verb} {name}` {does} it")
-
-
-def _remedy(sources: Sequence[str], training: Mapping[str, Any]) -> str:
-    count, seed = training.get("data", {}).get("documents"), training.get("seed")
-    if list(sources) == [BUNDLED_TEXT] and None not in (count, seed):
-        make = f"tinychat data make smalltalk --count {count} --seed {seed} --out corpus"
-        return f"`{make}` makes it anew; then `/copied corpus/train.jsonl`"
-    return ELSEWHERE
-
-
-def _training_passages(corpus: "SourceCorpus", fraction: float) -> "Iterator[Passage]":
-    """Yield the passages in the first `fraction` of each text, leaving out the held-out rest."""
-    for source in corpus.sources:
-        end = round(source.corpus.characters * fraction)
-        for passage in source.corpus.passages():
-            if passage.before >= end:
-                break
-            room = end - passage.before
-            yield passage if len(passage.text) <= room else passage._replace(text=passage.text[:room])
-
-
-def _location(passage: "Passage") -> str:
-    """Return the location of a passage: `input.txt, line 1,234`."""
-    file = Path(passage.file)
-    return f"{file.name if file.is_absolute() else file}, {passage.unit} {passage.number:,}"
-
-
-COMMANDS = (why, color, score, tokens, attention, lens, steps, copied)
+COMMANDS = (why, color, score, tokens, attention, lens, steps)

@@ -31,9 +31,10 @@ from tinychat.repl.keys import (
     raised_interrupts,
     show_on_one_line,
 )
-from tinychat.repl.prompt import PLAIN, PlainPrompt, Prompt, QuietHistory, ask, describe_run, mark, read_line
+from tinychat.repl.prompt import PLAIN, PlainPrompt, Prompt, QuietHistory, ask, mark, read_line
 from tinychat.repl.render.palette import ACCENT, BOLD, DIM, ERROR, GOOD
 from tinychat.repl.render.terminal import SEPARATOR, Terminal, fit, wrap_items
+from tinychat.repl.toolbar import describe_run
 from tinychat.session.run_monitor import BackgroundRun
 from tinychat.session.session import Session
 from tinychat.session.transcript import Autosave
