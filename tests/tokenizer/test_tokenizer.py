@@ -20,7 +20,7 @@ TEXT = (
     "The cat's hat isn't here, she said; it's 1,234 miles off!\n\n    def f(x):\n\treturn x_1 + 2\n"
     "Кошка спит на окне. 猫在窗台上睡觉。 naïve café – “quoted” 😀 👩‍👩‍👧 e\u0301\n"
 ) * 20
-KINDS = ("char", "word", "wordpiece")
+KINDS = ("char", "word", "wordpiece", "bpe")
 SPECIALS = ("<|end|>", "<|user|>", "<|assistant|>")
 
 any_text = st.text(st.characters(exclude_categories=["Cs"]))
@@ -204,7 +204,14 @@ def test_saving_and_loading_preserves_a_tokenizer(tmp_path: Path, kind: str) -> 
 
 def test_tokens_of_words_may_include_the_space_before_them() -> None:
     found = {kind: one.has_spaces_in_words for kind, one in (TOKENIZERS | FOREIGN).items()}
-    assert found == {"char": False, "word": False, "wordpiece": True, "bert": False, "sentencepiece": False}
+    assert found == {
+        "char": False,
+        "word": False,
+        "wordpiece": True,
+        "bpe": True,
+        "bert": False,
+        "sentencepiece": False,
+    }
 
 
 @pytest.mark.parametrize("kind", KINDS)

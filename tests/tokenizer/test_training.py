@@ -10,7 +10,7 @@ TEXT = (
     "The cat's hat isn't here, she said; it's 1,234 miles off!\n\n    def f(x):\n\treturn x_1 + 2\n"
     "Кошка спит на окне. 猫在窗台上睡觉。 naïve café – “quoted” 😀 👩‍👩‍👧 e\u0301\n"
 ) * 20
-KINDS = ("char", "word", "wordpiece")
+KINDS = ("char", "word", "wordpiece", "bpe")
 SPECIALS = ("<|end|>", "<|user|>", "<|assistant|>")
 
 
@@ -40,7 +40,9 @@ def test_pieces_of_words_begin_with_their_space() -> None:
     assert tuple(text for text, _ in make("wordpiece", "we talk to them " * 9).pieces(" talk to")) == (" talk", " to")
 
 
-@pytest.mark.parametrize(("kind", "size"), [("wordpiece", 200), ("word", 10), ("char", 3), ("nonsense", None)])
+@pytest.mark.parametrize(
+    ("kind", "size"), [("wordpiece", 200), ("bpe", 200), ("word", 10), ("char", 3), ("nonsense", None)]
+)
 def test_an_impossible_vocabulary_is_refused(kind: str, size: int | None) -> None:
     with pytest.raises(TokenizerError):
         train_vocabulary(kind, [TEXT], size, SPECIALS)

@@ -36,7 +36,8 @@ HIGHEST = {
 }  # fmt: skip
 """Where the bound is far beyond what a test can train, or there is none, the highest value tried."""
 TEXTS = {
-    "mode": ["completion", "chat", "translation"], "tokenizer": ["char", "word", "whitespace", "wordpiece", "no such"],
+    "mode": ["completion", "chat", "translation"],
+    "tokenizer": ["char", "word", "whitespace", "wordpiece", "bpe", "no such"],
     "column": ["", "x"], "field": ["", "x"], "sample_prompt": [[], [""], ["the", "\x00", "a" * 100]],
     "description": ["", "for tests"],
 }  # fmt: skip

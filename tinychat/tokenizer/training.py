@@ -5,6 +5,8 @@
 `whitespace` words between spaces; unknown words are dropped. For texts of very few different words.
 `wordpiece`  pieces of words over the 256 bytes, so that any text can be encoded. Greedy longest match (Wu et al. 2016,
              "Google's Neural Machine Translation System", §4.1), with one namespace for beginnings and continuations.
+`bpe`        byte pair encoding over the 256 bytes as in GPT-2 (Sennrich et al. 2016; Radford et al. 2019, §2.2), which
+             most other tools read.
 """
 
 from collections import Counter
@@ -32,7 +34,7 @@ PIECE_PATTERN = (
 SPACE = "▁"
 """Character that stands for the space before a word."""
 
-VOCAB_SIZES = {"char": 2**21, "word": 10_000, "whitespace": 10_000, "wordpiece": 4_096}
+VOCAB_SIZES = {"char": 2**21, "word": 10_000, "whitespace": 10_000, "wordpiece": 4_096, "bpe": 4_096}
 """Default maximum numbers of tokens; that of `char` exceeds the number of characters."""
 
 TRAINING_CHARACTERS = 20_000_000
@@ -161,11 +163,7 @@ def _train_whitespace(texts: Iterable[str], size: int) -> tokenizers.Tokenizer:
 
 
 def _train_wordpiece(texts: Iterable[str], size: int) -> tokenizers.Tokenizer:
-    if size < len(BYTE_CODES):
-        raise TokenizerError(
-            f"word pieces over all bytes need a vocabulary of more than {len(BYTE_CODES)} tokens, not {size}",
-            "give it a larger one, or use the tokenizer char",
-        )
+    _check_size("word pieces", size)
     model = models.WordPiece({}, unk_token="", continuing_subword_prefix="", max_input_chars_per_word=1000)
     inner = tokenizers.Tokenizer(model)
     split = pre_tokenizers.Split(Regex(PIECE_PATTERN), "isolated")
@@ -179,9 +177,29 @@ def _train_wordpiece(texts: Iterable[str], size: int) -> tokenizers.Tokenizer:
     return inner
 
 
+def _train_bpe(texts: Iterable[str], size: int) -> tokenizers.Tokenizer:
+    _check_size("byte pairs", size)
+    inner = tokenizers.Tokenizer(models.BPE())
+    inner.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)  # splits by the expression of GPT-2
+    inner.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(vocab_size=size, initial_alphabet=sorted(BYTE_CODES), show_progress=False)
+    inner.train_from_iterator(texts, trainer)
+    return inner
+
+
+def _check_size(what: str, size: int) -> None:
+    """Check that a vocabulary of a size has room for all bytes."""
+    if size < len(BYTE_CODES):
+        raise TokenizerError(
+            f"{what} over all bytes need a vocabulary of more than {len(BYTE_CODES)} tokens, not {size}",
+            "give it a larger one, or use the tokenizer char",
+        )
+
+
 TOKENIZERS: dict[str, Callable[[Iterable[str], int], tokenizers.Tokenizer]] = {
     "char": _train_char,
     "wordpiece": _train_wordpiece,
+    "bpe": _train_bpe,
     "word": _train_word,
     "whitespace": _train_whitespace,
 }

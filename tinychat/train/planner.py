@@ -166,7 +166,7 @@ def choose_tokenizer(recipe: Recipe, characters: int, sample: str, mode: str) ->
     if kind is None:
         has_spaces = sum(map(str.isspace, sample)) > 0.05 * len(sample)
         kind = "wordpiece" if has_spaces and (mode != "completion" or characters > MAX_CHAR_TEXT) else "char"
-    if recipe.vocab_size is not None or kind not in ("char", "wordpiece"):
+    if recipe.vocab_size is not None or kind not in ("char", "wordpiece", "bpe"):
         return kind, recipe.vocab_size
     if kind == "char":
         return kind, CHAR_VOCABULARY

@@ -83,7 +83,7 @@ class Recipe:
         "fraction of the text, at its end, held out for validation", 0.1, above=0, high=0.5
     )
 
-    tokenizer: str | None = _tokenizer("char, wordpiece, word, whitespace, or the path of a tokenizer.json")
+    tokenizer: str | None = _tokenizer("char, wordpiece, bpe, word, whitespace, or the path of a tokenizer.json")
     vocab_size: int | None = _tokenizer("maximum vocabulary size", low=2)
 
     # None takes the default of ModelConfig, except for the size, which the planner chooses
