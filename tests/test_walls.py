@@ -28,6 +28,7 @@ FLOORS = (
     "evaluate",
     "commands",
     "repl/render",
+    "api",
     "repl",
     "cli",
 )
@@ -47,6 +48,7 @@ LIBRARIES = {
 LAZY = {"torch", "safetensors"}
 
 WITHOUT_TORCH = {
+    "api/model.py",
     "generate/engine.py",
     "model/config.py",
     "model/shapes.py",

@@ -1,3 +1,58 @@
-"""tinychat: train a tiny language model on your own text, talk to it, and see why it says what it says."""
+"""tinychat: train a tiny language model on your own text, talk to it, and see why it says what it says.
+
+    import tinychat
+
+    model = tinychat.load("smalltalk")
+    print(model.generate("hello there", seed=7))
+
+The names below are imported when they are first used: `import tinychat` alone takes milliseconds.
+"""
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tinychat.api.answers import Answer as Answer
+    from tinychat.api.answers import Stream as Stream
+    from tinychat.api.inside import Score as Score
+    from tinychat.api.model import Chat as Chat
+    from tinychat.api.model import Model as Model
+    from tinychat.api.model import load as load
+    from tinychat.errors import GenerationError as GenerationError
+    from tinychat.errors import ModelError as ModelError
+    from tinychat.errors import RunError as RunError
+    from tinychat.errors import SettingError as SettingError
+    from tinychat.errors import SourceError as SourceError
+    from tinychat.errors import TinychatError as TinychatError
+    from tinychat.errors import TokenizerError as TokenizerError
+    from tinychat.errors import UsageError as UsageError
+    from tinychat.events import Token as Token
 
 __version__ = "0.1.0"
+
+_MODULES = {
+    "tinychat.api.model": ("load", "Model", "Chat"),
+    "tinychat.api.answers": ("Answer", "Stream"),
+    "tinychat.api.inside": ("Score",),
+    "tinychat.events": ("Token",),
+    "tinychat.errors": (
+        "TinychatError", "GenerationError", "ModelError", "RunError", "SettingError", "SourceError", "TokenizerError",
+        "UsageError",
+    ),
+}  # fmt: skip
+"""The module of each public name."""
+_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
+
+__all__ = [*_MODULE_OF]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value: object = getattr(importlib.import_module(_MODULE_OF[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

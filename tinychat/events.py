@@ -48,7 +48,7 @@ class Token(NamedTuple):
     """Log-probability in nats, before temperature and filters."""
     seconds: float
     """Time since the answer began."""
-    top_logprobs: tuple[TopLogprob, ...] = ()
+    top: tuple[TopLogprob, ...] = ()
     """The most likely tokens at its position, if requested."""
     avoided: tuple[AvoidedText, ...] = ()
     """Texts that were drawn here before it."""

@@ -1,8 +1,10 @@
-"""SIGINT while the command line runs: raise KeyboardInterrupt, but only where that is neither printed nor lost."""
+"""SIGINT: raise KeyboardInterrupt, but only where that is neither printed nor lost, and damages nothing."""
 
 import signal
 import sys
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import FrameType
 
 
@@ -35,3 +37,23 @@ def is_importing(frame: FrameType | None) -> bool:
             return True
         frame = frame.f_back
     return False
+
+
+@contextmanager
+def deferred() -> Iterator[Callable[[], bool]]:
+    """Call the handler of SIGINT only at the end of the block, which an exception inside could leave half done.
+
+    Yields a function that returns whether one is waiting. Other threads than the main one get no signals.
+    """
+    handler = signal.getsignal(signal.SIGINT)
+    if not callable(handler) or threading.current_thread() is not threading.main_thread():
+        yield lambda: False
+        return
+    waiting: list[tuple[int, FrameType | None]] = []
+    signal.signal(signal.SIGINT, lambda *arguments: waiting.append(arguments))
+    try:
+        yield lambda: bool(waiting)
+    finally:
+        signal.signal(signal.SIGINT, handler)
+        if waiting:
+            handler(*waiting[0])

@@ -154,7 +154,7 @@ def test_what_is_not_read_is_told(call: Call, chatter: Path) -> None:
         ({"messages": [{"role": "user", "content": [1]}]}, "the content of message 1 is no text: [1]"),
         ({"prompt": "x", "model": "gpt-4"}, "the model is letters, not 'gpt-4'; "),
         ({"prompt": "x", "model": 1}, "the model is letters, not 1; "),
-        ({"prompt": "x", "engine": "torch"}, "engine holds for the whole call; give it as --engine"),
+        ({"prompt": "x", "engine": "torch"}, "engine takes effect when a model is loaded; give it as --engine"),
         ({"prompt": "x", "tokens": 3}, "there is no setting 'tokens'; did you mean max_tokens?"),
         ({"prompt": "x", "num_predict": 3}, "there is no setting 'num_predict'; did you mean max_tokens?"),
     ],

@@ -215,8 +215,8 @@ def test_exceeding_the_context_is_reported_once() -> None:
 def test_top_logprobs_are_recorded_if_requested() -> None:
     first = next(iter(stream(Script(LETTERS.encode("ab")), answer(top_logprobs=2))))
     assert isinstance(first, Token)
-    assert [(other.id, other.logprob) for other in first.top_logprobs] == [(1, -1.0), (2, -2.0)]
-    assert first.top_logprobs[0].text == LETTERS.token_text(1)
+    assert [(other.id, other.logprob) for other in first.top] == [(1, -1.0), (2, -2.0)]
+    assert first.top[0].text == LETTERS.token_text(1)
 
 
 def test_answers_of_a_batch_end_independently() -> None:

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from tinychat.config.settings import LOADING, SETTINGS, Settings
+from tinychat.config.settings import SETTINGS, Settings, parse_changes
 from tinychat.errors import ModelError, UsageError
 from tinychat.events import Finished, Token
 from tinychat.formats.registry import open_model
@@ -70,7 +70,7 @@ def parse_line(line: str, settings: Settings, model: OpenModel) -> Line:
         raise UsageError("there is no prompt")
     if not isinstance(prompt, str | None):
         raise UsageError(f"the prompt is no text: {_quote(prompt)}")
-    changes = _parse_settings(values, settings)
+    changes = parse_changes(values, settings, at_loading="give it as {flag}")
     found = Line(prompt or "", dataclasses.replace(settings, **changes), changes, id=id)
     return found if messages is None else _with_messages(found, messages, model, has_prompt=prompt is not None)
 
@@ -104,7 +104,7 @@ def record_of(
     if has_logprobs:
         values["logprobs"] = [
             {"text": token.text, "logprob": token.logprob}
-            | {"top": [{"text": other.text, "logprob": other.logprob} for other in token.top_logprobs]}
+            | {"top": [{"text": other.text, "logprob": other.logprob} for other in token.top]}
             for token in tokens
         ]
     return values
@@ -124,24 +124,6 @@ def _check_model(name: object, model: OpenModel) -> None:
         if isinstance(name, str) and open_model(name).folder.resolve() == model.info.folder.resolve():
             return
     raise UsageError(f"the model is {model.name}, not {_quote(name)}", "it holds for the whole call: give it as -m")
-
-
-def _parse_settings(values: Mapping[str, object], settings: Settings) -> dict[str, Any]:
-    """Return the settings that a line changes."""
-    changes = {}
-    for name, value in values.items():
-        if name == "greedy":
-            continue
-        setting = SETTINGS.find(name)
-        changes[setting.name] = setting.parse(value)
-        if setting.name in LOADING and changes[setting.name] != getattr(settings, setting.name):
-            raise UsageError(f"{setting.name} holds for the whole call", f"give it as {setting.flag}")
-    greedy = values.get("greedy")
-    if greedy is True:
-        changes["temperature"] = 0.0
-    elif greedy not in (None, False):
-        raise UsageError(f"greedy takes true or false, not {_quote(greedy)}")
-    return changes
 
 
 def _with_messages(line: Line, messages: object, model: OpenModel, *, has_prompt: bool) -> Line:

@@ -21,9 +21,9 @@ from tinychat.errors import TinychatError, UsageError
 from tinychat.events import Candidates, ChoiceProbabilities, Finished, Notice, Token
 from tinychat.generate.answer import Answer
 from tinychat.generate.engine import derive_seed, fresh_seed
-from tinychat.generate.prompts import RunningText
 from tinychat.generate.stream import Batch, drive
 from tinychat.session.conversation import Turn
+from tinychat.session.dialogue import Dialogue
 from tinychat.session.session import Session
 from tinychat.textutil import json_line
 
@@ -107,9 +107,7 @@ class _Pipe:
         self._seed = fresh_seed() if seed is None else seed
         self._jobs: deque[_Job] = deque()
         self._answering: dict[Answer, _Job] = {}
-        self._turns: list[Turn] = []  # of a conversation
-        is_text = options.conversation and session.model.info.mode == "completion"
-        self._text = RunningText(session.model.prompt_encoder) if is_text else None
+        self._dialogue = Dialogue(session.model, self._seed) if options.conversation else None
         self._num_read = 0
         self._failed = self._interrupted = False
 
@@ -201,30 +199,29 @@ class _Pipe:
             self._log(job, unknown.text)
         if steering := model.steering_notice(line.settings):
             self._log(job, steering.text)
-        text = self._text
-        if text is None and line.messages is not None and model.info.mode == "completion":
-            text = RunningText(model.prompt_encoder)
-            for turn in line.turns:
-                text.add(turn.prompt, turn.answer)
-        in_chat = self._options.conversation and model.info.mode == "chat"
-        if (seed := line.own.get("seed")) is None:
-            # A chat has one seed, as at the prompt: the number of turns before an answer tells it from others.
-            seed = self._seed if in_chat else derive_seed(self._seed, job.position)
-        return model.make_answer(
-            line.prompt, turns=self._turns if in_chat else model.history(line.turns), text=text,
-            settings=lambda: line.settings, seed=seed, top_logprobs=self._options.logprobs or 0,
-        )  # fmt: skip
+        seed, top_logprobs = line.own.get("seed"), self._options.logprobs or 0
+        dialogue = self._dialogue
+        if dialogue is None:
+            seed = derive_seed(self._seed, job.position) if seed is None else seed
+            if line.messages is None:
+                return model.make_answer(
+                    line.prompt, settings=lambda: line.settings, seed=seed, top_logprobs=top_logprobs
+                )
+            dialogue = Dialogue(model, turns=line.turns)
+        return dialogue.make_answer(
+            line.prompt, lambda: line.settings, seed=seed, index=job.position, top_logprobs=top_logprobs
+        )
 
     def _parse(self, prompt: str) -> Line:
         settings, model = self._session.settings.current, self._session.model
         if not self._options.jsonl:
             return Line(unescape(prompt) if self._options.escapes else prompt, settings)
         line = parse_line(prompt, settings, model)
-        if not self._options.conversation:
+        if self._dialogue is None:
             return line
         if line.messages is not None:
             raise UsageError("messages are a conversation of their own", "leave out --conversation")
-        return line if model.info.mode == "translation" else replace(line, messages=messages_of(self._turns))
+        return line if model.info.mode == "translation" else replace(line, messages=messages_of(self._dialogue.turns))
 
     def _write(self) -> None:
         """Write the finished answers in order, and the new tokens of the first unfinished one."""
@@ -239,10 +236,8 @@ class _Pipe:
                 self._log(job, f"{end.tokens:,} tokens, {speed}, stop: {end.reason}, seed {end.seed}")
             if self._options.jsonl:
                 write(json_line(self._as_json(job)), end="\n")
-            if self._options.conversation and job.error is None:
-                self._turns.append(Turn(job.line.prompt, saved_text=job.text()))
-                if self._text is not None:
-                    self._text.add(job.line.prompt, job.text())
+            if self._dialogue is not None and job.error is None:
+                self._dialogue.add(Turn(job.line.prompt, saved_text=job.text()))
             self._jobs.popleft()
 
     def _write_text(self, job: _Job) -> None:

@@ -2,8 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 
 from tinychat.commands.conversation import branch_at
@@ -25,11 +24,20 @@ from tinychat.commands.results import (
 from tinychat.config.settings import SETTINGS, Settings, describe_sampling
 from tinychat.errors import UsageError
 from tinychat.events import Token
-from tinychat.generate.bans import NOTHING, BanWatch
-from tinychat.generate.choices import Choices
-from tinychat.generate.controls import Controls
-from tinychat.generate.engine import Head, Request, TokenProbability, uniform, window_start
+from tinychat.generate.engine import Head, TokenProbability, uniform, window_start
 from tinychat.session.conversation import Turn
+from tinychat.session.inspection import (
+    ScoredText,
+    entropy_of,
+    ids_before,
+    lens_at,
+    most_surprising,
+    probabilities_at,
+    rank_of,
+    request_at,
+    score_answer,
+    score_text,
+)
 from tinychat.session.open_model import OpenModel
 from tinychat.session.session import Session
 from tinychat.textutil import count, percent, visible
@@ -69,13 +77,13 @@ def why(session: Session, text: str) -> Result:
     ←/→ go through the answer from its most surprising token; -1 is the last.
     """
     turn = last_answer(session)
-    probabilities_at = cache(lambda index: _probabilities(session, turn, index))
+    odds_at = cache(lambda index: probabilities_at(session.model, turn, index))
 
     def bars_at(index: int) -> BarChart:
-        return _bar_chart(session, turn, index, probabilities_at(index))
+        return _bar_chart(session, turn, index, odds_at(index))
 
     def branch_from(index: int, bar: int) -> Answer:
-        return branch_at(session, turn, index, [_shown(probabilities_at(index), turn.tokens[index])[bar].id])
+        return branch_at(session, turn, index, [_shown(odds_at(index), turn.tokens[index])[bar].id])
 
     count = len(turn.tokens)
     return TokenBrowser(_parse_token(text, turn, "why"), count, bars_at, branch_from)
@@ -89,13 +97,7 @@ def color(session: Session, text: str) -> Result:
     for 1 in 8. The upper bar under a token shows it: high where the model was
     surprised. The lower one is the entropy: the surprisal that it expected.
     """
-    turn, model = last_answer(session), session.model
-    prefix = [(turn.saved_text, None)] if turn.saved_text else []
-    entropies: list[float] = []
-    if model.prompt_encoder.source_tokenizer is None:
-        count = len(turn.tokens)
-        entropies = model.engine.entropies(model.ids_before(turn, count))[-count:]
-    return _shade([*prefix, *((token.text, token.logprob) for token in turn.tokens)], entropies)
+    return _shade(score_answer(session.model, last_answer(session)))
 
 
 @command("score", "inside", "how likely a text is", usage="TEXT", example="/score to be or not")
@@ -109,17 +111,7 @@ def score(session: Session, text: str) -> Result:
     text = unquote(text)
     if not text:
         raise UsageError("/score needs a text", "for example `/score to be or not`")
-    model = session.model
-    if model.prompt_encoder.source_tokenizer is not None:
-        raise UsageError("a translation model scores no text alone", "/why shows the probabilities of its answers")
-    ids = model.prompt_encoder.encode_text(text)
-    if len(ids) < 2:
-        raise UsageError(f"nothing can be predicted in {text!r}: it is one token or none", "give a longer text")
-    decoder = model.tokenizer.stream()
-    texts = [decoder.push(id) for id in ids]
-    texts[-1] += decoder.flush()
-    logprobs = [None, *model.engine.score(ids)]
-    return _shade(zip(texts, logprobs, strict=True), model.engine.entropies(ids), _unknown(model, text))
+    return _shade(score_text(session.model, text))
 
 
 @command(
@@ -139,14 +131,9 @@ def tokens(session: Session, text: str) -> Result:
     pieces = tuple(f"{tokenizer.quoted(id)} {id}" for id in tokenizer.encode(text))
     notes = (
         f"{len(pieces):,} tokens for {len(text):,} characters · each piece stands before its id in the vocabulary",
-        *_unknown(session.model, text),
+        *([notice.text] if (notice := session.model.unknown_notice(text)) else []),
     )
     return Pieces(pieces, notes)
-
-
-def _unknown(model: OpenModel, text: str) -> tuple[str, ...]:
-    unknown = model.source_tokenizer.unknown(text)
-    return ("unknown to this model, left out: " + " ".join(map(repr, unknown)),) if unknown else ()
 
 
 def last_answer(session: Session) -> Turn:
@@ -161,47 +148,7 @@ def _parse_token(text: str, turn: Turn, name: str) -> int:
     """Return the index of the token that was typed; without a number, that of the most surprising one."""
     if text:
         return parse_token(text, len(turn.tokens), name)
-    return min(range(len(turn.tokens)), key=lambda index: turn.tokens[index].logprob)
-
-
-def _settings_at(session: Session, turn: Turn, index: int) -> Settings:
-    return turn.settings_at(index) or session.settings.current
-
-
-def _ids_before(model: OpenModel, turn: Turn, index: int | None = None) -> tuple[list[int], tuple[int, ...] | None]:
-    """Return the ids before an index of an answer, default: all of them, and those that an encoder has read."""
-    ids = model.ids_before(turn, len(turn.tokens) if index is None else index)
-    return ids, model.prompt_encoder.encode_source(turn.prompt)
-
-
-def _probabilities(session: Session, turn: Turn, index: int) -> list[TokenProbability]:
-    """Compute the probabilities of the whole vocabulary at an index again, so that generating answers costs no more."""
-    request, model = _request_at(session, turn, index), session.model
-    if request.settings.choices:
-        start = len(request.ids) - index
-        return Choices.weigh(model.engine, request, start, model.tokenizer).next_tokens(request, start)
-    probabilities, bans = model.engine.probabilities(request), request.settings.ban
-    if not bans:
-        return probabilities
-    watch, pieces = BanWatch(bans, turn.text_before(index)), model.vocabulary.pieces
-    left = {one.id: one.probability for one in probabilities}
-    for avoided in turn.tokens[index].avoided:
-        left[avoided.id] = max(0.0, left[avoided.id] - avoided.probability)
-    left |= {id: 0.0 for id, piece in enumerate(pieces) if watch.completes(piece.decode("utf-8", "ignore"))}
-    if (total := sum(left.values())) < NOTHING:  # the likeliest other way was taken
-        left[turn.tokens[index].id] = total = 1.0
-    return [replace(one, probability=left[one.id] / total) for one in probabilities]
-
-
-def _request_at(session: Session, turn: Turn, index: int) -> Request:
-    """Return the request for the token at an index of an answer, with the settings and biases that drew it."""
-    (ids, source), settings = _ids_before(session.model, turn, index), _settings_at(session, turn, index)
-    end_ids = session.model.prompt_encoder.end_ids
-    request = Request(0, ids, index, settings, seed=0, end_ids=end_ids, source=source)
-    request.steering = session.model.vocabulary.steering(settings)
-    if controls := Controls.of(settings, session.model.vocabulary):
-        request.biases = controls.biases(ids, len(ids) - index)
-    return request
+    return most_surprising(turn)
 
 
 def _shown(probabilities: list[TokenProbability], token: Token) -> list[TokenProbability]:
@@ -212,11 +159,11 @@ def _shown(probabilities: list[TokenProbability], token: Token) -> list[TokenPro
 
 def _bar_chart(session: Session, turn: Turn, index: int, probabilities: list[TokenProbability]) -> BarChart:
     token = turn.tokens[index]
-    rank, drawn = next((rank, one) for rank, one in enumerate(probabilities, 1) if one.id == token.id)
-    entropy = -sum(math.exp(one.logprob) * one.logprob for one in probabilities) / math.log(2)
+    rank, entropy = rank_of(probabilities, token.id), entropy_of(probabilities) / math.log(2)
+    drawn = probabilities[rank - 1]
     name = session.model.tokenizer.quoted
     texts = [token.text for token in turn.tokens]
-    settings = _settings_at(session, turn, index)
+    settings = session.model.settings_at(turn, index)
     after = _describe_filters(settings)
     if settings.choices:
         after += f" · choices {SETTINGS['choices'].show(settings.choices)}"
@@ -245,36 +192,30 @@ def _avoided(token: Token) -> tuple[str, ...]:
     return (f"banned, and drawn again: {', '.join(words)}",) if drawn else ()
 
 
-def _shade(
-    tokens: Iterable[tuple[str, float | None]], entropies: Sequence[float], notes: tuple[str, ...] = ()
-) -> ShadedText:
+def _shade(scored: ScoredText) -> ShadedText:
     """Return a text coloured by surprisal, with notes on its perplexity and bits per character.
 
-    Tokens are texts with log-probabilities in nats, None if not scored; entropies are in nats. A token that holds only
-    part of a character adds its surprisal and entropy to the token that completes the character.
+    A token that holds only part of a character adds its surprisal and entropy to the token that completes it.
     """
     pieces: list[tuple[str, float | None]] = []
-    of_pieces: list[float] = []
-    logprobs: list[float] = []
-    characters, surprisal, entropy = 0, 0.0, 0.0
-    for text, logprob in tokens:
-        if logprob is None:
-            pieces += [(text, None)] if text else []
+    entropies: list[float] = []
+    surprisal = entropy = 0.0
+    for token in scored.tokens:
+        if token.logprob is None:
+            pieces += [(token.text, None)] if token.text else []
             continue
-        entropy += entropies[len(logprobs)] / math.log(2) if entropies else 0.0
-        logprobs.append(logprob)
-        characters += len(text)
-        surprisal -= logprob / math.log(2)
-        if text:
-            pieces.append((text, surprisal))
-            of_pieces.append(entropy)
+        surprisal -= token.logprob / math.log(2)
+        entropy += (token.entropy or 0.0) / math.log(2)
+        if token.text:
+            pieces.append((token.text, surprisal))
+            entropies.append(entropy)
             surprisal = entropy = 0.0
-    loss = -sum(logprobs) / len(logprobs)
-    facts = [f"perplexity {math.exp(loss):,.2f}" if loss < 700 else "perplexity inf"]
-    if characters:
-        facts.append(f"{loss / math.log(2) * len(logprobs) / characters:.3f} bits/char")
-    facts.append(count(len(logprobs), "token"))
-    return ShadedText(tuple(pieces), (" · ".join(facts), *notes), tuple(of_pieces) if entropies else ())
+    facts = [f"perplexity {scored.perplexity:,.2f}"]
+    if (bits := scored.bits_per_character) is not None:
+        facts.append(f"{bits:.3f} bits/char")
+    facts.append(count(len(scored.scored), "token"))
+    has_entropies = all(token.entropy is not None for token in scored.scored)
+    return ShadedText(tuple(pieces), (" · ".join(facts), *scored.notices), tuple(entropies) if has_entropies else ())
 
 
 # --- attention heads and the logit lens -------------------------------------------------------------------------------
@@ -314,8 +255,7 @@ def lens(session: Session, text: str) -> Result:
     turn, model = last_answer(session), session.model
     index = _parse_token(text, turn, "lens")
     name, token_id = model.tokenizer.quoted, turn.tokens[index].id
-    ids, source = _ids_before(model, turn, index)
-    predictions = model.engine.lens(ids, token_id, source=source, likeliest=MAX_CANDIDATES)
+    predictions = lens_at(model, turn, index, MAX_CANDIDATES)
     mixed = any(row.share is not None for row in predictions)
     rows = []
     for row in predictions:
@@ -335,7 +275,7 @@ def lens(session: Session, text: str) -> Result:
 
 def _head_maps(model: OpenModel, turn: Turn, layer: int | None, cross: bool) -> HeatMaps:
     """Return small maps of the heads of all layers, or of one; below them those to the encoder, or only these."""
-    ids, source = _ids_before(model, turn)
+    ids, source = ids_before(model, turn)
     start = window_start(len(ids), model.engine.context_length)
     tokens = f"the newest {len(ids) - start:,} of {len(ids):,} tokens" if start else f"{len(ids):,} tokens"
     kinds = [True] if cross else [False] if source is None else [False, True]
@@ -379,7 +319,7 @@ def _mask(cells: Sequence[Sequence[float]], cross: bool) -> tuple[tuple[float, .
 
 
 def _head_map(model: OpenModel, turn: Turn, layer: int, head: int, cross: bool) -> HeatMap:
-    ids, source = _ids_before(model, turn)
+    ids, source = ids_before(model, turn)
     summary = model.engine.heads(ids, source=source, layer=layer, cross=cross, cells=1)[0][head]
     cells = model.engine.attention(ids, layer, head, source=source, cross=cross, newest=MAX_ROWS)
     window = ids[window_start(len(ids), model.engine.context_length) :]
@@ -432,7 +372,7 @@ def steps(session: Session, text: str) -> Result:
     turn, model = last_answer(session), session.model
     count = len(turn.tokens)
     index = count if text == str(count + 1) else _parse_token(text, turn, "steps")
-    request, number = _request_at(session, turn, index), _random_number(session, turn, index)
+    request, number = request_at(model, turn, index), _random_number(session, turn, index)
     labels = map(_make_label, (model.tokenizer, model.source_tokenizer))
     drawn = turn.tokens[index].id if index < count else None
     return Steps(model.engine.trace(request, *labels, uniform=number, drawn=drawn))

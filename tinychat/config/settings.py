@@ -5,10 +5,12 @@ docs are generated from a field. A setting that changes sampling also has a func
 """
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tinychat.config.option import LayeredOptions, Options, Origin, option
+from tinychat.errors import UsageError
 
 MAX_INTEGER = 2**53
 """Largest integer of a setting: exact in JSON, and in every engine."""
@@ -62,6 +64,8 @@ def _pattern_fault(pattern: str) -> str:
     return pattern_fault(pattern)
 
 
+MAX_QUOTE = 40
+"""Maximum number of characters of a wrong value in an error."""
 MAX_BOOST = 100
 """Largest bias of a text, as in OpenAI's API: it all but forces or forbids it."""
 
@@ -309,6 +313,33 @@ UNFILTERED = {name: SETTINGS[name].neutral for name in SETTINGS.in_section("samp
 
 LOADING = SETTINGS.in_section("loading")
 """Settings that take effect when a model is loaded; changing one reloads it."""
+
+
+def parse_changes(values: Mapping[str, object], settings: Settings, *, at_loading: str | None) -> dict[str, Any]:
+    """Return the settings that some values change, by name; `greedy`, if it is true, is a temperature of 0.
+
+    If those that take effect when a model is loaded cannot change, `at_loading` says where they are given instead, with
+    `{name}` and `{flag}` in it; None if they can.
+
+    Raises:
+        UsageError: If there is no such setting, a value is wrong, or it would change what was loaded.
+    """
+    changes: dict[str, Any] = {}
+    for name, value in values.items():
+        if name == "greedy":
+            continue
+        setting = SETTINGS.find(name)
+        changes[setting.name] = setting.parse(value)
+        is_loaded = at_loading is not None and setting.name in LOADING
+        if is_loaded and changes[setting.name] != getattr(settings, setting.name):
+            remedy = (at_loading or "").format(name=setting.name, flag=setting.flag)
+            raise UsageError(f"{setting.name} takes effect when a model is loaded", remedy)
+    greedy = values.get("greedy")
+    if greedy is True:
+        changes["temperature"] = 0.0
+    elif greedy not in (None, False):
+        raise UsageError(f"greedy takes true or false, not {repr(greedy)[:MAX_QUOTE]}")
+    return changes
 
 
 def describe_sampling(settings: Settings, baseline: Settings | None = None) -> list[str]:

@@ -5,7 +5,7 @@ are finished.
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import chain
 
@@ -193,7 +193,7 @@ class _BestOf:
         return sum(logprobs) / len(logprobs) if logprobs else -math.inf
 
 
-def drive(*batches: Batch, admit: Callable[[], bool] = lambda: False) -> Iterator[tuple[Answer, Record]]:
+def drive(*batches: Batch, admit: Callable[[], bool] = lambda: False) -> Generator[tuple[Answer, Record]]:
     """Run batches, one for each engine, in turns until all their answers are finished; yield records with their answer.
 
     The last record of each answer is its only `Finished`. An error, or closing this generator, ends the answers that
@@ -216,7 +216,25 @@ def drive(*batches: Batch, admit: Callable[[], bool] = lambda: False) -> Iterato
             batch.close()
 
 
-def stream(engine: Engine, answer: Answer, should_stop: Callable[[], bool] = lambda: False) -> Iterator[Record]:
+def answer_all(
+    engine: Engine, answers: Iterable[Answer], should_stop: Callable[[], bool] = lambda: False
+) -> Generator[tuple[Answer, Record]]:
+    """Generate answers in batches of the engine's best size, beginning each when there is room; yield as `drive` does.
+
+    Raises:
+        GenerationError: If the model gave NaN or infinite logits.
+    """
+    batch, waiting = Batch(engine, should_stop), iter(answers)
+
+    def admit() -> bool:
+        while len(batch.answers) < engine.batch_size and (answer := next(waiting, None)) is not None:
+            batch.add(answer)
+        return False
+
+    return drive(batch, admit=admit)
+
+
+def stream(engine: Engine, answer: Answer, should_stop: Callable[[], bool] = lambda: False) -> Generator[Record]:
     """Generate one answer; yield its records, the last of them `Finished`.
 
     Raises:

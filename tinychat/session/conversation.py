@@ -90,7 +90,7 @@ class Turn:
             self.finished = record
             if record.reason == "interrupted":
                 self.why_not_reproducible = self.why_not_reproducible or "it was stopped"
-            if not any(token.top_logprobs for token in self.tokens):
+            if not any(token.top for token in self.tokens):
                 self.tokens = PackedTokens(self.tokens)
         is_known = bool(self.changes) and self.changes[-1][1] is settings
         if not (is_known or self.why_not_reproducible or self._is_equivalent(settings)):

@@ -146,6 +146,10 @@ class OpenModel:
             vocabulary=self.vocabulary,
         )  # fmt: skip
 
+    def settings_at(self, turn: Turn, index: int) -> Settings:
+        """Return the settings that drew the token at an index of an answer; the current ones if they are unknown."""
+        return turn.settings_at(index) or self._settings.current
+
     def ids_before(self, turn: Turn, position: int) -> list[int]:
         """Return the ids of all tokens before index `position` of an answer, those of its prompt included."""
         prompt = turn.prompt_ids

@@ -1,0 +1,201 @@
+"""`tinychat.load`: stream, generate, chat and score, in Python as on the command line."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tinychat
+from tinychat import Model
+
+
+@pytest.fixture(scope="module")
+def loaded(letters: Path, tmp_path_factory: pytest.TempPathFactory) -> Model:
+    return tinychat.load(letters, engine="torch", max_tokens=30)
+
+
+def test_the_import_reads_neither_torch_nor_numpy() -> None:
+    code = (
+        "import sys, tinychat; dir(tinychat)\n"
+        "own = [name for name in sys.modules if name.startswith('tinychat.')]\n"
+        "sys.exit(f'{own}' if own or {'torch', 'numpy'} & set(sys.modules) else 0)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_every_public_name_is_there_and_documented() -> None:
+    assert set(tinychat.__all__) <= set(dir(tinychat))
+    for name in tinychat.__all__:
+        assert getattr(tinychat, name).__doc__, name
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = tinychat.nothing  # type: ignore[attr-defined]
+
+
+def test_the_keywords_are_the_settings_and_the_fields_of_a_recipe() -> None:
+    sys.path.insert(0, str(Path(__file__).parent))
+    import keywords
+
+    assert keywords.FILE.read_text("utf-8") == keywords.source(), "run `python tests/api/keywords.py`"
+
+
+def test_a_stream_is_the_answer_token_by_token(loaded: Model) -> None:
+    stream = loaded.stream("abc", seed=3)
+    tokens = list(stream)
+    answer = loaded.generate("abc", seed=3)
+    assert "".join(token.text for token in tokens) == answer.text == str(answer) == stream.answer.text
+    assert [token.id for token in answer.tokens] == [token.id for token in tokens]
+    assert (answer.finish_reason, answer.seed, len(answer.tokens)) == ("length", 3, 30)
+    first = answer.tokens[0]
+    assert len(first.top) == 5
+    assert first.top[0].logprob >= first.logprob
+    assert loaded.generate("abc", seed=3, logprobs=0).tokens[0].top == ()
+
+
+def test_texts_are_those_of_json_lines(loaded: Model, letters: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    from tinychat.cli.main import run
+
+    prompts = ["abc", "abc", "the", ""]
+    flags = [word for prompt in prompts for word in ("-p", prompt)]
+    assert run(["-m", str(letters), "--jsonl", "--seed", "7", "-n", "30", "--engine", "torch", "--temperature", "0.9",
+                *[flag if flag == "-p" else json.dumps(flag) for flag in flags]]) == 0  # fmt: skip
+    lines = [json.loads(line) for line in capfd.readouterr().out.splitlines()]
+    answers = loaded.generate(prompts, seed=7, temperature=0.9)
+    assert [(one.text, one.seed) for one in answers] == [(line["completion"], line["seed"]) for line in lines]
+    assert answers[0].text != answers[1].text
+    alone = loaded.generate("abc", seed=answers[1].seed, temperature=0.9)
+    assert alone.text == answers[1].text
+
+
+def test_more_prompts_than_a_batch_keep_their_order(loaded: Model) -> None:
+    prompts = [letter * length for length in range(1, 14) for letter in "abc"]
+    together = loaded.generate(prompts, greedy=True, max_tokens=5)
+    assert [one.prompt for one in together] == prompts
+    assert together[20].text == loaded.generate(prompts[20], greedy=True, max_tokens=5).text
+    assert loaded.generate([]) == []
+
+
+def test_a_chat_is_that_of_conversation(chatter: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    from tinychat.cli.main import run
+
+    flags = ["-m", str(chatter), "--conversation", "--seed", "5", "-n", "12"]
+    assert run([*flags, "-p", "hello there", "-p", "fine"]) == 0
+    chat = tinychat.load(chatter, max_tokens=12).chat(seed=5)
+    texts = [chat.say("hello there").text, chat.say("fine").text]
+    assert "".join(f"{text}\n" for text in texts) == capfd.readouterr().out
+    assert [answer.prompt for answer in chat.answers] == ["hello there", "fine"]
+    assert "› fine" in repr(chat)
+    with pytest.raises(tinychat.UsageError, match="no place for a system text"):
+        chat.model.chat("Answer in rhymes.")
+
+
+def test_a_stream_left_early_is_a_turn_and_leaves_the_model_sound(loaded: Model) -> None:
+    whole = loaded.generate("abc", seed=1).text
+    chat = loaded.chat(seed=1)
+    stream = chat.stream("abc")
+    begun = next(stream).text + next(stream).text
+    assert repr(stream).startswith("<Stream")
+    second = chat.say("b")  # ends the open stream
+    assert [(one.text, one.finish_reason) for one in chat.answers] == [(begun, "interrupted"), (second.text, "length")]
+    assert list(stream) == []
+    with loaded.stream("abc", seed=1) as again:
+        next(again)
+    assert again.answer.finish_reason == "interrupted"
+    assert loaded.generate("abc", seed=1).text == whole
+
+
+def test_streams_take_turns_and_threads_wait(loaded: Model) -> None:
+    prompts = ["abc", "xyz", "hello"]
+    alone = [loaded.generate(prompt, seed=4).text for prompt in prompts]
+    streams = [loaded.stream(prompt, seed=4) for prompt in prompts]
+    taken = [""] * 3
+    while any(tokens := [next(stream, None) for stream in streams]):
+        taken = [text + (token.text if token else "") for text, token in zip(taken, tokens, strict=True)]
+    assert taken == alone
+    in_threads: dict[str, str] = {}
+    threads = [
+        threading.Thread(target=lambda prompt=prompt: in_threads.update({prompt: loaded.generate(prompt, seed=4).text}))
+        for prompt in prompts
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [in_threads[prompt] for prompt in prompts] == alone
+
+
+@pytest.fixture
+def interrupting(loaded: Model, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], None]]:
+    """Returns a function after which the next call of the engine gets a SIGINT while it computes."""
+    engine = loaded._opened.engine
+    extend = engine.extend
+
+    def interrupted(*arguments: object, **options: object) -> object:
+        monkeypatch.setattr(engine, "extend", extend)
+        os.kill(os.getpid(), signal.SIGINT)
+        return extend(*arguments, **options)  # type: ignore[arg-type]
+
+    previous = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield lambda: monkeypatch.setattr(engine, "extend", interrupted)
+    signal.signal(signal.SIGINT, previous)
+
+
+def test_ctrl_c_ends_a_stream_between_two_tokens(loaded: Model, interrupting: Callable[[], None]) -> None:
+    whole = loaded.generate("abc", seed=1).text
+    interrupting()
+    stream = loaded.stream("abc", seed=1)
+    with pytest.raises(KeyboardInterrupt):
+        list(stream)
+    assert stream.answer.finish_reason == "interrupted"
+    interrupting()
+    with pytest.raises(KeyboardInterrupt):
+        loaded.generate(["abc", "x"])
+    assert loaded.generate("abc", seed=1).text == whole
+
+
+def test_two_models_answer_beside_each_other(loaded: Model, chatter: Path) -> None:
+    other = tinychat.load(chatter, max_tokens=8, seed=2)
+    pairs = [(loaded.generate("abc", seed=1).text, other.generate("hello there").text) for _ in range(2)]
+    assert pairs[0] == pairs[1]
+    assert other.settings.temperature == 0.7  # the model's own
+    assert "chatter (wordpiece" in repr(other)
+
+
+def test_a_score_is_that_of_the_command(loaded: Model) -> None:
+    score = loaded.score("hello there")
+    assert [token.text for token in score.tokens] == list("hello there")
+    assert score.logprobs.shape == score.entropies.shape == (11,)
+    assert np.isnan(score.logprobs[0])
+    assert score.loss == pytest.approx(-np.nanmean(score.logprobs))
+    assert score.perplexity == pytest.approx(np.exp(score.loss))
+    assert score.bits_per_character == pytest.approx(score.loss / np.log(2))
+    assert "11 tokens" in repr(score)
+    assert score.notices == ()
+    assert "unknown to this model, left out: 'é'" in loaded.score("hé there").notices[0]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (
+            lambda model: model.generate("x", temprature=1),
+            "there is no setting 'temprature'\ndid you mean temperature?",
+        ),
+        (lambda model: model.generate("x", temperature="hot"), "temperature takes a number from 0 to 100, not 'hot'"),
+        (lambda model: model.stream("x", device="cuda"), "device takes effect when a model is loaded\n"),
+        (lambda model: model.chat().say("x", logprobs=-1), "logprobs takes a whole number of at least 0, not -1"),
+        (lambda model: model.score(""), "nothing can be predicted"),
+        (lambda model: tinychat.load("nobody"), "there is no model 'nobody'"),
+        (lambda model: tinychat.load(top_q=1), "there is no setting 'top_q'"),
+    ],
+)
+def test_errors_are_those_of_the_program(loaded: Model, wrong: Callable[[Model], object], message: str) -> None:
+    with pytest.raises(tinychat.TinychatError) as error:
+        wrong(loaded)
+    assert str(error.value).startswith(message)

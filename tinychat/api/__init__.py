@@ -1,0 +1,1 @@
+"""The public Python API, whose names `tinychat/__init__.py` offers: see docs/python.md."""

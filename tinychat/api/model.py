@@ -1,0 +1,306 @@
+"""Models: load one, and let it answer, chat and score."""
+
+import os
+import threading
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Self, Unpack, overload
+
+from tinychat.api.answers import Answer, AnswerBuilder, Stream
+from tinychat.api.inside import Score
+from tinychat.api.keywords import SettingValues
+from tinychat.config.option import Origin
+from tinychat.config.settings import DEFAULT_MODEL, Settings, SettingStore, parse_changes
+from tinychat.corpus.types import Mode
+from tinychat.errors import UsageError
+from tinychat.events import Record
+from tinychat.generate import answer as generate_answer
+from tinychat.generate import stream as generate_stream
+from tinychat.generate.engine import derive_seed, fresh_seed
+from tinychat.generate.stream import answer_all
+from tinychat.interrupts import deferred
+from tinychat.session.dialogue import Dialogue
+from tinychat.session.inspection import score_text
+from tinychat.session.open_model import OpenModel
+
+DEFAULT_LOGPROBS = 5
+"""Number of likeliest tokens that are recorded at each position of an answer."""
+AT_LOADING = "`tinychat.load(…, {name}=…)` takes it"
+
+
+def load(model: str | os.PathLike[str] = DEFAULT_MODEL, **settings: Unpack[SettingValues]) -> "Model":
+    """Load a model.
+
+    Args:
+        model: its name (see `tinychat.models()`), or the path of a folder or a file. Default: the bundled `smalltalk`.
+        **settings: what holds for all answers, by the names in docs/settings.md. Default: what suits the model, or
+            else the defaults there; neither the config file nor environment variables count. `device`, `precision`,
+            `engine` and `threads` can be given here alone.
+
+    Returns:
+        The model, with its weights in memory.
+
+    Raises:
+        ModelError: If there is no such model, or it is damaged.
+        UsageError: If there is no such setting, or the device does not exist.
+        SettingError: If a setting has a wrong value.
+        GenerationError: If the settings ask for an engine that is not available.
+    """
+    store = SettingStore()
+    store.update(parse_changes(settings, store.current, at_loading=None), Origin.FLAG)
+    opened = OpenModel(os.fspath(model), store)
+    _ = opened.engine  # wait for it: what is wrong with the weights is told here
+    return Model(opened, store)
+
+
+class Model:
+    """A loaded model; `tinychat.load` makes one.
+
+    Any thread may use it: calls of the engine wait for each other, and several streams may be open at once. Several
+    models may be loaded at once; the setting `threads` of the torch engine holds for the whole process.
+    """
+
+    def __init__(self, opened: OpenModel, settings: SettingStore) -> None:
+        self._opened, self._store = opened, settings
+        self._lock = threading.RLock()
+
+    @property
+    def name(self) -> str:
+        """Name of the model."""
+        return self._opened.name
+
+    @property
+    def folder(self) -> Path:
+        """Folder that holds it."""
+        return self._opened.info.folder
+
+    @property
+    def mode(self) -> Mode:
+        """`chat`, `completion` or `translation`."""
+        return self._opened.info.mode
+
+    @property
+    def parameters(self) -> int:
+        """Number of parameters."""
+        return self._opened.info.parameters
+
+    @property
+    def context_length(self) -> int:
+        """Number of tokens that it sees at once."""
+        return self._opened.config.context_length
+
+    @property
+    def settings(self) -> Settings:
+        """The settings of its answers, unless a call has others."""
+        return self._store.current
+
+    def __repr__(self) -> str:
+        return f"<Model {self._opened.info.summary} · {self._opened.engine.about}>"
+
+    def stream(self, prompt: str, *, logprobs: int = DEFAULT_LOGPROBS, **settings: Unpack[SettingValues]) -> Stream:
+        """Answer a prompt, token by token.
+
+        Args:
+            prompt: what a chat model answers, a completion model continues, or a translation model translates.
+            logprobs: number of likeliest tokens to record at each position, as `token.top`; at least 0.
+            **settings: by the names in docs/settings.md, for this answer alone.
+
+        Returns:
+            The tokens, to iterate over. `stream.answer` is the answer so far; `close()` ends it.
+
+        Raises:
+            UsageError: If there is no such setting, or it can only be given to `tinychat.load`.
+            SettingError: If a setting has a wrong value.
+            GenerationError: While iterating, if the model gave NaN or infinite logits.
+        """
+        own = self._settings(settings)
+        answer = self._opened.make_answer(
+            prompt, settings=lambda: own, seed=own.seed, top_logprobs=_check_logprobs(logprobs)
+        )
+        return self._stream(prompt, answer)
+
+    @overload
+    def generate(  # type: ignore[overload-overlap]  # a str is a sequence of them
+        self, prompts: str, *, logprobs: int = DEFAULT_LOGPROBS, **settings: Unpack[SettingValues]
+    ) -> Answer: ...
+    @overload
+    def generate(
+        self, prompts: Sequence[str], *, logprobs: int = DEFAULT_LOGPROBS, **settings: Unpack[SettingValues]
+    ) -> list[Answer]: ...
+    def generate(
+        self, prompts: str | Sequence[str], *, logprobs: int = DEFAULT_LOGPROBS, **settings: Unpack[SettingValues]
+    ) -> Answer | list[Answer]:
+        """Answer a prompt, or several in batches, which takes less time than one after the other.
+
+        With a `seed`, the texts are those of `tinychat --jsonl --seed SEED`: each prompt has a seed of its own, which
+        depends on that seed and on its index alone. It is the `seed` of its answer.
+
+        Args:
+            prompts: one, or a sequence of them.
+            logprobs: number of likeliest tokens to record at each position, as `token.top`; at least 0.
+            **settings: by the names in docs/settings.md, for these answers alone.
+
+        Returns:
+            The answer, or the list of answers in the order of the prompts.
+
+        Raises:
+            UsageError: If there is no such setting, or it can only be given to `tinychat.load`.
+            SettingError: If a setting has a wrong value.
+            GenerationError: If the model gave NaN or infinite logits.
+        """
+        own = self._settings(settings)
+        texts = [prompts] if isinstance(prompts, str) else list(prompts)
+        seed = fresh_seed() if own.seed is None else own.seed
+        top_logprobs = _check_logprobs(logprobs)
+        builders: dict[generate_answer.Answer, AnswerBuilder] = {}
+
+        def begin() -> Iterator[generate_answer.Answer]:
+            for index, prompt in enumerate(texts):
+                answer = self._opened.make_answer(
+                    prompt, settings=lambda: own, seed=derive_seed(seed, index), top_logprobs=top_logprobs
+                )
+                builders[answer] = self._builder(prompt, answer)
+                yield answer
+
+        records = answer_all(self._opened.engine, begin())
+        try:
+            while True:
+                with self._alone():
+                    if (found := next(records, None)) is None:
+                        break
+                    answer, record = found
+                    builders[answer].add(record)
+        finally:
+            records.close()
+        answers = [builder.build() for builder in builders.values()]
+        return answers[0] if isinstance(prompts, str) else answers
+
+    def chat(self, system: str | None = None, **settings: Unpack[SettingValues]) -> "Chat":
+        """Begin a conversation.
+
+        Args:
+            system: instructions before the conversation, for models whose template has a place for them.
+            **settings: by the names in docs/settings.md, for all answers of this conversation.
+
+        Returns:
+            The conversation, without turns.
+
+        Raises:
+            UsageError: If the model takes no instructions, there is no such setting, or it can only be given to
+                `tinychat.load`.
+            SettingError: If a setting has a wrong value.
+        """
+        if system is not None:
+            raise UsageError(f"{self.name} has no place for a system text", "say it as the first message")
+        return Chat(self, self._settings(settings))
+
+    def score(self, text: str) -> Score:
+        """Score a text that begins a document or, for a chat model, is a user's message: how likely is each token?
+
+        Args:
+            text: of at least two tokens; the first one has no context, so it is not scored.
+
+        Raises:
+            UsageError: If nothing can be predicted in the text, or the model translates.
+            GenerationError: If the model gave NaN or infinite logits.
+        """
+        with self._alone():
+            scored = score_text(self._opened, text)
+        return Score(scored.tokens, scored.notices, text, self._opened.reference)
+
+    def close(self) -> None:
+        """Free the weights; the next call loads them again."""
+        self._opened.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _settings(self, values: Mapping[str, object], base: Settings | None = None) -> Settings:
+        """Return the settings of a call."""
+        base = base or self._store.current
+        return replace(base, **parse_changes(values, self._store.current, at_loading=AT_LOADING))
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Keep other threads and Ctrl-C away from the engine."""
+        with self._lock, deferred():
+            yield
+
+    def _builder(self, prompt: str, answer: generate_answer.Answer) -> AnswerBuilder:
+        notices = (self._opened.unknown_notice(prompt), self._opened.steering_notice(answer.request.settings))
+        return AnswerBuilder(prompt, answer, self._opened.reference, [notice.text for notice in notices if notice])
+
+    def _stream(self, prompt: str, answer: generate_answer.Answer, **options: Any) -> Stream:
+        def records() -> Generator[Record]:
+            yield from generate_stream.stream(self._opened.engine, answer)
+
+        return Stream(records(), self._builder(prompt, answer), self._alone, **options)
+
+
+class Chat:
+    """A conversation with a model, which sees the earlier turns before the next prompt; `Model.chat` begins one.
+
+    A completion model sees prompts and answers as one running text, a translation model each prompt alone.
+    With a `seed`, the same prompts get the same answers.
+    """
+
+    def __init__(self, model: Model, settings: Settings) -> None:
+        self.model = model
+        self.answers: list[Answer] = []
+        """The answers so far, each with its `prompt`."""
+        self._settings = settings
+        self._dialogue = Dialogue(model._opened, settings.seed)
+        self._open: Stream | None = None
+
+    def say(self, prompt: str, *, logprobs: int = DEFAULT_LOGPROBS, **settings: Unpack[SettingValues]) -> Answer:
+        """Say something, and return the answer.
+
+        Args:
+            prompt: the next message.
+            logprobs: number of likeliest tokens to record at each position, as `token.top`; at least 0.
+            **settings: by the names in docs/settings.md, for this answer alone.
+
+        Raises:
+            UsageError: If there is no such setting, or it can only be given to `tinychat.load`.
+            SettingError: If a setting has a wrong value.
+            GenerationError: If the model gave NaN or infinite logits.
+        """
+        with self.stream(prompt, logprobs=logprobs, **settings) as tokens:
+            for _ in tokens:
+                pass
+        return self.answers[-1]
+
+    def stream(self, prompt: str, *, logprobs: int = DEFAULT_LOGPROBS, **settings: Unpack[SettingValues]) -> Stream:
+        """Say something, and return the answer token by token; what there is of it when it ends becomes a turn.
+
+        Arguments and errors are those of `say`. An answer that is still open is ended first.
+        """
+        own = self.model._settings(settings, self._settings)
+        top_logprobs = _check_logprobs(logprobs)
+        if self._open is not None:
+            self._open.close()
+        answer = self._dialogue.make_answer(
+            prompt, lambda: own, seed=own.seed if "seed" in settings else None, top_logprobs=top_logprobs
+        )
+        self._open = self.model._stream(prompt, answer, on_end=self._add)
+        return self._open
+
+    def _add(self, answer: Answer) -> None:
+        self._open = None
+        self.answers.append(answer)
+        self._dialogue.add(answer.turn)
+
+    def __repr__(self) -> str:
+        lines = [f"<Chat with {self.model.name}, {len(self.answers)} turns>"]
+        return "\n".join([*lines, *(f"› {one.prompt}\n{one.text}" for one in self.answers)])
+
+
+def _check_logprobs(logprobs: int) -> int:
+    if isinstance(logprobs, bool) or not isinstance(logprobs, int) or logprobs < 0:
+        raise UsageError(f"logprobs takes a whole number of at least 0, not {logprobs!r}")
+    return logprobs
