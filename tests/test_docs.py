@@ -1,8 +1,9 @@
-"""Documentation: its tables are generated from the program. `python tests/test_docs.py` regenerates them."""
+"""Documentation: its tables, and the keywords of Python, are generated: `python tests/test_docs.py` does so again."""
 
 import io
 import json
 import re
+import runpy
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
 from pathlib import Path
@@ -29,6 +30,8 @@ from tinychat.train.report import RunSummary
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
+KEYWORDS = ROOT / "tests" / "api" / "keywords.py"
+"""Generates the types of keywords in Python."""
 DOCS = [README, *sorted((ROOT / "docs").glob("*.md"))]
 MAX_README_LINES = 200
 
@@ -248,6 +251,12 @@ def test_the_tree_names_every_file_of_the_package_and_no_other() -> None:
     assert sorted(files - named) == []
 
 
+def test_the_keywords_of_python_are_the_settings_and_the_fields_of_a_recipe() -> None:
+    keywords = runpy.run_path(str(KEYWORDS))
+    assert keywords["FILE"].read_text("utf-8") == keywords["source"](), "run `python tests/test_docs.py`"
+
+
 if __name__ == "__main__":
+    runpy.run_path(str(KEYWORDS), run_name="__main__")
     for path in DOCS:
         path.write_text(with_tables(path.read_text(encoding="utf-8")), encoding="utf-8")

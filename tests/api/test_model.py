@@ -38,13 +38,6 @@ def test_every_public_name_is_there_and_documented() -> None:
         _ = tinychat.nothing  # type: ignore[attr-defined]
 
 
-def test_the_keywords_are_the_settings_and_the_fields_of_a_recipe() -> None:
-    sys.path.insert(0, str(Path(__file__).parent))
-    import keywords
-
-    assert keywords.FILE.read_text("utf-8") == keywords.source(), "run `python tests/api/keywords.py`"
-
-
 def test_a_stream_is_the_answer_token_by_token(loaded: Model) -> None:
     stream = loaded.stream("abc", seed=3)
     tokens = list(stream)
