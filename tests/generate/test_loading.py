@@ -1,6 +1,8 @@
 """The choice of an engine, and the reason that it states."""
 
 import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import NoReturn
@@ -146,16 +148,23 @@ def test_an_interrupted_wait_leaves_the_loading_alone(letters: Path, go: threadi
 def test_a_wait_is_announced_once_and_only_in_the_thread_that_asks_for_it(letters: Path, go: threading.Event) -> None:
     loader, announced = make_loader(letters, go), list[str]()
     stops = iter([False, False, True])
-    with announced_waits(announced.append):
+
+    @contextmanager
+    def announce(name: str) -> Iterator[Callable[[], None]]:
+        announced.append(name)
+        yield lambda: announced.append("…")
+        announced.append("over")
+
+    with announced_waits(announce):
         thread = threading.Thread(target=lambda: loader.wait_until(go.is_set))
         thread.start()
         assert not loader.wait_until(lambda: next(stops))
-        assert announced == ["torch"]
+        assert announced == ["torch", "…", "…", "over"]
         go.set()
         thread.join()
         assert loader.wait(60)
         assert loader.engine
-    assert announced == ["torch"]
+    assert announced == ["torch", "…", "…", "over"]
 
 
 def test_what_has_failed_to_load_fails_again(letters: Path) -> None:

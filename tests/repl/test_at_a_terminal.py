@@ -326,11 +326,22 @@ def test_an_impossible_file_name_is_reported_in_a_line(sit_down: SitDown) -> Non
     assert b"unexpected" not in person.raw
 
 
+def spins(text: str) -> Callable[[list[str]], bool]:
+    """Return a condition: a line has had two pictures of a spinner before a text."""
+    pictures = set()
+
+    def has_turned(lines: list[str]) -> bool:
+        pictures.update(line[0] for line in lines if line[2:] == text)
+        return len(pictures) > 1
+
+    return has_turned
+
+
 @pytest.mark.slow
 def test_waiting_for_a_model_can_be_interrupted(sit_down: SitDown) -> None:
     person = sit_down(TINYCHAT_TEST_LOADING="60")
     person.type("hello", ENTER)
-    person.sees("parrot is loading… · esc stop")
+    person.sees(spins("parrot is loading · esc stop"))
     person.type(CTRL_C)
     person.sees(lambda lines: lines[3].startswith("0 tokens · stop: interrupted"), "›")
     person.type("/temperature 1", ENTER)
@@ -341,13 +352,15 @@ def test_waiting_for_a_model_can_be_interrupted(sit_down: SitDown) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("facts", [{}, {"TERM": "dumb"}])
-def test_a_command_that_waits_for_a_model_says_so_and_can_be_interrupted(
+def test_a_command_that_waits_for_a_model_spins_and_can_be_interrupted(
     sit_down: SitDown, facts: dict[str, str]
 ) -> None:
-    person = sit_down(TINYCHAT_TEST_LOADING="60", **facts)
+    person, text = sit_down(TINYCHAT_TEST_LOADING="60", **facts), "parrot is loading · Ctrl-C gives the prompt back"
     person.type("/score hello", ENTER)
-    person.sees("parrot is loading… · Ctrl-C gives the prompt back")
+    person.sees(text if facts else spins(text))
     person.type(CTRL_C)
+    lines = person.sees("stopped", ">" if facts else "›")
+    assert [line for line in lines if "is loading" in line] == ([text] if facts else [])
     person.type("/temperature 1", ENTER)
     person.sees("temperature 0.8 → 1", ">" if facts else "›")
     person.type(CTRL_D)
@@ -361,8 +374,10 @@ def test_torch_loads_on_while_the_prompt_is_back(home: Path) -> None:
     person.type("/seed 1", ENTER, "hello", ENTER)
     person.sees(answered)
     person.type("/lens 1", ENTER)
-    person.sees("torch is loading… · Ctrl-C gives the prompt back")
-    person.type(CTRL_C, "hello again", ENTER)
+    person.sees(spins("torch is loading · Ctrl-C gives the prompt back"))
+    person.type(CTRL_C)
+    person.sees("stopped")
+    person.type("hello again", ENTER)
     person.sees("› hello again", answered)
     person.type("/lens 1", ENTER)
     person.sees(lambda lines: any(line.startswith("downwards, each row adds") for line in lines))

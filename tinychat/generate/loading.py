@@ -7,7 +7,7 @@ import shutil
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import replace
 from pathlib import Path
@@ -151,12 +151,15 @@ def _load_torch_library() -> None:
 # --- loading in a thread, and waiting for it ---
 
 
-_announce: ContextVar[Callable[[str], None]] = ContextVar("announce", default=lambda name: None)
+Announcement = Callable[[str], AbstractContextManager[Callable[[], object]]]
+"""Returns, for the name of what is loading, a context of the wait, and a function to call every `POLL_INTERVAL`."""
+
+_announce: ContextVar[Announcement] = ContextVar("announce", default=lambda name: nullcontext(lambda: None))
 
 
 @contextmanager
-def announced_waits(announce: Callable[[str], None]) -> Iterator[None]:
-    """Call `announce` with the name of what is loading if this thread has to wait for it inside a `with` block."""
+def announced_waits(announce: Announcement) -> Iterator[None]:
+    """Announce what is loading while this thread has to wait for it inside a `with` block."""
     token = _announce.set(announce)
     try:
         yield
@@ -200,11 +203,13 @@ class EngineLoader:
 
         SIGINT may raise KeyboardInterrupt here, though not in the import of torch.
         """
-        if not self.wait(QUIET_SECONDS):
-            _announce.get()(self._name)
-        while not self.wait(POLL_INTERVAL):
-            if should_stop():
-                return False
+        if self.wait(QUIET_SECONDS):
+            return True
+        with _announce.get()(self._name) as update:
+            while not self.wait(POLL_INTERVAL):
+                if should_stop():
+                    return False
+                update()
         return True
 
     @property

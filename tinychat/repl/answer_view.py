@@ -35,7 +35,7 @@ from tinychat.events import (
 from tinychat.repl.keys import Keyboard, TypeAhead
 from tinychat.repl.prompt import mark
 from tinychat.repl.render.palette import ACCENT, DIM
-from tinychat.repl.render.terminal import SEPARATOR, Region, StatusLine, Styled, Terminal, fit
+from tinychat.repl.render.terminal import SEPARATOR, Region, StatusLine, Styled, Terminal, fit, spin
 from tinychat.session.session import Session
 
 POLL_INTERVAL = 0.02
@@ -298,7 +298,7 @@ class AnswerView(LiveView):
             with self._status, super()._screen():
                 self._terminal.flow(self._before, DIM)
                 if not self._session.is_ready and not self._status.is_visible:
-                    self._terminal.line(f"{self._session.model.name} is loading…", DIM)
+                    self._terminal.line(f"{self._session.model.name} is loading", DIM)
                 yield
                 self._terminal.fresh_line()
         finally:
@@ -385,7 +385,7 @@ class AnswerView(LiveView):
     def _status_text(self) -> str:
         is_loading = self._num_tokens == 0 and not self._session.is_ready
         if is_loading and not (self._typed.text or self._producer.is_stopping):
-            return SEPARATOR.join([f"{self._session.model.name} is loading…", "esc stop"])
+            return SEPARATOR.join([f"{spin()} {self._session.model.name} is loading", "esc stop"])
         return super()._status_text()
 
     def _progress(self) -> list[str]:

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import traceback
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import partial
 
 from prompt_toolkit import PromptSession
@@ -33,7 +33,7 @@ from tinychat.repl.keys import (
 )
 from tinychat.repl.prompt import PLAIN, PlainPrompt, Prompt, QuietHistory, ask, mark, read_line
 from tinychat.repl.render.palette import ACCENT, BOLD, DIM, ERROR, GOOD
-from tinychat.repl.render.terminal import SEPARATOR, Terminal, fit, wrap_items
+from tinychat.repl.render.terminal import SEPARATOR, Terminal, fit, spinner, wrap_items
 from tinychat.repl.toolbar import describe_run
 from tinychat.session.run_monitor import BackgroundRun
 from tinychat.session.session import Session
@@ -105,6 +105,7 @@ class Repl:
         # In plain mode the terminal itself echoes what is typed.
         with nullcontext() if self._terminal.dumb else self._keyboard.no_echo(), counted_interrupts():
             while not self._done:
+                line = ""
                 try:
                     prefill, self._prefill = self._prefill, ""
                     line = self._prompt.ask(prefill)
@@ -113,7 +114,9 @@ class Repl:
                 except EOFError:
                     self._done = True
                 except KeyboardInterrupt:
-                    self._terminal.line("Ctrl-D or /quit leaves", DIM)
+                    if line:
+                        self._terminal.start_line_after_others(ended=False)
+                    self._terminal.line("stopped" if line else "Ctrl-D or /quit leaves", DIM)
                 except TinychatError as error:
                     self._report(error.problem, error.remedy)
                     if lesson.line_on_enter(self._session):
@@ -166,8 +169,8 @@ class Repl:
             self._has_explained = True
             self._terminal.line(f"{word} alone is a command · {escape_prompt(word)} sends it to the model", DIM)
 
-    def _announce(self, name: str) -> None:
-        self._terminal.line(f"{name} is loading… · Ctrl-C gives the prompt back", DIM)
+    def _announce(self, name: str) -> AbstractContextManager[Callable[[], None]]:
+        return spinner(self._terminal, f"{name} is loading · Ctrl-C gives the prompt back")
 
     def _show(self, result: results.Result) -> None:
         match result:

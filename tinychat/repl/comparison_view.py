@@ -15,7 +15,7 @@ from tinychat.events import Finished, Notice, Record, Token
 from tinychat.repl.answer_view import QUEUE_SIZE, LiveView, Producer
 from tinychat.repl.keys import Keyboard
 from tinychat.repl.render.palette import BOLD, DIM, LINE
-from tinychat.repl.render.terminal import SEPARATOR, TAB, Region, Size, Styled, Terminal, fit, pad
+from tinychat.repl.render.terminal import SEPARATOR, TAB, Region, Size, Styled, Terminal, fit, pad, spin
 from tinychat.session.session import Session
 from tinychat.textutil import count, escape_controls
 
@@ -266,7 +266,7 @@ class ComparisonView(LiveView):
     def _progress(self) -> list[str]:
         """Return the parts of `1 of 4 done · 312 tokens · esc stop`."""
         if not self._num_tokens and not self._session.is_ready:
-            progress = [f"{self._session.model.name} is loading…"]
+            progress = [f"{spin()} {self._session.model.name} is loading"]
         else:
             progress = [f"{len(self._finished)} of {len(self._headings)} done", f"{self._num_tokens:,} tokens"]
         return [*filter(None, [self._message]), *progress, "esc stop"]

@@ -27,6 +27,8 @@ MIN_WIDTH = 20
 """Number of columns of a window from which there is a status line."""
 RESIZE_SECONDS, STATUS_INTERVAL = 0.4, 0.2
 """Seconds without a resize, and between two changes, after which the status line is drawn beside a long line."""
+SPINNER, SPIN_SECONDS = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏", 0.1
+"""Pictures of a spinner, and seconds for which each is shown."""
 SEPARATOR = " · "
 """Separator of the items on a line."""
 
@@ -423,8 +425,8 @@ class Region:
     def draw(self, lines: Sequence[Styled]) -> None:
         """Replace the lines with others, each narrower than the screen."""
         up = f"\x1b[{len(lines)}A" if lines else ""
-        self._terminal.control(f"{HIDE_CURSOR}{NO_WRAP}{self._replace(lines)}{WRAP}{up}")
         self._is_drawn = True
+        self._terminal.control(f"{HIDE_CURSOR}{NO_WRAP}{self._replace(lines)}{WRAP}{up}")
 
     def erase(self) -> None:
         if self._is_drawn:
@@ -437,6 +439,37 @@ class Region:
 
     def _replace(self, lines: Sequence[Styled]) -> str:
         return "\r" + "".join(f"{line}{ERASE_LINE_END}\n" for line in lines) + ERASE_SCREEN_BELOW
+
+
+def spin(clock: Callable[[], float] = time.monotonic) -> str:
+    """Return how a spinner looks now."""
+    return SPINNER[int(clock() / SPIN_SECONDS) % len(SPINNER)]
+
+
+@contextmanager
+def spinner(terminal: Terminal, text: str) -> Iterator[Callable[[], None]]:
+    """Show a line with a spinner inside a `with` block; the function that it yields turns it, when called often.
+
+    The line disappears at the end. On a dumb terminal it is a plain line, which stays.
+    """
+    if terminal.dumb:
+        terminal.line(text)
+        yield lambda: None
+        return
+    terminal.fresh_line()
+    region, shown = Region(terminal), ""
+
+    def turn() -> None:
+        nonlocal shown
+        if (line := fit(f"{spin()} {text}", terminal.width - 1)) != shown:
+            region.draw([terminal.styled(line, DIM)])
+            shown = line
+
+    try:
+        turn()
+        yield turn
+    finally:
+        region.erase()
 
 
 class StatusLine:
