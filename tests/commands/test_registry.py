@@ -188,8 +188,8 @@ def test_help_lists_commands_once_by_theme(talk: Talk) -> None:
 def test_help_of_one_command_has_its_usage_its_bounds_and_an_example(talk: Talk) -> None:
     assert talk.do("/help /temp") == Message(
         (
-            "  randomness: 0 always takes the most likely token, 1 samples from the model's own probabilities",
-            "  Takes a number from 0 to 100; default 0.8.",
+            "randomness: 0 always takes the most likely token, 1 samples from the model's own probabilities",
+            "Takes a number from 0 to 100; default 0.8.",
         ),
         ("now 0.8 · from: default", "example: /temperature 1.2", "also: /temp"),
         "/temperature [N]",

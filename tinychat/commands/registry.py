@@ -226,7 +226,7 @@ class Registry(dict[str, Command]):
                         briefs[command.category][command.name] = command.brief
                 return Help(briefs)
             command = self.find(text.removeprefix(PREFIX))
-            lines = [f"  {line}".rstrip() for line in command.help.splitlines()]
+            lines = [paragraph.replace("\n", " ") for paragraph in command.help.split("\n\n")]
             notes = [*command.describe_state(session), *([f"example: {command.example}"] if command.example else [])]
             if command.aliases:
                 notes.append("also: " + " ".join(f"/{alias}" for alias in command.aliases))

@@ -19,7 +19,7 @@ from tinychat.textutil import count
 
 @dataclass(frozen=True)
 class Message:
-    """Lines of text under a title if there is one, and notes of lesser weight."""
+    """Lines of text, or paragraphs under a title if there is one, and notes of lesser weight."""
 
     lines: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()

@@ -102,7 +102,7 @@ def _setting_command(setting: Option) -> Command:
 
     return Command(
         setting.spelling, show_or_change, "settings",
-        f"{setting.help}\nTakes {setting.expected}; default {setting.show(setting.default)}.",
+        f"{setting.help}\n\nTakes {setting.expected}; default {setting.show(setting.default)}.",
         usage=f"[{setting.usage}]", example=f"/{setting.spelling} {setting.example}", aliases=setting.aliases,
         describe_state=describe_state,
         while_busy=setting.name not in LOADING,

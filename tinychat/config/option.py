@@ -20,6 +20,8 @@ T = TypeVar("T")
 
 ABSENT = ("none", "off", "-", "–")
 """Words that unset an optional option."""
+LARGE_EXPONENT = 32
+"""Exponent from which an upper bound is written as a power of two."""
 AUTO = "auto"
 """Word that leaves the choice to the planner."""
 REQUIRED = dataclasses.MISSING
@@ -124,12 +126,17 @@ class Option:
         if self.above is not None:
             words += f" above {self.above:.16g}"
         if self.low is not None:
-            words += (
-                f" of at least {self.low:.16g}" if self.high is None else f" from {self.low:.16g} to {self.high:.16g}"
-            )
+            words += f" of at least {self.low:.16g}" if self.high is None else f" from {self.low:.16g} to {self._most}"
         elif self.high is not None:
-            words += f" and at most {self.high:.16g}"
+            words += f" and at most {self._most}"
         return words + (f" or {self.absent}" if self.optional else "")
+
+    @property
+    def _most(self) -> str:
+        """The upper bound: a large power of two is written as one."""
+        assert self.high is not None
+        exponent = int(self.high).bit_length() - 1
+        return f"2^{exponent}" if exponent >= LARGE_EXPONENT and self.high == 2**exponent else f"{self.high:.16g}"
 
     @property
     def bounds(self) -> str:
@@ -141,7 +148,7 @@ class Option:
             low = f"above {self.above:.16g}"
         if self.high is None:
             return f"{low} or more" if self.low is not None else low
-        return f"{low}, to {self.high:.16g}" if self.above is not None else f"{low} to {self.high:.16g}"
+        return f"{low}, to {self._most}" if self.above is not None else f"{low} to {self._most}"
 
     @property
     def meaning(self) -> str:
@@ -171,7 +178,7 @@ class Option:
         if self.low is not None and not value >= self.low:
             return (f"it must be at least {self.low:.16g}" if self.low else "it must not be negative") + finite
         if self.high is not None and not value <= self.high:
-            return f"it must be at most {self.high:.16g}"
+            return f"it must be at most {self._most}"
         return "" if abs(value) <= sys.float_info.max else "it must be finite"
 
     def parse(self, raw: object) -> Any:

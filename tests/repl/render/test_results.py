@@ -256,6 +256,18 @@ def test_help_fits_its_screen_and_names_every_command(session: Session, columns:
         ]
 
 
+@pytest.mark.parametrize(("columns", "widest"), [(40, 39), (80, 79), (200, 79)])
+def test_the_help_of_a_command_wraps_at_words_below_its_usage(session: Session, columns: int, widest: int) -> None:
+    screen = Screen(columns, 40)
+    draw(screen.terminal(), COMMANDS.dispatch(session, "/help train"))  # type: ignore[arg-type]
+    begin = next(index for index, line in enumerate(screen.lines) if line.startswith("  Train a model"))
+    (end,) = (index for index, line in enumerate(screen.lines) if line.startswith("example: "))
+    body = screen.lines[begin:end]
+    assert all(not line or (line[:2] == "  " and line[2] != " ") for line in body)
+    assert widest - 10 < max(map(len, body)) <= widest
+    assert " ".join(" ".join(body).split()) == " ".join(COMMANDS["train"].help.split())
+
+
 def test_colour_is_used_where_it_may_be() -> None:
     for colour in (True, False):
         screen = Screen()

@@ -29,6 +29,8 @@ COLUMN_GAP = 2
 PIECE_GAP = "  "
 MIN_WRAPPED = 30
 """Minimum number of cells of a last column that wraps; a narrower one goes below its row."""
+MAX_PROSE, PROSE_INDENT = 80, "  "
+"""Columns of a paragraph, at most, and the spaces before its rows."""
 WRAP_INDENT = 5
 """Cells before a last column that stands below its row."""
 
@@ -77,8 +79,10 @@ def draw(terminal: Terminal, result: results.Drawable) -> None:
         case results.Message():
             if result.title:
                 terminal.line(result.title, BOLD + ACCENT)
-            for line in result.lines:
-                terminal.line(line)
+                _draw_paragraphs(terminal, result.lines)
+            else:
+                for line in result.lines:
+                    terminal.line(line)
             _notes(terminal, result.notes)
         case results.Change():
             terminal.line(result.text)
@@ -107,6 +111,16 @@ def draw(terminal: Terminal, result: results.Drawable) -> None:
             _draw_help(terminal, result)
         case results.LessonPage():
             draw_page(terminal, result)
+
+
+def _draw_paragraphs(terminal: Terminal, paragraphs: Sequence[str]) -> None:
+    """Write paragraphs, indented, an empty line between two, in rows that are no wider than is easy to read."""
+    width = max(1, min(terminal.width, MAX_PROSE) - 1 - len(PROSE_INDENT))
+    for index, paragraph in enumerate(paragraphs):
+        if index:
+            terminal.line()
+        for row in break_line(paragraph, width):
+            terminal.line(PROSE_INDENT + row.rstrip())
 
 
 def _notes(terminal: Terminal, notes: Sequence[str]) -> None:
