@@ -1,6 +1,7 @@
 # make chat     set up everything on a fresh machine and open the REPL; ARGS="-m NAME" is passed on
-# make test     run all checks: style, types, tests
+# make test     run all checks but those of `make long`: style, types, tests, in ten minutes
 # make fast     run the tests that take less than a minute
+# make long     run fuzzers, soaks, whole grids and whole trainings; CI runs them, too
 # make models   train the bundled models, each within 40 minutes; make smalltalk, tales or translate: just one
 # make screens  regenerate the README's screenshots
 
@@ -10,7 +11,7 @@ ARGS ?=
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest -q
 
-.PHONY: chat test check fast slow models smalltalk tales translate screens clean
+.PHONY: chat test check fast slow long models smalltalk tales translate screens clean
 
 chat: $(VENV)/chat-ready
 	@$(BIN)/tinychat $(ARGS)
@@ -26,7 +27,10 @@ fast: $(VENV)/test-ready
 	$(PYTEST) -m "not slow" -n 2 --dist worksteal
 
 slow: $(VENV)/test-ready
-	$(PYTEST) -m slow -n 2 --dist worksteal
+	$(PYTEST) -m "slow and not long" -n 2 --dist worksteal
+
+long: $(VENV)/test-ready
+	$(PYTEST) -m long -n 2 --dist worksteal
 
 # The stamps are newer than pyproject.toml exactly when nothing has to be installed.
 $(VENV)/chat-ready: pyproject.toml | $(VENV)/pyvenv.cfg

@@ -104,8 +104,7 @@ def pytest_collection_finish() -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Start with the long tests; deselect those that need the mirror of data sets if there is none."""
-    items.sort(key=lambda item: item.get_closest_marker("long") is None)
+    """Deselect the tests that need the mirror of data sets if there is none."""
     if os.environ.get("TINYCHAT_MIRROR"):
         return
     deselected = [item for item in items if item.get_closest_marker("mirror")]

@@ -59,6 +59,7 @@ def test_a_model_takes_the_place_of_the_one_before(
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_what_is_measured_and_said_is_written_down(
     bundle: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -89,10 +89,10 @@ QUESTIONS = (
 
 
 @pytest.mark.slow
-def test_both_engines_say_the_same_to_a_thousand_prompts() -> None:
+def test_both_engines_say_the_same_to_hundreds_of_prompts() -> None:
     info, settings = read_info(SMALLTALK), Settings(temperature=0, max_tokens=40, precision="f32")
     prompt_encoder = PromptEncoder(read_tokenizer(SMALLTALK), int(info.architecture["context_length"]), info.template)
-    prompts = [" ".join(words) for words in itertools.product(GREETINGS, NAMES, QUESTIONS)]
+    prompts = [" ".join(words) for words in itertools.product(GREETINGS, NAMES, QUESTIONS)][::4]
     requests = [
         Request(
             slot,

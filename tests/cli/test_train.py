@@ -97,7 +97,6 @@ def test_without_json_stdout_is_empty_and_stderr_has_plain_lines(tmp_path: Path)
 
 
 @pytest.mark.slow
-@pytest.mark.long
 def test_a_text_from_stdin_is_trained_on_and_scored(home: Path) -> None:
     text = some_text(8000).encode()
     last = events(tinychat("train", "-", "--steps", "10", "--name", "piped", "--json", *SMALL, stdin=text))[-1]
@@ -146,7 +145,6 @@ def test_the_exit_code_tells_a_stop_from_a_failure(last: RunOutcome, code: int) 
 
 
 @pytest.mark.slow
-@pytest.mark.long
 def test_ctrl_c_saves_the_model_and_resume_continues(tmp_path: Path, home: Path) -> None:
     path = tmp_path / "t.txt"
     path.write_text(some_text(20_000))
@@ -170,7 +168,6 @@ def test_ctrl_c_saves_the_model_and_resume_continues(tmp_path: Path, home: Path)
 
 
 @pytest.mark.slow
-@pytest.mark.long
 def test_a_killed_command_leaves_a_run_that_can_be_resumed(tmp_path: Path, home: Path) -> None:
     """The trainer notices that its command was killed, saves everything and ends; `--resume` waits for that."""
     path = tmp_path / "t.txt"

@@ -33,7 +33,7 @@ def sanitized_environment(sanitizers: str) -> dict[str, str]:
     FOLDER.mkdir(parents=True, exist_ok=True)
     with FileLock(f"{kernel}.lock"):
         if not kernel.exists():
-            _compile(kernel, flags)
+            _compile(kernel, flags, build.levels_here()[: 1 if sanitizers == THREADS else None])
     runtimes = [
         subprocess.run(["gcc", f"-print-file-name={name}"], check=True, capture_output=True, text=True).stdout.strip()
         for name in RUNTIMES[sanitizers]
@@ -41,9 +41,9 @@ def sanitized_environment(sanitizers: str) -> dict[str, str]:
     return os.environ | OPTIONS | {KERNEL: str(kernel), "LD_PRELOAD": " ".join(runtimes)}
 
 
-def _compile(kernel: Path, flags: list[str]) -> None:
-    """Compile the instruction sets of this processor, with all the time that this needs."""
-    here = {level: options for level, options in build.levels().items() if level in build.levels_here()}
+def _compile(kernel: Path, flags: list[str], levels: list[str]) -> None:
+    """Compile some instruction sets, with all the time that this needs; threads work alike in all."""
+    here = {level: options for level, options in build.levels().items() if level in levels}
     patience = patch.object(build, "COMPILER_TIMEOUT", 600)
     with patience, patch.object(build, "levels", lambda: here), patch.dict(os.environ, CC="gcc"):
         build.compile_kernel(kernel, flags)

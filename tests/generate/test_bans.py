@@ -194,6 +194,7 @@ def test_what_is_left_comes_as_often_as_it_should(asker: Asker, temperature: flo
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("folder", ["letters", "chatter"])
 @pytest.mark.parametrize("name", ["torch", "native"])
 def test_no_answer_of_a_thousand_holds_a_banned_text(name: str, folder: str, request: pytest.FixtureRequest) -> None:

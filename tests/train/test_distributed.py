@@ -163,6 +163,7 @@ def is_alive(pid: int) -> bool:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.skipif(not Path("/proc").exists(), reason="looks for processes in /proc")
 def test_when_a_process_dies_the_others_exit_and_the_run_can_resume(text: Path) -> None:
     run = make(text, steps=500_000, devices=2)

@@ -118,6 +118,7 @@ def test_every_pair_of_choices_trains_or_is_refused() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_every_other_field_at_its_bounds_trains_or_is_refused(tmp_path: Path) -> None:
     (tmp_path / "text.txt").write_text(TEXT, encoding="utf-8")
     walked = {name: values_of(option) for name, option in RECIPE_FIELDS.items() if name not in {*OTHERS, *MODEL_FIELDS}}

@@ -135,8 +135,9 @@ def test_documents_longer_than_the_context_are_cut_and_told(tmp_path: Path) -> N
 
 @pytest.mark.mirror
 @pytest.mark.slow
+@pytest.mark.long
 def test_tinygpt_learns_news_a_document_a_row() -> None:
-    fields = {"d_model": 32, "n_head": 4, "d_ff": 64, "n_layer": 1, "batch_size": 8, "steps": 40, "evaluate_every": 20}
+    fields = {"d_model": 32, "n_head": 4, "d_ff": 64, "n_layer": 1, "batch_size": 8, "steps": 20, "evaluate_every": 10}
     run = train_recipe("tinygpt", sources=["ag_news/test.csv"], sample_tokens=12, **fields)
     losses = [event.loss for event in events(run, Evaluated)]
     assert losses[-1] < losses[0] < 10.4  # 10.3 before anything is learned
@@ -162,6 +163,7 @@ def test_tinygpt_stops_where_a_document_ends(tmp_path: Path) -> None:
 
 @pytest.mark.mirror
 @pytest.mark.slow
+@pytest.mark.long
 def test_translation_takes_real_pairs() -> None:
     run = train_recipe(
         "translation", sources=["eng_spa"], tokenizer="wordpiece", vocab_size=1000, d_model=32, n_head=2, steps=30,
