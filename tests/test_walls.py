@@ -82,8 +82,15 @@ def dotted(path: Path) -> str:
     return ".".join((PACKAGE.name, *path.relative_to(PACKAGE).with_suffix("").parts))
 
 
-MODULES = {dotted(path): path for path in sorted(PACKAGE.rglob("*.py")) if not path.stem.startswith("__")}
-"""The files of the package's modules, without `__init__` and `__main__`, by their dotted names."""
+MODULES = {
+    dotted(path): path
+    for path in sorted(PACKAGE.rglob("*.py"))
+    if not path.stem.startswith("__") and path.parent.name != "remote_code"
+}
+"""The files of the package's modules, without `__init__` and `__main__`, by their dotted names.
+
+Those in `formats/remote_code` are data: they are copied to exported folders, and never imported by tinychat.
+"""
 
 
 @cache

@@ -1,10 +1,10 @@
 """Folders of `transformers`: opened where they lie, and written.
 
 Reading maps the weights under our names; those in another layout, such as fused queries, keys and values, are copied.
-Writing knows GPT-2 and Llama, which most tools read, refuses any other model and names the fields that prevent it.
+Writing makes a GPT-2 or a Llama, which most tools read, of a model of such a shape; any other brings its own code: see
+`huggingface_writer.py`.
 """
 
-import json
 import math
 import os
 import re
@@ -15,20 +15,17 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tinychat.atomic import atomic_folder
 from tinychat.errors import ModelError
+from tinychat.formats.huggingface_writer import convert_to_own_code, read_stored_weights, write_folder
 from tinychat.model.config import ModelConfig
 from tinychat.model.shapes import check_shapes, checked_config, weight_shapes
 from tinychat.store.models import (
     CONFIG,
     MAX_CONFIG,
-    TOKENIZER,
     WEIGHTS,
     ForeignModel,
     ModelInfo,
     read_object,
-    read_tokenizers,
-    read_weights,
 )
 from tinychat.store.weights import DAMAGED, MappedTensor, map_tensors
 from tinychat.tokenizer.tokenizer import load_tokenizer
@@ -174,37 +171,25 @@ ARCHITECTURES = (
 
 
 def write(info: ModelInfo, folder: Path) -> None:
-    """Write a model as a folder of `transformers`, atomically.
-
-    Raises:
-        ModelError: If `transformers` has no such architecture.
-    """
-    from safetensors.torch import save
-
+    """Write a model as a folder of `transformers`, atomically; one of another shape brings its own code."""
     info = replace(info, architecture=checked_config(info).to_dict())
-    architecture = _find_architecture(info)
-    weights = _convert_weights(architecture, read_weights(info), int(info.architecture["n_layer"]))
-    tied = bool(info.architecture["tie_embeddings"])
-    if tied:
-        weights.pop("lm_head.weight", None)
-    tokenizer, _ = read_tokenizers(info)
-    config = {
-        "model_type": architecture.model_type, "architectures": [architecture.class_name],
-        "vocab_size": info.architecture["vocab_size"], "tie_word_embeddings": tied, "torch_dtype": "float32",
-        "bos_token_id": None, "eos_token_id": tokenizer.special("end"),
-        **architecture.to_config(info.architecture),
-    }  # fmt: skip
-    with atomic_folder(folder) as draft:
-        (draft / WEIGHTS).write_bytes(save(weights, metadata={"format": "pt"}))
-        tokenizer.save(draft / TOKENIZER)
-        (draft / CONFIG).write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
-        # Without this, transformers uses the model type's tokenizer class, which expects other files.
-        settings = {"tokenizer_class": "PreTrainedTokenizerFast", "clean_up_tokenization_spaces": False}
-        (draft / "tokenizer_config.json").write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
+    write_folder(info, folder, _convert(info, read_stored_weights(info)))
 
 
-def _find_architecture(info: ModelInfo) -> Architecture:
-    ours, reasons = info.architecture, []
+def _convert(info: ModelInfo, weights: "Weights") -> "tuple[dict[str, Any], Weights]":
+    """Return fields of the `config.json` of a model, and its weights, as `transformers` has them."""
+    architecture = _find_architecture(info.architecture)
+    if architecture is None:
+        return convert_to_own_code(info.architecture, weights)
+    fields = {"model_type": architecture.model_type, "architectures": [architecture.class_name]}
+    converted = _convert_weights(architecture, weights, info.architecture["n_layer"])
+    if info.architecture["tie_embeddings"]:
+        converted.pop("lm_head.weight", None)
+    return fields | architecture.to_config(info.architecture), converted
+
+
+def _find_architecture(ours: Mapping[str, Any]) -> Architecture | None:
+    """Return the model type of an architecture of ours; None if `transformers` has none like it."""
     for architecture in ARCHITECTURES:
         wrong = {name for name, value in architecture.required.items() if ours[name] != value}
         if ours["head_bias"] in (None, ours["bias"]) and not ours["bias"]:
@@ -213,12 +198,7 @@ def _find_architecture(info: ModelInfo) -> Architecture:
             wrong.add("feed_forward")
         if not wrong:
             return architecture
-        unsupported = ", ".join(f"{name} {ours[name]}" for name in sorted(wrong))
-        reasons.append(f"{architecture.model_type} has no {unsupported}")
-    raise ModelError(
-        f"transformers has no architecture like that of {info.name}: {'; '.join(reasons)}",
-        "train with `--recipe gpt2` or `--recipe llama` for a model that other tools read",
-    )
+    return None
 
 
 def _convert_weights(architecture: Architecture, weights: "Weights", n_layer: int) -> "Weights":

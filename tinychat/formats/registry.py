@@ -87,7 +87,7 @@ def _write_tinychat(info: ModelInfo, folder: Path) -> None:
 
 FORMATS: Mapping[str, Format] = {
     "transformers": Format(
-        "a folder for transformers: GPT-2 or Llama, depending on the architecture",
+        "a folder for transformers: GPT-2 or Llama where the shape allows, else with its own code",
         _is_transformers, _read_transformers, _write_transformers,
     ),
     "tinychat": Format(

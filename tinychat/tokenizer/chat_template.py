@@ -5,6 +5,7 @@
 A template without role tokens marks only the ends of messages: how are you? <|end|> fine, and you? <|end|>
 """
 
+import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -13,6 +14,13 @@ from typing import Any
 from tinychat.corpus.types import Message
 from tinychat.errors import TokenizerError
 from tinychat.tokenizer.tokenizer import Tokenizer
+
+ALL_CAPS_TO_LOWER_CASE = (
+    "{%- set found = namespace(letters=0) %}",
+    "{%- for character in text if character.isalpha() %}{%- set found.letters = loop.length %}{%- endfor %}",
+    "{%- if text.isupper() and found.letters > 1 %}{%- set text = text | lower %}{%- endif %}",
+)
+"""In Jinja: as `ChatTemplate.lowercase_all_caps` says."""
 
 
 @dataclass(frozen=True)
@@ -91,6 +99,26 @@ class ChatTemplate:
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
+
+    def to_jinja(self) -> str:
+        """Return the template in Jinja, as `transformers` and llama.cpp keep it: renders what `encode` encodes."""
+        user, assistant, end, prefix = map(json.dumps, (self.user, self.assistant, self.end, self.user_prefix))
+        lines = [
+            "{%- for message in messages %}",
+            "{%- if message['role'] not in ['user', 'assistant'] %}",
+            "{{- raise_exception('the roles of this model are user and assistant, not ' ~ message['role']) }}",
+            "{%- endif %}",
+            "{%- set text = message['content'] %}",
+            "{%- if message['role'] == 'user' %}",
+            *(ALL_CAPS_TO_LOWER_CASE if self.lowercase_all_caps else ()),
+            f"{{{{- {user} ~ {prefix} ~ text ~ {end} }}}}",
+            "{%- else %}",
+            f"{{{{- {assistant} ~ text ~ {end} }}}}",
+            "{%- endif %}",
+            "{%- endfor %}",
+            f"{{%- if add_generation_prompt %}}{{{{- {assistant} }}}}{{%- endif %}}",
+        ]
+        return "\n".join(lines)
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "ChatTemplate":

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import tokenizers
-from tokenizers import AddedToken, decoders, models, normalizers, pre_tokenizers
+from tokenizers import AddedToken, decoders, models, normalizers, pre_tokenizers, processors
 
 from tinychat.atomic import atomic_write
 from tinychat.errors import TokenizerError
@@ -269,9 +269,19 @@ class Tokenizer:
 
     # --- files --------------------------------------------------------------------------------------------------
 
-    def to_json(self) -> str:
-        """Return the content of `tokenizer.json`."""
-        return str(self.inner.to_str(pretty=True))
+    def to_json(self, *, first: int | None = None, last: int | None = None) -> str:
+        """Return the content of `tokenizer.json`.
+
+        Other tools put the special tokens `first` and `last` around each text, unless the tokenizer has some already.
+        """
+        inner = self.inner
+        if (first, last) != (None, None) and inner.post_processor is None:
+            parts = [self.token_text(first)] if first is not None else []
+            parts += ["$A", *([self.token_text(last)] if last is not None else [])]
+            specials = [(self.token_text(id), id) for id in {first, last} - {None} if id is not None]
+            inner = tokenizers.Tokenizer.from_str(inner.to_str())
+            inner.post_processor = processors.TemplateProcessing(" ".join(parts), special_tokens=specials)
+        return str(inner.to_str(pretty=True))
 
     @classmethod
     def from_json(cls, text: str) -> "Tokenizer":

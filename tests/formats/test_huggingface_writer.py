@@ -1,0 +1,253 @@
+"""Exported folders of `transformers`, read by it: with our own code, tokenizers, chat template and settings."""
+
+import ast
+import json
+import random
+from collections.abc import Iterator
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import jinja2.sandbox
+import pytest
+import torch
+
+from tinychat.corpus.types import Message
+from tinychat.events import Token
+from tinychat.formats.huggingface_writer import CODE, TRAINING_ONLY
+from tinychat.formats.registry import export_model
+from tinychat.model.config import ModelConfig
+from tinychat.model.loading import load_model
+from tinychat.model.transformer import Transformer
+from tinychat.session.session import Session
+from tinychat.store.models import ModelInfo, find_model, read_info, read_tokenizers, save_model
+from tinychat.tokenizer.chat_template import ChatTemplate
+from tinychat.tokenizer.tokenizer import Tokenizer
+from tinychat.tokenizer.training import train_vocabulary
+
+TEXT = "the cat sat on the mat, and the dog sat on the cat. DID THE CAT SIT? é ünï 日本\n" * 3
+SHAPES: dict[str, dict[str, Any]] = {
+    "defaults": {"previous_token_embeddings": 2, "bigram_embedding": True},
+    "counts and copies": {"ngram_order": 4},
+    "counts alone": {"ngram_order": 3, "matches": False, "n_layer": 0, "position": "none"},
+    "statquest": {
+        "norm": "none", "feed_forward": "none", "position": "sinusoidal", "output_projection": False, "bias": False,
+        "head_bias": True, "qk_norm": False, "n_head": 1, "n_layer": 1, "d_model": 6,
+    },
+    "guide": {
+        "norm_affine": True, "feed_forward": "swiglu", "position": "learned", "bias": True, "qk_norm": False,
+        "scale_embedding": True,
+    },
+    "first transformer": {"norm_position": "post", "feed_forward": "relu", "position": "sinusoidal", "bias": True},
+    "grouped and tied": {"n_head": 4, "n_kv_head": 2, "norm": "rmsnorm", "norm_affine": True, "tie_embeddings": True},
+    "translator": {"n_encoder_layer": 2, "previous_token_embeddings": 1},
+    "translator with counts": {"n_encoder_layer": 1, "ngram_order": 3, "feed_forward": "gelu"},
+}  # fmt: skip
+
+
+def make(
+    folder: Path, options: dict[str, Any], *, kind: str = "char", template: ChatTemplate | None = None
+) -> ModelInfo:
+    """Save a model with random weights, and n-gram counts of `TEXT` if it has some."""
+    mode = "translation" if options.get("n_encoder_layer") else "chat" if template else "completion"
+    roles = ["<|user|>", "<|assistant|>"] if template and template.user else []
+    tokenizer = Tokenizer(train_vocabulary(kind, [TEXT], 300, ["<|end|>", *roles]))
+    source = Tokenizer(train_vocabulary("char", [TEXT[9:]], 300, ["<|begin|>", "<|end|>"]))
+    sizes = {"context_length": 48, "n_layer": 2, "d_model": 32, "initialization": "torch"} | options
+    if options.get("n_encoder_layer"):
+        sizes |= {"source_vocab_size": source.vocab_size}
+    config = ModelConfig(tokenizer.vocab_size, **sizes)
+    torch.manual_seed(1)
+    model = Transformer(config)
+    with torch.no_grad():
+        for weight in model.parameters():
+            weight += 0.2 * torch.randn(weight.shape)
+    if model.ngrams is not None:
+        model.ngrams.count([tokenizer.encode_array(TEXT)])
+        if not config.matches:
+            model.ngrams.silence_matches()
+    facts = (config.to_dict(), tokenizer.kind, model.parameter_count)
+    info = ModelInfo(folder.name, folder, mode, *facts, template=template)
+    save_model(info, model.state_dict(), tokenizer, source if mode == "translation" else None)
+    return read_info(folder)
+
+
+@torch.inference_mode()
+def continue_greedily(model: Transformer, ids: list[int], count: int, source: list[int] | None = None) -> list[int]:
+    """The ids followed by those of the likeliest tokens, by our own cache."""
+    encoded = model.encode(torch.tensor([source])) if source else None
+    cache, ids, start = model.new_cache(1), list(ids), 0
+    while len(ids) < count:
+        logits = model(torch.tensor([ids[start:]]), cache=cache, start=start, encoder_output=encoded)
+        start = len(ids)
+        ids.append(int(logits[0, -1].argmax()))
+    return ids
+
+
+def make_conversations(count: int) -> Iterator[list[dict[str, str]]]:
+    """Conversations of 1 to 5 messages made of odd pieces, the user's first."""
+    draw = random.Random(1)
+    pieces = ["the cat", " SAT", "\n", "  ", "Ü", "日本", "I", "DID THE CAT SIT?", "{{ x }}", "'", '"', "\\n", "<b>"]
+    for _ in range(count):
+        roles = ["user", "assistant"] * 3
+        yield [
+            {"role": role, "content": "".join(draw.choices(pieces, k=draw.randrange(6)))}
+            for role in roles[: draw.randrange(1, 6)]
+        ]
+
+
+TEMPLATES = [
+    ChatTemplate(), ChatTemplate(user_prefix=" ", lowercase_all_caps=True), ChatTemplate(user="", assistant=""),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("template", TEMPLATES, ids=["plain", "lower case", "ends alone"])
+def test_a_template_in_jinja_renders_what_the_template_encodes(template: ChatTemplate) -> None:
+    specials = ["<|end|>", "<|user|>", "<|assistant|>"]
+    tokenizers = [Tokenizer(train_vocabulary(kind, [TEXT], 300, specials)) for kind in ("char", "word", "wordpiece")]
+    environment = jinja2.sandbox.ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True)
+    jinja = environment.from_string(template.to_jinja())
+    for messages in make_conversations(50):
+        ours = [Message(one["role"], one["content"]) for one in messages]  # type: ignore[arg-type]
+        for tokenizer in tokenizers:
+            text = jinja.render(messages=messages, add_generation_prompt=True)
+            reader = type(tokenizer.inner).from_str(tokenizer.to_json())
+            assert reader.encode(text).ids == template.encode(ours, tokenizer, for_answer=True)
+
+
+def test_the_exported_configuration_has_every_field_of_the_architecture() -> None:
+    tree = ast.parse((CODE / "configuration_tinychat.py").read_text())
+    arguments = next(node.args for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
+    names = [argument.arg for argument in arguments.args[1:]]
+    theirs = dict(zip(names, map(ast.literal_eval, arguments.defaults), strict=True))
+    ours = {field.name: field.default for field in fields(ModelConfig) if field.name not in TRAINING_ONLY}
+    assert theirs == ours | {"vocab_size": 65, "ngram_contexts": 1, "ngram_entries": 0}
+
+
+def test_exported_code_needs_torch_and_transformers_alone() -> None:
+    for path in CODE.glob("*_tinychat.py"):
+        nodes = [
+            node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Import | ast.ImportFrom)
+        ]
+        names = {getattr(node, "module", None) or node.names[0].name for node in nodes}
+        allowed = {"functools", "math", "typing", "torch", "transformers", "tokenizers", "configuration_tinychat"}
+        assert {name.split(".")[0] for name in names} <= allowed
+
+
+def test_a_tokenizer_puts_special_tokens_around_texts_for_other_tools_only() -> None:
+    tokenizer = Tokenizer(train_vocabulary("char", ["abc"], None, ["<|begin|>", "<|end|>"]))
+    begin, end = tokenizer.special("begin"), tokenizer.special("end")
+    framed = Tokenizer.from_json(tokenizer.to_json(first=begin, last=end))
+    assert framed.inner.encode("ab").ids == [begin, *tokenizer.encode("ab"), end]
+    assert framed.encode("ab") == tokenizer.encode("ab")
+    assert framed.to_json(first=end) == framed.to_json()  # it has some already
+    assert tokenizer.to_json(last=None) == tokenizer.to_json()
+
+
+@pytest.mark.slow
+@torch.inference_mode()
+def test_transformers_computes_the_same_as_we_for_every_shape(transformers: Any, tmp_path: Path) -> None:
+    for name, options in SHAPES.items():
+        info = make(tmp_path / name.replace(" ", "-"), options)
+        folder = tmp_path / f"{info.name}-out"
+        export_model(info, "transformers", folder)
+        ours, trust = load_model(info), {"trust_remote_code": True}
+        tokenizer, source = read_tokenizers(info)
+        reader = transformers.AutoTokenizer.from_pretrained(folder, **trust)
+        ids = torch.randint(info.architecture["vocab_size"], (2, 40))
+        ids[1, 20:] = ids[1, :20]  # so that something repeats
+        if info.mode == "translation":
+            theirs = transformers.AutoModelForSeq2SeqLM.from_pretrained(folder, **trust).eval()
+            text = "the dog sat\n"
+            asked = reader(text, return_tensors="pt")
+            assert asked.input_ids[0].tolist() == [
+                source.special("begin"), *source.encode(text), source.special("end")
+            ]  # fmt: skip
+            assert reader(text_target=text).input_ids == [*tokenizer.encode(text), tokenizer.special("end")]
+            encoded = ours.encode(asked.input_ids.expand(2, -1))
+            expected = ours(ids, encoder_output=encoded)
+            padded = {name: torch.nn.functional.pad(one, (0, 3)).expand(2, -1) for name, one in asked.items()}
+            logits = theirs(**padded, decoder_input_ids=ids).logits
+            start = [tokenizer.special("end") or 0]
+            written = continue_greedily(ours, start, 40, asked.input_ids[0].tolist())
+        else:
+            theirs = transformers.AutoModelForCausalLM.from_pretrained(folder, **trust).eval()
+            expected, logits = ours(ids), theirs(ids).logits
+            asked = reader("the cat", return_tensors="pt")
+            start = [tokenizer.special("end"), *tokenizer.encode("the cat")]
+            assert asked.input_ids[0].tolist() == start
+            written = continue_greedily(ours, start, 40)
+        torch.testing.assert_close(
+            logits, expected, atol=1e-4, rtol=1e-4, msg=lambda text, name=name: f"{name}: {text}"
+        )
+        greedy = {"do_sample": False, "eos_token_id": None, "max_length": 40, "max_new_tokens": None}
+        generated = theirs.generate(**asked, **greedy)[0].tolist()
+        assert generated == written, name
+        assert reader.decode(generated, skip_special_tokens=True) == tokenizer.decode(generated)
+        if options.get("ngram_order"):
+            beams = greedy | {"num_beams": 3, "max_length": 20}
+            uncached = theirs.generate(**asked, **beams, use_cache=False)
+            assert torch.equal(theirs.generate(**asked, **beams), uncached), name
+        if info.mode != "translation":
+            two = reader(["the cat", "it"], return_tensors="pt", padding=True)  # padded in front
+            assert theirs.generate(**two, **greedy | {"max_length": 30})[0].tolist() == generated[:30], name
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("template", TEMPLATES, ids=["plain", "lower case", "ends alone"])
+def test_transformers_chats_by_our_template(transformers: Any, tmp_path: Path, template: ChatTemplate) -> None:
+    info = make(tmp_path / "chatter", {}, kind="wordpiece", template=template)
+    export_model(info, "transformers", tmp_path / "out")
+    reader = transformers.AutoTokenizer.from_pretrained(tmp_path / "out")
+    tokenizer, _ = read_tokenizers(info)
+    for messages in make_conversations(200):
+        ours = [Message(one["role"], one["content"]) for one in messages]  # type: ignore[arg-type]
+        theirs = reader.apply_chat_template(messages, add_generation_prompt=True, return_dict=False)
+        assert theirs == template.encode(ours, tokenizer, for_answer=True)
+    with pytest.raises(jinja2.TemplateError, match="the roles of this model are user and assistant, not system"):
+        reader.apply_chat_template([{"role": "system", "content": ""}])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "prompt"), [("smalltalk", "WHAT CAN YOU DO?"), ("tales", "Once upon a time there was a fox")]
+)
+def test_the_pipeline_continues_texts_like_tinychat(transformers: Any, tmp_path: Path, name: str, prompt: str) -> None:
+    info = read_info(find_model(name))
+    export_model(info, "transformers", tmp_path / name)
+    ask = transformers.pipeline("text-generation", model=str(tmp_path / name), trust_remote_code=True)
+    asked: Any = [{"role": "user", "content": prompt}] if info.mode == "chat" else prompt
+    written = ask(asked, do_sample=False, max_new_tokens=200, return_full_text=False)[0]["generated_text"]
+    session = Session()
+    for setting, value in {"temperature": 0, "max_tokens": 200, "precision": "f32"}.items():
+        session.settings.set(setting, value)
+    session.open_model(name)
+    assert written == "".join(record.text for record in session.answer(prompt) if isinstance(record, Token))
+
+
+@pytest.mark.slow
+def test_a_translator_translates_like_tinychat(transformers: Any, tmp_path: Path) -> None:
+    export_model(read_info(find_model("translate")), "transformers", tmp_path / "out")
+    trust = {"trust_remote_code": True}
+    model = transformers.AutoModelForSeq2SeqLM.from_pretrained(tmp_path / "out", **trust)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path / "out", **trust)
+    inputs = tokenizer(["Where is the station?", "No."], padding=True, return_tensors="pt")
+    assert tokenizer.batch_decode(model.generate(**inputs), skip_special_tokens=True) == [
+        "¿Dónde está la estación?", "No.",
+    ]  # fmt: skip
+
+
+def test_settings_of_a_model_go_out_with_it(chatter: Path, tmp_path: Path) -> None:
+    export_model(read_info(chatter), "transformers", tmp_path / "out")
+    settings = json.loads((tmp_path / "out" / "generation_config.json").read_text())
+    assert settings["temperature"] == 0.7
+    assert (settings["do_sample"], settings["top_p"], settings["top_k"], settings["max_new_tokens"]) == (
+        True,
+        0.95,
+        0,
+        256,
+    )
+    _, reader = read_tokenizers(read_info(chatter))
+    assert {reader.token_text(id) for id in settings["eos_token_id"]} == {"<|end|>", "<|user|>", "<|assistant|>"}
+    assert (tmp_path / "out" / "chat_template.jinja").read_text() == ChatTemplate().to_jinja()
+    assert "apply_chat_template" in (tmp_path / "out" / "README.md").read_text()
